@@ -1,0 +1,1 @@
+"""stsbench: measure sentence embeddings, explain them, and prove the numbers."""

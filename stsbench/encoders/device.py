@@ -1,0 +1,43 @@
+"""Which device to compute on, found without loading torch where the answer is plain."""
+
+import ctypes.util
+import platform
+import sys
+
+from stsbench.foundation.errors import UserError
+
+DEVICES = ("auto", "cpu", "cuda", "mps")
+PRECISIONS = ("fp32", "bf16", "fp16")
+
+
+def resolve_device(device: str) -> str:
+    """
+    Return `cpu`, `cuda` or `mps` for a wanted device; `auto` takes the fastest there is.
+
+    Loading torch takes seconds, which a run served from the cache does not otherwise need. So where the
+    machine has no accelerator's driver, the answer is `cpu` without asking torch.
+
+    Raises:
+        UserError: if the device is unknown or not there.
+    """
+    if device not in DEVICES:
+        raise UserError(f"unknown device {device!r}: choose one of {', '.join(DEVICES)}.")
+    if device == "cpu" or (device == "auto" and not _may_have_accelerator()):
+        return "cpu"
+    import torch
+
+    there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    if device == "auto":
+        return next((name for name, available in there.items() if available), "cpu")
+    if not there[device]:
+        raise UserError(f"device {device} is not available to torch {torch.__version__}: use --device cpu.")
+    return device
+
+
+def _may_have_accelerator() -> bool:
+    if "torch" in sys.modules:
+        return True
+    if sys.platform == "darwin":
+        return platform.machine() == "arm64"
+    # libcuda comes with NVIDIA's driver, libamdhip64 with AMD's: torch calls both "cuda".
+    return any(ctypes.util.find_library(name) for name in ("cuda", "nvcuda", "amdhip64"))

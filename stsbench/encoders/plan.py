@@ -1,0 +1,255 @@
+"""The planner: every distinct token sequence is encoded once, in length-sorted batches of a token budget."""
+
+import hashlib
+import time
+from array import array
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stsbench.encoders.cache import CachedText, EmbeddingCache, touch_and_trim
+from stsbench.encoders.protocol import DeviceOutOfMemory, Encoder, FloatMatrix, TokenSequence
+from stsbench.foundation.errors import UserError
+from stsbench.foundation.progress import Progress, silent
+
+_Work = tuple[bytes, TokenSequence]
+
+# A killed run loses at most this much encoding.
+_SAVE_EVERY_SECONDS = 5.0
+
+
+@dataclass(frozen=True)
+class EncodingCost:
+    """
+    What encoding took.
+
+    Attributes:
+        texts: distinct texts asked for.
+        sequences: distinct token sequences among them.
+        encoded: sequences that went through the model; the others came from the cache.
+        tokens: real tokens that went through the model (characters for a callable).
+        padded_tokens: the same with padding.
+        seconds: `load` (tokeniser and weights), `tokenize` (with asking the cache), `encode` (forward passes,
+            with writing the cache).
+    """
+
+    texts: int
+    sequences: int
+    encoded: int
+    tokens: int
+    padded_tokens: int
+    seconds: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Embeddings:
+    """
+    The vectors of some texts, one row for each distinct token sequence.
+
+    Attributes:
+        rows: for each text asked for, in order, its row; shape (texts,).
+        vectors: for each pooling an array of shape (sequences, dimensions), float32.
+        lengths: for each text its length in sub-words, without special tokens; -1 where unknown.
+        truncated: for each text whether the model read only its beginning.
+        cost: what encoding took.
+    """
+
+    rows: NDArray[np.int64]
+    vectors: dict[str, FloatMatrix]
+    lengths: NDArray[np.int64]
+    truncated: NDArray[np.bool_]
+    cost: EncodingCost
+
+
+def embed(
+    encoder: Encoder,
+    texts: Sequence[str],
+    *,
+    poolings: Sequence[str] | None = None,
+    use_cache: bool = True,
+    token_budget: int | None = None,
+    progress: Progress = silent,
+) -> Embeddings:
+    """
+    Encode texts: each distinct token sequence once, longest first, results in the order asked for.
+
+    Args:
+        encoder: what encodes.
+        texts: any number, equal ones included.
+        poolings: the poolings wanted, all from one pass; the encoder's own by default.
+        use_cache: whether to read and write the embedding cache. An encoder without a weight hash has none.
+        token_budget: padded tokens in a batch; the encoder's own by default. It moves a score by rounding
+            noise only.
+        progress: told of the real tokens done.
+
+    Raises:
+        UserError: if the encoder returns no finite vectors, or one sentence does not fit in memory.
+    """
+    wanted = tuple(poolings or (encoder.identity.pooling,))
+    caches = _caches(encoder, wanted) if use_cache else {}
+    clock = _Stopwatch()
+    distinct = list(dict.fromkeys(texts))
+    about = _known_to_all(caches, distinct)
+    new = [text for text in distinct if text not in about]
+    clock.lap("tokenize")
+    if new:
+        encoder.prepare(weights=False)
+    clock.lap("load")
+    tokenized, sequences = _tokenize(encoder, new)
+    about |= tokenized
+    keys = list(dict.fromkeys(about[text].sequence for text in distinct))
+    vectors = {pooling: caches[pooling].vectors(keys) if pooling in caches else {} for pooling in wanted}
+    missing = [key for key in keys if not all(key in found for found in vectors.values())]
+    clock.lap("tokenize")
+    if missing:
+        encoder.prepare(weights=True)
+    clock.lap("load")
+    work = [(key, sequences[key]) for key in missing]
+    tokens, padded = _encode(
+        encoder, work, vectors, caches, budget=token_budget or encoder.token_budget, progress=progress
+    )
+    for cache in caches.values():
+        cache.add_texts(tokenized)
+        touch_and_trim(cache.path)
+    clock.lap("encode")
+
+    row_of = {key: row for row, key in enumerate(keys)}
+    return Embeddings(
+        rows=np.array([row_of[about[text].sequence] for text in texts], dtype=np.int64),
+        vectors={pooling: _stack([found[key] for key in keys], encoder) for pooling, found in vectors.items()},
+        lengths=np.array([about[text].length for text in texts], dtype=np.int64),
+        truncated=np.array([about[text].truncated for text in texts], dtype=bool),
+        cost=EncodingCost(len(distinct), len(keys), len(missing), tokens, padded, clock.seconds),
+    )
+
+
+def _encode(
+    encoder: Encoder,
+    work: Sequence[_Work],
+    vectors: dict[str, dict[bytes, NDArray[np.float32]]],
+    caches: dict[str, EmbeddingCache],
+    *,
+    budget: int,
+    progress: Progress,
+) -> tuple[int, int]:
+    """Encode token sequences into `vectors` and the caches; return the real and the padded tokens it took."""
+    poolings = tuple(vectors)
+    total, tokens, padded = sum(len(sequence) for _, sequence in work), 0, 0
+    unsaved: list[bytes] = []
+    saved_at = time.monotonic()
+    for batch, matrices in _forward(encoder, work, poolings, budget):
+        keys = [key for key, _ in batch]
+        for pooling, matrix in matrices.items():
+            _require_finite(matrix, encoder)
+            vectors[pooling].update(zip(keys, matrix, strict=True))
+        unsaved += keys
+        tokens += sum(len(sequence) for _, sequence in batch)
+        padded += len(batch) * max(len(sequence) for _, sequence in batch)
+        if time.monotonic() - saved_at > _SAVE_EVERY_SECONDS:
+            _save(caches, unsaved, vectors)
+            unsaved, saved_at = [], time.monotonic()
+        progress("encoding", tokens, total)
+    _save(caches, unsaved, vectors)
+    return tokens, padded
+
+
+def _forward(
+    encoder: Encoder, work: Sequence[_Work], poolings: Sequence[str], budget: int
+) -> Iterator[tuple[Sequence[_Work], dict[str, FloatMatrix]]]:
+    """
+    Yield batches of at most `budget` padded tokens with their vectors.
+
+    Longest first, so that a batch too large for the device is met at once, and time left is not promised too
+    early. Where a batch does not fit, the budget is halved for it and all that follow.
+    """
+    order = sorted(work, key=lambda item: -len(item[1]))
+    start = 0
+    while start < len(order):
+        longest = max(1, len(order[start][1]))
+        batch = order[start : start + max(1, budget // longest)]
+        try:
+            matrices = encoder.forward([sequence for _, sequence in batch], poolings)
+        except DeviceOutOfMemory as error:
+            if len(batch) == 1:
+                raise UserError(
+                    f"one sentence of {longest} tokens does not fit in the device's memory: "
+                    "use --max-length, --precision bf16 or --device cpu."
+                ) from error
+            budget = len(batch) * longest // 2
+            continue
+        yield batch, matrices
+        start += len(batch)
+
+
+def _tokenize(encoder: Encoder, texts: Sequence[str]) -> tuple[dict[str, CachedText], dict[bytes, TokenSequence]]:
+    if not texts:  # with everything in the cache, not even the tokeniser is loaded
+        return {}, {}
+    tokenized = encoder.tokenize(texts)
+    keys = [_sequence_key(sequence) for sequence in tokenized.sequences]
+    about = map(CachedText, keys, tokenized.lengths, tokenized.truncated)
+    return dict(zip(texts, about, strict=True)), dict(zip(keys, tokenized.sequences, strict=True))
+
+
+def _sequence_key(sequence: TokenSequence) -> bytes:
+    if isinstance(sequence, str):
+        content = sequence.encode("utf-8", errors="surrogatepass")
+    elif sequence and isinstance(sequence[0], int):
+        content = array("q", sequence).tobytes()
+    else:
+        content = "\n".join(map(str, sequence)).encode("utf-8", errors="surrogatepass")
+    return hashlib.sha256(content).digest()[:16]
+
+
+def _caches(encoder: Encoder, poolings: Sequence[str]) -> dict[str, EmbeddingCache]:
+    if encoder.identity.weights_sha256 is None or encoder.identity.kind == "vectors":
+        return {}
+    return {pooling: EmbeddingCache(encoder.identity, pooling) for pooling in poolings}
+
+
+def _known_to_all(caches: dict[str, EmbeddingCache], texts: Sequence[str]) -> dict[str, CachedText]:
+    """Return what the caches know of those texts whose vectors every one of them has."""
+    known = [cache.texts(texts) for cache in caches.values()]
+    return {text: row for text, row in known[0].items() if all(text in more for more in known)} if known else {}
+
+
+def _save(
+    caches: dict[str, EmbeddingCache],
+    keys: Sequence[bytes],
+    vectors: dict[str, dict[bytes, NDArray[np.float32]]],
+) -> None:
+    for pooling, cache in caches.items():
+        cache.add_vectors({key: vectors[pooling][key] for key in keys})
+
+
+def _require_finite(matrix: FloatMatrix, encoder: Encoder) -> None:
+
+    bad = int((~np.isfinite(matrix).all(axis=1)).sum())
+    if bad:
+        raise UserError(
+            f"{encoder.identity.name} gives NaN or infinite values in {bad} of {len(matrix)} vectors: "
+            "use --precision fp32, or look at its weights."
+        )
+
+
+def _stack(rows: Sequence[NDArray[np.float32]], encoder: Encoder) -> FloatMatrix:
+
+    widths = sorted({len(row) for row in rows})
+    if len(widths) > 1:
+        raise UserError(f"{encoder.identity.name} returned vectors of {widths[0]} and of {widths[-1]} dimensions.")
+    return np.stack(rows) if rows else np.zeros((0, 0), dtype=np.float32)
+
+
+class _Stopwatch:
+    """Adds up the seconds of stages that come in turns."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = defaultdict(float)
+        self._last = time.perf_counter()
+
+    def lap(self, stage: str) -> None:
+        now = time.perf_counter()
+        self.seconds[stage] += now - self._last
+        self._last = now

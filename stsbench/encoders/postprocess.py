@@ -1,0 +1,61 @@
+"""What may be done to vectors after encoding: keeping the first dimensions, whitening."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stsbench.encoders.protocol import FloatMatrix
+from stsbench.foundation.errors import UserError
+
+# Directions with a smaller share of the largest variance are rounding noise: dividing by them would blow it up.
+_NOISE = 1e-8
+
+
+def truncate(vectors: FloatMatrix, dimensions: int, *, normalize: bool) -> FloatMatrix:
+    """
+    Keep the first dimensions, as Matryoshka models are trained for.
+
+    Args:
+        vectors: shape (rows, d).
+        dimensions: how many to keep, at most d.
+        normalize: whether to scale the rows to unit length again, for models whose own vectors are.
+
+    Raises:
+        UserError: if there are not so many.
+    """
+    if not 1 <= dimensions <= vectors.shape[1]:
+        raise UserError(f"--dimensions {dimensions}: the model's vectors have {vectors.shape[1]}.")
+    kept = vectors[:, :dimensions]
+    if not normalize:
+        return kept
+    norms = np.linalg.norm(kept, axis=1, keepdims=True)
+    unit: FloatMatrix = np.divide(kept, norms, out=np.zeros_like(kept), where=norms > 0)
+    return unit
+
+
+def whiten(vectors: FloatMatrix, reference: FloatMatrix, dimensions: int | None = None) -> NDArray[np.float64]:
+    """
+    Whiten vectors: (x - mean) U S^-1/2 of the reference's covariance U S U^T (Su et al., 2021).
+
+    Args:
+        vectors: shape (rows, d).
+        reference: the sentences whose mean and covariance are taken, shape (sentences, d).
+        dimensions: how many of the directions of largest variance to keep; None for all.
+
+    Returns:
+        Shape (rows, dimensions), float64.
+
+    Raises:
+        UserError: if the reference varies in fewer directions than are to be kept.
+    """
+    mean = reference.mean(axis=0, dtype=np.float64)
+    covariance = np.cov(reference.astype(np.float64), rowvar=False)
+    directions, variances, _ = np.linalg.svd(covariance)
+    kept = vectors.shape[1] if dimensions is None else dimensions
+    usable = int((variances > _NOISE * variances[0]).sum())
+    if not 1 <= kept <= usable:
+        raise UserError(
+            f"whitening cannot keep {kept} dimensions: {len(reference)} sentences vary in {usable} "
+            f"of {vectors.shape[1]}; keep fewer (--whiten {usable})."
+        )
+    whitened: NDArray[np.float64] = (vectors - mean) @ (directions[:, :kept] / np.sqrt(variances[:kept]))
+    return whitened

@@ -1,0 +1,102 @@
+"""What an encoder is: token sequences in, one matrix per pooling out."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatMatrix = NDArray[np.float32]
+
+TokenSequence = tuple[int, ...] | tuple[str, ...] | str
+"""What the forward pass reads of one text: token ids, known words, or the text itself (for a callable)."""
+
+
+@dataclass(frozen=True)
+class Identity:
+    """
+    Everything that a sentence vector depends on, apart from the sentence.
+
+    Attributes:
+        name: the model as the person named it.
+        kind: `transformer`, `sentence-transformers`, `static`, `function` or `vectors`.
+        revision: the Hub commit the files came from, if they came from the Hub.
+        weights_sha256: hash of the weight file (of several: of their names and hashes); None if there is no
+            file, as for a callable.
+        tokenizer_sha256: hash over the tokenizer's files.
+        config_sha256: hash over the configuration files that shape the network.
+        pooling: how token vectors become one vector.
+        max_length: sub-words kept, special tokens included; None if unlimited or unknown.
+        prompt: text put before every sentence.
+        precision: `fp32`, `bf16` or `fp16`.
+        device: `cpu`, `cuda` or `mps`.
+        modules: what follows the pooling, in order (`dense`, `normalize`).
+    """
+
+    name: str
+    kind: str
+    pooling: str
+    revision: str | None = None
+    weights_sha256: str | None = None
+    tokenizer_sha256: str | None = None
+    config_sha256: str | None = None
+    max_length: int | None = None
+    prompt: str = ""
+    precision: str = "fp32"
+    device: str = "cpu"
+    modules: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the fields as plain data."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Tokenized:
+    """
+    The token sequences of some texts, each with its length.
+
+    Attributes:
+        sequences: one per text; equal texts, and texts that tokenise alike, have equal sequences.
+        lengths: sub-words of each whole text, special tokens and prompt not counted (-1 where unknown).
+        truncated: whether the text was longer than the model reads.
+    """
+
+    sequences: list[TokenSequence]
+    lengths: list[int]
+    truncated: list[bool]
+
+
+@runtime_checkable
+class Encoder(Protocol):
+    """Text to vectors. Anything with these members can be measured."""
+
+    @property
+    def identity(self) -> Identity:
+        """What its vectors depend on."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences that the person should read: choices made for them, mismatches seen."""
+
+    @property
+    def token_budget(self) -> int:
+        """Padded tokens that one forward pass should hold at most."""
+
+    def prepare(self, *, weights: bool) -> None:
+        """
+        Load what tokenising needs, and with `weights` what the forward pass needs.
+
+        Loading happens here and not at the first sentence, so that it is not counted as encoding.
+        """
+
+    def tokenize(self, texts: Sequence[str]) -> Tokenized:
+        """Return what the forward pass will read of each text."""
+
+    def forward(self, sequences: Sequence[TokenSequence], poolings: Sequence[str]) -> dict[str, FloatMatrix]:
+        """Return for each pooling an array of shape (len(sequences), dimensions), float32, rows in order."""
+
+
+class DeviceOutOfMemory(Exception):
+    """One batch did not fit on the device: the planner halves its token budget and goes on."""

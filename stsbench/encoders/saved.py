@@ -1,0 +1,101 @@
+"""Vectors that someone saved: a matrix and the sentences its rows belong to."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from stsbench.encoders.protocol import FloatMatrix, Identity, Tokenized, TokenSequence
+from stsbench.foundation.errors import UserError
+from stsbench.foundation.files import sha256_of
+
+
+@dataclass
+class SavedVectors:
+    """
+    Looks sentences up in a saved matrix instead of encoding them.
+
+    Attributes:
+        path: a .npy file of shape (sentences, dimensions).
+        sentences: a UTF-8 text file, one sentence a line, in the order of the rows.
+    """
+
+    path: Path
+    sentences: Path
+    notes: tuple[str, ...] = ()
+
+    @cached_property
+    def identity(self) -> Identity:
+        """The matrix's hash."""
+        return Identity(self.path.stem, "vectors", "own", weights_sha256=sha256_of(self.path))
+
+    @property
+    def token_budget(self) -> int:
+        """Characters looked up at a time."""
+        return 1_000_000
+
+    def prepare(self, *, weights: bool) -> None:
+        """Read the sentences and map the matrix."""
+        _ = self._rows
+
+    def tokenize(self, texts: Sequence[str]) -> Tokenized:
+        """
+        Return the texts themselves.
+
+        Raises:
+            UserError: if a text has no vector.
+        """
+        missing = [text for text in texts if text not in self._rows]
+        if missing:
+            raise UserError(
+                f"{self.sentences} lacks {len(missing)} of the {len(texts)} sentences to score, "
+                f"such as {missing[0][:80]!r}: save a vector for every one."
+            )
+        return Tokenized(list(texts), [-1] * len(texts), [False] * len(texts))
+
+    def forward(self, sequences: Sequence[TokenSequence], poolings: Sequence[str]) -> dict[str, FloatMatrix]:
+        """Return the saved rows, shape (len(sequences), dimensions), float32."""
+        rows = [self._rows[str(sequence)] for sequence in sequences]
+        return dict.fromkeys(poolings, np.asarray(self._matrix[rows], dtype=np.float32))
+
+    @cached_property
+    def _matrix(self) -> FloatMatrix:
+
+        if not self.path.is_file():
+            raise UserError(f"no such file: {self.path}.")
+        try:
+            matrix: FloatMatrix = np.load(self.path, mmap_mode="r", allow_pickle=False)
+        except (ValueError, EOFError, OSError) as error:
+            raise UserError(
+                f"{self.path} is not a NumPy .npy file of numbers: save it with numpy.save."
+            ) from error
+        if matrix.ndim != 2 or matrix.dtype.kind not in "fiu":
+            raise UserError(
+                f"{self.path} holds {matrix.dtype} of shape {matrix.shape}: "
+                "save numbers of shape (sentences, dimensions)."
+            )
+        return matrix
+
+    @cached_property
+    def _rows(self) -> dict[str, int]:
+        if not self.sentences.is_file():
+            raise UserError(f"no such file: {self.sentences}.")
+        lines = self.sentences.read_bytes().split(b"\n")
+        if lines and lines[-1] == b"":
+            lines.pop()
+        if len(lines) != len(self._matrix):
+            raise UserError(
+                f"{self.sentences} has {len(lines)} lines but {self.path} has {len(self._matrix)} rows: "
+                "write one sentence a line, in the order of the rows."
+            )
+        rows: dict[str, int] = {}
+        for number, line in enumerate(lines):
+            try:
+                rows.setdefault(line.decode("utf-8").strip(), number)
+            except UnicodeDecodeError as error:
+                raise UserError(
+                    f"{self.sentences}, line {number + 1} is not UTF-8: save the file as UTF-8."
+                ) from error
+        return rows

@@ -1,0 +1,171 @@
+"""Averaged word vectors: GloVe and word2vec files, text and binary."""
+
+import gzip
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import BinaryIO, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stsbench.encoders.protocol import FloatMatrix, Identity, Tokenized, TokenSequence
+from stsbench.foundation.errors import UserError
+from stsbench.foundation.files import sha256_of
+
+SUFFIXES = (".txt", ".vec", ".bin", ".gz")
+
+
+@dataclass
+class StaticEncoder:
+    """
+    The mean of a sentence's word vectors: lower-cased whitespace tokens, unknown words skipped.
+
+    A sentence of unknown words only has the zero vector; its pairs score 0 and are counted. Of the file only
+    the words that are asked for are kept, so that a file of any size fits in memory.
+
+    Attributes:
+        path: a GloVe text file, or a word2vec text or binary file; may be gzipped.
+    """
+
+    path: Path
+    name: str
+    notes: tuple[str, ...] = ()
+    _vectors: dict[str, NDArray[np.float32] | None] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def identity(self) -> Identity:
+        """The file's hash, and averaging."""
+        return Identity(self.name, "static", "avg", weights_sha256=sha256_of(self.path), modules=("lower_case",))
+
+    @property
+    def token_budget(self) -> int:
+        """Words in one batch."""
+        return 65_536
+
+    def prepare(self, *, weights: bool) -> None:
+        """Do nothing: which words to read is known only from the texts."""
+
+    def tokenize(self, texts: Sequence[str]) -> Tokenized:
+        """Return the known words of each text, and how many words it has."""
+        words = [text.lower().split() for text in texts]
+        if new := {word for sentence in words for word in sentence} - self._vectors.keys():
+            self._read(new)
+        known = [tuple(word for word in sentence if self._vectors[word] is not None) for sentence in words]
+        return Tokenized(list(known), [len(sentence) for sentence in words], [False] * len(texts))
+
+    def forward(self, sequences: Sequence[TokenSequence], poolings: Sequence[str]) -> dict[str, FloatMatrix]:
+        """Return the mean vectors, shape (len(sequences), dimensions); no word gives the zero vector."""
+        means = np.zeros((len(sequences), self._dimensions), dtype=np.float32)
+        for row, sequence in enumerate(sequences):
+            if sequence:
+                # Summed in float64: the mean must not depend on the order of the words.
+                known = [vector for word in sequence if (vector := self._vectors[str(word)]) is not None]
+                means[row] = np.mean(known, axis=0, dtype=np.float64)
+        return dict.fromkeys(poolings, means)
+
+    @cached_property
+    def _dimensions(self) -> int:
+        with _opened(self.path) as stream:
+            header, _ = _header(stream, self.path)
+            if header is not None:
+                return header[1]
+            _, *values = stream.readline(1_000_000).split()
+        if not values or not all(_is_number(value) for value in values):
+            raise UserError(f"{self.path}, line 1: not a word and its numbers: give a GloVe or word2vec file.")
+        return len(values)
+
+    def _read(self, words: Collection[str]) -> None:
+        """Scan the file once for the vectors of some words; the others are noted as unknown."""
+        dimensions = self._dimensions
+        with _opened(self.path) as stream:
+            header, binary = _header(stream, self.path)
+            if header and binary:
+                rows = _binary_rows(stream, *header, self.path)
+            else:
+                rows = _text_rows(stream, words, dimensions, self.path, first_line=2 if header else 1)
+            found: dict[str, NDArray[np.float32]] = {}
+            for word, vector in rows:
+                if word in words:
+                    found.setdefault(word, vector)
+        self._vectors.update(dict.fromkeys(words) | found)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
+            yield cast("BinaryIO", stream)
+    except (gzip.BadGzipFile, EOFError) as error:
+        raise UserError(f"{path} is not a whole gzip file: fetch it again.") from error
+
+
+def _header(stream: BinaryIO, path: Path) -> tuple[tuple[int, int] | None, bool]:
+    """
+    Return (words, dimensions) if the first line is word2vec's header, and whether binary rows follow.
+
+    Leaves the stream at the first row.
+    """
+    line = stream.readline(1_000_000)
+    parts = line.split()
+    if len(parts) == 2 and all(part.isdigit() for part in parts):
+        count, dimensions = int(parts[0]), int(parts[1])
+        start = stream.tell()
+        sample = stream.read(min(4096, dimensions * 4))
+        stream.seek(start)
+        return (count, dimensions), any(byte < 9 for byte in sample) or path.name.removesuffix(".gz").endswith(
+            ".bin"
+        )
+    if not parts:
+        raise UserError(f"{path} is empty: give a GloVe or word2vec file.")
+    stream.seek(0)
+    return None, False
+
+
+def _text_rows(
+    stream: BinaryIO, words: Collection[str], dimensions: int, path: Path, *, first_line: int
+) -> Iterator[tuple[str, NDArray[np.float32]]]:
+
+    for number, line in enumerate(stream, first_line):
+        # Most lines are of words that nobody asked for: their numbers are not parsed.
+        if line.partition(b" ")[0].decode("utf-8", errors="replace") not in words:
+            continue
+        # From the right, as GloVe 840B has entries with blanks in the word.
+        word, *values = line.decode("utf-8", errors="replace").rstrip().rsplit(" ", dimensions)
+        try:
+            vector = np.array(values, dtype=np.float32)
+        except ValueError:
+            vector = np.empty(0, dtype=np.float32)
+        if len(vector) != dimensions:
+            raise UserError(f"{path}, line {number}: not a word and {dimensions} numbers: fetch the file again.")
+        yield word, vector
+
+
+def _binary_rows(
+    stream: BinaryIO, count: int, dimensions: int, path: Path
+) -> Iterator[tuple[str, NDArray[np.float32]]]:
+
+    for row in range(count):
+        letters = bytearray()
+        while (letter := stream.read(1)) not in {b" ", b""}:
+            letters += letter
+        content = stream.read(4 * dimensions)
+        if len(content) < 4 * dimensions:
+            raise UserError(
+                f"{path} ends in row {row + 1} of the {count} that its header promises: fetch it again."
+            )
+        # Some writers end a row with a newline, which then stands before the next word.
+        yield (
+            letters.decode("utf-8", errors="replace").lstrip("\n"),
+            np.frombuffer(content, dtype="<f4").copy(),
+        )
+
+
+def _is_number(text: bytes) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,132 @@
+"""
+The signature: what a score means, in one line.
+
+`STS16:test:all|spearman|cosine|text:senteval|data:3f2a91||avg|len256|fp32|stsbench:0.1.0`
+
+Before the double bar stands the protocol: two scores compare only if it is equal. After it stands the model:
+how it was used, which two models may well differ in.
+"""
+
+from dataclasses import dataclass, fields
+from urllib.parse import quote, unquote
+
+_DATA_DIGITS = 6
+
+
+@dataclass(frozen=True)
+class Signature:
+    """
+    What fixes a score.
+
+    Attributes:
+        task: for example `STS16`.
+        split: `test`, `dev`, `train` or `all`.
+        aggregation: over subsets: `all`, `mean` or `wmean`.
+        metric: `spearman`, `pearson` or `kendall`.
+        similarity: `cosine`, `dot`, `euclidean` or `manhattan` (distances negative), or `given`.
+        text: the text variant, for example `senteval` or `raw`.
+        data: the first digits of the hash over the files that were read.
+        pooling: how token vectors became one vector.
+        max_length: sub-words kept; None where unlimited or unknown.
+        prompt: text put before every sentence.
+        precision: of the network.
+        dimensions: the number of leading dimensions kept (Matryoshka); None for all.
+        postprocessing: what was done to the vectors afterwards, for example `whiten256`.
+        version: of stsbench.
+
+    >>> str(Signature("STS16", "test", "all", "spearman", "cosine", "senteval", "3f2a91" + "0" * 58, "avg", 256))
+    'STS16:test:all|spearman|cosine|text:senteval|data:3f2a91||avg|len256|fp32|stsbench:...'
+    """
+
+    task: str
+    split: str
+    aggregation: str
+    metric: str
+    similarity: str
+    text: str
+    data: str
+    pooling: str
+    max_length: int | None = None
+    prompt: str = ""
+    precision: str = "fp32"
+    dimensions: int | None = None
+    postprocessing: str = ""
+    version: str = ""
+
+    def __post_init__(self) -> None:
+        """Keep the data hash as short as it is printed, so that a parsed signature equals its origin."""
+        object.__setattr__(self, "data", self.data[:_DATA_DIGITS])
+
+    @property
+    def protocol(self) -> str:
+        """The part that must be equal for two scores to compare."""
+        return "|".join(
+            [
+                f"{quote(self.task, safe='')}:{self.split}:{self.aggregation}",
+                self.metric,
+                self.similarity,
+                f"text:{quote(self.text, safe='')}",
+                f"data:{self.data}",
+            ]
+        )
+
+    @property
+    def model(self) -> str:
+        """The part that says how the model was used."""
+        parts = [self.pooling]
+        if self.max_length is not None:
+            parts.append(f"len{self.max_length}")
+        if self.prompt:
+            parts.append(f"prompt:{quote(self.prompt, safe='')}")
+        parts.append(self.precision)
+        if self.dimensions is not None:
+            parts.append(f"dim{self.dimensions}")
+        if self.postprocessing:
+            parts.append(f"post:{quote(self.postprocessing, safe='')}")
+        return "|".join([*parts, f"stsbench:{self.version}"])
+
+    def __str__(self) -> str:
+        """Return the whole signature."""
+        return f"{self.protocol}||{self.model}"
+
+    @classmethod
+    def parse(cls, text: str) -> "Signature":
+        """
+        Read a signature back.
+
+        Raises:
+            ValueError: if it is none.
+        """
+        try:
+            protocol, model = text.split("||")
+            head, metric, similarity, text_variant, data = protocol.split("|")
+            task, split, aggregation = head.split(":")
+            pooling, *parts = model.split("|")
+        except ValueError as error:
+            raise ValueError(f"not a signature: {text!r}") from error
+        named = dict(part.split(":", 1) for part in (text_variant, data, *parts) if ":" in part)
+        plain = [part for part in parts if ":" not in part]
+        return cls(
+            task=unquote(task),
+            split=split,
+            aggregation=aggregation,
+            metric=metric,
+            similarity=similarity,
+            text=unquote(named["text"]),
+            data=named["data"],
+            pooling=pooling,
+            max_length=_number(plain, "len"),
+            prompt=unquote(named.get("prompt", "")),
+            precision=next(part for part in plain if part in {"fp32", "bf16", "fp16"}),
+            dimensions=_number(plain, "dim"),
+            postprocessing=unquote(named.get("post", "")),
+            version=named["stsbench"],
+        )
+
+
+PROTOCOL_FIELDS = ("task", "split", "aggregation", "metric", "similarity", "text", "data")
+MODEL_FIELDS = tuple(field.name for field in fields(Signature) if field.name not in PROTOCOL_FIELDS)
+
+
+def _number(parts: list[str], name: str) -> int | None:
+    return next((int(part[len(name) :]) for part in parts if part.startswith(name)), None)

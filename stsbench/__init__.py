@@ -1,1 +1,61 @@
-"""stsbench: measure sentence embeddings, explain them, and prove the numbers."""
+"""stsbench: measure sentence embeddings, explain them, and prove the numbers.
+
+>>> import stsbench as sb
+>>> record = sb.evaluate(lambda sentences: [[len(s), s.count("a")] for s in sentences], "sample")
+>>> record.tasks[0].task
+'sample'
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from stsbench._version import __version__
+
+if TYPE_CHECKING:
+    from stsbench.encoders import embed, load
+    from stsbench.evaluation.protocols import choose_protocol as protocol
+    from stsbench.evaluation.sts import Bootstrap
+    from stsbench.foundation.errors import UserError
+    from stsbench.records import RunRecord, Signature, load_run
+    from stsbench.workflows.evaluate import Postprocessing, evaluate, evaluate_similarities
+
+__all__ = [
+    "Bootstrap",
+    "Postprocessing",
+    "RunRecord",
+    "Signature",
+    "UserError",
+    "__version__",
+    "embed",
+    "evaluate",
+    "evaluate_similarities",
+    "load",
+    "load_run",
+    "protocol",
+]
+
+# Where each public name lives. Nothing is imported before it is asked for: `stsbench --help` needs no NumPy.
+_HOMES = {
+    "Bootstrap": "stsbench.evaluation.sts:Bootstrap",
+    "Postprocessing": "stsbench.workflows.evaluate:Postprocessing",
+    "RunRecord": "stsbench.records:RunRecord",
+    "Signature": "stsbench.records:Signature",
+    "UserError": "stsbench.foundation.errors:UserError",
+    "embed": "stsbench.encoders:embed",
+    "evaluate": "stsbench.workflows.evaluate:evaluate",
+    "evaluate_similarities": "stsbench.workflows.evaluate:evaluate_similarities",
+    "load": "stsbench.encoders:load",
+    "load_run": "stsbench.records:load_run",
+    "protocol": "stsbench.evaluation.protocols:choose_protocol",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'stsbench' has no attribute {name!r}")
+    module, _, attribute = _HOMES[name].partition(":")
+    return getattr(import_module(module), attribute)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

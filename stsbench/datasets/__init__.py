@@ -2,6 +2,7 @@
 
 from stsbench.datasets.catalogue import data_set, data_sets
 from stsbench.datasets.fetch import Fetched, get
+from stsbench.datasets.locate import DataNotFoundError
 from stsbench.datasets.overview import catalogue_table, verify, where
 from stsbench.datasets.read_pairs import load_pairs
 from stsbench.datasets.read_sample import load_sample, load_sample_labelled, sample_sentences
@@ -10,6 +11,7 @@ from stsbench.datasets.read_transfer import load_labelled
 from stsbench.datasets.tables import FileRead, LabelledData, StsData
 
 __all__ = [
+    "DataNotFoundError",
     "Fetched",
     "FileRead",
     "LabelledData",

@@ -15,6 +15,10 @@ from stsbench.foundation.errors import UserError
 from stsbench.foundation.paths import cache_dir
 
 
+class DataNotFoundError(UserError):
+    """No place holds the data: nothing was wrong with it, it is just not here."""
+
+
 @dataclass(frozen=True)
 class Place:
     """A folder in which data is looked for, and who named it."""
@@ -70,7 +74,8 @@ def find_root(source: Source, paths: Sequence[str], wanted: str, data_dirs: Sequ
         data_dirs: see `places`.
 
     Raises:
-        UserError: if no place holds them (naming the places and what to do), or if one holds only some.
+        DataNotFoundError: if no place holds them, naming the places and what to do.
+        UserError: if a place holds only some.
     """
     if source.kind == "bundled":
         return bundled_root(source)
@@ -81,7 +86,7 @@ def find_root(source: Source, paths: Sequence[str], wanted: str, data_dirs: Sequ
             _demand_all(root, paths, wanted, place)
             return root
     folders = ", ".join(f"{place.folder} ({place.origin})" for place in looked)
-    raise UserError(f"{wanted} was not found in {folders}: {remedy(source)}.")
+    raise DataNotFoundError(f"{wanted} was not found in {folders}: {remedy(source)}.")
 
 
 def bundled_root(source: Source) -> Path:

@@ -1,5 +1,4 @@
-"""
-The embedding cache: one SQLite file for each way of making vectors, so that nothing is encoded twice.
+"""The embedding cache: one SQLite file for each way of making vectors, so that nothing is encoded twice.
 
 A file is named by the hash of everything a vector depends on besides the text (`Identity`): a changed weight
 file is another cache file. Inside, texts point to token sequences and token sequences to vectors, so that a
@@ -64,8 +63,7 @@ def text_key(text: str) -> bytes:
 
 
 class EmbeddingCache:
-    """
-    Vectors of one identity and pooling.
+    """Vectors of one identity and pooling.
 
     Args:
         identity: what the vectors depend on. It must have a weight hash.
@@ -159,8 +157,7 @@ def clear_cache(folder: Path | None = None) -> int:
 
 
 def touch_and_trim(used: Path, max_bytes: int = DEFAULT_MAX_BYTES) -> None:
-    """
-    Note that a cache file was used, and delete the least recently used ones above the size limit.
+    """Note that a cache file was used, and delete the least recently used ones above the size limit.
 
     The file in use stays, even if it is alone above the limit.
     """

@@ -21,8 +21,7 @@ _CHARACTERS = 65_536
 
 @dataclass
 class CallableEncoder:
-    """
-    Hands sentences to a callable and checks what comes back.
+    """Hands sentences to a callable and checks what comes back.
 
     Attributes:
         encode: takes a list of sentences, returns an array or tensor of shape (sentences, dimensions).
@@ -47,8 +46,7 @@ class CallableEncoder:
         return Tokenized(list(texts), [-1] * len(texts), [False] * len(texts))
 
     def forward(self, sequences: Sequence[TokenSequence], poolings: Sequence[str]) -> dict[str, FloatMatrix]:
-        """
-        Return an array of shape (len(sequences), dimensions), float32, under the one pooling there is.
+        """Return an array of shape (len(sequences), dimensions), float32, under the one pooling there is.
 
         Raises:
             UserError: if the callable returned something that is not one vector a sentence.
@@ -77,8 +75,7 @@ class CallableEncoder:
 
 
 def from_function(encode: EncodeFunction, *, name: str | None = None) -> CallableEncoder:
-    """
-    Wrap a callable `list[str] -> array`.
+    """Wrap a callable `list[str] -> array`.
 
     >>> encoder = from_function(lambda sentences: [[len(s), 1.0] for s in sentences], name="length")
     >>> encoder.forward(["ab", "abc"], ["own"])["own"].tolist()
@@ -90,8 +87,7 @@ def from_function(encode: EncodeFunction, *, name: str | None = None) -> Callabl
 
 
 def import_function(target: str) -> CallableEncoder:
-    """
-    Import `module:function`, looking in the current folder too, and wrap it.
+    """Import `module:function`, looking in the current folder too, and wrap it.
 
     Raises:
         UserError: if the module or the function is not there, or it is not callable.

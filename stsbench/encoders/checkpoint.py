@@ -34,8 +34,7 @@ _DOWNLOADED = ("*.json", "*.txt", "*.model", "bpe.codes", "*/*.json")
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """
-    The folder of a model's files.
+    """The folder of a model's files.
 
     Attributes:
         name: as the person named it.
@@ -63,8 +62,7 @@ class Checkpoint:
             raise UserError(f"{path} is not valid JSON ({error}): fetch the checkpoint again.") from error
 
     def weight_files(self) -> list[Path]:
-        """
-        Return the weight files that loading reads.
+        """Return the weight files that loading reads.
 
         Raises:
             UserError: if the folder has none, or lacks a shard that its index names.
@@ -90,8 +88,7 @@ class Checkpoint:
 
 
 def find_checkpoint(name: str, *, revision: str | None = None) -> Checkpoint:
-    """
-    Find a checkpoint's files: a folder, the packaged MiniLM (`minilm`), or a Hugging Face Hub name.
+    """Find a checkpoint's files: a folder, the packaged MiniLM (`minilm`), or a Hugging Face Hub name.
 
     Raises:
         UserError: if there is no such model, or the Hub cannot be reached.

@@ -11,8 +11,7 @@ PRECISIONS = ("fp32", "bf16", "fp16")
 
 
 def resolve_device(device: str) -> str:
-    """
-    Return `cpu`, `cuda` or `mps` for a wanted device; `auto` takes the fastest there is.
+    """Return `cpu`, `cuda` or `mps` for a wanted device; `auto` takes the fastest there is.
 
     Loading torch takes seconds, which a run served from the cache does not otherwise need. So where the
     machine has no accelerator's driver, the answer is `cpu` without asking torch.

@@ -28,8 +28,7 @@ def load(
     revision: str | None = None,
     trust_remote_code: bool = False,
 ) -> Encoder:
-    """
-    Load an encoder. The weights themselves are read at the first sentence that is not in the cache.
+    """Load an encoder. The weights themselves are read at the first sentence that is not in the cache.
 
     Args:
         model: `minilm` (the packaged all-MiniLM-L6-v2 if installed, else the Hub's); a checkpoint's folder or

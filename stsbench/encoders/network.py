@@ -25,8 +25,7 @@ _TRAINED_HEAD = "mlp.dense"
 
 @dataclass
 class Network:
-    """
-    A Transformers model on its device, with what turns hidden states into sentence vectors.
+    """A Transformers model on its device, with what turns hidden states into sentence vectors.
 
     Attributes:
         model: the encoder, in evaluation mode.
@@ -44,8 +43,7 @@ class Network:
     device: str
 
     def __call__(self, sequences: Sequence[TokenSequence], poolings: Sequence[str]) -> dict[str, FloatMatrix]:
-        """
-        Return for each pooling an array of shape (len(sequences), dimensions), float32.
+        """Return for each pooling an array of shape (len(sequences), dimensions), float32.
 
         Raises:
             DeviceOutOfMemory: if the batch does not fit.
@@ -102,8 +100,7 @@ def load_network(
     tail: Sequence[TailModule],
     trust_remote_code: bool,
 ) -> Network:
-    """
-    Load a checkpoint's network for evaluation, without running code that comes with its weights.
+    """Load a checkpoint's network for evaluation, without running code that comes with its weights.
 
     Raises:
         UserError: if weights are missing (they would be random), or the model type is unknown.

@@ -23,8 +23,7 @@ _SAVE_EVERY_SECONDS = 5.0
 
 @dataclass(frozen=True)
 class EncodingCost:
-    """
-    What encoding took.
+    """What encoding took.
 
     Attributes:
         texts: distinct texts asked for.
@@ -46,8 +45,7 @@ class EncodingCost:
 
 @dataclass(frozen=True)
 class Embeddings:
-    """
-    The vectors of some texts, one row for each distinct token sequence.
+    """The vectors of some texts, one row for each distinct token sequence.
 
     Attributes:
         rows: for each text asked for, in order, its row; shape (texts,).
@@ -73,8 +71,7 @@ def embed(
     token_budget: int | None = None,
     progress: Progress = silent,
 ) -> Embeddings:
-    """
-    Encode texts: each distinct token sequence once, longest first, results in the order asked for.
+    """Encode texts: each distinct token sequence once, longest first, results in the order asked for.
 
     Args:
         encoder: what encodes.
@@ -159,8 +156,7 @@ def _encode(
 def _forward(
     encoder: Encoder, work: Sequence[_Work], poolings: Sequence[str], budget: int
 ) -> Iterator[tuple[Sequence[_Work], dict[str, FloatMatrix]]]:
-    """
-    Yield batches of at most `budget` padded tokens with their vectors.
+    """Yield batches of at most `budget` padded tokens with their vectors.
 
     Longest first, so that a batch too large for the device is met at once, and time left is not promised too
     early. Where a batch does not fit, the budget is halved for it and all that follow.

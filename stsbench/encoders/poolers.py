@@ -1,5 +1,4 @@
-"""
-Poolers: from the hidden states of a sentence's tokens to one vector.
+"""Poolers: from the hidden states of a sentence's tokens to one vector.
 
 Choosing the wrong one is the commonest reason why a published row is not reproduced. Names follow the
 SimCSE evaluation script, except that its `avg_first_last` means two things: the numbers printed in the

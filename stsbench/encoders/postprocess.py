@@ -11,8 +11,7 @@ _NOISE = 1e-8
 
 
 def truncate(vectors: FloatMatrix, dimensions: int, *, normalize: bool) -> FloatMatrix:
-    """
-    Keep the first dimensions, as Matryoshka models are trained for.
+    """Keep the first dimensions, as Matryoshka models are trained for.
 
     Args:
         vectors: shape (rows, d).
@@ -33,8 +32,7 @@ def truncate(vectors: FloatMatrix, dimensions: int, *, normalize: bool) -> Float
 
 
 def whiten(vectors: FloatMatrix, reference: FloatMatrix, dimensions: int | None = None) -> NDArray[np.float64]:
-    """
-    Whiten vectors: (x - mean) U S^-1/2 of the reference's covariance U S U^T (Su et al., 2021).
+    """Whiten vectors: (x - mean) U S^-1/2 of the reference's covariance U S U^T (Su et al., 2021).
 
     Args:
         vectors: shape (rows, d).

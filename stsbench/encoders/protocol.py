@@ -15,8 +15,7 @@ TokenSequence = tuple[int, ...] | tuple[str, ...] | str
 
 @dataclass(frozen=True)
 class Identity:
-    """
-    Everything that a sentence vector depends on, apart from the sentence.
+    """Everything that a sentence vector depends on, apart from the sentence.
 
     Attributes:
         name: the model as the person named it.
@@ -54,8 +53,7 @@ class Identity:
 
 @dataclass(frozen=True)
 class Tokenized:
-    """
-    The token sequences of some texts, each with its length.
+    """The token sequences of some texts, each with its length.
 
     Attributes:
         sequences: one per text; equal texts, and texts that tokenise alike, have equal sequences.
@@ -85,8 +83,7 @@ class Encoder(Protocol):
         """Padded tokens that one forward pass should hold at most."""
 
     def prepare(self, *, weights: bool) -> None:
-        """
-        Load what tokenising needs, and with `weights` what the forward pass needs.
+        """Load what tokenising needs, and with `weights` what the forward pass needs.
 
         Loading happens here and not at the first sentence, so that it is not counted as encoding.
         """

@@ -14,8 +14,7 @@ from stsbench.foundation.files import sha256_of
 
 @dataclass
 class SavedVectors:
-    """
-    Looks sentences up in a saved matrix instead of encoding them.
+    """Looks sentences up in a saved matrix instead of encoding them.
 
     Attributes:
         path: a .npy file of shape (sentences, dimensions).
@@ -41,8 +40,7 @@ class SavedVectors:
         _ = self._rows
 
     def tokenize(self, texts: Sequence[str]) -> Tokenized:
-        """
-        Return the texts themselves.
+        """Return the texts themselves.
 
         Raises:
             UserError: if a text has no vector.

@@ -30,8 +30,7 @@ _PLAIN_TEXT: dict[str, Any] = {
 
 
 def read_settings(checkpoint: Checkpoint) -> TransformerSettings | None:
-    """
-    Return the checkpoint's own pooling, length, prompt, case and what follows the pooling.
+    """Return the checkpoint's own pooling, length, prompt, case and what follows the pooling.
 
     Returns None where a module or an option is not one that is read natively here: such a checkpoint is
     encoded by the sentence-transformers library itself.

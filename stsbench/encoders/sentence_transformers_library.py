@@ -20,8 +20,7 @@ def load_with_library(
     device: str,
     trust_remote_code: bool,
 ) -> CallableEncoder:
-    """
-    Return an encoder that calls `SentenceTransformer.encode`.
+    """Return an encoder that calls `SentenceTransformer.encode`.
 
     Args:
         checkpoint: the model's files.

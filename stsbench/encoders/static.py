@@ -20,8 +20,7 @@ SUFFIXES = (".txt", ".vec", ".bin", ".gz")
 
 @dataclass
 class StaticEncoder:
-    """
-    The mean of a sentence's word vectors: lower-cased whitespace tokens, unknown words skipped.
+    """The mean of a sentence's word vectors: lower-cased whitespace tokens, unknown words skipped.
 
     A sentence of unknown words only has the zero vector; its pairs score 0 and are counted. Of the file only
     the words that are asked for are kept, so that a file of any size fits in memory.
@@ -103,8 +102,7 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
 
 
 def _header(stream: BinaryIO, path: Path) -> tuple[tuple[int, int] | None, bool]:
-    """
-    Return (words, dimensions) if the first line is word2vec's header, and whether binary rows follow.
+    """Return (words, dimensions) if the first line is word2vec's header, and whether binary rows follow.
 
     Leaves the stream at the first row.
     """

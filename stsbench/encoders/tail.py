@@ -23,8 +23,7 @@ ACTIVATIONS = {
 
 @dataclass(frozen=True)
 class TailModule:
-    """
-    One module after the pooling.
+    """One module after the pooling.
 
     Attributes:
         kind: `dense` or `normalize`.
@@ -37,8 +36,7 @@ class TailModule:
     activation: str = "Identity"
 
     def weight_file(self, checkpoint: Path) -> Path:
-        """
-        Return the file that holds a dense module's weights.
+        """Return the file that holds a dense module's weights.
 
         Raises:
             UserError: if there is none.
@@ -50,8 +48,7 @@ class TailModule:
 
 
 def load_tail(checkpoint: Path, modules: Sequence[TailModule], *, device: str) -> "Callable[[Tensor], Tensor]":
-    """
-    Return one function that applies the modules in order to vectors of shape (rows, dimensions).
+    """Return one function that applies the modules in order to vectors of shape (rows, dimensions).
 
     Dense layers compute in float32 whatever the precision of the network: they see one vector a sentence.
     """

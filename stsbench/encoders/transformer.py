@@ -27,8 +27,7 @@ _NO_LIMIT = 1_000_000
 
 @dataclass(frozen=True)
 class TransformerSettings:
-    """
-    How a checkpoint is to be used, as its own files or the person say.
+    """How a checkpoint is to be used, as its own files or the person say.
 
     Attributes:
         pooling: one of `POOLING_NAMES`.
@@ -47,8 +46,7 @@ class TransformerSettings:
 
 @dataclass
 class TransformerEncoder:
-    """
-    A Transformers checkpoint, loaded at the first forward pass.
+    """A Transformers checkpoint, loaded at the first forward pass.
 
     Attributes:
         checkpoint: where its files are.
@@ -183,8 +181,7 @@ def model_limit(checkpoint: Checkpoint) -> int | None:
 
 
 def choose_pooling(checkpoint: Checkpoint, wanted: str, own: str | None) -> tuple[str, tuple[str, ...]]:
-    """
-    Return the pooling to use and what the person should know about the choice.
+    """Return the pooling to use and what the person should know about the choice.
 
     Args:
         checkpoint: the model.

@@ -26,8 +26,7 @@ def sides_of(data: StsData) -> list[str]:
 def pair_table(
     data: StsData, vectors: NDArray[np.floating], rows: NDArray[np.int64], lengths: NDArray[np.int64]
 ) -> "pd.DataFrame":
-    """
-    Return the pair table of one task.
+    """Return the pair table of one task.
 
     Args:
         data: the task, n pairs.
@@ -50,8 +49,7 @@ def pair_table(
 
 
 def pair_table_of_similarities(data: StsData, similarities: NDArray[np.float64]) -> "pd.DataFrame":
-    """
-    Return the pair table of one task whose similarities were computed elsewhere, one for each pair in order.
+    """Return the pair table of one task whose similarities were computed elsewhere, one for each pair in order.
 
     Raises:
         UserError: if one is not a finite number.

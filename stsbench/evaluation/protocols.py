@@ -1,5 +1,4 @@
-"""
-Protocols: named sets of the choices that make an STS score.
+"""Protocols: named sets of the choices that make an STS score.
 
 | protocol | over subsets | metric | similarity | SICK-R | who reports so |
 |---|---|---|---|---|---|
@@ -24,8 +23,7 @@ TEXTS = ("senteval", "raw")
 
 @dataclass(frozen=True)
 class Protocol:
-    """
-    How similarities become scores.
+    """How similarities become scores.
 
     Attributes:
         name: the preset it started from.
@@ -61,8 +59,7 @@ def choose_protocol(
     similarity: str | None = None,
     text: str | None = None,
 ) -> Protocol:
-    """
-    Return a preset with some of its choices replaced.
+    """Return a preset with some of its choices replaced.
 
     Raises:
         UserError: if a name is unknown.

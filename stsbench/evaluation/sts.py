@@ -23,8 +23,7 @@ _METRICS: tuple[Metric, ...] = ("spearman", "pearson")
 
 @dataclass(frozen=True)
 class Bootstrap:
-    """
-    How intervals are computed.
+    """How intervals are computed.
 
     Attributes:
         resamples: 0 for no intervals.
@@ -55,8 +54,7 @@ def score_task(
     bootstrap: Bootstrap,
     truncated_sentences: int = 0,
 ) -> TaskResult:
-    """
-    Score one task from its rows of the pair table.
+    """Score one task from its rows of the pair table.
 
     Args:
         pairs: the rows of one task, split and text.
@@ -124,8 +122,7 @@ def score_task(
 
 
 def average(results: Sequence[TaskResult], bootstrap: Bootstrap) -> AveragePart | None:
-    """
-    Return the plain mean of the tasks' scores with its interval; None for a single task.
+    """Return the plain mean of the tasks' scores with its interval; None for a single task.
 
     Tasks are resampled independently, so the k-th replicates of all tasks average to one of the mean.
     """

@@ -21,8 +21,7 @@ class TaskSpec(NamedTuple):
 
 
 def parse_tasks(tasks: str | Sequence[str], protocol: Protocol) -> list[TaskSpec]:
-    """
-    Return the tasks that a person names, with the protocol's split and text where they name none.
+    """Return the tasks that a person names, with the protocol's split and text where they name none.
 
     Args:
         tasks: `sts` (the seven), `sample`, or `TASK[:split][@text]`; several as a list or with commas.
@@ -49,8 +48,7 @@ def parse_tasks(tasks: str | Sequence[str], protocol: Protocol) -> list[TaskSpec
 
 
 def read_task(spec: TaskSpec, data_dirs: Sequence[Path] = ()) -> StsData:
-    """
-    Read a task's scored pairs.
+    """Read a task's scored pairs.
 
     Raises:
         UserError: if its files are missing or broken, or it is no STS task.

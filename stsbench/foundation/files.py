@@ -12,8 +12,7 @@ from stsbench.foundation.errors import UserError
 
 @contextmanager
 def atomic_path(target: Path) -> Iterator[Path]:
-    """
-    Yield a temporary path beside `target`; on success its content is synced and renamed over it.
+    """Yield a temporary path beside `target`; on success its content is synced and renamed over it.
 
     Whatever happens in between (an error, a full disk, a kill), `target` is either what it was or the
     whole new file. The temporary file keeps the target's suffix, because some writers go by it.

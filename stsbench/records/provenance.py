@@ -54,8 +54,7 @@ def command_line(arguments: Sequence[str]) -> str:
 
 
 def redact(text: str) -> str:
-    """
-    Return text with the home folder as `~` and other people's homes without their names.
+    """Return text with the home folder as `~` and other people's homes without their names.
 
     >>> redact("/home/somebody/models/a")
     '/home/.../models/a'

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION = 1
 
+AVERAGE = "Avg."
+
 MetricValues = dict[str, float | None]
 """A correlation by each metric, between -1 and 1; None where it is undefined (constant similarities)."""
 
@@ -68,8 +70,7 @@ class SubsetPart(_Part):
 
 
 class TaskPart(_Part):
-    """
-    The scores of one task.
+    """The scores of one task.
 
     Attributes:
         score: the headline: the protocol's metric by the protocol's aggregation, between -1 and 1.
@@ -98,8 +99,7 @@ class TaskPart(_Part):
 
 
 class AveragePart(_Part):
-    """
-    The plain mean of the tasks' headline scores.
+    """The plain mean of the tasks' headline scores.
 
     `of_rounded` is the mean of the scores x 100 rounded to two decimals, as the papers' scripts take it: its
     last digit can differ.
@@ -132,8 +132,7 @@ class PairsFile(_Part):
 
 
 class RunRecord(_Part):
-    """
-    One measurement of one model.
+    """One measurement of one model.
 
     Attributes:
         schema_version: of this layout.
@@ -170,8 +169,7 @@ class RunRecord(_Part):
 
     @property
     def pairs(self) -> "pd.DataFrame":
-        """
-        The pair table: one row per scored pair.
+        """The pair table: one row per scored pair.
 
         Columns: task, split, text, subset, pair_id, gold; the similarities (float64); the lengths of both sides
         in words, sub-words (-1 where unknown) and characters.
@@ -197,13 +195,35 @@ class RunRecord(_Part):
         return "\n".join(task.signature for task in self.tasks)
 
     def table(self) -> "pd.DataFrame":
-        """Return one row per task and subset: pairs, score x 100 and the limits of its interval."""
+        """Return one row per task and subset: pairs, score x 100 and the limits of its interval.
+
+        Columns: task, subset (empty for the task as a whole), pairs, score, low, high, signature. The last row
+        is the average, if there is one. Of two splits or texts of one task, the label says which is which.
+        """
         import pandas as pd
 
-        rows = [row for task in self.tasks for row in _rows_of(task, self.protocol.metric)]
+        rows = []
+        for task in self.tasks:
+            label = self._label(task)
+            rows.append(_row(label, "", task.pairs, task.score, task.interval, signature=task.signature))
+            for subset in task.subsets if len(task.subsets) > 1 else ():
+                score = subset.scores[self.protocol.metric]
+                rows.append(_row(label, subset.name, subset.pairs, score, subset.interval))
         if self.average is not None:
-            rows.append(_row("Avg.", "", sum(task.pairs for task in self.tasks), self.average))
+            pairs = sum(task.pairs for task in self.tasks)
+            rows.append(_row(AVERAGE, "", pairs, self.average.score, self.average.interval))
         return pd.DataFrame(rows)
+
+    def _label(self, task: TaskPart) -> str:
+        same = [other for other in self.tasks if other.task == task.task]
+        split = f":{task.split}" if len({other.split for other in same}) > 1 else ""
+        text = f"@{task.text}" if len({other.text for other in same}) > 1 else ""
+        return task.task + split + text
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder that the record was saved in or read from; None for one in memory."""
+        return self._folder
 
     def with_pairs(self, pairs: "pd.DataFrame", folder: Path | None = None) -> "RunRecord":
         """Return the record holding its pair table."""
@@ -212,31 +232,18 @@ class RunRecord(_Part):
         return record
 
 
-def _rows_of(task: TaskPart, metric: str) -> list[dict[str, Any]]:
-    rows = [_row(task.task, "", task.pairs, task)]
-    if len(task.subsets) > 1:
-        rows += [
-            _row(task.task, subset.name, subset.pairs, subset, subset.scores[metric]) for subset in task.subsets
-        ]
-    return rows
-
-
 def _row(
-    task: str,
-    subset: str,
-    pairs: int,
-    part: "TaskPart | SubsetPart | AveragePart",
-    score: float | None = None,
+    task: str, subset: str, pairs: int, score: float | None, interval: Interval | None, *, signature: str = ""
 ) -> dict[str, Any]:
-    value = score if isinstance(part, SubsetPart) else part.score
-    low, high = part.interval or (None, None)
+    low, high = interval or (None, None)
     return {
         "task": task,
         "subset": subset,
         "pairs": pairs,
-        "score": _percent(value),
+        "score": _percent(score),
         "low": _percent(low),
         "high": _percent(high),
+        "signature": signature,
     }
 
 

@@ -1,5 +1,4 @@
-"""
-The signature: what a score means, in one line.
+"""The signature: what a score means, in one line.
 
 `STS16:test:all|spearman|cosine|text:senteval|data:3f2a91||avg|len256|fp32|stsbench:0.1.0`
 
@@ -15,8 +14,7 @@ _DATA_DIGITS = 6
 
 @dataclass(frozen=True)
 class Signature:
-    """
-    What fixes a score.
+    """What fixes a score.
 
     Attributes:
         task: for example `STS16`.
@@ -91,8 +89,7 @@ class Signature:
 
     @classmethod
     def parse(cls, text: str) -> "Signature":
-        """
-        Read a signature back.
+        """Read a signature back.
 
         Raises:
             ValueError: if it is none.

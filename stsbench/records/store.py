@@ -1,5 +1,4 @@
-"""
-Records on disk: written whole, read with a check.
+"""Records on disk: written whole, read with a check.
 
 A run's folder holds `pairs.parquet` and `run.json`. The pair table is written beside its place first; the
 rename of `run.json`, which carries the table's hash, commits the run; then the table takes its place. A reader
@@ -28,8 +27,7 @@ _STAGED = "pairs.next.parquet"
 
 
 def save_run(record: RunRecord, folder: Path) -> RunRecord:
-    """
-    Write a record and its pair table into a folder; return the record as it can be read from there.
+    """Write a record and its pair table into a folder; return the record as it can be read from there.
 
     Raises:
         UserError: if the disk is full or the folder cannot be written. What was there before is untouched.
@@ -49,8 +47,7 @@ def save_run(record: RunRecord, folder: Path) -> RunRecord:
 def prepare_folder(
     out: str | Path | None, signatures: Sequence[Signature], model: ModelPart, *, overwrite: bool
 ) -> Path | None:
-    """
-    Return the folder to save a run in, having made sure that no other measurement is lost there.
+    """Return the folder to save a run in, having made sure that no other measurement is lost there.
 
     A run of the same model under the same signatures replaces the one before it.
 
@@ -72,8 +69,7 @@ def prepare_folder(
 
 
 def load_run(path: Path) -> RunRecord:
-    """
-    Read a record from its folder or from its `run.json`; its pair table is read when asked for.
+    """Read a record from its folder or from its `run.json`; its pair table is read when asked for.
 
     Raises:
         UserError: if there is none, it is damaged, or another version of stsbench wrote its layout.
@@ -102,8 +98,7 @@ def load_run(path: Path) -> RunRecord:
 
 
 def read_pairs(record: RunRecord, folder: Path | None) -> "pd.DataFrame":
-    """
-    Return the pair table of a record that was read from a folder.
+    """Return the pair table of a record that was read from a folder.
 
     Raises:
         UserError: if it is missing, or not the one the record was computed from.

@@ -24,7 +24,7 @@ _MOST_UNDEFINED = 0.01
 """The share of undefined replicates above which there is no interval."""
 
 _BLOCK_CELLS = 2**18
-"""Counts held at once (pairs times resamples). Two MiB an array: in the cache, and some 20 MiB in all."""
+"""Counts held at once (pairs times resamples). Two MiB an array: in the cache, and some 12 MiB in all."""
 
 
 @dataclass(frozen=True)

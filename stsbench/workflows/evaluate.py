@@ -6,14 +6,12 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from stsbench._version import __version__
 from stsbench.datasets import StsData, load_pairs
 from stsbench.encoders import Encoder, Identity, embed, load, truncate, whiten
 from stsbench.evaluation.pairs import GIVEN, pair_table, pair_table_of_similarities, sides_of
 from stsbench.evaluation.protocols import Protocol
+from stsbench.evaluation.saved import SavedSimilarities
 from stsbench.evaluation.sts import Bootstrap, average, score_task
 from stsbench.evaluation.tasks import parse_tasks, read_task
 from stsbench.foundation.errors import UserError
@@ -29,8 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Postprocessing:
-    """
-    What is done to vectors before they are compared.
+    """What is done to vectors before they are compared.
 
     Attributes:
         dimensions: how many leading dimensions to keep (Matryoshka); None for all.
@@ -67,6 +64,7 @@ def evaluate(
     *,
     protocol: Protocol | None = None,
     data: str | Path | None = None,
+    subset_column: str = "subset",
     data_dirs: Sequence[str | Path] = (),
     postprocessing: Postprocessing | None = None,
     bootstrap: Bootstrap | None = None,
@@ -76,8 +74,7 @@ def evaluate(
     command: str = "",
     progress: Progress = silent,
 ) -> RunRecord:
-    """
-    Measure an encoder on STS tasks.
+    """Measure an encoder on STS tasks.
 
     Args:
         encoder: an encoder, or what `load` makes one of: a name, a path, a callable `list[str] -> array`.
@@ -85,6 +82,7 @@ def evaluate(
             `STS12@raw`, or data that was read already.
         protocol: aggregation, metric, similarity and text; `simcse` by default (see `choose_protocol`).
         data: a file of scored pairs of your own instead of `tasks`.
+        subset_column: the column of that file that names each pair's subset.
         data_dirs: folders to look for data in, before `STSBENCH_DATA` and the cache.
         postprocessing: what to do to the vectors first; nothing by default.
         bootstrap: resamples, level and seed of the intervals.
@@ -108,7 +106,7 @@ def evaluate(
     post = postprocessing or Postprocessing()
     encoder = encoder if isinstance(encoder, Encoder) else load(encoder)
     stages = Stages(progress)
-    sets = read_data(tasks, protocol=protocol, data=data, data_dirs=data_dirs)
+    sets = read_data(tasks, protocol=protocol, data=data, subset_column=subset_column, data_dirs=data_dirs)
     stages.done("data")
     identity = encoder.identity
     stages.done("hash")
@@ -160,13 +158,10 @@ def evaluate(
 
 
 def evaluate_similarities(
-    similarities: NDArray[np.float64],
+    similarities: SavedSimilarities,
     tasks: str | Sequence[str] | Sequence[StsData] = "sts",
     *,
-    name: str,
-    sha256: str | None = None,
     protocol: Protocol | None = None,
-    data: str | Path | None = None,
     data_dirs: Sequence[str | Path] = (),
     bootstrap: Bootstrap | None = None,
     out: str | Path | None = None,
@@ -174,43 +169,27 @@ def evaluate_similarities(
     command: str = "",
     progress: Progress = silent,
 ) -> RunRecord:
-    """
-    Score similarities that were computed elsewhere.
-
-    Args:
-        similarities: one number for each scored pair, tasks one after the other, in the order of their pairs.
-        tasks: as in `evaluate`.
-        name: what to call the model.
-        sha256: of the file that they came from.
-        protocol: as in `evaluate`; its similarity is not used.
-        data: as in `evaluate`.
-        data_dirs: as in `evaluate`.
-        bootstrap: as in `evaluate`.
-        out: as in `evaluate`.
-        overwrite: as in `evaluate`.
-        command: as in `evaluate`.
-        progress: as in `evaluate`.
+    """Score similarities that were computed elsewhere; other arguments as in `evaluate`.
 
     Raises:
         UserError: if there is not one finite number for each pair.
     """
     protocol, bootstrap = protocol or Protocol(), bootstrap or Bootstrap()
     stages = Stages(progress)
-    sets = read_data(tasks, protocol=protocol, data=data, data_dirs=data_dirs)
-    stages.done("data")
-    expected = sum(len(task.pairs) for task in sets)
-    if len(similarities) != expected:
+    sets = read_data(tasks, protocol=protocol, data_dirs=data_dirs)
+    values, expected = similarities.values, sum(len(task.pairs) for task in sets)
+    if len(values) != expected:
         raise UserError(
-            f"{name} holds {len(similarities)} similarities for {expected} pairs "
+            f"{similarities.path} holds {len(values)} similarities for {expected} pairs "
             f"({', '.join(task.task for task in sets)}): give one for each, in the order of the pairs."
         )
-    identity = Identity(name, "similarities", GIVEN, weights_sha256=sha256)
-    signatures = [_signature(task, protocol, identity, Postprocessing(), GIVEN) for task in sets]
-    model = _model_part(identity, Postprocessing())
-    folder = prepare_folder(out, signatures, model, overwrite=overwrite)
+    stages.done("data")
+    post, identity = Postprocessing(), similarities.identity
+    signatures = [_signature(task, protocol, identity, post, GIVEN) for task in sets]
+    folder = prepare_folder(out, signatures, _model_part(identity, post), overwrite=overwrite)
     tables, start = [], 0
     for task in sets:
-        tables.append(pair_table_of_similarities(task, similarities[start : start + len(task.pairs)]))
+        tables.append(pair_table_of_similarities(task, values[start : start + len(task.pairs)]))
         start += len(task.pairs)
     stages.done("similarities")
     return _record(
@@ -221,7 +200,7 @@ def evaluate_similarities(
         protocol=protocol,
         similarity=GIVEN,
         bootstrap=bootstrap,
-        model=model,
+        model=_model_part(identity, post),
         notes=(),
         encoding={},
         command=command,
@@ -235,16 +214,16 @@ def read_data(
     *,
     protocol: Protocol,
     data: str | Path | None = None,
+    subset_column: str = "subset",
     data_dirs: Sequence[str | Path] = (),
 ) -> list[StsData]:
-    """
-    Return the pairs to score: a file of the person's own, data already read, or catalogued tasks.
+    """Return the pairs to score: a file of the person's own, data already read, or catalogued tasks.
 
     Raises:
         UserError: if something is missing or broken.
     """
     if data is not None:
-        return [load_pairs(Path(data))]
+        return [load_pairs(Path(data), subset_column)]
     ready = [] if isinstance(tasks, str) else [task for task in tasks if isinstance(task, StsData)]
     if ready:
         return ready

@@ -1,0 +1,75 @@
+"""How commands print: one format chosen by a flag, tables on standard output, everything else beside it."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from stsbench.foundation.errors import UserError
+from stsbench.foundation.progress import Progress, silent
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON.", rich_help_panel="Output")]
+CsvFlag = Annotated[bool, typer.Option("--csv", help="Print CSV, full precision.", rich_help_panel="Output")]
+MarkdownFlag = Annotated[bool, typer.Option("--markdown", help="Print Markdown.", rich_help_panel="Output")]
+LatexFlag = Annotated[bool, typer.Option("--latex", help="Print LaTeX.", rich_help_panel="Output")]
+QuietFlag = Annotated[
+    bool, typer.Option("--quiet", "-q", help="No progress, notes or signatures.", rich_help_panel="Output")
+]
+
+
+def chosen_style(*, json: bool = False, csv: bool = False, markdown: bool = False, latex: bool = False) -> str:
+    """Return the one output style that was asked for, `terminal` if none was.
+
+    Raises:
+        UserError: if several were.
+    """
+    flags = {"json": json, "csv": csv, "markdown": markdown, "latex": latex}
+    wanted = [name for name, value in flags.items() if value]
+    if len(wanted) > 1:
+        raise UserError(f"--{wanted[0]} and --{wanted[1]} cannot go together: choose one output format.")
+    return wanted[0] if wanted else "terminal"
+
+
+def print_frame(frame: "pd.DataFrame", style: str, *, headline: str | None = None) -> None:
+    """Print a table on standard output."""
+    from stsbench.render import print_table, render
+
+    if style == "terminal":
+        from rich.console import Console
+
+        print_table(frame, Console(highlight=False), headline=headline)
+    else:
+        typer.echo(render(frame, style))  # type: ignore[arg-type]
+
+
+def tell(sentence: str, *, quiet: bool = False) -> None:
+    """Print a sentence for the person on standard error, where it is in no program's way."""
+    if not quiet:
+        typer.echo(sentence, err=True)
+
+
+@contextmanager
+def progress_bars(*, quiet: bool = False) -> Iterator[Progress]:
+    """Show a bar per stage on standard error, if a person is looking at it."""
+    if quiet or not sys.stderr.isatty():
+        yield silent
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bars
+
+    columns = (TextColumn("{task.description:>12}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
+        stages = {}
+
+        def show(stage: str, done: int, total: int) -> None:
+            if stage not in stages:
+                stages[stage] = bars.add_task(stage, total=total or None)
+            bars.update(stages[stage], completed=done, total=total or None)
+
+        yield show

@@ -1,0 +1,198 @@
+"""`stsbench run`."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from stsbench.cli.output import (
+    CsvFlag,
+    JsonFlag,
+    LatexFlag,
+    MarkdownFlag,
+    QuietFlag,
+    chosen_style,
+    progress_bars,
+    tell,
+)
+from stsbench.cli.scores import print_scores
+from stsbench.foundation.errors import UserError
+
+_MODEL, _DATA, _SCORE, _RUN = "Model", "Data", "Scores", "Run"
+
+Option = typer.Option
+
+
+def run(
+    model: Annotated[
+        list[str] | None,
+        Option(
+            "--model",
+            "-m",
+            help="What to measure: a Hub name, a folder, `minilm`, a file of word vectors, or `module:function`. "
+            "Give it several times for several models. Default: the packaged `minilm`.",
+            rich_help_panel=_MODEL,
+        ),
+    ] = None,
+    pooling: Annotated[
+        str,
+        Option(
+            help="`auto` (the checkpoint's own), `cls`, `cls_before_pooler`, `avg`, `avg_top2`, `avg_first_last`, "
+            "`avg_static_last`, `max`, `last`.",
+            rich_help_panel=_MODEL,
+        ),
+    ] = "auto",
+    max_length: Annotated[
+        int | None, Option(help="Sub-words kept. Default: the model's own limit.", rich_help_panel=_MODEL)
+    ] = None,
+    prompt: Annotated[
+        str | None,
+        Option(help="Text before every sentence. Default: the checkpoint's own.", rich_help_panel=_MODEL),
+    ] = None,
+    dimensions: Annotated[
+        int | None, Option(help="Keep the first so many dimensions (Matryoshka).", rich_help_panel=_MODEL)
+    ] = None,
+    whiten: Annotated[
+        int | None,
+        Option(help="Whiten on each task's sentences, keep so many dimensions (0: all).", rich_help_panel=_MODEL),
+    ] = None,
+    precision: Annotated[str, Option(help="`fp32`, `bf16` or `fp16`.", rich_help_panel=_MODEL)] = "fp32",
+    device: Annotated[str, Option(help="`auto`, `cpu`, `cuda` or `mps`.", rich_help_panel=_MODEL)] = "auto",
+    revision: Annotated[
+        str | None, Option(help="Branch, tag or commit on the Hub.", rich_help_panel=_MODEL)
+    ] = None,
+    trust_remote_code: Annotated[
+        bool, Option("--trust-remote-code", help="Let code from the checkpoint run.", rich_help_panel=_MODEL)
+    ] = False,
+    vectors: Annotated[
+        Path | None,
+        Option(help="Score saved vectors: a .npy matrix, with --sentences.", rich_help_panel=_MODEL),
+    ] = None,
+    sentences: Annotated[
+        Path | None, Option(help="The sentences of --vectors, one a line.", rich_help_panel=_MODEL)
+    ] = None,
+    similarities: Annotated[
+        Path | None,
+        Option(help="Score saved similarities: .npy or one number a line, per pair.", rich_help_panel=_MODEL),
+    ] = None,
+    tasks: Annotated[
+        str | None,
+        Option(
+            "--tasks",
+            "-t",
+            help="`sts` (all seven), `sample`, or names with split and text: `STS12,STS-B:dev,STS16@raw`. "
+            "Default: `sts` if its data is here, else the sample.",
+            rich_help_panel=_DATA,
+        ),
+    ] = None,
+    data: Annotated[
+        Path | None,
+        Option(help="Your own pairs instead: .tsv, .csv, .jsonl or .parquet.", rich_help_panel=_DATA),
+    ] = None,
+    subset_column: Annotated[
+        str, Option(help="The column of --data that names subsets.", rich_help_panel=_DATA)
+    ] = "subset",
+    data_dir: Annotated[
+        list[Path] | None, Option(help="Look for data here first. Repeatable.", rich_help_panel=_DATA)
+    ] = None,
+    protocol: Annotated[
+        str, Option(help="`simcse`, `senteval` or `mteb`: sets the four choices below.", rich_help_panel=_SCORE)
+    ] = "simcse",
+    aggregation: Annotated[
+        str | None, Option(help="Over subsets: `all`, `mean` or `wmean`.", rich_help_panel=_SCORE)
+    ] = None,
+    metric: Annotated[
+        str | None, Option(help="`spearman`, `pearson` or `kendall`.", rich_help_panel=_SCORE)
+    ] = None,
+    similarity: Annotated[
+        str | None,
+        Option(help="`cosine`, `dot`, `euclidean` or `manhattan` (distances negative).", rich_help_panel=_SCORE),
+    ] = None,
+    text: Annotated[
+        str | None,
+        Option(help="`senteval` (tokenised, lower-cased) or `raw` text.", rich_help_panel=_SCORE),
+    ] = None,
+    resamples: Annotated[
+        int, Option(min=0, help="Bootstrap resamples of the intervals; 0 for none.", rich_help_panel=_SCORE)
+    ] = 1000,
+    seed: Annotated[int, Option(help="Seed of the bootstrap.", rich_help_panel=_SCORE)] = 12345,
+    out: Annotated[
+        Path | None,
+        Option("--out", "-o", help="Folder of the record. Default: runs/<model>-....", rich_help_panel=_RUN),
+    ] = None,
+    overwrite: Annotated[
+        bool, Option("--overwrite", help="Replace another measurement in that folder.", rich_help_panel=_RUN)
+    ] = False,
+    no_cache: Annotated[
+        bool, Option("--no-cache", help="Neither read nor write the embedding cache.", rich_help_panel=_RUN)
+    ] = False,
+    subsets: Annotated[
+        bool, Option("--subsets", help="Print every subset too.", rich_help_panel="Output")
+    ] = False,
+    json: JsonFlag = False,
+    csv: CsvFlag = False,
+    markdown: MarkdownFlag = False,
+    latex: LatexFlag = False,
+    quiet: QuietFlag = False,
+) -> None:
+    """Measure models on the STS tasks and record it.
+
+    With no arguments: the packaged model, on the seven tasks if their data is here, else on the sample.
+
+    Examples:
+    * `stsbench run --model princeton-nlp/unsup-simcse-bert-base-uncased`
+    * `stsbench run -m my/checkpoint --pooling cls_before_pooler --tasks STS-B:dev`
+    * `stsbench run -m minilm -m glove.6B.300d.txt --subsets --csv > scores.csv`
+    * `stsbench run -m mymodule:encode --data pairs.tsv --json`
+    """
+    style = chosen_style(json=json, csv=csv, markdown=markdown, latex=latex)
+    from stsbench.workflows import run as workflow
+
+    request = workflow.Request(
+        tasks=tasks,
+        data=data,
+        subset_column=subset_column,
+        data_dirs=tuple(data_dir or ()),
+        protocol=workflow.choose_protocol(
+            protocol, aggregation=aggregation, metric=metric, similarity=similarity, text=text
+        ),
+        postprocessing=workflow.Postprocessing(dimensions=dimensions, whiten=whiten),
+        bootstrap=workflow.Bootstrap(resamples=resamples, seed=seed),
+        out=out,
+        overwrite=overwrite,
+        use_cache=not no_cache,
+        command=sys.argv,
+    )
+    options = workflow.ModelOptions(
+        pooling=pooling,
+        max_length=max_length,
+        prompt=prompt,
+        precision=precision,
+        device=device,
+        revision=revision,
+        trust_remote_code=trust_remote_code,
+    )
+    wanted = workflow.subjects(
+        model or [], options, vectors=vectors, sentences=sentences, similarities=similarities
+    )
+    sets, is_sample = workflow.choose_data(request)
+    if is_sample:
+        tell(workflow.SAMPLE_BANNER)
+    failures: list[str] = []
+    with progress_bars(quiet=quiet) as progress:
+        records = list(
+            workflow.measure_each(
+                wanted,
+                sets,
+                request,
+                failed=lambda name, error: failures.append(f"{name}: {error}"),
+                progress=progress,
+            )
+        )
+    if records:
+        print_scores(records, style, subsets=subsets, quiet=quiet)
+    for record in records:
+        tell(f"recorded in {record.folder}", quiet=quiet)
+    if failures:
+        raise UserError("\nstsbench: ".join(failures))

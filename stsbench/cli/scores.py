@@ -1,0 +1,38 @@
+"""How records are printed: the papers' table, the subsets, the signatures."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import typer
+
+from stsbench.cli.output import print_frame, tell
+
+if TYPE_CHECKING:
+    from stsbench.records import RunRecord
+
+
+def print_scores(records: "Sequence[RunRecord]", style: str, *, subsets: bool, quiet: bool) -> None:
+    """Print records in one style: as tables for readers, in full for programs.
+
+    JSON is the record itself, or a list of records if there are several; CSV has a row per task and subset.
+    """
+    from stsbench.workflows import tables
+
+    if style == "json":
+        texts = [record.model_dump_json(indent=1) for record in records]
+        typer.echo(texts[0] if len(texts) == 1 else f"[{','.join(texts)}]")
+    elif style == "csv":
+        print_frame(tables.long_table(records), style)
+    else:
+        is_screen = style == "terminal"
+        print_frame(tables.scores_table(records, intervals=is_screen), style, headline=tables.AVERAGE)
+        if subsets:
+            typer.echo()
+            print_frame(tables.subsets_table(records), style)
+        if is_screen and not quiet:
+            typer.echo()
+            for line in tables.remarks(records):
+                typer.echo(line)
+    for record in records:
+        for note in record.notes:
+            tell(f"note: {note}", quiet=quiet)

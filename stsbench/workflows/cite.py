@@ -1,0 +1,30 @@
+"""What to cite for a record: its tasks, its model, and how it was measured."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from stsbench.datasets import data_set
+from stsbench.encoders.known import find_known
+from stsbench.foundation.errors import UserError
+from stsbench.records import load_run
+
+
+def cite(paths: Sequence[str | Path]) -> dict[str, str]:
+    """Return the citations for the tasks and models of some records, by what each is for.
+
+    Args:
+        paths: run folders or `run.json` files.
+
+    Raises:
+        UserError: if a record is missing or damaged.
+    """
+    citations: dict[str, str] = {}
+    for record in (load_run(Path(path)) for path in paths):
+        known = find_known(record.model.name)
+        citations[record.model.name] = known.citation if known else "not known here: see its model card."
+        for task in record.tasks:
+            try:
+                citations[task.task] = data_set(task.task).citation
+            except UserError:
+                citations[task.task] = "a file of your own."
+    return citations

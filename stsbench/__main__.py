@@ -1,5 +1,6 @@
-"""`python -m stsbench`: the command line."""
+"""`python -m stsbench` is the command `stsbench`."""
 
 from stsbench.cli.app import main
 
-main()
+if __name__ == "__main__":
+    main()

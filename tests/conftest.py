@@ -1,8 +1,17 @@
-"""What every room's tests share."""
+"""What every room's tests share: clean surroundings, a deterministic encoder, small data."""
 
+import hashlib
+from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
+
+from stsbench.datasets import StsData
+from stsbench.datasets.tables import Pair, pair_table
+
+WORDS = ("owl", "bus", "kettle", "rain", "a", "the", "sings", "leaves", "naps", "slowly", "tonight", "again")
 
 
 @pytest.fixture(scope="session")
@@ -12,3 +21,53 @@ def shared() -> Path:
     if not folder.is_dir():
         pytest.skip("needs ../shared")
     return folder
+
+
+@pytest.fixture(autouse=True)
+def _own_cache_and_no_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep the person's own data and embeddings out of the tests."""
+    monkeypatch.setenv("STSBENCH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("STSBENCH_DATA", raising=False)
+
+
+def encode_by_hash(sentences: list[str]) -> NDArray[np.float64]:
+    """Return vectors that depend on the words alone: the sum of one random vector per word."""
+
+    def vector(word: str) -> NDArray[np.float64]:
+        seed = int.from_bytes(hashlib.sha256(word.encode()).digest()[:8], "big")
+        return np.random.default_rng(seed).normal(size=8)
+
+    return np.array([sum(map(vector, sentence.split()), np.zeros(8)) for sentence in sentences])
+
+
+@pytest.fixture
+def hash_encode() -> Callable[[list[str]], NDArray[np.float64]]:
+    """Return a deterministic encoder."""
+    return encode_by_hash
+
+
+@pytest.fixture
+def toy_data() -> Callable[..., StsData]:
+    """Return a maker of scored pairs of invented sentences, in two subsets of unequal size."""
+
+    def make(task: str = "toy", *, pairs: int = 30, seed: int = 0, split: str = "test") -> StsData:
+        rng = np.random.default_rng(seed)
+
+        def sentence() -> str:
+            return " ".join(rng.choice(WORDS, size=rng.integers(2, 7)))
+
+        rows = [
+            Pair(
+                subset="first" if number < pairs // 3 else "second",
+                split=split,
+                pair_id=str(number),
+                gold=float(rng.integers(0, 11)) / 2,
+                sentence1=sentence(),
+                sentence2=sentence(),
+            )
+            for number in range(pairs)
+        ]
+        digest = hashlib.sha256(f"{task} {pairs} {seed}".encode()).hexdigest()
+        return StsData(task, split, "toy", pair_table(rows), (0.0, 5.0), "user", digest, (), ())
+
+    return make

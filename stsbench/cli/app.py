@@ -1,9 +1,13 @@
 """The command `stsbench`: its commands, and how a mistake ends."""
 
+import io
+import os
 import sys
-from typing import Annotated
+from contextlib import suppress
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from stsbench._version import __version__
 from stsbench.cli import cache, cite, data, doctor, run, show
@@ -12,8 +16,29 @@ from stsbench.foundation.errors import UserError
 EXIT_MISTAKE = 2
 """The person's mistake, told in one sentence. 0 is success, 1 a check that failed."""
 
+INTERRUPTED = "interrupted: what was finished is recorded, and the same command goes on from the cache."
+
+
+class _ReaderLeftError(Exception):
+    """Whoever read our output went away (`| head`)."""
+
+
+class _Commands(TyperGroup):
+    """Takes what Typer would end in its own way, silently and with exit codes of its own, past it to `main`."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as error:
+            raise UserError(INTERRUPTED) from error
+        except BrokenPipeError as error:
+            raise _ReaderLeftError from error
+
+
 app = typer.Typer(
     name="stsbench",
+    cls=_Commands,
     help="Measure sentence embeddings on the STS tasks: exact, fast, recorded.",
     no_args_is_help=True,
     rich_markup_mode="markdown",
@@ -48,18 +73,24 @@ def stsbench(
 
 def main() -> None:
     """Run the command line; end a person's mistake in one sentence and exit code 2."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A terminal that cannot show a character gets its number instead of a traceback.
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         app()
     except UserError as error:
         sys.exit(_told(f"stsbench: {error}"))
     except KeyboardInterrupt:
-        sys.exit(_told("stsbench: interrupted, nothing was recorded; the same command goes on from the cache."))
-    except BrokenPipeError:
-        # The reader of our output left (`| head`): not an error. Python would complain again while closing.
-        sys.stderr.close()
+        sys.exit(_told(f"stsbench: {INTERRUPTED}"))
+    except _ReaderLeftError:
+        # Python flushes what is left on its way out, and would complain that nobody reads it.
+        with suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
 
 
 def _told(sentence: str) -> int:
-    sys.stderr.write(f"\r{sentence}\n")
+    # On a screen the line may hold a ^C already: it is written over.
+    start = "\r" if sys.stderr.isatty() else ""
+    sys.stderr.write(f"{start}{sentence}\n")
     return EXIT_MISTAKE

@@ -36,10 +36,10 @@ def chosen_style(*, json: bool = False, csv: bool = False, markdown: bool = Fals
 
 
 def print_frame(frame: "pd.DataFrame", style: str, *, headline: str | None = None) -> None:
-    """Print a table on standard output."""
+    """Print a table on standard output; into a file or a pipe it is as wide as it needs to be."""
     from stsbench.render import print_table, render
 
-    if style == "terminal":
+    if style == "terminal" and sys.stdout.isatty():
         from rich.console import Console
 
         print_table(frame, Console(highlight=False), headline=headline)

@@ -119,7 +119,12 @@ def run(
     seed: Annotated[int, Option(help="Seed of the bootstrap.", rich_help_panel=_SCORE)] = 12345,
     out: Annotated[
         Path | None,
-        Option("--out", "-o", help="Folder of the record. Default: runs/<model>-....", rich_help_panel=_RUN),
+        Option(
+            "--out",
+            "-o",
+            help="Folder of the record. Default: `runs/<model>-<pooling>-<tasks>`.",
+            rich_help_panel=_RUN,
+        ),
     ] = None,
     overwrite: Annotated[
         bool, Option("--overwrite", help="Replace another measurement in that folder.", rich_help_panel=_RUN)
@@ -154,15 +159,17 @@ def run(
         data=data,
         subset_column=subset_column,
         data_dirs=tuple(data_dir or ()),
-        protocol=workflow.choose_protocol(
-            protocol, aggregation=aggregation, metric=metric, similarity=similarity, text=text
+        settings=workflow.Settings(
+            protocol=workflow.choose_protocol(
+                protocol, aggregation=aggregation, metric=metric, similarity=similarity, text=text
+            ),
+            postprocessing=workflow.Postprocessing(dimensions=dimensions, whiten=whiten),
+            bootstrap=workflow.Bootstrap(resamples=resamples, seed=seed),
+            use_cache=not no_cache,
+            out=out and out.expanduser(),
+            overwrite=overwrite,
+            command=workflow.command_line(["stsbench", *sys.argv[1:]]),
         ),
-        postprocessing=workflow.Postprocessing(dimensions=dimensions, whiten=whiten),
-        bootstrap=workflow.Bootstrap(resamples=resamples, seed=seed),
-        out=out,
-        overwrite=overwrite,
-        use_cache=not no_cache,
-        command=sys.argv,
     )
     options = workflow.ModelOptions(
         pooling=pooling,
@@ -176,22 +183,23 @@ def run(
     wanted = workflow.subjects(
         model or [], options, vectors=vectors, sentences=sentences, similarities=similarities
     )
-    sets, is_sample = workflow.choose_data(request)
-    if is_sample:
+    chosen = workflow.choose_data(request)
+    if chosen.is_sample:
         tell(workflow.SAMPLE_BANNER)
     failures: list[str] = []
     with progress_bars(quiet=quiet) as progress:
-        records = list(
-            workflow.measure_each(
-                wanted,
-                sets,
-                request,
-                failed=lambda name, error: failures.append(f"{name}: {error}"),
-                progress=progress,
-            )
+        measured = workflow.measure_each(
+            wanted,
+            chosen,
+            request.settings,
+            failed=lambda subject, error: failures.append(
+                f"{subject.name}: {error}" if len(wanted) > 1 else str(error)
+            ),
+            progress=progress,
         )
+        records = list(measured)
     if records:
-        print_scores(records, style, subsets=subsets, quiet=quiet)
+        print_scores(records, style, subsets=subsets, quiet=quiet, as_list=len(wanted) > 1)
     for record in records:
         tell(f"recorded in {record.folder}", quiet=quiet)
     if failures:

@@ -11,16 +11,17 @@ if TYPE_CHECKING:
     from stsbench.records import RunRecord
 
 
-def print_scores(records: "Sequence[RunRecord]", style: str, *, subsets: bool, quiet: bool) -> None:
+def print_scores(records: "Sequence[RunRecord]", style: str, *, subsets: bool, quiet: bool, as_list: bool) -> None:
     """Print records in one style: as tables for readers, in full for programs.
 
-    JSON is the record itself, or a list of records if there are several; CSV has a row per task and subset.
+    JSON is the record itself or, with `as_list` (several were asked for), a list of records; CSV has a row per
+    task and subset.
     """
     from stsbench.workflows import tables
 
     if style == "json":
         texts = [record.model_dump_json(indent=1) for record in records]
-        typer.echo(texts[0] if len(texts) == 1 else f"[{','.join(texts)}]")
+        typer.echo(f"[{','.join(texts)}]" if as_list else texts[0])
     elif style == "csv":
         print_frame(tables.long_table(records), style)
     else:

@@ -27,4 +27,4 @@ def show(
     style = chosen_style(json=json, csv=csv, markdown=markdown, latex=latex)
     from stsbench.workflows.show import show as workflow
 
-    print_scores(workflow(runs), style, subsets=subsets, quiet=quiet)
+    print_scores(workflow(runs), style, subsets=subsets, quiet=quiet, as_list=len(runs) > 1)

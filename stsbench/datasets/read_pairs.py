@@ -39,10 +39,10 @@ def load_pairs(path: Path, subset_column: str = "subset") -> StsData:
     pairs = _pairs(table, subset_column)
     _demand_variety(pairs, table.path)
 
-    files = (FileRead(table.path.name, sha256_of(table.path), None),)
+    files = (FileRead(_storable(table.path.name), sha256_of(table.path), None),)
     golds = [pair.gold for pair in pairs]
     return StsData(
-        task=table.path.stem,
+        task=_storable(table.path.stem),
         split="all",
         text="user",
         pairs=pair_table(pairs),
@@ -59,7 +59,7 @@ def _pairs(table: UserTable, subset_column: str) -> list[Pair]:
     where_subset = _subset_column(table, subset_column)
     return [
         Pair(
-            subset=table.path.stem if where_subset is None else _text(cells[where_subset], "subset", table, line),
+            subset=_storable(table.path.stem) if where_subset is None else _text(cells[where_subset], "subset", table, line),
             split="all",
             pair_id=str(line),
             gold=_gold(cells[where_score], table, line),
@@ -68,6 +68,11 @@ def _pairs(table: UserTable, subset_column: str) -> list[Pair]:
         )
         for line, cells in table.rows
     ]
+
+
+def _storable(name: str) -> str:
+    # The name of a file may be in an encoding that is not UTF-8; what it names is to be stored and printed.
+    return name.encode("utf-8", errors="backslashreplace").decode("utf-8")
 
 
 def _column(table: UserTable, role: str) -> int:

@@ -2,21 +2,27 @@
 
 A file is named by the hash of everything a vector depends on besides the text (`Identity`): a changed weight
 file is another cache file. Inside, texts point to token sequences and token sequences to vectors, so that a
-second run needs neither tokeniser nor weights. SQLite gives what a cache needs under two processes and a pulled
-plug; a damaged file is deleted, since everything in it can be made again.
+second run needs neither tokeniser nor weights. SQLite keeps a file whole when a process is killed or the plug is
+pulled. A damaged file is replaced by a new one, since everything in it can be made again.
+
+The cache keeps to `STSBENCH_CACHE_SIZE` (bytes, or "5GB", "500 MB"; 10 GiB by default): above it, the files
+that were not used for longest are deleted.
 """
 
 import hashlib
 import json
+import logging
 import os
+import re
 import sqlite3
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+from filelock import FileLock
 from numpy.typing import NDArray
 
 from stsbench.encoders.protocol import Identity
@@ -35,6 +41,10 @@ CREATE TABLE IF NOT EXISTS texts (
 CREATE TABLE IF NOT EXISTS vectors (sequence BLOB PRIMARY KEY, vector BLOB NOT NULL) WITHOUT ROWID;
 """
 _WAIT_SECONDS = 60.0
+_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+
+_Result = TypeVar("_Result")
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -82,57 +92,60 @@ class EmbeddingCache:
     def texts(self, texts: Sequence[str]) -> dict[str, CachedText]:
         """Return what is known of those of the texts that are known."""
         by_key = {text_key(text): text for text in texts}
-        with self._connection() as connection:
-            rows = _select(connection, "SELECT * FROM texts WHERE text IN", list(by_key))
-            return {by_key[key]: CachedText(sequence, length, bool(cut)) for key, sequence, length, cut in rows}
+        rows = self._ask(lambda file: _select(file, "SELECT * FROM texts WHERE text IN", list(by_key)))
+        return {by_key[key]: CachedText(sequence, length, bool(cut)) for key, sequence, length, cut in rows}
 
     def vectors(self, sequences: Sequence[bytes]) -> dict[bytes, NDArray[np.float32]]:
         """Return the vectors of those of the token sequences that have one."""
-        with self._connection() as connection:
-            rows = _select(connection, "SELECT * FROM vectors WHERE sequence IN", list(sequences))
-            return {key: np.frombuffer(vector, dtype="<f4") for key, vector in rows}
+        rows = self._ask(lambda file: _select(file, "SELECT * FROM vectors WHERE sequence IN", sequences))
+        return {key: np.frombuffer(vector, dtype="<f4") for key, vector in rows}
 
     def add_texts(self, texts: dict[str, CachedText]) -> None:
         """Remember what was found out of some texts."""
         rows = [(text_key(text), row.sequence, row.length, row.truncated) for text, row in texts.items()]
-        with self._connection() as connection, connection:
-            connection.executemany("INSERT OR REPLACE INTO texts VALUES (?, ?, ?, ?)", rows)
+        self._ask(lambda file: file.executemany("INSERT OR REPLACE INTO texts VALUES (?, ?, ?, ?)", rows))
 
     def add_vectors(self, vectors: dict[bytes, NDArray[np.float32]]) -> None:
         """Remember the vectors of some token sequences, all of them or, if the process dies, none."""
-        rows = ((key, vector.astype("<f4").tobytes()) for key, vector in vectors.items())
-        with self._connection() as connection, connection:
-            connection.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows)
+        rows = [(key, vector.astype("<f4").tobytes()) for key, vector in vectors.items()]
+        self._ask(lambda file: file.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows))
 
-    @contextmanager
-    def _connection(self) -> Iterator[sqlite3.Connection]:
+    def _ask(self, question: Callable[[sqlite3.Connection], _Result]) -> _Result:
+        """Open the file for one question in one transaction, while no other process has any file open.
+
+        Raises:
+            UserError: if the file cannot be written.
+        """
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            with closing(self._open()) as connection:
-                yield connection
-        except (sqlite3.OperationalError, OSError) as error:
+            with _alone(self.path.parent):
+                try:
+                    return self._answer(question)
+                except sqlite3.DatabaseError as error:
+                    if isinstance(error, sqlite3.OperationalError):
+                        raise
+                    _remove(self.path)
+                    _log.warning(
+                        "the embedding cache %s was damaged (%s) and is begun again: nothing else is lost.",
+                        self.path,
+                        error,
+                    )
+                    return self._answer(question)
+        except (sqlite3.Error, OSError) as error:
             raise UserError(
-                f"cannot use the embedding cache {self.path}: {error}: "
-                "free space, set STSBENCH_CACHE to another folder, or use --no-cache."
-            ) from error
-        except sqlite3.DatabaseError as error:
-            # It holds nothing that cannot be made again.
-            _remove(self.path)
-            raise UserError(
-                f"the embedding cache {self.path} was damaged ({error}) and has been removed: "
-                "run the command again."
+                f"cannot use the embedding cache {self.path} ({error}): "
+                "free some space, set STSBENCH_CACHE to another folder, or use --no-cache."
             ) from error
 
-    def _open(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(self.path, timeout=_WAIT_SECONDS)
-        connection.execute("PRAGMA journal_mode=WAL")
-        # A cache may lose its last writes in a power cut, but never its consistency.
-        connection.execute("PRAGMA synchronous=NORMAL")
-        with connection:
-            connection.executescript(_SCHEMA)
-            if connection.execute("SELECT COUNT(*) FROM about").fetchone() == (0,):
-                connection.execute("INSERT INTO about VALUES (?)", (self._description,))
-        return connection
+    def _answer(self, question: Callable[[sqlite3.Connection], _Result]) -> _Result:
+        with closing(sqlite3.connect(self.path)) as file:
+            # A cache may lose its last writes in a power cut.
+            file.execute("PRAGMA synchronous=NORMAL")
+            with file:
+                file.executescript(_SCHEMA)
+                if file.execute("SELECT COUNT(*) FROM about").fetchone() == (0,):
+                    file.execute("INSERT INTO about VALUES (?)", (self._description,))
+                return question(file)
 
 
 def embeddings_dir() -> Path:
@@ -144,42 +157,75 @@ def cache_files(folder: Path | None = None) -> list[CacheFile]:
     """Return the files of the cache, the most recently used first."""
     files = []
     for path in (folder or embeddings_dir()).glob("*.sqlite"):
-        with suppress(sqlite3.Error, OSError), closing(sqlite3.connect(path)) as connection:
-            identity = json.loads(connection.execute("SELECT identity FROM about").fetchone()[0])
-            count = connection.execute("SELECT COUNT(*) FROM vectors").fetchone()[0]
+        # A file that is damaged or has just been begun has nothing to show.
+        with suppress(sqlite3.Error, OSError, TypeError, ValueError), closing(sqlite3.connect(path)) as file:
+            identity = json.loads(file.execute("SELECT identity FROM about").fetchone()[0])
+            count = file.execute("SELECT COUNT(*) FROM vectors").fetchone()[0]
             files.append(CacheFile(path, identity, count, _size(path), path.stat().st_mtime))
     return sorted(files, key=lambda file: -file.last_used)
 
 
 def clear_cache(folder: Path | None = None) -> int:
     """Delete the cache; return how many bytes that freed."""
-    return sum(_remove(path) for path in (folder or embeddings_dir()).glob("*.sqlite"))
+    folder = folder or embeddings_dir()
+    if not folder.is_dir():
+        return 0
+    with _alone(folder):
+        return sum(_remove(path) for path in folder.glob("*.sqlite"))
+
+
+def max_cache_bytes() -> int:
+    """Return how large the cache may grow: `STSBENCH_CACHE_SIZE`, or 10 GiB.
+
+    Raises:
+        UserError: if the variable is not a size.
+    """
+    wanted = os.environ.get("STSBENCH_CACHE_SIZE", "").strip()
+    if not wanted:
+        return DEFAULT_MAX_BYTES
+    size = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)B?", wanted, re.IGNORECASE)
+    if size is None:
+        raise UserError(f"STSBENCH_CACHE_SIZE is {wanted!r}, which is no size: give bytes, or 5GB, or 500MB.")
+    return int(float(size[1]) * _UNITS[size[2].upper()])
 
 
 def touch_and_trim(used: Path, max_bytes: int = DEFAULT_MAX_BYTES) -> None:
     """Note that a cache file was used, and delete the least recently used ones above the size limit.
 
     The file in use stays, even if it is alone above the limit.
+
+    Raises:
+        UserError: if the cache's folder cannot be locked.
     """
-    with suppress(OSError):
-        os.utime(used)
-    files = sorted(used.parent.glob("*.sqlite"), key=lambda path: path.stat().st_mtime, reverse=True)
-    total = 0
-    for path in files:
-        total += _size(path)
-        if total > max_bytes and path != used:
-            _remove(path)
+    try:
+        with _alone(used.parent):
+            with suppress(FileNotFoundError):  # another process cleared the cache meanwhile
+                os.utime(used)
+            files = sorted(used.parent.glob("*.sqlite"), key=lambda path: path.stat().st_mtime, reverse=True)
+            total = 0
+            for path in files:
+                total += _size(path)
+                if total > max_bytes and path != used:
+                    _remove(path)
+    except OSError as error:
+        raise UserError(f"cannot tidy the embedding cache {used.parent} ({error}): use --no-cache.") from error
 
 
-def _select(connection: sqlite3.Connection, query: str, keys: Sequence[bytes]) -> Iterator[Any]:
-    # SQLite limits the parameters of one statement.
-    for start in range(0, len(keys), 500):
+def _alone(folder: Path) -> AbstractContextManager[Any]:
+    # SQLite's own locks do not stop one process from deleting a file that another has open, which damages it.
+    return FileLock(folder / ".lock", timeout=_WAIT_SECONDS)
+
+
+def _select(file: sqlite3.Connection, query: str, keys: Sequence[bytes]) -> list[Any]:
+    rows: list[Any] = []
+    for start in range(0, len(keys), 500):  # SQLite limits the parameters of one statement
         block = keys[start : start + 500]
-        yield from connection.execute(f"{query} ({','.join('?' * len(block))})", block)
+        rows += file.execute(f"{query} ({','.join('?' * len(block))})", block)
+    return rows
 
 
 def _companions(path: Path) -> list[Path]:
-    return [path, path.with_name(path.name + "-wal"), path.with_name(path.name + "-shm")]
+    return [path, path.with_name(f"{path.name}-journal")]
 
 
 def _size(path: Path) -> int:
@@ -188,7 +234,6 @@ def _size(path: Path) -> int:
 
 def _remove(path: Path) -> int:
     size = _size(path)
-    with suppress(OSError):  # another process may hold or have removed it
-        for file in _companions(path):
-            file.unlink(missing_ok=True)
+    for file in _companions(path):
+        file.unlink(missing_ok=True)
     return size

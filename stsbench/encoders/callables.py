@@ -2,21 +2,33 @@
 
 import importlib
 import sys
+import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 import numpy as np
 
-from stsbench.encoders.protocol import FloatMatrix, Identity, Tokenized, TokenSequence
+from stsbench.encoders.protocol import (
+    DeviceOutOfMemory,
+    FloatMatrix,
+    Identity,
+    Tokenized,
+    TokenSequence,
+    require_own_pooling,
+)
 from stsbench.foundation.errors import UserError
 
 EncodeFunction = Callable[[list[str]], Any]
 
-# Longest side first, a callable is handed this many "tokens" (here: characters) at a time, which leaves it
+# Longest sentence first, a callable is handed this many "tokens" (here: characters) at a time, which leaves it
 # room to batch as it likes and the person a moving progress bar.
 _CHARACTERS = 65_536
+
+
+def _nothing() -> None: ...
 
 
 @dataclass
@@ -27,11 +39,13 @@ class CallableEncoder:
         encode: takes a list of sentences, returns an array or tensor of shape (sentences, dimensions).
         identity: its name and kind. Without a weight hash its vectors are not cached.
         notes: what to tell the person.
+        load: gets what `encode` needs ready; called before the first sentence, perhaps more than once.
     """
 
     encode: EncodeFunction
     identity: Identity
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
+    load: Callable[[], None] = _nothing
 
     @property
     def token_budget(self) -> int:
@@ -39,7 +53,9 @@ class CallableEncoder:
         return _CHARACTERS
 
     def prepare(self, *, weights: bool) -> None:
-        """Do nothing: a callable is ready, or gets so by itself."""
+        """Load the model behind the callable, if there is one to load."""
+        if weights:
+            self.load()
 
     def tokenize(self, texts: Sequence[str]) -> Tokenized:
         """Return the texts themselves: how a callable splits them is not known."""
@@ -49,19 +65,31 @@ class CallableEncoder:
         """Return an array of shape (len(sequences), dimensions), float32, under the one pooling there is.
 
         Raises:
-            UserError: if the callable returned something that is not one vector a sentence.
+            DeviceOutOfMemory: if torch says so.
+            UserError: if the callable failed, or returned something that is not one vector a sentence.
         """
+        require_own_pooling(self.identity, poolings)
         texts = [str(sequence) for sequence in sequences]
-        vectors = self._as_matrix(self.encode(texts), len(texts))
-        return dict.fromkeys(poolings, vectors)
+        try:
+            returned = self.encode(texts)
+        except UserError:
+            raise
+        except Exception as error:
+            if type(error).__name__ == "OutOfMemoryError":  # torch's, which may not be here to import
+                raise DeviceOutOfMemory(str(error)) from error
+            raise UserError(
+                f"{self.identity.name} raised {_told(error, getattr(self.encode, '__code__', None))} "
+                f"when given {len(texts)} sentences: mend it there."
+            ) from error
+        return dict.fromkeys(poolings, self._as_matrix(returned, len(texts)))
 
     def _as_matrix(self, returned: Any, rows: int) -> FloatMatrix:
-
         if hasattr(returned, "detach"):
             returned = returned.detach().float().cpu()
         try:
-            vectors = np.asarray(returned, dtype=np.float32)
-        except (TypeError, ValueError) as error:
+            # A copy: a callable may fill the same array again at its next call.
+            vectors = np.array(returned, dtype=np.float32)
+        except (TypeError, ValueError, RuntimeError) as error:
             raise UserError(
                 f"{self.identity.name} returned {type(returned).__name__} that is no matrix of numbers: "
                 "return an array of shape (sentences, dimensions)."
@@ -74,23 +102,31 @@ class CallableEncoder:
         return vectors
 
 
-def from_function(encode: EncodeFunction, *, name: str | None = None) -> CallableEncoder:
-    """Wrap a callable `list[str] -> array`.
+def is_callable(value: object) -> bool:
+    """Return whether something can be wrapped: a callable, or an object with a method `encode`."""
+    return callable(value) or (not isinstance(value, str) and callable(getattr(value, "encode", None)))
+
+
+def from_function(encode: Any, *, name: str | None = None) -> CallableEncoder:
+    """Wrap a callable `list[str] -> array`, or an object with such a method `encode`.
 
     >>> encoder = from_function(lambda sentences: [[len(s), 1.0] for s in sentences], name="length")
     >>> encoder.forward(["ab", "abc"], ["own"])["own"].tolist()
     [[2.0, 1.0], [3.0, 1.0]]
     """
-    given = name or f"{encode.__module__}:{getattr(encode, '__qualname__', type(encode).__name__)}"
+    # A sentence-transformers model is callable as well, but as a torch module, on tensors.
+    method = getattr(encode, "encode", encode)
+    named = encode if hasattr(encode, "__qualname__") else type(encode)
+    given = name or f"{named.__module__}:{named.__qualname__}"
     note = f"{given} is a callable: it has no weight file to hash, so its vectors are not cached."
-    return CallableEncoder(encode, Identity(given, "function", "own"), (note,))
+    return CallableEncoder(method, Identity(given, "function", "own"), (note,))
 
 
 def import_function(target: str) -> CallableEncoder:
     """Import `module:function`, looking in the current folder too, and wrap it.
 
     Raises:
-        UserError: if the module or the function is not there, or it is not callable.
+        UserError: if the module or the function is not there or fails, or it is not callable.
     """
     module_name, _, attribute = target.partition(":")
     if not module_name or not attribute:
@@ -100,14 +136,30 @@ def import_function(target: str) -> CallableEncoder:
         sys.path.insert(0, here)
     try:
         found: Any = importlib.import_module(module_name)
-        for part in attribute.split("."):
-            found = getattr(found, part)
     except ModuleNotFoundError as error:
         raise UserError(
             f"no module named {error.name!r} (for {target}): run from its folder or install it."
         ) from error
-    except AttributeError as error:
-        raise UserError(f"module {module_name} has no {attribute!r}: name a function that is in it.") from error
-    if not callable(found):
+    except Exception as error:
+        raise UserError(f"importing {module_name} raised {_told(error, None)}: mend it there.") from error
+    for part in attribute.split("."):
+        if not hasattr(found, part):
+            raise UserError(f"module {module_name} has no {attribute!r}: name a function that is in it.")
+        found = getattr(found, part)
+    if not is_callable(found):
         raise UserError(f"{target} is a {type(found).__name__}, not a callable list[str] -> array.")
     return from_function(found, name=target)
+
+
+def _told(error: Exception, code: CodeType | None) -> str:
+    """Return an exception's type, message and place, so that the person finds it in their own code.
+
+    The place is the deepest line in the callable's own file, or where there is none, the deepest at all.
+    """
+    message = f"{type(error).__name__}: {error}".strip().partition("\n")[0]
+    frames = traceback.extract_tb(error.__traceback__)[1:]  # the first is ours
+    own = [frame for frame in frames if code is not None and frame.filename == code.co_filename]
+    if not frames or isinstance(error, SyntaxError):  # which names its own place
+        return message
+    place = (own or frames)[-1]
+    return f"{message} ({place.filename}, line {place.lineno})"

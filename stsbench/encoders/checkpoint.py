@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from stsbench.encoders.hub import from_hub
 from stsbench.foundation.errors import UserError
 from stsbench.foundation.files import sha256_of
 
@@ -17,19 +18,19 @@ if TYPE_CHECKING:
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 
 # In the order in which Transformers prefers them: safetensors first, as loading those runs no code.
-_WEIGHT_INDEXES = ("model.safetensors.index.json", "pytorch_model.bin.index.json")
-_WEIGHT_FILES = ("model.safetensors", "pytorch_model.bin")
+_WEIGHT_FILES = (
+    "model.safetensors",
+    "model.safetensors.index.json",
+    "pytorch_model.bin",
+    "pytorch_model.bin.index.json",
+)
+_VOCABULARY_PATTERNS = ("tokenizer.json", "vocab.*", "merges.txt", "*.model", "*.tiktoken", "bpe.codes")
 _TOKENIZER_PATTERNS = (
-    "tokenizer.json",
+    *_VOCABULARY_PATTERNS,
     "tokenizer_config.json",
     "special_tokens_map.json",
     "added_tokens.json",
-    "vocab.*",
-    "merges.txt",
-    "*.model",
-    "bpe.codes",
 )
-_DOWNLOADED = ("*.json", "*.txt", "*.model", "bpe.codes", "*/*.json")
 
 
 @dataclass(frozen=True)
@@ -61,34 +62,89 @@ class Checkpoint:
         except (json.JSONDecodeError, UnicodeDecodeError) as error:
             raise UserError(f"{path} is not valid JSON ({error}): fetch the checkpoint again.") from error
 
+    def modules(self) -> list[dict[str, Any]]:
+        """Return the modules that `modules.json` lists; none if it is no sentence-transformers checkpoint.
+
+        Raises:
+            UserError: if the file lists something else.
+        """
+        modules = self.json_value("modules.json")
+        if modules is None:
+            return []
+        if not isinstance(modules, list) or not modules or not all(isinstance(entry, dict) for entry in modules):
+            raise UserError(f"{self.folder / 'modules.json'} lists no modules: fetch the checkpoint again.")
+        return modules
+
+    def own_code(self) -> str | None:
+        """Return the name of Python code that comes with the checkpoint and is needed to run it, if any is."""
+        mapped = self.json("config.json").get("auto_map") or {}
+        classes = [str(mapped[name]) for name in ("AutoModel", "AutoConfig") if name in mapped]
+        types = [str(module.get("type", "")) for module in self.modules()]
+        foreign = [name for name in types if not name.startswith("sentence_transformers.")]
+        return next(iter([*classes, *foreign]), None)
+
     def weight_files(self) -> list[Path]:
         """Return the weight files that loading reads.
 
         Raises:
             UserError: if the folder has none, or lacks a shard that its index names.
         """
-        for index in _WEIGHT_INDEXES:
-            shards = sorted(set(self.json(index).get("weight_map", {}).values()))
-            missing = [shard for shard in shards if not (self.folder / shard).is_file()]
-            if missing:
-                raise UserError(f"{self.folder / index} names {missing[0]}, which is not there: fetch it again.")
-            if shards:
-                return [self.folder / shard for shard in shards]
         for name in _WEIGHT_FILES:
             if (self.folder / name).is_file():
-                return [self.folder / name]
+                return self._shards(name) if name.endswith(".json") else [self.folder / name]
         raise UserError(
-            f"{self.folder} holds no model weights ({' or '.join(_WEIGHT_FILES)}): give a checkpoint's folder."
+            f"{self.folder} holds no model weights (model.safetensors or pytorch_model.bin): "
+            "give a checkpoint's folder."
         )
+
+    def has_vocabulary(self) -> bool:
+        """Return whether any file could hold the tokenizer's vocabulary."""
+        return any(True for pattern in _VOCABULARY_PATTERNS for _ in self.folder.glob(pattern))
 
     def tokenizer_sha256(self) -> str:
         """Return one hash over the tokenizer's files."""
         found = {path for pattern in _TOKENIZER_PATTERNS for path in self.folder.glob(pattern)}
-        return combined_sha256(path for path in found if path.is_file())
+        return self.sha256(path for path in found if path.is_file())
+
+    def sha256(self, paths: Iterable[Path]) -> str:
+        """Return one hash for files in the folder: the file's own if it is one, else of their paths and hashes."""
+        # By path, not by name: a dense layer's weights are called model.safetensors too.
+        hashes = {path.relative_to(self.folder).as_posix(): sha256_of(path) for path in paths}
+        if len(hashes) == 1:
+            return next(iter(hashes.values()))
+        listing = "".join(f"{name} {digest}\n" for name, digest in sorted(hashes.items()))
+        return hashlib.sha256(listing.encode()).hexdigest()
+
+    def _shards(self, index: str) -> list[Path]:
+        weight_map = self.json(index).get("weight_map")
+        if not isinstance(weight_map, dict) or not weight_map:
+            raise UserError(f"{self.folder / index} names no weight files: fetch it again.")
+        shards = [self.folder / name for name in sorted(set(map(str, weight_map.values())))]
+        for shard in shards:
+            if not shard.is_file():
+                raise UserError(f"{self.folder / index} names {shard.name}, which is not there: fetch it again.")
+        return shards
 
 
-def find_checkpoint(name: str, *, revision: str | None = None) -> Checkpoint:
+@dataclass(frozen=True)
+class CheckpointOptions:
+    """What a person chose about a checkpoint, named as in `load`; the device is resolved."""
+
+    pooling: str
+    max_length: int | None
+    prompt: str | None
+    precision: str
+    device: str
+    trust_remote_code: bool
+
+
+def find_checkpoint(name: str, *, revision: str | None = None, with_code: bool = False) -> Checkpoint:
     """Find a checkpoint's files: a folder, the packaged MiniLM (`minilm`), or a Hugging Face Hub name.
+
+    Args:
+        name: as the person wrote it.
+        revision: a branch, tag or commit on the Hub.
+        with_code: whether to fetch the Python code that comes with the model, too.
 
     Raises:
         UserError: if there is no such model, or the Hub cannot be reached.
@@ -107,76 +163,30 @@ def find_checkpoint(name: str, *, revision: str | None = None) -> Checkpoint:
         raise UserError(f"{name} is a file of no known kind: give a checkpoint's folder, a Hub name or vectors.")
     if name.count("/") > 1 or name.startswith((".", "~", "/")):
         raise UserError(f"no such model: {name} is not a folder.")
-    return _from_hub(name, revision)
-
-
-def combined_sha256(paths: Iterable[Path]) -> str:
-    """Return one hash for files: the file's own if it is one, else over their sorted names and hashes."""
-    hashes = {path.name: sha256_of(path) for path in paths}
-    if len(hashes) == 1:
-        return next(iter(hashes.values()))
-    listing = "".join(f"{name} {digest}\n" for name, digest in sorted(hashes.items()))
-    return hashlib.sha256(listing.encode()).hexdigest()
+    downloaded = from_hub(name, revision, with_code=with_code)
+    return Checkpoint(name, downloaded, revision=downloaded.name)
 
 
 def read_weights(path: Path) -> "dict[str, Tensor]":
-    """Return the tensors of a weight file without executing anything that is in it."""
-    if path.suffix == ".safetensors":
-        from safetensors.torch import load_file
+    """Return the tensors of a weight file without executing anything that is in it.
 
-        return load_file(path)
+    Raises:
+        UserError: if the file is damaged, or holds more than tensors.
+    """
     import torch
+    from safetensors.torch import load_file
 
-    tensors: dict[str, Tensor] = torch.load(path, map_location="cpu", weights_only=True)
+    try:
+        if path.suffix == ".safetensors":
+            return load_file(path)
+        tensors: dict[str, Tensor] = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # the libraries raise a dozen kinds for what is one thing to the person
+        raise UserError(
+            f"{path} is damaged, or holds more than weights ({type(error).__name__}): fetch it again."
+        ) from error
     return tensors
 
 
-def _from_hub(name: str, revision: str | None) -> Checkpoint:
-    from huggingface_hub import HfApi, snapshot_download
-    from huggingface_hub.errors import (
-        HfHubHTTPError,
-        HFValidationError,
-        LocalEntryNotFoundError,
-        OfflineModeIsEnabled,
-        RepositoryNotFoundError,
-        RevisionNotFoundError,
-    )
-
-    try:
-        files = HfApi().list_repo_files(name, revision=revision)
-        # Repositories often hold the same weights in several formats: fetch the one that will be read.
-        weights = "*.safetensors" if any(f.endswith(".safetensors") for f in files) else "*.bin"
-        wanted = [*_DOWNLOADED, weights, f"*/{weights}"]
-        folder = Path(snapshot_download(name, revision=revision, allow_patterns=wanted))
-    except HFValidationError as error:
-        raise UserError(f"no such model: {name!r} is neither a folder nor a Hub name (owner/model).") from error
-    except RevisionNotFoundError as error:
-        raise UserError(f"the model {name} has no revision {revision!r} on the Hugging Face Hub.") from error
-    except RepositoryNotFoundError as error:
-        raise UserError(
-            f"no such model: {name} is neither a folder nor a model that the Hugging Face Hub shows you "
-            "(a private or gated one needs `hf auth login`)."
-        ) from error
-    except (HfHubHTTPError, OfflineModeIsEnabled, LocalEntryNotFoundError, OSError) as error:
-        return _from_hub_cache(name, revision, error)
-    except Exception as error:
-        # The HTTP client under huggingface_hub has changed more than once, and its exceptions with it.
-        if type(error).__module__.partition(".")[0] not in {"httpx", "httpx2", "httpcore", "requests"}:
-            raise
-        return _from_hub_cache(name, revision, error)
-    return Checkpoint(name, folder, revision=folder.name)
-
-
-def _from_hub_cache(name: str, revision: str | None, reason: Exception) -> Checkpoint:
-    """Return an earlier download, when the Hub cannot be asked."""
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import LocalEntryNotFoundError
-
-    try:
-        folder = Path(snapshot_download(name, revision=revision, local_files_only=True))
-    except LocalEntryNotFoundError:
-        raise UserError(
-            f"no such model: {name} is not a folder here, and the Hugging Face Hub cannot be reached "
-            f"({type(reason).__name__}): go online once, or give a local folder."
-        ) from reason
-    return Checkpoint(name, folder, revision=folder.name)
+def why(error: Exception) -> str:
+    """Return the first line of what a library says went wrong, as the end of a sentence."""
+    return (str(error).strip().partition("\n")[0].rstrip(" .:") or type(error).__name__) + "."

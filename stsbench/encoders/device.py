@@ -1,8 +1,9 @@
 """Which device to compute on, found without loading torch where the answer is plain."""
 
-import ctypes.util
+import ctypes
 import platform
 import sys
+from pathlib import Path
 
 from stsbench.foundation.errors import UserError
 
@@ -38,5 +39,13 @@ def _may_have_accelerator() -> bool:
         return True
     if sys.platform == "darwin":
         return platform.machine() == "arm64"
-    # libcuda comes with NVIDIA's driver, libamdhip64 with AMD's: torch calls both "cuda".
-    return any(ctypes.util.find_library(name) for name in ("cuda", "nvcuda", "amdhip64"))
+    # NVIDIA's driver brings the library that torch itself opens; AMD's shows as a device node.
+    return _opens("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1") or Path("/dev/kfd").exists()
+
+
+def _opens(library: str) -> bool:
+    try:
+        ctypes.CDLL(library)
+    except OSError:
+        return False
+    return True

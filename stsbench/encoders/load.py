@@ -1,19 +1,20 @@
 """From a name, a path or a callable to an encoder."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from stsbench.encoders import static
-from stsbench.encoders.callables import from_function, import_function
-from stsbench.encoders.checkpoint import find_checkpoint
+from stsbench.encoders.callables import from_function, import_function, is_callable
+from stsbench.encoders.checkpoint import Checkpoint, CheckpointOptions, find_checkpoint
 from stsbench.encoders.device import PRECISIONS, resolve_device
 from stsbench.encoders.known import find_known
+from stsbench.encoders.limits import model_limit, position_limit
 from stsbench.encoders.poolers import AUTO
 from stsbench.encoders.protocol import Encoder
 from stsbench.encoders.sentence_transformers_config import read_settings
-from stsbench.encoders.transformer import TransformerEncoder, TransformerSettings, choose_pooling, model_limit
+from stsbench.encoders.transformer import TransformerEncoder, TransformerSettings, choose_pooling
 from stsbench.foundation.errors import UserError
 
 
@@ -34,7 +35,7 @@ def load(
         model: `minilm` (the packaged all-MiniLM-L6-v2 if installed, else the Hub's); a checkpoint's folder or
             Hugging Face Hub name (Transformers, sentence-transformers or SimCSE-style training checkpoint);
             a file of word vectors (GloVe or word2vec, text or binary); `module:function`; or any callable
-            `list[str] -> array`.
+            `list[str] -> array`, or an object with such a method `encode`.
         pooling: one of `POOLING_NAMES`, or `auto`: the checkpoint's own, or else what its paper used.
         max_length: sub-words kept, special tokens included; None for the model's own limit.
         prompt: text put before every sentence; None for the checkpoint's own, "" for none.
@@ -50,49 +51,88 @@ def load(
         raise UserError(f"unknown precision {precision!r}: choose one of {', '.join(PRECISIONS)}.")
     if max_length is not None and max_length < 3:
         raise UserError(f"a maximum length of {max_length} leaves no room for a word: use 3 or more.")
-    if callable(model):
+    checkpoint_options = {
+        "--max-length": max_length is not None,
+        "--prompt": bool(prompt),
+        "--precision": precision != "fp32",
+        "--device": device not in {"auto", "cpu"},
+        "--revision": revision is not None,
+    }
+    meant = [option for option, given in checkpoint_options.items() if given]
+    if is_callable(model):
+        _refuse("a callable", pooling != AUTO, meant)
         return from_function(model)
     name = str(model)
     path = Path(name).expanduser()
     if path.is_file() and any(suffix in static.SUFFIXES for suffix in path.suffixes[-2:]):
-        if pooling not in (AUTO, "avg"):
-            raise UserError(f"word vectors are averaged: pooling {pooling} is not for {name}.")
+        _refuse("word vectors, which are averaged", pooling not in {AUTO, "avg"}, meant)
         return static.StaticEncoder(path, name)
     if ":" in name and not path.exists():
+        _refuse("a callable", pooling != AUTO, meant)
         return import_function(name)
 
-    checkpoint = find_checkpoint(name, revision=revision)
-    device = resolve_device(device)
-    own = read_settings(checkpoint) if (checkpoint.folder / "modules.json").is_file() else None
-    if own is None and (checkpoint.folder / "modules.json").is_file() and pooling == AUTO:
+    checkpoint = find_checkpoint(name, revision=revision, with_code=trust_remote_code)
+    if (code := checkpoint.own_code()) is not None and not trust_remote_code:
+        raise UserError(
+            f"{name} comes with Python code of its own ({code}), which does not run unless you trust it: "
+            "read it, then pass --trust-remote-code."
+        )
+    options = CheckpointOptions(
+        pooling=pooling,
+        max_length=max_length,
+        prompt=prompt,
+        precision=precision,
+        device=resolve_device(device),
+        trust_remote_code=trust_remote_code,
+    )
+    own = read_settings(checkpoint)
+    if own is None and checkpoint.modules() and pooling == AUTO:
         from stsbench.encoders.sentence_transformers_library import load_with_library
 
-        return load_with_library(
-            checkpoint,
-            prompt=prompt,
-            max_length=max_length,
-            precision=precision,
-            device=device,
-            trust_remote_code=trust_remote_code,
+        return load_with_library(checkpoint, options)
+    return _load_natively(checkpoint, own, options)
+
+
+def _load_natively(checkpoint: Checkpoint, own: TransformerSettings | None, options: CheckpointOptions) -> Encoder:
+    name, config = checkpoint.name, checkpoint.json("config.json")
+    if not config:
+        raise UserError(f"{name} has no Transformer's config.json at its top: --pooling is not for it.")
+    if config.get("is_encoder_decoder"):
+        raise UserError(
+            f"{name} is an encoder-decoder ({config.get('model_type')}), whose sentence vectors depend on more "
+            "than a pooling: give a sentence-transformers checkpoint of it, or save its vectors for --vectors."
         )
-    limit = model_limit(checkpoint)
-    if max_length is not None and limit is not None and max_length > limit:
-        raise UserError(f"{name} reads at most {limit} sub-words: --max-length {max_length} is too long.")
-    chosen, notes = choose_pooling(checkpoint, pooling, own.pooling if own else None)
+    longest = position_limit(checkpoint)
+    if options.max_length is not None and longest is not None and options.max_length > longest:
+        raise UserError(
+            f"{name} reads at most {longest} sub-words: --max-length {options.max_length} is too long."
+        )
+    chosen, notes = choose_pooling(checkpoint, options.pooling, own.pooling if own else None)
+    if own is None and checkpoint.modules():
+        notes += (f"{name} has modules that are not read natively: --pooling {chosen} leaves them out.",)
+    settings = own or TransformerSettings(chosen, model_limit(checkpoint))
     known = find_known(name)
-    settings = own or TransformerSettings(chosen, limit, prompt=known.prompt if known else "")
+    if options.prompt is None and not settings.prompt and known and known.prompt:
+        settings = replace(settings, prompt=known.prompt)
+        notes += (f"{name}: {known.prompt!r} is put before every sentence ({known.source}).",)
     settings = replace(
         settings,
         pooling=chosen,
-        max_length=settings.max_length if max_length is None else max_length,
-        prompt=settings.prompt if prompt is None else prompt,
+        max_length=settings.max_length if options.max_length is None else options.max_length,
+        prompt=settings.prompt if options.prompt is None else options.prompt,
     )
     return TransformerEncoder(
         checkpoint,
         settings,
         kind="sentence-transformers" if own else "transformer",
-        precision=precision,
-        device=device,
+        precision=options.precision,
+        device=options.device,
         notes=notes,
-        trust_remote_code=trust_remote_code,
+        trust_remote_code=options.trust_remote_code,
     )
+
+
+def _refuse(what: str, other_pooling: bool, options: Sequence[str]) -> None:
+    given = [*(["--pooling"] if other_pooling else []), *options]
+    if given:
+        raise UserError(f"{' and '.join(given)}: not for {what}.")

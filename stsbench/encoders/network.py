@@ -1,26 +1,26 @@
 """The loaded network of a Transformers checkpoint: token ids in, pooled vectors out."""
 
 from collections.abc import Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stsbench.encoders.checkpoint import Checkpoint, read_weights
-from stsbench.encoders.poolers import NEEDS_ALL_LAYERS, POOLERS
+from stsbench.encoders.checkpoint import Checkpoint, read_weights, why
+from stsbench.encoders.poolers import NEEDS_ALL_LAYERS, POOLERS, POOLING_NAMES
 from stsbench.encoders.protocol import DeviceOutOfMemory, FloatMatrix, TokenSequence
+from stsbench.encoders.quiet import quiet_transformers
 from stsbench.encoders.tail import TailModule, load_tail
 from stsbench.foundation.errors import UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from torch import Tensor, nn
 
 _PRECISIONS = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 
-# SimCSE's training code stores its dense+tanh head under this name, beside the encoder.
-_TRAINED_HEAD = "mlp.dense"
+# SimCSE's training code stores its dense+tanh head under these names, beside the encoder.
+_HEAD_WEIGHT, _HEAD_BIAS = "mlp.dense.weight", "mlp.dense.bias"
 
 
 @dataclass
@@ -28,6 +28,7 @@ class Network:
     """A Transformers model on its device, with what turns hidden states into sentence vectors.
 
     Attributes:
+        name: the checkpoint's, for messages.
         model: the encoder, in evaluation mode.
         head: the dense+tanh on the first token that SimCSE-style training left, if it did.
         has_pooler: whether the model's own pooler has trained weights.
@@ -35,6 +36,7 @@ class Network:
         pad_id: the padding token.
     """
 
+    name: str
     model: Any
     head: "Callable[[Tensor], Tensor] | None"
     has_pooler: bool
@@ -45,20 +47,26 @@ class Network:
     def __call__(self, sequences: Sequence[TokenSequence], poolings: Sequence[str]) -> dict[str, FloatMatrix]:
         """Return for each pooling an array of shape (len(sequences), dimensions), float32.
 
+        A sequence without tokens (an empty sentence, where no special token is added) has the zero vector.
+
         Raises:
             DeviceOutOfMemory: if the batch does not fit.
-            UserError: if a pooling needs what the checkpoint lacks.
+            UserError: if a pooling is unknown or needs what the checkpoint lacks.
         """
         import torch
 
+        self._require(poolings)
         lengths = torch.tensor([len(sequence) for sequence in sequences])
-        width = int(lengths.max())
+        width = max(1, int(lengths.max()))
         ids = torch.full((len(sequences), width), self.pad_id)
         for row, sequence in enumerate(sequences):
-            ids[row, : len(sequence)] = torch.tensor(sequence)
-        mask = (torch.arange(width) < lengths.unsqueeze(1)).long()
+            ids[row, : len(sequence)] = torch.tensor(sequence, dtype=torch.long)
+        # One padding token stands for a sequence without tokens, as attention to nothing is undefined.
+        mask = (torch.arange(width) < lengths.clamp(min=1).unsqueeze(1)).long()
+        empty = (lengths == 0).to(self.device)
         # Without padding no mask is needed, and attention takes its fastest path to the same numbers.
         padded = bool((lengths < width).any())
+        self._require_known(int(ids.max()))
         try:
             with torch.inference_mode():
                 ids, mask = ids.to(self.device), mask.to(self.device)
@@ -66,29 +74,43 @@ class Network:
                     input_ids=ids,
                     attention_mask=mask if padded else None,
                     output_hidden_states=not NEEDS_ALL_LAYERS.isdisjoint(poolings),
+                    return_dict=True,
                 )
-                hidden = states.hidden_states or (states.last_hidden_state,)
+                pooled = {pooling: self._pool(pooling, states, mask) for pooling in poolings}
                 return {
-                    pooling: self.tail(
-                        self._through_head(states) if pooling == "cls" else POOLERS[pooling](hidden, mask)
-                    )
-                    .cpu()
-                    .numpy()
-                    for pooling in poolings
+                    pooling: self.tail(vectors).masked_fill(empty.unsqueeze(1), 0).cpu().numpy()
+                    for pooling, vectors in pooled.items()
                 }
-        except torch.OutOfMemoryError as error:
+        except RuntimeError as error:
+            if not _out_of_memory(error):
+                raise
             raise DeviceOutOfMemory(str(error)) from error
 
-    def _through_head(self, states: Any) -> "Tensor":
+    def _pool(self, pooling: str, states: Any, mask: "Tensor") -> "Tensor":
+        if pooling != "cls":
+            return POOLERS[pooling](states.hidden_states or (states.last_hidden_state,), mask)
         if self.head is not None:
-            return self.head(states.last_hidden_state).float()
-        if not self.has_pooler or states.pooler_output is None:
-            raise UserError(
-                "pooling cls needs a trained dense+tanh head, which this checkpoint lacks: "
-                "use --pooling cls_before_pooler."
-            )
+            return self.head(states.last_hidden_state[:, 0]).float()
         pooled: Tensor = states.pooler_output
         return pooled.float()
+
+    def _require_known(self, token: int) -> None:
+        known = getattr(self.model.get_input_embeddings(), "num_embeddings", None)
+        if known is not None and token >= known:
+            raise UserError(
+                f"the tokenizer of {self.name} gives token {token}, but the model knows {known}: "
+                "put the tokenizer there that it was trained with."
+            )
+
+    def _require(self, poolings: Sequence[str]) -> None:
+        for pooling in poolings:
+            if pooling not in POOLING_NAMES:
+                raise UserError(f"unknown pooling {pooling!r}: choose one of {', '.join(POOLING_NAMES)}.")
+        if "cls" in poolings and self.head is None and not self.has_pooler:
+            raise UserError(
+                f"pooling cls needs a trained dense+tanh head, which {self.name} lacks: "
+                "use --pooling cls_before_pooler."
+            )
 
 
 def load_network(
@@ -108,16 +130,19 @@ def load_network(
     import torch
     from transformers import AutoModel
 
-    folder = checkpoint.folder
-    with _quiet_transformers():
+    dtype = getattr(torch, _PRECISIONS[precision])
+    with quiet_transformers():
         try:
-            # Transformers reads safetensors, and .bin files with weights_only=True.
+            # Transformers reads safetensors, and .bin files with weights_only=True. The precision is given here
+            # and not set afterwards, as some models keep rotary angles and the like in fp32.
             model, info = AutoModel.from_pretrained(
-                folder, output_loading_info=True, trust_remote_code=trust_remote_code
+                checkpoint.folder,
+                output_loading_info=True,
+                trust_remote_code=trust_remote_code,
+                torch_dtype=dtype,
             )
-        except (OSError, ValueError, RuntimeError, KeyError) as error:
-            first_line = str(error).strip().partition("\n")[0]
-            raise UserError(f"cannot load {checkpoint.name}: {first_line}") from error
+        except Exception as error:  # whatever it is, it is about the files of this checkpoint
+            raise UserError(f"cannot load {checkpoint.name}: {_said_by_transformers(error)}") from error
     missing = sorted(info["missing_keys"])
     without_pooler = [name for name in missing if not name.startswith("pooler.")]
     if without_pooler:
@@ -125,30 +150,53 @@ def load_network(
             f"{checkpoint.name} lacks the weights of {without_pooler[0]} and {len(without_pooler) - 1} more: "
             "they would be random. Give a checkpoint of this architecture."
         )
-    dtype = getattr(torch, _PRECISIONS[precision])
-    model = model.to(device=device, dtype=dtype).eval()
     head = _trained_head(checkpoint)
-    if head is not None:
-        head = head.to(device=device, dtype=dtype).eval()
+    try:
+        model = model.to(device).eval()
+        head = None if head is None else head.to(device=device, dtype=dtype).eval()
+    except RuntimeError as error:
+        if not _out_of_memory(error):
+            raise
+        raise UserError(
+            f"{checkpoint.name} does not fit in the memory of {device}: use --precision bf16 or --device cpu."
+        ) from error
     return Network(
+        name=checkpoint.name,
         model=model,
         head=head,
-        has_pooler=not missing and hasattr(model, "pooler"),
+        has_pooler=not missing and getattr(model, "pooler", None) is not None,
         tail=load_tail(checkpoint.folder, tail, device=device),
         pad_id=pad_id,
         device=device,
     )
 
 
+def _out_of_memory(error: RuntimeError) -> bool:
+    # Only CUDA's has a class of its own.
+    return "out of memory" in str(error) or "not enough memory" in str(error)
+
+
+def _said_by_transformers(error: Exception) -> str:
+    if "ignore_mismatched_sizes" in str(error):
+        return "its weights do not have the sizes that its config.json gives. Fetch the checkpoint again."
+    if type(error).__name__ in {"SafetensorError", "UnpicklingError"}:
+        return "its weight file is damaged, or holds more than weights. Fetch the checkpoint again."
+    return why(error)
+
+
 def _trained_head(checkpoint: Checkpoint) -> "nn.Module | None":
     """Return the head that SimCSE-style training leaves in a checkpoint, if it did."""
+    from torch import nn
+
     for path in checkpoint.weight_files():
         if path.suffix == ".safetensors" and not _names_head(path):
             continue
         tensors = read_weights(path)
-        found = next((name for name in tensors if name.endswith(f"{_TRAINED_HEAD}.weight")), None)
-        if found is not None:
-            return _dense_tanh(tensors[found], tensors[found.removesuffix("weight") + "bias"])
+        if {_HEAD_WEIGHT, _HEAD_BIAS} <= tensors.keys():
+            weight = tensors[_HEAD_WEIGHT]
+            dense = nn.Linear(weight.shape[1], weight.shape[0])
+            dense.load_state_dict({"weight": weight, "bias": tensors[_HEAD_BIAS]})
+            return nn.Sequential(dense, nn.Tanh())
     return None
 
 
@@ -157,39 +205,4 @@ def _names_head(path: Path) -> bool:
     from safetensors import safe_open
 
     with safe_open(path, framework="pt") as tensors:
-        return any(name.endswith(f"{_TRAINED_HEAD}.weight") for name in tensors.keys())  # noqa: SIM118
-
-
-def _dense_tanh(weight: "Tensor", bias: "Tensor") -> "nn.Module":
-    import torch
-    from torch import nn
-
-    class DenseTanh(nn.Module):
-        """The first token through a dense layer and tanh, as BERT's own pooler does it."""
-
-        def __init__(self) -> None:
-            super().__init__()
-            self.dense = nn.Linear(weight.shape[1], weight.shape[0])
-
-        def forward(self, hidden_states: "Tensor") -> "Tensor":
-            output: Tensor = torch.tanh(self.dense(hidden_states[:, 0]))
-            return output
-
-    head = DenseTanh()
-    head.dense.load_state_dict({"weight": weight, "bias": bias})
-    return head
-
-
-@contextmanager
-def _quiet_transformers() -> "Iterator[None]":
-    """Keep Transformers' own progress bars and advice off the person's screen while it loads."""
-    from transformers.utils import logging
-
-    verbosity = logging.get_verbosity()
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        logging.set_verbosity(verbosity)
-        logging.enable_progress_bar()
+        return _HEAD_WEIGHT in tensors.keys()  # noqa: SIM118

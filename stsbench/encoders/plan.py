@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from stsbench.encoders.cache import CachedText, EmbeddingCache, touch_and_trim
+from stsbench.encoders.cache import CachedText, EmbeddingCache, max_cache_bytes, touch_and_trim
 from stsbench.encoders.protocol import DeviceOutOfMemory, Encoder, FloatMatrix, TokenSequence
 from stsbench.foundation.errors import UserError
 from stsbench.foundation.progress import Progress, silent
@@ -85,11 +85,12 @@ def embed(
     Raises:
         UserError: if the encoder returns no finite vectors, or one sentence does not fit in memory.
     """
-    wanted = tuple(poolings or (encoder.identity.pooling,))
+    wanted = tuple(dict.fromkeys(poolings or (encoder.identity.pooling,)))
     caches = _caches(encoder, wanted) if use_cache else {}
+    cache_size = max_cache_bytes()
     clock = _Stopwatch()
     distinct = list(dict.fromkeys(texts))
-    about = _known_to_all(caches, distinct)
+    about, vectors = _recall(caches, wanted, distinct)
     new = [text for text in distinct if text not in about]
     clock.lap("tokenize")
     if new:
@@ -98,8 +99,10 @@ def embed(
     tokenized, sequences = _tokenize(encoder, new)
     about |= tokenized
     keys = list(dict.fromkeys(about[text].sequence for text in distinct))
-    vectors = {pooling: caches[pooling].vectors(keys) if pooling in caches else {} for pooling in wanted}
-    missing = [key for key in keys if not all(key in found for found in vectors.values())]
+    # A new text may be a known sequence, and a killed run has left vectors without their texts.
+    for pooling, cache in caches.items():
+        vectors[pooling] |= cache.vectors(list(sequences))
+    missing = [key for key in sequences if not all(key in found for found in vectors.values())]
     clock.lap("tokenize")
     if missing:
         encoder.prepare(weights=True)
@@ -110,7 +113,7 @@ def embed(
     )
     for cache in caches.values():
         cache.add_texts(tokenized)
-        touch_and_trim(cache.path)
+        touch_and_trim(cache.path, cache_size)
     clock.lap("encode")
 
     row_of = {key: row for row, key in enumerate(keys)}
@@ -205,10 +208,19 @@ def _caches(encoder: Encoder, poolings: Sequence[str]) -> dict[str, EmbeddingCac
     return {pooling: EmbeddingCache(encoder.identity, pooling) for pooling in poolings}
 
 
-def _known_to_all(caches: dict[str, EmbeddingCache], texts: Sequence[str]) -> dict[str, CachedText]:
-    """Return what the caches know of those texts whose vectors every one of them has."""
+def _recall(
+    caches: dict[str, EmbeddingCache], poolings: Sequence[str], texts: Sequence[str]
+) -> tuple[dict[str, CachedText], dict[str, dict[bytes, NDArray[np.float32]]]]:
+    """Return what the caches know of those texts of which they have every vector, and these vectors."""
+    vectors: dict[str, dict[bytes, NDArray[np.float32]]] = {pooling: {} for pooling in poolings}
+    if not caches:
+        return {}, vectors
     known = [cache.texts(texts) for cache in caches.values()]
-    return {text: row for text, row in known[0].items() if all(text in more for more in known)} if known else {}
+    about = {text: row for text, row in known[0].items() if all(text in more for more in known)}
+    keys = list({row.sequence for row in about.values()})
+    vectors |= {pooling: cache.vectors(keys) for pooling, cache in caches.items()}
+    whole = set(keys).intersection(*vectors.values())
+    return {text: row for text, row in about.items() if row.sequence in whole}, vectors
 
 
 def _save(
@@ -221,17 +233,16 @@ def _save(
 
 
 def _require_finite(matrix: FloatMatrix, encoder: Encoder) -> None:
-
     bad = int((~np.isfinite(matrix).all(axis=1)).sum())
     if bad:
+        half = encoder.identity.precision != "fp32"
+        advice = "use --precision fp32" if half else "look at what it computes"
         raise UserError(
-            f"{encoder.identity.name} gives NaN or infinite values in {bad} of {len(matrix)} vectors: "
-            "use --precision fp32, or look at its weights."
+            f"{encoder.identity.name} gives NaN or infinite values in {bad} of {len(matrix)} vectors: {advice}."
         )
 
 
 def _stack(rows: Sequence[NDArray[np.float32]], encoder: Encoder) -> FloatMatrix:
-
     widths = sorted({len(row) for row in rows})
     if len(widths) > 1:
         raise UserError(f"{encoder.identity.name} returned vectors of {widths[0]} and of {widths[-1]} dimensions.")

@@ -45,11 +45,15 @@ def whiten(vectors: FloatMatrix, reference: FloatMatrix, dimensions: int | None 
     Raises:
         UserError: if the reference varies in fewer directions than are to be kept.
     """
+    if len(reference) < 2:
+        raise UserError(f"whitening needs sentences to take a covariance of: there is {len(reference)}.")
     mean = reference.mean(axis=0, dtype=np.float64)
-    covariance = np.cov(reference.astype(np.float64), rowvar=False)
+    covariance = np.atleast_2d(np.cov(reference.astype(np.float64), rowvar=False))
     directions, variances, _ = np.linalg.svd(covariance)
     kept = vectors.shape[1] if dimensions is None else dimensions
     usable = int((variances > _NOISE * variances[0]).sum())
+    if usable == 0:
+        raise UserError(f"whitening needs vectors that differ: those of the {len(reference)} sentences are equal.")
     if not 1 <= kept <= usable:
         raise UserError(
             f"whitening cannot keep {kept} dimensions: {len(reference)} sentences vary in {usable} "

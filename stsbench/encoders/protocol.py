@@ -7,6 +7,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from stsbench.foundation.errors import UserError
+
 FloatMatrix = NDArray[np.float32]
 
 TokenSequence = tuple[int, ...] | tuple[str, ...] | str
@@ -19,9 +21,10 @@ class Identity:
 
     Attributes:
         name: the model as the person named it.
-        kind: `transformer`, `sentence-transformers`, `static`, `function` or `vectors`.
+        kind: `transformer`, `sentence-transformers`, `sentence-transformers-library`, `static`, `function` or
+            `vectors`.
         revision: the Hub commit the files came from, if they came from the Hub.
-        weights_sha256: hash of the weight file (of several: of their names and hashes); None if there is no
+        weights_sha256: hash of the weight file (of several: of their paths and hashes); None if there is no
             file, as for a callable.
         tokenizer_sha256: hash over the tokenizer's files.
         config_sha256: hash over the configuration files that shape the network.
@@ -97,3 +100,14 @@ class Encoder(Protocol):
 
 class DeviceOutOfMemory(Exception):
     """One batch did not fit on the device: the planner halves its token budget and goes on."""
+
+
+def require_own_pooling(identity: Identity, poolings: Sequence[str]) -> None:
+    """Refuse poolings other than the one that an encoder has.
+
+    Raises:
+        UserError: naming the first of the others.
+    """
+    for pooling in poolings:
+        if pooling != identity.pooling:
+            raise UserError(f"{identity.name} has no pooling {pooling!r}: its own is {identity.pooling!r}.")

@@ -1,5 +1,6 @@
 """Vectors that someone saved: a matrix and the sentences its rows belong to."""
 
+from codecs import BOM_UTF8
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -7,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from stsbench.encoders.protocol import FloatMatrix, Identity, Tokenized, TokenSequence
+from stsbench.encoders.protocol import FloatMatrix, Identity, Tokenized, TokenSequence, require_own_pooling
 from stsbench.foundation.errors import UserError
 from stsbench.foundation.files import sha256_of
 
@@ -27,7 +28,12 @@ class SavedVectors:
 
     @cached_property
     def identity(self) -> Identity:
-        """The matrix's hash."""
+        """The matrix's hash.
+
+        Raises:
+            UserError: if there is no such file.
+        """
+        _require_file(self.path)
         return Identity(self.path.stem, "vectors", "own", weights_sha256=sha256_of(self.path))
 
     @property
@@ -45,7 +51,7 @@ class SavedVectors:
         Raises:
             UserError: if a text has no vector.
         """
-        missing = [text for text in texts if text not in self._rows]
+        missing = [text for text in texts if text.strip() not in self._rows]
         if missing:
             raise UserError(
                 f"{self.sentences} lacks {len(missing)} of the {len(texts)} sentences to score, "
@@ -55,21 +61,20 @@ class SavedVectors:
 
     def forward(self, sequences: Sequence[TokenSequence], poolings: Sequence[str]) -> dict[str, FloatMatrix]:
         """Return the saved rows, shape (len(sequences), dimensions), float32."""
-        rows = [self._rows[str(sequence)] for sequence in sequences]
+        require_own_pooling(self.identity, poolings)
+        rows = [self._rows[str(sequence).strip()] for sequence in sequences]
         return dict.fromkeys(poolings, np.asarray(self._matrix[rows], dtype=np.float32))
 
     @cached_property
     def _matrix(self) -> FloatMatrix:
-
-        if not self.path.is_file():
-            raise UserError(f"no such file: {self.path}.")
+        _require_file(self.path)
         try:
-            matrix: FloatMatrix = np.load(self.path, mmap_mode="r", allow_pickle=False)
+            matrix: FloatMatrix = np.lib.format.open_memmap(self.path, mode="r")
         except (ValueError, EOFError, OSError) as error:
             raise UserError(
                 f"{self.path} is not a NumPy .npy file of numbers: save it with numpy.save."
             ) from error
-        if matrix.ndim != 2 or matrix.dtype.kind not in "fiu":
+        if matrix.ndim != 2 or matrix.shape[1] == 0 or matrix.dtype.kind not in "fiu":
             raise UserError(
                 f"{self.path} holds {matrix.dtype} of shape {matrix.shape}: "
                 "save numbers of shape (sentences, dimensions)."
@@ -78,9 +83,8 @@ class SavedVectors:
 
     @cached_property
     def _rows(self) -> dict[str, int]:
-        if not self.sentences.is_file():
-            raise UserError(f"no such file: {self.sentences}.")
-        lines = self.sentences.read_bytes().split(b"\n")
+        _require_file(self.sentences)
+        lines = self.sentences.read_bytes().removeprefix(BOM_UTF8).split(b"\n")
         if lines and lines[-1] == b"":
             lines.pop()
         if len(lines) != len(self._matrix):
@@ -97,3 +101,8 @@ class SavedVectors:
                     f"{self.sentences}, line {number + 1} is not UTF-8: save the file as UTF-8."
                 ) from error
         return rows
+
+
+def _require_file(path: Path) -> None:
+    if not path.is_file():
+        raise UserError(f"no such file: {path}.")

@@ -3,8 +3,9 @@
 from typing import Any
 
 from stsbench.encoders.checkpoint import Checkpoint
+from stsbench.encoders.limits import model_limit, position_limit
 from stsbench.encoders.tail import ACTIVATIONS, TailModule
-from stsbench.encoders.transformer import TransformerSettings, model_limit
+from stsbench.encoders.transformer import TransformerSettings
 
 # The library's names for poolings that are read natively; any other goes through the library.
 _POOLINGS = {"cls": "cls_before_pooler", "mean": "avg", "max": "max", "lasttoken": "last"}
@@ -32,25 +33,24 @@ _PLAIN_TEXT: dict[str, Any] = {
 def read_settings(checkpoint: Checkpoint) -> TransformerSettings | None:
     """Return the checkpoint's own pooling, length, prompt, case and what follows the pooling.
 
-    Returns None where a module or an option is not one that is read natively here: such a checkpoint is
-    encoded by the sentence-transformers library itself.
+    Returns None where a module or an option is not one that is read natively here (such a checkpoint is
+    encoded by the sentence-transformers library itself), or where there are no modules.
     """
-    modules = checkpoint.json_value("modules.json")
-    kinds = [str(module.get("type", "")).rpartition(".")[2] for module in modules]
+    modules = checkpoint.modules()
+    kinds = [_kind(str(module.get("type", ""))) for module in modules]
     folders = [str(module.get("path", "")) for module in modules]
-    if kinds[:2] != ["Transformer", "Pooling"] or folders[0] != "":
+    if kinds[:2] != ["Transformer", "Pooling"] or folders[0] != "" or not _plain_checkpoint(checkpoint):
         return None
     transformer = next(filter(None, map(checkpoint.json, _TRANSFORMER_CONFIGS)), {})
     pooling = _pooling(checkpoint.json(folders[1], "config.json"))
     tail = [_tail_module(checkpoint, *module) for module in zip(kinds[2:], folders[2:], strict=True)]
-    prompt = own_prompt(checkpoint)
-    excludes_prompt = checkpoint.json(folders[1], "config.json").get("include_prompt") is False
-    if pooling is None or None in tail or (prompt and excludes_prompt) or _unusual(transformer):
+    if pooling is None or None in tail or _unusual(transformer):
         return None
+    longest, wanted = position_limit(checkpoint), transformer.get("max_seq_length")
     return TransformerSettings(
         pooling=pooling,
-        max_length=transformer.get("max_seq_length") or model_limit(checkpoint),
-        prompt=prompt,
+        max_length=min(wanted, longest or wanted) if wanted else model_limit(checkpoint),
+        prompt=own_prompt(checkpoint),
         lower_case=bool(transformer.get("do_lower_case")),
         tail=tuple(module for module in tail if module is not None),
     )
@@ -62,7 +62,22 @@ def own_prompt(checkpoint: Checkpoint) -> str:
     return str((config.get("prompts") or {}).get(config.get("default_prompt_name")) or "")
 
 
+def _kind(module_type: str) -> str:
+    # A class of the same name from elsewhere is another module.
+    return module_type.rpartition(".")[2] if module_type.startswith("sentence_transformers.") else module_type
+
+
+def _plain_checkpoint(checkpoint: Checkpoint) -> bool:
+    """Return whether the library would load the network as AutoModel does, and keep its vectors whole."""
+    config = checkpoint.json("config.json")
+    adapted = (checkpoint.folder / "adapter_config.json").is_file()
+    truncated = checkpoint.json("config_sentence_transformers.json").get("truncate_dim")
+    return bool(config) and not config.get("is_encoder_decoder") and not adapted and not truncated
+
+
 def _pooling(config: dict[str, Any]) -> str | None:
+    if config.get("include_prompt") is False:
+        return None
     modes = config.get("pooling_mode")
     if modes is None:
         modes = [mode for key, mode in _LEGACY_POOLING_KEYS.items() if config.get(key)] or ["mean"]
@@ -73,7 +88,7 @@ def _pooling(config: dict[str, Any]) -> str | None:
 def _tail_module(checkpoint: Checkpoint, kind: str, folder: str) -> TailModule | None:
     config = checkpoint.json(folder, "config.json")
     keys = ("module_input_name", "module_output_name")
-    plain = not config.get("use_residual") and all(config.get(key, _SENTENCE) == _SENTENCE for key in keys)
+    plain = not config.get("use_residual") and all((config.get(key) or _SENTENCE) == _SENTENCE for key in keys)
     if kind == "Normalize" and plain:
         return TailModule("normalize")
     activation = ACTIVATIONS.get(config.get("activation_function", "torch.nn.modules.activation.Tanh"))
@@ -85,4 +100,4 @@ def _tail_module(checkpoint: Checkpoint, kind: str, folder: str) -> TailModule |
 def _unusual(transformer: dict[str, Any]) -> bool:
     # Newer configurations can name other tasks, modalities or arguments: those are the library's business.
     rest = {key: value for key, value in transformer.items() if key not in {"max_seq_length", "do_lower_case"}}
-    return any(value != _PLAIN_TEXT.get(key) for key, value in rest.items())
+    return any(value and value != _PLAIN_TEXT.get(key) for key, value in rest.items())

@@ -1,6 +1,8 @@
 """Averaged word vectors: GloVe and word2vec files, text and binary."""
 
+import codecs
 import gzip
+import zlib
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -11,7 +13,7 @@ from typing import BinaryIO, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from stsbench.encoders.protocol import FloatMatrix, Identity, Tokenized, TokenSequence
+from stsbench.encoders.protocol import FloatMatrix, Identity, Tokenized, TokenSequence, require_own_pooling
 from stsbench.foundation.errors import UserError
 from stsbench.foundation.files import sha256_of
 
@@ -57,6 +59,7 @@ class StaticEncoder:
 
     def forward(self, sequences: Sequence[TokenSequence], poolings: Sequence[str]) -> dict[str, FloatMatrix]:
         """Return the mean vectors, shape (len(sequences), dimensions); no word gives the zero vector."""
+        require_own_pooling(self.identity, poolings)
         means = np.zeros((len(sequences), self._dimensions), dtype=np.float32)
         for row, sequence in enumerate(sequences):
             if sequence:
@@ -82,13 +85,12 @@ class StaticEncoder:
         with _opened(self.path) as stream:
             header, binary = _header(stream, self.path)
             if header and binary:
-                rows = _binary_rows(stream, *header, self.path)
+                rows = _binary_rows(stream, words, *header, self.path)
             else:
                 rows = _text_rows(stream, words, dimensions, self.path, first_line=2 if header else 1)
             found: dict[str, NDArray[np.float32]] = {}
             for word, vector in rows:
-                if word in words:
-                    found.setdefault(word, vector)
+                found.setdefault(word, vector)
         self._vectors.update(dict.fromkeys(words) | found)
 
 
@@ -97,7 +99,7 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
             yield cast("BinaryIO", stream)
-    except (gzip.BadGzipFile, EOFError) as error:
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise UserError(f"{path} is not a whole gzip file: fetch it again.") from error
 
 
@@ -111,11 +113,11 @@ def _header(stream: BinaryIO, path: Path) -> tuple[tuple[int, int] | None, bool]
     if len(parts) == 2 and all(part.isdigit() for part in parts):
         count, dimensions = int(parts[0]), int(parts[1])
         start = stream.tell()
-        sample = stream.read(min(4096, dimensions * 4))
+        sample = stream.read(4096)
         stream.seek(start)
-        return (count, dimensions), any(byte < 9 for byte in sample) or path.name.removesuffix(".gz").endswith(
-            ".bin"
-        )
+        if dimensions == 0:
+            raise UserError(f"{path}, line 1: its header promises vectors of 0 numbers: fetch it again.")
+        return (count, dimensions), not _is_text(sample)
     if not parts:
         raise UserError(f"{path} is empty: give a GloVe or word2vec file.")
     stream.seek(0)
@@ -125,7 +127,7 @@ def _header(stream: BinaryIO, path: Path) -> tuple[tuple[int, int] | None, bool]
 def _text_rows(
     stream: BinaryIO, words: Collection[str], dimensions: int, path: Path, *, first_line: int
 ) -> Iterator[tuple[str, NDArray[np.float32]]]:
-
+    """Yield those rows of a text file whose word is asked for."""
     for number, line in enumerate(stream, first_line):
         # Most lines are of words that nobody asked for: their numbers are not parsed.
         if line.partition(b" ")[0].decode("utf-8", errors="replace") not in words:
@@ -138,13 +140,14 @@ def _text_rows(
             vector = np.empty(0, dtype=np.float32)
         if len(vector) != dimensions:
             raise UserError(f"{path}, line {number}: not a word and {dimensions} numbers: fetch the file again.")
-        yield word, vector
+        if word in words:
+            yield word, vector
 
 
 def _binary_rows(
-    stream: BinaryIO, count: int, dimensions: int, path: Path
+    stream: BinaryIO, words: Collection[str], count: int, dimensions: int, path: Path
 ) -> Iterator[tuple[str, NDArray[np.float32]]]:
-
+    """Yield those rows of a binary file whose word is asked for."""
     for row in range(count):
         letters = bytearray()
         while (letter := stream.read(1)) not in {b" ", b""}:
@@ -155,10 +158,18 @@ def _binary_rows(
                 f"{path} ends in row {row + 1} of the {count} that its header promises: fetch it again."
             )
         # Some writers end a row with a newline, which then stands before the next word.
-        yield (
-            letters.decode("utf-8", errors="replace").lstrip("\n"),
-            np.frombuffer(content, dtype="<f4").copy(),
-        )
+        word = letters.decode("utf-8", errors="replace").lstrip("\n")
+        if word in words:
+            yield word, np.frombuffer(content, dtype="<f4")
+
+
+def _is_text(sample: bytes) -> bool:
+    try:
+        # Incremental, as the sample may end inside a character.
+        codecs.getincrementaldecoder("utf-8")().decode(sample)
+    except UnicodeDecodeError:
+        return False
+    return min(sample, default=9) >= 9  # a tab; floats are full of smaller bytes
 
 
 def _is_number(text: bytes) -> bool:

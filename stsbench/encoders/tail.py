@@ -35,6 +35,10 @@ class TailModule:
     folder: str = ""
     activation: str = "Identity"
 
+    def config_file(self, checkpoint: Path) -> Path:
+        """Return the file that names a dense module's activation."""
+        return checkpoint / self.folder / "config.json"
+
     def weight_file(self, checkpoint: Path) -> Path:
         """Return the file that holds a dense module's weights.
 
@@ -51,6 +55,9 @@ def load_tail(checkpoint: Path, modules: Sequence[TailModule], *, device: str) -
     """Return one function that applies the modules in order to vectors of shape (rows, dimensions).
 
     Dense layers compute in float32 whatever the precision of the network: they see one vector a sentence.
+
+    Raises:
+        UserError: if a dense layer's weights are not there, or are not those of a dense layer.
     """
     from torch import nn
     from torch.nn import functional
@@ -60,10 +67,13 @@ def load_tail(checkpoint: Path, modules: Sequence[TailModule], *, device: str) -
         if module.kind == "normalize":
             steps.append(lambda vectors: functional.normalize(vectors, dim=-1))
             continue
-        weights = read_weights(module.weight_file(checkpoint))
-        outputs, inputs = weights["linear.weight"].shape
-        dense = nn.Linear(inputs, outputs, bias="linear.bias" in weights)
-        dense.load_state_dict({name.removeprefix("linear."): tensor.float() for name, tensor in weights.items()})
+        file = module.weight_file(checkpoint)
+        weights = {name.removeprefix("linear."): tensor.float() for name, tensor in read_weights(file).items()}
+        if "weight" not in weights or not weights.keys() <= {"weight", "bias"}:
+            raise UserError(f"{file} does not hold the weights of one dense layer: fetch it again.")
+        outputs, inputs = weights["weight"].shape
+        dense = nn.Linear(inputs, outputs, bias="bias" in weights)
+        dense.load_state_dict(weights)
         steps += [dense.to(device).eval(), getattr(nn, module.activation)()]
 
     def apply(vectors: "Tensor") -> "Tensor":

@@ -1,28 +1,21 @@
 """Transformers checkpoints as encoders. Files are looked at first; torch and the weights only when needed."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
-from stsbench.encoders.checkpoint import Checkpoint, combined_sha256
+from stsbench.encoders.checkpoint import Checkpoint
 from stsbench.encoders.known import find_known
 from stsbench.encoders.network import Network, load_network
 from stsbench.encoders.poolers import AUTO, POOLING_NAMES
 from stsbench.encoders.protocol import FloatMatrix, Identity, Tokenized, TokenSequence
 from stsbench.encoders.tail import TailModule
+from stsbench.encoders.tokenizer import Tokenizer
 from stsbench.foundation.errors import UserError
 
 # Padded tokens a batch. On a CPU a small batch stays in the cache of a core and is faster than a large one;
 # a GPU wants to be filled.
 _TOKEN_BUDGETS = {"cpu": 2048, "mps": 16_384, "cuda": 65_536}
-
-# Position ids of RoBERTa-like models start after the padding index, so that many positions cannot be used.
-_OFFSET_POSITIONS = re.compile("roberta|camembert|mpnet|longformer|ernie_m|data2vec-text")
-
-# Transformers writes this for "no limit known".
-_NO_LIMIT = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -33,7 +26,7 @@ class TransformerSettings:
         pooling: one of `POOLING_NAMES`.
         max_length: sub-words kept, special tokens included; None for a model without limit.
         prompt: text put before every sentence.
-        lower_case: whether sentences are lower-cased first.
+        lower_case: whether sentences (and the prompt) are lower-cased first.
         tail: modules after the pooling.
     """
 
@@ -69,16 +62,19 @@ class TransformerEncoder:
     @cached_property
     def identity(self) -> Identity:
         """What the vectors depend on; reads and hashes the checkpoint's files."""
-        folder, settings = self.checkpoint.folder, self.settings
-        weights = self.checkpoint.weight_files()
-        dense = [module.weight_file(folder) for module in settings.tail if module.kind == "dense"]
+        checkpoint, settings = self.checkpoint, self.settings
+        folder = checkpoint.folder
+        dense = [module for module in settings.tail if module.kind == "dense"]
+        weights = [*checkpoint.weight_files(), *(module.weight_file(folder) for module in dense)]
+        configs = [folder / "config.json", *(module.config_file(folder) for module in dense)]
+        code = sorted(folder.glob("*.py")) if self.trust_remote_code else []
         return Identity(
-            name=self.checkpoint.name,
+            name=checkpoint.name,
             kind=self.kind,
-            revision=self.checkpoint.revision,
-            weights_sha256=combined_sha256([*weights, *dense]),
-            tokenizer_sha256=self.checkpoint.tokenizer_sha256(),
-            config_sha256=combined_sha256([folder / "config.json"]),
+            revision=checkpoint.revision,
+            weights_sha256=checkpoint.sha256(weights),
+            tokenizer_sha256=checkpoint.tokenizer_sha256(),
+            config_sha256=checkpoint.sha256([*configs, *code]),
             pooling=settings.pooling,
             max_length=settings.max_length,
             prompt=settings.prompt,
@@ -98,86 +94,44 @@ class TransformerEncoder:
 
     def tokenize(self, texts: Sequence[str]) -> Tokenized:
         """Return the token ids that the model reads of each text, its whole length, and if it was cut."""
-        limit, tokenizer = self.settings.max_length, self._tokenizer
-        prompted = [self.settings.prompt + (text.lower() if self.settings.lower_case else text) for text in texts]
-        sequences = self._token_ids(prompted, limit)
+        settings, tokenizer = self.settings, self._tokenizer
+        read = self._as_read([settings.prompt + text for text in texts])
+        sequences = tokenizer(read, settings.max_length)
         lengths = [len(sequence) for sequence in sequences]
         # Only a sequence at the limit can have been cut: those few are tokenised again whole.
-        full = [row for row, length in enumerate(lengths) if limit is not None and length >= limit]
+        full = [row for row, length in enumerate(lengths) if length == settings.max_length]
         truncated = [False] * len(texts)
-        for row, whole in zip(full, self._token_ids([prompted[row] for row in full], None), strict=True):
+        for row, whole in zip(full, tokenizer([read[row] for row in full]), strict=True):
             truncated[row] = len(whole) > lengths[row]
             lengths[row] = len(whole)
-        extra = tokenizer.num_special_tokens_to_add() + self._prompt_tokens
-        return Tokenized(list(sequences), [max(0, length - extra) for length in lengths], truncated)
+        if settings.prompt:
+            # A prompt can run into the first word's token, so it cannot be subtracted.
+            lengths = [len(alone) for alone in tokenizer(self._as_read(texts), special_tokens=False)]
+        else:
+            lengths = [length - tokenizer.special_tokens for length in lengths]
+        return Tokenized(list(sequences), lengths, truncated)
 
     def forward(self, sequences: Sequence[TokenSequence], poolings: Sequence[str]) -> dict[str, FloatMatrix]:
         """Return for each pooling an array of shape (len(sequences), dimensions), float32."""
         return self._network(sequences, poolings)
 
+    def _as_read(self, texts: Sequence[str]) -> list[str]:
+        return [text.lower() for text in texts] if self.settings.lower_case else list(texts)
+
     @cached_property
     def _network(self) -> Network:
-        pad_id = self._tokenizer.pad_token_id
         return load_network(
             self.checkpoint,
             precision=self.precision,
             device=self.device,
-            pad_id=pad_id,
+            pad_id=self._tokenizer.pad_id,
             tail=self.settings.tail,
             trust_remote_code=self.trust_remote_code,
         )
 
     @cached_property
-    def _tokenizer(self) -> Any:
-        from transformers import AutoTokenizer
-
-        try:
-            tokenizer = AutoTokenizer.from_pretrained(
-                self.checkpoint.folder, trust_remote_code=self.trust_remote_code
-            )
-        except (OSError, ValueError, KeyError, ImportError) as error:
-            first_line = str(error).strip().partition("\n")[0]
-            raise UserError(f"cannot load the tokenizer of {self.checkpoint.name}: {first_line}") from error
-        if tokenizer.pad_token_id is None:
-            raise UserError(
-                f"the tokenizer of {self.checkpoint.name} has no padding token: "
-                'name one in its tokenizer_config.json (for example "pad_token": its end-of-text token).'
-            )
-        # The person's limit is applied here; the tokenizer's own advice about long texts is noise.
-        tokenizer.model_max_length = _NO_LIMIT
-        tokenizer.padding_side = "right"
-        return tokenizer
-
-    @cached_property
-    def _prompt_tokens(self) -> int:
-        if not self.settings.prompt:
-            return 0
-        return len(self._tokenizer(self.settings.prompt, add_special_tokens=False)["input_ids"])
-
-    def _token_ids(self, texts: Sequence[str], limit: int | None) -> list[tuple[int, ...]]:
-        if not texts:
-            return []
-        encoded = self._tokenizer(
-            list(texts),
-            truncation=limit is not None,
-            max_length=limit,
-            padding=False,
-            return_attention_mask=False,
-            return_token_type_ids=False,
-        )
-        return [tuple(ids) for ids in encoded["input_ids"]]
-
-
-def model_limit(checkpoint: Checkpoint) -> int | None:
-    """Return how many sub-words the model reads at most, special tokens included; None if unlimited."""
-    config = checkpoint.json("config.json")
-    limits = [checkpoint.json("tokenizer_config.json").get("model_max_length") or _NO_LIMIT]
-    positions = config.get("max_position_embeddings")
-    if isinstance(positions, int) and positions > 0:
-        offset = (config.get("pad_token_id") or 0) + 1
-        limits.append(positions - offset if _OFFSET_POSITIONS.search(config.get("model_type", "")) else positions)
-    limit = int(min(limits))
-    return limit if limit < _NO_LIMIT else None
+    def _tokenizer(self) -> Tokenizer:
+        return Tokenizer(self.checkpoint, trust_remote_code=self.trust_remote_code)
 
 
 def choose_pooling(checkpoint: Checkpoint, wanted: str, own: str | None) -> tuple[str, tuple[str, ...]]:

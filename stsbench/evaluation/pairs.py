@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stsbench.datasets import StsData
-from stsbench.foundation.errors import UserError
 from stsbench.statistics import SIMILARITIES, pair_similarities, zero_rows
 
 if TYPE_CHECKING:
@@ -49,14 +48,7 @@ def pair_table(
 
 
 def pair_table_of_similarities(data: StsData, similarities: NDArray[np.float64]) -> "pd.DataFrame":
-    """Return the pair table of one task whose similarities were computed elsewhere, one for each pair in order.
-
-    Raises:
-        UserError: if one is not a finite number.
-    """
-    bad = np.flatnonzero(~np.isfinite(similarities))
-    if len(bad):
-        raise UserError(f"similarity {bad[0] + 1} of {data.task} is not a finite number: give one for each pair.")
+    """Return the pair table of one task whose similarities were computed elsewhere, one for each pair in order."""
     table = _without_similarities(data).assign(subwords_a=-1, subwords_b=-1, identical=False, zero=False)
     table[GIVEN] = similarities
     return table

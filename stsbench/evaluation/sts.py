@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stsbench.evaluation.protocols import Protocol
+from stsbench.foundation.errors import UserError
 from stsbench.records.record import AveragePart, DataPart, Interval, MetricValues, SubsetPart, TaskPart
 from stsbench.records.signature import Signature
-from stsbench.statistics import bootstrap_task, correlate_task, percentile_interval
+from stsbench.statistics import LEVEL, RESAMPLES, SEED, bootstrap_task, correlate_task, percentile_interval
 from stsbench.statistics.aggregation import Aggregation, TaskScores
 from stsbench.statistics.correlations import Metric
 
@@ -31,9 +32,20 @@ class Bootstrap:
         seed: of the draws.
     """
 
-    resamples: int = 1000
-    level: float = 0.95
-    seed: int = 12345
+    resamples: int = RESAMPLES
+    level: float = LEVEL
+    seed: int = SEED
+
+    def __post_init__(self) -> None:
+        """Check what a person may have set.
+
+        Raises:
+            UserError: if a value makes no sense.
+        """
+        if self.resamples < 0:
+            raise UserError(f"{self.resamples} resamples: give 0 for no intervals, or a positive number.")
+        if not 0 < self.level < 1:
+            raise UserError(f"an interval of level {self.level}: give a share between 0 and 1, such as 0.95.")
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from stsbench.datasets import StsData, data_set, load_sample, load_sts
+from stsbench.datasets import StsData, data_set, load_sts
 from stsbench.evaluation.protocols import Protocol
 from stsbench.foundation.errors import UserError
 
@@ -53,9 +53,26 @@ def read_task(spec: TaskSpec, data_dirs: Sequence[Path] = ()) -> StsData:
     Raises:
         UserError: if its files are missing or broken, or it is no STS task.
     """
-    if spec.task == SAMPLE:
-        return load_sample()
     return load_sts(spec.task, spec.split, spec.text, data_dirs)
+
+
+def demand_scorable(data: StsData) -> None:
+    """Raise unless a correlation can be defined on a task's gold scores.
+
+    Raises:
+        UserError: if the task has fewer than two scored pairs, or one and the same score for all.
+    """
+    gold = data.pairs["gold"]
+    where = f"{data.task}, split {data.split}, text {data.text},"
+    if len(gold) < 2:
+        raise UserError(
+            f"{where} has {len(gold)} scored pairs: a correlation needs at least two; check its files."
+        )
+    if gold.nunique() == 1:
+        raise UserError(
+            f"{where} has the score {gold.iloc[0]:g} for every pair: a correlation needs scores that differ; "
+            "check its files."
+        )
 
 
 def _spec(task: str, split: str, text: str, protocol: Protocol) -> TaskSpec:

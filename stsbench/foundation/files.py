@@ -20,31 +20,62 @@ def atomic_path(target: Path) -> Iterator[Path]:
     Raises:
         UserError: if the disk is full or the folder cannot be written.
     """
-    try:
+    with told_as_unwritable(target):
         target.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.stem}-", suffix=target.suffix)
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=_prefix(target), suffix=target.suffix)
         os.close(handle)
-    except OSError as error:
-        raise UserError(f"cannot write {target}: {error.strerror or error}.") from error
-    temporary = Path(name)
+        temporary = Path(name)
+        try:
+            yield temporary
+            with temporary.open("rb") as stream:
+                os.fsync(stream.fileno())
+            temporary.chmod(0o666 & ~_umask())
+            temporary.replace(target)
+            _sync_folder(target.parent)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def told_as_unwritable(target: Path) -> Iterator[None]:
+    """Turn what the system says against writing `target` into a sentence for the person.
+
+    Raises:
+        UserError: instead of any OSError.
+    """
     try:
-        yield temporary
-        with temporary.open("rb") as stream:
-            os.fsync(stream.fileno())
-        temporary.chmod(0o666 & ~_umask())
-        temporary.replace(target)
-        _sync_folder(target.parent)
+        yield
     except OSError as error:
-        raise UserError(f"cannot write {target}: {error.strerror or error}.") from error
-    finally:
-        with suppress(FileNotFoundError):
-            temporary.unlink()
+        raise UserError(
+            f"cannot write {target} ({error.strerror or error}): free some space there, allow writing, or "
+            "choose another folder."
+        ) from error
+
+
+def remove_leftovers(target: Path) -> None:
+    """Delete the temporary files that killed writers of `target` left; for one who holds it alone."""
+    for path in list(target.parent.iterdir()):
+        if path.name.startswith(_prefix(target)) and path.suffix == target.suffix:
+            path.unlink(missing_ok=True)
 
 
 def sha256_of(path: Path) -> str:
-    """Return the SHA-256 of a file's bytes as 64 hexadecimal digits."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+    """Return the SHA-256 of a file's bytes as 64 hexadecimal digits.
+
+    Raises:
+        UserError: if the file cannot be read.
+    """
+    try:
+        with path.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError as error:
+        raise UserError(
+            f"cannot read {path} ({error.strerror or error}): check that it is there, and its permissions."
+        ) from error
+
+
+def _prefix(target: Path) -> str:
+    return f".{target.stem}-"
 
 
 def _umask() -> int:

@@ -1,5 +1,6 @@
 """Where a record was made: versions, threads, command line. Nothing that names a person or a machine."""
 
+import getpass
 import os
 import platform
 import re
@@ -22,7 +23,8 @@ _PACKAGES = (
     "torch",
     "transformers",
 )
-_HOMES = re.compile(r"(/home/|/Users/|[A-Za-z]:[\\/]Users[\\/])[^/\\:'\"\s]+")
+_END_OF_NAME = r"(?![\w-]|\.\w)"
+_HOMES = re.compile(r"(/home/|/Users/|[A-Za-z]:[\\/]Users[\\/])[^/\\:'\",;\s]+")
 
 
 def environment() -> dict[str, Any]:
@@ -49,20 +51,34 @@ def now() -> str:
 
 
 def command_line(arguments: Sequence[str]) -> str:
-    """Return a command line as it could be typed again, home folder redacted."""
+    """Return a command line as it could be typed again, home folder and user name redacted."""
     return redact(shlex.join([Path(arguments[0]).name, *arguments[1:]])) if arguments else ""
 
 
 def redact(text: str) -> str:
-    """Return text with the home folder as `~` and other people's homes without their names.
+    """Return text that names nobody: the home folder as `~`, user names in other folders as `...`.
+
+    Characters that UTF-8 cannot hold (of file names in another encoding) are written out, so that the text can
+    be stored.
 
     >>> redact("/home/somebody/models/a")
     '/home/.../models/a'
     """
+    text = text.encode("utf-8", errors="backslashreplace").decode("utf-8")
     home = str(Path.home())
     if len(home) > 1:
-        text = re.sub(re.escape(home) + r"(?=[/\\\s'\"]|$)", "~", text)
-    return _HOMES.sub(r"\g<1>...", text)
+        text = re.sub(re.escape(home) + _END_OF_NAME, "~", text)
+    text = _HOMES.sub(r"\g<1>...", text)
+    user = _user()
+    # Scratch and project folders bear the name too. A model of that owner on the Hub keeps it: no slash before.
+    return re.sub(rf"(?<=[/\\]){re.escape(user)}{_END_OF_NAME}", "...", text) if user else text
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return ""
 
 
 def _version(package: str) -> str | None:

@@ -1,9 +1,9 @@
 """The run record: everything that is said about a model is computed from it and its pair table."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, PrivateAttr
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 
 from stsbench.records.signature import Signature
 
@@ -18,6 +18,15 @@ MetricValues = dict[str, float | None]
 """A correlation by each metric, between -1 and 1; None where it is undefined (constant similarities)."""
 
 Interval = tuple[float, float]
+
+
+def _readable(signature: str) -> str:
+    Signature.parse(signature)
+    return signature
+
+
+SignatureText = Annotated[str, AfterValidator(_readable)]
+"""A signature as text, which is known to read back."""
 
 
 class _Part(BaseModel):
@@ -91,7 +100,7 @@ class TaskPart(_Part):
     scores: dict[str, MetricValues]
     intervals: dict[str, Interval | None] = {}
     subsets: tuple[SubsetPart, ...]
-    signature: str
+    signature: SignatureText
     data: DataPart
     identical_pairs: int
     zero_pairs: int
@@ -156,7 +165,7 @@ class RunRecord(_Part):
     command: str = ""
     model: ModelPart
     protocol: ProtocolPart
-    tasks: tuple[TaskPart, ...]
+    tasks: Annotated[tuple[TaskPart, ...], Field(min_length=1)]
     average: AveragePart | None = None
     notes: tuple[str, ...] = ()
     environment: dict[str, Any]
@@ -166,6 +175,21 @@ class RunRecord(_Part):
 
     _pairs: Any = PrivateAttr(default=None)
     _folder: Path | None = PrivateAttr(default=None)
+
+    @model_validator(mode="after")
+    def _headline_is_there(self) -> Self:
+        metric = self.protocol.metric
+        for task in self.tasks:
+            parts = [task.scores.get(self.protocol.aggregation, {}), *(subset.scores for subset in task.subsets)]
+            if not all(metric in scores for scores in parts):
+                raise ValueError(f"{task.task} lacks a score by {metric}")
+        return self
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether both say the same; their pair tables are told apart by the hash in `pairs_file`."""
+        return isinstance(other, RunRecord) and self.__dict__ == other.__dict__
+
+    __hash__ = None  # type: ignore[assignment]
 
     @property
     def pairs(self) -> "pd.DataFrame":

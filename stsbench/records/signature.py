@@ -6,7 +6,9 @@ Before the double bar stands the protocol: two scores compare only if it is equa
 how it was used, which two models may well differ in.
 """
 
+import re
 from dataclasses import dataclass, fields
+from typing import Any
 from urllib.parse import quote, unquote
 
 _DATA_DIGITS = 6
@@ -60,28 +62,28 @@ class Signature:
         """The part that must be equal for two scores to compare."""
         return "|".join(
             [
-                f"{quote(self.task, safe='')}:{self.split}:{self.aggregation}",
-                self.metric,
-                self.similarity,
-                f"text:{quote(self.text, safe='')}",
-                f"data:{self.data}",
+                ":".join(map(_quoted, (self.task, self.split, self.aggregation))),
+                _quoted(self.metric),
+                _quoted(self.similarity),
+                f"text:{_quoted(self.text)}",
+                f"data:{_quoted(self.data)}",
             ]
         )
 
     @property
     def model(self) -> str:
         """The part that says how the model was used."""
-        parts = [self.pooling]
+        parts = [_quoted(self.pooling)]
         if self.max_length is not None:
             parts.append(f"len{self.max_length}")
         if self.prompt:
-            parts.append(f"prompt:{quote(self.prompt, safe='')}")
+            parts.append(f"prompt:{_quoted(self.prompt)}")
         parts.append(self.precision)
         if self.dimensions is not None:
             parts.append(f"dim{self.dimensions}")
         if self.postprocessing:
-            parts.append(f"post:{quote(self.postprocessing, safe='')}")
-        return "|".join([*parts, f"stsbench:{self.version}"])
+            parts.append(f"post:{_quoted(self.postprocessing)}")
+        return "|".join([*parts, f"stsbench:{_quoted(self.version)}"])
 
     def __str__(self) -> str:
         """Return the whole signature."""
@@ -94,36 +96,27 @@ class Signature:
         Raises:
             ValueError: if it is none.
         """
-        try:
-            protocol, model = text.split("||")
-            head, metric, similarity, text_variant, data = protocol.split("|")
-            task, split, aggregation = head.split(":")
-            pooling, *parts = model.split("|")
-        except ValueError as error:
-            raise ValueError(f"not a signature: {text!r}") from error
-        named = dict(part.split(":", 1) for part in (text_variant, data, *parts) if ":" in part)
-        plain = [part for part in parts if ":" not in part]
-        return cls(
-            task=unquote(task),
-            split=split,
-            aggregation=aggregation,
-            metric=metric,
-            similarity=similarity,
-            text=unquote(named["text"]),
-            data=named["data"],
-            pooling=pooling,
-            max_length=_number(plain, "len"),
-            prompt=unquote(named.get("prompt", "")),
-            precision=next(part for part in plain if part in {"fp32", "bf16", "fp16"}),
-            dimensions=_number(plain, "dim"),
-            postprocessing=unquote(named.get("post", "")),
-            version=named["stsbench"],
-        )
+        found = _SIGNATURE.fullmatch(text)
+        if found is None:
+            raise ValueError(f"not a signature: {text!r}")
+        values: dict[str, Any] = {name: unquote(value) for name, value in found.groupdict("").items()}
+        for number in ("max_length", "dimensions"):
+            values[number] = int(values[number]) if values[number] else None
+        return cls(**values)
 
+
+_SIGNATURE = re.compile(
+    r"(?P<task>[^|:]*):(?P<split>[^|:]*):(?P<aggregation>[^|:]*)\|(?P<metric>[^|:]*)\|(?P<similarity>[^|:]*)"
+    r"\|text:(?P<text>[^|:]*)\|data:(?P<data>[^|:]*)\|\|"
+    r"(?P<pooling>[^|:]*)(?:\|len(?P<max_length>\d+))?(?:\|prompt:(?P<prompt>[^|:]*))?"
+    r"\|(?P<precision>fp32|bf16|fp16)(?:\|dim(?P<dimensions>\d+))?(?:\|post:(?P<postprocessing>[^|:]*))?"
+    r"\|stsbench:(?P<version>[^|:]*)"
+)
 
 PROTOCOL_FIELDS = ("task", "split", "aggregation", "metric", "similarity", "text", "data")
 MODEL_FIELDS = tuple(field.name for field in fields(Signature) if field.name not in PROTOCOL_FIELDS)
 
 
-def _number(parts: list[str], name: str) -> int | None:
-    return next((int(part[len(name) :]) for part in parts if part.startswith(name)), None)
+def _quoted(text: str) -> str:
+    # What separates the fields must not stand inside one. A + is harmless, and usual in versions.
+    return quote(text, safe="+")

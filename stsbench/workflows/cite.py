@@ -5,7 +5,6 @@ from pathlib import Path
 
 from stsbench.datasets import data_set
 from stsbench.encoders.known import find_known
-from stsbench.foundation.errors import UserError
 from stsbench.records import load_run
 
 
@@ -19,12 +18,10 @@ def cite(paths: Sequence[str | Path]) -> dict[str, str]:
         UserError: if a record is missing or damaged.
     """
     citations: dict[str, str] = {}
-    for record in (load_run(Path(path)) for path in paths):
+    for record in map(load_run, paths):
         known = find_known(record.model.name)
         citations[record.model.name] = known.citation if known else "not known here: see its model card."
         for task in record.tasks:
-            try:
-                citations[task.task] = data_set(task.task).citation
-            except UserError:
-                citations[task.task] = "a file of your own."
+            own = task.data.status == "user"
+            citations[task.task] = "a file of your own." if own else data_set(task.task).citation
     return citations

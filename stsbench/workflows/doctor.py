@@ -1,6 +1,7 @@
 """`stsbench doctor`: is everything here that a measurement needs?"""
 
 import importlib.util
+import os
 import platform
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
@@ -77,6 +78,9 @@ def _data() -> list[Finding]:
 
 
 def _cache() -> list[Finding]:
-    files = cache_files()
+    folder, files = embeddings_dir(), cache_files()
+    there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not os.access(there, os.W_OK):
+        return [Finding("embedding cache", "problem", f"{there} cannot be written: set STSBENCH_CACHE")]
     size = sum(file.size for file in files) / 1e6
-    return [Finding("embedding cache", "ok", f"{len(files)} files, {size:.0f} MB in {embeddings_dir()}")]
+    return [Finding("embedding cache", "ok", f"{len(files)} files, {size:.0f} MB in {folder}")]

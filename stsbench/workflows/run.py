@@ -2,15 +2,15 @@
 
 import importlib.util
 import os
-import re
+import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 from stsbench.datasets import DataNotFoundError, StsData
-from stsbench.encoders import Encoder, Identity, SavedVectors, load
-from stsbench.evaluation.protocols import Protocol, choose_protocol
+from stsbench.encoders import Encoder, SavedVectors, load
+from stsbench.evaluation.protocols import choose_protocol
 from stsbench.evaluation.saved import SavedSimilarities
 from stsbench.evaluation.sts import Bootstrap
 from stsbench.evaluation.tasks import SAMPLE
@@ -18,7 +18,10 @@ from stsbench.foundation.errors import UserError
 from stsbench.foundation.progress import Progress
 from stsbench.records import RunRecord
 from stsbench.records.provenance import command_line
-from stsbench.workflows.evaluate import Postprocessing, evaluate, evaluate_similarities, read_data
+from stsbench.workflows.evaluate import read_data
+from stsbench.workflows.folders import choose_folder
+from stsbench.workflows.measure import measure_encoder, measure_similarities
+from stsbench.workflows.settings import Postprocessing, Settings, Stages
 
 __all__ = [
     "SAMPLE_BANNER",
@@ -26,13 +29,13 @@ __all__ = [
     "ModelOptions",
     "Postprocessing",
     "Request",
+    "Settings",
     "choose_data",
     "choose_protocol",
+    "command_line",
     "measure_each",
     "subjects",
 ]
-
-RUNS = Path("runs")
 
 SAMPLE_BANNER = (
     "No benchmark data was found, so this is the SAMPLE that comes with stsbench: 252 pairs written for the\n"
@@ -42,19 +45,13 @@ SAMPLE_BANNER = (
 
 @dataclass(frozen=True)
 class Request:
-    """What to measure on and how, the same for every model; fields as in `evaluate`."""
+    """What to measure on and how, the same for every model; the data's fields as in `evaluate`."""
 
     tasks: str | None = None
     data: Path | None = None
     subset_column: str = "subset"
     data_dirs: tuple[Path, ...] = ()
-    protocol: Protocol = field(default_factory=Protocol)
-    postprocessing: Postprocessing = field(default_factory=Postprocessing)
-    bootstrap: Bootstrap = field(default_factory=Bootstrap)
-    out: Path | None = None
-    overwrite: bool = False
-    use_cache: bool = True
-    command: Sequence[str] = ()
+    settings: Settings = field(default_factory=Settings)
 
 
 @dataclass(frozen=True)
@@ -78,6 +75,14 @@ class Subject:
     prepare: Callable[[], Encoder | SavedSimilarities]
 
 
+class ChosenData(NamedTuple):
+    """The pairs to score, whether they are the sample for want of others, and how long reading them took."""
+
+    sets: list[StsData]
+    is_sample: bool
+    seconds: float
+
+
 def subjects(
     models: Sequence[str],
     options: ModelOptions,
@@ -86,14 +91,14 @@ def subjects(
     sentences: Path | None = None,
     similarities: Path | None = None,
 ) -> list[Subject]:
-    """Return what is to be measured; the packaged model if nothing was named.
+    """Return what is to be measured, each once; the packaged model if nothing was named.
 
     Raises:
         UserError: if the options do not fit together, or nothing was named and no model is packaged.
     """
     if (vectors is None) != (sentences is None):
         raise UserError("--vectors and --sentences go together: the matrix, and the sentence of each of its rows.")
-    found = [Subject(name, _loader(name, options)) for name in models]
+    found = [Subject(name, _loader(name, options)) for name in dict.fromkeys(models)]
     if vectors is not None and sentences is not None:
         saved = SavedVectors(vectors, sentences)
         found.append(Subject(str(vectors), lambda: saved))
@@ -107,8 +112,8 @@ def subjects(
     return found
 
 
-def choose_data(request: Request) -> tuple[list[StsData], bool]:
-    """Return the pairs to score, and whether they are the sample because nothing else was found.
+def choose_data(request: Request) -> ChosenData:
+    """Read the pairs to score.
 
     With nothing asked for, they are the seven STS tasks if those are here, else the sample.
 
@@ -117,81 +122,60 @@ def choose_data(request: Request) -> tuple[list[StsData], bool]:
     """
     if request.tasks is not None and request.data is not None:
         raise UserError("--tasks and --data cannot go together: measure them in two runs.")
+    start, protocol, is_sample = time.perf_counter(), request.settings.protocol, False
     try:
         sets = read_data(
-            request.tasks or "sts",
-            protocol=request.protocol,
+            "sts" if request.tasks is None else request.tasks,
+            protocol=protocol,
             data=request.data,
             subset_column=request.subset_column,
             data_dirs=request.data_dirs,
         )
     except DataNotFoundError:
-        if request.tasks or request.data_dirs or os.environ.get("STSBENCH_DATA"):
+        if request.tasks is not None or request.data_dirs or os.environ.get("STSBENCH_DATA"):
             raise
-        return read_data(SAMPLE, protocol=request.protocol), True
-    return sets, False
+        sets, is_sample = read_data(SAMPLE, protocol=protocol), True
+    return ChosenData(sets, is_sample, round(time.perf_counter() - start, 3))
 
 
 def measure_each(
     wanted: Sequence[Subject],
-    sets: Sequence[StsData],
-    request: Request,
+    data: ChosenData,
+    settings: Settings,
     *,
-    failed: Callable[[str, UserError], None],
+    failed: Callable[[Subject, UserError], None],
     progress: Progress,
 ) -> Iterator[RunRecord]:
     """Measure and record one after the other; one that cannot be measured does not keep the others from it.
 
     Args:
         wanted: what to measure.
-        sets: the pairs to score.
-        request: how.
-        failed: told the name of what could not be measured, and why.
+        data: the pairs to score.
+        settings: how; without a folder each gets its own, named after it.
+        failed: told what could not be measured, and why.
         progress: told how far it is.
 
     Raises:
         UserError: if several models are to share one folder.
     """
-    if request.out is not None and len(wanted) > 1:
+    if settings.out is not None and len(wanted) > 1:
         raise UserError("--out names one folder, and several models need one each: leave it out.")
+    taken: set[Path] = set()
     for subject in wanted:
+        stages = Stages(progress, {"data": data.seconds})
         try:
-            yield _measure(subject, sets, request, progress)
+            ready = subject.prepare()
+            own = replace(settings, out=settings.out or choose_folder(ready.identity, data.sets, settings, taken))
+            record = (
+                measure_similarities(ready, data.sets, own, stages)
+                if isinstance(ready, SavedSimilarities)
+                else measure_encoder(ready, data.sets, own, stages)
+            )
         except UserError as error:
-            failed(subject.name, error)
-
-
-def run_folder(identity: Identity, sets: Sequence[StsData], request: Request) -> Path:
-    """Return where a run is kept if the person does not say: a name that tells what was measured and how."""
-    default, protocol, post = Protocol(), request.protocol, request.postprocessing
-    choices = [(getattr(protocol, name), getattr(default, name)) for name in ("name", "aggregation", "metric")]
-    choices += [(getattr(protocol, name), getattr(default, name)) for name in ("similarity", "text")]
-    tasks = sets[0].task if len(sets) == 1 else "sts"
-    parts = [
-        identity.name if identity.kind == "function" else Path(identity.name).name,
-        identity.pooling,
-        tasks,
-        *(value for value, usual in choices if value != usual),
-        *([] if identity.precision == "fp32" else [identity.precision]),
-        *([] if post.dimensions is None else [f"dim{post.dimensions}"]),
-        *filter(None, [str(post)]),
-    ]
-    return RUNS / re.sub(r"[^\w.-]+", "_", "-".join(parts)).strip("_.")
-
-
-def _measure(subject: Subject, sets: Sequence[StsData], request: Request, progress: Progress) -> RunRecord:
-    ready = subject.prepare()
-    shared: dict[str, Any] = {
-        "protocol": request.protocol,
-        "bootstrap": request.bootstrap,
-        "out": request.out or run_folder(ready.identity, sets, request),
-        "overwrite": request.overwrite,
-        "command": command_line(request.command),
-        "progress": progress,
-    }
-    if isinstance(ready, SavedSimilarities):
-        return evaluate_similarities(ready, sets, **shared)
-    return evaluate(ready, sets, postprocessing=request.postprocessing, use_cache=request.use_cache, **shared)
+            failed(subject, error)
+            continue
+        taken |= {own.out} if own.out else set()
+        yield record
 
 
 def _loader(name: str, options: ModelOptions) -> Callable[[], Encoder]:

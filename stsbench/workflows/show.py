@@ -16,6 +16,6 @@ def show(paths: Sequence[str | Path]) -> list[RunRecord]:
     Raises:
         UserError: if one is missing or damaged, or they do not compare.
     """
-    records = [load_run(Path(path)) for path in paths]
+    records = [load_run(path) for path in paths]
     require_comparable(records)
     return records

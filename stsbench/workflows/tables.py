@@ -6,22 +6,33 @@ from typing import TYPE_CHECKING, Any
 
 from stsbench.foundation.errors import UserError
 from stsbench.records import RunRecord, Signature
-from stsbench.records.record import AVERAGE
+from stsbench.records.record import AVERAGE, ModelPart
 from stsbench.records.signature import PROTOCOL_FIELDS
 
 if TYPE_CHECKING:
     import pandas as pd
 
-
 __all__ = [
     "AVERAGE",
+    "labels",
     "long_table",
-    "model_label",
     "remarks",
     "require_comparable",
     "scores_table",
     "subsets_table",
 ]
+
+# In what records of one model may differ, most telling first.
+_TELLING = (
+    "pooling",
+    "max_length",
+    "prompt",
+    "dimensions",
+    "postprocessing",
+    "precision",
+    "weights_sha256",
+    "device",
+)
 
 
 def scores_table(records: Sequence[RunRecord], *, intervals: bool = False) -> "pd.DataFrame":
@@ -36,14 +47,18 @@ def scores_table(records: Sequence[RunRecord], *, intervals: bool = False) -> "p
     import pandas as pd
 
     rows: list[dict[str, Any]] = []
-    for record in records:
+    for label, record in zip(labels(records), records, strict=True):
         columns = {_column(row): row for row in record.table().to_dict("records") if _is_column(row, record)}
-        rows.append({"model": model_label(record)} | {name: row["score"] for name, row in columns.items()})
+        rows.append({"model": label} | {name: row["score"] for name, row in columns.items()})
         if intervals and record.protocol.resamples:
             tail = 50 * (1 - record.protocol.level)
             for share, limit in ((tail, "low"), (100 - tail, "high")):
                 rows.append({"model": f"  {share:g} %"} | {name: row[limit] for name, row in columns.items()})
-    return pd.DataFrame(rows)
+    table = pd.DataFrame(rows)
+    if len({record.average.tasks for record in records if record.average}) > 1:
+        # Means of different tasks do not compare: better none than two under one name.
+        table = table.drop(columns=AVERAGE)
+    return table
 
 
 def long_table(records: Sequence[RunRecord]) -> "pd.DataFrame":
@@ -51,9 +66,9 @@ def long_table(records: Sequence[RunRecord]) -> "pd.DataFrame":
     import pandas as pd
 
     parts = []
-    for record in records:
+    for label, record in zip(labels(records), records, strict=True):
         table = record.table()
-        table.insert(0, "model", model_label(record))
+        table.insert(0, "model", label)
         for choice in ("aggregation", "metric", "similarity"):
             table[choice] = getattr(record.protocol, choice)
         parts.append(table)
@@ -64,15 +79,12 @@ def subsets_table(records: Sequence[RunRecord]) -> "pd.DataFrame":
     """Return one row per task and subset with a column per model, scores x 100."""
     import pandas as pd
 
-    labels = [model_label(record) for record in records]
     keys = ["task", "subset", "pairs"]
-    table = pd.DataFrame(columns=keys)
-    for number, (label, record) in enumerate(zip(labels, records, strict=True), 1):
-        # Two records of one model (other poolings, say) get columns of their own.
-        name = f"{label} ({number})" if labels.count(label) > 1 else label
-        scores = record.table()[[*keys, "score"]].rename(columns={"score": name})
-        table = scores if number == 1 else table.merge(scores, on=keys, how="outer", sort=False)
-    return table
+    rows: dict[tuple[Any, ...], dict[str, float]] = {}
+    for label, record in zip(labels(records), records, strict=True):
+        for row in record.table().to_dict("records"):
+            rows.setdefault(tuple(row[key] for key in keys), {})[label] = row["score"]
+    return pd.DataFrame([dict(zip(keys, where, strict=True)) | scores for where, scores in rows.items()])
 
 
 def require_comparable(records: Sequence[RunRecord]) -> None:
@@ -81,28 +93,61 @@ def require_comparable(records: Sequence[RunRecord]) -> None:
     Raises:
         UserError: naming the field in which a task's signatures differ.
     """
-    first: dict[str, tuple[RunRecord, Signature]] = {}
-    for record in records:
+    first: dict[str, tuple[str, Signature]] = {}
+    for label, record in zip(labels(records), records, strict=True):
         for task, text in zip(record.table()["task"], record.table()["signature"], strict=True):
             if not text:
                 continue
             signature = Signature.parse(text)
-            other, known = first.setdefault(task, (record, signature))
+            other, known = first.setdefault(task, (label, signature))
             if known.protocol == signature.protocol:
                 continue
             field = next(name for name in PROTOCOL_FIELDS if getattr(known, name) != getattr(signature, name))
             raise UserError(
-                f"{model_label(other)} and {model_label(record)} do not compare on {task}: {field} "
-                f"is {getattr(known, field)} in one and {getattr(signature, field)} in the other: "
-                "show them one by one."
+                f"{other} and {label} do not compare on {task}: {field} is {getattr(known, field)} in one and "
+                f"{getattr(signature, field)} in the other: show them one by one."
             )
 
 
-def model_label(record: RunRecord) -> str:
-    """Return a short name for a record's model: its own, without folders."""
-    name = record.model.name
-    is_path = record.model.kind not in {"function", "vectors", "similarities"} and name.startswith(("/", "~", "."))
-    return PurePath(name).name if is_path else name
+def labels(records: Sequence[RunRecord]) -> list[str]:
+    """Return a name for each record's model, as short as it can be and tell it from the others.
+
+    That is the model's own name, without folders if it is a path; where several have the same, what they differ
+    in follows, or else their number.
+    """
+    names = [_name(record.model) for record in records]
+    found = []
+    for record, name in zip(records, names, strict=True):
+        same = [other.model for other, its in zip(records, names, strict=True) if its == name]
+        differing = [field for field in _TELLING if len({getattr(model, field) for model in same}) > 1]
+        told = ", ".join(f"{field} {str(getattr(record.model, field))[:16]}" for field in differing)
+        found.append(f"{name} ({told})" if told else name)
+    return [f"{label} ({number})" if found.count(label) > 1 else label for number, label in enumerate(found, 1)]
+
+
+def remarks(records: Sequence[RunRecord]) -> list[str]:
+    """Return the signatures, one a line, and what a reader of the scores should know."""
+    lines = list(dict.fromkeys(task.signature for record in records for task in record.tasks))
+    for label, record in zip(labels(records), records, strict=True):
+        average = record.average
+        if average and average.score is not None and average.of_rounded is not None:
+            exact, rounded = f"{100 * average.score:.2f}", f"{average.of_rounded:.2f}"
+            if exact != rounded:
+                lines.append(f"{label}: the average of the rounded scores, as papers print it, is {rounded}")
+        for subject, count in (
+            ("pairs with a zero vector, scored 0", sum(task.zero_pairs for task in record.tasks)),
+            ("sentences were cut at the maximum length", sum(task.truncated_sentences for task in record.tasks)),
+        ):
+            if count:
+                lines.append(f"{label}: {count} {subject}")
+        if any(task.data.status == "modified" for task in record.tasks):
+            lines.append(f"{label}: data: modified (see the notes)")
+    return lines
+
+
+def _name(model: ModelPart) -> str:
+    is_path = model.kind not in {"function", "vectors", "similarities"} and model.name.startswith(("/", "~", "."))
+    return PurePath(model.name).name or model.name if is_path else model.name
 
 
 def _is_column(row: dict[Any, Any], record: RunRecord) -> bool:
@@ -111,25 +156,3 @@ def _is_column(row: dict[Any, Any], record: RunRecord) -> bool:
 
 def _column(row: dict[Any, Any]) -> str:
     return str(row["subset"] or row["task"])
-
-
-def remarks(records: Sequence[RunRecord]) -> list[str]:
-    """Return the signatures, one a line, and what a reader of the scores should know."""
-    lines = list(dict.fromkeys(task.signature for record in records for task in record.tasks))
-    for record in records:
-        average = record.average
-        if average and average.score is not None and average.of_rounded is not None:
-            exact, rounded = f"{100 * average.score:.2f}", f"{average.of_rounded:.2f}"
-            if exact != rounded:
-                lines.append(
-                    f"{model_label(record)}: the average of the rounded scores, as papers print it, is {rounded}"
-                )
-        for subject, count in (
-            ("pairs with a zero vector, scored 0", sum(task.zero_pairs for task in record.tasks)),
-            ("sentences were cut at the maximum length", sum(task.truncated_sentences for task in record.tasks)),
-        ):
-            if count:
-                lines.append(f"{model_label(record)}: {count} {subject}")
-        if any(task.data.status == "modified" for task in record.tasks):
-            lines.append(f"{model_label(record)}: data: modified (see the notes)")
-    return lines

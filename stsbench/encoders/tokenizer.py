@@ -1,0 +1,74 @@
+"""A checkpoint's tokenizer: texts in, token ids out."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from stsbench.encoders.checkpoint import Checkpoint, why
+from stsbench.encoders.limits import NO_LIMIT
+from stsbench.encoders.quiet import quiet_transformers
+from stsbench.foundation.errors import UserError
+
+
+class Tokenizer:
+    """Turns texts into the token ids that a model reads.
+
+    Attributes:
+        pad_id: the padding token.
+        special_tokens: how many special tokens stand around a text.
+    """
+
+    def __init__(self, checkpoint: Checkpoint, *, trust_remote_code: bool) -> None:
+        """Load it.
+
+        Raises:
+            UserError: if it cannot be loaded, has no vocabulary or no padding token, or gives what is not read.
+        """
+        self._tokenizer = tokenizer = _load(checkpoint, trust_remote_code)
+        if tokenizer.vocab_files_names and not checkpoint.has_vocabulary():
+            # Transformers would go on with an empty vocabulary, to which every word is unknown.
+            raise UserError(
+                f"{checkpoint.folder} holds no tokenizer (no tokenizer.json, vocab.txt or the like): "
+                "copy the tokenizer's files there."
+            )
+        if tokenizer.pad_token_id is None:
+            raise UserError(
+                f"the tokenizer of {checkpoint.name} has no padding token: "
+                'name one in its tokenizer_config.json (for example "pad_token": its end-of-text token).'
+            )
+        if any(tokenizer("a").get("token_type_ids") or ()):
+            raise UserError(
+                f"the tokenizer of {checkpoint.name} marks token types in single sentences, as XLNet's does, "
+                "which is not read here: save its vectors and score them with --vectors."
+            )
+        # The person's limit is applied here; the tokenizer's own advice about long texts is noise.
+        tokenizer.model_max_length = NO_LIMIT
+        tokenizer.padding_side = "right"
+        self.pad_id = int(tokenizer.pad_token_id)
+        self.special_tokens = int(tokenizer.num_special_tokens_to_add())
+
+    def __call__(
+        self, texts: Sequence[str], limit: int | None = None, *, special_tokens: bool = True
+    ) -> list[tuple[int, ...]]:
+        """Return the token ids of each text, the first `limit` of them where a limit is given."""
+        if not texts:
+            return []
+        encoded = self._tokenizer(
+            list(texts),
+            add_special_tokens=special_tokens,
+            truncation=limit is not None,
+            max_length=limit,
+            padding=False,
+            return_attention_mask=False,
+            return_token_type_ids=False,
+        )
+        return [tuple(ids) for ids in encoded["input_ids"]]
+
+
+def _load(checkpoint: Checkpoint, trust_remote_code: bool) -> Any:
+    from transformers import AutoTokenizer
+
+    with quiet_transformers():
+        try:
+            return AutoTokenizer.from_pretrained(checkpoint.folder, trust_remote_code=trust_remote_code)
+        except Exception as error:  # whatever it is, it is about the files of this tokenizer
+            raise UserError(f"cannot load the tokenizer of {checkpoint.name}: {why(error)}") from error

@@ -1,0 +1,108 @@
+"""The command line run in this process, callables to measure, and small data in the benchmarks' layout."""
+
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from stsbench.cli.app import main
+from stsbench.datasets import StsData
+
+SUBSETS = ("FNWN", "headlines", "OnWN")
+
+
+class Outcome(NamedTuple):
+    """How a command ended and what it printed."""
+
+    code: int
+    out: str
+    err: str
+
+    def demand_one_sentence(self, message: str) -> None:
+        """Assert that this was a person's mistake, told in one sentence, and nothing else was printed."""
+        assert self.code == 2, self.err
+        assert self.out == ""
+        lines = self.err.strip().splitlines()
+        assert len(lines) == 1, self.err
+        assert lines[0].startswith("stsbench: ")
+        assert re.search(message, lines[0]), lines[0]
+        assert not list(Path.cwd().rglob("run.json"))
+        assert not list(Path.cwd().rglob("pairs*.parquet"))
+
+
+Stsbench = Callable[..., Outcome]
+
+
+@pytest.fixture
+def stsbench(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], toys: ModuleType
+) -> Stsbench:
+    """Return a function that runs a command in an empty folder of its own."""
+    folder = tmp_path / "here"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+
+    def run(*arguments: str | Path) -> Outcome:
+        monkeypatch.setattr(sys, "argv", ["stsbench", *map(str, arguments)])
+        capsys.readouterr()
+        try:
+            main()
+            code = 0
+        except SystemExit as end:
+            code = int(end.code or 0)
+        return Outcome(code, *capsys.readouterr())
+
+    return run
+
+
+@pytest.fixture
+def toys(hash_encode: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """Put a module `toys` in place, with callables that work and callables that do not."""
+    module = ModuleType("toys")
+
+    def interrupted(_sentences: list[str]) -> None:
+        raise KeyboardInterrupt
+
+    functions: dict[str, Callable[[list[str]], Any]] = {
+        "words": hash_encode,
+        "letters": lambda sentences: [[s.count("a") + 0.5, s.count("e"), len(s)] for s in sentences],
+        "constant": lambda sentences: np.ones((len(sentences), 3)),
+        "some_zero": lambda sentences: [[float("the" in s), float("and" in s)] for s in sentences],
+        "nan": lambda sentences: np.full((len(sentences), 3), np.nan),
+        "one_row_more": lambda sentences: np.ones((len(sentences) + 1, 3)),
+        "flat": lambda sentences: np.ones(len(sentences)),
+        "text": lambda sentences: ["vector" for _ in sentences],
+        "interrupted": interrupted,
+    }
+    for name, function in functions.items():
+        setattr(module, name, function)
+    module.number = 3  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "toys", module)
+    return module
+
+
+@pytest.fixture
+def sts13(tmp_path: Path, toy_data: Callable[..., StsData]) -> Path:
+    """Return a data folder with an STS13 of invented sentences."""
+    folder = tmp_path / "senteval" / "downstream" / "STS" / "STS13-en-test"
+    folder.mkdir(parents=True)
+    for number, subset in enumerate(SUBSETS):
+        pairs = toy_data(pairs=12, seed=number).pairs
+        rows = [f"{a}\t{b}\n" for a, b in zip(pairs["sentence1"], pairs["sentence2"], strict=True)]
+        (folder / f"STS.input.{subset}.txt").write_text("".join(rows), encoding="utf-8")
+        (folder / f"STS.gs.{subset}.txt").write_text("".join(f"{x}\n" for x in pairs["gold"]), encoding="utf-8")
+    return tmp_path / "senteval"
+
+
+@pytest.fixture
+def pairs_file(tmp_path: Path, toy_data: Callable[..., StsData]) -> Path:
+    """Return a file of scored pairs as a person would write it."""
+    pairs = toy_data(pairs=12).pairs
+    path = tmp_path / "pairs.tsv"
+    pairs[["sentence1", "sentence2", "gold"]].to_csv(path, sep="\t", index=False, header=False)
+    return path

@@ -1,0 +1,127 @@
+"""`stsbench doctor`, `data` and `cache`: what is here, and whether it is whole."""
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stsbench.datasets.overview import bundled_root
+from stsbench.workflows import data as workflow
+
+Stsbench = Callable[..., Any]
+
+
+def test_the_doctor_finds_a_bare_machine_well(stsbench: Stsbench) -> None:
+    done = stsbench("doctor")
+    assert done.code == 0
+    assert {line.split()[0] for line in done.out.splitlines()} >= {
+        "versions",
+        "torch",
+        "device",
+        "data,",
+        "embedding",
+    }
+    assert {row["status"] for row in json.loads(stsbench("doctor", "--json").out)} <= {"ok", "note"}
+
+
+def test_the_doctor_finds_a_broken_data_folder_and_ends_with_one(
+    stsbench: Stsbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STSBENCH_DATA", "nowhere")
+    done = stsbench("doctor", "--json")
+    assert done.code == 1
+    (problem,) = [row for row in json.loads(done.out) if row["status"] == "problem"]
+    assert problem["subject"] == "data"
+    assert problem["detail"].startswith("STSBENCH_DATA names nowhere, which is not a folder")
+
+
+def test_the_data_list_names_every_task_and_whether_it_is_here(stsbench: Stsbench, sts13: Path) -> None:
+    rows = stsbench("data", "list", "--data-dir", sts13).out.splitlines()
+    here = {line.split()[0]: line.split()[-1] for line in rows if " senteval " in line and " sts " in line}
+    assert set(here) == {"STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R"}
+    assert {task for task, found in here.items() if found == "yes"} == {"STS13"}
+    full = list(csv.DictReader(io.StringIO(stsbench("data", "list", "--csv").out)))
+    assert {"licence", "documentation", "source", "found"} < set(full[0])
+
+
+def test_the_places_of_data_are_listed_in_order(
+    stsbench: Stsbench, sts13: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STSBENCH_DATA", str(tmp_path))
+    rows = json.loads(stsbench("data", "where", "--data-dir", sts13, "--json").out)
+    assert list(dict.fromkeys(row["origin"] for row in rows)) == ["--data-dir", "STSBENCH_DATA", "cache"]
+    assert rows[0]["files"].startswith("6 of ")
+
+
+def test_modified_data_is_found_out_and_ends_with_one(stsbench: Stsbench, sts13: Path) -> None:
+    done = stsbench("data", "verify", "--data-dir", sts13)
+    assert done.code == 1
+    assert "6 files modified" in done.err
+    modified = [line for line in done.out.splitlines() if line.endswith("modified")]
+    assert len(modified) == 6
+    assert all("STS13" in line for line in modified)
+    rows = json.loads(stsbench("data", "verify", "--data-dir", sts13, "--json").out)
+    assert {row["status"] for row in rows} == {"ok", "modified", "missing"}
+
+
+def test_data_that_is_only_missing_is_no_failed_check(stsbench: Stsbench) -> None:
+    done = stsbench("data", "verify")
+    assert done.code == 0
+    assert "missing" in done.err
+
+
+@pytest.mark.shared
+def test_the_real_data_verifies(stsbench: Stsbench, shared: Path) -> None:
+    done = stsbench(
+        "data", "verify", "--data-dir", shared / "data" / "senteval", "--data-dir", shared / "data" / "sts-raw"
+    )
+    assert done.code == 0
+    assert "modified" not in done.out + done.err
+
+
+def test_an_unknown_source_of_data_is_told_in_a_sentence(stsbench: Stsbench) -> None:
+    stsbench("data", "get", "imagenet").demand_one_sentence("there is no data source 'imagenet': choose one of")
+
+
+def test_getting_data_tells_what_was_fetched(
+    stsbench: Stsbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from stsbench.datasets import Fetched
+
+    asked: list[str] = []
+
+    def get(what: str, _progress: object) -> Fetched:
+        asked.append(what)
+        return Fetched(what, tmp_path / "x", "ab" * 32, verified=what == "senteval", fresh=what == "senteval")
+
+    monkeypatch.setattr(workflow, "get", get)
+    assert stsbench("data", "get").err == f"downloaded: {tmp_path}/x (verified)\n"
+    done = stsbench("data", "get", "wiki1m")
+    assert done.err.startswith(f"already there: {tmp_path}/x (not verified by the catalogue, sha256 abab")
+    assert (asked, done.out) == (["senteval", "wiki1m"], "")
+    assert stsbench("data", "get", "--quiet").err == ""
+
+
+def test_the_cache_tells_what_it_holds_and_is_cleared_on_demand(stsbench: Stsbench, tmp_path: Path) -> None:
+    (tmp_path / "words.txt").write_text("the 1 0\na 0 1\nof 1 1\n", encoding="utf-8")
+    empty = stsbench("cache", "info")
+    assert (empty.code, empty.out) == (0, "")
+    assert "0 files" in empty.err
+    assert stsbench("run", "-m", tmp_path / "words.txt", "--tasks", "sample").code == 0
+    (row,) = json.loads(stsbench("cache", "info", "--json").out)
+    assert row["model"].endswith("words.txt")
+    assert (row["pooling"], row["precision"], row["vectors"] > 0) == ("avg", "fp32", True)
+    assert "words.txt" in stsbench("cache", "info").out
+    cleared = stsbench("cache", "clear", "--yes")
+    assert (cleared.code, cleared.err.startswith("freed ")) == (0, True)
+    assert json.loads(stsbench("cache", "info", "--json").out) == []
+
+
+def test_the_sample_comes_with_the_package() -> None:
+    from stsbench.datasets.catalogue import source
+
+    assert (bundled_root(source("sample")) / "pairs.tsv").is_file()

@@ -1,0 +1,207 @@
+"""Tiny checkpoints with random weights, and the plain reference computation that encoders are held against."""
+
+import json
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+SENTENCES = [
+    "A small cat sat on the old mat by the door.",
+    "The dog ran home.",
+    "Rain fell all night, and the river rose over the green field.",
+    "She reads.",
+    "Two children carry a red boat down to the cold water while their father waits.",
+    "the dog ran home .",
+    "Nobody knows why the bridge is closed today",
+    "Bread, milk and eggs!",
+    "A small cat sat on the old mat by the door.",
+    "",
+]
+
+POSITIONS = 48
+KINDS = ("bert", "roberta", "distilbert", "albert", "mpnet", "gpt2")
+
+
+def _word_pieces() -> Any:
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
+    from transformers import PreTrainedTokenizerFast
+
+    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    tokenizer.train_from_iterator(SENTENCES, trainers.WordPieceTrainer(vocab_size=150, special_tokens=special))
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        pad_token="[PAD]",
+        unk_token="[UNK]",
+        cls_token="[CLS]",
+        sep_token="[SEP]",
+        mask_token="[MASK]",
+    )
+
+
+def _byte_pairs(*, around: bool) -> Any:
+    """Return a cased byte-level tokenizer, with `<s>` and `</s>` around a text or without."""
+    from tokenizers import Tokenizer, models, pre_tokenizers, processors, trainers
+    from transformers import PreTrainedTokenizerFast
+
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    trainer = trainers.BpeTrainer(
+        vocab_size=340,
+        special_tokens=["<s>", "<pad>", "</s>"],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+    )
+    tokenizer.train_from_iterator(SENTENCES, trainer)
+    if around:
+        tokenizer.post_processor = processors.TemplateProcessing(
+            single="<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
+        )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, pad_token="<pad>", bos_token="<s>", eos_token="</s>", unk_token="</s>"
+    )
+
+
+def _model(kind: str, words: int) -> Any:
+    import transformers
+
+    sizes = {"vocab_size": words, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
+    deep = sizes | {"intermediate_size": 48, "max_position_embeddings": POSITIONS}
+    offset = deep | {"max_position_embeddings": POSITIONS + 2, "pad_token_id": 1}
+    match kind:
+        case "bert":
+            return transformers.BertModel(transformers.BertConfig(**deep))
+        case "roberta":
+            return transformers.RobertaModel(transformers.RobertaConfig(**offset, type_vocab_size=1))
+        case "mpnet":
+            return transformers.MPNetModel(transformers.MPNetConfig(**offset))
+        case "albert":
+            config = transformers.AlbertConfig(**deep, embedding_size=16, pad_token_id=0)
+            return transformers.AlbertModel(config)
+        case "distilbert":
+            config = transformers.DistilBertConfig(
+                vocab_size=words, dim=32, n_layers=2, n_heads=2, hidden_dim=48, max_position_embeddings=POSITIONS
+            )
+            return transformers.DistilBertModel(config)
+        case "gpt2":
+            config = transformers.GPT2Config(
+                vocab_size=words, n_embd=32, n_layer=2, n_head=2, n_positions=POSITIONS, bos_token_id=0, eos_token_id=2
+            )
+            return transformers.GPT2Model(config)
+    raise AssertionError(kind)
+
+
+def _save(kind: str, folder: Path) -> None:
+    import torch
+
+    byte_level = kind in {"roberta", "mpnet", "gpt2"}
+    tokenizer = _byte_pairs(around=kind != "gpt2") if byte_level else _word_pieces()
+    torch.manual_seed(7)
+    model = _model(kind, len(tokenizer))
+    with torch.no_grad():
+        # Fresh weights are so small that every sentence would get nearly the same vector.
+        for parameter in model.parameters():
+            parameter.normal_(std=0.3)
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+
+
+@pytest.fixture(scope="session")
+def _built(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    root = tmp_path_factory.mktemp("checkpoints")
+
+    def build(kind: str) -> Path:
+        if not (root / kind).is_dir():
+            _save(kind, root / kind)
+        return root / kind
+
+    return build
+
+
+@pytest.fixture
+def sentences() -> list[str]:
+    """Return ten sentences of our own: two are equal, one is empty, two differ in case only."""
+    return list(SENTENCES)
+
+
+@pytest.fixture
+def tiny(_built: Callable[[str], Path], tmp_path: Path) -> Callable[..., Path]:
+    """Return a function that makes a test's own copy of a tiny checkpoint."""
+
+    def copy(kind: str = "bert", name: str = "") -> Path:
+        return Path(shutil.copytree(_built(kind), tmp_path / (name or f"tiny-{kind}")))
+
+    return copy
+
+
+@pytest.fixture
+def edit() -> Callable[..., None]:
+    """Return a function that changes entries of a JSON file; None removes one."""
+
+    def change(path: Path, **entries: object) -> None:
+        content = json.loads(path.read_text(encoding="utf-8")) | entries
+        path.write_text(json.dumps({k: v for k, v in content.items() if v is not None}), encoding="utf-8")
+
+    return change
+
+
+@pytest.fixture
+def vectors_of() -> Callable[..., NDArray[np.float32]]:
+    """Return a function that embeds texts and gives one vector a text, in order."""
+
+    def vectors(encoder: Any, texts: Sequence[str], pooling: str | None = None, **options: Any) -> Any:
+        from stsbench.encoders import embed
+
+        wanted = pooling or encoder.identity.pooling
+        found = embed(encoder, texts, poolings=[wanted], **{"use_cache": False} | options)
+        return found.vectors[wanted][found.rows]
+
+    return vectors
+
+
+@pytest.fixture
+def reference() -> Callable[..., NDArray[np.float32]]:
+    """Return a plain computation of sentence vectors: one sentence at a time, straight from AutoModel."""
+
+    def compute(folder: Path, texts: Sequence[str], pooling: str, **options: Any) -> Any:
+        import torch
+        from transformers import AutoModel, AutoTokenizer
+
+        tokenizer = AutoTokenizer.from_pretrained(folder)
+        model = AutoModel.from_pretrained(folder, **options).eval()
+        rows = []
+        for text in texts:
+            encoded = tokenizer(text, return_tensors="pt", truncation=True, max_length=POSITIONS)
+            with torch.no_grad():
+                output = model(**encoded, output_hidden_states=True)
+            layers = [layer[0] for layer in output.hidden_states]
+            match pooling:
+                case "cls":
+                    row = output.pooler_output[0]
+                case "cls_before_pooler":
+                    row = layers[-1][0]
+                case "avg":
+                    row = layers[-1].mean(0)
+                case "avg_top2":
+                    row = ((layers[-1] + layers[-2]) / 2).mean(0)
+                case "avg_first_last":
+                    row = ((layers[1] + layers[-1]) / 2).mean(0)
+                case "avg_static_last":
+                    row = ((layers[0] + layers[-1]) / 2).mean(0)
+                case "max":
+                    row = layers[-1].max(0).values
+                case "last":
+                    row = layers[-1][-1]
+            rows.append(row.numpy())
+        return np.stack(rows)
+
+    return compute

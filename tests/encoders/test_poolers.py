@@ -1,0 +1,172 @@
+"""Every pooler equals a plain, separate computation, whatever batch a sentence is in."""
+
+import json
+
+import numpy as np
+import pytest
+
+from stsbench.encoders import embed, load
+from stsbench.encoders.poolers import POOLING_NAMES
+from stsbench.foundation.errors import UserError
+
+
+def simcse_checkpoint(folder, kind, layout):
+    """Turn a tiny checkpoint into what SimCSE's training code saves; return the head's weight and bias."""
+    import torch
+    from safetensors.torch import load_file, save_file
+
+    tensors = load_file(folder / "model.safetensors")
+    (folder / "model.safetensors").unlink()
+    saved = {f"{kind}.{name}": tensor for name, tensor in tensors.items() if not name.startswith("pooler.")}
+    torch.manual_seed(3)
+    saved["mlp.dense.weight"], saved["mlp.dense.bias"] = torch.randn(32, 32) / 6, torch.randn(32)
+    if layout == "safetensors":
+        save_file(saved, folder / "model.safetensors", metadata={"format": "pt"})
+    else:
+        torch.save(saved, folder / "pytorch_model.bin")
+    config = json.loads((folder / "config.json").read_text())
+    config["architectures"] = [f"{kind.title()}ForCL"]
+    (folder / "config.json").write_text(json.dumps(config))
+    return saved["mlp.dense.weight"].numpy(), saved["mlp.dense.bias"].numpy()
+
+
+@pytest.mark.parametrize("pooling", POOLING_NAMES)
+@pytest.mark.parametrize("kind", ["bert", "roberta"])
+def test_every_pooler_equals_the_reference_on_bert_and_roberta(
+    kind, pooling, tiny, sentences, vectors_of, reference
+):
+    folder = tiny(kind)
+    ours = vectors_of(load(folder, pooling=pooling), sentences)
+    np.testing.assert_allclose(ours, reference(folder, sentences, pooling), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("kind", "pooling"),
+    [
+        ("albert", "cls"),
+        ("albert", "avg_static_last"),
+        ("mpnet", "cls"),
+        ("mpnet", "avg"),
+        ("distilbert", "avg_first_last"),
+        ("distilbert", "cls_before_pooler"),
+    ],
+)
+def test_other_encoders_equal_the_reference(kind, pooling, tiny, sentences, vectors_of, reference):
+    folder = tiny(kind)
+    ours = vectors_of(load(folder, pooling=pooling), sentences)
+    np.testing.assert_allclose(ours, reference(folder, sentences, pooling), atol=1e-5)
+
+
+@pytest.mark.parametrize("pooling", ["last", "avg", "avg_top2", "max"])
+def test_a_decoder_equals_the_reference(pooling, tiny, sentences, vectors_of, reference):
+    folder, texts = tiny("gpt2"), [text for text in sentences if text]
+    ours = vectors_of(load(folder, pooling=pooling), texts)
+    np.testing.assert_allclose(ours, reference(folder, texts, pooling), atol=1e-5)
+
+
+@pytest.mark.parametrize("pooling", ["last", "avg", "max", "cls_before_pooler"])
+def test_a_sentence_without_any_token_has_the_zero_vector(pooling, tiny, sentences, vectors_of):
+    encoder = load(tiny("gpt2"), pooling=pooling)
+    assert not vectors_of(encoder, [""]).any()
+    assert not vectors_of(encoder, [*sentences, ""])[-1].any()
+    assert np.isfinite(vectors_of(encoder, sentences)).all()
+
+
+@pytest.mark.parametrize("kind", ["bert", "roberta"])
+def test_several_poolings_from_one_pass_are_what_each_is_alone(kind, tiny, sentences, vectors_of):
+    encoder = load(tiny(kind))
+    together = embed(encoder, sentences, poolings=POOLING_NAMES, use_cache=False)
+    for pooling in POOLING_NAMES:
+        alone = vectors_of(encoder, sentences, pooling)
+        np.testing.assert_allclose(together.vectors[pooling][together.rows], alone, atol=1e-5)
+
+
+@pytest.mark.parametrize("layout", ["safetensors", "bin"])
+@pytest.mark.parametrize("kind", ["bert", "roberta"])
+def test_cls_goes_through_the_head_that_simcse_training_left(
+    kind, layout, tiny, sentences, vectors_of, reference
+):
+    folder = tiny(kind)
+    first = reference(folder, sentences, "cls_before_pooler")
+    weight, bias = simcse_checkpoint(folder, kind, layout)
+    encoder = load(folder, pooling="cls")
+    np.testing.assert_allclose(vectors_of(encoder, sentences), np.tanh(first @ weight.T + bias), atol=1e-5)
+    np.testing.assert_allclose(vectors_of(encoder, sentences, "cls_before_pooler"), first, atol=1e-5)
+
+
+def test_a_feed_forward_layer_of_a_similar_name_is_not_taken_for_the_trained_head(
+    tiny, sentences, vectors_of, reference
+):
+    from safetensors.torch import load_file, save_file
+
+    folder = tiny()
+    expected = reference(folder, sentences, "cls")
+    tensors = load_file(folder / "model.safetensors")
+    tensors["encoder.layer.0.mlp.dense.weight"] = tensors["pooler.dense.weight"] * 2
+    tensors["encoder.layer.0.mlp.dense.bias"] = tensors["pooler.dense.bias"] * 2
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+    np.testing.assert_allclose(vectors_of(load(folder, pooling="cls"), sentences), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["distilbert", "gpt2"])
+def test_cls_without_any_head_is_refused(kind, tiny, vectors_of):
+    with pytest.raises(UserError, match="needs a trained dense\\+tanh head.*cls_before_pooler"):
+        vectors_of(load(tiny(kind), pooling="cls"), ["a cat"])
+
+
+def test_cls_with_a_pooler_whose_weights_are_missing_is_refused(tiny, vectors_of):
+    from safetensors.torch import load_file, save_file
+
+    folder = tiny()
+    tensors = load_file(folder / "model.safetensors")
+    kept = {name: tensor for name, tensor in tensors.items() if not name.startswith("pooler.")}
+    save_file(kept, folder / "model.safetensors", metadata={"format": "pt"})
+    assert vectors_of(load(folder, pooling="avg"), ["a cat"]).shape == (1, 32)
+    with pytest.raises(UserError, match="needs a trained dense\\+tanh head"):
+        vectors_of(load(folder, pooling="cls"), ["a cat"])
+
+
+def test_an_unknown_pooling_is_refused(tiny):
+    with pytest.raises(UserError, match="unknown pooling 'median': choose one of auto, cls"):
+        load(tiny(), pooling="median")
+    with pytest.raises(UserError, match="unknown pooling 'median'"):
+        embed(load(tiny(name="again")), ["a cat"], poolings=["median"])
+
+
+def test_sdpa_and_eager_attention_give_the_same_numbers(tiny, sentences, vectors_of, reference):
+    folder = tiny()
+    encoder = load(folder, pooling="avg")
+    fast = vectors_of(encoder, sentences)
+    assert encoder._network.model.config._attn_implementation == "sdpa"
+    np.testing.assert_allclose(fast, reference(folder, sentences, "avg", attn_implementation="eager"), atol=1e-5)
+
+
+def test_a_config_that_asks_for_tuples_changes_nothing(tiny, edit, sentences, vectors_of, reference):
+    folder = tiny()
+    expected = reference(folder, sentences, "avg_top2")
+    edit(folder / "config.json", return_dict=False, output_attentions=False)
+    np.testing.assert_allclose(vectors_of(load(folder, pooling="avg_top2"), sentences), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("precision", ["bf16", "fp16"])
+@pytest.mark.parametrize("kind", ["bert", "gpt2"])
+def test_half_precision_is_close_to_single(kind, precision, tiny, sentences, vectors_of):
+    folder = tiny(kind)
+    texts = [text for text in sentences if text]
+    full = vectors_of(load(folder, pooling="avg"), texts)
+    half = vectors_of(load(folder, pooling="avg", precision=precision), texts)
+    assert half.dtype == np.float32
+    cosines = (full * half).sum(1) / np.linalg.norm(full, axis=1) / np.linalg.norm(half, axis=1)
+    assert cosines.min() > 0.999
+    assert not np.array_equal(full, half)
+
+
+def test_weights_saved_in_half_precision_are_computed_in_single(tiny, sentences, vectors_of):
+    import torch
+    from transformers import AutoModel
+
+    folder = tiny()
+    AutoModel.from_pretrained(folder).to(torch.float16).save_pretrained(folder)
+    encoder = load(folder, pooling="avg")
+    vectors_of(encoder, sentences)
+    assert encoder._network.model.dtype == torch.float32

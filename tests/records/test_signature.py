@@ -1,0 +1,88 @@
+"""The signature: one line that fixes a score, and reads back."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stsbench.records.signature import MODEL_FIELDS, PROTOCOL_FIELDS, Signature
+
+PLAIN = Signature(
+    "STS16", "test", "all", "spearman", "cosine", "senteval", "3f2a91" + "0" * 58, "avg", 256, version="0.1.0"
+)
+
+HOSTILE = (
+    "a|b:c||d",
+    "||",
+    ":",
+    "len3",
+    "prompt:x|fp16",
+    "two\nlines",
+    "query: ",
+    "übung — 文",
+    "100%",
+    "%7C",
+    "",
+    " ",
+)
+hostile_text = st.one_of(st.sampled_from(HOSTILE), st.text(st.characters(exclude_categories=["Cs"])))
+
+
+def test_a_signature_reads_as_documented() -> None:
+    assert str(PLAIN) == "STS16:test:all|spearman|cosine|text:senteval|data:3f2a91||avg|len256|fp32|stsbench:0.1.0"
+
+
+def test_prompt_dimensions_and_postprocessing_stand_in_it() -> None:
+    full = replace(PLAIN, prompt="query: ", dimensions=64, postprocessing="whiten32", precision="bf16")
+    assert full.model == "avg|len256|prompt:query%3A%20|bf16|dim64|post:whiten32|stsbench:0.1.0"
+
+
+@given(
+    task=hostile_text,
+    split=hostile_text,
+    text=hostile_text,
+    pooling=hostile_text,
+    prompt=hostile_text,
+    postprocessing=hostile_text,
+    version=hostile_text,
+    max_length=st.none() | st.integers(0, 10**6),
+    dimensions=st.none() | st.integers(0, 10**6),
+    precision=st.sampled_from(["fp32", "bf16", "fp16"]),
+)
+def test_any_signature_reads_back_as_itself_from_one_line(**values: object) -> None:
+    signature = replace(PLAIN, **values)
+    text = str(signature)
+    assert Signature.parse(text) == signature
+    assert len(text.splitlines()) == 1
+    assert text.partition("||") == (signature.protocol, "||", signature.model)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "STS16",
+        str(PLAIN).replace("||", "|"),
+        str(PLAIN).replace("fp32", "int4"),
+        str(PLAIN).replace("|stsbench:0.1.0", ""),
+        str(PLAIN).replace("text:", "txt:"),
+        str(PLAIN) + "|more",
+        str(PLAIN).replace("len256", "lenient"),
+    ],
+)
+def test_what_is_no_signature_is_refused_as_a_value_error(text: str) -> None:
+    with pytest.raises(ValueError, match="not a signature"):
+        Signature.parse(text)
+
+
+def test_every_field_belongs_to_protocol_or_model_and_changes_its_part_alone() -> None:
+    changed = {"max_length": 128, "dimensions": 8, "precision": "bf16"}
+    for name in PROTOCOL_FIELDS:
+        other = replace(PLAIN, **{name: "other"})
+        assert other.protocol != PLAIN.protocol
+        assert other.model == PLAIN.model
+    for name in MODEL_FIELDS:
+        other = replace(PLAIN, **{name: changed.get(name, "other")})
+        assert other.protocol == PLAIN.protocol
+        assert other.model != PLAIN.model

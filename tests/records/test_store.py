@@ -1,0 +1,280 @@
+"""Records on disk: what was saved comes back, and what is broken is told in a sentence."""
+
+import errno
+import json
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from stsbench import RunRecord, UserError, load_run
+from stsbench.records import store
+from stsbench.records.store import PAIRS, RECORD, held_by, prepare_folder, save_run
+
+Maker = Callable[..., RunRecord]
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def rewrite(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    content = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+    change(content)
+    (folder / RECORD).write_text(json.dumps(content), encoding="utf-8")
+
+
+def test_a_record_and_its_pairs_come_back_as_they_were(make_record: Maker, tmp_path: Path) -> None:
+    record = make_record()
+    saved = save_run(record, tmp_path / "run")
+    loaded = load_run(tmp_path / "run")
+    assert loaded == saved
+    assert loaded.folder == saved.folder == tmp_path / "run"
+    assert loaded.pairs_file is not None
+    assert loaded.pairs_file.rows == len(record.pairs)
+    assert loaded.model_copy(update={"pairs_file": None}) == record
+    pd.testing.assert_frame_equal(loaded.pairs, record.pairs, check_dtype=False, check_exact=True)
+    assert loaded.pairs["cosine"].dtype == "float64"
+    pd.testing.assert_frame_equal(loaded.table(), record.table())
+    assert names(tmp_path / "run") == [".lock", PAIRS, RECORD]
+
+
+def test_a_record_loads_from_a_name_from_its_folder_and_from_its_file(make_record: Maker, tmp_path: Path) -> None:
+    saved = save_run(make_record(), tmp_path)
+    assert load_run(str(tmp_path)) == load_run(tmp_path) == load_run(tmp_path / RECORD) == saved
+    assert len(load_run(tmp_path / RECORD).pairs) == 60
+
+
+def test_the_pair_table_is_as_readable_to_others_as_the_record(make_record: Maker, tmp_path: Path) -> None:
+    save_run(make_record(), tmp_path)
+    modes = {stat.S_IMODE((tmp_path / name).stat().st_mode) for name in (PAIRS, RECORD)}
+    assert len(modes) == 1
+
+
+def test_a_moved_run_still_loads_with_its_pairs(make_record: Maker, tmp_path: Path) -> None:
+    save_run(make_record(), tmp_path / "a")
+    (tmp_path / "a").rename(tmp_path / "b")
+    assert len(load_run(tmp_path / "b").pairs) == 60
+
+
+def test_saving_again_replaces_record_and_pairs_together(make_record: Maker, tmp_path: Path) -> None:
+    save_run(make_record(0), tmp_path)
+    new = save_run(make_record(1), tmp_path)
+    assert load_run(tmp_path) == new
+    assert load_run(tmp_path).pairs.equals(load_run(tmp_path).pairs)
+    assert names(tmp_path) == [".lock", PAIRS, RECORD]
+
+
+def test_a_missing_record_is_told_in_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"no run record at .*nowhere: `stsbench run"):
+        load_run(tmp_path / "nowhere")
+    with pytest.raises(UserError, match="no run record"):
+        load_run(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b'{"schema_version": 1, "tasks": [', b"\xff\xfe", b"null", b"[]", b'"x"', b"{}"]
+)
+def test_damaged_json_is_told_in_a_sentence(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / RECORD).write_bytes(content)
+    with pytest.raises(UserError, match=r"run\.json is not (valid JSON|a run record).*measure again\.$"):
+        load_run(tmp_path)
+
+
+@pytest.mark.parametrize(("version", "remedy"), [(2, "update stsbench"), (0, "measure again")])
+def test_a_record_of_another_schema_version_is_refused(
+    version: int, remedy: str, make_record: Maker, tmp_path: Path
+) -> None:
+    save_run(make_record(), tmp_path)
+    rewrite(tmp_path, lambda content: content.update(schema_version=version))
+    with pytest.raises(
+        UserError, match=rf"has schema version {version}, this stsbench reads version 1: {remedy}\."
+    ):
+        load_run(tmp_path)
+
+
+@pytest.mark.parametrize("version", [None, "1", 1.5])
+def test_a_record_without_a_schema_version_is_refused(version: object, make_record: Maker, tmp_path: Path) -> None:
+    save_run(make_record(), tmp_path)
+    rewrite(tmp_path, lambda content: content.update(schema_version=version))
+    with pytest.raises(UserError, match="names no schema version"):
+        load_run(tmp_path)
+    rewrite(tmp_path, lambda content: content.pop("schema_version"))
+    with pytest.raises(UserError, match="names no schema version"):
+        load_run(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "where"),
+    [
+        (lambda content: content.update(surprise=1), "surprise"),
+        (lambda content: content["model"].update(owner="x"), r"model\.owner"),
+        (lambda content: content.pop("model"), "model"),
+        (lambda content: content["tasks"][0].update(score="high"), r"tasks\.0\.score"),
+        (lambda content: content["tasks"][0].update(signature="none"), r"tasks\.0\.signature"),
+        (lambda content: content["tasks"][0]["data"].update(status="fine"), r"tasks\.0\.data\.status"),
+        (lambda content: content.update(tasks=[]), "tasks"),
+        (lambda content: content["protocol"].update(metric="bleu"), "toy lacks a score by bleu"),
+    ],
+)
+def test_a_record_with_other_fields_than_the_schema_s_is_refused_by_name(
+    change: Callable[[dict[str, Any]], object], where: str, make_record: Maker, tmp_path: Path
+) -> None:
+    save_run(make_record(), tmp_path)
+    rewrite(tmp_path, change)
+    with pytest.raises(UserError, match=rf"run\.json is not a run record: .*{where}.*measure again\.$"):
+        load_run(tmp_path)
+
+
+def test_a_missing_pair_table_is_told_when_it_is_asked_for(make_record: Maker, tmp_path: Path) -> None:
+    save_run(make_record(), tmp_path)
+    (tmp_path / PAIRS).unlink()
+    record = load_run(tmp_path)
+    assert record.tasks
+    with pytest.raises(
+        UserError, match=r"pairs\.parquet is missing: copy it beside run\.json, or measure again\."
+    ):
+        _ = record.pairs
+
+
+def test_the_pair_table_of_another_run_is_refused(make_record: Maker, tmp_path: Path) -> None:
+    save_run(make_record(0), tmp_path / "a")
+    save_run(make_record(1), tmp_path / "b")
+    (tmp_path / "a" / PAIRS).replace(tmp_path / "b" / PAIRS)
+    with pytest.raises(UserError, match=r"pairs\.parquet is not the table that run\.json was computed from"):
+        _ = load_run(tmp_path / "b").pairs
+
+
+def test_a_record_read_from_text_alone_says_that_it_has_no_pairs(make_record: Maker) -> None:
+    record = RunRecord.model_validate_json(make_record().model_dump_json())
+    with pytest.raises(UserError, match="has no pair table"):
+        _ = record.pairs
+
+
+def test_a_record_may_not_be_changed(make_record: Maker) -> None:
+    with pytest.raises(ValueError, match="frozen"):
+        make_record().created = "yesterday"  # type: ignore[misc]
+
+
+def test_another_measurement_is_not_overwritten_unasked(make_record: Maker, tmp_path: Path) -> None:
+    old, new = make_record(0), make_record(1)
+    save_run(old, tmp_path)
+    with pytest.raises(UserError, match=r"holds another measurement .*choose another folder with --out"):
+        prepare_folder(tmp_path, new.signatures, new.model, overwrite=False)
+    assert prepare_folder(tmp_path, new.signatures, new.model, overwrite=True) == tmp_path
+    assert prepare_folder(tmp_path, old.signatures, old.model, overwrite=False) == tmp_path
+    other = old.model.model_copy(update={"weights_sha256": "0" * 64})
+    assert "another measurement" in (held_by(tmp_path, old.signatures, other) or "")
+
+
+def test_a_record_that_cannot_be_read_is_not_overwritten_unasked(make_record: Maker, tmp_path: Path) -> None:
+    record = make_record()
+    (tmp_path / RECORD).write_text("{", encoding="utf-8")
+    with pytest.raises(UserError, match=r"holds a record that cannot be read: .*--overwrite"):
+        prepare_folder(tmp_path, record.signatures, record.model, overwrite=False)
+    assert prepare_folder(tmp_path, record.signatures, record.model, overwrite=True) == tmp_path
+    save_run(record, tmp_path)
+    assert len(load_run(tmp_path).pairs) == 60
+
+
+def test_a_folder_that_cannot_be_written_is_told_before_anything_is_measured(
+    make_record: Maker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = make_record()
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    for folder in (tmp_path / "file", tmp_path / "file" / "run"):
+        with pytest.raises(UserError, match="is not a folder"):
+            prepare_folder(folder, record.signatures, record.model, overwrite=False)
+    # The administrator may write anywhere, so the system's answer is put in its mouth.
+    monkeypatch.setattr(os, "access", lambda path, _mode: Path(path) != tmp_path)
+    with pytest.raises(UserError, match="no permission; choose another folder"):
+        prepare_folder(tmp_path / "new" / "run", record.signatures, record.model, overwrite=False)
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("step", ["table", "sync table", "record", "sync record"])
+@pytest.mark.parametrize("old", [True, False])
+def test_a_full_disk_leaves_the_old_record_and_no_temporary_files(
+    step: str, old: bool, make_record: Maker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = save_run(make_record(0), tmp_path) if old else None
+    new = make_record(1)
+
+    def full(*_arguments: object, **_options: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    sync = os.fsync
+    if step == "table":
+        monkeypatch.setattr(pd.DataFrame, "to_parquet", full)
+    elif step == "record":
+        monkeypatch.setattr(Path, "write_text", full)
+    else:
+        calls = iter([full] if step == "sync table" else [sync, sync, full])
+        monkeypatch.setattr(os, "fsync", lambda handle: next(calls, sync)(handle))
+    with pytest.raises(UserError, match=r"cannot write .* \(No space left on device\): free some space"):
+        save_run(new, tmp_path)
+    monkeypatch.undo()
+    assert names(tmp_path) == ([".lock", PAIRS, RECORD] if old else [".lock"])
+    if before is not None:
+        assert load_run(tmp_path) == before
+        assert len(load_run(tmp_path).pairs) == 60
+
+
+def test_ctrl_c_while_saving_leaves_the_old_record_and_no_temporary_files(
+    make_record: Maker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = save_run(make_record(0), tmp_path)
+
+    def interrupted(*_arguments: object, **_options: object) -> None:
+        raise KeyboardInterrupt
+
+    new = make_record(1)
+    monkeypatch.setattr(Path, "write_text", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        save_run(new, tmp_path)
+    assert names(tmp_path) == [".lock", PAIRS, RECORD]
+    assert load_run(tmp_path) == before
+
+
+def test_ctrl_c_just_after_the_commit_leaves_the_new_record_with_its_pairs(
+    make_record: Maker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_run(make_record(0), tmp_path)
+    new = make_record(1)
+    replace = Path.replace
+
+    def then_interrupted(self: Path, target: Path) -> Path:
+        done = replace(self, target)
+        if target.name == RECORD:
+            raise KeyboardInterrupt
+        return done
+
+    monkeypatch.setattr(Path, "replace", then_interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        save_run(new, tmp_path)
+    assert load_run(tmp_path).signature == new.signature
+    pd.testing.assert_frame_equal(load_run(tmp_path).pairs, new.pairs, check_dtype=False)
+    assert names(tmp_path) == [".lock", PAIRS, RECORD]
+
+
+def test_a_reader_finds_the_table_that_is_moved_while_it_looks(
+    make_record: Maker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_run(make_record(), tmp_path)
+    staged = tmp_path / "pairs.next.parquet"
+    (tmp_path / PAIRS).rename(staged)
+    hash_of = store.sha256_of
+
+    def moved_meanwhile(path: Path) -> str:
+        digest = hash_of(path)
+        if path == staged:
+            staged.rename(tmp_path / PAIRS)
+        return digest
+
+    record = load_run(tmp_path)
+    monkeypatch.setattr(store, "sha256_of", moved_meanwhile)
+    assert len(record.pairs) == 60

@@ -57,9 +57,10 @@ def load_pairs(path: Path, subset_column: str = "subset") -> StsData:
 def _pairs(table: UserTable, subset_column: str) -> list[Pair]:
     where1, where2, where_score = (_column(table, role) for role in HEADERLESS)
     where_subset = _subset_column(table, subset_column)
+    stem = _storable(table.path.stem)
     return [
         Pair(
-            subset=_storable(table.path.stem) if where_subset is None else _text(cells[where_subset], "subset", table, line),
+            subset=stem if where_subset is None else _text(cells[where_subset], "subset", table, line),
             split="all",
             pair_id=str(line),
             gold=_gold(cells[where_score], table, line),

@@ -49,27 +49,22 @@ def save_run(record: RunRecord, folder: str | Path) -> RunRecord:
     return saved.with_pairs(pairs, folder)
 
 
-def prepare_folder(
-    out: str | Path | None, signatures: Sequence[Signature], model: ModelPart, *, overwrite: bool
-) -> Path | None:
-    """Return the folder to save a run in, having made sure that nothing is lost there and it can be written.
+def require_free(
+    folder: Path, signatures: Sequence[Signature], model: ModelPart, *, overwrite: bool = False
+) -> None:
+    """Make sure that a run can be saved in a folder and nothing is lost there: better before encoding than after.
 
     A run of the same model under the same signatures replaces the one before it.
 
     Raises:
-        UserError: if the folder holds the record of another measurement and `overwrite` is false, or cannot be
-            written: better said before hours of encoding than after.
+        UserError: if the folder cannot be written, or holds another record and `overwrite` is false.
     """
-    if out is None:
-        return None
-    folder = Path(out).expanduser()
-    _demand_writable(folder)
+    _require_writable(folder)
     held = None if overwrite else held_by(folder, signatures, model)
     if held is not None:
         raise UserError(
             f"{folder} holds {held}: choose another folder with --out, or replace it with --overwrite."
         )
-    return folder
 
 
 def held_by(folder: Path, signatures: Sequence[Signature], model: ModelPart) -> str | None:
@@ -137,7 +132,7 @@ def read_pairs(record: RunRecord, folder: Path | None) -> "pd.DataFrame":
     # The first name is looked at twice: the table may be moved there from the second while we look.
     for path in (folder / PAIRS, folder / _STAGED, folder / PAIRS):
         with suppress(FileNotFoundError):
-            if sha256_of(path) == record.pairs_file.sha256:
+            if path.is_file() and sha256_of(path) == record.pairs_file.sha256:
                 return pd.read_parquet(path)
     if not (folder / PAIRS).is_file():
         raise UserError(f"{folder / PAIRS} is missing: copy it beside {RECORD}, or measure again.")
@@ -174,7 +169,7 @@ def _committed_sha256(folder: Path) -> str | None:
     return file.sha256 if file else None
 
 
-def _demand_writable(folder: Path) -> None:
+def _require_writable(folder: Path) -> None:
     there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     if not there.is_dir():
         raise UserError(f"cannot write into {folder}: {there} is not a folder; choose another with --out.")

@@ -12,7 +12,7 @@ from stsbench.evaluation.sts import average, score_task
 from stsbench.records import RunRecord, Signature, save_run
 from stsbench.records.provenance import environment, now, redact
 from stsbench.records.record import DataFile, DataPart, ModelPart, ProtocolPart
-from stsbench.records.store import prepare_folder
+from stsbench.records.store import require_free
 from stsbench.workflows.settings import Settings, Stages
 
 if TYPE_CHECKING:
@@ -53,7 +53,9 @@ class Recording:
         Raises:
             UserError: if the folder cannot be written, or another measurement would be lost there.
         """
-        prepare_folder(self.settings.out, self.signatures, self.model, overwrite=self.settings.overwrite)
+        out, overwrite = self.settings.out, self.settings.overwrite
+        if out is not None:
+            require_free(out, self.signatures, self.model, overwrite=overwrite)
 
     def finish(
         self,

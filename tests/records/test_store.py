@@ -13,7 +13,7 @@ import pytest
 
 from stsbench import RunRecord, UserError, load_run
 from stsbench.records import store
-from stsbench.records.store import PAIRS, RECORD, held_by, prepare_folder, save_run
+from stsbench.records.store import PAIRS, RECORD, held_by, require_free, save_run
 
 Maker = Callable[..., RunRecord]
 
@@ -164,9 +164,9 @@ def test_another_measurement_is_not_overwritten_unasked(make_record: Maker, tmp_
     old, new = make_record(0), make_record(1)
     save_run(old, tmp_path)
     with pytest.raises(UserError, match=r"holds another measurement .*choose another folder with --out"):
-        prepare_folder(tmp_path, new.signatures, new.model, overwrite=False)
-    assert prepare_folder(tmp_path, new.signatures, new.model, overwrite=True) == tmp_path
-    assert prepare_folder(tmp_path, old.signatures, old.model, overwrite=False) == tmp_path
+        require_free(tmp_path, new.signatures, new.model)
+    require_free(tmp_path, new.signatures, new.model, overwrite=True)
+    require_free(tmp_path, old.signatures, old.model)
     other = old.model.model_copy(update={"weights_sha256": "0" * 64})
     assert "another measurement" in (held_by(tmp_path, old.signatures, other) or "")
 
@@ -175,8 +175,8 @@ def test_a_record_that_cannot_be_read_is_not_overwritten_unasked(make_record: Ma
     record = make_record()
     (tmp_path / RECORD).write_text("{", encoding="utf-8")
     with pytest.raises(UserError, match=r"holds a record that cannot be read: .*--overwrite"):
-        prepare_folder(tmp_path, record.signatures, record.model, overwrite=False)
-    assert prepare_folder(tmp_path, record.signatures, record.model, overwrite=True) == tmp_path
+        require_free(tmp_path, record.signatures, record.model)
+    require_free(tmp_path, record.signatures, record.model, overwrite=True)
     save_run(record, tmp_path)
     assert len(load_run(tmp_path).pairs) == 60
 
@@ -188,11 +188,11 @@ def test_a_folder_that_cannot_be_written_is_told_before_anything_is_measured(
     (tmp_path / "file").write_text("", encoding="utf-8")
     for folder in (tmp_path / "file", tmp_path / "file" / "run"):
         with pytest.raises(UserError, match="is not a folder"):
-            prepare_folder(folder, record.signatures, record.model, overwrite=False)
+            require_free(folder, record.signatures, record.model)
     # The administrator may write anywhere, so the system's answer is put in its mouth.
     monkeypatch.setattr(os, "access", lambda path, _mode: Path(path) != tmp_path)
     with pytest.raises(UserError, match="no permission; choose another folder"):
-        prepare_folder(tmp_path / "new" / "run", record.signatures, record.model, overwrite=False)
+        require_free(tmp_path / "new" / "run", record.signatures, record.model)
     assert not (tmp_path / "new").exists()
 
 
@@ -207,14 +207,15 @@ def test_a_full_disk_leaves_the_old_record_and_no_temporary_files(
     def full(*_arguments: object, **_options: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    sync = os.fsync
+    synced = iter(range(10))
+    sync, number = os.fsync, 0 if step == "sync table" else 2
     if step == "table":
         monkeypatch.setattr(pd.DataFrame, "to_parquet", full)
     elif step == "record":
         monkeypatch.setattr(Path, "write_text", full)
     else:
-        calls = iter([full] if step == "sync table" else [sync, sync, full])
-        monkeypatch.setattr(os, "fsync", lambda handle: next(calls, sync)(handle))
+        # The table is synced first, then its folder, then the record.
+        monkeypatch.setattr(os, "fsync", lambda handle: full() if next(synced) == number else sync(handle))
     with pytest.raises(UserError, match=r"cannot write .* \(No space left on device\): free some space"):
         save_run(new, tmp_path)
     monkeypatch.undo()

@@ -6,7 +6,7 @@ its longest sentence. STS-B and SICK-R are encoded in train, dev and test, as th
 
     python benchmarks/simcse_script.py MODEL_FOLDER SENTEVAL_FOLDER [--scored-only]
 
-Prints one JSON object: seconds (tokenising and encoding and cosines; loading apart), sentences, tokens, padded tokens.
+Prints one JSON object: seconds (tokenising, encoding, cosines; loading apart), sentences, tokens, padded tokens.
 """
 
 import argparse
@@ -73,7 +73,11 @@ def main() -> None:
 
     def encode(batch: list[list[str]]) -> np.ndarray:
         features = tokenizer(
-            [" ".join(words) for words in batch], padding=True, truncation=True, max_length=256, return_tensors="pt"
+            [" ".join(words) for words in batch],
+            padding=True,
+            truncation=True,
+            max_length=256,
+            return_tensors="pt",
         )
         mask = features["attention_mask"]
         counts["sentences"] += len(batch)
@@ -93,7 +97,9 @@ def main() -> None:
         for first in range(0, len(ordered), BATCH):
             batch = ordered[first : first + BATCH]
             left, right = encode([pair[0] for pair in batch]), encode([pair[1] for pair in batch])
-            cosines += [float(u @ v / (np.linalg.norm(u) * np.linalg.norm(v))) for u, v in zip(left, right, strict=True)]
+            cosines += [
+                float(u @ v / (np.linalg.norm(u) * np.linalg.norm(v))) for u, v in zip(left, right, strict=True)
+            ]
         scores[name] = float(spearmanr(cosines, [pair[2] for pair in ordered]).statistic)
     seconds = time.perf_counter() - start
     print(json.dumps({"seconds": seconds, **counts, "threads": options.threads, "scores": scores}))

@@ -119,10 +119,12 @@ def compare(repeat: int, threads: int) -> None:
         counts = f"{tokens['tokens']:>9,} tokens, {tokens['padded_tokens']:>9,} padded" if tokens else ""
         print(f"  {name:9} {middle[name]:8.2f} ({min(values):.2f} to {max(values):.2f})  {counts}")
     ours = last["stsbench"]["padded_tokens"]
-    for other, goal, ours_first in (("forward", "at most 1.15", True), ("script", "at least 2.8", False), ("scored", "at least 1.7", False)):
-        ratios = [
-            a / b if ours_first else b / a for a, b in zip(seconds["stsbench"], seconds[other], strict=True)
-        ]
+    for other, goal, ours_first in (
+        ("forward", "at most 1.15", True),
+        ("script", "at least 2.8", False),
+        ("scored", "at least 1.7", False),
+    ):
+        ratios = [a / b if ours_first else b / a for a, b in zip(seconds["stsbench"], seconds[other], strict=True)]
         bound = ours / last[other]["padded_tokens"] if ours_first else last[other]["padded_tokens"] / ours
         name = f"stsbench / {other}" if ours_first else f"{other} / stsbench"
         print(f"  {name:20} {statistics.median(ratios):5.2f} (goal: {goal}; padded tokens alone: {bound:.2f})")

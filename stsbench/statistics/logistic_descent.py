@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from stsbench.statistics.logistic_curvature import apply_inverse, inverse_bound, inverse_hessian
 from stsbench.statistics.logistic_objective import Objective
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ OfProblems = Callable[["torch.Tensor", "torch.Tensor"], "torch.Tensor"]
 """From a (d + 1, a, k) tensor of some problems, and their numbers (a,), to one of the same shape."""
 
 _MEMORY = 8
-_MOST_SHARED_CLASSES = 16
 _START = 1e-3
 _START_ITERATIONS = 30
 _OVERSHOOT = 0.5
@@ -65,15 +65,10 @@ def descend(
 
     sizes = objective.masks.sum(dim=0).double()
     share = float(sizes.mean() / objective.masks.any(dim=1).sum())
-    inverses = torch.stack(
-        [
-            _inverses(share * c * _shared(objective.curvatures(starts[:, [i]])))
-            for i, c in enumerate(c_values.tolist())
-        ]
-    )
+    inverses = [inverse_hessian(objective, starts[:, [i]], share * c) for i, c in enumerate(c_values.tolist())]
     return _minimise(
         lambda w, active: objective.gradient(w, sets[active], c_values[value_of[active]]),
-        lambda g, active: _apply(inverses, value_of[active], g),
+        lambda g, active: _step(inverses, value_of[active], g),
         starts.index_select(1, value_of),
         tolerance=tolerance,
         max_iterations=max_iterations,
@@ -85,48 +80,29 @@ def _starts(objective: Objective, c_values: "torch.Tensor") -> "torch.Tensor":
     import torch
 
     pooled, values = objective.pooled(), len(c_values)
-    bound = pooled.gram() / (4 if pooled.outputs == 1 else 2)
-    inverses = torch.stack([_inverses(c * bound[None]) for c in c_values.tolist()])
+    inverses = [inverse_bound(pooled, c) for c in c_values.tolist()]
     zeros = torch.zeros(
         (objective.x.shape[1], values, pooled.outputs), dtype=torch.float64, device=objective.x.device
     )
-    every, first = torch.arange(values, device=zeros.device), torch.zeros(values, dtype=torch.int64)
-    norms = pooled.gradient(zeros, first.to(zeros.device), c_values).square().sum(dim=(0, 2)).sqrt()
+    first = torch.zeros(values, dtype=torch.int64, device=zeros.device)
+    norms = pooled.gradient(zeros, first, c_values).square().sum(dim=(0, 2)).sqrt()
     return _minimise(
         lambda w, active: pooled.gradient(w, torch.zeros_like(active), c_values[active]),
-        lambda g, active: _apply(inverses, every[active], g),
+        lambda g, active: _step(inverses, active, g),
         zeros,
         tolerance=_START * float(norms.min()),
         max_iterations=_START_ITERATIONS,
     ).weights
 
 
-def _shared(curvatures: "torch.Tensor") -> "torch.Tensor":
-    """Return one curvature for each class, or their mean where they would be too many to factorise."""
-    return curvatures if len(curvatures) <= _MOST_SHARED_CLASSES else curvatures.mean(dim=0, keepdim=True)
-
-
-def _inverses(curvatures: "torch.Tensor") -> "torch.Tensor":
-    """Return the inverses of (classes, d + 1, d + 1) curvatures with the penalty's added."""
-    import torch
-
-    d = curvatures.shape[1]
-    penalty = torch.ones(d, dtype=curvatures.dtype, device=curvatures.device)
-    # The intercept has no penalty; this much keeps the factorisation alive where no row moves it.
-    penalty[-1] = 1e-10
-    return torch.cholesky_inverse(torch.linalg.cholesky(curvatures + torch.diag(penalty)))
-
-
-def _apply(inverses: "torch.Tensor", value_of: "torch.Tensor", g: "torch.Tensor") -> "torch.Tensor":
-    """Multiply each problem's gradient (d + 1, p, k) with the inverses (values, classes, ...) of its C."""
+def _step(inverses: "list[torch.Tensor]", value_of: "torch.Tensor", g: "torch.Tensor") -> "torch.Tensor":
+    """Multiply each problem's gradient (d + 1, p, k) with the inverse Hessian of its C."""
     import torch
 
     step = torch.empty_like(g)
     for value in torch.unique(value_of).tolist():
         columns = torch.nonzero(value_of == value)[:, 0]
-        own = g.index_select(1, columns)
-        blocks = inverses[value].expand(g.shape[2], -1, -1)
-        step[:, columns] = torch.einsum("kde,epk->dpk", blocks, own)
+        step[:, columns] = apply_inverse(inverses[value], g.index_select(1, columns))
     # Adding a constant to all classes changes no probability: the minimum has none, so no step has any.
     return step - step.mean(dim=2, keepdim=True) if g.shape[2] > 1 else step
 

@@ -1,9 +1,10 @@
-"""The objective of many logistic regressions on one feature matrix: gradients and Hessians.
+"""The objective of many logistic regressions on one feature matrix, and its gradient.
 
 Tensors of weights have the shape (d + 1, p, k): the last row is the intercept, p counts problems (a training
 set with a regulariser), k the rows of weights of a problem (1 for two classes).
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -72,49 +73,25 @@ class Objective:
         d, p, k = w.shape
         columns = w.reshape(d, p * k)
         total = torch.zeros_like(columns)
-        step = max(256, _BLOCK_BYTES // (8 * p * k))
-        for start in range(0, len(self.x), step):
-            x = self.x[start : start + step]
+        for rows in self.blocks(p * k):
+            x = self.x[rows]
             residuals = _probabilities((x @ columns).view(len(x), p, k))
-            residuals -= self.targets[start : start + step]
-            residuals *= self.masks[start : start + step].index_select(1, sets)[:, :, None]
+            residuals -= self.targets[rows]
+            residuals *= self.masks[rows].index_select(1, sets)[:, :, None]
             total.addmm_(x.T, residuals.view(len(x), p * k))
         gradient = total.view(d, p, k) * c[:, None]
         gradient[:-1] += w[:-1]
         return gradient
 
-    def curvatures(self, w: "torch.Tensor") -> "torch.Tensor":
-        """Return the (k, d + 1, d + 1) second derivatives of the loss, class by class, over all masked rows.
+    def probabilities(self, rows: slice, w: "torch.Tensor") -> "torch.Tensor":
+        """Return the (m, k) probabilities of some rows by the weights (d + 1, 1, k) of one problem."""
+        return _probabilities((self.x[rows] @ w[:, 0])[:, None, :])[:, 0]
 
-        Args:
-            w: (d + 1, 1, k) weights.
-        """
-        import torch
-
-        d, _, k = w.shape
-        total = torch.zeros((k, d, d), dtype=w.dtype, device=w.device)
-        member = self.masks.any(dim=1).double()
-        step = max(256, _BLOCK_BYTES // (8 * d))
+    def blocks(self, width: int) -> "Iterator[slice]":
+        """Yield slices of rows such that `width` numbers for each row are not too many."""
+        step = max(256, _BLOCK_BYTES // (8 * width))
         for start in range(0, len(self.x), step):
-            x = self.x[start : start + step]
-            share = _probabilities((x @ w.reshape(d, k)).view(len(x), 1, k))[:, 0, :]
-            weight = share * (1 - share) * member[start : start + step, None]
-            for output in range(k):
-                total[output].addmm_((x * weight[:, output, None]).T, x)
-        return total
-
-    def gram(self) -> "torch.Tensor":
-        """Return the (d + 1, d + 1) inner products of the columns of `x` over all masked rows."""
-        import torch
-
-        d = self.x.shape[1]
-        total = torch.zeros((d, d), dtype=self.x.dtype, device=self.x.device)
-        member = self.masks.any(dim=1).double()
-        step = max(256, _BLOCK_BYTES // (8 * d))
-        for start in range(0, len(self.x), step):
-            x = self.x[start : start + step]
-            total.addmm_((x * member[start : start + step, None]).T, x)
-        return total
+            yield slice(start, min(start + step, len(self.x)))
 
 
 def _probabilities(logits: "torch.Tensor") -> "torch.Tensor":

@@ -4,6 +4,7 @@ With more than two classes the second derivatives across classes are left out: m
 Hessian takes fewer iterations but more time.
 """
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from stsbench.statistics.logistic_objective import Objective
@@ -15,11 +16,11 @@ _MOST_CLASSES = 16
 """Above, the classes share the inverse of their mean Hessian: there would be too many to factorise."""
 
 
-def inverse_bound(objective: Objective, c: float) -> "torch.Tensor":
-    """Return the (1, d + 1, d + 1) inverse of a Hessian above all, for every class alike (Boehning 1992).
+def inverse_bounds(objective: Objective, c_values: Sequence[float]) -> "list[torch.Tensor]":
+    """Return for each C the (1, d + 1, d + 1) inverse of a Hessian above all, for every class alike.
 
     The second derivatives of the loss never exceed a quarter of the features' inner products for two classes,
-    and a half for more.
+    and a half for more (Boehning 1992).
     """
     import torch
 
@@ -28,7 +29,7 @@ def inverse_bound(objective: Objective, c: float) -> "torch.Tensor":
     member = objective.masks.any(dim=1).double()
     for rows in objective.blocks(d):
         total[0].addmm_((objective.x[rows] * member[rows, None]).T, objective.x[rows])
-    return _inverse(total * (c / (4 if k == 1 else 2)))
+    return [_inverse(total * (c / (4 if k == 1 else 2))) for c in c_values]
 
 
 def inverse_hessian(objective: Objective, w: "torch.Tensor", c: float) -> "torch.Tensor":

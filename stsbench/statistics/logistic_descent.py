@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from stsbench.statistics.logistic_curvature import apply_inverse, inverse_bound, inverse_hessian
+from stsbench.statistics.logistic_curvature import apply_inverse, inverse_bounds, inverse_hessian
 from stsbench.statistics.logistic_objective import Objective
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def _starts(objective: Objective, c_values: "torch.Tensor") -> "torch.Tensor":
     import torch
 
     pooled, values = objective.pooled(), len(c_values)
-    inverses = [inverse_bound(pooled, c) for c in c_values.tolist()]
+    inverses = inverse_bounds(pooled, c_values.tolist())
     zeros = torch.zeros(
         (objective.x.shape[1], values, pooled.outputs), dtype=torch.float64, device=objective.x.device
     )

@@ -102,7 +102,7 @@ def test_many_classes_share_a_preconditioner_and_still_converge():
 
 
 def test_wrong_input_is_named():
-    x, y, train = problem(7)
+    x, y, _ = problem(7)
     with pytest.raises(ValueError, match="positive values of C"):
         fit_logistic(x, y, [0.0])
     with pytest.raises(ValueError, match="labels from 0 to 1"):

@@ -94,7 +94,7 @@ def score_relatedness(
     pairs, bootstrap = data.pairs, bootstrap or Bootstrap()
     if not len(vectors1) == len(vectors2) == len(pairs):
         raise ValueError(f"expected {len(pairs)} pairs of vectors, got {len(vectors1)} and {len(vectors2)}")
-    order = _order(pairs)
+    order = pair_order(pairs)
     u, v = (np.asarray(side, dtype=np.float32)[order] for side in (vectors1, vectors2))
     x, gold = pair_features(u, v), pairs["gold"].to_numpy(dtype=np.float64)[order]
     splits = pairs["split"].to_numpy().astype(str)[order]
@@ -198,7 +198,7 @@ class _Regressor:
         return means
 
 
-def _order(pairs: "pd.DataFrame") -> NDArray[np.int64]:
+def pair_order(pairs: "pd.DataFrame") -> NDArray[np.int64]:
     """Return the pairs in SentEval's order: by numbers of tokens of either sentence, then by gold."""
     first, second = (np.array([len(text.split()) for text in pairs[side]]) for side in ("sentence1", "sentence2"))
     return np.lexsort((pairs["gold"].to_numpy(dtype=np.float64), second, first))

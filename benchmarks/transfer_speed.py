@@ -1,0 +1,91 @@
+"""The transfer protocol of stsbench against the same protocol with scikit-learn's LogisticRegression, in one run.
+
+    STSBENCH_DATA=FOLDER python benchmarks/transfer_speed.py [--tasks MR,...] [--against CR,TREC] [--share 0.1]
+
+Vectors are all-MiniLM-L6-v2's (384 numbers), encoded beforehand and not counted. scikit-learn solves with
+tol=1e-8 as many iterations as it takes. It takes half an hour for CR and TREC in full: `--share` times an evenly
+spread share of the fits of each task and multiplies, and the printed line says so. Prints a line for each task,
+and at last the total of ours.
+"""
+
+import argparse
+import sys
+import time
+
+import numpy as np
+import torch
+from sklearn.linear_model import LogisticRegression
+
+from stsbench.datasets import load_labelled
+from stsbench.encoders import embed, load
+from stsbench.evaluation.classifiers import LogisticRegression as Ours
+from stsbench.evaluation.folds import NESTED_SEED, arrange, stratified
+from stsbench.evaluation.sts import Bootstrap
+from stsbench.evaluation.transfer import KFOLD, SEED, TransferResult, pair_features, score_labelled
+
+TASKS = "MR,CR,SUBJ,MPQA,SST2,TREC,MRPC"
+
+
+def vectors_of(data, encoder):
+    columns = [name for name in ("sentence1", "sentence2") if data.items[name].notna().all()]
+    texts = [" ".join(text.split()) for name in columns for text in data.items[name]]
+    found = embed(encoder, texts)
+    (vectors,) = found.vectors.values()
+    return np.split(vectors[found.rows], len(columns))
+
+
+def scikit_seconds(data, sides, result: TransferResult, share: float) -> tuple[float, int, int]:
+    """Return the seconds that scikit-learn's fits take, how many were timed, and how many there are."""
+    task = arrange(data)
+    x = (pair_features(*sides) if len(sides) == 2 else sides[0])[task.order].astype(np.float64)
+    y, grid = task.labels, Ours().grid(task.design)
+    if task.design == "nested":
+        outer = stratified(y, np.arange(len(x)), KFOLD, NESTED_SEED)
+        inner = [fold for one in outer for fold in stratified(y, one.train, KFOLD, NESTED_SEED)]
+        finals = list(zip([fold.train for fold in outer], result.chosen, strict=True))
+    else:
+        train = task.rows("train")
+        inner = stratified(y, train, KFOLD, SEED) if task.design == "kfold" else []
+        finals = [(train, c) for c in (result.chosen if inner else (*grid, *result.chosen))]
+    fits = [(fold.train, c) for fold in inner for c in grid] + finals
+    # A fit of a larger C takes longer: the sample takes the same number of each.
+    folds = np.unique(np.linspace(0, len(inner) - 1, max(1, round(share * len(inner)))).round().astype(int))
+    sample = fits if share >= 1 else [fits[len(grid) * fold + c] for fold in folds for c in range(len(grid))]
+    start = time.perf_counter()
+    for rows, c in sample:
+        LogisticRegression(C=c, tol=1e-8, max_iter=100_000).fit(x[rows], y[rows])
+    return (time.perf_counter() - start) * len(fits) / len(sample), len(sample), len(fits)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tasks", default=TASKS)
+    parser.add_argument("--against", default="CR,TREC")
+    parser.add_argument("--share", type=float, default=1.0)
+    parser.add_argument("--repeats", type=int, default=1)
+    options = parser.parse_args()
+
+    encoder, total = load("minilm"), 0.0
+    print(f"threads {torch.get_num_threads()}, {sys.version.split()[0]}, torch {torch.__version__}")
+    for name in options.tasks.split(","):
+        data = load_labelled(name)
+        sides = vectors_of(data, encoder)
+        runs = []
+        for _ in range(options.repeats):
+            start = time.perf_counter()
+            result = score_labelled(data, *sides, bootstrap=Bootstrap())
+            runs.append(time.perf_counter() - start)
+        seconds = float(np.median(runs))
+        total += seconds
+        spread = f"({min(runs):.1f} to {max(runs):.1f})"
+        line = f"{name:5} {seconds:7.1f} s {spread}  acc {result.acc:.2f}  devacc {result.devacc:.2f}"
+        if name in options.against.split(","):
+            theirs, sample, fits = scikit_seconds(data, sides, result, options.share)
+            measured = "in full" if sample == fits else f"from {sample} of {fits} fits"
+            line += f"  scikit-learn {theirs:7.1f} s ({measured})  ratio {theirs / seconds:.1f}"
+        print(line, flush=True)
+    print(f"total {total:.1f} s for {len(options.tasks.split(','))} tasks, encoding excluded")
+
+
+if __name__ == "__main__":
+    main()

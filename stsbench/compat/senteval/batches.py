@@ -1,0 +1,52 @@
+"""Handing sentences to the person's `prepare` and `batcher`, and taking what comes back."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stsbench.compat.senteval.utils import dotdict
+from stsbench.foundation.errors import UserError
+
+Tokens = Sequence[str] | Sequence[bytes]
+Batcher = Callable[[dotdict, list[Tokens]], Any]
+Prepare = Callable[[dotdict, list[Tokens]], Any]
+
+
+def tokens_of(sentences: Sequence[str], params: dotdict) -> list[Tokens]:
+    """Return each sentence's tokens; as bytes if `params.tokens` says so."""
+    if params.tokens == "bytes":
+        return [[token.encode() for token in sentence.split()] for sentence in sentences]
+    return [sentence.split() for sentence in sentences]
+
+
+def encode(sentences: Sequence[str], params: dotdict, batcher: Batcher) -> NDArray[np.float32]:
+    """Return one vector for each sentence, batch by batch in the order given.
+
+    Raises:
+        UserError: if the batcher returns anything but one vector for each sentence, all of one length.
+    """
+    blocks: list[NDArray[np.float32]] = []
+    for start in range(0, len(sentences), params.batch_size):
+        batch = tokens_of(sentences[start : start + params.batch_size], params)
+        block = _to_array(batcher(params, batch))
+        if block.ndim != 2 or len(block) != len(batch) or (blocks and block.shape[1] != blocks[0].shape[1]):
+            raise UserError(
+                f"batcher returned an array of shape {block.shape} for {len(batch)} sentences: "
+                "return one row for each, always of one length."
+            )
+        blocks.append(block)
+    return np.concatenate(blocks)
+
+
+def _to_array(returned: Any) -> NDArray[np.float32]:
+    if hasattr(returned, "detach"):
+        # A torch tensor: on any device, in any precision, with or without gradient.
+        returned = returned.detach().float().cpu().numpy()
+    elif isinstance(returned, list | tuple):
+        returned = [_to_array(row) if hasattr(row, "detach") else row for row in returned]
+    try:
+        return np.asarray(returned, dtype=np.float32)
+    except (TypeError, ValueError) as error:
+        raise UserError(f"batcher returned what is no array of numbers: {error}.") from error

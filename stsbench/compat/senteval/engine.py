@@ -1,0 +1,122 @@
+"""SentEval's `engine`: the class `SE`."""
+
+import logging
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from stsbench.compat.senteval.batches import Batcher, Prepare
+from stsbench.compat.senteval.labelled import NAMES, evaluate_labelled
+from stsbench.compat.senteval.probing import FILES, load_probing
+from stsbench.compat.senteval.similarity import (
+    SUPERVISED,
+    UNSUPERVISED,
+    evaluate_regressor,
+    evaluate_similarity,
+)
+from stsbench.compat.senteval.utils import dotdict
+from stsbench.datasets import LabelledData, StsData, load_labelled, load_sts
+from stsbench.foundation.errors import UserError
+
+RESULTS = ("senteval", "simcse")
+VARIABLE = "STSBENCH_SENTEVAL"
+"""The environment variable that chooses the shape of results where the parameters do not."""
+
+_DEFAULTS: dict[str, Any] = {
+    "usepytorch": True,
+    "seed": 1111,
+    "batch_size": 128,
+    "nhid": 0,
+    "kfold": 5,
+    "tokens": "str",
+}
+_Data = TypeVar("_Data", LabelledData, StsData)
+
+_FINE_TUNED = "-finetune"
+_UNOFFERED = {
+    "SNLI": "its training pairs are not part of the SentEval data that is catalogued here",
+    "ImageCaptionRetrieval": "its COCO features are no longer published",
+}
+
+
+class SE:
+    """
+    SentEval's evaluator.
+
+    Args:
+        params: see the package's description; entries that are yours are kept for your functions.
+        batcher: called as `batcher(params, batch)` with a list of token lists; returns one row for each, as a
+            NumPy array or a torch tensor.
+        prepare: called as `prepare(params, samples)` with all of a task's token lists before its first batch;
+            what it returns is not looked at.
+
+    Raises:
+        UserError: if a parameter cannot be used.
+    """
+
+    def __init__(self, params: dict[str, Any], batcher: Batcher, prepare: Prepare | None = None) -> None:
+        self.params = dotdict(_DEFAULTS | dict(params))
+        self.params.results = self.params.results or os.environ.get(VARIABLE) or "senteval"
+        self.params.classifier = self.params.classifier or {"nhid": 0}
+        for name, value, allowed in (
+            ("results", self.params.results, RESULTS),
+            ("tokens", self.params.tokens, ("str", "bytes")),
+        ):
+            if value not in allowed:
+                raise UserError(f"params[{name!r}] is {value!r}: choose one of {', '.join(allowed)}.")
+        if "nhid" not in self.params.classifier:
+            raise UserError("params['classifier'] names no 'nhid': say how many hidden units, 0 for none.")
+        if not self.params.task_path or not Path(self.params.task_path).is_dir():
+            raise UserError(
+                f"params['task_path'] is {self.params.task_path!r}, which is not a folder: "
+                "name the one that holds SentEval's `downstream`."
+            )
+        self.batcher = batcher
+        self.prepare: Prepare = prepare or (lambda _params, _samples: None)
+        self.results: dict[str, Any] = {}
+        self.list_tasks = [*NAMES, *SUPERVISED, *UNSUPERVISED, *FILES]
+        if self.params.results == "simcse":
+            self.list_tasks += [name + _FINE_TUNED for name in SUPERVISED]
+
+    def eval(self, name: str | list[str]) -> dict[str, Any]:
+        """
+        Evaluate one task, or each of a list.
+
+        Raises:
+            UserError: if there is no such task, its data is missing or broken, or the batcher returns no
+                vectors.
+        """
+        if not isinstance(name, str):
+            self.results = {task: self.eval(task) for task in name}
+            return self.results
+        if name in _UNOFFERED:
+            raise UserError(f"{name} cannot be evaluated: {_UNOFFERED[name]}.")
+        if name not in self.list_tasks:
+            raise UserError(f"there is no task {name!r}: choose from {', '.join(self.list_tasks)}.")
+        self.params.current_task = name
+        self.results = self._evaluator(name)()
+        logging.debug("%s: %s", name, {key: value for key, value in self.results.items() if key != "yhat"})
+        return self.results
+
+    def _evaluator(self, name: str) -> Callable[[], dict[str, Any]]:
+        folder, mine = Path(self.params.task_path), (self.params, self.batcher, self.prepare)
+        simcse = self.params.results == "simcse"
+        if name in NAMES:
+            return lambda: evaluate_labelled(_noted(load_labelled(NAMES[name], [folder])), *mine)
+        if name in FILES:
+            return lambda: evaluate_labelled(load_probing(name, folder), *mine)
+        if name in UNSUPERVISED:
+            data = _noted(load_sts(name, data_dirs=[folder]))
+            return lambda: evaluate_similarity(data, *mine, pooled=simcse)
+        data = _noted(load_sts(SUPERVISED[name.removesuffix(_FINE_TUNED)], "all", data_dirs=[folder]))
+        if simcse and not name.endswith(_FINE_TUNED):
+            return lambda: evaluate_similarity(data, *mine, pooled=True)
+        return lambda: evaluate_regressor(data, *mine, stop_by="spearman" if simcse else "pearson")
+
+
+def _noted(data: _Data) -> _Data:
+    """Log what is not as catalogued in the data."""
+    for problem in data.problems:
+        logging.warning(problem)
+    return data

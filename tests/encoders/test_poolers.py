@@ -83,9 +83,7 @@ def test_several_poolings_from_one_pass_are_what_each_is_alone(kind, tiny, sente
 
 @pytest.mark.parametrize("layout", ["safetensors", "bin"])
 @pytest.mark.parametrize("kind", ["bert", "roberta"])
-def test_cls_goes_through_the_head_that_simcse_training_left(
-    kind, layout, tiny, sentences, vectors_of, reference
-):
+def test_cls_goes_through_the_head_that_simcse_training_left(kind, layout, tiny, sentences, vectors_of, reference):
     folder = tiny(kind)
     first = reference(folder, sentences, "cls_before_pooler")
     weight, bias = simcse_checkpoint(folder, kind, layout)

@@ -150,9 +150,7 @@ def test_old_style_settings_are_read_natively(tiny, edit, sentences, vectors_of)
     assert encoder.identity.max_length == 8
     found = embed(encoder, sentences, use_cache=False)
     assert found.truncated.sum() > 2
-    np.testing.assert_allclose(
-        found.vectors["avg"][found.rows], by_library(folder, sentences), atol=1e-5
-    )
+    np.testing.assert_allclose(found.vectors["avg"][found.rows], by_library(folder, sentences), atol=1e-5)
 
 
 def test_lower_casing_is_obeyed_for_text_and_prompt(tiny, edit, sentences, vectors_of):

@@ -1,0 +1,268 @@
+"""The published numbers: papers, tables, rows, systems and checkpoints, read from the TOML entries."""
+
+import difflib
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+from stsbench.foundation.errors import UserError
+from stsbench.published.schema import Cell, Checkpoint, Paper, Row, System, Table
+
+Entry = TypeVar("Entry", Paper, Table, System, Checkpoint)
+
+
+@dataclass(frozen=True)
+class PublishedRow:
+    """A row of a table, with all that it takes to say where it comes from.
+
+    Attributes:
+        table: the table it stands in.
+        row: the row as the entry has it.
+        paper: where the table was printed.
+        system: the system that was measured; None for a row of counts.
+        cells: its values, in the order of the columns; empty cells of the print are left out.
+    """
+
+    table: Table
+    row: Row
+    paper: Paper
+    system: System | None
+    cells: tuple[Cell, ...]
+
+    @property
+    def name(self) -> str:
+        """The full name, `table/row`."""
+        return f"{self.table.name}/{self.row.name}"
+
+    def cell(self, column: str) -> Cell:
+        """Return the cell of a column.
+
+        Raises:
+            UserError: if the row has none.
+        """
+        for cell in self.cells:
+            if cell.column == column:
+                return cell
+        known = ", ".join(cell.column for cell in self.cells)
+        raise UserError(f"{self.name} has no value for {column!r}: choose one of {known}.")
+
+
+@cache
+def papers() -> Mapping[str, Paper]:
+    """Return every paper by its name."""
+    return _by_name(Paper.model_validate(entry) for entry in _read(_entries() / "papers.toml")["papers"])
+
+
+@cache
+def tables() -> Mapping[str, Table]:
+    """Return every table by its name: papers in their order, tables in theirs.
+
+    >>> tables()["esimcse-coling2022-3"].title
+    'STS test sets'
+    """
+    found = []
+    for paper in papers():
+        folder = _entries().joinpath("tables", paper)
+        entries = sorted(
+            (path for path in folder.iterdir() if path.name.endswith(".toml")), key=lambda path: path.name
+        )
+        found += [Table.model_validate(_read(path)) for path in entries]
+    return _by_name(found)
+
+
+@cache
+def systems() -> Mapping[str, System]:
+    """Return every system that was measured, by its name."""
+    return _by_name(System.model_validate(entry) for entry in _read(_entries() / "systems.toml")["systems"])
+
+
+@cache
+def checkpoints() -> Mapping[str, Checkpoint]:
+    """Return every known public checkpoint by its name."""
+    entries = _read(_entries() / "checkpoints.toml")["checkpoints"]
+    return _by_name(Checkpoint.model_validate(entry) for entry in entries)
+
+
+@cache
+def rows() -> Mapping[str, PublishedRow]:
+    """Return every row by its full name, `table/row`."""
+    found = (row for table in tables().values() for row in rows_of(table))
+    return MappingProxyType({row.name: row for row in found})
+
+
+def rows_of(table: Table) -> Iterator[PublishedRow]:
+    """Yield the rows of a table with their cells."""
+    paper = papers()[table.paper]
+    for row in table.rows:
+        yield PublishedRow(table, row, paper, systems().get(row.system), tuple(table.cells_of(row, paper.file)))
+
+
+def table(name: str) -> Table:
+    """Return the table called `name`, whatever its case and punctuation.
+
+    Raises:
+        UserError: if there is no such table, naming close ones.
+
+    >>> table("ESimCSE COLING2022 3").name
+    'esimcse-coling2022-3'
+    """
+    known = {_plain(key): key for key in tables()}
+    if _plain(name) not in known:
+        raise UserError(f"there is no table {name!r}: {_suggest(name, tables(), 'stsbench published list')}")
+    return tables()[known[_plain(name)]]
+
+
+def system(name: str) -> System:
+    """Return the system that a person means: its name, an alias, or the Hub name of its checkpoint.
+
+    Raises:
+        UserError: if there is no such system, naming close ones.
+
+    >>> system("princeton-nlp/unsup-simcse-bert-base-uncased").name
+    'unsup-simcse-bert-base'
+    """
+    found = _system_names().get(_plain(name))
+    if found is None:
+        hint = _suggest(name, systems(), "stsbench published list systems")
+        raise UserError(f"there is no published system {name!r}: {hint}")
+    return systems()[found]
+
+
+def checkpoint(name: str) -> Checkpoint:
+    """Return the checkpoint that a person means: its name, its Hub name, or its system's name.
+
+    Raises:
+        UserError: if none is known, naming close ones.
+
+    >>> checkpoint("esimcse-bert-base").hub
+    'ffgcc/esimcse-bert-base-uncased'
+    """
+    known = {
+        _plain(label): entry for entry in checkpoints().values() for label in (entry.name, entry.hub) if label
+    }
+    if _plain(name) in known:
+        return known[_plain(name)]
+    measured = _system_names().get(_plain(name))
+    for entry in checkpoints().values():
+        if entry.system == measured:
+            return entry
+    hint = _suggest(name, checkpoints(), "stsbench published list checkpoints")
+    raise UserError(f"there is no known checkpoint {name!r}: {hint}")
+
+
+def row(name: str) -> PublishedRow:
+    """Return a row by its full name, or the row to expect of a system.
+
+    Args:
+        name: `table/row`, or what `system` understands.
+
+    Raises:
+        UserError: if there is no such row, naming close ones.
+
+    >>> row("unsup-simcse-bert-base").cell("Avg.").value
+    76.25
+    >>> row("unsup-simcse-bert-base-preprint").cell("Avg.").value
+    74.54
+    """
+    known = {_plain(key): key for key in rows()}
+    if _plain(name) in known:
+        return rows()[known[_plain(name)]]
+    found = _system_names().get(_plain(name))
+    if found is None:
+        names = [*systems(), *rows()]
+        hint = _suggest(name, names, "stsbench published list rows")
+        raise UserError(f"there is no published row {name!r}: {hint}")
+    if not systems()[found].row:
+        raise UserError(f"no row of {found} is published in a document at hand: {systems()[found].note}")
+    return rows()[systems()[found].row]
+
+
+def find_rows(
+    model: str = "",
+    *,
+    paper: str = "",
+    table: str = "",
+    task: str = "",
+    split: str = "",
+    variant: str | None = None,
+) -> list[PublishedRow]:
+    """Return the rows that meet all of the conditions given, in the order of the tables.
+
+    Args:
+        model: what `system` understands; rows of its earlier editions come along.
+        paper: name of a paper.
+        table: name of a table.
+        task: a task that the row has a value for, such as `STS16` or `Avg. STS`.
+        split: `train`, `dev`, `test` or `all`, for that task or, without a task, for any.
+        variant: what differs from the system's own configuration; empty for rows without such a difference.
+
+    Raises:
+        UserError: if there is no such model, paper or table.
+
+    >>> [row.name for row in find_rows("mocose-bert-large")]
+    ['mocose-acl2022-1/mocose-bert-large', 'mocose-acl2022-2/mocose-bert-large']
+    """
+    wanted = system(model).name if model else ""
+    in_table = _table_name(table) if table else ""
+    if paper and paper not in papers():
+        raise UserError(f"there is no paper {paper!r}: choose one of {', '.join(papers())}.")
+    return [
+        found
+        for found in rows().values()
+        if (not wanted or (found.system is not None and wanted in {found.system.name, found.system.edition_of}))
+        and (not paper or found.paper.name == paper)
+        and (not in_table or found.table.name == in_table)
+        and any(_meets(cell, task, split, variant) for cell in found.cells)
+    ]
+
+
+def _meets(cell: Cell, task: str, split: str, variant: str | None) -> bool:
+    setting = cell.setting
+    return (
+        (not task or setting.task.casefold() == task.casefold())
+        and (not split or setting.split == split)
+        and (variant is None or setting.variant == variant)
+    )
+
+
+def _table_name(name: str) -> str:
+    return table(name).name
+
+
+@cache
+def _system_names() -> Mapping[str, str]:
+    names = {_plain(entry.hub): entry.system for entry in reversed(list(checkpoints().values())) if entry.hub}
+    names |= {_plain(label): entry.name for entry in systems().values() for label in (*entry.aliases, entry.name)}
+    return names
+
+
+def _plain(name: str) -> str:
+    return "".join(character for character in name.casefold() if character.isalnum() or character in "/.+")
+
+
+def _suggest(name: str, known: Iterable[str], command: str) -> str:
+    plain = {_plain(key): key for key in known}
+    close = [plain[key] for key in difflib.get_close_matches(_plain(name), plain, n=3, cutoff=0.5)]
+    return f"did you mean {' or '.join(close)}?" if close else f"`{command}` lists them."
+
+
+def _by_name(entries: Iterable[Entry]) -> Mapping[str, Entry]:
+    found: dict[str, Entry] = {}
+    for entry in entries:
+        if entry.name in found:
+            raise ValueError(f"two entries are called {entry.name}")
+        found[entry.name] = entry
+    return MappingProxyType(found)
+
+
+def _entries() -> Traversable:
+    return files("stsbench.published") / "entries"
+
+
+def _read(path: Traversable) -> dict[str, Any]:
+    return tomllib.loads(path.read_text(encoding="utf-8"))

@@ -1,0 +1,113 @@
+"""Measurements that authors published beside their papers: training logs, and scores over many seeds."""
+
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from io import StringIO
+from typing import TYPE_CHECKING, Any
+
+from stsbench.foundation.errors import UserError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where measurements come from, and what to know about them."""
+
+    title: str
+    address: str
+    note: str
+
+
+def source(kind: str) -> Source:
+    """Return the source of `training-logs` or of `seeds`."""
+    return Source(**_sources()[kind])
+
+
+def logged_systems() -> tuple[str, ...]:
+    """Return the systems that have a training log."""
+    return _names("training-logs", ".test.csv")
+
+
+def seeded_systems() -> tuple[str, ...]:
+    """Return the systems that were trained with many seeds.
+
+    >>> seeded_systems()[0]
+    'unsup-simcse-bert-base'
+    """
+    return _names("seeds", ".csv")
+
+
+def logged_test_scores(system: str) -> "pd.DataFrame":
+    """Return the test scores of a training log.
+
+    Returns:
+        Columns `task`, `subset`, `pearson`, `spearman`: correlations from 0 to 1.
+
+    Raises:
+        UserError: if the system has no log.
+    """
+    return _frame("training-logs", system, ".test.csv", logged_systems())
+
+
+def logged_dev_scores(system: str) -> "pd.DataFrame":
+    """Return the dev scores of a training log.
+
+    Returns:
+        Columns `step`, `STS-B`, `SICK-R`: Spearman correlations from 0 to 1.
+
+    Raises:
+        UserError: if the system has no log.
+    """
+    return _frame("training-logs", system, ".dev.csv", logged_systems())
+
+
+def seeds(system: str) -> "pd.DataFrame":
+    """Return the scores of a system over many seeds of an independent reproduction.
+
+    Returns:
+        One row per seed; Spearman x 100 per task (column `Avg.` their mean), `best_step` (the step whose
+        checkpoint was taken) and `STS-B:dev`.
+
+    Raises:
+        UserError: if there are no such scores.
+
+    >>> round(float(seeds("unsup-simcse-bert-base")["Avg."].mean()), 2)
+    75.11
+    """
+    return _frame("seeds", system, ".csv", seeded_systems())
+
+
+def share_of_seeds_below(system: str, average: float) -> float:
+    """Return which share of the seeds has a lower average over the STS test sets.
+
+    >>> share_of_seeds_below("unsup-simcse-bert-base", 76.25)
+    0.9
+    """
+    return float((seeds(system)["Avg."] < average).mean())
+
+
+def _frame(kind: str, system: str, suffix: str, known: tuple[str, ...]) -> "pd.DataFrame":
+    import pandas as pd
+
+    if system not in known:
+        raise UserError(f"there are no {kind} of {system!r}: choose one of {', '.join(known)}.")
+    return pd.read_csv(StringIO((_folder() / kind / f"{system}{suffix}").read_text(encoding="utf-8")))
+
+
+def _names(kind: str, suffix: str) -> tuple[str, ...]:
+    found = (_folder() / kind).iterdir()
+    return tuple(sorted(path.name.removesuffix(suffix) for path in found if path.name.endswith(suffix)))
+
+
+@cache
+def _sources() -> dict[str, Any]:
+    return tomllib.loads((_folder() / "sources.toml").read_text(encoding="utf-8"))
+
+
+def _folder() -> Traversable:
+    return files("stsbench.published") / "entries" / "measured"

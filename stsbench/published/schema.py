@@ -1,0 +1,374 @@
+"""What the entries may say: the schema of papers, tables, systems and checkpoints."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+
+Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]*$", max_length=80)]
+Number = Annotated[str, StringConstraints(pattern=r"^[+-]?\d+(\.\d+)?$")]
+Status = Literal["printed", "restored", "derived", "lost", "not reported"]
+
+NOT_REPORTED = "-"
+"""What a paper prints where it has no value."""
+
+UNVERIFIED = "unverified"
+"""The source of what no document at hand gives."""
+
+_PRINTED = re.compile(r"^\(?(?P<number>[+-]?\d[\d,]*(?:\.\d+)?)%?\)?$")
+_RANGES = {"x100": 100.0, "1": 1.0, "pairs": float("inf")}
+
+
+class _Entry(BaseModel):
+    # A misspelt key in an entry must not pass for an absent one.
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Paper(_Entry):
+    """Where numbers were printed.
+
+    `file` is the text that the cells were read from; lines are counted in it from 1.
+    """
+
+    name: Name
+    title: str
+    authors: str
+    year: int | None = None
+    venue: str
+    address: str
+    file: str
+    note: str = ""
+
+
+class Setting(_Entry):
+    """What a value is a measurement of. A row's setting goes before its column's, that before the table's.
+
+    Attributes:
+        task: the data set, `Avg. STS`, `Avg. transfer`, or `delta` for a difference between other cells.
+        metric: `spearman`, `pearson`, `accuracy`, ...
+        unit: `x100` (0 to 100), `1` (0 to 1) or `pairs`.
+        split: `train`, `dev`, `test`, or `all` for the three together.
+        aggregation: over the subsets of one year, as in the protocols of `stsbench run`.
+        similarity: how two vectors were compared.
+        text: which text of the data set was encoded.
+        group: the part of the data or the condition that the value is of.
+        variant: what differs from the system's own configuration.
+        open: fields that the paper does not state; where they have a value, the authors' released code does.
+    """
+
+    task: str = ""
+    metric: str = ""
+    unit: str = ""
+    split: str = ""
+    aggregation: str = ""
+    similarity: str = ""
+    text: str = ""
+    group: str = ""
+    variant: str = ""
+    open: tuple[str, ...] = ()
+
+    def over(self, other: "Setting") -> "Setting":
+        """Return the setting in which this one's fields hide the other's."""
+        return other.model_copy(update=self.model_dump(exclude_defaults=True))
+
+
+class Column(_Entry):
+    """A column as printed, and what its values are.
+
+    `average_of` names the columns whose mean it should be; `difference_of` the column whose difference to the
+    same column of the row's `baseline` it should be, or to the column `minus` of the same row.
+    """
+
+    name: str
+    label: str
+    setting: Setting = Setting()
+    average_of: tuple[str, ...] = ()
+    difference_of: str = ""
+    minus: str = ""
+
+
+class Restored(_Entry):
+    """A value that the text at hand does not hold as it was printed, and how it was found again.
+
+    Each piece of `evidence` is `average` (the row's printed average then is the mean of its cells), the full
+    name of a row in which another paper prints the same value, or a word (`format`, `text`, `derived`), a
+    colon and a reason.
+    """
+
+    column: str
+    value: Number
+    how: Literal[
+        "lost decimal point",
+        "decimal point read as a digit",
+        "lost decimal point and a misread digit",
+        "merged cells",
+        "stray character",
+        "sign, from the words of the sentence",
+        "derived",
+    ]
+    evidence: Annotated[tuple[str, ...], Field(min_length=1)]
+
+
+class Lost(_Entry):
+    """A cell of the print whose value cannot be had from the text at hand."""
+
+    column: str
+    why: str
+
+
+class Row(_Entry):
+    """A row as printed.
+
+    Attributes:
+        name: its name in the table.
+        label: its head as the text at hand spells it.
+        system: which system it measures; empty for a row of counts.
+        variant: what differs from that system's own configuration.
+        group: the part of the table it stands in.
+        line: the line of the paper's text that the cells were read from.
+        cells: the strings that the values were read from, in the order of the columns; empty where the paper
+            prints nothing.
+        restored: values that extraction garbled.
+        lost: values that extraction lost.
+        baseline: the row that differences are taken to.
+        origin: where the paper says that it has the values from.
+        notes: what a reader should know.
+        setting: see `Setting`.
+    """
+
+    name: Name
+    label: str = ""
+    system: str = ""
+    variant: str = ""
+    group: str = ""
+    line: Annotated[int, Field(gt=0)]
+    cells: tuple[str, ...]
+    restored: tuple[Restored, ...] = ()
+    lost: tuple[Lost, ...] = ()
+    baseline: str = ""
+    origin: str = ""
+    notes: tuple[str, ...] = ()
+    setting: Setting = Setting()
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One value, and where it was read.
+
+    Attributes:
+        table: name of its table.
+        row: name of its row.
+        column: name of its column.
+        system: the system that was measured.
+        setting: what the value is a measurement of.
+        value: the number as printed, in the setting's unit; None where it is lost or was not reported.
+        decimals: how many digits after the point were printed.
+        raw: the string that it was read from.
+        file: the paper's text.
+        line: the line in it.
+        status: `printed`, `restored` (garbled by extraction), `derived` (computed from what is printed), `lost`
+            or `not reported`.
+        how: how it was restored, or why it is lost.
+        evidence: what speaks for the restored value.
+    """
+
+    table: str
+    row: str
+    column: str
+    system: str
+    setting: Setting
+    value: float | None
+    decimals: int
+    raw: str
+    file: str
+    line: int
+    status: Status
+    how: str = ""
+    evidence: tuple[str, ...] = ()
+
+    @property
+    def row_name(self) -> str:
+        """The row's full name, `table/row`."""
+        return f"{self.table}/{self.row}"
+
+    @property
+    def score(self) -> float | None:
+        """The value on the scale from 0 to 100, whatever the unit it was printed in."""
+        if self.value is None:
+            return None
+        # Not value * 100, whose noise would show: 28.999999999999996.
+        return round(self.value * 100, 10) if self.setting.unit == "1" else self.value
+
+    @property
+    def rounding(self) -> float:
+        """How far the printed score can be from the measured one."""
+        return 0.5 * 10.0**-self.decimals * (100 if self.setting.unit == "1" else 1)
+
+
+class Table(_Entry):
+    """A numeric table of a paper.
+
+    `number` is empty where the paper gives none; `missing` says why there are no rows where there are none.
+    """
+
+    name: Name
+    paper: Name
+    number: str = ""
+    title: str
+    caption_line: int | None = None
+    missing: str = ""
+    notes: tuple[str, ...] = ()
+    columns: tuple[Column, ...]
+    setting: Setting = Setting()
+    rows: tuple[Row, ...] = ()
+
+    @model_validator(mode="after")
+    def _holds_together(self) -> Self:
+        names = [column.name for column in self.columns]
+        rows = [row.name for row in self.rows]
+        if bool(self.rows) == bool(self.missing):
+            raise ValueError("a table has rows, or says why they are missing")
+        if len(set(names)) < len(names) or len(set(rows)) < len(rows):
+            raise ValueError("two columns or two rows have the same name")
+        for column in self.columns:
+            for other in (*column.average_of, column.difference_of, column.minus):
+                if other and other not in names:
+                    raise ValueError(f"column {column.name} refers to {other!r}, which is no column")
+        for row in self.rows:
+            if len(row.cells) != len(names):
+                raise ValueError(f"row {row.name} has {len(row.cells)} cells for {len(names)} columns")
+            if row.baseline and row.baseline not in rows:
+                raise ValueError(f"row {row.name} has the baseline {row.baseline!r}, which is no row")
+            for name in (*(entry.column for entry in row.restored), *(entry.column for entry in row.lost)):
+                if name not in names:
+                    raise ValueError(f"row {row.name} restores or loses {name!r}, which is no column")
+        # Reading every cell once makes sure that each is a number or says why it is none.
+        list(self.cells(""))
+        return self
+
+    def cells(self, file: str) -> Iterator[Cell]:
+        """Yield every cell in which the paper prints something.
+
+        Args:
+            file: the paper's text, which the cells name as where they were read.
+        """
+        for row in self.rows:
+            yield from self.cells_of(row, file)
+
+    def cells_of(self, row: Row, file: str) -> Iterator[Cell]:
+        """Yield the cells of one row of this table."""
+        restored = {entry.column: entry for entry in row.restored}
+        lost = {entry.column: entry for entry in row.lost}
+        for column, raw in zip(self.columns, row.cells, strict=True):
+            number, status, how, evidence = _read(raw, restored.get(column.name), lost.get(column.name))
+            if status is None:
+                continue
+            setting = row.setting.over(column.setting.over(self.setting))
+            if row.variant:
+                setting = setting.model_copy(update={"variant": row.variant})
+            value = float(number) if number else None
+            if value is not None and abs(value) > _RANGES[setting.unit]:
+                raise ValueError(f"row {row.name}, {column.name}: {raw!r} is outside the unit {setting.unit!r}")
+            yield Cell(
+                table=self.name,
+                row=row.name,
+                column=column.name,
+                system=row.system,
+                setting=setting,
+                value=value,
+                decimals=len(number.partition(".")[2]),
+                raw=raw,
+                file=file,
+                line=row.line,
+                status=status,
+                how=how,
+                evidence=evidence,
+            )
+
+
+def _read(
+    raw: str, restored: Restored | None, lost: Lost | None
+) -> tuple[str, Status | None, str, tuple[str, ...]]:
+    """Return a cell's number as printed, its status (None for an empty cell), how it came about, evidence."""
+    if restored is not None:
+        return (
+            restored.value,
+            "derived" if restored.how == "derived" else "restored",
+            restored.how,
+            restored.evidence,
+        )
+    if lost is not None:
+        return "", "lost", lost.why, ()
+    if not raw:
+        return "", None, "", ()
+    if raw == NOT_REPORTED:
+        return "", "not reported", "", ()
+    match = _PRINTED.match(raw)
+    if match is None:
+        raise ValueError(f"{raw!r} is no number: restore it, or say why it is lost")
+    return match["number"].replace(",", ""), "printed", "", ()
+
+
+class System(_Entry):
+    """Something that was measured.
+
+    Attributes:
+        name: its name here.
+        title: its name in the papers.
+        kind: `static` (word vectors), `pretrained`, `postprocessed`, `unsupervised` or `supervised`.
+        row: the row to expect of it, full name; empty where it has none of its own.
+        aliases: other names.
+        edition_of: the system whose earlier edition this is (a preprint's numbers).
+        note: what a reader should know.
+    """
+
+    name: Name
+    title: str
+    kind: Literal["static", "pretrained", "postprocessed", "unsupervised", "supervised"]
+    row: str
+    aliases: tuple[str, ...] = ()
+    edition_of: str = ""
+    note: str = ""
+
+
+class Checkpoint(_Entry):
+    """A public checkpoint of a system: what to load, how to pool, what to expect.
+
+    Attributes:
+        name: what a person calls it.
+        system: the system it is a checkpoint of.
+        hub: its name on the Hugging Face Hub; empty where it is not there.
+        hub_source: the document that gives that name, or `unverified`.
+        pooling: the pooler that its numbers were taken with, named as in `stsbench run --pooling`.
+        pooling_source: the document that gives it, or `unverified`.
+        max_length: in sub-words with the special tokens.
+        max_length_source: the document that gives it, or `unverified`.
+        text: the text of the data sets that its numbers were taken on.
+        expected: full names of the rows to expect.
+        listed_average: the average that the checkpoint's own page lists.
+        listed_source: that page.
+        note: what a reader should know.
+    """
+
+    name: Name
+    system: Name
+    hub: str
+    hub_source: str
+    pooling: str
+    pooling_source: str
+    max_length: int | None = None
+    max_length_source: str = UNVERIFIED
+    text: str = ""
+    expected: tuple[str, ...] = ()
+    listed_average: float | None = None
+    listed_source: str = ""
+    note: str = ""
+
+    @property
+    def unverified(self) -> tuple[str, ...]:
+        """What no document at hand gives: of `hub`, `pooling`, `max_length`."""
+        return tuple(
+            name for name in ("hub", "pooling", "max_length") if getattr(self, f"{name}_source") == UNVERIFIED
+        )

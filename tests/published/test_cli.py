@@ -1,0 +1,79 @@
+"""`stsbench published`, as a person types it."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from stsbench.cli.app import app
+from stsbench.foundation.errors import UserError
+
+
+def output(*arguments: str) -> str:
+    result = CliRunner().invoke(app, ["published", *arguments], catch_exceptions=False, env={"COLUMNS": "200"})
+    assert result.exit_code == 0
+    return result.stdout
+
+
+@pytest.mark.parametrize("what", ["tables", "rows", "systems", "checkpoints"])
+def test_list_names_what_there_is(what: str) -> None:
+    first = {"tables": "simcse-slides-sts", "rows": "mocose-acl2022-1/glove-avg"}.get(what, "esimcse-bert-base")
+    assert first in output("list", what)
+    assert json.loads(output("list", what, "--json"))
+
+
+def test_list_refuses_what_it_does_not_know() -> None:
+    with pytest.raises(UserError, match="choose one of tables"):
+        output("list", "papers")
+
+
+def test_show_prints_a_table_as_its_paper_does() -> None:
+    lines = output("show", "mocose-acl2022-1", "--quiet").splitlines()
+    assert lines[0].split() == ["row", "STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R", "Avg."]
+    assert ["mocose-bert-base", "71.48", "81.40", "74.47", "83.45", "78.99", "78.68", "72.44", "77.27"] in [
+        line.split() for line in lines
+    ]
+
+
+def test_show_keeps_the_digits_of_the_print() -> None:
+    assert "0.7298" in output("show", "esimcse-arxiv-v1-1")
+    assert "79.1 " in output("show", "simcse-slides-supervised-data").replace("\n", " ")
+
+
+def test_show_in_markdown_latex_and_csv() -> None:
+    assert "| esimcse-bert-base | 73.40 |" in output("show", "esimcse-coling2022-3", "--markdown")
+    assert r"esimcse-bert-base & 73.40 &" in output("show", "esimcse-coling2022-3", "--latex")
+    header, first, *_ = output("show", "esimcse-coling2022-3", "--csv").splitlines()
+    assert header.startswith("row,column,system,value,task")
+    assert first.startswith("esimcse-coling2022-3/is-bert-base,STS12,is-bert-base,56.77,STS12")
+
+
+def test_json_tells_where_each_cell_was_read_and_how_it_was_restored() -> None:
+    cells = json.loads(output("show", "mocose-acl2022-6", "--json"))
+    (cell,) = [cell for cell in cells if cell["row"].endswith("/batch-64")]
+    assert (cell["value"], cell["raw"], cell["line"], cell["status"]) == (77.25, "7125", 617, "restored")
+    assert "batch 128 prints 76.78" in cell["evidence"]
+    (lost,) = [cell for cell in cells if cell["status"] == "lost"]
+    assert (lost["value"], lost["raw"]) == (None, "7062")
+
+
+def test_a_table_that_the_text_lacks_says_so() -> None:
+    result = CliRunner().invoke(app, ["published", "show", "esimcse-coling2022-11"])
+    assert "no row of it can be read" in result.stderr
+
+
+def test_row_prints_a_system_s_row_and_other_prints_of_it() -> None:
+    shown = output("row", "unsup-simcse-bert-base")
+    assert "76.25" in shown
+    assert "74.54 simcse-slides-sts/unsup-simcse-bert-base-preprint" in shown
+    assert json.loads(output("row", "mocose-acl2022-1/glove-avg", "--json"))[0]["value"] == 55.14
+
+
+def test_an_unknown_row_is_the_person_s_mistake() -> None:
+    with pytest.raises(UserError, match="did you mean"):
+        output("row", "esimcse-bert-bse")
+
+
+def test_conflicts_lists_the_findings_and_prints_the_page() -> None:
+    assert "69.45 instead of 69.54" in output("conflicts", "--csv")
+    assert output("conflicts", "--page").startswith("# What does not add up")

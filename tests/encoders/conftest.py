@@ -94,7 +94,13 @@ def _model(kind: str, words: int) -> Any:
             return transformers.DistilBertModel(config)
         case "gpt2":
             config = transformers.GPT2Config(
-                vocab_size=words, n_embd=32, n_layer=2, n_head=2, n_positions=POSITIONS, bos_token_id=0, eos_token_id=2
+                vocab_size=words,
+                n_embd=32,
+                n_layer=2,
+                n_head=2,
+                n_positions=POSITIONS,
+                bos_token_id=0,
+                eos_token_id=2,
             )
             return transformers.GPT2Model(config)
     raise AssertionError(kind)

@@ -1,6 +1,7 @@
 """What every room's tests share: clean surroundings, a deterministic encoder, small data."""
 
 import hashlib
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +11,10 @@ from numpy.typing import NDArray
 
 from stsbench.datasets import StsData
 from stsbench.datasets.tables import Pair, pair_table
+
+if "PYTEST_XDIST_WORKER" in os.environ:
+    # Each worker is a core's worth of work: more threads than cores would only stand in each other's way.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 WORDS = ("owl", "bus", "kettle", "rain", "a", "the", "sings", "leaves", "naps", "slowly", "tonight", "again")
 

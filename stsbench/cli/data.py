@@ -85,8 +85,9 @@ def verify(
     table = data.verify(data_dir or ())
     counts = table["status"].value_counts()
     if style not in {"json", "csv"}:
-        table = table.loc[table["status"] != "ok", ["task", "text", "file", "status"]]
-    if len(table):
+        # Of a source that is not here at all, the count says enough.
+        table = table.loc[(table["status"] != "ok") & (table["folder"] != ""), ["task", "text", "file", "status"]]
+    if len(table) or style in {"json", "csv"}:
         print_frame(table, style)
     tell(", ".join(f"{count} files {status}" for status, count in counts.items()))
     if counts.get("modified", 0):

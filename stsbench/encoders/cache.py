@@ -38,7 +38,7 @@ CREATE TABLE IF NOT EXISTS about (identity TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS texts (
     text BLOB PRIMARY KEY, sequence BLOB NOT NULL, length INTEGER NOT NULL, truncated INTEGER NOT NULL
 ) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS vectors (sequence BLOB PRIMARY KEY, vector BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS vectors (sequence BLOB PRIMARY KEY, vector BLOB NOT NULL);
 """
 _WAIT_SECONDS = 60.0
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
@@ -141,6 +141,8 @@ class EmbeddingCache:
         with closing(sqlite3.connect(self.path)) as file:
             # A cache may lose its last writes in a power cut.
             file.execute("PRAGMA synchronous=NORMAL")
+            # For a new file: vectors are kilobytes, and on the usual page of 4 KiB much of it would be empty.
+            file.execute("PRAGMA page_size=32768")
             with file:
                 file.executescript(_SCHEMA)
                 if file.execute("SELECT COUNT(*) FROM about").fetchone() == (0,):

@@ -85,7 +85,7 @@ class CallableEncoder:
 
     def _as_matrix(self, returned: Any, rows: int) -> FloatMatrix:
         if hasattr(returned, "detach"):
-            returned = returned.detach().float().cpu()
+            returned = returned.detach().float().cpu().numpy()
         try:
             # A copy: a callable may fill the same array again at its next call.
             vectors = np.array(returned, dtype=np.float32)

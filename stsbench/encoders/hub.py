@@ -15,6 +15,7 @@ _WEIGHTS = re.compile(r"(model|pytorch_model)(-\d+-of-\d+)?\.(safetensors|bin)")
 # hold what nothing here reads: exports for other runtimes, the optimiser of a training run.
 _MODULE_FOLDER = re.compile(r"\d+_.*")
 
+_PATIENCE_SECONDS = 20.0
 _DISK = {errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS}
 
 
@@ -40,7 +41,10 @@ def from_hub(name: str, revision: str | None, *, with_code: bool) -> Path:
     )
 
     try:
-        wanted = needed_files(HfApi().list_repo_files(name, revision=revision), with_code=with_code)
+        # Unlike listing the files, this is not tried again and again where there is no network.
+        info = HfApi().model_info(name, revision=revision, timeout=_PATIENCE_SECONDS)
+        files = [sibling.rfilename for sibling in info.siblings or []]
+        wanted = needed_files(files, with_code=with_code)
         return Path(snapshot_download(name, revision=revision, allow_patterns=wanted))
     except HFValidationError as error:
         raise UserError(f"no such model: {name!r} is neither a folder nor a Hub name (owner/model).") from error
@@ -85,13 +89,14 @@ def needed_files(files: Sequence[str], *, with_code: bool = False) -> list[str]:
 
 def _downloaded_before(name: str, revision: str | None, reason: Exception) -> Path:
     """Return the folder of an earlier download, when the Hub cannot be asked."""
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import LocalEntryNotFoundError
+    from huggingface_hub import try_to_load_from_cache
 
-    try:
-        return Path(snapshot_download(name, revision=revision, local_files_only=True))
-    except LocalEntryNotFoundError:
-        raise UserError(
-            f"no such model: {name} is not a folder here, and the Hugging Face Hub cannot be reached "
-            f"({type(reason).__name__}): go online once, or give a local folder."
-        ) from reason
+    # Asked for the snapshot itself, the library would miss the files that were not wanted.
+    for anchor in ("config.json", "modules.json"):
+        found = try_to_load_from_cache(name, anchor, revision=revision)
+        if isinstance(found, str):
+            return Path(found).parent
+    raise UserError(
+        f"no such model: {name} is not a folder here, and the Hugging Face Hub cannot be reached "
+        f"({type(reason).__name__}): go online once, or give a local folder."
+    ) from reason

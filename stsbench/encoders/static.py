@@ -130,7 +130,7 @@ def _text_rows(
     """Yield those rows of a text file whose word is asked for."""
     for number, line in enumerate(stream, first_line):
         # Most lines are of words that nobody asked for: their numbers are not parsed.
-        if line.partition(b" ")[0].decode("utf-8", errors="replace") not in words:
+        if line.partition(b" ")[0].rstrip().decode("utf-8", errors="replace") not in words:
             continue
         # From the right, as GloVe 840B has entries with blanks in the word.
         word, *values = line.decode("utf-8", errors="replace").rstrip().rsplit(" ", dimensions)

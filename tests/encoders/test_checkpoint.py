@@ -32,7 +32,7 @@ def shard(folder):
 
 
 def test_there_is_no_such_model(tmp_path):
-    with pytest.raises(UserError, match="no such model: ./nowhere is not a folder"):
+    with pytest.raises(UserError, match=r"no such model: \./nowhere is not a folder"):
         load("./nowhere")
     with pytest.raises(UserError, match="no such model"):
         load(tmp_path / "nowhere")
@@ -62,7 +62,7 @@ def test_a_folder_without_weights_is_told_before_anything_is_encoded(tiny):
 def test_a_config_that_is_not_json_is_told(content, tiny):
     folder = tiny()
     (folder / "config.json").write_bytes(content.encode("utf-8", errors="surrogatepass"))
-    with pytest.raises(UserError, match="config.json is not valid JSON") as told:
+    with pytest.raises(UserError, match=r"config\.json is not valid JSON") as told:
         load(folder)
     one_sentence(told)
 
@@ -100,7 +100,7 @@ def test_damaged_safetensors_are_told(damage, tiny):
     file = tiny() / "model.safetensors"
     content = file.read_bytes()
     file.write_bytes({"garbage": b"junk" * 99, "cut": content[: len(content) // 2], "empty": b""}[damage])
-    with pytest.raises(UserError, match="cannot load .*weight file is damaged") as told:
+    with pytest.raises(UserError, match=r"cannot load .*weight file is damaged") as told:
         encode(file.parent)
     one_sentence(told)
 
@@ -149,7 +149,7 @@ def test_a_missing_shard_is_told(tiny):
     folder = tiny()
     shard(folder)
     next(folder.glob("model-00002*")).unlink()
-    with pytest.raises(UserError, match="names model-00002-of.*, which is not there") as told:
+    with pytest.raises(UserError, match=r"names model-00002-of.*, which is not there") as told:
         _ = load(folder, pooling="avg").identity
     one_sentence(told)
 

@@ -121,7 +121,7 @@ def test_a_tokenizers_stored_truncation_and_padding_do_not_count(tiny, sentences
 def test_a_tokenizer_without_padding_token_is_refused(tiny, edit, vectors_of):
     folder = tiny("gpt2")
     edit(folder / "tokenizer_config.json", pad_token=None)
-    with pytest.raises(UserError, match="no padding token: name one in its tokenizer_config.json"):
+    with pytest.raises(UserError, match=r"no padding token: name one in its tokenizer_config.json"):
         vectors_of(load(folder, pooling="last"), ["a cat"])
 
 
@@ -130,7 +130,7 @@ def test_a_checkpoint_without_tokenizer_is_refused(kind, tiny, vectors_of):
     folder = tiny(kind)
     (folder / "tokenizer.json").unlink()
     (folder / "tokenizer_config.json").unlink()
-    with pytest.raises(UserError, match="holds no tokenizer|cannot load the tokenizer"):
+    with pytest.raises(UserError, match=r"holds no tokenizer|cannot load the tokenizer"):
         vectors_of(load(folder, pooling="avg"), ["a cat"])
 
 
@@ -138,7 +138,7 @@ def test_another_models_tokenizer_is_refused(tiny, vectors_of):
     folder, other = tiny("bert"), tiny("roberta")
     (folder / "tokenizer.json").write_bytes((other / "tokenizer.json").read_bytes())
     (folder / "tokenizer_config.json").write_bytes((other / "tokenizer_config.json").read_bytes())
-    with pytest.raises(UserError, match="tokenizer of .* gives token .* but the model knows"):
+    with pytest.raises(UserError, match=r"tokenizer of .* gives token .* but the model knows"):
         vectors_of(load(folder, pooling="avg"), ["Nobody knows why the bridge is closed today"])
 
 

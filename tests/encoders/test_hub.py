@@ -1,0 +1,231 @@
+"""A Hub name: what is fetched, what is kept, and what is said when it cannot be had.
+
+A local server stands for the Hub. huggingface_hub reads its address at import, so each check is a process.
+"""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+from stsbench.encoders import load
+from stsbench.encoders.hub import needed_files
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+NAME = "someone/tiny-model"
+
+
+class _Hub(BaseHTTPRequestHandler):
+    def do_HEAD(self):
+        self.answer(body=False)
+
+    def do_GET(self):
+        self.answer(body=True)
+
+    def log_message(self, *_):
+        pass
+
+    def answer(self, *, body):
+        path = unquote(urlsplit(self.path).path)
+        files, status = self.server.files, self.server.status
+        if status != 200:
+            self.send(status, b'{"error": "no"}', {"X-Error-Code": self.server.error_code}, body=body)
+        elif path.startswith(f"/api/models/{NAME}/tree/"):
+            entries = [
+                {"type": "file", "path": name, "size": len(data), "oid": hashlib.sha1(data).hexdigest()}
+                for name, data in files.items()
+            ]
+            self.send(200, json.dumps(entries).encode(), {}, body=body)
+        elif path in {f"/api/models/{NAME}{end}" for end in ("", "/revision/main", f"/revision/{COMMIT}")}:
+            siblings = [{"rfilename": name} for name in files]
+            info = {"id": NAME, "modelId": NAME, "sha": COMMIT, "siblings": siblings, "tags": [], "downloads": 0}
+            self.send(200, json.dumps(info).encode(), {}, body=body)
+        elif "/revision/" in path or "/tree/" in path:
+            self.send(404, b"{}", {"X-Error-Code": "RevisionNotFound"}, body=body)
+        elif (name := path.removeprefix(f"/{NAME}/resolve/").partition("/")[2]) in files:
+            if body:
+                self.server.fetched.append(name)
+            tag = hashlib.sha1(files[name]).hexdigest()
+            self.send(200, files[name], {"ETag": f'"{tag}"', "X-Repo-Commit": COMMIT}, body=body)
+        else:
+            self.send(404, b"{}", {"X-Error-Code": "EntryNotFound"}, body=body)
+
+    def send(self, status, content, headers, *, body):
+        self.send_response(status)
+        for name, value in (headers | {"Content-Length": str(len(content))}).items():
+            self.send_header(name, value)
+        self.end_headers()
+        if body:
+            self.wfile.write(content)
+
+
+@pytest.fixture
+def hub(tiny):
+    """Serve a tiny checkpoint that has its weights in two formats and other things besides."""
+    folder = tiny()
+    files = {file.name: file.read_bytes() for file in folder.iterdir()}
+    files |= {
+        "pytorch_model.bin": b"the same weights once more",
+        "onnx/model.onnx": b"and again",
+        "openvino/openvino_model.bin": b"and again",
+        "checkpoint-500/model.safetensors": b"older weights",
+        "README.md": b"a card",
+        "modeling_own.py": b"code",
+    }
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Hub)
+    server.files, server.fetched, server.status, server.error_code = files, [], 200, ""
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def ask(hub, tmp_path):
+    """Return a function that runs a few lines in a process for which the server is the Hub."""
+
+    def run(lines, **environment):
+        env = {name: value for name, value in os.environ.items() if not name.startswith("HF_")}
+        env |= {
+            "HF_ENDPOINT": f"http://127.0.0.1:{hub.server_port}",
+            "HF_HOME": str(tmp_path / "hf"),
+            "HF_HUB_DISABLE_XET": "1",
+            "NO_PROXY": "*",
+            "OMP_NUM_THREADS": "1",
+        }
+        env |= environment
+        prelude = """
+            from stsbench.encoders import load
+            from stsbench.foundation.errors import UserError
+            def told(*args, **options):
+                try:
+                    load(*args, **options)
+                except UserError as error:
+                    print(error)
+        """
+        code = textwrap.dedent(prelude) + textwrap.dedent(lines)
+        done = subprocess.run(
+            [sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=100, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    return run
+
+
+LOAD = f"""
+    encoder = load("{NAME}", pooling="avg")
+    print(encoder.identity.name, encoder.identity.revision, encoder.checkpoint.folder)
+"""
+
+
+def test_a_model_is_fetched_in_one_format_with_its_revision_and_read_offline_afterwards(hub, ask, vectors_of):
+    said = ask(LOAD)
+    name, revision, folder = said.split()
+    assert (name, revision) == (NAME, COMMIT)
+    assert sorted(hub.fetched) == ["config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"]
+    assert vectors_of(load(folder, pooling="avg"), ["the dog ran"]).shape == (1, 32)
+
+    hub.fetched.clear()
+    assert ask(LOAD, HF_HUB_OFFLINE="1") == said
+    assert ask(LOAD, HF_ENDPOINT="http://127.0.0.1:9") == said
+    hub.status = 503
+    assert ask(LOAD) == said
+    assert hub.fetched == []
+
+
+def test_a_revision_can_be_asked_for(hub, ask):
+    lines = f"""
+        print(load("{NAME}", pooling="avg", revision="{COMMIT}").identity.revision)
+        told("{NAME}", revision="no-such-branch")
+    """
+    revision, refused = ask(lines).splitlines()
+    assert revision == COMMIT
+    assert refused == f"the model {NAME} has no revision 'no-such-branch' on the Hugging Face Hub."
+
+
+@pytest.mark.parametrize(("status", "code"), [(404, "RepoNotFound"), (401, "RepoNotFound"), (403, "GatedRepo")])
+def test_a_model_that_the_hub_does_not_show_is_told_in_one_sentence(status, code, hub, ask):
+    hub.status, hub.error_code = status, code
+    said = ask(f'told("{NAME}")')
+    assert said.startswith(
+        f"no such model: {NAME} is neither a folder nor a model that the Hugging Face Hub shows"
+    )
+    assert "\n" not in said
+
+
+def test_names_that_the_hub_cannot_have_are_told(ask):
+    said = ask('told("not a name"); told("two//slashes"); told("someone/tiny model")').splitlines()
+    assert len(said) == 3
+    assert all(line.startswith("no such model: ") for line in said)
+
+
+@pytest.mark.parametrize(
+    "environment", [{"HF_HUB_OFFLINE": "1"}, {"HF_ENDPOINT": "http://127.0.0.1:9"}], ids=["offline", "unreachable"]
+)
+def test_without_a_download_and_without_the_hub_it_is_told_in_one_sentence(environment, ask):
+    said = ask(f'told("{NAME}")', **environment)
+    assert said.startswith(
+        f"no such model: {NAME} is not a folder here, and the Hugging Face Hub cannot be reached"
+    )
+    assert said.endswith("go online once, or give a local folder.")
+    assert "\n" not in said
+
+
+def test_a_cache_folder_that_cannot_be_written_is_told(ask, tmp_path):
+    (tmp_path / "in-the-way").write_text("")
+    said = ask(f'told("{NAME}")', HF_HOME=str(tmp_path / "in-the-way"))
+    assert NAME in said
+    assert "\n" not in said
+
+
+def test_the_code_of_a_model_is_fetched_only_for_those_who_trust_it(hub, ask):
+    ask(f'load("{NAME}", pooling="avg")')
+    assert "modeling_own.py" not in hub.fetched
+    ask(f'load("{NAME}", pooling="avg", trust_remote_code=True)')
+    assert "modeling_own.py" in hub.fetched
+
+
+def test_of_each_folder_one_format_of_weights_is_needed():
+    files = [
+        "config.json",
+        "model-00001-of-00002.safetensors",
+        "model-00002-of-00002.safetensors",
+        "model.safetensors.index.json",
+        "model.fp16.safetensors",
+        "pytorch_model-00001-of-00001.bin",
+        "flax_model.msgpack",
+        "training_args.bin",
+        "vocab.txt",
+        "1_Pooling/config.json",
+        "2_Dense/pytorch_model.bin",
+        "2_Dense/config.json",
+        "3_Dense/pytorch_model.bin",
+        "3_Dense/model.safetensors",
+        "onnx/config.json",
+        "own.py",
+    ]
+    assert needed_files(files) == [
+        "config.json",
+        "model-00001-of-00002.safetensors",
+        "model-00002-of-00002.safetensors",
+        "model.safetensors.index.json",
+        "vocab.txt",
+        "1_Pooling/config.json",
+        "2_Dense/pytorch_model.bin",
+        "2_Dense/config.json",
+        "3_Dense/model.safetensors",
+    ]
+    assert needed_files(files, with_code=True)[-1] == "own.py"
+
+
+def test_weights_without_safetensors_are_needed_as_they_are():
+    assert needed_files(["pytorch_model.bin", "openvino/model.bin"]) == ["pytorch_model.bin"]

@@ -1,0 +1,124 @@
+"""The planner: batches within the budget, longest first, smaller where memory is short."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from stsbench.encoders import Identity, Tokenized, embed, load
+from stsbench.encoders.protocol import DeviceOutOfMemory, Encoder
+from stsbench.foundation.errors import UserError
+
+TEXTS = ["x" * length for length in (3, 9, 1, 4, 4, 7, 2, 5)]
+
+
+class Recorder:
+    """Encodes a text as its length, and notes the batches; runs out of memory above `room` padded tokens."""
+
+    def __init__(self, room=10**9, weights=None):
+        self.identity = Identity("recorder", "transformer", "avg", weights_sha256=weights)
+        self.notes: tuple[str, ...] = ()
+        self.token_budget = 20
+        self.room = room
+        self.batches: list[list[int]] = []
+
+    def prepare(self, *, weights: bool) -> None:
+        """Nothing to load."""
+
+    def tokenize(self, texts: Sequence[str]) -> Tokenized:
+        return Tokenized(
+            [tuple(range(len(text))) for text in texts], [len(text) for text in texts], [False] * len(texts)
+        )
+
+    def forward(self, sequences, poolings):
+        lengths = [len(sequence) for sequence in sequences]
+        if max(lengths) * len(lengths) > self.room:
+            raise DeviceOutOfMemory
+        self.batches.append(lengths)
+        return {pooling: np.array([[length, 1] for length in lengths], np.float32) for pooling in poolings}
+
+
+def test_batches_keep_to_the_budget_longest_first():
+    encoder = Recorder()
+    assert isinstance(encoder, Encoder)
+    found = embed(encoder, TEXTS)
+    assert [length for batch in encoder.batches for length in batch] == [9, 7, 5, 4, 3, 2, 1]
+    assert all(max(batch) * len(batch) <= 20 for batch in encoder.batches)
+    assert found.vectors["avg"][found.rows, 0].tolist() == [len(text) for text in TEXTS]
+    assert found.cost.tokens == 9 + 7 + 5 + 4 + 3 + 2 + 1
+    assert found.cost.padded_tokens == sum(max(batch) * len(batch) for batch in encoder.batches)
+
+
+def test_a_text_longer_than_the_budget_is_a_batch_of_its_own():
+    encoder = Recorder()
+    embed(encoder, TEXTS, token_budget=1)
+    assert encoder.batches == [[9], [7], [5], [4], [3], [2], [1]]
+
+
+def test_out_of_memory_halves_the_budget_for_all_that_follow():
+    encoder = Recorder(room=9)
+    texts = [*TEXTS, *(f"{'x' * n}" for n in (6, 8))]
+    found = embed(encoder, texts, token_budget=64)
+    assert found.vectors["avg"][found.rows, 0].tolist() == [len(text) for text in texts]
+    assert all(max(batch) * len(batch) <= 9 for batch in encoder.batches)
+    assert max(len(batch) for batch in encoder.batches) > 1
+
+
+def test_one_sentence_that_does_not_fit_is_told():
+    with pytest.raises(UserError, match="one sentence of 9 tokens does not fit in the device's memory: use --max"):
+        embed(Recorder(room=8), TEXTS)
+
+
+def test_out_of_memory_in_torch_is_met_by_smaller_batches(tiny, sentences, vectors_of, monkeypatch):
+    import torch
+
+    encoder = load(tiny(), pooling="avg")
+    expected = vectors_of(encoder, sentences)
+    forward, sizes = encoder._network.model.forward, []
+
+    def short_of_memory(input_ids, **options):
+        if input_ids.numel() > 47:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB")
+        sizes.append(input_ids.numel())
+        return forward(input_ids=input_ids, **options)
+
+    monkeypatch.setattr(encoder._network.model, "forward", short_of_memory)
+    np.testing.assert_allclose(vectors_of(encoder, sentences), expected, atol=1e-5)
+    assert len(sizes) > 1
+    with pytest.raises(UserError, match="one sentence of 48 tokens does not fit") as told:
+        vectors_of(encoder, ["the dog and the cat " * 40])
+    assert "\n" not in str(told.value)
+
+
+def test_an_error_of_torch_that_is_no_want_of_memory_stays_one(tiny, vectors_of, monkeypatch):
+    encoder = load(tiny(), pooling="avg")
+    encoder.prepare(weights=True)
+
+    def broken(**_):
+        raise RuntimeError("an assertion of ours")
+
+    monkeypatch.setattr(encoder._network.model, "forward", broken)
+    with pytest.raises(RuntimeError, match="an assertion of ours"):
+        vectors_of(encoder, ["a cat"])
+
+
+def test_vectors_that_are_not_finite_name_the_precision(tiny, vectors_of):
+    import torch
+
+    encoder = load(tiny(), pooling="avg", precision="fp16")
+    with torch.no_grad():
+        encoder._network.model.encoder.layer[1].output.LayerNorm.weight.fill_(float("inf"))
+    with pytest.raises(UserError, match="NaN or infinite values in 1 of 1 vectors: use --precision fp32"):
+        vectors_of(encoder, ["a cat"])
+
+
+def test_progress_ends_at_all_tokens():
+    told = []
+    embed(Recorder(), TEXTS, progress=lambda stage, done, total: told.append((stage, done, total)))
+    assert told[-1] == ("encoding", 31, 31)
+    assert [done for _, done, _ in told] == sorted(done for _, done, _ in told)
+
+
+def test_a_pooling_asked_for_twice_is_one():
+    found = embed(Recorder(), TEXTS, poolings=["avg", "avg"])
+    assert list(found.vectors) == ["avg"]

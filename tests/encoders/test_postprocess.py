@@ -1,0 +1,80 @@
+"""Keeping dimensions and whitening, against plain NumPy."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stsbench.encoders import truncate, whiten
+from stsbench.foundation.errors import UserError
+
+
+@pytest.fixture
+def vectors():
+    mixing = np.random.default_rng(1).normal(size=(8, 8))
+    return (np.random.default_rng(2).normal(size=(60, 8)) @ mixing + 3).astype(np.float32)
+
+
+def test_the_first_dimensions_are_kept(vectors):
+    assert np.array_equal(truncate(vectors, 3, normalize=False), vectors[:, :3])
+    assert np.array_equal(truncate(vectors, 8, normalize=False), vectors)
+
+
+def test_unit_vectors_are_unit_vectors_again_and_zero_stays_zero(vectors):
+    vectors[5] = 0
+    kept = truncate(vectors, 3, normalize=True)
+    norms = np.linalg.norm(kept, axis=1)
+    np.testing.assert_allclose(np.delete(norms, 5), 1, atol=1e-6)
+    assert not kept[5].any()
+    assert kept.dtype == np.float32
+
+
+@pytest.mark.parametrize("dimensions", [0, -1, 9])
+def test_dimensions_that_are_not_there_are_refused(dimensions, vectors):
+    with pytest.raises(UserError, match=rf"--dimensions {dimensions}: the model's vectors have 8"):
+        truncate(vectors, dimensions, normalize=False)
+
+
+@pytest.mark.parametrize("dimensions", [None, 3])
+def test_whitening_is_the_formula_of_its_paper(dimensions, vectors):
+    reference = vectors[:40].astype(np.float64)
+    mean = reference.sum(0) / 40
+    centred = reference - mean
+    values, directions = np.linalg.eigh(centred.T @ centred / 39)
+    order = np.argsort(-values)[: dimensions or 8]
+    expected = (vectors - mean) @ directions[:, order] @ np.diag(values[order] ** -0.5)
+    ours = whiten(vectors, vectors[:40], dimensions)
+    signs = np.sign((ours * expected).sum(0))
+    np.testing.assert_allclose(ours, expected * signs, rtol=1e-6, atol=1e-8)
+
+
+@settings(deadline=None, max_examples=30)
+@given(seed=st.integers(0, 10_000), rows=st.integers(12, 50), dimensions=st.integers(1, 6))
+def test_whitened_reference_vectors_have_unit_covariance_and_no_mean(seed, rows, dimensions):
+    random = np.random.default_rng(seed)
+    vectors = (random.normal(size=(rows, 6)) * random.uniform(0.1, 9, 6) + 5).astype(np.float32)
+    whitened = whiten(vectors, vectors, dimensions)
+    np.testing.assert_allclose(whitened.mean(0), 0, atol=1e-5)
+    np.testing.assert_allclose(np.atleast_2d(np.cov(whitened, rowvar=False)), np.eye(dimensions), atol=1e-5)
+
+
+def test_one_dimension_can_be_whitened():
+    vectors = np.array([[1.0], [2.0], [3.0]], dtype=np.float32)
+    np.testing.assert_allclose(np.abs(whiten(vectors, vectors)), [[1], [0], [1]], atol=1e-7)
+
+
+def test_more_directions_than_the_sentences_vary_in_are_refused(vectors):
+    with pytest.raises(UserError, match=r"5 sentences vary in 4 of 8; keep fewer \(--whiten 4\)"):
+        whiten(vectors, vectors[:5])
+    assert whiten(vectors, vectors[:5], 4).shape == (60, 4)
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+def test_too_few_sentences_are_refused(rows, vectors):
+    with pytest.raises(UserError, match=f"whitening needs sentences to take a covariance of: there is {rows}"):
+        whiten(vectors, vectors[:rows], 1)
+
+
+def test_equal_vectors_are_refused():
+    with pytest.raises(UserError, match="whitening needs vectors that differ"):
+        whiten(np.ones((4, 3), dtype=np.float32), np.ones((4, 3), dtype=np.float32), 1)

@@ -107,6 +107,7 @@ def score_labelled(
     fitter = make_classifier(classifier, seed=seed, device=device) if isinstance(classifier, str) else classifier
     task = arrange(data)
     x = _features(data, vectors1, vectors2)[task.order]
+    told = len(fitter.notes)
     outcome = run_design(Trial(data, task, x, fitter, seed, kfold))
 
     items = _items_table(data, task, outcome)
@@ -130,7 +131,7 @@ def score_labelled(
         ndev=len(outcome.dev),
         ntest=len(outcome.test),
         items=items.drop(columns="position"),
-        notes=fitter.notes,
+        notes=fitter.notes[told:],
     )
 
 

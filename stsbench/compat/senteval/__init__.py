@@ -1,5 +1,4 @@
-"""
-SentEval's interface: `engine.SE(params, batcher, prepare).eval(tasks)`.
+"""SentEval's interface: `engine.SE(params, batcher, prepare).eval(tasks)`.
 
 A script that says `import senteval` runs unchanged after
 

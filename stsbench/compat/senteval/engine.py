@@ -41,8 +41,7 @@ _UNOFFERED = {
 
 
 class SE:
-    """
-    SentEval's evaluator.
+    """SentEval's evaluator.
 
     Args:
         params: see the package's description; entries that are yours are kept for your functions.
@@ -80,8 +79,7 @@ class SE:
             self.list_tasks += [name + _FINE_TUNED for name in SUPERVISED]
 
     def eval(self, name: str | list[str]) -> dict[str, Any]:
-        """
-        Evaluate one task, or each of a list.
+        """Evaluate one task, or each of a list.
 
         Raises:
             UserError: if there is no such task, its data is missing or broken, or the batcher returns no

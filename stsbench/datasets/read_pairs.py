@@ -109,6 +109,10 @@ def _text(cell: object, column: str, table: UserTable, line: int) -> str:
     text = cell.strip()
     if not text:
         raise UserError(f"{table.at(line)}: {column} is empty; fill it in or delete the line.")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:  # JSON can write half of a surrogate pair; no tokenizer reads that
+        raise UserError(f"{table.at(line)}: {column} holds half a character; mend the line.") from error
     return text
 
 

@@ -162,6 +162,11 @@ def test_a_file_of_empty_lines_is_empty(tmp_path, ending):
     fails(text_file(tmp_path, f"mine{ending}", "\n\n"), "is empty: give it one pair a line")
 
 
+def test_half_a_character_is_named(tmp_path):
+    rows = '{"s1": "a", "s2": "b", "score": 1}\n{"s1": "c \\ud800", "s2": "d", "score": 2}\n'
+    fails(text_file(tmp_path, "a.jsonl", rows), "a.jsonl, line 2: s1 holds half a character; mend the line.")
+
+
 @pytest.mark.parametrize(("ending", "text"), [(".tsv", "s1\ts2\tscore\n"), (".csv", "s1,s2,score\n")])
 def test_a_header_alone_is_not_enough(tmp_path, ending, text):
     fails(text_file(tmp_path, f"mine{ending}", text), "has a header but no pairs: add one pair a line.")

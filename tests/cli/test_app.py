@@ -29,6 +29,10 @@ COMMANDS = [
     ("data", "where"),
     ("cache", "info"),
     ("cache", "clear"),
+    ("published", "list"),
+    ("published", "show"),
+    ("published", "row"),
+    ("published", "conflicts"),
 ]
 
 ENCODERS = """
@@ -118,6 +122,8 @@ def process(tmp_path: Path) -> Callable[..., subprocess.Popen[str]]:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            # A shell that starts the tests in the background has them ignore Ctrl-C, and children inherit that.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
         )
 
     return start

@@ -3,9 +3,11 @@
     STSBENCH_DATA=FOLDER python benchmarks/transfer_speed.py [--tasks MR,...] [--against CR,TREC] [--share 0.1]
 
 Vectors are all-MiniLM-L6-v2's (384 numbers), encoded beforehand and not counted. scikit-learn solves with
-tol=1e-8 as many iterations as it takes. It takes half an hour for CR and TREC in full: `--share` times an evenly
-spread share of the fits of each task and multiplies, and the printed line says so. Prints a line for each task,
-and at last the total of ours.
+tol=1e-8 and as many iterations as it takes; `--share` times an evenly spread share of its fits and multiplies, and
+the printed line says so. Prints a line for each task, and at last the total of ours.
+
+On a machine that does other work too, set OMP_NUM_THREADS=1 and OPENBLAS_NUM_THREADS=1: threads that wait for each
+other make either side several times slower there, and the ratio means nothing.
 """
 
 import argparse

@@ -20,6 +20,15 @@ GROUPS = {
     "sts": STS_TASKS,
     "transfer": TRANSFER_TASKS,
     "all": (*STS_TASKS, *TRANSFER_TASKS),
+    "sample-transfer": (
+        "sample-movies",
+        "sample-products",
+        "sample-subjectivity",
+        "sample-opinions",
+        "sample-sentiment",
+        "sample-questions",
+        "sample-paraphrases",
+    ),
     SUPERVISED: ("STS-B:supervised", "SICK-R:supervised", "SICK-E"),
 }
 """Names for several tasks at once."""
@@ -40,8 +49,8 @@ def parse_tasks(tasks: str | Sequence[str], protocol: Protocol) -> list[TaskSpec
     """Return the tasks that a person names, with the protocol's split and text where they name none.
 
     Args:
-        tasks: `sts` or `transfer` (seven each), `all` (both), `supervised`, `sample`, or `TASK[:split][@text]`;
-            several as a list or with commas.
+        tasks: `sts` or `transfer` (seven each), `all` (both), `supervised`, `sample`, `sample-transfer`, or
+            `TASK[:split][@text]`; several as a list or with commas.
         protocol: what holds where a task names no split or text.
 
     Raises:
@@ -137,9 +146,7 @@ def demand_scorable(data: TaskData) -> None:
 def _spec(task: str, split: str, text: str, protocol: Protocol) -> TaskSpec:
     entry = data_set(task)
     if entry.kind == "labelled" and split:
-        raise UserError(
-            f"{entry.task} is classified by all of its splits: leave out the {':' + split!r} behind its name."
-        )
+        raise UserError(f"{entry.task} is classified by all of its splits: leave out ':{split}'.")
     default_split = protocol.sick_split if entry.task == "SICK-R" else "test"
     default_split = "" if entry.kind == "labelled" else default_split
     # SICK and the sample have one text each, whatever variant is asked for; their signature says which.

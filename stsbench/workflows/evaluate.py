@@ -38,8 +38,9 @@ def evaluate(
 
     Args:
         encoder: an encoder, or what `load` makes one of: a name, a path, a callable `list[str] -> array`.
-        tasks: `sts` or `transfer` (the seven tasks of the papers), `all` (both), `sample`, names such as `STS16`,
-            `STS-B:dev`, `STS12@raw`, `TREC` or `STS-B:supervised`, or data that was read already.
+        tasks: `sts` or `transfer` (the seven tasks of the papers), `all` (both), `supervised`, `sample`,
+            `sample-transfer`, names such as `STS16`, `STS-B:dev`, `STS12@raw`, `TREC` or `STS-B:supervised`, or
+            data that was read already.
         protocol: aggregation, metric, similarity and text; `simcse` by default (see `stsbench.protocol`).
         data: a file of scored pairs of your own instead of `tasks`.
         subset_column: the column of that file that names each pair's subset.

@@ -57,7 +57,7 @@ def measure_encoder(encoder: Encoder, sets: Sequence[TaskData], settings: Settin
 
     trained = list(zip(ordered, places, strict=True))[len(scored) :]
     for number, (task, place) in enumerate(trained):
-        stages.progress(f"training on {source_of(task).task}", number, len(trained))
+        stages.progress("training", number, len(trained))
         _train(task, vectors.to_train_on(embeddings.rows[place]), settings, identity.device, measured)
     if trained:
         stages.progress("training", len(trained), len(trained))
@@ -81,9 +81,7 @@ def measure_similarities(
         )
     scored = split_by_kind(sets)[0]
     for other in (task for task in sets if not isinstance(task, StsData)):
-        raise UserError(
-            f"{source_of(other).task} is no matter of similarities: give the vectors."
-        )
+        raise UserError(f"{source_of(other).task} is no matter of similarities: give the vectors.")
     recording = Recording.of(sets, similarities.identity, settings)
     recording.prepare()
     values, sizes = similarities.values, [len(task.pairs) for task in scored]

@@ -34,7 +34,9 @@ def test_a_signature_reads_as_documented() -> None:
 
 
 def test_prompt_normalisation_dimensions_and_postprocessing_stand_in_it() -> None:
-    full = replace(PLAIN, prompt="query: ", normalize=True, dimensions=64, postprocessing="whiten32", precision="bf16")
+    full = replace(
+        PLAIN, prompt="query: ", normalize=True, dimensions=64, postprocessing="whiten32", precision="bf16"
+    )
     assert full.model == "avg|len256|prompt:query%3A%20|bf16|norm|dim64|post:whiten32|stsbench:0.1.0"
 
 

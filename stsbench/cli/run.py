@@ -97,8 +97,9 @@ def run(
         Option(
             "--tasks",
             "-t",
-            help="`sts` or `transfer` (seven each), `all` (both), `supervised`, `sample`, `sample-transfer`, or names "
-            "with split and text: `STS12,STS-B:dev,STS16@raw,TREC`. Default: `sts` if its data is here, else the sample.",
+            help="`sts` or `transfer` (seven each), `all` (both), `supervised`, `sample`, `sample-transfer`, or "
+            "names with split and text: `STS12,STS-B:dev,STS16@raw,TREC`. Default: `sts` if its data is here, "
+            "else the sample.",
             rich_help_panel=_DATA,
         ),
     ] = None,

@@ -1,0 +1,121 @@
+"""Two models on the same labelled items: is the difference of their accuracies real?"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stsbench.evaluation.sts import Bootstrap
+from stsbench.foundation.errors import UserError
+from stsbench.records.record import AVERAGE
+from stsbench.statistics import generator, mcnemar
+from stsbench.statistics.ratios import bootstrap_ratio
+from stsbench.verify.differences import Comparison, Difference, corrected
+from stsbench.verify.scored import Scored, arcsine, row_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_ITEM = ["split", "item_id"]
+
+
+def compare_items(
+    a: "pd.DataFrame",
+    b: "pd.DataFrame",
+    names: tuple[str, str],
+    *,
+    bootstrap: Bootstrap,
+    notes: Sequence[str] = (),
+) -> Comparison:
+    """Compare the predictions of two models on the transfer tasks that both were scored on.
+
+    Accuracies are the share of test items that are right (of all items, each predicted by the fold that held it
+    out, for tasks without a test set). The mean over folds that papers print differs from it in the second
+    decimal.
+
+    Args:
+        a: the one's items: columns task, split, item_id, label, correct.
+        b: the other's.
+        names: what to call the two.
+        bootstrap: resamples (at least one), level and seed.
+        notes: what a reader should know beforehand.
+
+    Raises:
+        UserError: if no task is in both, or they were scored on other items or labels.
+    """
+    tasks = [task for task in dict.fromkeys(a["task"]) if (b["task"] == task).any()]
+    if not tasks:
+        raise UserError("the two records have no transfer task in common.")
+    alone = sorted({*a["task"], *b["task"]} - set(tasks))
+    rows: list[Difference] = []
+    wholes: list[Scored] = []
+    for task in tasks:
+        correct = _aligned(task, _tested(a, task), _tested(b, task))
+        scores = _scores(correct, task, bootstrap)
+        wholes.append(scores)
+        test = mcnemar(*correct)
+        details = {"only_a": float(test.only_first), "only_b": float(test.only_second)}
+        rows.append(
+            row_of(
+                scores,
+                task,
+                "",
+                correct.shape[1],
+                scale=arcsine,
+                level=bootstrap.level,
+                test="mcnemar",
+                test_p=test.p_value,
+                details=details,
+            )
+        )
+    if len(tasks) > 1:
+        size = sum(row.size for row in rows)
+        rows.append(row_of(Scored.mean(wholes), AVERAGE, "", size, scale=arcsine, level=bootstrap.level))
+    left_out = [f"only one of the two was measured on {', '.join(alone)}: left out."] if alone else []
+    return Comparison(
+        *names,
+        kind="transfer",
+        rows=corrected(rows),
+        level=bootstrap.level,
+        resamples=bootstrap.resamples,
+        seed=bootstrap.seed,
+        notes=(*notes, *left_out),
+    )
+
+
+def _tested(items: "pd.DataFrame", task: str) -> "pd.DataFrame":
+    """Return the items that a task's accuracy is over: its test set, or all where it has none."""
+    own = items[items["task"] == task]
+    is_test = own["split"] == "test"
+    return (own[is_test] if is_test.any() else own).reset_index(drop=True)
+
+
+def _aligned(task: str, one: "pd.DataFrame", other: "pd.DataFrame") -> NDArray[np.bool_]:
+    """Return (2, n) whether each model got each item right.
+
+    Raises:
+        UserError: if they do not hold the same items with the same labels.
+    """
+    keyed = other.set_index(_ITEM)
+    wanted = one.set_index(_ITEM).index
+    if len(one) != len(other) or not wanted.isin(keyed.index).all():
+        raise UserError(
+            f"the two do not compare on {task}: item_id differs ({len(one)} items in one, {len(other)} in the "
+            "other, not all of them the same): measure both on the same data."
+        )
+    keyed = keyed.loc[wanted]
+    if not np.array_equal(one["label"].to_numpy(), keyed["label"].to_numpy()):
+        raise UserError(
+            f"the two do not compare on {task}: label differs for the same item_id: measure both on the same data."
+        )
+    return np.array([one["correct"].to_numpy(), keyed["correct"].to_numpy()], dtype=bool)
+
+
+def _scores(correct: NDArray[np.bool_], task: str, bootstrap: Bootstrap) -> Scored:
+    # The same draws for both, named as the records name theirs.
+    replicates = [
+        bootstrap_ratio(side, rng=generator(bootstrap.seed, task, "acc"), resamples=bootstrap.resamples)
+        for side in correct
+    ]
+    return Scored(correct.mean(axis=1), np.array(replicates))

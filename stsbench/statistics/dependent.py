@@ -1,8 +1,10 @@
 """Tests of two correlations that share a variable: gold with model A, gold with model B, on the same pairs.
 
-Both formulas are for Pearson's correlation of normal variables. For Spearman's they are applied to the ranks, of
-which it is Pearson's correlation: an approximation, as ranks are not normal. Its size in simulations stands in
-docs/compare.md; the paired bootstrap assumes no distribution.
+Both formulas are for Pearson's correlation of normal variables. Spearman's is Pearson's of the ranks, and varies
+more where it is high: its Fisher z has the variance (1 + r^2 / 2) / (n - 3), not 1 / (n - 3) (Bonett and Wright
+2000). With `ranks` the statistic is therefore divided by the root of 1 + r^2 / 2, r the mean of the two. It is an
+approximation: where the hypothesis holds, it rejects 4 to 5.5 % at the 5 % level in simulations with correlations
+from 0.2 to 0.9; without it, up to 9 %. The paired bootstrap needs no such formula.
 """
 
 import math
@@ -19,7 +21,7 @@ class DependentTest(NamedTuple):
 _UNDEFINED = DependentTest(math.nan, math.nan)
 
 
-def williams(first: float, second: float, between: float, size: int) -> DependentTest:
+def williams(first: float, second: float, between: float, size: int, *, ranks: bool = False) -> DependentTest:
     """Return Williams' t test of two dependent correlations, n - 3 degrees of freedom.
 
     Williams (1959), in the form that Steiger (1980, equation 7) recommends.
@@ -29,6 +31,7 @@ def williams(first: float, second: float, between: float, size: int) -> Dependen
         second: the correlation of gold with the other.
         between: the correlation of the one with the other.
         size: n, the number of pairs.
+        ranks: whether the correlations are Spearman's.
 
     Returns:
         t and its p-value; NaN where a correlation is, or fewer than four pairs leave no degrees of freedom.
@@ -50,10 +53,11 @@ def williams(first: float, second: float, between: float, size: int) -> Dependen
 
     from scipy.stats import t as student
 
+    t /= _excess(mean) if ranks else 1.0
     return DependentTest(t, float(2 * student.sf(abs(t), size - 3)))
 
 
-def steiger(first: float, second: float, between: float, size: int) -> DependentTest:
+def steiger(first: float, second: float, between: float, size: int, *, ranks: bool = False) -> DependentTest:
     """Return Steiger's Z test of two dependent correlations, on Fisher's scale with the pooled covariance.
 
     Steiger (1980, equation 14): Dunn and Clark's (1969) Z with its covariance taken at the mean of the two
@@ -64,6 +68,7 @@ def steiger(first: float, second: float, between: float, size: int) -> Dependent
         second: the correlation of gold with the other.
         between: the correlation of the one with the other.
         size: n, the number of pairs.
+        ranks: whether the correlations are Spearman's.
 
     Returns:
         Z and its p-value; NaN where a correlation is, or there are fewer than four pairs.
@@ -77,11 +82,17 @@ def steiger(first: float, second: float, between: float, size: int) -> Dependent
         return _UNDEFINED
     if first == second:
         return DependentTest(0.0, 1.0)
-    square = ((first + second) / 2) ** 2
+    mean = (first + second) / 2
+    square = mean**2
     psi = between * (1 - 2 * square) - square * (1 - 2 * square - between**2) / 2
     covariance = psi / (1 - square) ** 2
     z = _ratio((_fisher(first) - _fisher(second)) * math.sqrt(size - 3), math.sqrt(max(2 - 2 * covariance, 0.0)))
+    z /= _excess(mean) if ranks else 1.0
     return DependentTest(z, math.erfc(abs(z) / math.sqrt(2)))
+
+
+def _excess(rank_correlation: float) -> float:
+    return math.sqrt(1 + rank_correlation**2 / 2)
 
 
 def _any_nan(*values: float) -> bool:

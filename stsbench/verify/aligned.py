@@ -142,6 +142,11 @@ def _rows(record: RunRecord, part: TaskPart) -> "pd.DataFrame":
     return pairs[own].reset_index(drop=True)
 
 
+def left_out(tasks: Sequence[str]) -> tuple[str, ...]:
+    """Return the note on tasks that not all records hold."""
+    return (f"not all records hold {', '.join(tasks)}: left out.",) if tasks else ()
+
+
 def labels_of(parts: Sequence[TaskPart]) -> list[str]:
     """Return a name for each task, with split and text where there are several of that name."""
     names = [part.task for part in parts]

@@ -23,9 +23,9 @@ from stsbench.statistics import (
     steiger,
     williams,
 )
-from stsbench.verify.aligned import AlignedTask, align
-from stsbench.verify.differences import Comparison, Difference, corrected
-from stsbench.verify.scored import Scored, fisher, row_of
+from stsbench.verify.aligned import AlignedTask, align, left_out
+from stsbench.verify.differences import Difference, corrected
+from stsbench.verify.scored import Scored, row_of
 
 
 def compare_pairs(
@@ -35,8 +35,8 @@ def compare_pairs(
     *,
     bootstrap: Bootstrap,
     progress: Progress = silent,
-) -> Comparison:
-    """Compare two records on the tasks that both hold.
+) -> tuple[tuple[Difference, ...], tuple[str, ...]]:
+    """Return how two records differ on the STS tasks that both hold, and what a reader should know.
 
     Args:
         a: the one, often the baseline.
@@ -51,6 +51,7 @@ def compare_pairs(
     tasks, alone = align(a, b, names)
     aggregation: Aggregation = a.protocol.aggregation  # type: ignore[assignment]
     metric: Metric = a.protocol.metric  # type: ignore[assignment]
+    level = bootstrap.level
     rows: list[Difference] = []
     wholes: list[Scored] = []
     for number, task in enumerate(tasks):
@@ -60,27 +61,17 @@ def compare_pairs(
         everywhere = np.ones(len(task.gold), dtype=bool)
         is_one = len(subsets) == 1 or aggregation == "all"
         tests = _tests(task, everywhere, whole, metric) if is_one else {}
-        rows.append(row_of(whole, task.label, "", len(task.gold), scale=fisher, level=bootstrap.level, **tests))
+        rows.append(row_of(whole, "sts", task.label, len(task.gold), level=level, **tests))
         for code, subset in enumerate(task.subsets if len(subsets) > 1 else ()):
             members = task.codes == code
             tests = _tests(task, members, subsets[code], metric)
             size = int(members.sum())
-            rows.append(
-                row_of(subsets[code], task.label, subset, size, scale=fisher, level=bootstrap.level, **tests)
-            )
+            rows.append(row_of(subsets[code], "sts", task.label, size, level=level, subset=subset, **tests))
     progress("bootstrap", len(tasks), len(tasks))
     if len(tasks) > 1:
         size = sum(len(task.gold) for task in tasks)
-        rows.append(row_of(Scored.mean(wholes), AVERAGE, "", size, scale=fisher, level=bootstrap.level))
-    return Comparison(
-        *names,
-        kind="sts",
-        rows=corrected(rows),
-        level=bootstrap.level,
-        resamples=bootstrap.resamples,
-        seed=bootstrap.seed,
-        notes=(f"only one of the two was measured on {', '.join(alone)}: left out.",) if alone else (),
-    )
+        rows.append(row_of(Scored.mean(wholes), "sts", AVERAGE, size, level=level))
+    return corrected(rows), left_out(alone)
 
 
 def _scores(
@@ -113,12 +104,14 @@ def _scores(
 
 
 def _tests(task: AlignedTask, members: NDArray[np.bool_], scores: Scored, metric: Metric) -> dict[str, Any]:
-    """Return the tests of two dependent correlations, which exist for Pearson's and, on ranks, for Spearman's."""
+    """Return the tests of two dependent correlations; none are known for Kendall's."""
     if metric == "kendall":
         return {}
     a, b = scores.values.tolist()
     between, size = CORRELATIONS[metric](task.a[members], task.b[members]), int(members.sum())
-    by_williams, by_steiger = williams(b, a, between, size), steiger(b, a, between, size)
+    by_williams, by_steiger = (
+        test(b, a, between, size, ranks=metric == "spearman") for test in (williams, steiger)
+    )
     return {
         "test": "williams",
         "test_p": by_williams.p_value,

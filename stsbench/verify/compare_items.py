@@ -1,7 +1,6 @@
 """Two models on the same labelled items: is the difference of their accuracies real?"""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +10,9 @@ from stsbench.foundation.errors import UserError
 from stsbench.records.record import AVERAGE
 from stsbench.statistics import generator, mcnemar
 from stsbench.statistics.ratios import bootstrap_ratio
-from stsbench.verify.differences import Comparison, Difference, corrected
-from stsbench.verify.scored import Scored, arcsine, row_of
+from stsbench.verify.aligned import left_out
+from stsbench.verify.differences import Difference, corrected
+from stsbench.verify.scored import Scored, row_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,25 +21,18 @@ _ITEM = ["split", "item_id"]
 
 
 def compare_items(
-    a: "pd.DataFrame",
-    b: "pd.DataFrame",
-    names: tuple[str, str],
-    *,
-    bootstrap: Bootstrap,
-    notes: Sequence[str] = (),
-) -> Comparison:
-    """Compare the predictions of two models on the transfer tasks that both were scored on.
+    a: "pd.DataFrame", b: "pd.DataFrame", *, bootstrap: Bootstrap
+) -> tuple[tuple[Difference, ...], tuple[str, ...]]:
+    """Return how the predictions of two models differ on the transfer tasks that both were scored on, and notes.
 
-    Accuracies are the share of test items that are right (of all items, each predicted by the fold that held it
-    out, for tasks without a test set). The mean over folds that papers print differs from it in the second
+    An accuracy is the share of test items that are right; for tasks without a test set of all items, each
+    predicted by the fold that held it out. The mean over folds, which papers print, differs from it in the second
     decimal.
 
     Args:
-        a: the one's items: columns task, split, item_id, label, correct.
-        b: the other's.
-        names: what to call the two.
+        a: the items of the one: columns task, split, item_id, label, correct.
+        b: the items of the other.
         bootstrap: resamples (at least one), level and seed.
-        notes: what a reader should know beforehand.
 
     Raises:
         UserError: if no task is in both, or they were scored on other items or labels.
@@ -47,41 +40,22 @@ def compare_items(
     tasks = [task for task in dict.fromkeys(a["task"]) if (b["task"] == task).any()]
     if not tasks:
         raise UserError("the two records have no transfer task in common.")
-    alone = sorted({*a["task"], *b["task"]} - set(tasks))
     rows: list[Difference] = []
     wholes: list[Scored] = []
     for task in tasks:
         correct = _aligned(task, _tested(a, task), _tested(b, task))
-        scores = _scores(correct, task, bootstrap)
-        wholes.append(scores)
+        wholes.append(_scores(correct, task, bootstrap))
         test = mcnemar(*correct)
-        details = {"only_a": float(test.only_first), "only_b": float(test.only_second)}
-        rows.append(
-            row_of(
-                scores,
-                task,
-                "",
-                correct.shape[1],
-                scale=arcsine,
-                level=bootstrap.level,
-                test="mcnemar",
-                test_p=test.p_value,
-                details=details,
-            )
-        )
+        tests: dict[str, Any] = {
+            "test": "mcnemar",
+            "test_p": test.p_value,
+            "details": {"only_a": float(test.only_first), "only_b": float(test.only_second)},
+        }
+        rows.append(row_of(wholes[-1], "transfer", task, correct.shape[1], level=bootstrap.level, **tests))
     if len(tasks) > 1:
         size = sum(row.size for row in rows)
-        rows.append(row_of(Scored.mean(wholes), AVERAGE, "", size, scale=arcsine, level=bootstrap.level))
-    left_out = [f"only one of the two was measured on {', '.join(alone)}: left out."] if alone else []
-    return Comparison(
-        *names,
-        kind="transfer",
-        rows=corrected(rows),
-        level=bootstrap.level,
-        resamples=bootstrap.resamples,
-        seed=bootstrap.seed,
-        notes=(*notes, *left_out),
-    )
+        rows.append(row_of(Scored.mean(wholes), "transfer", AVERAGE, size, level=bootstrap.level))
+    return corrected(rows), left_out(sorted({*a["task"], *b["task"]} - set(tasks)))
 
 
 def _tested(items: "pd.DataFrame", task: str) -> "pd.DataFrame":

@@ -15,9 +15,10 @@ from stsbench.foundation.errors import UserError
 from stsbench.records import RunRecord
 from stsbench.records.record import AVERAGE, TaskPart
 from stsbench.statistics import compare_means, holm, spread
-from stsbench.verify.aligned import labels_of, require_same_protocol
-from stsbench.verify.differences import verdict
+from stsbench.verify.aligned import labels_of, left_out, require_same_protocol
+from stsbench.verify.overlap import Overlap
 from stsbench.verify.plain import plain
+from stsbench.verify.verdict import verdict
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -73,6 +74,7 @@ class SeedsComparison:
         rows: each task; the average last.
         level: of the intervals.
         notes: what a reader should know.
+        overlaps: what of the test sentences was found in training corpora, if any were given.
     """
 
     a: str
@@ -80,6 +82,7 @@ class SeedsComparison:
     rows: tuple[SeedsDifference, ...]
     level: float
     notes: tuple[str, ...] = ()
+    overlaps: tuple[Overlap, ...] = ()
 
     @property
     def sentence(self) -> str:
@@ -102,7 +105,8 @@ class SeedsComparison:
 
     def as_dict(self) -> dict[str, Any]:
         """Return all of it as plain data; what is undefined is None."""
-        return plain({"sentence": self.sentence} | asdict(self))
+        data: dict[str, Any] = plain({"sentence": self.sentence} | asdict(self))
+        return data
 
 
 def compare_seeds(
@@ -129,7 +133,7 @@ def compare_seeds(
     family = [row for row in rows if row.is_task]
     adjusted = holm([row.p for row in family]).tolist()
     rows[: len(family)] = [replace(row, p_holm=p) for row, p in zip(family, adjusted, strict=True)]
-    notes = [f"not all runs were measured on {', '.join(alone)}: left out."] if alone else []
+    notes = [*left_out(alone)]
     unknown = [name for name, record in runs.items() if record.model.weights_sha256 is None]
     if unknown:
         notes.append(f"whether {', '.join(unknown)} are of different weights cannot be known.")

@@ -1,16 +1,21 @@
-"""What a comparison says: a row for each task, their average, and one plain sentence."""
+"""What a comparison says: a row for each task, their average, and a plain sentence."""
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
 
 from stsbench.records.record import AVERAGE
 from stsbench.statistics import holm
+from stsbench.verify.overlap import Overlap
 from stsbench.verify.plain import plain
+from stsbench.verify.verdict import verdict
 
 if TYPE_CHECKING:
     import pandas as pd
+
+Kind = Literal["sts", "transfer"]
+KINDS: tuple[Kind, ...] = ("sts", "transfer")
 
 
 @dataclass(frozen=True)
@@ -18,20 +23,21 @@ class Difference:
     """How B differs from A on one task, one subset or on average. NaN where something is undefined.
 
     Attributes:
-        task: its name, `Avg.` for the average.
+        kind: `sts` (scores are correlations) or `transfer` (accuracies).
+        task: its name, `Avg.` for the average of a kind.
         subset: empty for a task as a whole.
         size: the number of pairs or items.
         a: the score of A, x 100; `b`: of B.
         difference: b - a, with the limits `low` and `high` of its interval.
-        p: of the paired bootstrap, two-sided (`percentile_p_value`).
-        p_holm: the same after Holm's correction over the tasks (or over all subsets); the average is one question
-            of its own and has none.
+        p: of the paired bootstrap, two-sided (`percentile_p_value`); `p_holm`: after Holm's correction over the
+            tasks of a kind (or over all its subsets). The average is one question of its own: not corrected.
         effect: Cohen's q (correlations) or h (accuracies), with the limits `effect_low` and `effect_high`.
         test: `williams` or `mcnemar`; empty where neither is defined.
-        test_p: its p-value; `test_p_holm` after correction.
+        test_p: its p-value; `test_p_holm`: after correction.
         details: what else that test tells: statistics, counts.
     """
 
+    kind: Kind
     task: str
     subset: str
     size: int
@@ -44,11 +50,11 @@ class Difference:
     effect: float
     effect_low: float
     effect_high: float
+    p_holm: float = math.nan
     test: str = ""
     test_p: float = math.nan
-    details: dict[str, float] | None = None
-    p_holm: float = math.nan
     test_p_holm: float = math.nan
+    details: dict[str, float] = field(default_factory=dict)
 
     @property
     def is_task(self) -> bool:
@@ -58,112 +64,56 @@ class Difference:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two models on the same pairs or items.
+    """Two models on the same pairs and items.
 
     Attributes:
         a: the name of the one; `b`: of the other.
-        kind: `sts` (correlations) or `transfer` (accuracies).
-        rows: each task, followed by its subsets if it has several; the average last.
+        rows: each task, followed by its subsets if it has several; after the tasks of a kind their average.
         level: of the intervals; 1 - level is what p-values are held against.
         resamples: of the bootstrap.
         seed: of the bootstrap.
         notes: what a reader should know.
+        overlaps: what of the test sentences was found in training corpora, if any were given.
     """
 
     a: str
     b: str
-    kind: Literal["sts", "transfer"]
     rows: tuple[Difference, ...]
     level: float
     resamples: int
     seed: int
     notes: tuple[str, ...] = ()
+    overlaps: tuple[Overlap, ...] = ()
 
     @property
     def sentence(self) -> str:
-        """What is to be said of the two, in one sentence."""
-        return verdict(self.rows, self.level)
+        """What is to be said of the two: a sentence for the STS tasks, one for the transfer tasks."""
+        by_kind = [[row for row in self.rows if row.kind == kind] for kind in KINDS]
+        return " ".join(verdict(rows, self.level) for rows in by_kind if rows)
 
     def table(self) -> "pd.DataFrame":
         """Return one row per task, subset and average, with the columns of `Difference`."""
         import pandas as pd
 
         rows = [asdict(row) for row in self.rows]
-        return pd.DataFrame([{**row, **(row.pop("details") or {})} for row in rows])
+        return pd.DataFrame([{**row, **row.pop("details")} for row in rows])
 
     def as_dict(self) -> dict[str, Any]:
         """Return all of it as plain data; what is undefined is None."""
-        return plain({"sentence": self.sentence} | asdict(self))
+        data: dict[str, Any] = plain({"sentence": self.sentence} | asdict(self))
+        return data
 
 
 def corrected(rows: Sequence[Difference]) -> tuple[Difference, ...]:
-    """Return the rows with p-values after Holm's correction: over the tasks, and apart over all subsets."""
-    done = {id(row): row for row in rows}
-    for family in ([row for row in rows if row.is_task], [row for row in rows if row.subset]):
-        p, test_p = holm([row.p for row in family]), holm([row.test_p for row in family])
-        for row, own, its in zip(family, p.tolist(), test_p.tolist(), strict=True):
-            done[id(row)] = replace(row, p_holm=own, test_p_holm=its)
-    return tuple(done.values())
+    """Return rows of one kind with p-values after Holm's correction: over the tasks, and over all subsets."""
+    adjusted = _adjusted(row for row in rows if row.is_task) | _adjusted(row for row in rows if row.subset)
+    return tuple(adjusted.get((row.task, row.subset), row) for row in rows)
 
 
-class Judged(Protocol):
-    """What a verdict needs to know of a row; the fields are those of `Difference`."""
-
-    @property
-    def task(self) -> str: ...
-    @property
-    def is_task(self) -> bool: ...
-    @property
-    def difference(self) -> float: ...
-    @property
-    def low(self) -> float: ...
-    @property
-    def high(self) -> float: ...
-    @property
-    def p(self) -> float: ...
-    @property
-    def p_holm(self) -> float: ...
-
-
-def verdict(rows: Iterable[Judged], level: float) -> str:
-    """Return what a test of each task and of the average shows, in one sentence.
-
-    A task counts as different if its p-value is below 1 - level after Holm's correction; the average by its own.
-    """
-    rows = list(rows)
-    alpha = 1 - level
-    tasks = [row for row in rows if row.is_task]
-    average = next((row for row in rows if row.task == AVERAGE), None)
-    if average is None:
-        (only,) = tasks
-        return f"{_winner(only, alpha)} on {only.task}: {_told(only, 'the', alpha)}."
-    parts = []
-    for name, sign in (("B", 1), ("A", -1)):
-        won = [row.task for row in tasks if row.p_holm < alpha and sign * row.difference > 0]
-        if won:
-            parts.append(f"{name} is better on {'all ' if len(won) == len(tasks) else ''}{_listed(won)}")
-    undefined = [row.task for row in tasks if math.isnan(row.p)]
-    if undefined:
-        parts.append(f"{_listed(undefined)} could not be tested")
-    start = "; ".join(parts) or "No task shows a difference"
-    return f"{start}; {_told(average, 'the average', alpha)}."
-
-
-def _winner(row: Judged, alpha: float) -> str:
-    if not row.p < alpha:
-        return "Neither is shown to be better"
-    return f"{'B' if row.difference > 0 else 'A'} is better"
-
-
-def _told(row: Judged, which: str, alpha: float) -> str:
-    if math.isnan(row.difference):
-        return f"{which} difference is undefined"
-    values = f"{which} difference of {row.difference:.2f}"
-    if math.isnan(row.p):
-        return f"{values} could not be tested"
-    judged = "is real" if row.p < alpha else "may be chance"
-    return f"{values} [{row.low:.2f}, {row.high:.2f}] {judged} at {100 * alpha:g} %"
-
-
-def _listed(names: Sequence[str]) -> str:
-    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+def _adjusted(family: Iterable[Difference]) -> dict[tuple[str, str], Difference]:
+    rows = list(family)
+    p, test_p = (holm([getattr(row, name) for row in rows]).tolist() for name in ("p", "test_p"))
+    return {
+        (row.task, row.subset): replace(row, p_holm=own, test_p_holm=its)
+        for row, own, its in zip(rows, p, test_p, strict=True)
+    }

@@ -1,6 +1,6 @@
 """A score of both models with its paired replicates, and the row that it makes."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stsbench.statistics import percentile_interval, percentile_p_value
-from stsbench.verify.differences import Difference
+from stsbench.verify.differences import Difference, Kind
 
 Floats = NDArray[np.float64]
 
@@ -44,26 +44,20 @@ def arcsine(shares: Floats) -> Floats:
 
 
 def row_of(
-    scores: Scored,
-    task: str,
-    subset: str,
-    size: int,
-    *,
-    scale: Callable[[Floats], Floats],
-    level: float,
-    **test: Any,
+    scores: Scored, kind: Kind, task: str, size: int, *, level: float, subset: str = "", **test: Any
 ) -> Difference:
     """Return the row of a score: difference, interval and p-value of the paired bootstrap, effect size.
 
     Args:
         scores: of both models.
-        task: as in `Difference`, and so are `subset` and `size`.
-        subset: see `task`.
-        size: see `task`.
-        scale: on which equal differences are equally large: `fisher` or `arcsine`.
+        kind: as in `Difference`, and so are the others.
+        task: its name.
+        size: of pairs or items.
         level: of the intervals.
+        subset: its name.
         test: the test's fields of `Difference`.
     """
+    scale = fisher if kind == "sts" else arcsine
     replicates = scores.replicates[1] - scores.replicates[0]
     low, high = percentile_interval(100 * replicates, level)
     # A perfect correlation is infinitely far from the others on Fisher's scale, and undefined from another such.
@@ -73,6 +67,7 @@ def row_of(
         effect_low, effect_high = percentile_interval(effects, level)
     a, b = (100 * scores.values).tolist()
     return Difference(
+        kind=kind,
         task=task,
         subset=subset,
         size=size,

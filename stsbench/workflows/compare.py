@@ -1,0 +1,156 @@
+"""`compare`: is the difference of two models, or of two methods over seeds, real?"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from os.path import commonprefix
+from pathlib import Path
+
+from stsbench.evaluation.sts import Bootstrap
+from stsbench.evaluation.tasks import TaskSpec, read_task
+from stsbench.foundation.errors import UserError
+from stsbench.foundation.progress import Progress, silent
+from stsbench.records import RunRecord, Signature, load_run
+from stsbench.verify.compare import compare_pairs
+from stsbench.verify.compare_seeds import SeedsComparison, compare_seeds
+from stsbench.verify.differences import Comparison
+from stsbench.verify.overlap import Overlap, overlap
+from stsbench.workflows.tables import labels
+
+__all__ = ["Bootstrap", "Comparison", "Run", "SeedsComparison", "compare", "matching_runs"]
+
+Run = RunRecord | str | Path
+"""A record, or the folder or `run.json` that it is in."""
+
+
+def compare(
+    a: Run | Sequence[Run],
+    b: Run | Sequence[Run] = (),
+    *,
+    corpora: Sequence[str | Path] = (),
+    data_dirs: Sequence[str | Path] = (),
+    bootstrap: Bootstrap | None = None,
+    progress: Progress = silent,
+) -> Comparison | SeedsComparison:
+    """Tell whether two models differ, or two methods over several seeds.
+
+    Two runs are compared pair by pair: paired bootstrap of each task and the average, Williams' and Steiger's
+    tests of each task, Holm's correction over the tasks. Two lists of runs are compared as samples: mean and
+    spread, and from five runs of each on Welch's test and a permutation test.
+
+    Args:
+        a: a run, or a list of runs of one method with different seeds.
+        b: the other run, or the other method's runs; without it, the spread of `a` alone is told.
+        corpora: training corpora in which to look for the test sentences: a text a line, or a .csv file each of
+            whose cells is a text; .gz or not.
+        data_dirs: folders to look for the test sentences in, before `STSBENCH_DATA` and the cache.
+        bootstrap: resamples, level and seed; by default those that records are made with.
+        progress: told how far it is.
+
+    Returns:
+        `.sentence` says it, `.table()` tells all of it.
+
+    Raises:
+        UserError: if the runs do not compare, naming the field; or something cannot be read.
+
+    >>> import stsbench as sb
+    >>> one = sb.evaluate(lambda sentences: [[len(s), s.count("e")] for s in sentences], "sample")
+    >>> compare(one, one).sentence
+    'Neither is shown to be better on sample: the difference of 0.00 [0.00, 0.00] may be chance at 5 %.'
+    """
+    bootstrap = bootstrap or Bootstrap()
+    if not bootstrap.resamples:
+        raise UserError("a comparison rests on resamples of the pairs: give at least one, better 1000.")
+    if isinstance(a, RunRecord | str | Path) and isinstance(b, RunRecord | str | Path):
+        records = [_record(a), _record(b)]
+        result: Comparison | SeedsComparison = _two_runs(records[0], records[1], bootstrap, progress)
+    else:
+        sets = [[runs] if isinstance(runs, RunRecord | str | Path) else list(runs) for runs in (a, b)]
+        if not sets[0]:
+            raise UserError("there is no run to compare: name at least one.")
+        read = [[_record(run) for run in runs] for runs in sets]
+        records = [record for runs in read for record in runs]
+        named = dict(zip(_names(records), records, strict=True))
+        split = len(read[0])
+        first, second = dict(list(named.items())[:split]), dict(list(named.items())[split:])
+        result = compare_seeds(first, second, (_method(first), _method(second)), level=bootstrap.level)
+    if not corpora:
+        return result
+    found, notes = _overlaps(records, corpora, data_dirs, progress)
+    return replace(result, overlaps=found, notes=(*result.notes, *notes))
+
+
+def matching_runs(patterns: Sequence[str | Path]) -> list[Path]:
+    """Return the runs that are named, or that match a pattern with `*`, `?` or `[...]`, in order of their names.
+
+    Raises:
+        UserError: if nothing matches a pattern.
+    """
+    found: list[Path] = []
+    for pattern in map(Path, patterns):
+        path = pattern.expanduser()
+        if path.exists() or not re.search(r"[*?[]", str(path)):
+            found.append(path)
+            continue
+        root = Path(path.anchor)
+        matches = sorted(root.glob(str(path.relative_to(root))))
+        if not matches:
+            raise UserError(f"no run matches {pattern}: check the pattern.")
+        found += matches
+    return found
+
+
+def _two_runs(a: RunRecord, b: RunRecord, bootstrap: Bootstrap, progress: Progress) -> Comparison:
+    names = labels([a, b])
+    rows, notes = compare_pairs(a, b, (names[0], names[1]), bootstrap=bootstrap, progress=progress)
+    return Comparison(names[0], names[1], rows, bootstrap.level, bootstrap.resamples, bootstrap.seed, notes=notes)
+
+
+def _record(run: Run) -> RunRecord:
+    return run if isinstance(run, RunRecord) else load_run(run)
+
+
+def _names(records: Sequence[RunRecord]) -> list[str]:
+    """Return a name for each record: its folder, or what its model is called where it has none."""
+    names = [
+        str(record.folder) if record.folder else label
+        for record, label in zip(records, labels(records), strict=True)
+    ]
+    repeated = next((name for name in names if names.count(name) > 1), None)
+    if repeated is not None:
+        raise UserError(f"{repeated} is named twice: give each run once.")
+    return names
+
+
+def _method(runs: Sequence[str] | dict[str, RunRecord]) -> str:
+    """Return what the names of a method's runs have in common."""
+    if not runs:
+        return ""
+    names = [Path(name).name for name in runs]
+    # Character by character, as folders are named simcse-seed1, simcse-seed2.
+    alike = commonprefix(names)  # noqa: RUF071
+    return alike.rstrip("-_.0123456789") or names[0]
+
+
+def _overlaps(
+    records: Sequence[RunRecord],
+    corpora: Sequence[str | Path],
+    data_dirs: Sequence[str | Path],
+    progress: Progress,
+) -> tuple[tuple[Overlap, ...], list[str]]:
+    """Return what of the records' test sentences stands in each corpus, and what a reader should know."""
+    sentences, notes = {}, []
+    folders = [Path(folder) for folder in data_dirs]
+    for part in {part.signature.partition("||")[0]: part for record in records for part in record.tasks}.values():
+        if part.text == "user":
+            notes.append(f"the sentences of {part.task} are in a file of your own: not looked for in the corpus.")
+            continue
+        data = read_task(TaskSpec(part.task, part.split, part.text), folders)
+        if not data.sha256.startswith(Signature.parse(part.signature).data):
+            notes.append(f"the sentences of {part.task} that are here are not those that the runs were scored on.")
+        sentences[part.task] = [*data.pairs["sentence1"], *data.pairs["sentence2"]]
+    if not sentences:
+        return (), notes
+    return tuple(
+        entry for corpus in corpora for entry in overlap(Path(corpus).expanduser(), sentences, progress)
+    ), notes

@@ -131,12 +131,10 @@ def compare(
 
 
 def _demand_one_way(runs: list[Path], a: list[str], b: list[str]) -> None:
-    if bool(runs) == bool(a) or (b and not a):
+    if (a or b) and runs:
+        raise UserError("two runs, or methods with --a and --b: leave out the one or the other.")
+    if not a and len(runs) != 2:
         raise UserError(
-            "name two runs, or the runs of methods with --a and --b: `stsbench compare runs/a runs/b`, "
+            "name two runs, as in `stsbench compare runs/a runs/b`, or the runs of methods over seeds, as in "
             "`stsbench compare --a runs/simcse-seed* --b runs/esimcse-seed*`."
-        )
-    if runs and len(runs) != 2:
-        raise UserError(
-            f"a comparison takes two runs, {len(runs)} were named: for several seeds of a method use --a and --b."
         )

@@ -28,7 +28,7 @@ def verdict(rows: "Sequence[Row]", level: float) -> str:
     for name, sign in (("B", 1), ("A", -1)):
         won = [row.task for row in tasks if row.p_holm < alpha and sign * row.difference > 0]
         if won:
-            parts.append(f"{name} is better on {'all ' if len(won) == len(tasks) else ''}{_listed(won)}")
+            parts.append(f"{name} is better on {'all tasks' if len(won) == len(tasks) else _listed(won)}")
     undefined = [row.task for row in tasks if math.isnan(row.p)]
     if undefined:
         parts.append(f"{_listed(undefined)} could not be tested")

@@ -1,7 +1,7 @@
 """`compare`: is the difference of two models, or of two methods over seeds, real?"""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from os.path import commonprefix
 from pathlib import Path
@@ -122,14 +122,14 @@ def _names(records: Sequence[RunRecord]) -> list[str]:
     return names
 
 
-def _method(runs: Sequence[str] | dict[str, RunRecord]) -> str:
+def _method(runs: Iterable[str]) -> str:
     """Return what the names of a method's runs have in common."""
-    if not runs:
-        return ""
-    names = [Path(name).name for name in runs]
+    names = list(runs)
+    if len(names) < 2:
+        return "".join(names)
     # Character by character, as folders are named simcse-seed1, simcse-seed2.
     alike = commonprefix(names)  # noqa: RUF071
-    return alike.rstrip("-_.0123456789") or names[0]
+    return alike.rstrip("-_./0123456789") or names[0]
 
 
 def _overlaps(

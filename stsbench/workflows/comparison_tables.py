@@ -131,10 +131,13 @@ def _seeds_row(row: SeedsDifference, limits: tuple[str, str], b: str) -> dict[st
     sides = {"A": "a", "B": "b"} if b else {"A": "a"}
     told: dict[str, object] = {"task": row.task}
     for name, side in sides.items():
+        runs, mean, sd, lowest, highest = (
+            getattr(row, f"{side}_{part}") for part in ("runs", "mean", "sd", "lowest", "highest")
+        )
         told |= {
-            name: getattr(row, f"{side}_mean"),
-            f"sd {name}": getattr(row, f"{side}_sd"),
-            f"range {name}": f"{getattr(row, f'{side}_lowest'):.2f} to {getattr(row, f'{side}_highest'):.2f}",
+            name: mean,
+            f"sd {name}": sd,
+            f"range {name}": f"{lowest:.2f} to {highest:.2f}" if runs > 1 else None,
         }
     return told | {
         "B − A": row.difference,

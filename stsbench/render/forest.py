@@ -1,5 +1,6 @@
 """Forest plots: values with their intervals, one below the other."""
 
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 from stsbench.render.figures import COLUMN_WIDTH, colours, new_figure, style
@@ -9,8 +10,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _ROW_HEIGHT = 0.22
-_MARGINS = 0.6
+_MARGINS = 0.75
 """Inches: of each line, and of axis and label together."""
+
+_LABEL_WIDTH = 45
+"""Characters of the axis label that fit on a line."""
 
 
 def forest(
@@ -52,7 +56,7 @@ def forest(
         axes.set_yticks(list(places.values()), list(places))
         axes.set_ylim(len(places) - 0.5, -0.5)
         axes.grid(visible=False, axis="y")
-        axes.set_xlabel(label)
+        axes.set_xlabel(fill(label, _LABEL_WIDTH))
         if len(series) > 1:
             handles = [
                 axes.plot([], [], color=colour, marker="o", markersize=4.5)[0] for colour in series.values()

@@ -81,7 +81,8 @@ def figure(comparison: Comparison | SeedsComparison) -> "Figure":
         for row in comparison.rows
         if not row.subset
     ]
-    return forest(pd.DataFrame(rows), f"{comparison.b} less {comparison.a}", reference=0.0, last=AVERAGE)
+    label = f"{comparison.b} less {comparison.a} (filled: real at {100 * alpha:g} %)"
+    return forest(pd.DataFrame(rows), label, reference=0.0, last=AVERAGE)
 
 
 def save(comparison: Comparison | SeedsComparison, path: str | Path) -> Path:
@@ -120,7 +121,7 @@ def _row(row: Difference, limits: tuple[str, str], subsets: bool) -> dict[str, o
         "B − A": row.difference,
         limits[0]: row.low,
         limits[1]: row.high,
-        _EFFECTS[row.kind]: row.effect,
+        _EFFECTS[row.kind]: None if math.isnan(row.effect) else f"{row.effect:.3f}",
         "p": p_text(row.p),
         "p (Holm)": p_text(row.p_holm),
         f"{_TESTS[row.kind]} p (Holm)": p_text(row.test_p_holm),

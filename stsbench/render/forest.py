@@ -17,17 +17,14 @@ _LABEL_WIDTH = 45
 """Characters of the axis label that fit on a line."""
 
 
-def forest(
-    rows: "pd.DataFrame", label: str, *, reference: float | None = None, last: str | None = None
-) -> "Figure":
+def forest(rows: "pd.DataFrame", label: str, *, reference: float | None = None) -> "Figure":
     """Return a forest plot.
 
     Args:
         rows: columns label (a line each, in this order, from the top), series (a colour each; lines of one label
-            stand together), value, low, high (NaN for no interval), filled (or hollow).
+            stand together), value, low, high (NaN for no interval), filled (or hollow), summary (a diamond).
         label: of the axis.
         reference: where to draw a line to compare with.
-        last: the label of a summary: a diamond.
     """
     places = {name: place for place, name in enumerate(dict.fromkeys(rows["label"]))}
     series = colours(list(rows["series"]))
@@ -46,7 +43,7 @@ def forest(
             axes.plot(
                 [row["value"]],
                 [y],
-                marker="D" if row["label"] == last else "o",
+                marker="D" if row["summary"] else "o",
                 markersize=4.5,
                 markerfacecolor=colour if row["filled"] else "white",
                 markeredgecolor=colour,

@@ -9,13 +9,16 @@ from numpy.typing import NDArray
 
 from stsbench.foundation.errors import UserError
 from stsbench.records import RunRecord, Signature
-from stsbench.records.record import TaskPart
+from stsbench.records.parts import TaskPart
 from stsbench.records.signature import PROTOCOL_FIELDS
+from stsbench.records.transfer import TransferPart
 
 if TYPE_CHECKING:
     import pandas as pd
 
 _PAIR = ["subset", "pair_id"]
+
+ScoredPart = TaskPart | TransferPart
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,7 @@ class AlignedTask:
 
 
 def align(a: RunRecord, b: RunRecord, names: tuple[str, str]) -> tuple[list[AlignedTask], list[str]]:
-    """Return the tasks that both records hold, pair by pair, and the names of those that only one holds.
+    """Return the STS tasks that both records hold, pair by pair, and the names of those that only one holds.
 
     Args:
         a: the one record.
@@ -49,14 +52,10 @@ def align(a: RunRecord, b: RunRecord, names: tuple[str, str]) -> tuple[list[Alig
         names: of the two, for messages.
 
     Raises:
-        UserError: if the two have no task in common, their protocols differ on one (naming the field), or they
-            scored other pairs; or a pair table is missing.
+        UserError: if protocols differ on a task (naming the field), or the two scored other pairs; or a pair table
+            is missing.
     """
     couples, alone = _couples(a.tasks, b.tasks)
-    if not couples:
-        raise UserError(
-            f"the two records have no task in common: {_names(a.tasks)} in one, {_names(b.tasks)} in the other."
-        )
     labels = labels_of([one for one, _ in couples])
     for label, (one, other) in zip(labels, couples, strict=True):
         require_same_protocol(label, one, other, names)
@@ -66,7 +65,7 @@ def align(a: RunRecord, b: RunRecord, names: tuple[str, str]) -> tuple[list[Alig
     ], alone
 
 
-def require_same_protocol(label: str, one: TaskPart, other: TaskPart, names: tuple[str, str]) -> None:
+def require_same_protocol(label: str, one: ScoredPart, other: ScoredPart, names: tuple[str, str]) -> None:
     """Make sure that two scores of a task mean the same.
 
     Args:
@@ -147,13 +146,12 @@ def left_out(tasks: Sequence[str]) -> tuple[str, ...]:
     return (f"not all records hold {', '.join(tasks)}: left out.",) if tasks else ()
 
 
-def labels_of(parts: Sequence[TaskPart]) -> list[str]:
+def labels_of(parts: Sequence[ScoredPart]) -> list[str]:
     """Return a name for each task, with split and text where there are several of that name."""
     names = [part.task for part in parts]
-    return [
-        part.task if names.count(part.task) == 1 else f"{part.task}:{part.split}@{part.text}" for part in parts
-    ]
+    return [part.task if names.count(part.task) == 1 else _full_name(part) for part in parts]
 
 
-def _names(parts: Sequence[TaskPart]) -> str:
-    return ", ".join(part.task for part in parts)
+def _full_name(part: ScoredPart) -> str:
+    split = f":{part.split}" if isinstance(part, TaskPart) else ""
+    return f"{part.task}{split}@{part.text}"

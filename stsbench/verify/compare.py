@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from stsbench.evaluation.sts import Bootstrap
 from stsbench.foundation.progress import Progress, silent
 from stsbench.records import RunRecord
-from stsbench.records.record import AVERAGE
 from stsbench.statistics import (
     CORRELATIONS,
     Aggregation,
@@ -24,7 +23,7 @@ from stsbench.statistics import (
     williams,
 )
 from stsbench.verify.aligned import AlignedTask, align, left_out
-from stsbench.verify.differences import Difference, corrected
+from stsbench.verify.differences import AVERAGES, Difference, corrected
 from stsbench.verify.scored import Scored, row_of
 
 
@@ -70,7 +69,7 @@ def compare_pairs(
     progress("bootstrap", len(tasks), len(tasks))
     if len(tasks) > 1:
         size = sum(len(task.gold) for task in tasks)
-        rows.append(row_of(Scored.mean(wholes), "sts", AVERAGE, size, level=level))
+        rows.append(row_of(Scored.mean(wholes), "sts", AVERAGES["sts"], size, level=level))
     return corrected(rows), left_out(alone)
 
 

@@ -7,17 +7,52 @@ from numpy.typing import NDArray
 
 from stsbench.evaluation.sts import Bootstrap
 from stsbench.foundation.errors import UserError
-from stsbench.records.record import AVERAGE
+from stsbench.records import RunRecord
 from stsbench.statistics import generator, mcnemar
 from stsbench.statistics.ratios import bootstrap_ratio
-from stsbench.verify.aligned import left_out
-from stsbench.verify.differences import Difference, corrected
+from stsbench.verify.aligned import labels_of, left_out, require_same_protocol
+from stsbench.verify.differences import AVERAGES, Difference, corrected
 from stsbench.verify.scored import Scored, row_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
 _ITEM = ["split", "item_id"]
+
+
+def compare_transfer(
+    a: RunRecord, b: RunRecord, names: tuple[str, str], *, bootstrap: Bootstrap
+) -> tuple[tuple[Difference, ...], tuple[str, ...]]:
+    """Return how two records differ on the transfer tasks that both hold, and what a reader should know.
+
+    Args:
+        a: the one, often the baseline.
+        b: the other.
+        names: what to call them.
+        bootstrap: resamples (at least one), level and seed.
+
+    Raises:
+        UserError: if protocols differ on a task (naming the field), or the two were scored on other items; or an
+            item table is missing.
+    """
+    one, other = (dict(zip(labels_of(record.transfer), record.transfer, strict=True)) for record in (a, b))
+    shared = [label for label in one if label in other]
+    for label in shared:
+        require_same_protocol(label, one[label], other[label], names)
+    if not shared:
+        return (), left_out([*one, *other])
+    return compare_items(_items(a), _items(b), bootstrap=bootstrap)
+
+
+def _items(record: RunRecord) -> "pd.DataFrame":
+    """Return the items of a record's transfer tasks, each under its task's label."""
+    import pandas as pd
+
+    table = record.items
+    return pd.concat(
+        table[(table["task"] == part.task) & (table["text"] == part.text)].assign(task=label)
+        for label, part in zip(labels_of(record.transfer), record.transfer, strict=True)
+    )
 
 
 def compare_items(
@@ -35,11 +70,9 @@ def compare_items(
         bootstrap: resamples (at least one), level and seed.
 
     Raises:
-        UserError: if no task is in both, or they were scored on other items or labels.
+        UserError: if they were scored on other items or labels.
     """
     tasks = [task for task in dict.fromkeys(a["task"]) if (b["task"] == task).any()]
-    if not tasks:
-        raise UserError("the two records have no transfer task in common.")
     rows: list[Difference] = []
     wholes: list[Scored] = []
     for task in tasks:
@@ -54,7 +87,7 @@ def compare_items(
         rows.append(row_of(wholes[-1], "transfer", task, correct.shape[1], level=bootstrap.level, **tests))
     if len(tasks) > 1:
         size = sum(row.size for row in rows)
-        rows.append(row_of(Scored.mean(wholes), "transfer", AVERAGE, size, level=bootstrap.level))
+        rows.append(row_of(Scored.mean(wholes), "transfer", AVERAGES["transfer"], size, level=bootstrap.level))
     return corrected(rows), left_out(sorted({*a["task"], *b["task"]} - set(tasks)))
 
 

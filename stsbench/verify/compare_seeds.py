@@ -13,9 +13,10 @@ import numpy as np
 
 from stsbench.foundation.errors import UserError
 from stsbench.records import RunRecord
-from stsbench.records.record import AVERAGE, TaskPart
+from stsbench.records.transfer import TransferPart
 from stsbench.statistics import compare_means, holm, spread
-from stsbench.verify.aligned import labels_of, left_out, require_same_protocol
+from stsbench.verify.aligned import ScoredPart, labels_of, left_out, require_same_protocol
+from stsbench.verify.differences import AVERAGES, Kind
 from stsbench.verify.overlap import Overlap
 from stsbench.verify.plain import plain
 from stsbench.verify.verdict import verdict
@@ -32,7 +33,8 @@ class SeedsDifference:
     """How two methods score on one task, or on average; scores x 100. NaN where something is undefined.
 
     Attributes:
-        task: its name, `Avg.` for the average.
+        kind: `sts` or `transfer`.
+        task: its name; `Avg.` or `Avg. transfer` for the average of a kind.
         a_runs: the number of runs of A; `a_mean`, `a_sd` (sample standard deviation), `a_lowest` and `a_highest`
             of their scores. All `b_...` are NaN where there is no B, and so on.
         difference: mean of B less mean of A, with Welch's interval `low` to `high`; these and the p-values only
@@ -41,6 +43,7 @@ class SeedsDifference:
         permutation_p: by the permutation test, not corrected.
     """
 
+    kind: Kind
     task: str
     a_runs: int
     a_mean: float
@@ -62,7 +65,7 @@ class SeedsDifference:
     @property
     def is_task(self) -> bool:
         """Whether this is a task, not the average."""
-        return self.task != AVERAGE
+        return self.task not in AVERAGES.values()
 
 
 @dataclass(frozen=True)
@@ -71,7 +74,7 @@ class SeedsComparison:
 
     Attributes:
         a: the name of the one; `b`: of the other, empty if there is none.
-        rows: each task; the average last.
+        rows: each task; after the tasks of a kind their average.
         level: of the intervals.
         notes: what a reader should know.
         overlaps: what of the test sentences was found in training corpora, if any were given.
@@ -86,16 +89,9 @@ class SeedsComparison:
 
     @property
     def sentence(self) -> str:
-        """What is to be said, in one sentence: a claim only from `ENOUGH` runs of each method on."""
-        last = self.rows[-1]
-        where = "on average" if last.task == AVERAGE else f"on {last.task}"
-        told = f"A: {_told(last.a_mean, last.a_sd, last.a_runs)}"
-        if not last.b_runs:
-            return f"{told} {where}."
-        told += f", B: {_told(last.b_mean, last.b_sd, last.b_runs)} {where}"
-        if min(last.a_runs, last.b_runs) < ENOUGH:
-            return f"{told}; no claim: that takes {ENOUGH} runs of each."
-        return f"{told}. {verdict(self.rows, self.level)}"
+        """What is to be said, in a sentence for each kind of task: a claim only from `ENOUGH` runs on."""
+        by_kind = [[row for row in self.rows if row.kind == kind] for kind in AVERAGES]
+        return " ".join(_sentence(rows, self.level) for rows in by_kind if rows)
 
     def table(self) -> "pd.DataFrame":
         """Return one row per task and the average, with the columns of `SeedsDifference`."""
@@ -127,12 +123,18 @@ def compare_seeds(
     runs = {**a, **b}
     for method in (a, b):
         _demand_distinct(method)
-    tasks, alone = _common_tasks(runs)
-    values_a, values_b = (_scores(method, tasks) for method in (a, b))
-    rows = [_row(task, values_a[task], values_b[task], level) for task in values_a]
-    family = [row for row in rows if row.is_task]
-    adjusted = holm([row.p for row in family]).tolist()
-    rows[: len(family)] = [replace(row, p_holm=p) for row, p in zip(family, adjusted, strict=True)]
+    rows: list[SeedsDifference] = []
+    alone: list[str] = []
+    for kind in AVERAGES:
+        parts = {name: _parts(record, kind) for name, record in runs.items()}
+        common, rest = _common_tasks(parts)
+        alone += rest
+        values_a, values_b = (_scores({name: parts[name] for name in method}, common, kind) for method in (a, b))
+        found = [_row(kind, task, values_a[task], values_b[task], level) for task in values_a]
+        adjusted = holm([row.p for row in found if row.is_task]).tolist()
+        rows += [replace(row, p_holm=p) for row, p in zip(found, adjusted, strict=False)] + found[len(adjusted) :]
+    if not rows:
+        raise UserError("there is no task that all runs were measured on: measure them on the same tasks.")
     notes = [*left_out(alone)]
     unknown = [name for name, record in runs.items() if record.model.weights_sha256 is None]
     if unknown:
@@ -140,8 +142,8 @@ def compare_seeds(
     return SeedsComparison(*names, rows=tuple(rows), level=level, notes=tuple(notes))
 
 
-def _row(task: str, a: Sequence[float], b: Sequence[float], level: float) -> SeedsDifference:
-    row = SeedsDifference(task, *spread(a))
+def _row(kind: Kind, task: str, a: Sequence[float], b: Sequence[float], level: float) -> SeedsDifference:
+    row = SeedsDifference(kind, task, *spread(a))
     if not b:
         return row
     size, mean, sd, lowest, highest = spread(b)
@@ -159,37 +161,39 @@ def _row(task: str, a: Sequence[float], b: Sequence[float], level: float) -> See
     )
 
 
-def _scores(runs: Mapping[str, RunRecord], tasks: Sequence[str]) -> dict[str, list[float]]:
+Parts = Mapping[str, ScoredPart]
+"""The scores of a run by the tasks' labels."""
+
+
+def _scores(runs: Mapping[str, Parts], tasks: Sequence[str], kind: Kind) -> dict[str, list[float]]:
     """Return the scores x 100 of all runs by task, and their averages if there are several tasks."""
     found: dict[str, list[float]] = {task: [] for task in tasks}
-    for name, record in runs.items():
-        parts = _parts(record)
+    for name, parts in runs.items():
         for task in tasks:
-            score = parts[task].score
+            part = parts[task]
+            score = part.acc if isinstance(part, TransferPart) else part.score
             if score is None:
                 raise UserError(f"{name} has no score on {task} (its similarities are constant): leave it out.")
             found[task].append(100 * score)
     if len(tasks) > 1:
-        found[AVERAGE] = np.mean(list(found.values()), axis=0).tolist()
+        found[AVERAGES[kind]] = np.mean(list(found.values()), axis=0).tolist()
     return found
 
 
-def _common_tasks(runs: Mapping[str, RunRecord]) -> tuple[list[str], list[str]]:
+def _common_tasks(runs: Mapping[str, Parts]) -> tuple[list[str], list[str]]:
     """Return the tasks that all runs hold, by one protocol, and those that only some do."""
     (first_name, first), *others = runs.items()
-    known = _parts(first)
-    every = list(dict.fromkeys(task for record in runs.values() for task in _parts(record)))
-    common = [task for task in every if all(task in _parts(record) for record in runs.values())]
-    if not common:
-        raise UserError("there is no task that all runs were measured on: measure them on the same tasks.")
-    for name, record in others:
+    every = list(dict.fromkeys(task for parts in runs.values() for task in parts))
+    common = [task for task in every if all(task in parts for parts in runs.values())]
+    for name, parts in others:
         for task in common:
-            require_same_protocol(task, known[task], _parts(record)[task], (first_name, name))
+            require_same_protocol(task, first[task], parts[task], (first_name, name))
     return common, [task for task in every if task not in common]
 
 
-def _parts(record: RunRecord) -> dict[str, TaskPart]:
-    return dict(zip(labels_of(record.tasks), record.tasks, strict=True))
+def _parts(record: RunRecord, kind: Kind) -> Parts:
+    parts: Sequence[ScoredPart] = record.tasks if kind == "sts" else record.transfer
+    return dict(zip(labels_of(parts), parts, strict=True))
 
 
 def _demand_distinct(runs: Mapping[str, RunRecord]) -> None:
@@ -201,6 +205,18 @@ def _demand_distinct(runs: Mapping[str, RunRecord]) -> None:
             raise UserError(
                 f"{other} and {name} are runs of the same weights, which is one seed: give each checkpoint once."
             )
+
+
+def _sentence(rows: Sequence[SeedsDifference], level: float) -> str:
+    last = rows[-1]
+    where = f"on {last.task}" if last.is_task else f"on {'STS' if last.kind == 'sts' else 'transfer'} average"
+    told = f"A: {_told(last.a_mean, last.a_sd, last.a_runs)}"
+    if not last.b_runs:
+        return f"{told} {where}."
+    told += f", B: {_told(last.b_mean, last.b_sd, last.b_runs)} {where}"
+    if min(last.a_runs, last.b_runs) < ENOUGH:
+        return f"{told}; no claim: that takes {ENOUGH} runs of each."
+    return f"{told}. {verdict(rows, level)}"
 
 
 def _told(mean: float, sd: float, runs: int) -> str:

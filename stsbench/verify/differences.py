@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from stsbench.records.record import AVERAGE
+from stsbench.records.table import AVERAGE, TRANSFER_AVERAGE
 from stsbench.statistics import holm
 from stsbench.verify.overlap import Overlap
 from stsbench.verify.plain import plain
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Kind = Literal["sts", "transfer"]
-KINDS: tuple[Kind, ...] = ("sts", "transfer")
+AVERAGES: dict[Kind, str] = {"sts": AVERAGE, "transfer": TRANSFER_AVERAGE}
+"""What the average of each kind of task is called."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class Difference:
 
     Attributes:
         kind: `sts` (scores are correlations) or `transfer` (accuracies).
-        task: its name, `Avg.` for the average of a kind.
+        task: its name; `Avg.` or `Avg. transfer` for the average of a kind.
         subset: empty for a task as a whole.
         size: the number of pairs or items.
         a: the score of A, x 100; `b`: of B.
@@ -59,7 +60,7 @@ class Difference:
     @property
     def is_task(self) -> bool:
         """Whether this is a task as a whole."""
-        return not self.subset and self.task != AVERAGE
+        return not self.subset and self.task not in AVERAGES.values()
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ class Comparison:
     @property
     def sentence(self) -> str:
         """What is to be said of the two: a sentence for the STS tasks, one for the transfer tasks."""
-        by_kind = [[row for row in self.rows if row.kind == kind] for kind in KINDS]
+        by_kind = [[row for row in self.rows if row.kind == kind] for kind in AVERAGES]
         return " ".join(verdict(rows, self.level) for rows in by_kind if rows)
 
     def table(self) -> "pd.DataFrame":

@@ -4,8 +4,6 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from stsbench.records.record import AVERAGE
-
 if TYPE_CHECKING:
     from stsbench.verify.compare_seeds import SeedsDifference
     from stsbench.verify.differences import Difference
@@ -17,11 +15,16 @@ def verdict(rows: "Sequence[Row]", level: float) -> str:
     """Return what a test of each task and of the average shows, in one sentence.
 
     A task counts as different if its p-value is below 1 - level after Holm's correction; the average by its own.
+
+    Args:
+        rows: of one kind of task; their average last, if there are several.
+        level: of the intervals.
     """
     alpha = 1 - level
+    rows = [row for row in rows if not getattr(row, "subset", "")]
     tasks = [row for row in rows if row.is_task]
-    average = next((row for row in rows if row.task == AVERAGE), None)
-    if average is None:
+    average = rows[-1]
+    if average.is_task:
         (only,) = tasks
         return f"{_winner(only, alpha)} on {only.task}: {_told(only, 'the', alpha)}."
     parts = []

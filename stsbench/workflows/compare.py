@@ -6,12 +6,15 @@ from dataclasses import replace
 from os.path import commonprefix
 from pathlib import Path
 
+from stsbench.datasets import LabelledData
 from stsbench.evaluation.sts import Bootstrap
-from stsbench.evaluation.tasks import TaskSpec, read_task
+from stsbench.evaluation.tasks import TaskData, TaskSpec, read_task, sentences_of, source_of
 from stsbench.foundation.errors import UserError
 from stsbench.foundation.progress import Progress, silent
 from stsbench.records import RunRecord, Signature, load_run
+from stsbench.verify.aligned import ScoredPart
 from stsbench.verify.compare import compare_pairs
+from stsbench.verify.compare_items import compare_transfer
 from stsbench.verify.compare_seeds import SeedsComparison, compare_seeds
 from stsbench.verify.differences import Comparison
 from stsbench.verify.overlap import Overlap, overlap
@@ -101,9 +104,27 @@ def matching_runs(patterns: Sequence[str | Path]) -> list[Path]:
 
 
 def _two_runs(a: RunRecord, b: RunRecord, bootstrap: Bootstrap, progress: Progress) -> Comparison:
-    names = labels([a, b])
-    rows, notes = compare_pairs(a, b, (names[0], names[1]), bootstrap=bootstrap, progress=progress)
-    return Comparison(names[0], names[1], rows, bootstrap.level, bootstrap.resamples, bootstrap.seed, notes=notes)
+    first, second = labels([a, b])
+    names = (first, second)
+    pairs, left_out_pairs = compare_pairs(a, b, names, bootstrap=bootstrap, progress=progress)
+    items, left_out_items = compare_transfer(a, b, names, bootstrap=bootstrap)
+    if not (pairs or items):
+        raise UserError(f"{first} and {second} have no task in common: measure both on the same tasks.")
+    notes = [*left_out_pairs, *left_out_items]
+    smallest, tests = (
+        2 / (bootstrap.resamples + 1),
+        max(sum(row.is_task for row in rows) for rows in (pairs, items)),
+    )
+    if smallest * tests >= 1 - bootstrap.level:
+        notes.append(
+            f"{bootstrap.resamples} resamples see no p-value below {smallest:.2g}: too few for {tests} tests, "
+            "take more."
+        )
+    if a.supervised or b.supervised:
+        notes.append("tasks with a trained regressor are not compared.")
+    return Comparison(
+        first, second, (*pairs, *items), bootstrap.level, bootstrap.resamples, bootstrap.seed, notes=tuple(notes)
+    )
 
 
 def _record(run: Run) -> RunRecord:
@@ -139,18 +160,29 @@ def _overlaps(
     progress: Progress,
 ) -> tuple[tuple[Overlap, ...], list[str]]:
     """Return what of the records' test sentences stands in each corpus, and what a reader should know."""
-    sentences, notes = {}, []
+    sentences: dict[str, list[str]] = {}
+    notes = []
     folders = [Path(folder) for folder in data_dirs]
-    for part in {part.signature.partition("||")[0]: part for record in records for part in record.tasks}.values():
+    parts: list[ScoredPart] = []
+    for record in records:
+        parts += record.tasks
+        parts += record.transfer
+    for part in {part.signature.partition("||")[0]: part for part in parts}.values():
         if part.text == "user":
             notes.append(f"the sentences of {part.task} are in a file of your own: not looked for in the corpus.")
             continue
-        data = read_task(TaskSpec(part.task, part.split, part.text), folders)
-        if not data.sha256.startswith(Signature.parse(part.signature).data):
+        task = read_task(TaskSpec(part.task, getattr(part, "split", ""), part.text), folders)
+        if not source_of(task).sha256.startswith(Signature.parse(part.signature).data):
             notes.append(f"the sentences of {part.task} that are here are not those that the runs were scored on.")
-        sentences[part.task] = [*data.pairs["sentence1"], *data.pairs["sentence2"]]
+        sentences.setdefault(part.task, []).extend(_test_sentences(task))
     if not sentences:
         return (), notes
     return tuple(
         entry for corpus in corpora for entry in overlap(Path(corpus).expanduser(), sentences, progress)
     ), notes
+
+
+def _test_sentences(task: TaskData) -> list[str]:
+    if isinstance(task, LabelledData) and (is_test := task.items["split"] == "test").any():
+        task = replace(task, items=task.items[is_test])
+    return sentences_of(task)

@@ -4,11 +4,10 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stsbench.records.record import AVERAGE
 from stsbench.render.figures import save_figure
 from stsbench.render.forest import forest
 from stsbench.verify.compare_seeds import SeedsComparison, SeedsDifference
-from stsbench.verify.differences import KINDS, Comparison, Difference
+from stsbench.verify.differences import AVERAGES, Comparison, Difference
 from stsbench.verify.overlap import EVERYWHERE, Overlap
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ def tables(comparison: Comparison | SeedsComparison, *, subsets: bool = False) -
         shown = [table.dropna(axis="columns", how="all") for table in shown]
     else:
         rows = [row for row in comparison.rows if subsets or not row.subset]
-        by_kind = [[_row(row, limits, subsets) for row in rows if row.kind == kind] for kind in KINDS]
+        by_kind = [[_row(row, limits, subsets) for row in rows if row.kind == kind] for kind in AVERAGES]
         shown = [pd.DataFrame(own) for own in by_kind if own]
     if comparison.overlaps:
         shown.append(pd.DataFrame([_overlap_row(entry) for entry in comparison.overlaps]))
@@ -62,12 +61,13 @@ def figure(comparison: Comparison | SeedsComparison) -> "Figure":
                 "low": getattr(row, f"{side}_lowest"),
                 "high": getattr(row, f"{side}_highest"),
                 "filled": True,
+                "summary": not row.is_task,
             }
             for row in comparison.rows
             for side, name in (("a", comparison.a), ("b", comparison.b))
             if name
         ]
-        return forest(pd.DataFrame(rows), "mean and range over seeds", last=AVERAGE)
+        return forest(pd.DataFrame(rows), "mean and range over seeds")
     alpha = 1 - comparison.level
     rows = [
         {
@@ -77,12 +77,13 @@ def figure(comparison: Comparison | SeedsComparison) -> "Figure":
             "low": row.low,
             "high": row.high,
             "filled": (row.p_holm if row.is_task else row.p) < alpha,
+            "summary": not row.is_task,
         }
         for row in comparison.rows
         if not row.subset
     ]
     label = f"{comparison.b} less {comparison.a} (filled: real at {100 * alpha:g} %)"
-    return forest(pd.DataFrame(rows), label, reference=0.0, last=AVERAGE)
+    return forest(pd.DataFrame(rows), label, reference=0.0)
 
 
 def save(comparison: Comparison | SeedsComparison, path: str | Path) -> Path:

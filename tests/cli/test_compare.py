@@ -38,7 +38,7 @@ def test_the_same_seed_gives_the_same_bytes_and_more_resamples_others(runs: Stsb
 def test_its_intervals_rest_on_the_draws_of_the_records(runs: Stsbench) -> None:
     constant = sb.load_run("a").model_copy(deep=True)
     zero = sb.load_run("a").pairs.assign(cosine=0.0)
-    (whole, *_) = sb.compare(constant.with_pairs(zero), sb.load_run("a")).rows
+    (whole, *_) = sb.compare(constant.with_tables(zero), sb.load_run("a")).rows
     assert str(whole.difference) == "nan"
     (whole, *_) = sb.compare("a", "b", bootstrap=sb.Bootstrap(200, level=0.5)).rows
     (wider, *_) = sb.compare("a", "b", bootstrap=sb.Bootstrap(200, level=0.9)).rows

@@ -16,6 +16,7 @@ def rows(**columns: list[Any]) -> pd.DataFrame:
         "low": [0.5, -1.5],
         "high": [1.5, 0.5],
         "filled": [True, False],
+        "summary": [False, True],
     }
     return pd.DataFrame(table | columns)
 
@@ -26,7 +27,7 @@ def lines(figure: Any) -> list[tuple[list[float], list[float]]]:
 
 
 def test_each_row_has_its_interval_and_value_from_the_top() -> None:
-    figure = forest(rows(), "difference", reference=0.0, last="Avg.")
+    figure = forest(rows(), "difference", reference=0.0)
     (axes,) = figure.axes
     assert lines(figure)[1:] == [([0.5, 1.5], [0, 0]), ([1.0], [0]), ([-1.5, 0.5], [1, 1]), ([-0.5], [1])]
     assert [label.get_text() for label in axes.get_yticklabels()] == ["STS16", "Avg."]
@@ -35,7 +36,7 @@ def test_each_row_has_its_interval_and_value_from_the_top() -> None:
 
 
 def test_what_is_not_real_is_hollow_and_the_summary_a_diamond() -> None:
-    (axes,) = forest(rows(), "difference", last="Avg.").axes
+    (axes,) = forest(rows(), "difference").axes
     first, last = axes.lines[1], axes.lines[3]
     assert (first.get_marker(), last.get_marker()) == ("o", "D")
     assert first.get_markerfacecolor() == first.get_markeredgecolor()

@@ -69,12 +69,12 @@ def test_with_fewer_there_is_the_spread_and_no_claim(
     for row in result.rows:
         assert row.b_sd > 0
         assert all(math.isnan(getattr(row, name)) for name in ("difference", "low", "high", "p", "permutation_p"))
-    assert result.sentence.endswith("on average; no claim: that takes 5 runs of each.")
+    assert result.sentence.endswith("on STS average; no claim: that takes 5 runs of each.")
 
 
 def test_one_method_alone_has_its_spread(measure: Measure) -> None:
     result = compared(runs_of(measure(), [0.75, 0.76, 0.77], "a"), {})
-    assert result.sentence == "A: 76.00 ± 1.00 over 3 runs on average."
+    assert result.sentence == "A: 76.00 ± 1.00 over 3 runs on STS average."
     assert result.rows[0].b_runs == 0
 
 

@@ -1,1 +1,1 @@
-"""Proof: is a number right, is a difference real, and if a number is off, why."""
+"""Is this number right, is this difference real, and if a number is off, why: check, compare, diagnose."""

@@ -113,8 +113,8 @@ def _aligned(
         if len(one) != len(other) or not wanted.isin(keyed.index).all():
             missing = int((~wanted.isin(keyed.index)).sum()) or len(other) - len(one)
             raise UserError(
-                f"the two do not compare on {label}: pair_id differs ({missing} pairs of one are not in the "
-                "other): measure both on the same data."
+                f"the two do not compare on {label}: pair_id differs ({missing} of one are not in the other): "
+                "measure both on the same data."
             )
         other = keyed.loc[wanted].reset_index()
     gold = one["gold"].to_numpy()

@@ -61,8 +61,8 @@ def compare_items(
     """Return how the predictions of two models differ on the transfer tasks that both were scored on, and notes.
 
     An accuracy is the share of test items that are right; for tasks without a test set of all items, each
-    predicted by the fold that held it out. The mean over folds, which papers print, differs from it in the second
-    decimal.
+    predicted by the fold that held it out. The mean over folds, which papers print, differs from it a
+    little.
 
     Args:
         a: the items of the one: columns task, split, item_id, label, correct.

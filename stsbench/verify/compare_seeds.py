@@ -36,7 +36,7 @@ class SeedsDifference:
         kind: `sts` or `transfer`.
         task: its name; `Avg.` or `Avg. transfer` for the average of a kind.
         a_runs: the number of runs of A; `a_mean`, `a_sd` (sample standard deviation), `a_lowest` and `a_highest`
-            of their scores. All `b_...` are NaN where there is no B, and so on.
+            of their scores; the same of B, whose `b_runs` is 0 where there is none.
         difference: mean of B less mean of A, with Welch's interval `low` to `high`; these and the p-values only
             from `ENOUGH` runs of each on.
         p: by Welch's t test; `p_holm`: after Holm's correction over the tasks.
@@ -132,7 +132,8 @@ def compare_seeds(
         values_a, values_b = (_scores({name: parts[name] for name in method}, common, kind) for method in (a, b))
         found = [_row(kind, task, values_a[task], values_b[task], level) for task in values_a]
         adjusted = holm([row.p for row in found if row.is_task]).tolist()
-        rows += [replace(row, p_holm=p) for row, p in zip(found, adjusted, strict=False)] + found[len(adjusted) :]
+        rows += [replace(row, p_holm=p) for row, p in zip(found, adjusted, strict=False)]
+        rows += found[len(adjusted) :]
     if not rows:
         raise UserError("there is no task that all runs were measured on: measure them on the same tasks.")
     notes = [*left_out(alone)]

@@ -89,7 +89,7 @@ class Comparison:
     @property
     def sentence(self) -> str:
         """What is to be said of the two: a sentence for the STS tasks, one for the transfer tasks."""
-        by_kind = [[row for row in self.rows if row.kind == kind] for kind in AVERAGES]
+        by_kind = [[row for row in self.rows if row.kind == kind and not row.subset] for kind in AVERAGES]
         return " ".join(verdict(rows, self.level) for rows in by_kind if rows)
 
     def table(self) -> "pd.DataFrame":

@@ -17,11 +17,10 @@ def verdict(rows: "Sequence[Row]", level: float) -> str:
     A task counts as different if its p-value is below 1 - level after Holm's correction; the average by its own.
 
     Args:
-        rows: of one kind of task; their average last, if there are several.
+        rows: the tasks of one kind; their average last, if there are several.
         level: of the intervals.
     """
     alpha = 1 - level
-    rows = [row for row in rows if not getattr(row, "subset", "")]
     tasks = [row for row in rows if row.is_task]
     average = rows[-1]
     if average.is_task:

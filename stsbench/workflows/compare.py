@@ -25,6 +25,8 @@ __all__ = ["Bootstrap", "Comparison", "Run", "SeedsComparison", "compare", "matc
 Run = RunRecord | str | Path
 """A record, or the folder or `run.json` that it is in."""
 
+_RUN = (RunRecord, str, Path)
+
 
 def compare(
     a: Run | Sequence[Run],
@@ -64,19 +66,14 @@ def compare(
     bootstrap = bootstrap or Bootstrap()
     if not bootstrap.resamples:
         raise UserError("a comparison rests on resamples of the pairs: give at least one, better 1000.")
-    if isinstance(a, RunRecord | str | Path) and isinstance(b, RunRecord | str | Path):
+    result: Comparison | SeedsComparison
+    if isinstance(a, _RUN) and isinstance(b, _RUN):
         records = [_record(a), _record(b)]
-        result: Comparison | SeedsComparison = _two_runs(records[0], records[1], bootstrap, progress)
+        result = _two_runs(records[0], records[1], bootstrap, progress)
     else:
-        sets = [[runs] if isinstance(runs, RunRecord | str | Path) else list(runs) for runs in (a, b)]
-        if not sets[0]:
-            raise UserError("there is no run to compare: name at least one.")
-        read = [[_record(run) for run in runs] for runs in sets]
-        records = [record for runs in read for record in runs]
-        named = dict(zip(_names(records), records, strict=True))
-        split = len(read[0])
-        first, second = dict(list(named.items())[:split]), dict(list(named.items())[split:])
-        result = compare_seeds(first, second, (_method(first), _method(second)), level=bootstrap.level)
+        methods = [[_record(run) for run in ([runs] if isinstance(runs, _RUN) else runs)] for runs in (a, b)]
+        records = [*methods[0], *methods[1]]
+        result = _two_methods(methods[0], methods[1], bootstrap.level)
     if not corpora:
         return result
     found, notes = _overlaps(records, corpora, data_dirs, progress)
@@ -111,10 +108,8 @@ def _two_runs(a: RunRecord, b: RunRecord, bootstrap: Bootstrap, progress: Progre
     if not (pairs or items):
         raise UserError(f"{first} and {second} have no task in common: measure both on the same tasks.")
     notes = [*left_out_pairs, *left_out_items]
-    smallest, tests = (
-        2 / (bootstrap.resamples + 1),
-        max(sum(row.is_task for row in rows) for rows in (pairs, items)),
-    )
+    smallest = 2 / (bootstrap.resamples + 1)
+    tests = max(sum(row.is_task for row in rows) for rows in (pairs, items))
     if smallest * tests >= 1 - bootstrap.level:
         notes.append(
             f"{bootstrap.resamples} resamples see no p-value below {smallest:.2g}: too few for {tests} tests, "
@@ -125,6 +120,15 @@ def _two_runs(a: RunRecord, b: RunRecord, bootstrap: Bootstrap, progress: Progre
     return Comparison(
         first, second, (*pairs, *items), bootstrap.level, bootstrap.resamples, bootstrap.seed, notes=tuple(notes)
     )
+
+
+def _two_methods(a: Sequence[RunRecord], b: Sequence[RunRecord], level: float) -> SeedsComparison:
+    if not a:
+        raise UserError("there is no run to compare: name at least one.")
+    names = _names([*a, *b])
+    first = dict(zip(names[: len(a)], a, strict=True))
+    second = dict(zip(names[len(a) :], b, strict=True))
+    return compare_seeds(first, second, _methods(first, second), level=level)
 
 
 def _record(run: Run) -> RunRecord:
@@ -143,14 +147,15 @@ def _names(records: Sequence[RunRecord]) -> list[str]:
     return names
 
 
-def _method(runs: Iterable[str]) -> str:
-    """Return what the names of a method's runs have in common."""
-    names = list(runs)
-    if len(names) < 2:
-        return "".join(names)
+def _methods(a: Iterable[str], b: Iterable[str]) -> tuple[str, str]:
+    """Return a name for each method: what the names of its runs have in common, or else the first of them."""
+    runs = [list(a), list(b)]
     # Character by character, as folders are named simcse-seed1, simcse-seed2.
-    alike = commonprefix(names)  # noqa: RUF071
-    return alike.rstrip("-_./0123456789") or names[0]
+    alike = [commonprefix(names).rstrip("-_./0123456789") if len(names) > 1 else "" for names in runs]  # noqa: RUF071
+    if alike[0] == alike[1]:
+        alike = ["", ""]
+    one, other = (name or next(iter(names), "") for name, names in zip(alike, runs, strict=True))
+    return one, other
 
 
 def _overlaps(

@@ -38,9 +38,6 @@ _TELLING = (
     "device",
 )
 
-_LONGEST = 24
-"""Characters of what tells two records apart: enough for a pooling, and for the first digits of a hash."""
-
 
 class Scores(NamedTuple):
     """A table of scores, and the column of their average in it, if there is one."""
@@ -178,7 +175,7 @@ def labels(records: Sequence[RunRecord]) -> list[str]:
     for record, name in zip(records, names, strict=True):
         same = [other.model for other, its in zip(records, names, strict=True) if its == name]
         differing = [field for field in _TELLING if len({getattr(model, field) for model in same}) > 1]
-        told = ", ".join(f"{field} {str(getattr(record.model, field))[:_LONGEST]}" for field in differing)
+        told = ", ".join(f"{field} {str(getattr(record.model, field))[:16]}" for field in differing)
         found.append(f"{name} ({told})" if told else name)
     return [f"{label} ({number})" if found.count(label) > 1 else label for number, label in enumerate(found, 1)]
 

@@ -97,6 +97,7 @@ def test_all_runs_that_follow_an_option_belong_to_it_as_a_shell_writes_them(
     assert written.out.startswith("A: seeds/w\nB: seeds/l\n")
     assert "over 2 runs" in written.out
     assert stsbench("compare", "--a", "seeds/w?", "--b", "seeds/l*", "--quiet").out == written.out
+    assert stsbench("compare", "--a", "seeds/w1", "--b", "seeds/w2").out.startswith("A: seeds/w1\nB: seeds/w2\n")
     told = json.loads(stsbench("compare", "--a", "seeds/*", "--json").out)
     assert told["rows"][0]["a_runs"] == 4
     assert told["rows"][0]["p"] is None

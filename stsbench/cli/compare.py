@@ -40,7 +40,7 @@ class SeveralRuns(TyperCommand):
 
 def compare(
     runs: Annotated[
-        list[Path] | None, typer.Argument(metavar="[A B]", help="Two run folders or run.json files.")
+        list[Path] | None, typer.Argument(metavar="RUN", help="Two run folders or run.json files.")
     ] = None,
     a: Annotated[
         list[str] | None,

@@ -65,7 +65,7 @@ def compare(
     ] = None,
     resamples: Annotated[
         int, typer.Option(min=1, help="Bootstrap resamples of the pairs.", rich_help_panel="Statistics")
-    ] = 1000,
+    ] = 5000,
     seed: Annotated[int, typer.Option(help="Seed of the bootstrap.", rich_help_panel="Statistics")] = 12345,
     level: Annotated[float, typer.Option(help="Level of the intervals.", rich_help_panel="Statistics")] = 0.95,
     subsets: Annotated[

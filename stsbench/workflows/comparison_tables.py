@@ -82,7 +82,7 @@ def figure(comparison: Comparison | SeedsComparison) -> "Figure":
         for row in comparison.rows
         if not row.subset
     ]
-    label = f"{comparison.b} less {comparison.a} (filled: real at {100 * alpha:g} %)"
+    label = f"{comparison.b} less {comparison.a} (filled: real at {100 * alpha:g} % by Holm)"
     return forest(pd.DataFrame(rows), label, reference=0.0)
 
 

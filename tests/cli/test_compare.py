@@ -48,7 +48,7 @@ def test_its_intervals_rest_on_the_draws_of_the_records(runs: Stsbench) -> None:
 def test_programs_get_everything(runs: Stsbench) -> None:
     told = json.loads(runs("compare", "a", "b", "--json").out)
     assert told["sentence"] == sb.compare("a", "b").sentence
-    assert (told["a"], told["b"], told["resamples"]) == ("toys:words", "toys:letters", 1000)
+    assert (told["a"], told["b"], told["resamples"]) == ("toys:words", "toys:letters", 5000)
     assert {"p", "p_holm", "test_p_holm", "effect_low", "details"} < set(told["rows"][0])
     header, first, *_ = runs("compare", "a", "b", "--csv").out.splitlines()
     assert header.startswith("kind,task,subset,size,a,b,difference,low,high,p,")

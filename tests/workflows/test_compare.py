@@ -105,7 +105,7 @@ def test_resamples_too_few_to_show_anything_are_told(records: tuple[sb.RunRecord
 
 
 def test_a_comparison_without_resamples_is_refused(records: tuple[sb.RunRecord, sb.RunRecord]) -> None:
-    with pytest.raises(sb.UserError, match="at least one, better 1000"):
+    with pytest.raises(sb.UserError, match="at least one, better 5000"):
         sb.compare(*records, bootstrap=sb.Bootstrap(resamples=0))
     with pytest.raises(sb.UserError, match="no run to compare"):
         sb.compare([])

@@ -18,6 +18,8 @@ Kind = Literal["sts", "transfer"]
 AVERAGES: dict[Kind, str] = {"sts": AVERAGE, "transfer": TRANSFER_AVERAGE}
 """What the average of each kind of task is called."""
 
+_NAMES: dict[Kind, str] = {"sts": "STS", "transfer": "Transfer"}
+
 
 @dataclass(frozen=True)
 class Difference:
@@ -89,8 +91,14 @@ class Comparison:
     @property
     def sentence(self) -> str:
         """What is to be said of the two: a sentence for the STS tasks, one for the transfer tasks."""
-        by_kind = [[row for row in self.rows if row.kind == kind and not row.subset] for kind in AVERAGES]
-        return " ".join(verdict(rows, self.level) for rows in by_kind if rows)
+        kinds = list(dict.fromkeys(row.kind for row in self.rows))
+        sentences = [
+            verdict([row for row in self.rows if row.kind == kind and not row.subset], self.level)
+            for kind in kinds
+        ]
+        if len(kinds) == 1:
+            return sentences[0]
+        return " ".join(f"{_NAMES[kind]}: {text}" for kind, text in zip(kinds, sentences, strict=True))
 
     def table(self) -> "pd.DataFrame":
         """Return one row per task, subset and average, with the columns of `Difference`."""

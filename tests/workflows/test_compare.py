@@ -42,7 +42,8 @@ def test_both_kinds_of_task_are_compared_each_with_its_own_test(
         assert row["a"] == pytest.approx(100 * part.acc, abs=1.0 if part.design == "nested" else 0.01)
     assert len(tables(found)) == 2
     assert len(figure(found).axes[0].get_yticks()) == 4
-    assert found.sentence.count(" at 5 %.") == 2
+    assert found.sentence.startswith("STS: ")
+    assert " at 5 %. Transfer: " in found.sentence
 
 
 def test_records_read_from_their_folders_say_the_same(records: tuple[sb.RunRecord, sb.RunRecord]) -> None:

@@ -117,8 +117,9 @@ def compare(
         is_screen = style == "terminal"
         for line in shown.legend(result):
             typer.echo(line) if is_screen else tell(line, quiet=quiet)
-        for table in shown.tables(result, subsets=subsets):
-            typer.echo() if is_screen else None
+        for number, table in enumerate(shown.tables(result, subsets=subsets)):
+            if is_screen or number:
+                typer.echo()
             print_frame(table, style, headline="B − A")
         if is_screen:
             typer.echo(f"\n{result.sentence}")

@@ -111,6 +111,8 @@ def test_a_corpus_is_searched_for_the_test_sentences(runs: Stsbench) -> None:
     done = runs("compare", "a", "b", "--corpus", "corpus.txt")
     assert re.search(r"^corpus\.txt +sample +\d+ +7 ", done.out, re.MULTILINE)
     assert re.search(r"^corpus\.txt holds 7 of \d+ test sentences \(\d\.\d%\)", done.err, re.MULTILINE)
+    tables = runs("compare", "a", "b", "--corpus", "corpus.txt", "--markdown").out.split("\n\n")
+    assert [table.partition(" | ")[0] for table in tables] == ["| task", "| corpus"]
     (entry,) = json.loads(runs("compare", "--a", "a", "--corpus", "corpus.txt", "--json").out)["overlaps"]
     assert entry["found"] == 7
 

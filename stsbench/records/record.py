@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION = 1
 
+IMPORTED = "imported"
+"""The kind of a model whose scores were read from the results of another program."""
+
 AVERAGE = "Avg."
 
 MetricValues = dict[str, float | None]
@@ -61,9 +64,12 @@ class DataFile(_Part):
 
 
 class DataPart(_Part):
-    """What a task was read from. `modified`: at least one file is not the catalogued one."""
+    """What a task was read from.
 
-    status: Literal["verified", "modified", "user"]
+    `modified`: at least one file is not the catalogued one. `unknown`: the score was imported, and nobody says.
+    """
+
+    status: Literal["verified", "modified", "user", "unknown"]
     sha256: str
     files: tuple[DataFile, ...] = ()
     problems: tuple[str, ...] = ()
@@ -73,7 +79,7 @@ class SubsetPart(_Part):
     """The scores of one subset."""
 
     name: str
-    pairs: int
+    pairs: int | None
     scores: MetricValues
     interval: Interval | None = None
 
@@ -89,12 +95,14 @@ class TaskPart(_Part):
         identical_pairs: pairs whose two sides are one token sequence; their cosine is exactly 1.
         zero_pairs: pairs with a zero vector; their cosine is 0.
         truncated_sentences: distinct sentences that were longer than the model reads.
+
+    The counts are None where the scores were imported and the file does not say.
     """
 
     task: str
     split: str
     text: str
-    pairs: int
+    pairs: int | None
     score: float | None
     interval: Interval | None = None
     scores: dict[str, MetricValues]
@@ -102,9 +110,9 @@ class TaskPart(_Part):
     subsets: tuple[SubsetPart, ...]
     signature: SignatureText
     data: DataPart
-    identical_pairs: int
-    zero_pairs: int
-    truncated_sentences: int
+    identical_pairs: int | None
+    zero_pairs: int | None
+    truncated_sentences: int | None
 
 
 class AveragePart(_Part):
@@ -209,6 +217,11 @@ class RunRecord(_Part):
         return table
 
     @property
+    def is_imported(self) -> bool:
+        """Whether the scores come from the results of another program: there are no pairs then."""
+        return self.model.kind == IMPORTED
+
+    @property
     def signatures(self) -> tuple[Signature, ...]:
         """The signature of each task's score."""
         return tuple(Signature.parse(task.signature) for task in self.tasks)
@@ -234,7 +247,7 @@ class RunRecord(_Part):
                 score = subset.scores[self.protocol.metric]
                 rows.append(_row(label, subset.name, subset.pairs, score, subset.interval))
         if self.average is not None:
-            pairs = sum(task.pairs for task in self.tasks)
+            pairs = sum(task.pairs or 0 for task in self.tasks)
             rows.append(_row(AVERAGE, "", pairs, self.average.score, self.average.interval))
         return pd.DataFrame(rows)
 
@@ -249,7 +262,7 @@ class RunRecord(_Part):
         """The folder that the record was saved in or read from; None for one in memory."""
         return self._folder
 
-    def with_pairs(self, pairs: "pd.DataFrame", folder: Path | None = None) -> "RunRecord":
+    def with_pairs(self, pairs: "pd.DataFrame | None", folder: Path | None = None) -> "RunRecord":
         """Return the record holding its pair table."""
         record = self.model_copy()
         record._pairs, record._folder = pairs, folder
@@ -257,7 +270,13 @@ class RunRecord(_Part):
 
 
 def _row(
-    task: str, subset: str, pairs: int, score: float | None, interval: Interval | None, *, signature: str = ""
+    task: str,
+    subset: str,
+    pairs: int | None,
+    score: float | None,
+    interval: Interval | None,
+    *,
+    signature: str = "",
 ) -> dict[str, Any]:
     low, high = interval or (None, None)
     return {

@@ -34,13 +34,15 @@ def save_run(record: RunRecord, folder: str | Path) -> RunRecord:
     Raises:
         UserError: if the disk is full or the folder cannot be written. What was there before is untouched.
     """
-    folder, pairs = Path(folder), record.pairs
+    folder, pairs = Path(folder), None if record.is_imported else record.pairs
     with told_as_unwritable(folder), _alone(folder):
         _settle(folder)
         try:
-            with atomic_path(folder / _STAGED) as path:
-                pairs.to_parquet(path, index=False)
-                file = PairsFile(file=PAIRS, rows=len(pairs), sha256=sha256_of(path))
+            file = None
+            if pairs is not None:
+                with atomic_path(folder / _STAGED) as path:
+                    pairs.to_parquet(path, index=False)
+                    file = PairsFile(file=PAIRS, rows=len(pairs), sha256=sha256_of(path))
             saved = record.model_copy(update={"pairs_file": file})
             with atomic_path(folder / RECORD) as path:
                 path.write_text(saved.model_dump_json(indent=1) + "\n", encoding="utf-8")
@@ -127,6 +129,8 @@ def read_pairs(record: RunRecord, folder: Path | None) -> "pd.DataFrame":
     """
     import pandas as pd
 
+    if record.is_imported:
+        raise UserError(f"{record.model.name} was imported: there are scores and no pairs; measure it for those.")
     if folder is None or record.pairs_file is None:
         raise UserError("this record has no pair table: measure again.")
     # The first name is looked at twice: the table may be moved there from the second while we look.

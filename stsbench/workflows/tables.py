@@ -34,6 +34,8 @@ _TELLING = (
     "device",
 )
 
+_COUNTS = ("zero_pairs", "truncated_sentences")
+
 
 def scores_table(records: Sequence[RunRecord], *, intervals: bool = False) -> "pd.DataFrame":
     """Return one row per model with a column per task and their average, scores x 100.
@@ -135,8 +137,11 @@ def remarks(records: Sequence[RunRecord]) -> list[str]:
             if exact != rounded:
                 lines.append(f"{label}: the average of the rounded scores, as papers print it, is {rounded}")
         for subject, count in (
-            ("pairs with a zero vector, scored 0", sum(task.zero_pairs for task in record.tasks)),
-            ("sentences were cut at the maximum length", sum(task.truncated_sentences for task in record.tasks)),
+            ("pairs with a zero vector, scored 0", sum(task.zero_pairs or 0 for task in record.tasks)),
+            (
+                "sentences were cut at the maximum length",
+                sum(task.truncated_sentences or 0 for task in record.tasks),
+            ),
         ):
             if count:
                 lines.append(f"{label}: {count} {subject}")

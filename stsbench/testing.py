@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from stsbench.records import RunRecord
+from stsbench.render import to_terminal
 from stsbench.workflows.check import AUTO, TOLERANCE, Check, check
 
 __all__ = ["assert_matches_published"]
@@ -31,5 +32,5 @@ def assert_matches_published(
     __tracebackhide__ = True
     found = check(run, against, tolerance=tolerance)
     if found.verdict != "pass":
-        raise AssertionError("\n".join([str(found), found.table().to_string(index=False), *found.notes]))
+        raise AssertionError("\n".join([str(found), to_terminal(found.table()), *found.notes]))
     return found

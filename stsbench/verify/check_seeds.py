@@ -1,10 +1,14 @@
 """Where a measured score lies among the scores of a method over many seeds."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from stsbench.published import Cell, PublishedRow
 from stsbench.published.measured import seeded_systems, seeds
 from stsbench.verify.check_outcome import CellCheck
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _COLUMNS = {"Avg. STS": "Avg."}
 """Where the seeds' columns are not called as the task is."""
@@ -40,11 +44,15 @@ def told_place(row: PublishedRow, cells: Sequence[CellCheck]) -> str:
     cell = next((cell for cell in known if row.cell(cell.name).setting.task == "Avg. STS"), known[0])
     task = row.cell(cell.name).setting.task
     scores = seeds(row.row.system)[_COLUMNS.get(task, task)]
-    below = f"{100 * (cell.seeds_below or 0):.0f} % of them lie below the {cell.measured:.2f} measured here"
-    above = f"{100 * float((scores < cell.expected).mean()):.0f} % below the {cell.expected:.2f} published"
-    inside = scores.min() <= cell.measured <= scores.max() if cell.measured is not None else False
+    low, high, measured, expected = scores.min(), scores.max(), cell.measured or 0.0, cell.expected or 0.0
+    outside = "" if low <= measured <= high else "; the run lies outside their range"
     return (
-        f"the row is one training run: over {len(scores)} seeds of an independent reproduction {cell.name} is "
-        f"{scores.mean():.2f} ± {scores.std():.2f} ({scores.min():.2f} to {scores.max():.2f}); {below}, {above}"
-        + ("" if inside else "; the run lies outside their range")
+        f"the row is one training run: in {len(scores)} of an independent reproduction that differ in the seed (raw "
+        f"text: close to the papers' protocol, not the same) {cell.name} is {scores.mean():.2f} ± "
+        f"{scores.std():.2f}, from {low:.2f} to {high:.2f}; {_share(scores < measured)} are below the "
+        f"{measured:.2f} measured here, {_share(scores < expected)} below the {expected:.2f} published{outside}"
     )
+
+
+def _share(below: "pd.Series[bool]") -> str:
+    return f"{100 * float(below.mean()):.0f} %"

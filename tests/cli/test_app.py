@@ -21,6 +21,8 @@ Stsbench = Callable[..., Any]
 COMMANDS = [
     ("run",),
     ("show",),
+    ("check",),
+    ("import",),
     ("cite",),
     ("doctor",),
     ("data", "list"),

@@ -209,10 +209,11 @@ def test_the_verdict_says_where_the_run_lies_among_known_seeds(make_run: MakeRun
     cell = found.cells[-1]
     assert cell.seeds_below == float((known["Avg."] < average).mean())
     assert found.cells[0].seeds_below == float((known["STS12"] < 66.0).mean())
-    (note,) = [note for note in found.notes if "seeds" in note]
-    assert f"{100 * float((known['Avg.'] < average).mean()):.0f} % of them lie below the {average:.2f}" in note
+    (note,) = [note for note in found.notes if "the seed" in note]
+    below = 100 * float((known["Avg."] < average).mean())
+    assert f"{below:.0f} % are below the {average:.2f} measured here" in note
     assert "90 % below the 76.25 published" in note
-    assert "over 50 seeds" in note
+    assert "in 50 of an independent reproduction" in note
     assert "outside" not in note
     assert list(found.table()["seeds below"])[-1].endswith(" %")
 
@@ -224,7 +225,7 @@ def test_a_run_outside_the_range_of_the_seeds_is_told_to_be(make_run: MakeRun) -
 
 def test_where_no_seeds_are_known_nothing_is_said_of_them(make_run: MakeRun, printed: Printed) -> None:
     found = check(make_run(printed("esimcse-bert-base")), "esimcse-bert-base")
-    assert not any("seeds" in note for note in found.notes)
+    assert not any("the seed" in note for note in found.notes)
     assert "seeds below" not in found.table()
 
 

@@ -47,8 +47,8 @@ def told_place(row: PublishedRow, cells: Sequence[CellCheck]) -> str:
     low, high, measured, expected = scores.min(), scores.max(), cell.measured or 0.0, cell.expected or 0.0
     outside = "" if low <= measured <= high else "; the run lies outside their range"
     return (
-        f"the row is one training run: in {len(scores)} of an independent reproduction that differ in the seed (raw "
-        f"text: close to the papers' protocol, not the same) {cell.name} is {scores.mean():.2f} ± "
+        f"the row is one training run: in {len(scores)} of an independent reproduction that differ in the seed "
+        f"(raw text: close to the papers' protocol, not the same) {cell.name} is {scores.mean():.2f} ± "
         f"{scores.std():.2f}, from {low:.2f} to {high:.2f}; {_share(scores < measured)} are below the "
         f"{measured:.2f} measured here, {_share(scores < expected)} below the {expected:.2f} published{outside}"
     )

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 
 from stsbench.foundation.errors import UserError
 from stsbench.records import RunRecord, Signature
-from stsbench.records.record import AVERAGE
 from stsbench.records.signature import MODEL_FIELDS, PROTOCOL_FIELDS, UNKNOWN
+from stsbench.records.table import AVERAGE
 from stsbench.verify.check_fields import told
 from stsbench.verify.check_measured import Measured, measured_scores
 from stsbench.verify.check_outcome import CellCheck, Check, Difference

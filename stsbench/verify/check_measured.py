@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from stsbench.records import RunRecord, Signature
-from stsbench.records.record import TaskPart
+from stsbench.records.parts import TaskPart
 
 
 @dataclass(frozen=True)

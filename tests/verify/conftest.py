@@ -8,7 +8,7 @@ import pytest
 import stsbench as sb
 from stsbench.published import row
 from stsbench.records import Signature
-from stsbench.records.record import DataPart, ModelPart, ProtocolPart, SubsetPart, TaskPart
+from stsbench.records.parts import DataPart, ModelPart, ProtocolPart, SubsetPart, TaskPart
 
 MODEL = {"name": "mine", "kind": "transformer", "pooling": "cls_before_pooler", "max_length": 512}
 PROTOCOL = {"aggregation": "all", "metric": "spearman", "similarity": "cosine"}

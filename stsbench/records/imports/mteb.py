@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from stsbench.records.imports.parts import ImportedResults, ImportedTask, correlation
-from stsbench.records.record import MetricValues
+from stsbench.records.parts import MetricValues
 from stsbench.records.signature import UNKNOWN
 
 _TASKS = {

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from stsbench.records.record import MetricValues, SubsetPart
+from stsbench.records.parts import MetricValues, SubsetPart
 
 
 @dataclass(frozen=True)

@@ -10,16 +10,9 @@ from stsbench.foundation.errors import UserError
 from stsbench.records.imports.mteb import is_mteb, read_mteb, task_name
 from stsbench.records.imports.parts import ImportedResults, ImportedTask
 from stsbench.records.imports.senteval import is_senteval, read_senteval
+from stsbench.records.parts import AveragePart, DataPart, ModelPart, ProtocolPart, TaskPart
 from stsbench.records.provenance import now
-from stsbench.records.record import (
-    IMPORTED,
-    AveragePart,
-    DataPart,
-    ModelPart,
-    ProtocolPart,
-    RunRecord,
-    TaskPart,
-)
+from stsbench.records.record import IMPORTED, RunRecord
 from stsbench.records.signature import UNKNOWN, Signature
 
 _META = "model_meta.json"

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from stsbench.records.imports.parts import ImportedResults, ImportedTask, correlation
-from stsbench.records.record import MetricValues, SubsetPart
+from stsbench.records.parts import MetricValues, SubsetPart
 
 _YEARS = ("STS12", "STS13", "STS14", "STS15", "STS16")
 _SPLIT = {"STSBenchmark": "STS-B", "SICKRelatedness": "SICK-R"}

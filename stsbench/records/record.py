@@ -153,7 +153,7 @@ class RunRecord(Part):
         from stsbench.records.store import read_table
 
         if self.is_imported:
-            raise UserError(f"{self.model.name} was imported: it has scores and no pairs; measure it for those.")
+            raise UserError(f"{self.model.name} was imported, with scores alone: measure it for the {name}.")
         return read_table(self._folder, name, file)
 
     @property

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from stsbench.evaluation.tasks import STS_TASKS
+from stsbench.evaluation.tasks import STS_TASKS, TRANSFER_TASKS
 from stsbench.foundation.errors import UserError
 from stsbench.published import Cell, PublishedRow, Setting
 from stsbench.records import RunRecord
@@ -15,7 +15,7 @@ from stsbench.verify.check_seeds import share_below, told_place
 TOLERANCE = 0.05
 """How many points a score may be off by default: what another machine, library or rounding can do."""
 
-AVERAGES = {"Avg. STS": STS_TASKS}
+AVERAGES = {"Avg. STS": STS_TASKS, "Avg. transfer": TRANSFER_TASKS}
 """What published averages are the mean of."""
 
 _NOISE = 1e-9

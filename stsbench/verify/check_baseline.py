@@ -5,13 +5,16 @@ from collections.abc import Iterator, Sequence
 from stsbench.foundation.errors import UserError
 from stsbench.records import RunRecord, Signature
 from stsbench.records.signature import MODEL_FIELDS, PROTOCOL_FIELDS, UNKNOWN
-from stsbench.records.table import AVERAGE
+from stsbench.records.table import AVERAGE, TRANSFER_AVERAGE
 from stsbench.verify.check_fields import told
-from stsbench.verify.check_measured import Measured, measured_scores
+from stsbench.verify.check_measured import ACC, STS, SUPERVISED, Measured, measured_scores
 from stsbench.verify.check_outcome import CellCheck, Check, Difference
 
 MAX_DROP = 0.3
 """How many points a score may be lower by default."""
+
+_GATED = {STS: AVERAGE, ACC: TRANSFER_AVERAGE, SUPERVISED: ""}
+"""The headline scores, with the name of their average."""
 
 _NOISE = 1e-9
 
@@ -20,7 +23,7 @@ def check_baseline(record: RunRecord, baseline: RunRecord, max_drop: float = MAX
     """Compare a run with the run of a predecessor: no score may be more than `max_drop` points lower.
 
     Everything that was measured for the baseline must have been measured by the same protocol on the same data;
-    the average over it is looked at too. How the models were used (pooling, length) may differ: that is noted.
+    the average of a kind of task is looked at too. How the models were used (pooling, length) may differ: that is noted.
 
     Args:
         record: the run.
@@ -33,9 +36,13 @@ def check_baseline(record: RunRecord, baseline: RunRecord, max_drop: float = MAX
     if not max_drop >= 0:
         raise UserError(f"a drop of {max_drop:g} points: give 0 or more.")
     scores = measured_scores(record)
-    cells = [_check(old, _closest(old, scores), max_drop) for old in measured_scores(baseline)]
-    if len(cells) > 1 and all(cell.difference is not None for cell in cells):
-        cells.append(_average(cells, max_drop))
+    cells: list[CellCheck] = []
+    for quantity, average in _GATED.items():
+        old_scores = [score for score in measured_scores(baseline) if score.quantity == quantity]
+        own = [_check(old, _closest(old, scores), max_drop) for old in old_scores]
+        if average and len(own) > 1 and all(cell.difference is not None for cell in own):
+            own.append(_average(average, own, max_drop))
+        cells += own
     name = f"the baseline {baseline.model.name}"
     return Check(record.model.name, (name,), "baseline", max_drop, tuple(cells), tuple(_notes(record, baseline)))
 
@@ -53,10 +60,10 @@ def _check(old: Measured, new: Measured | None, max_drop: float) -> CellCheck:
     return CellCheck(old.name, old.score, new.score, "pass" if passes else "fail")
 
 
-def _average(cells: Sequence[CellCheck], max_drop: float) -> CellCheck:
+def _average(name: str, cells: Sequence[CellCheck], max_drop: float) -> CellCheck:
     old = sum(cell.expected for cell in cells if cell.expected is not None) / len(cells)
     new = sum(cell.measured for cell in cells if cell.measured is not None) / len(cells)
-    return CellCheck(AVERAGE, old, new, "pass" if old - new <= max_drop + _NOISE else "fail")
+    return CellCheck(name, old, new, "pass" if old - new <= max_drop + _NOISE else "fail")
 
 
 def _closest(old: Measured, scores: Sequence[Measured]) -> Measured | None:

@@ -61,6 +61,8 @@ def remarks(setting: Setting, score: Measured) -> Iterator[tuple[str, str]]:
             yield name, f"the source does not state it; {here} here"
         elif name in setting.open:
             yield name, f"the paper leaves it open; taken as {there}"
+    if "classifier" in setting.open and (here := score.choices.get("classifier")):
+        yield "classifier", f"the paper leaves it open; {here} here"
 
 
 def told(found: Sequence[Difference]) -> str:

@@ -5,6 +5,12 @@ from dataclasses import dataclass
 
 from stsbench.records import RunRecord, Signature
 from stsbench.records.parts import TaskPart
+from stsbench.records.transfer import SupervisedPart, TransferPart
+
+STS, ACC, DEVACC, SUPERVISED = "sts", "acc", "devacc", "supervised"
+"""What is measured: a similarity's correlation, an accuracy on test or on dev, a trained regressor's correlation."""
+
+_DISTINCT = {STS: "", ACC: "", DEVACC: " devacc", SUPERVISED: ":supervised"}
 
 
 @dataclass(frozen=True)
@@ -13,9 +19,9 @@ class Measured:
 
     Attributes:
         signature: what it means.
-        quantity: what of it was measured, where a task has several scores.
+        quantity: `STS`, `ACC`, `DEVACC` or `SUPERVISED`.
         score: on the scale from 0 to 100; None where it is undefined.
-        choices: what fixes it, by the names of the signature's fields; `data` is the status of the files.
+        choices: what fixes it, by the names of a published setting; `data` is the status of the files.
     """
 
     signature: Signature
@@ -31,12 +37,16 @@ class Measured:
     @property
     def name(self) -> str:
         """The task, with what keeps it apart from the task's other scores."""
-        return f"{self.task} {self.quantity}".strip()
+        return self.task + _DISTINCT[self.quantity]
 
 
 def measured_scores(record: RunRecord) -> Sequence[Measured]:
-    """Return the scores of a record that papers print: one for each STS task."""
-    return [_of_sts(part) for part in record.tasks]
+    """Return the scores of a record: of each STS task, of each transfer task on test and on dev, and supervised."""
+    return [
+        *(_of_sts(part) for part in record.tasks),
+        *(score for part in record.transfer for score in _of_transfer(part)),
+        *(_of_supervised(part) for part in record.supervised),
+    ]
 
 
 def _of_sts(part: TaskPart) -> Measured:
@@ -46,4 +56,20 @@ def _of_sts(part: TaskPart) -> Measured:
         # Over a single subset every aggregation is the same number. (An imported task may name none.)
         choices["aggregation"] = signature.aggregation
     choices["data"] = part.data.status
-    return Measured(signature, "", None if part.score is None else 100 * part.score, choices)
+    return Measured(signature, STS, None if part.score is None else 100 * part.score, choices)
+
+
+def _of_transfer(part: TransferPart) -> list[Measured]:
+    signature = Signature.parse(part.signature)
+    # Papers call both an accuracy: on test (of nested folds: the outer ones), or the one that the choice was by.
+    common = {"metric": "accuracy", "text": part.text, "data": part.data.status, "classifier": part.classifier}
+    return [
+        Measured(signature, ACC, 100 * part.acc, common | {"split": "test"}),
+        Measured(signature, DEVACC, 100 * part.devacc, common | {"split": "dev"}),
+    ]
+
+
+def _of_supervised(part: SupervisedPart) -> Measured:
+    signature = Signature.parse(part.signature)
+    choices = {"split": "test", "metric": "pearson", "similarity": SUPERVISED, "text": part.text}
+    return Measured(signature, SUPERVISED, 100 * part.pearson, choices | {"data": part.data.status})

@@ -65,4 +65,4 @@ def _lengths_differ(stated: Checkpoint, record: RunRecord) -> bool:
 
 def _length_matters(stated: Checkpoint, record: RunRecord) -> bool:
     """Return whether the lengths differ and a sentence was cut here: where none was, longer reads the same."""
-    return _lengths_differ(stated, record) and any(part.truncated_sentences for part in record.tasks)
+    return _lengths_differ(stated, record) and any(part.truncated_sentences for part in record.parts)

@@ -61,5 +61,5 @@ def _of_system(named: PublishedRow) -> list[PublishedRow]:
 
 def _measured(found: Iterable[PublishedRow], record: RunRecord) -> list[PublishedRow]:
     """Return those rows that have a value for a task of the record."""
-    tasks = {part.task for part in record.tasks}
+    tasks = {part.task for part in record.parts}
     return [row for row in found if any(cell.setting.task in tasks for cell in row.cells)]

@@ -181,7 +181,7 @@ def test_an_imported_record_is_saved_and_read_back_without_pairs(write: Write, t
     assert read == saved
     assert not (tmp_path / "run" / "pairs.parquet").exists()
     assert read.table()["score"].tolist()[0] == pytest.approx(73.0)
-    with pytest.raises(UserError, match="theirs was imported: there are scores and no pairs"):
+    with pytest.raises(UserError, match="theirs was imported, with scores alone"):
         _ = read.pairs
 
 

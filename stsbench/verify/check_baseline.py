@@ -23,7 +23,7 @@ def check_baseline(record: RunRecord, baseline: RunRecord, max_drop: float = MAX
     """Compare a run with the run of a predecessor: no score may be more than `max_drop` points lower.
 
     Everything that was measured for the baseline must have been measured by the same protocol on the same data;
-    the average of a kind of task is looked at too. How the models were used (pooling, length) may differ: that is noted.
+    averages are looked at too. How the models were used (pooling, length) may differ: that is noted.
 
     Args:
         record: the run.

@@ -8,7 +8,7 @@ from stsbench.records.parts import TaskPart
 from stsbench.records.transfer import SupervisedPart, TransferPart
 
 STS, ACC, DEVACC, SUPERVISED = "sts", "acc", "devacc", "supervised"
-"""What is measured: a similarity's correlation, an accuracy on test or on dev, a trained regressor's correlation."""
+"""What is measured: a similarity's correlation, an accuracy on test or dev, a trained regressor's correlation."""
 
 _DISTINCT = {STS: "", ACC: "", DEVACC: " devacc", SUPERVISED: ":supervised"}
 
@@ -41,7 +41,7 @@ class Measured:
 
 
 def measured_scores(record: RunRecord) -> Sequence[Measured]:
-    """Return the scores of a record: of each STS task, of each transfer task on test and on dev, and supervised."""
+    """Return the scores of a record: each STS task's, each transfer task's on test and on dev, and supervised."""
     return [
         *(_of_sts(part) for part in record.tasks),
         *(score for part in record.transfer for score in _of_transfer(part)),

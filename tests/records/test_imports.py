@@ -92,6 +92,23 @@ def test_an_undefined_correlation_stays_undefined(write: Write) -> None:
     assert run.average.score is None
 
 
+def test_the_transfer_tasks_come_along(write: Write) -> None:
+    entry = {"devacc": 81.25, "acc": 80.5, "ndev": 100, "ntest": 100}
+    run = import_results(write({"MR": entry, "MRPC": entry | {"f1": 85.0}, "Length": {"acc": 1.0}}))
+    assert run.signature.splitlines() == [
+        "MR:all:nested|acc|-|text:senteval|data:-||-|-|stsbench:-",
+        "MRPC:test:kfold|acc|-|text:senteval|data:-||-|-|stsbench:-",
+    ]
+    first, second = run.transfer
+    assert (first.acc, first.devacc, first.f1, first.ntest, first.seed) == (0.805, 0.8125, None, 100, None)
+    assert second.f1 == 0.85
+    assert run.transfer_average is not None
+    assert run.transfer_average.score == pytest.approx(0.805)
+    assert not run.tasks
+    with pytest.raises(UserError, match="is not as its program writes it"):
+        import_results(write({"MR": entry | {"acc": 105}}))
+
+
 def new_mteb(task: str, spearman: float) -> dict[str, Any]:
     scores = {"cosine_pearson": 0.5, "cosine_spearman": spearman, "main_score": spearman, "hf_subset": "default"}
     return {"task_name": task, "mteb_version": "1.14.0", "scores": {"test": [scores]}}
@@ -140,7 +157,7 @@ def test_a_table_of_scores_is_read_with_the_model_it_names(write: Write) -> None
     assert [part.score for part in run.tasks] == [0.78, 0.77]
 
 
-@pytest.mark.parametrize("content", [{}, [], {"MR": 1}, {"STS12": 3}, {"task_name": "Banking77"}])
+@pytest.mark.parametrize("content", [{}, [], {"Length": {}}, {"STS12": 3}, {"task_name": "Banking77"}])
 def test_what_is_none_of_theirs_is_refused(content: Any, write: Write) -> None:
     with pytest.raises(NotResultsError, match="neither a run record nor a file of results"):
         import_results(write(content))

@@ -10,6 +10,9 @@ import stsbench as sb
 from stsbench.foundation.errors import UserError
 from stsbench.published import row
 from stsbench.published.measured import seeds
+from stsbench.records import Signature
+from stsbench.records.parts import DataPart
+from stsbench.records.transfer import SupervisedPart, TransferPart
 from stsbench.verify.check import check_published
 from stsbench.verify.check_outcome import Check
 
@@ -17,6 +20,7 @@ MakeRun = Callable[..., sb.RunRecord]
 Printed = Callable[[str], dict[str, float]]
 
 SIMCSE = "esimcse-coling2022-3/unsup-simcse-bert-base"
+TRANSFER = "mocose-acl2022-2/unsup-simcse-bert-base"
 MINILM = "mteb-all-minilm-l6-v2/all-minilm-l6-v2"
 
 
@@ -263,3 +267,47 @@ def test_the_whole_finding_is_plain_data(make_run: MakeRun) -> None:
     }
     assert cell["source"] == "esimcse-coling2022.txt, line 449"
     assert replace(found, cells=()).exit_code == 2
+
+
+def transfer_run(make_run: MakeRun, off: float = 0.0, text: str = "senteval") -> sb.RunRecord:
+    """Return a record of the transfer tasks with SimCSE's final accuracies, and on dev two points more."""
+    parts = []
+    for cell in row(TRANSFER).cells[:7]:
+        assert cell.score is not None
+        acc, task = (cell.score + off) / 100, cell.setting.task
+        signature = Signature(task, "test", "kfold10", "acc", "logreg", text, "3f2a91", "cls_before_pooler", 512)
+        part = TransferPart(
+            task=task, text=text, design="kfold", classifier="logreg", kfold=10, seed=1111, ndev=9, ntest=9,
+            acc=acc, devacc=acc + 0.02, grid=(), chosen=(), signature=str(signature), truncated_sentences=0,
+            data=DataPart(status="verified", sha256="3f2a91"),
+        )  # fmt: skip
+        parts.append(part)
+    return make_run({"STS-B": 76.85}).model_copy(update={"tasks": (), "transfer": tuple(parts)})
+
+
+def test_transfer_tasks_are_checked_by_their_accuracy_on_test(make_run: MakeRun) -> None:
+    found = check(transfer_run(make_run), TRANSFER)
+    assert found.verdict == "pass"
+    assert [cell.name for cell in found.of("pass")][-2:] == ["MRPC", "Avg."]
+    assert "classifier: the paper leaves it open; logreg here" in found.notes
+    assert check(transfer_run(make_run, 0.5), TRANSFER).verdict == "fail"
+
+
+def test_a_dev_accuracy_is_checked_against_one_on_dev(make_run: MakeRun) -> None:
+    run = transfer_run(make_run)
+    mean = sum(part.devacc for part in run.transfer) / 7
+    found = check(run, "simcse-slides-pooling-and-mlm/mlm-0.01")
+    cell = next(cell for cell in found.cells if cell.name == "transfer")
+    assert cell.measured == pytest.approx(100 * mean)
+    assert cell.verdict in {"pass", "fail"}
+
+
+def test_a_regressors_score_does_not_compare_with_a_similaritys(make_run: MakeRun) -> None:
+    signature = Signature("STS-B", "test", "all", "pearson", "supervised", "senteval", "3f2a91", "avg")
+    part = SupervisedPart(
+        task="STS-B", text="senteval", stop_by="pearson", seed=1, ndev=9, ntest=9, dev=0.8, pearson=0.77,
+        spearman=0.76, mse=1.0, signature=str(signature), truncated_sentences=0,
+        data=DataPart(status="verified", sha256="3f2a91"),
+    )  # fmt: skip
+    run = make_run({"STS-B": 76.85}).model_copy(update={"tasks": (), "supervised": (part,)})
+    assert "similarity is supervised here and cosine there" in str(check(run))

@@ -50,7 +50,7 @@ def read_mteb(content: Mapping[str, Any]) -> ImportedResults:
     return ImportedResults(
         "MTEB",
         tuple(tasks),
-        str(content.get("model", "")),
+        model=str(content.get("model", "")),
         weights_sha256=content.get("weights_sha256"),
         notes=(_NOTE,),
     )

@@ -30,12 +30,26 @@ class ImportedTask:
 
 
 @dataclass(frozen=True)
+class ImportedTransfer:
+    """The scores of one transfer task, fields as in `TransferPart`; accuracies are shares between 0 and 1."""
+
+    task: str
+    design: str
+    acc: float
+    devacc: float
+    ndev: int
+    ntest: int
+    f1: float | None = None
+
+
+@dataclass(frozen=True)
 class ImportedResults:
     """What a file, or a folder of them, says.
 
     Attributes:
         program: whose results they are: `SentEval` or `MTEB`.
-        tasks: those that the catalogue knows.
+        tasks: the STS tasks that the catalogue knows.
+        transfer: the transfer tasks that it knows.
         model: the model's name, where the file tells it.
         revision: its commit on the Hub.
         weights_sha256: the hash of its weights.
@@ -44,6 +58,7 @@ class ImportedResults:
 
     program: str
     tasks: tuple[ImportedTask, ...]
+    transfer: tuple[ImportedTransfer, ...] = ()
     model: str = ""
     revision: str | None = None
     weights_sha256: str | None = None
@@ -72,3 +87,14 @@ def correlation(value: Any) -> float | None:
     if abs(value) > 1:
         raise ValueError(f"a correlation of {value!r}")
     return float(value)
+
+
+def share(percent: Any) -> float:
+    """Return an accuracy in percent as a share between 0 and 1.
+
+    Raises:
+        ValueError: if it is none.
+    """
+    if isinstance(percent, bool) or not isinstance(percent, int | float) or not 0 <= percent <= 100:
+        raise ValueError(f"no accuracy: {percent!r}")
+    return percent / 100

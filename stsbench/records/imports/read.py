@@ -1,22 +1,19 @@
 """From a file or a folder of another program's results to a record."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from stsbench._version import __version__
 from stsbench.foundation.errors import UserError
+from stsbench.records.imports.build import build_record
 from stsbench.records.imports.mteb import is_mteb, read_mteb, task_name
-from stsbench.records.imports.parts import ImportedResults, ImportedTask
+from stsbench.records.imports.parts import ImportedResults
 from stsbench.records.imports.senteval import is_senteval, read_senteval
-from stsbench.records.parts import AveragePart, DataPart, ModelPart, ProtocolPart, TaskPart
-from stsbench.records.provenance import now
-from stsbench.records.record import IMPORTED, RunRecord
-from stsbench.records.signature import UNKNOWN, Signature
+from stsbench.records.record import RunRecord
 
 _META = "model_meta.json"
-_PROTOCOLS = {"SentEval": {"all": "simcse", "wmean": "senteval"}, "MTEB": {"all": "mteb"}}
 
 
 class NotResultsError(UserError):
@@ -49,44 +46,19 @@ def import_results(
     """
     path = Path(path).expanduser()
     results = _read_folder(path) if path.is_dir() else _read_file(path)
-    if not results.tasks:
+    if not (results.tasks or results.transfer):
         raise NotResultsError(f"{path} has no score that can be imported: {' '.join(results.notes[1:])}")
     chosen = aggregation or ("all" if all("all" in task.scores for task in results.tasks) else "wmean")
     for task in results.tasks:
         if metric not in task.scores.get(chosen, {}):
             known = ", ".join(f"{kind} ({', '.join(values)})" for kind, values in task.scores.items())
             raise UserError(f"{path} has no {metric} of {task.task} by the aggregation {chosen}: it has {known}.")
-    name = model or results.model or _name_in_path(path)
-    parts = tuple(_part(task, chosen, metric) for task in results.tasks)
-    return RunRecord(
-        stsbench=__version__,
-        created=now(),
-        command=command,
-        model=ModelPart(
-            name=name,
-            kind=IMPORTED,
-            revision=results.revision,
-            weights_sha256=results.weights_sha256,
-            pooling=UNKNOWN,
-            precision=UNKNOWN,
-            device=UNKNOWN,
-        ),
-        protocol=ProtocolPart(
-            name=_PROTOCOLS[results.program].get(chosen, results.program.lower()),
-            aggregation=chosen,
-            metric=metric,
-            similarity="cosine",
-            resamples=0,
-            level=0.95,
-            seed=0,
-        ),
-        tasks=parts,
-        average=_average(parts),
+    named = replace(
+        results,
+        model=model or results.model or _name_in_path(path),
         notes=(f"imported from {results.program}'s results, {path.name}.", *results.notes),
-        environment={},
-        seconds={},
-        encoding={},
     )
+    return build_record(named, chosen, metric, command)
 
 
 def _read_file(path: Path) -> ImportedResults:
@@ -96,7 +68,7 @@ def _read_file(path: Path) -> ImportedResults:
             if is_theirs(content):
                 return _read(path, content, read)
     raise NotResultsError(
-        f"{path} is neither a run record nor a file of results of SentEval or MTEB with an STS task in it."
+        f"{path} is neither a run record nor a file of results of SentEval or MTEB with a task of the catalogue."
     )
 
 
@@ -114,7 +86,7 @@ def _read_folder(folder: Path) -> ImportedResults:
     return ImportedResults(
         "MTEB",
         tuple(task for results in read for task in results.tasks),
-        str(meta.get("name") or read[0].model),
+        model=str(meta.get("name") or read[0].model),
         revision=meta.get("revision"),
         notes=(*read[0].notes, *([left_out] if any(others) else [])),
     )
@@ -143,44 +115,3 @@ def _name_in_path(path: Path) -> str:
         if "__" in part:
             return part.replace("__", "/")
     return path.stem
-
-
-def _part(task: ImportedTask, aggregation: str, metric: str) -> TaskPart:
-    signature = Signature(
-        task=task.task,
-        split=task.split,
-        aggregation=aggregation,
-        metric=metric,
-        similarity="cosine",
-        text=task.text,
-        data=UNKNOWN,
-        pooling=UNKNOWN,
-        precision=UNKNOWN,
-        version=UNKNOWN,
-    )
-    return TaskPart(
-        task=task.task,
-        split=task.split,
-        text=task.text,
-        pairs=task.pairs,
-        score=task.scores[aggregation][metric],
-        scores=dict(task.scores),
-        subsets=task.subsets,
-        signature=str(signature),
-        data=DataPart(status="unknown", sha256=UNKNOWN),
-        identical_pairs=None,
-        zero_pairs=None,
-        truncated_sentences=None,
-    )
-
-
-def _average(parts: Sequence[TaskPart]) -> AveragePart | None:
-    if len(parts) < 2:
-        return None
-    scores = [part.score for part in parts if part.score is not None]
-    complete, count = len(scores) == len(parts), len(parts)
-    return AveragePart(
-        tasks=tuple(part.task for part in parts),
-        score=sum(scores) / count if complete else None,
-        of_rounded=round(sum(round(100 * score, 2) for score in scores) / count, 2) if complete else None,
-    )

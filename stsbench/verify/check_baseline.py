@@ -43,7 +43,7 @@ def check_baseline(record: RunRecord, baseline: RunRecord, max_drop: float = MAX
         if average and len(own) > 1 and all(cell.difference is not None for cell in own):
             own.append(_average(average, own, max_drop))
         cells += own
-    name = f"the baseline {baseline.model.name}"
+    name = f"the baseline {baseline.folder or baseline.model.name}"
     return Check(record.model.name, (name,), "baseline", max_drop, tuple(cells), tuple(_notes(record, baseline)))
 
 

@@ -35,7 +35,7 @@ def differences(setting: Setting, score: Measured) -> tuple[Difference, ...]:
     imported file does not say, agrees with anything (see `remarks`).
     """
     found = [
-        Difference(name, here, there, _remedy(name, setting.task, there))
+        Difference(name, here, there, _remedy(name, setting, there))
         for name in _FIELDS
         if (here := score.choices.get(name)) and (there := getattr(setting, name)) and here not in {there, UNKNOWN}
     ]
@@ -55,7 +55,7 @@ def remarks(setting: Setting, score: Measured) -> Iterator[tuple[str, str]]:
         if here in {UNKNOWN, "unknown"}:
             yield name, "the imported file does not say" + (f"; {there} is expected" if there else "")
         elif name == "data":
-            # The row does not name its files either: nobody but a hash could. They are the released ones.
+            # No row names its files: they are taken to be the released ones, as the catalogued are.
             continue
         elif not there:
             yield name, f"the source does not state it; {here} here"
@@ -70,7 +70,8 @@ def told(found: Sequence[Difference]) -> str:
     return ", ".join(map(str, found))
 
 
-def _remedy(field: str, task: str, there: str) -> str:
+def _remedy(field: str, setting: Setting, there: str) -> str:
+    stated = ["the paper leaves it open, its authors' code does not"] if field in setting.open else []
     if field == "split":
-        return f"measure with --tasks {task}:{there}"
-    return f"measure with --{field} {there}" if there in _CHOICES[field] else ""
+        return "; ".join([*stated, f"measure with --tasks {setting.task}:{there}"])
+    return "; ".join([*stated, *([f"measure with --{field} {there}"] if there in _CHOICES[field] else [])])

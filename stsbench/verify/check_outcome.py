@@ -12,8 +12,6 @@ Verdict = Literal["pass", "fail", "not comparable", "not measured", "no value"]
 EXIT_CODES: dict[Verdict, int] = {"pass": 0, "fail": 1, "not comparable": 2}
 """How a command ends on each verdict."""
 
-_ENOUGH_NAMES = 8
-
 
 @dataclass(frozen=True)
 class Difference:
@@ -131,13 +129,19 @@ class Check:
 
     def _reasons(self) -> Iterator[str]:
         """Yield why values do not compare, each reason once with the values that it holds for."""
-        concerned = self.of("not comparable") or self.of("not measured") or list(self.cells)
+        concerned = self.of("not comparable")
+        if not concerned:
+            absent = [cell.name for cell in self.of("not measured")]
+            yield (
+                f"task: none of {', '.join(absent)} was measured"
+                if absent
+                else "there is no value to compare with"
+            )
         names: dict[str, list[str]] = {}
         for cell in concerned:
             names.setdefault(cell.reason, []).append(cell.name)
         for reason, of in names.items():
-            everything = len(of) == len(self.cells) or len(of) > _ENOUGH_NAMES
-            yield reason if everything else f"{', '.join(of)}: {reason}"
+            yield reason if len(of) == len(self.cells) else f"{', '.join(of)}: {reason}"
 
     def table(self) -> "pd.DataFrame":
         """Return one row per expected value: task, published (or baseline), measured, difference, verdict."""
@@ -145,18 +149,19 @@ class Check:
 
         several = len(self.against) > 1
         with_seeds = any(cell.seeds_below is not None for cell in self.cells)
-        rows = []
-        for cell in self.cells:
-            row: dict[str, Any] = {"row": cell.origin} if several else {}
-            row |= {"task": cell.name, self.kind: cell.expected, "measured": cell.measured}
-            row |= {"difference": cell.difference, "verdict": _verdict(cell)}
-            if with_seeds:
-                below = cell.seeds_below
-                row["seeds below"] = "" if below is None else f"{100 * below:.0f} %"
-            rows.append(row)
-        frame = pd.DataFrame(rows)
+        columns: dict[str, list[Any]] = {"row": [cell.origin for cell in self.cells]} if several else {}
+        columns |= {
+            "task": [cell.name for cell in self.cells],
+            self.kind: [cell.expected for cell in self.cells],
+            "measured": [cell.measured for cell in self.cells],
+            "difference": [cell.difference for cell in self.cells],
+            "verdict": [_verdict(cell) for cell in self.cells],
+        }
+        if with_seeds:
+            shares = [cell.seeds_below for cell in self.cells]
+            columns["seeds below"] = ["" if share is None else f"{100 * share:.0f} %" for share in shares]
         numbers = [self.kind, "measured", "difference"]
-        return frame.astype(dict.fromkeys(numbers, float))
+        return pd.DataFrame(columns).astype(dict.fromkeys(numbers, float))
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything as plain data, for JSON."""

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from stsbench.foundation.errors import UserError
-from stsbench.foundation.files import atomic_path
+from stsbench.foundation.files import atomic_path, told_as_unwritable
 from stsbench.records import RunRecord
 from stsbench.render import Case, annotation, to_junit, to_markdown
 from stsbench.render.annotations import Level
@@ -96,5 +96,5 @@ def append_step_summary(found: Check) -> None:
     page = os.environ.get("GITHUB_STEP_SUMMARY")
     if page:
         notes = "".join(f"- {escape(note)}\n" for note in found.notes)
-        with Path(page).open("a", encoding="utf-8") as file:
+        with told_as_unwritable(Path(page)), Path(page).open("a", encoding="utf-8") as file:
             file.write(f"### stsbench check\n\n{escape(str(found))}\n\n{to_markdown(found.table())}\n\n{notes}\n")

@@ -9,6 +9,7 @@ from typing import Any
 from stsbench import encoders
 from stsbench.encoders import Encoder
 from stsbench.encoders.callables import CallableEncoder
+from stsbench.encoders.checkpoint import MINILM
 from stsbench.encoders.transformer import TransformerEncoder
 from stsbench.foundation.errors import UserError
 from stsbench.published import Checkpoint, checkpoints, row, system
@@ -22,10 +23,10 @@ class Resolved:
     """What to load for a model, and how.
 
     Attributes:
-        name: a Hub name, or what the person wrote where that is no published system.
+        name: what to load: a Hub name, or `minilm`.
         pooling: the person's choice, or the published one.
         max_length: likewise.
-        notes: what the published name stands for, what is expected of it, and what no document gives.
+        notes: what the published name stands for and where that is said, and what is expected of it.
     """
 
     name: str
@@ -102,7 +103,8 @@ def resolve(name: str, pooling: str = "auto", max_length: int | None = None) -> 
             "folder of one."
         )
     return Resolved(
-        entry.hub,
+        # By that name the packaged copy is found, too.
+        _PACKAGED if entry.hub == MINILM else entry.hub,
         entry.pooling if pooling == "auto" else pooling,
         entry.max_length if max_length is None else max_length,
         tuple(_notes(entry, pooling)),

@@ -116,13 +116,13 @@ def test_tasks_that_were_not_measured_are_listed_and_do_not_fail(make_run: MakeR
     assert "7 could not be compared" in str(found)
     average = found.cells[-1]
     assert (average.name, average.verdict) == ("Avg.", "not measured")
-    assert "STS12, STS13, STS14, STS15, STS16, SICK-R was not measured" in average.reason
+    assert average.reason == "not measured: STS12, STS13, STS14, STS15, STS16, SICK-R"
 
 
 def test_nothing_in_common_is_no_pass(make_run: MakeRun) -> None:
     found = check(make_run({"sample": 50.0}))
     assert (found.verdict, found.exit_code) == ("not comparable", 2)
-    assert "was not measured" in str(found)
+    assert "task: none of STS12, STS13, STS14, STS15, STS16, STS-B, SICK-R, Avg. was measured" in str(found)
 
 
 def test_a_group_of_the_pairs_does_not_compare_with_all_of_them(make_run: MakeRun) -> None:
@@ -152,6 +152,17 @@ def test_what_the_paper_leaves_open_matches_with_a_note(make_run: MakeRun, print
     notes = check(make_run(printed(SIMCSE))).notes
     assert "text: the paper leaves it open; taken as senteval" in notes
     assert "aggregation (STS12, STS13, STS14, STS15, STS16): the paper leaves it open; taken as all" in notes
+
+
+def test_a_row_of_averages_alone_tells_what_is_open_too(make_run: MakeRun, printed: Printed) -> None:
+    run = make_run(printed(SIMCSE), {"pooling": "cls"})
+    notes = check(run, "simcse-slides-overview/sup-simcse-bert-base").notes
+    assert "text: the paper leaves it open; taken as senteval" in notes
+
+
+def test_where_the_authors_code_fixes_what_the_paper_leaves_open_the_code_counts(make_run: MakeRun) -> None:
+    (cell,) = check(make_run({"STS12": 68.40}, aggregation="wmean")).of("not comparable")
+    assert "the paper leaves it open, its authors' code does not; measure with --aggregation all" in cell.reason
 
 
 def test_what_nobody_states_matches_with_a_note(make_run: MakeRun) -> None:
@@ -248,10 +259,11 @@ def test_a_negative_tolerance_is_refused(make_run: MakeRun) -> None:
 
 
 def test_counts_and_differences_are_no_scores(make_run: MakeRun, printed: Printed) -> None:
-    assert [
-        cell.name for cell in check(make_run(printed(SIMCSE)), "esimcse-arxiv-v1-5/unsup-simcse-bert-base").cells
-    ][-1] == "Avg."
-    assert check(make_run({"STS12": 50.0}), "esimcse-arxiv-v1-3/test").cells == ()
+    run = make_run(printed(SIMCSE))
+    assert check(run, "esimcse-arxiv-v1-5/unsup-simcse-bert-base").cells[-1].name == "Avg."
+    counts = check(run, "esimcse-arxiv-v1-3/test")
+    assert (counts.cells, counts.exit_code, len(counts.table())) == ((), 2, 0)
+    assert str(counts).endswith("do not compare: there is no value to compare with.")
 
 
 def test_the_whole_finding_is_plain_data(make_run: MakeRun) -> None:

@@ -80,7 +80,11 @@ def _read_folder(folder: Path) -> ImportedResults:
     if not theirs:
         raise NotResultsError(f"{folder} holds neither a run record nor MTEB's results of an STS task.")
     read = [_read(path, content, read_mteb) for path, content in theirs.items()]
-    others = [task_name(content) for path, content in contents.items() if path not in theirs]
+    others = [
+        task_name(content) if isinstance(content, Mapping) else path.name
+        for path, content in contents.items()
+        if path not in theirs
+    ]
     meta = _json(folder / _META) if (folder / _META).is_file() else {}
     left_out = f"left out, as they are no STS tasks of the catalogue: {', '.join(filter(None, others))}."
     return ImportedResults(

@@ -41,21 +41,22 @@ def model_differences(row: PublishedRow, record: RunRecord) -> tuple[Difference,
 def model_remarks(row: PublishedRow, record: RunRecord) -> Iterator[str]:
     """Yield what is to be known about how the model was used: what is open, and what is unusual."""
     stated, model = checkpoint_of(row), record.model
+    here = "" if model.pooling == UNKNOWN else f"; {model.pooling} here"
     if stated is None:
         what = f"a variant ({row.row.variant})" if row.row.variant else "a system without a known checkpoint"
-        yield f"pooling: the row is of {what} and states none; {model.pooling} here"
+        yield f"pooling: the row is of {what} and states none{here}"
     elif model.kind not in _POOLED_HERE:
         yield f"pooling: {stated.pooling} for the row; how {model.name} pools is not known"
     elif "pooling" in stated.unverified:
-        yield f"pooling: no document gives the row's, {stated.pooling} is likely; {model.pooling} here"
+        yield f"pooling: no document gives the row's, {stated.pooling} is likely{here}"
     if stated and _lengths_differ(stated, record) and not _length_matters(stated, record):
         yield f"max_length: {stated.max_length} for the row; {model.max_length} here, where no sentence was cut"
     if stated and stated.weights_sha256 and model.weights_sha256:
         same = "the" if model.weights_sha256 == stated.weights_sha256 else "other weights than the"
         yield f"weights: {same} ones that the row was taken with (SHA-256 {stated.weights_sha256[:12]}…)"
     for name, usual in _UNSTATED.items():
-        if (here := getattr(model, name)) not in {usual, UNKNOWN}:
-            yield f"{name}: the row states none; {here} here"
+        if (chosen := getattr(model, name)) not in {usual, UNKNOWN}:
+            yield f"{name}: the row states none; {chosen} here"
 
 
 def _lengths_differ(stated: Checkpoint, record: RunRecord) -> bool:

@@ -17,8 +17,21 @@ if TYPE_CHECKING:
     from stsbench.evaluation.sts import Bootstrap
     from stsbench.foundation.errors import UserError
     from stsbench.records import RunRecord, Signature, load_run
+    from stsbench.workflows.density import density
+    from stsbench.workflows.density import figure as plot_density
     from stsbench.workflows.evaluate import evaluate, evaluate_similarities
+    from stsbench.workflows.explain import explain
+    from stsbench.workflows.geometry import figure as plot_geometry
+    from stsbench.workflows.geometry import geometry
+    from stsbench.workflows.length_bias import figure as plot_length_bias
+    from stsbench.workflows.length_bias import length_bias
+    from stsbench.workflows.repetition_bias import figure as plot_repetition_bias
+    from stsbench.workflows.repetition_bias import repetition_bias
+    from stsbench.workflows.retrieve import figure as plot_retrieve
+    from stsbench.workflows.retrieve import retrieve
     from stsbench.workflows.settings import Postprocessing
+    from stsbench.workflows.spectrum import figure as plot_spectrum
+    from stsbench.workflows.spectrum import spectrum
 
 __all__ = [
     "Bootstrap",
@@ -28,12 +41,25 @@ __all__ = [
     "Signature",
     "UserError",
     "__version__",
+    "density",
     "embed",
     "evaluate",
     "evaluate_similarities",
+    "explain",
+    "geometry",
+    "length_bias",
     "load",
     "load_run",
+    "plot_density",
+    "plot_geometry",
+    "plot_length_bias",
+    "plot_repetition_bias",
+    "plot_retrieve",
+    "plot_spectrum",
     "protocol",
+    "repetition_bias",
+    "retrieve",
+    "spectrum",
 ]
 
 # Where each public name lives. Nothing is imported before it is asked for: `stsbench --help` needs no NumPy.
@@ -44,12 +70,25 @@ _HOMES = {
     "SavedVectors": "stsbench.encoders:SavedVectors",
     "Signature": "stsbench.records:Signature",
     "UserError": "stsbench.foundation.errors:UserError",
+    "density": "stsbench.workflows.density:density",
     "embed": "stsbench.encoders:embed",
     "evaluate": "stsbench.workflows.evaluate:evaluate",
     "evaluate_similarities": "stsbench.workflows.evaluate:evaluate_similarities",
+    "explain": "stsbench.workflows.explain:explain",
+    "geometry": "stsbench.workflows.geometry:geometry",
+    "length_bias": "stsbench.workflows.length_bias:length_bias",
     "load": "stsbench.encoders:load",
     "load_run": "stsbench.records:load_run",
+    "plot_density": "stsbench.workflows.density:figure",
+    "plot_geometry": "stsbench.workflows.geometry:figure",
+    "plot_length_bias": "stsbench.workflows.length_bias:figure",
+    "plot_repetition_bias": "stsbench.workflows.repetition_bias:figure",
+    "plot_retrieve": "stsbench.workflows.retrieve:figure",
+    "plot_spectrum": "stsbench.workflows.spectrum:figure",
     "protocol": "stsbench.evaluation.protocols:choose_protocol",
+    "repetition_bias": "stsbench.workflows.repetition_bias:repetition_bias",
+    "retrieve": "stsbench.workflows.retrieve:retrieve",
+    "spectrum": "stsbench.workflows.spectrum:spectrum",
 }
 
 

@@ -9,6 +9,7 @@ from stsbench.foundation.errors import UserError
 from stsbench.foundation.files import atomic_path, told_as_unwritable
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 COLUMN_WIDTH = 3.3
@@ -38,6 +39,10 @@ _STYLE = {
     "svg.fonttype": "none",
     "svg.hashsalt": "stsbench",
 }
+
+# Of the legend's font size; a legend's line sample takes as much room as some letters.
+_CHARACTERS_PER_INCH = 20
+_HANDLE_CHARACTERS = 6
 
 
 @contextmanager
@@ -84,3 +89,16 @@ def save_figure(figure: "Figure", path: str | Path) -> Path:
     with style(), told_as_unwritable(path), atomic_path(path) as temporary:
         figure.savefig(temporary, format=kind, metadata=dated.get(kind))
     return path
+
+
+def legend_above(figure: "Figure", axes: "Axes") -> None:
+    """Put a legend of what is drawn on some axes above all of the figure, where it covers no data.
+
+    As many names stand side by side as fit into the figure's width.
+    """
+    handles, labels = axes.get_legend_handles_labels()
+    if not labels:
+        return
+    characters = figure.get_figwidth() * _CHARACTERS_PER_INCH
+    columns = max(1, min(len(labels), int(characters / (max(map(len, labels)) + _HANDLE_CHARACTERS))))
+    figure.legend(handles, labels, loc="outside upper left", ncols=columns)

@@ -68,7 +68,9 @@ def views(frame: "pd.DataFrame") -> list[View]:
 
 
 def figure(frame: "pd.DataFrame") -> "Figure":
-    """Draw the densities bucket above bucket, the highest gold scores on top, models beside each other in colour.
+    """Draw the densities bucket above bucket, the highest gold scores on top, models over each other in colour.
+
+    Each bucket has a scale of its own: heights compare inside a bucket.
 
     Args:
         frame: what `density` returned.
@@ -78,8 +80,8 @@ def figure(frame: "pd.DataFrame") -> "Figure":
     seen = frame[frame["density"] > 0.02]
     low, high = (seen["cosine"].min(), seen["cosine"].max()) if len(seen) else (-1.0, 1.0)
     with style():
-        drawn = new_figure(height=0.6 + 0.45 * len(buckets) + 0.15 * len(palette))
-        rows = drawn.subplots(len(buckets), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
+        drawn = new_figure(height=0.6 + 0.45 * len(buckets))
+        rows = drawn.subplots(len(buckets), 1, sharex=True, squeeze=False)[:, 0]
         for axes, bucket in zip(rows, buckets, strict=True):
             for model, part in frame[frame["bucket"] == bucket].groupby("model", sort=False):
                 axes.fill_between(part["cosine"], part["density"], color=palette[str(model)], alpha=0.2, lw=0)

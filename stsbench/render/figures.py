@@ -43,6 +43,7 @@ _STYLE = {
 # Of the legend's font size; a legend's line sample takes as much room as some letters.
 _CHARACTERS_PER_INCH = 20
 _HANDLE_CHARACTERS = 6
+_LEGEND_LINE = 0.13
 
 
 @contextmanager
@@ -94,11 +95,13 @@ def save_figure(figure: "Figure", path: str | Path) -> Path:
 def legend_above(figure: "Figure", axes: "Axes") -> None:
     """Put a legend of what is drawn on some axes above all of the figure, where it covers no data.
 
-    As many names stand side by side as fit into the figure's width.
+    As many names stand side by side as fit into the figure's width; for each further line the figure grows.
     """
     handles, labels = axes.get_legend_handles_labels()
     if not labels:
         return
     characters = figure.get_figwidth() * _CHARACTERS_PER_INCH
     columns = max(1, min(len(labels), int(characters / (max(map(len, labels)) + _HANDLE_CHARACTERS))))
+    lines = -(-len(labels) // columns)
+    figure.set_figheight(figure.get_figheight() + (lines - 1) * _LEGEND_LINE)
     figure.legend(handles, labels, loc="outside upper left", ncols=columns)

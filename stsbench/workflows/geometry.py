@@ -92,7 +92,7 @@ def checkpoints_in(folder: Path) -> list[Path]:
     ...     [path.name for path in checkpoints_in(Path(made))]
     ['step-250', 'step-1000']
     """
-    folder = folder.expanduser()
+    folder = folder.expanduser().resolve()
     found = [path.parent for path in folder.glob("*/config.json")]
     found += [path.parent for path in folder.glob("*/modules.json") if path.parent not in found]
     if not found:

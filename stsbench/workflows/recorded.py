@@ -60,7 +60,9 @@ class RecordedModel:
 
     def _load(self) -> Encoder:
         model, command = self.model, f"stsbench run --model {self.model.name}"
-        if model.kind in {"vectors", "similarities"} or (model.kind == "function" and ":" not in model.name):
+        # A function can be imported again if it has a place of its own: `<lambda>` and `<locals>` have none.
+        nameless = model.kind == "function" and (":" not in model.name or "<" in model.name)
+        if model.kind in {"vectors", "similarities"} or nameless:
             what = {"vectors": "saved vectors", "similarities": "saved similarities"}.get(model.kind, "a callable")
             raise UserError(
                 f"some of these sentences have no vector of {model.name} in the cache, and the record of {what} "

@@ -127,7 +127,7 @@ def model_labels(models: Sequence[ModelPart]) -> list[str]:
         differing = [field for field in _TELLING if len({getattr(other, field) for other in same}) > 1]
         # A choice that was not made (no dimensions left out, no prompt) goes without saying.
         chosen = {field: getattr(model, field) for field in differing if getattr(model, field) not in {None, ""}}
-        told = ", ".join(f"{field} {str(value)[:16]}" for field, value in chosen.items())
+        told = ", ".join(f"{field} {str(value)[:20]}" for field, value in chosen.items())
         found.append(f"{name} ({told})" if told else name)
     return [f"{label} ({number})" if found.count(label) > 1 else label for number, label in enumerate(found, 1)]
 

@@ -15,7 +15,7 @@ from stsbench.analysis.repetition_pairs import RepetitionProbe, Triple
 from stsbench.foundation.errors import UserError
 from stsbench.statistics import generator
 
-WORDS = list("abcdefghijklmnopqr") + ["Rain", "rain", "Owl"]
+WORDS = [*"abcdefghijklmnopqr", "Rain", "rain", "Owl"]
 
 
 def corpus_of(sentences: int = 120, seed: int = 0) -> list[str]:

@@ -20,7 +20,7 @@ from stsbench.workflows.explain import explain_each, write_page
 
 
 def write_word_vectors(path: Path) -> None:
-    """Write the input vectors of whole words as a word2vec file: what the model knows before it reads a sentence."""
+    """Write the input vectors of whole words as a word2vec file: words as the model has them before it reads."""
     from tokenizers import Tokenizer
 
     model = Path(get_model_path())

@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stsbench.datasets import DataNotFoundError, StsData, data_set, data_sets, load_sts
-from stsbench.encoders import Encoder, embed, truncate, whiten
-from stsbench.evaluation.protocols import Protocol
-from stsbench.evaluation.tasks import SAMPLE, parse_tasks, read_task
+from stsbench.encoders import Encoder, embed, normalize, truncate, whiten
+from stsbench.evaluation.tasks import SAMPLE, STS_TASKS
 from stsbench.foundation.errors import UserError
 from stsbench.foundation.progress import Progress, silent
 from stsbench.records import RunRecord
@@ -42,7 +41,7 @@ def tasks_here(data_dirs: Sequence[str | Path] = ()) -> list[StsData]:
     """
     folders = [Path(folder) for folder in data_dirs]
     try:
-        return [read_task(spec, folders) for spec in parse_tasks("sts", Protocol())]
+        return [load_sts(task, data_dirs=folders) for task in STS_TASKS]
     except DataNotFoundError:
         if named_a_place(data_dirs):
             raise
@@ -117,14 +116,18 @@ def vectors_of(subject: RunRecord | Encoder, texts: Sequence[str], progress: Pro
     Raises:
         UserError: if a text was never encoded and the model is not here.
     """
-    encoder = RecordedModel(subject.model) if isinstance(subject, RunRecord) else subject
-    embeddings = embed(encoder, texts, progress=progress)
-    (vectors,) = embeddings.vectors.values()
     if not isinstance(subject, RunRecord):
+        embeddings = embed(subject, texts, progress=progress)
+        (vectors,) = embeddings.vectors.values()
         return SentenceVectors(vectors, embeddings.rows)
-    if subject.model.dimensions is not None:
-        vectors = truncate(vectors, subject.model.dimensions, normalize="normalize" in subject.model.modules)
-    kept = subject.model.postprocessing.removeprefix("whiten")
-    if kept != subject.model.postprocessing:
+    model = subject.model
+    embeddings = embed(RecordedModel(model), texts, normalize=False, progress=progress)
+    (vectors,) = embeddings.vectors.values()
+    if model.dimensions is not None:
+        vectors = truncate(vectors, model.dimensions)
+    if model.normalize:
+        vectors = normalize(vectors)
+    kept = model.postprocessing.removeprefix("whiten")
+    if kept != model.postprocessing:
         return SentenceVectors(whiten(vectors, vectors[embeddings.rows], int(kept or 0) or None), embeddings.rows)
     return SentenceVectors(vectors, embeddings.rows)

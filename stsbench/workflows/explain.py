@@ -151,7 +151,7 @@ def write_page(
     lines = ["# What is behind the scores", ""]
     for label, subject in named_subjects(runs).items() if runs else ():
         if isinstance(subject, RunRecord):
-            lines += [f"- {label}: `{subject.tasks[0].signature}`"]
+            lines += [f"- {label}: `{subject.signatures[0]}`"]
     lines += [*(f"- not possible: {sentence}" for sentence in omitted)]
     for part in parts:
         figure = save_figure(part.draw(), folder / f"{part.name}.{kind}")

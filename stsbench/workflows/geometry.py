@@ -9,7 +9,7 @@ import numpy as np
 
 from stsbench.analysis.geometry import PairVectors, figure, views
 from stsbench.analysis.geometry import geometry as analyse
-from stsbench.evaluation.pairs import sides_of
+from stsbench.evaluation.tasks import sentences_of
 from stsbench.foundation.errors import UserError
 from stsbench.foundation.progress import Progress, silent
 from stsbench.records import RunRecord
@@ -60,7 +60,7 @@ def geometry(
     """
     subjects = named_subjects(runs, **options)
     data = read_pairs_of(task, split, text, data_dirs)
-    texts, gold = sides_of(data), data.pairs["gold"].to_numpy(float)
+    texts, gold = sentences_of(data), data.pairs["gold"].to_numpy(float)
     models = {}
     for name, subject in subjects.items():
         vectors, rows = vectors_of(subject, texts, progress)
@@ -72,7 +72,7 @@ def geometry(
 
 
 def _score(subject: Subject) -> float | None:
-    if not isinstance(subject, RunRecord):
+    if not isinstance(subject, RunRecord) or not subject.tasks:
         return None
     score = subject.average.score if subject.average else subject.tasks[0].score
     return None if score is None else 100 * score

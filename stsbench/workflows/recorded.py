@@ -7,7 +7,7 @@ from functools import cached_property
 from stsbench.encoders import Encoder, Identity, Tokenized, load
 from stsbench.encoders.protocol import FloatMatrix, TokenSequence
 from stsbench.foundation.errors import UserError
-from stsbench.records.record import ModelPart
+from stsbench.records.parts import ModelPart
 
 
 @dataclass

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from stsbench.analysis.spectrum import figure, views
 from stsbench.analysis.spectrum import spectrum as analyse
-from stsbench.evaluation.pairs import sides_of
+from stsbench.evaluation.tasks import sentences_of
 from stsbench.foundation.progress import Progress, silent
 from stsbench.workflows.analysed_data import read_pairs_of, vectors_of
 from stsbench.workflows.subjects import Wanted, named_subjects
@@ -50,6 +50,6 @@ def spectrum(
     """
     subjects = named_subjects(runs, **options)
     data = read_pairs_of(task, split, text, data_dirs)
-    texts = sides_of(data)
+    texts = sentences_of(data)
     vectors = {name: vectors_of(subject, texts, progress).each() for name, subject in subjects.items()}
     return analyse(vectors).assign(task=data.task, split=data.split, text=data.text)

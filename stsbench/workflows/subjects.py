@@ -10,7 +10,7 @@ from stsbench.evaluation.sts import Bootstrap
 from stsbench.foundation.errors import UserError
 from stsbench.foundation.progress import Progress, silent
 from stsbench.records import RunRecord, load_run
-from stsbench.records.record import ModelPart
+from stsbench.records.parts import ModelPart
 from stsbench.workflows.analysed_data import canonical, tasks_here
 from stsbench.workflows.evaluate import evaluate
 from stsbench.workflows.tables import model_labels

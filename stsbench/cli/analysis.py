@@ -17,6 +17,20 @@ if TYPE_CHECKING:
 
 _SUBJECTS, _DATA, _OUTPUT = "What is analysed", "Data", "Output"
 
+
+def drawable(path: Path | None) -> Path | None:
+    """Return the file of a figure.
+
+    Raises:
+        UserError: if its name's ending is unknown: better before the work than after.
+    """
+    if path is not None:
+        from stsbench.render.figures import figure_kind
+
+        figure_kind(path)
+    return path
+
+
 Runs = Annotated[
     list[str] | None,
     typer.Argument(help="Run folders. Their models' vectors come from the cache.", show_default=False),
@@ -46,7 +60,9 @@ DataDirs = Annotated[
 ]
 FigureFile = Annotated[
     Path | None,
-    typer.Option("--figure", help="Draw it, into a .png, .svg or .pdf file.", rich_help_panel=_OUTPUT),
+    typer.Option(
+        "--figure", help="Draw it, into a .png, .svg or .pdf file.", callback=drawable, rich_help_panel=_OUTPUT
+    ),
 ]
 Resamples = Annotated[int, typer.Option(min=0, help="Bootstrap resamples of the intervals; 0 for none.")]
 Seed = Annotated[int, typer.Option(help="Seed of the bootstrap.")]

@@ -13,6 +13,7 @@ from stsbench.cli.analysis import (
     Resamples,
     Runs,
     Seed,
+    drawable,
     print_views,
     wanted,
 )
@@ -62,6 +63,7 @@ def explain(
         Path | None,
         typer.Option(
             "--figure",
+            callback=drawable,
             help="Draw them all: `out.png` gives `out-geometry.png` and so on.",
             rich_help_panel="Output",
         ),
@@ -83,6 +85,7 @@ def explain(
     style = chosen_style(json=json, csv=csv, markdown=markdown, latex=latex)
     from stsbench.workflows import explain as workflow
 
+    workflow.demand_format(kind)
     subjects, failures = wanted(runs, model), []
     with progress_bars(quiet=quiet) as progress:
         parts = list(

@@ -75,6 +75,21 @@ def colours(names: Sequence[str]) -> dict[str, str]:
     return {name: _COLOURS[place % len(_COLOURS)] for place, name in enumerate(dict.fromkeys(names))}
 
 
+def figure_kind(path: Path) -> str:
+    """Return the format that a figure's file name asks for.
+
+    Raises:
+        UserError: if its ending is unknown.
+
+    >>> figure_kind(Path("plane.PDF"))
+    'pdf'
+    """
+    kind = path.suffix.lower().removeprefix(".")
+    if kind not in FORMATS:
+        raise UserError(f"cannot write a figure to {path}: end its name in one of .{', .'.join(FORMATS)}.")
+    return kind
+
+
 def save_figure(figure: "Figure", path: str | Path) -> Path:
     """Write a figure whole, in the format that its name's ending says.
 
@@ -82,9 +97,7 @@ def save_figure(figure: "Figure", path: str | Path) -> Path:
         UserError: if the ending is unknown, or the file cannot be written.
     """
     path = Path(path).expanduser()
-    kind = path.suffix.lower().removeprefix(".")
-    if kind not in FORMATS:
-        raise UserError(f"cannot write a figure to {path}: end its name in one of .{', .'.join(FORMATS)}.")
+    kind = figure_kind(path)
     # No date inside: the same figure is the same file.
     dated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
     with style(), told_as_unwritable(path), atomic_path(path) as temporary:

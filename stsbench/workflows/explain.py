@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["Bootstrap", "Part", "explain", "explain_each", "figure_beside", "write_page"]
+__all__ = ["Bootstrap", "Part", "demand_format", "explain", "explain_each", "figure_beside", "write_page"]
 
 _TITLES = {
     "length-bias": "Length bias",
@@ -127,6 +127,16 @@ def figure_beside(path: Path, name: str) -> Path:
     return path.with_name(f"{path.stem}-{name}{path.suffix}")
 
 
+def demand_format(kind: str) -> None:
+    """Raise unless figures can be written so.
+
+    Raises:
+        UserError: naming the formats that there are.
+    """
+    if kind not in FORMATS:
+        raise UserError(f"figures as {kind!r}: choose one of {', '.join(FORMATS)}.")
+
+
 def write_page(
     parts: Sequence[Part], runs: Sequence[Wanted], folder: Path, *, kind: str = "png", omitted: Sequence[str] = ()
 ) -> Path:
@@ -145,8 +155,7 @@ def write_page(
     Raises:
         UserError: if there is no such kind of figure, or the folder cannot be written.
     """
-    if kind not in FORMATS:
-        raise UserError(f"figures as {kind!r}: choose one of {', '.join(FORMATS)}.")
+    demand_format(kind)
     folder = folder.expanduser()
     lines = ["# What is behind the scores", ""]
     for label, subject in named_subjects(runs).items() if runs else ():

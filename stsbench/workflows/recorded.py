@@ -40,7 +40,7 @@ class RecordedModel:
         """Load the model.
 
         Raises:
-            UserError: if it is not there, or is not the one that was measured.
+            UserError: if it is not there, or is not as it was when it was measured.
         """
         self._itself.prepare(weights=weights)
 
@@ -80,15 +80,18 @@ class RecordedModel:
                 device=model.device if chosen else "auto",
                 revision=model.revision if chosen else None,
             )
-            found = encoder.identity.weights_sha256
+            found = encoder.identity
         except UserError as error:
             raise UserError(
                 f"some of these sentences have no vector of {model.name} in the cache, and it cannot be loaded: "
                 f"{str(error).rstrip('.')}; where it is, `{command}` measures it again."
             ) from error
-        if found != model.weights_sha256:
-            raise UserError(
-                f"{model.name} is not the model that the run was made with: its weights are {str(found)[:12]}, "
-                f"the record's {str(model.weights_sha256)[:12]}; measure it again with `{command}`."
-            )
+        # What it encodes goes into the cache as the run's own vectors: all that they depend on has to agree.
+        for field in fields(Identity):
+            here, recorded = (str(getattr(identity, field.name))[:12] for identity in (found, self.identity))
+            if field.name not in {"name", "revision", "normalize"} and here != recorded:
+                raise UserError(
+                    f"{model.name} is not as it was when the run was made: its {field.name} is {here}, "
+                    f"the record's {recorded}; measure it again with `{command}`."
+                )
         return encoder

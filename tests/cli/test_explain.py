@@ -128,6 +128,7 @@ def test_options_of_length_reach_the_table(runs: Stsbench) -> None:
             r"cannot write a figure to out.gif: end its name in one of \.png",
         ),
         (("spectrum", "a", "--json", "--csv"), "choose one output format"),
+        (("explain", "a", "--out", "page", "--format", "gif"), "figures as 'gif': choose one of png, svg, pdf"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )

@@ -86,7 +86,8 @@ def test_a_model_with_other_weights_is_not_taken_for_the_runs(run: Path, vectors
     with vectors_file.open("a", encoding="utf-8") as file:
         file.write("another " + " ".join(["0"] * 12) + "\n")
     with pytest.raises(
-        UserError, match=r"is not the model that the run was made with: its weights are \w{12}, the"
+        UserError,
+        match=r"is not as it was when the run was made: its weights_sha256 is \w{12}, the record's \w{12};",
     ):
         sb.retrieve(run, query="Something that was never encoded.")
 

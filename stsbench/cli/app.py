@@ -3,6 +3,7 @@
 import io
 import os
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Annotated, Any
 
@@ -10,7 +11,25 @@ import typer
 from typer.core import TyperGroup
 
 from stsbench._version import __version__
-from stsbench.cli import cache, check, cite, compare, data, doctor, imports, published, run, show
+from stsbench.cli import (
+    cache,
+    check,
+    cite,
+    compare,
+    data,
+    density,
+    doctor,
+    explain,
+    geometry,
+    imports,
+    length_bias,
+    published,
+    repetition_bias,
+    retrieve,
+    run,
+    show,
+    spectrum,
+)
 from stsbench.foundation.errors import UserError
 
 EXIT_MISTAKE = 2
@@ -51,6 +70,17 @@ app.command("compare", cls=compare.SeveralRuns)(compare.compare)
 app.command("check")(check.check)
 app.command("import")(imports.import_)
 app.command("cite")(cite.cite)
+_EXPLAIN: dict[str, Callable[..., None]] = {
+    "explain": explain.explain,
+    "length-bias": length_bias.length_bias,
+    "geometry": geometry.geometry,
+    "spectrum": spectrum.spectrum,
+    "density": density.density,
+    "repetition-bias": repetition_bias.repetition_bias,
+    "retrieve": retrieve.retrieve,
+}
+for _name, _command in _EXPLAIN.items():
+    app.command(_name, rich_help_panel="Explain a model")(_command)
 app.command("doctor")(doctor.doctor)
 app.add_typer(data.app, name="data")
 app.add_typer(cache.app, name="cache")

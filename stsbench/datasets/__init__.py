@@ -1,6 +1,7 @@
 """What the benchmarks are: the catalogue, finding, fetching, verifying and reading; the bundled sample."""
 
 from stsbench.datasets.catalogue import data_set, data_sets
+from stsbench.datasets.corpus import load_corpus
 from stsbench.datasets.fetch import Fetched, get
 from stsbench.datasets.locate import DataNotFoundError
 from stsbench.datasets.overview import catalogue_table, verify, where
@@ -20,6 +21,7 @@ __all__ = [
     "data_set",
     "data_sets",
     "get",
+    "load_corpus",
     "load_labelled",
     "load_pairs",
     "load_sample",

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from stsbench.workflows.models import load
     from stsbench.workflows.repetition_bias import figure as plot_repetition_bias
     from stsbench.workflows.repetition_bias import repetition_bias
+    from stsbench.workflows.report import report
     from stsbench.workflows.results import import_results
     from stsbench.workflows.retrieve import figure as plot_retrieve
     from stsbench.workflows.retrieve import retrieve
@@ -65,6 +66,7 @@ __all__ = [
     "plot_spectrum",
     "protocol",
     "repetition_bias",
+    "report",
     "retrieve",
     "spectrum",
 ]
@@ -97,6 +99,7 @@ _HOMES = {
     "plot_spectrum": "stsbench.workflows.spectrum:figure",
     "protocol": "stsbench.evaluation.protocols:choose_protocol",
     "repetition_bias": "stsbench.workflows.repetition_bias:repetition_bias",
+    "report": "stsbench.workflows.report:report",
     "retrieve": "stsbench.workflows.retrieve:retrieve",
     "spectrum": "stsbench.workflows.spectrum:spectrum",
 }

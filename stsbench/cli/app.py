@@ -25,6 +25,7 @@ from stsbench.cli import (
     length_bias,
     published,
     repetition_bias,
+    report,
     retrieve,
     run,
     show,
@@ -68,6 +69,7 @@ app.command("run")(run.run)
 app.command("show")(show.show)
 app.command("compare", cls=compare.SeveralRuns)(compare.compare)
 app.command("check")(check.check)
+app.command("report")(report.report)
 app.command("import")(imports.import_)
 app.command("cite")(cite.cite)
 _EXPLAIN: dict[str, Callable[..., None]] = {

@@ -1,7 +1,7 @@
 """Is a number right: a run against published rows, cell by cell."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from stsbench.evaluation.tasks import STS_TASKS, TRANSFER_TASKS
 from stsbench.foundation.errors import UserError
@@ -64,15 +64,11 @@ def _check_cell(
     found = CellCheck(cell.column, cell.score, None, "no value", cell.how, origin=row.name, source=source)
     if cell.score is None:
         return found if found.reason else replace(found, reason="the paper prints no value")
-    parts = [(setting, closest(setting, scores)) for setting in _parts(cell.setting)]
-    if missing := [setting.task for setting, score in parts if score is None]:
-        return replace(found, verdict="not measured", reason=f"not measured: {', '.join(missing)}")
-    measured = [(setting, score) for setting, score in parts if score is not None]
-    values = [score.score for _, score in measured]
-    defined = [value for value in values if value is not None]
-    value = sum(defined) / len(defined) if len(defined) == len(values) else None
-    gaps = (gap for setting, score in measured for gap in differences(setting, score))
-    if different := tuple(dict.fromkeys((*gaps, *model))):
+    fit = fitting(cell.setting, scores)
+    if fit.missing:
+        return replace(found, verdict="not measured", reason=f"not measured: {', '.join(fit.missing)}")
+    value = fit.value
+    if different := tuple(dict.fromkeys((*fit.differences, *model))):
         reason = told(different)
         return replace(found, measured=value, verdict="not comparable", reason=reason, differences=different)
     if value is None:
@@ -86,6 +82,35 @@ def _check_cell(
         reason=f"the printed value was restored: {cell.how}" if cell.status in {"restored", "derived"} else "",
         seeds_below=share_below(row, cell, value),
     )
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What a record has for a published value's setting.
+
+    Attributes:
+        value: on the scale from 0 to 100; None where it was not measured or is undefined.
+        scores: what it is the value, or the mean, of.
+        differences: the choices that keep it from meaning what the setting says.
+        missing: the tasks that were not measured.
+    """
+
+    value: float | None
+    scores: tuple[Measured, ...]
+    differences: tuple[Difference, ...] = ()
+    missing: tuple[str, ...] = ()
+
+
+def fitting(setting: Setting, scores: Sequence[Measured]) -> Fit:
+    """Return what was measured of a setting, most like it: one score, or the mean that an average is of."""
+    parts = [(part, closest(part, scores)) for part in _parts(setting)]
+    measured = [(part, score) for part, score in parts if score is not None]
+    found = tuple(score for _, score in measured)
+    gaps = tuple(dict.fromkeys(gap for part, score in measured for gap in differences(part, score)))
+    if missing := tuple(part.task for part, score in parts if score is None):
+        return Fit(None, found, gaps, missing)
+    defined = [score.score for score in found if score.score is not None]
+    return Fit(sum(defined) / len(defined) if len(defined) == len(found) else None, found, gaps)
 
 
 def _parts(setting: Setting) -> list[Setting]:

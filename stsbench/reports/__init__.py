@@ -1,0 +1,1 @@
+"""Pages that people read: sections of plain data, made of records, and their renderers."""

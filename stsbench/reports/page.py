@@ -1,0 +1,110 @@
+"""What a report consists of, before any format dresses it: sections of tables, figures and sentences."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Hints = Mapping[tuple[int, str], str]
+"""What is shown when a reader points at a cell, by the row's place and the column's name."""
+
+
+@dataclass(frozen=True)
+class ReportTable:
+    """A table that is shown, and offered as CSV and LaTeX.
+
+    Attributes:
+        name: its anchor and the name of its files: letters, digits and hyphens, unique in a report.
+        caption: what it shows; taken as hostile, as are all texts here.
+        frame: its rows; the index is not shown.
+        decimals: digits after the point for readers; CSV has them all.
+        hints: of some cells: intervals, differences.
+        own: the places of rows that were measured here, where others were published.
+        verdicts: the column whose text is a verdict; empty for none.
+        notes: what a reader should know, below the table.
+    """
+
+    name: str
+    caption: str
+    frame: "pd.DataFrame"
+    decimals: int = 2
+    hints: Hints = field(default_factory=dict)
+    own: frozenset[int] = frozenset()
+    verdicts: str = ""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ReportFigure:
+    """A drawing.
+
+    Attributes:
+        name: its anchor and the name of its file, as of a table.
+        caption: what it shows.
+        alt: what it tells, for those who cannot see it.
+        svg: the drawing.
+    """
+
+    name: str
+    caption: str
+    alt: str
+    svg: str
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of a report.
+
+    Attributes:
+        name: its anchor.
+        title: its heading.
+        text: paragraphs before the rest.
+        tables: in their order.
+        figures: after the tables.
+        points: a list: of what is missing, say.
+        commands: command lines, to be copied.
+        parts: sections inside this one.
+    """
+
+    name: str
+    title: str
+    text: tuple[str, ...] = ()
+    tables: tuple[ReportTable, ...] = ()
+    figures: tuple[ReportFigure, ...] = ()
+    points: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
+    parts: "tuple[Section, ...]" = ()
+
+    def __bool__(self) -> bool:
+        """Return whether there is anything in it."""
+        return bool(
+            self.text or self.tables or self.figures or self.points or self.commands or any(map(bool, self.parts))
+        )
+
+    def walk(self) -> "Iterator[Section]":
+        """Yield this section and all inside it, in the order they are read."""
+        yield self
+        for part in self.parts:
+            yield from part.walk()
+
+
+@dataclass(frozen=True)
+class Report:
+    """A report: a title, the date it bears, and its sections."""
+
+    title: str
+    date: str
+    version: str
+    sections: tuple[Section, ...]
+
+    @property
+    def tables(self) -> list[ReportTable]:
+        """All tables, in the order they are read."""
+        return [table for section in self.sections for part in section.walk() for table in part.tables]
+
+    @property
+    def figures(self) -> list[ReportFigure]:
+        """All figures, in the order they are read."""
+        return [figure for section in self.sections for part in section.walk() for figure in part.figures]

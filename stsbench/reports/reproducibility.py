@@ -1,0 +1,104 @@
+"""What fixes each number, and how to get it again."""
+
+import shlex
+from typing import TYPE_CHECKING, Any
+
+from stsbench.records.provenance import redact
+from stsbench.reports.page import ReportTable, Section
+from stsbench.reports.scores import Runs
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_MODEL = (
+    "kind",
+    "revision",
+    "pooling",
+    "max_length",
+    "prompt",
+    "precision",
+    "device",
+    "normalize",
+    "dimensions",
+    "postprocessing",
+)
+_HASHES = ("weights_sha256", "tokenizer_sha256", "config_sha256")
+
+
+def reproducibility(runs: Runs) -> Section:
+    """Return signatures, hashes, environments, and the commands that repeat each number."""
+    import pandas as pd
+
+    tables = [
+        ReportTable("models", "Models as they were used", _frame(runs, _MODEL)),
+        ReportTable("weights", "SHA-256 of weights, tokenizer and configuration", _frame(runs, _HASHES)),
+        ReportTable("signatures", "Signatures: what fixes each score", pd.DataFrame(_signatures(runs))),
+        ReportTable("data", "Data that was read", pd.DataFrame(_data(runs))),
+        ReportTable("environment", "Where it was measured", pd.DataFrame(_environments(runs))),
+    ]
+    text = "Two scores compare only if what stands before the double bar of their signatures is equal."
+    notes = [f"{label}: {note}" for label, record in runs.items() for note in record.notes]
+    return Section(
+        "reproducibility",
+        "Reproducibility",
+        (text,),
+        tuple(table for table in tables if len(table.frame)),
+        points=tuple(notes),
+        parts=(Section("commands", "Commands that repeat the numbers", commands=_commands(runs)),),
+    )
+
+
+def _frame(runs: Runs, fields: tuple[str, ...]) -> "pd.DataFrame":
+    """Return a row per run, without the columns in which no run says anything."""
+    import pandas as pd
+
+    rows = [
+        {"model": label}
+        | {name: "" if (value := getattr(run.model, name)) in {None, False} else str(value) for name in fields}
+        for label, run in runs.items()
+    ]
+    frame = pd.DataFrame(rows)
+    return frame[[name for name in frame if frame[name].astype(bool).any()]]
+
+
+def _signatures(runs: Runs) -> list[dict[str, str]]:
+    return [
+        {"model": label, "task": part.task, "signature": part.signature}
+        for label, record in runs.items()
+        for part in record.parts
+    ]
+
+
+def _data(runs: Runs) -> list[dict[str, str]]:
+    rows: dict[tuple[str, str, str], dict[str, str]] = {}
+    for record in runs.values():
+        for part in record.parts:
+            for file in part.data.files:
+                key = (part.task, file.name, file.sha256)
+                rows[key] = {
+                    "task": part.task,
+                    "text": part.text,
+                    "file": redact(file.name),
+                    "status": part.data.status,
+                    "SHA-256": file.sha256,
+                }
+    return list(rows.values())
+
+
+def _environments(runs: Runs) -> list[dict[str, Any]]:
+    rows = []
+    for label, record in runs.items():
+        environment = record.environment
+        packages = {str(name): str(version) for name, version in environment.get("packages", {}).items()}
+        plain = {name: str(value) for name, value in environment.items() if name != "packages"}
+        told = {"model": label, "date": record.created, "stsbench": record.stsbench}
+        rows.append(told | plain | packages)
+    return rows
+
+
+def _commands(runs: Runs) -> tuple[str, ...]:
+    own = [record.command for record in runs.values() if record.command]
+    folders = [shlex.quote(redact(str(run.folder))) for run in runs.values() if run.folder is not None]
+    checks = [f"stsbench check {folder}" for folder in folders]
+    more = [f"stsbench explain {' '.join(folders)}", f"stsbench report {' '.join(folders)}"] if folders else []
+    return tuple(dict.fromkeys([*own, *checks, *more]))

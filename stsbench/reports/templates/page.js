@@ -1,0 +1,45 @@
+"use strict";
+(() => {
+  // Without a choice of the reader's the system decides; the choice holds where the browser keeps one.
+  const root = document.documentElement, theme = document.getElementById("theme");
+  const keep = (value) => { try { localStorage.setItem("stsbench-theme", value); } catch { /* not allowed: no matter */ } };
+  const kept = () => { try { return localStorage.getItem("stsbench-theme"); } catch { return null; } };
+  const isDark = () => root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  const show = () => { theme.setAttribute("aria-pressed", String(isDark())); };
+  if (["light", "dark"].includes(kept())) root.dataset.theme = kept();
+  theme.addEventListener("click", () => { root.dataset.theme = isDark() ? "light" : "dark"; keep(root.dataset.theme); show(); });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", show);
+  show();
+
+  // A second click turns the order round; rows without a value stay at the end.
+  const order = (a, b, place, isNumber, sign) => {
+    const [x, y] = [a, b].map((row) => row.cells[place].dataset.key);
+    if (x === "" || y === "") return (x === "") - (y === "");
+    return sign * (isNumber ? Number(x) - Number(y) : x.localeCompare(y));
+  };
+  for (const button of document.querySelectorAll("th button")) {
+    button.addEventListener("click", () => {
+      const head = button.parentElement, body = head.closest("table").tBodies[0];
+      const isNumber = head.classList.contains("num"), before = head.getAttribute("aria-sort");
+      const sign = before === "none" ? (isNumber ? -1 : 1) : before === "ascending" ? -1 : 1;
+      for (const other of head.parentElement.cells) other.setAttribute("aria-sort", "none");
+      head.setAttribute("aria-sort", sign > 0 ? "ascending" : "descending");
+      body.append(...[...body.rows].sort((a, b) => order(a, b, head.cellIndex, isNumber, sign)));
+    });
+  }
+
+  const tip = document.getElementById("tip");
+  const hide = () => { tip.hidden = true; };
+  const tell = (event) => {
+    const hint = event.target.closest?.(".hint");
+    if (!hint) return;
+    tip.textContent = hint.dataset.hint;
+    tip.hidden = false;
+    const at = hint.getBoundingClientRect(), own = tip.getBoundingClientRect();
+    tip.style.left = `${Math.max(4, Math.min(at.left, innerWidth - own.width - 4))}px`;
+    tip.style.top = `${at.bottom + own.height + 8 > innerHeight ? at.top - own.height - 6 : at.bottom + 6}px`;
+  };
+  for (const name of ["mouseover", "focusin"]) document.addEventListener(name, tell);
+  for (const name of ["mouseout", "focusout", "scroll"]) document.addEventListener(name, hide, true);
+  document.addEventListener("keydown", (event) => { if (event.key === "Escape") hide(); });
+})();

@@ -1,0 +1,109 @@
+"""`report`: pages that people read, made of records."""
+
+import os
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from stsbench._version import __version__
+from stsbench.foundation.errors import UserError
+from stsbench.foundation.progress import Progress, silent
+from stsbench.records import RunRecord
+from stsbench.reports.page import Report, Section
+from stsbench.reports.papers import Filled, filled_papers, paper_named, whole_paper
+from stsbench.reports.reproducibility import reproducibility
+from stsbench.reports.scores import Runs, intervals, scores, subsets
+from stsbench.reports.verdicts import verdicts
+from stsbench.reports.write import require_replaceable, write_report
+from stsbench.verify.check import TOLERANCE
+from stsbench.verify.check_rows import AUTO
+from stsbench.workflows.results import read_results
+from stsbench.workflows.tables import labels
+
+__all__ = ["report"]
+
+
+def report(
+    runs: RunRecord | str | Path | Sequence[RunRecord | str | Path],
+    out: str | Path = "report",
+    *,
+    paper: str | None = None,
+    against: str = AUTO,
+    tolerance: float = TOLERANCE,
+    title: str = "",
+    date: str = "",
+    data_dirs: Sequence[str | Path] = (),
+    progress: Progress = silent,
+) -> Path:
+    """Write a folder with a page about some runs, in HTML and in Markdown, with all tables and figures.
+
+    Args:
+        runs: records, their folders or `run.json`, or files of results of SentEval or MTEB; one or several.
+        out: the folder; a report that is in it already is replaced.
+        paper: the layout of one paper (`esimcse`, `mocose`, `simcse`, `gaussian-dropout`, or a full name): all of
+            its tables in its order, and nothing else but the verdicts and what is needed to repeat them.
+        against: which published row to check against, as in `check`.
+        tolerance: how many points a score may be off.
+        title: of the page; by default it names the models.
+        date: what the page is dated; by default `SOURCE_DATE_EPOCH`, or else the newest record's date, so that two
+            reports of the same records are the same bytes.
+        data_dirs: folders to look for the data of the analyses in.
+        progress: told how far it is.
+
+    Returns:
+        The page, `index.html` in the folder.
+
+    Raises:
+        UserError: if a run or a paper cannot be found, or the folder holds anything but a report.
+    """
+    several = [runs] if isinstance(runs, RunRecord | str | Path) else list(runs)
+    if not several:
+        raise UserError("nothing to report: name a run.")
+    folder = Path(out).expanduser()
+    require_replaceable(folder)
+    chosen = paper_named(paper) if paper else None
+    records = [read_results(run) for run in several]
+    named = dict(zip(labels(records), records, strict=True))
+    checked = verdicts(named, against, tolerance)
+    filled = [whole_paper(chosen, named, tolerance)] if chosen else list(filled_papers(named, tolerance))
+    sections = [
+        scores(named),
+        checked.section,
+        *([part.section for part in filled] if chosen else [_papers(filled)]),
+        *([] if chosen else [intervals(named), subsets(named)]),
+        reproducibility(named),
+        _not_measured([checked, *filled]),
+    ]
+    page = Report(
+        title or _title(named, chosen.title if chosen else ""),
+        date or _date(records),
+        __version__,
+        tuple(sections),
+    )
+    return write_report(page, folder)
+
+
+def _papers(filled: Sequence[Filled]) -> Section:
+    text = "Rows measured here stand under the published row that they reproduce, or at the end; they are shaded."
+    parts = tuple(part.section for part in filled)
+    return Section("papers", "The papers' tables", (text,) if parts else (), parts=parts)
+
+
+def _not_measured(parts: Sequence[Filled], more: Sequence[str] = ()) -> Section:
+    points = tuple(dict.fromkeys([*(point for part in parts for point in part.missing), *more]))
+    return Section("not-measured", "Not measured", points=points)
+
+
+def _title(runs: Runs, paper: str) -> str:
+    names = list(runs)
+    told = ", ".join(names) if len(names) <= 3 else f"{', '.join(names[:2])} and {len(names) - 2} more"
+    return f"{told}: {paper}" if paper else f"Report on {told}"
+
+
+def _date(records: Sequence[RunRecord]) -> str:
+    epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
+    if epoch:
+        if not epoch.isdecimal():
+            raise UserError(f"SOURCE_DATE_EPOCH is {epoch!r}: give seconds since 1970, or leave it out.")
+        return datetime.fromtimestamp(int(epoch), UTC).isoformat(timespec="seconds")
+    return max(record.created for record in records)

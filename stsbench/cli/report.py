@@ -24,6 +24,10 @@ def report(
     date: Annotated[
         str, typer.Option(help="Of the page. Default: SOURCE_DATE_EPOCH, or the newest record's.")
     ] = "",
+    analyse: Annotated[
+        bool,
+        typer.Option("--analyses/--no-analyses", help="Analyse and compare up to five runs: a minute or so each."),
+    ] = True,
     data_dir: Annotated[
         list[Path] | None, typer.Option(help="Look for the data of the analyses here first. Repeatable.")
     ] = None,
@@ -47,6 +51,7 @@ def report(
             tolerance=tolerance,
             title=title,
             date=date,
+            analyse=analyse,
             data_dirs=data_dir or (),
             progress=progress,
         )

@@ -37,7 +37,7 @@ def to_html(report: Report) -> str:
         keep_trailing_newline=True,
     )
     environment.filters["line"] = one_line
-    page = environment.get_template("page.html.j2").render(
+    return environment.get_template("page.html.j2").render(
         report=report,
         generator=GENERATOR,
         heads=_heads,
@@ -45,7 +45,6 @@ def to_html(report: Report) -> str:
         css=_asset("page.css"),
         script=_asset("page.js"),
     )
-    return page
 
 
 def _asset(name: str) -> Any:

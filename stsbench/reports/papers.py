@@ -45,7 +45,7 @@ def paper_named(name: str) -> Paper:
 
 
 def filled_papers(runs: Runs, tolerance: float = TOLERANCE) -> Iterator[Filled]:
-    """Yield for each paper those of its tables that the runs can fill: where systems are compared by their scores."""
+    """Yield for each paper those of its tables that the runs can fill, where systems are compared."""
     measured = {label: measured_scores(record) for label, record in runs.items()}
     for paper in papers().values():
         found, missing = [], []
@@ -77,7 +77,7 @@ def whole_paper(paper: Paper, runs: Runs, tolerance: float = TOLERANCE) -> Fille
 
 
 def _section(paper: Paper, found: Iterable[ReportTable]) -> Section:
-    year = f", {paper.year}" if paper.year else ""
+    year = f", {paper.year}" if paper.year and str(paper.year) not in paper.venue else ""
     source = f"{paper.authors}: {paper.title}. {paper.venue}{year}. {paper.address}".rstrip()
     text = (source, paper.note) if paper.note else (source,)
     return Section(f"paper-{paper.name}", f"{_short(paper)}", text, tuple(found))
@@ -227,17 +227,13 @@ def _value(cell: Cell) -> float | None:
 
 def _interval(record: RunRecord, task: str, fit: Fit) -> tuple[float, float] | None:
     if task in AVERAGES:
-        mean = next((mean for mean in (record.average, record.transfer_average) if mean and mean.tasks), None)
-        found = [mean for mean in (record.average, record.transfer_average) if mean and mean.interval]
-        return (
-            next((mean.interval for mean in found if set(mean.tasks) == set(AVERAGES[task])), None)
-            if mean
-            else None
-        )
-    score = fit.scores[0]
-    for part in (*record.tasks, *record.transfer):
+        means = (mean for mean in (record.average, record.transfer_average) if mean is not None)
+        return next((mean.interval for mean in means if set(mean.tasks) == set(AVERAGES[task])), None)
+    (score,) = fit.scores
+    for part in record.tasks:
         if part.signature == str(score.signature):
-            if hasattr(part, "interval"):
-                return part.interval
-            return part.devacc_interval if score.quantity == DEVACC else part.acc_interval
+            return part.interval
+    for other in record.transfer:
+        if other.signature == str(score.signature):
+            return other.devacc_interval if score.quantity == DEVACC else other.acc_interval
     return None

@@ -1,14 +1,11 @@
 """What was measured: one table for each kind of task, every interval, every subset."""
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
-from stsbench.records import RunRecord
+from stsbench.records import RunRecord, Signature
 from stsbench.records.table import Row, sts_rows, supervised_rows, transfer_rows
 from stsbench.reports.page import ReportTable, Section
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Runs = Mapping[str, RunRecord]
 """Records by the names that the report gives them."""
@@ -23,7 +20,7 @@ _KINDS = {
 
 def scores(runs: Runs) -> Section:
     """Return the scores of all runs, one row each; an interval is told when a reader points at its score."""
-    tables = [table for name in _KINDS if (table := _wide(runs, name)) is not None]
+    tables = [table for kind in _KINDS for table in _tables(runs, kind)]
     text = (
         "Scores are x 100. Point at a score, or move to it with the keyboard, for its 95 % interval "
         "(bootstrap over pairs or items)."
@@ -67,25 +64,40 @@ def subsets(runs: Runs) -> Section:
     return Section("subsets", "Subsets", (), (ReportTable("subsets", "Each subset of the STS tasks", frame),))
 
 
-def _wide(runs: Runs, kind: str) -> ReportTable | None:
-    import pandas as pd
-
+def _tables(runs: Runs, kind: str) -> Iterator[ReportTable]:
+    """Yield a table for all runs that were measured on the same tasks by the same protocol: they alone compare."""
     caption, rows_of, metric = _KINDS[kind]
-    found, hints, metrics = [], {}, []
+    groups: dict[tuple[str, ...], dict[str, list[Row]]] = {}
     for label, record in runs.items():
         own = [row for row in rows_of(record) if not row["subset"] and metric in {None, row["metric"]}]
-        if not own:
-            continue
-        for row in own:
-            if row["low"] == row["low"]:
-                hints[len(found), row["task"]] = interval_text(row["low"], row["high"], record.protocol.level)
-        metrics += [record.protocol.metric] if kind == "sts" else []
-        found.append({"model": label} | {row["task"]: row["score"] for row in own})
-    if not found:
-        return None
-    if kind == "sts":
-        caption = f"{caption}: {' or '.join(dict.fromkeys(metrics)).capitalize()} correlation x 100"
-    return ReportTable(f"scores-{kind}", caption, _averages_last(pd.DataFrame(found)), hints=hints)
+        if own:
+            # Rows without a signature (averages, the dev scores) are fixed by those that have one.
+            protocols = (Signature.parse(row["signature"]).protocol for row in rows_of(record) if row["signature"])
+            groups.setdefault(tuple(protocols), {})[label] = own
+    for number, group in enumerate(groups.values(), 1):
+        named = f"{caption}: {_metric(group)} x 100" if kind == "sts" else caption
+        told = f"{named} (protocol {number})" if len(groups) > 1 else named
+        name = f"scores-{kind}" if number == 1 else f"scores-{kind}-{number}"
+        yield _wide(name, told, group, {label: runs[label].protocol.level for label in group})
+
+
+def _wide(name: str, caption: str, group: Mapping[str, Sequence[Row]], levels: Mapping[str, float]) -> ReportTable:
+    import pandas as pd
+
+    frame = pd.DataFrame(
+        [{"model": label} | {row["task"]: row["score"] for row in rows} for label, rows in group.items()]
+    )
+    hints = {
+        (place, row["task"]): interval_text(row["low"], row["high"], levels[label])
+        for place, (label, rows) in enumerate(group.items())
+        for row in rows
+        if row["low"] == row["low"]
+    }
+    return ReportTable(name, caption, frame, hints=hints)
+
+
+def _metric(group: Mapping[str, Sequence[Row]]) -> str:
+    return str(next(iter(group.values()))[0]["metric"]).capitalize()
 
 
 def interval_text(low: float, high: float, level: float) -> str:
@@ -95,12 +107,6 @@ def interval_text(low: float, high: float, level: float) -> str:
     '95 % interval 70.40 to 74.36'
     """
     return f"{100 * level:g} % interval {low:.2f} to {high:.2f}"
-
-
-def _averages_last(frame: "pd.DataFrame") -> "pd.DataFrame":
-    # A run with more tasks than the first brings columns that come after the first's average.
-    averages = [column for column in frame if str(column).startswith("Avg.")]
-    return frame[[column for column in frame if column not in averages] + averages]
 
 
 def _rows(runs: Runs) -> Iterator[tuple[str, Row]]:

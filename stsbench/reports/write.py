@@ -25,7 +25,7 @@ def write_report(report: Report, folder: Path) -> Path:
         UserError: if the folder holds anything but a report, or cannot be written.
     """
     require_replaceable(folder)
-    names = Counter(entry.name for entry in (*report.tables, *report.figures))
+    names = Counter([table.name for table in report.tables] + [figure.name for figure in report.figures])
     if twice := [name for name, count in names.items() if count > 1]:
         raise ValueError(f"two tables or figures are called {', '.join(twice)}")
     with told_as_unwritable(folder):

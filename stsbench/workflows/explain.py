@@ -22,9 +22,18 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["Bootstrap", "Part", "demand_format", "explain", "explain_each", "figure_beside", "write_page"]
+__all__ = [
+    "TITLES",
+    "Bootstrap",
+    "Part",
+    "demand_format",
+    "explain",
+    "explain_each",
+    "figure_beside",
+    "write_page",
+]
 
-_TITLES = {
+TITLES = {
     "length-bias": "Length bias",
     "geometry": "Alignment and uniformity",
     "spectrum": "Spectrum",
@@ -32,6 +41,7 @@ _TITLES = {
     "repetition-bias": "Repetition bias",
     "retrieve": "Nearest neighbours",
 }
+"""The headings of the analyses, by the names of their commands."""
 
 Failed = Callable[[str, UserError], None]
 
@@ -166,10 +176,10 @@ def write_page(
         figure = save_figure(part.draw(), folder / f"{part.name}.{kind}")
         with atomic_path(folder / f"{part.name}.csv") as path:
             path.write_text(render(part.frame, "csv") + "\n", encoding="utf-8", newline="")
-        lines += ["", f"## {_TITLES[part.name]}", ""]
+        lines += ["", f"## {TITLES[part.name]}", ""]
         for view in part.views:
             lines += [render(view.table, "markdown", view.decimals, view.caption), ""]
-        lines += [f"![{_TITLES[part.name]}]({figure.name})", "", f"All of it: [{part.name}.csv]({part.name}.csv)"]
+        lines += [f"![{TITLES[part.name]}]({figure.name})", "", f"All of it: [{part.name}.csv]({part.name}.csv)"]
     page = folder / "README.md"
     with atomic_path(page) as path:
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -13,10 +13,13 @@ from stsbench.reports.page import Report, Section
 from stsbench.reports.papers import Filled, filled_papers, paper_named, whole_paper
 from stsbench.reports.reproducibility import reproducibility
 from stsbench.reports.scores import Runs, intervals, scores, subsets
+from stsbench.reports.seeds import seed_distributions
+from stsbench.reports.training import training
 from stsbench.reports.verdicts import verdicts
 from stsbench.reports.write import require_replaceable, write_report
 from stsbench.verify.check import TOLERANCE
 from stsbench.verify.check_rows import AUTO
+from stsbench.workflows.report_sections import analyses, comparisons
 from stsbench.workflows.results import read_results
 from stsbench.workflows.tables import labels
 
@@ -32,6 +35,7 @@ def report(
     tolerance: float = TOLERANCE,
     title: str = "",
     date: str = "",
+    analyse: bool = True,
     data_dirs: Sequence[str | Path] = (),
     progress: Progress = silent,
 ) -> Path:
@@ -47,6 +51,7 @@ def report(
         title: of the page; by default it names the models.
         date: what the page is dated; by default `SOURCE_DATE_EPOCH`, or else the newest record's date, so that two
             reports of the same records are the same bytes.
+        analyse: whether to analyse and compare up to five runs, which takes a minute or so each.
         data_dirs: folders to look for the data of the analyses in.
         progress: told how far it is.
 
@@ -65,21 +70,23 @@ def report(
     records = [read_results(run) for run in several]
     named = dict(zip(labels(records), records, strict=True))
     checked = verdicts(named, against, tolerance)
-    filled = [whole_paper(chosen, named, tolerance)] if chosen else list(filled_papers(named, tolerance))
-    sections = [
-        scores(named),
-        checked.section,
-        *([part.section for part in filled] if chosen else [_papers(filled)]),
-        *([] if chosen else [intervals(named), subsets(named)]),
-        reproducibility(named),
-        _not_measured([checked, *filled]),
-    ]
-    page = Report(
-        title or _title(named, chosen.title if chosen else ""),
-        date or _date(records),
-        __version__,
-        tuple(sections),
-    )
+    if chosen:
+        filled = [whole_paper(chosen, named, tolerance)]
+        told = [checked, *filled]
+        sections = [scores(named), checked.section, filled[0].section]
+    else:
+        filled = list(filled_papers(named, tolerance))
+        curves, spread = training(named), seed_distributions(named)
+        compared = comparisons(named, progress) if analyse else _left_out("Comparisons")
+        behind = analyses(named, data_dirs, progress) if analyse else _left_out("Analyses")
+        told = [checked, *filled, compared, behind, curves, spread]
+        sections = [
+            *(scores(named), checked.section, _papers(filled), intervals(named), subsets(named)),
+            *(part.section for part in (compared, behind, curves, spread)),
+        ]
+    sections += [reproducibility(named), _not_measured(told)]
+    heading = title or _title(named, chosen.title if chosen else "")
+    page = Report(heading, date or _date(records), __version__, tuple(sections))
     return write_report(page, folder)
 
 
@@ -89,8 +96,12 @@ def _papers(filled: Sequence[Filled]) -> Section:
     return Section("papers", "The papers' tables", (text,) if parts else (), parts=parts)
 
 
-def _not_measured(parts: Sequence[Filled], more: Sequence[str] = ()) -> Section:
-    points = tuple(dict.fromkeys([*(point for part in parts for point in part.missing), *more]))
+def _left_out(title: str) -> Filled:
+    return Filled(Section(title.lower(), title), (f"{title.lower()}: left out, as asked",))
+
+
+def _not_measured(parts: Sequence[Filled]) -> Section:
+    points = tuple(dict.fromkeys(point for part in parts for point in part.missing))
     return Section("not-measured", "Not measured", points=points)
 
 

@@ -1,4 +1,4 @@
-"""A headless Chromium, driven through ChromeDriver's own protocol (W3C WebDriver): nothing to install beside both."""
+"""A headless Chromium, driven by ChromeDriver over HTTP (W3C WebDriver): nothing to install beside both."""
 
 import base64
 import json
@@ -86,7 +86,8 @@ def started(profile: Path) -> Iterator[Browser]:
     driver = subprocess.Popen(["chromedriver", "--port=0"], stdout=subprocess.PIPE, text=True)
     assert driver.stdout is not None
     try:
-        port = next(line.rpartition("port ")[2].strip(" .\n") for line in driver.stdout if "successfully on port" in line)
+        told = next(line for line in driver.stdout if "successfully on port" in line)
+        port = told.rpartition("port ")[2].strip(" .\n")
         browser = Browser(f"http://127.0.0.1:{port}", binary, profile)
         try:
             yield browser

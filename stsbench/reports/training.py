@@ -1,0 +1,129 @@
+"""How a model came about: the loss and the dev score over the steps, from the log beside its record."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stsbench.published.measured import logged_dev_scores, logged_systems, source
+from stsbench.render.figures import colours, legend_above, new_figure, style
+from stsbench.reports.drawing import svg_of
+from stsbench.reports.page import ReportFigure, ReportTable, Section
+from stsbench.reports.papers import Filled
+from stsbench.reports.scores import Runs
+from stsbench.verify.check_rows import known_checkpoint
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+LOG = "log.jsonl"
+"""The training log in a run's folder: one JSON object a line, with `step`, and `loss` or `dev`."""
+
+
+def training(runs: Runs) -> Filled:
+    """Return the curves of the runs that have a training log beside their record, and of published logs."""
+    own: dict[str, pd.DataFrame] = {}
+    missing = []
+    for label, record in runs.items():
+        try:
+            log = None if record.folder is None else _read(record.folder / LOG)
+        except (OSError, ValueError) as error:
+            missing.append(f"training of {label}: its {LOG} cannot be read ({error})")
+            continue
+        if log is not None:
+            own[label] = log
+    parts = []
+    if own:
+        curves = {label: _points(log, "dev") for label, log in own.items()}
+        losses = {label: _points(log, "loss") for label, log in own.items()}
+        parts.append(
+            Section(
+                "training-own",
+                "Trained here",
+                tables=(ReportTable("training-summary", "Training in numbers", _summary(own)),),
+                figures=(
+                    _drawn("training-dev", "Dev score over training", curves, "dev score × 100"),
+                    _drawn("training-loss", "Training loss", losses, "loss"),
+                ),
+            )
+        )
+    parts += _published(runs)
+    return Filled(Section("training", "Training curves", parts=tuple(parts)), tuple(missing))
+
+
+def _read(path: Path) -> "pd.DataFrame | None":
+    import pandas as pd
+
+    if not path.is_file():
+        return None
+    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    if not all(isinstance(line, dict) and "step" in line for line in lines):
+        raise ValueError("a line names no step")
+    rows = [{name: line.get(name) for name in ("step", "loss", "dev")} for line in lines]
+    return pd.DataFrame(rows, columns=["step", "loss", "dev"]).astype(float)
+
+
+def _points(log: "pd.DataFrame", name: str) -> "pd.DataFrame":
+    points = log[["step", name]].dropna().rename(columns={name: "value"})
+    return points.assign(value=100 * points["value"]) if name == "dev" else points
+
+
+def _summary(logs: "dict[str, pd.DataFrame]") -> "pd.DataFrame":
+    import pandas as pd
+
+    rows = []
+    for label, log in logs.items():
+        dev, loss = _points(log, "dev"), _points(log, "loss")
+        best = int(dev["value"].to_numpy().argmax()) if len(dev) else None
+        rows.append(
+            {
+                "model": label,
+                "steps": int(log["step"].max()),
+                "best dev x 100": None if best is None else dev["value"].iloc[best],
+                "at step": None if best is None else int(dev["step"].iloc[best]),
+                "last loss": f"{loss['value'].iloc[-1]:.4g}" if len(loss) else None,
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def _published(runs: Runs) -> list[Section]:
+    """Return the dev curves that authors published, of the systems that are reported on."""
+    import pandas as pd
+
+    known = [known_checkpoint(record) for record in runs.values()]
+    systems = [entry.system for entry in known if entry is not None and entry.system in logged_systems()]
+    if not systems:
+        return []
+    said = source("training-logs")
+    figures = []
+    for system in dict.fromkeys(systems):
+        log = logged_dev_scores(system)
+        tasks = [str(name) for name in log if name != "step"]
+        curves = {task: pd.DataFrame({"step": log["step"], "value": 100 * log[task]}) for task in tasks}
+        title = f"Dev scores in the authors' log of {system}"
+        figures.append(_drawn(f"training-{system}", title, curves, "Spearman × 100"))
+    text = f"{said.title}. {said.note} {said.address}"
+    return [Section("training-published", "Published training logs", (text,), figures=tuple(figures))]
+
+
+def _drawn(name: str, caption: str, curves: "dict[str, pd.DataFrame]", label: str) -> ReportFigure:
+    ends = "; ".join(
+        f"{of} from {points['value'].iloc[0]:.4g} to {points['value'].iloc[-1]:.4g}"
+        for of, points in curves.items()
+        if len(points)
+    )
+    return ReportFigure(name, caption, f"Curve over steps: {ends}", svg_of(_curves(curves, label)))
+
+
+def _curves(curves: "dict[str, pd.DataFrame]", label: str) -> "Figure":
+    palette = colours(list(curves))
+    with style():
+        figure = new_figure()
+        axes = figure.add_subplot()
+        for name, points in curves.items():
+            axes.plot(points["step"], points["value"], color=palette[name], label=name)
+        axes.set_xlabel("step")
+        axes.set_ylabel(label)
+        legend_above(figure, axes)
+    return figure

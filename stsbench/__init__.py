@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from stsbench.evaluation.sts import Bootstrap
     from stsbench.foundation.errors import UserError
     from stsbench.records import RunRecord, Signature, load_run
+    from stsbench.workflows.cards import badge, model_card
     from stsbench.workflows.check import check
     from stsbench.workflows.compare import compare
     from stsbench.workflows.density import density
@@ -46,6 +47,7 @@ __all__ = [
     "Signature",
     "UserError",
     "__version__",
+    "badge",
     "check",
     "compare",
     "density",
@@ -58,6 +60,7 @@ __all__ = [
     "length_bias",
     "load",
     "load_run",
+    "model_card",
     "plot_density",
     "plot_geometry",
     "plot_length_bias",
@@ -80,6 +83,7 @@ _HOMES = {
     "Signature": "stsbench.records:Signature",
     "UserError": "stsbench.foundation.errors:UserError",
     "compare": "stsbench.workflows.compare:compare",
+    "badge": "stsbench.workflows.cards:badge",
     "check": "stsbench.workflows.check:check",
     "embed": "stsbench.encoders:embed",
     "evaluate": "stsbench.workflows.evaluate:evaluate",
@@ -91,6 +95,7 @@ _HOMES = {
     "geometry": "stsbench.workflows.geometry:geometry",
     "length_bias": "stsbench.workflows.length_bias:length_bias",
     "load_run": "stsbench.records:load_run",
+    "model_card": "stsbench.workflows.cards:model_card",
     "plot_density": "stsbench.workflows.density:figure",
     "plot_geometry": "stsbench.workflows.geometry:figure",
     "plot_length_bias": "stsbench.workflows.length_bias:figure",

@@ -1,6 +1,7 @@
 """A report in Markdown, for where pages are read as GitHub shows them."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 
 from stsbench.render.cells import one_line
 from stsbench.render.markdown import escape, to_markdown
@@ -44,10 +45,23 @@ def _section(section: Section, level: int) -> Iterator[str]:
     for figure in section.figures:
         yield from ("", f"![{_plain(figure.alt)}](figures/{figure.name}.svg)", "", _plain(figure.caption))
     if section.commands:
-        yield from ("", "```sh", *(one_line(command) for command in section.commands), "```")
+        yield from ("", *fenced(section.commands, "sh"))
     for part in section.parts:
         if part:
             yield from _section(part, min(level + 1, 6))
+
+
+def fenced(lines: Sequence[str], language: str = "") -> list[str]:
+    """Return lines as a block of code, whatever is in them.
+
+    >>> fenced(["```"])
+    ['````', '```', '````']
+    """
+    plain = [one_line(line) for line in lines]
+    # A fence ends at one as long: longer than any run of backticks inside it cannot end early.
+    longest = max((len(run) for line in plain for run in re.findall("`+", line)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return [f"{fence}{language}", *plain, fence]
 
 
 def _plain(text: str) -> str:

@@ -100,6 +100,12 @@ class Report:
     sections: tuple[Section, ...]
 
     @property
+    def anchors(self) -> list[str]:
+        """The names of all sections, tables and figures, which have to be unique."""
+        sections = [part.name for section in self.sections for part in section.walk()]
+        return [*sections, *(table.name for table in self.tables), *(figure.name for figure in self.figures)]
+
+    @property
     def tables(self) -> list[ReportTable]:
         """All tables, in the order they are read."""
         return [table for section in self.sections for part in section.walk() for table in part.tables]

@@ -45,7 +45,7 @@ def intervals(runs: Runs) -> Section:
     levels = sorted({record.protocol.level for record in runs.values()})
     told = " or ".join(f"{100 * level:g} %" for level in levels)
     text = f"Percentile bootstrap intervals at {told}: how far the score carries to other pairs of the same kind."
-    return Section("intervals", "Intervals", (text,), (ReportTable("intervals", "Scores and limits", frame),))
+    return Section("intervals", "Intervals", (text,), (ReportTable("every-interval", "Scores and limits", frame),))
 
 
 def subsets(runs: Runs) -> Section:
@@ -61,7 +61,7 @@ def subsets(runs: Runs) -> Section:
         return Section("subsets", "Subsets")
     keys = ("task", "subset", "metric", "pairs")
     frame = pd.DataFrame([dict(zip(keys, key, strict=True)) | scores for key, scores in rows.items()])
-    return Section("subsets", "Subsets", (), (ReportTable("subsets", "Each subset of the STS tasks", frame),))
+    return Section("subsets", "Subsets", (), (ReportTable("every-subset", "Each subset of the STS tasks", frame),))
 
 
 def _tables(runs: Runs, kind: str) -> Iterator[ReportTable]:

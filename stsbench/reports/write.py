@@ -25,9 +25,8 @@ def write_report(report: Report, folder: Path) -> Path:
         UserError: if the folder holds anything but a report, or cannot be written.
     """
     require_replaceable(folder)
-    names = Counter([table.name for table in report.tables] + [figure.name for figure in report.figures])
-    if twice := [name for name, count in names.items() if count > 1]:
-        raise ValueError(f"two tables or figures are called {', '.join(twice)}")
+    if twice := [name for name, count in Counter(report.anchors).items() if count > 1]:
+        raise ValueError(f"two parts of the report are called {', '.join(twice)}")
     with told_as_unwritable(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
         # Beside the target, so that it is the same disk and putting it in place is a rename.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from stsbench.foundation.errors import UserError
 from stsbench.foundation.files import atomic_path, told_as_unwritable
+from stsbench.render.cells import one_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,6 +35,8 @@ _STYLE = {
     "grid.alpha": 0.3,
     "lines.linewidth": 1.2,
     "figure.constrained_layout.use": True,
+    # A dollar sign in a name is a dollar sign.
+    "text.parse_math": False,
     "savefig.dpi": 200,
     # Text stays text, and two savings of one figure are the same bytes.
     "svg.fonttype": "none",
@@ -105,12 +108,24 @@ def save_figure(figure: "Figure", path: str | Path) -> Path:
     return path
 
 
+def shortened(name: str, characters: int = 40) -> str:
+    """Return a name on one line that fits into a figure: of a long one the beginning and the end.
+
+    >>> shortened("a" * 30 + "b" * 30, 9)
+    'aaaa…bbbb'
+    """
+    name = one_line(name)
+    half = (characters - 1) // 2
+    return name if len(name) <= characters else f"{name[:half]}…{name[-half:]}"
+
+
 def legend_above(figure: "Figure", axes: "Axes") -> None:
     """Put a legend of what is drawn on some axes above all of the figure, where it covers no data.
 
     As many names stand side by side as fit into the figure's width; for each further line the figure grows.
     """
-    handles, labels = axes.get_legend_handles_labels()
+    handles, names = axes.get_legend_handles_labels()
+    labels = [shortened(name) for name in names]
     if not labels:
         return
     characters = figure.get_figwidth() * _CHARACTERS_PER_INCH

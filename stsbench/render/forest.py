@@ -3,7 +3,8 @@
 from textwrap import fill
 from typing import TYPE_CHECKING
 
-from stsbench.render.figures import COLUMN_WIDTH, colours, new_figure, style
+from stsbench.render.cells import one_line
+from stsbench.render.figures import COLUMN_WIDTH, colours, new_figure, shortened, style
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,13 +51,13 @@ def forest(rows: "pd.DataFrame", label: str, *, reference: float | None = None) 
                 linestyle="none",
                 zorder=3,
             )
-        axes.set_yticks(list(places.values()), list(places))
+        axes.set_yticks(list(places.values()), list(map(shortened, places)))
         axes.set_ylim(len(places) - 0.5, -0.5)
         axes.grid(visible=False, axis="y")
-        axes.set_xlabel(fill(label, _LABEL_WIDTH))
+        axes.set_xlabel(fill(one_line(label), _LABEL_WIDTH))
         if len(series) > 1:
             handles = [
                 axes.plot([], [], color=colour, marker="o", markersize=4.5)[0] for colour in series.values()
             ]
-            figure.legend(handles, list(series), loc="outside upper center", ncols=len(series))
+            figure.legend(handles, list(map(shortened, series)), loc="outside upper center", ncols=len(series))
     return figure

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from stsbench.foundation.errors import UserError
 from stsbench.published.measured import seeded_systems, seeds, source
 from stsbench.records import RunRecord
-from stsbench.render.figures import colours, new_figure, style
+from stsbench.render.figures import colours, legend_above, new_figure, style
 from stsbench.reports.drawing import svg_of
 from stsbench.reports.page import ReportFigure, ReportTable, Section
 from stsbench.reports.papers import Filled
@@ -96,16 +96,16 @@ def _drawn(name: str, caption: str, spreads: dict[str, list[float]], marked: dic
 def _dots(spreads: dict[str, list[float]], marked: dict[str, float]) -> "Figure":
     palette = colours([*spreads, *marked])
     with style():
-        figure = new_figure(height=0.8 + 0.5 * len(spreads))
+        figure = new_figure(height=1 + 0.4 * len(spreads))
         axes = figure.add_subplot()
         for place, (method, values) in enumerate(spreads.items()):
             # Spread by rank within the line, so that none hides another.
             heights = [place + 0.5 * (rank / max(len(values) - 1, 1) - 0.5) for rank in range(len(values))]
-            axes.plot(sorted(values), heights, "o", markersize=3, color=palette[method])
+            axes.plot(sorted(values), heights, "o", markersize=3, color=palette[method], label=method)
         for label, value in marked.items():
-            axes.axvline(value, color=palette[label])
-            axes.annotate(label, (value, 1), xycoords=("data", "axes fraction"), ha="right", va="top", rotation=90)
-        axes.set_yticks(range(len(spreads)), list(spreads))
+            axes.axvline(value, color=palette[label], label=label)
+        axes.set_yticks([])
         axes.set_ylim(len(spreads) - 0.5, -0.5)
         axes.set_xlabel("STS average")
+        legend_above(figure, axes)
     return figure

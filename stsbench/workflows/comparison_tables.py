@@ -4,7 +4,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stsbench.render.figures import save_figure
+from stsbench.render.figures import save_figure, shortened
 from stsbench.render.forest import forest
 from stsbench.verify.compare_seeds import SeedsComparison, SeedsDifference
 from stsbench.verify.differences import AVERAGES, Comparison, Difference
@@ -82,7 +82,7 @@ def figure(comparison: Comparison | SeedsComparison) -> "Figure":
         for row in comparison.rows
         if not row.subset
     ]
-    label = f"{comparison.b} less {comparison.a} (filled: real at {100 * alpha:g} % by Holm)"
+    label = f"{shortened(comparison.b)} less {shortened(comparison.a)} (filled: real at {100 * alpha:g} % by Holm)"
     return forest(pd.DataFrame(rows), label, reference=0.0)
 
 

@@ -13,7 +13,7 @@ from stsbench.published import row
 
 HOSTILE = (
     "<script>alert('model')</script><img src=x onerror=alert(1)> \"quoted\" & `ticked` |pipe| "
-    "\u05e9\u05dc\u05d5\u05dd \u202eevil\u202c ]]> --> {{ 7 * 7 }}"
+    "\u05e9\u05dc\u05d5\u05dd \u202eevil\u202c ]]> --> {{ 7 * 7 }} $\\frac{$ " + "y" * 3000
 )
 """What a model may be called: markup, quotes, right-to-left text, a direction override, a template's braces."""
 

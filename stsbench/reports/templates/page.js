@@ -29,17 +29,25 @@
   }
 
   const tip = document.getElementById("tip");
-  const hide = () => { tip.hidden = true; };
-  const tell = (event) => {
-    const hint = event.target.closest?.(".hint");
-    if (!hint) return;
-    tip.textContent = hint.dataset.hint;
-    tip.hidden = false;
-    const at = hint.getBoundingClientRect(), own = tip.getBoundingClientRect();
+  let told = null;
+  const hide = () => { told = null; tip.hidden = true; };
+  const place = () => {
+    if (!told) return;
+    const at = told.getBoundingClientRect(), own = tip.getBoundingClientRect();
     tip.style.left = `${Math.max(4, Math.min(at.left, innerWidth - own.width - 4))}px`;
     tip.style.top = `${at.bottom + own.height + 8 > innerHeight ? at.top - own.height - 6 : at.bottom + 6}px`;
   };
+  const tell = (event) => {
+    const hint = event.target.closest?.(".hint");
+    if (!hint) return;
+    told = hint;
+    tip.textContent = hint.dataset.hint;
+    tip.hidden = false;
+    place();
+  };
   for (const name of ["mouseover", "focusin"]) document.addEventListener(name, tell);
-  for (const name of ["mouseout", "focusout", "scroll"]) document.addEventListener(name, hide, true);
+  for (const name of ["mouseout", "focusout"]) document.addEventListener(name, hide);
+  // Moving to a cell by the keyboard scrolls to it: what is told goes along.
+  document.addEventListener("scroll", place, true);
   document.addEventListener("keydown", (event) => { if (event.key === "Escape") hide(); });
 })();

@@ -1,0 +1,56 @@
+"""Model cards and badges: what programs read of them is what the record says."""
+
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+
+import pytest
+from huggingface_hub import ModelCard
+
+import stsbench as sb
+
+Make = Callable[..., sb.RunRecord]
+ROW, CHECKPOINT = "esimcse-coling2022-3/esimcse-bert-base", "ffgcc/esimcse-bert-base-uncased"
+_SVG = "{http://www.w3.org/2000/svg}"
+
+
+def test_a_card_reads_back_as_the_records_scores(make_record: Make) -> None:
+    run = make_record()
+    card = ModelCard(sb.model_card(run))
+    assert card.data.model_name == "mine"
+    results = card.data.eval_results or []
+    assert [result.dataset_name for result in results] == ["toy", "other"]
+    assert [result.metric_value for result in results] == [round(100 * (task.score or 0), 4) for task in run.tasks]
+    assert [(result.metric_args or {})["signature"] for result in results] == run.signature.splitlines()
+    assert f"{100 * (run.tasks[0].score or 0):.2f}" in card.text
+    assert "license" not in card.data.to_dict()
+
+
+def test_a_hostile_name_stays_text_in_a_card(hostile: sb.RunRecord) -> None:
+    text = sb.model_card(hostile)
+    card = ModelCard(text)
+    assert "{{ 7 * 7 }}" in (card.data.model_name or "")
+    assert "<script>" not in card.text.partition("```")[0]
+    assert len(card.data.eval_results or []) == 2
+
+
+def test_runs_of_one_model_share_a_card_and_others_do_not(make_record: Make) -> None:
+    run = make_record()
+    assert len(ModelCard(sb.model_card([run, run])).data.eval_results or []) > 0
+    with pytest.raises(sb.UserError, match="one model"):
+        sb.model_card([run, make_record("theirs")])
+
+
+@pytest.mark.parametrize(("off", "told"), [(0.0, "pass: 2 of 2"), (-1.0, "fail: 1 of 2")])
+def test_a_badge_tells_the_verdict(as_published: Make, off: float, told: str) -> None:
+    drawing = ET.fromstring(sb.badge(as_published(ROW, CHECKPOINT, ("STS12", "STS13"), STS12=off)))
+    texts = [element.text for element in drawing.iter(f"{_SVG}text")]
+    assert texts == ["STS check", told]
+    title = drawing.find(f"{_SVG}title")
+    assert title is not None
+    assert (title.text or "").startswith(told.partition(":")[0])
+
+
+def test_a_badge_of_what_does_not_compare_says_so_and_is_well_formed(hostile: sb.RunRecord) -> None:
+    drawing = ET.fromstring(sb.badge(hostile, against=ROW))
+    assert [element.text for element in drawing.iter(f"{_SVG}text")] == ["STS check", "not comparable"]
+    assert not list(drawing.iter(f"{_SVG}script"))

@@ -169,7 +169,7 @@ def test_what_was_not_measured_is_listed_instead_of_empty_cells(as_published: Ma
     rows = read(page.parent, "esimcse-coling2022-3")
     assert set(rows[0]) == {"model", "source", "STS12", "STS13"}
     text = (page.parent / "README.md").read_text(encoding="utf-8").partition("## Not measured")[2]
-    assert "COLING 2022, Table 3: STS test sets: STS14, STS15, STS16, STS-B, SICK-R, Avg." in text
+    assert "Table 3: STS test sets (COLING 2022): STS14, STS15, STS16, STS-B, SICK-R, Avg." in text
 
 
 @pytest.mark.parametrize(

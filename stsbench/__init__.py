@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any
 from stsbench._version import __version__
 
 if TYPE_CHECKING:
-    from stsbench.encoders import SavedVectors, embed, load
+    from stsbench.encoders import SavedVectors, embed
     from stsbench.evaluation.protocols import choose_protocol as protocol
     from stsbench.evaluation.sts import Bootstrap
     from stsbench.foundation.errors import UserError
     from stsbench.records import RunRecord, Signature, load_run
+    from stsbench.workflows.check import check
+    from stsbench.workflows.compare import compare
     from stsbench.workflows.density import density
     from stsbench.workflows.density import figure as plot_density
     from stsbench.workflows.evaluate import evaluate, evaluate_similarities
@@ -25,8 +27,10 @@ if TYPE_CHECKING:
     from stsbench.workflows.geometry import geometry
     from stsbench.workflows.length_bias import figure as plot_length_bias
     from stsbench.workflows.length_bias import length_bias
+    from stsbench.workflows.models import load
     from stsbench.workflows.repetition_bias import figure as plot_repetition_bias
     from stsbench.workflows.repetition_bias import repetition_bias
+    from stsbench.workflows.results import import_results
     from stsbench.workflows.retrieve import figure as plot_retrieve
     from stsbench.workflows.retrieve import retrieve
     from stsbench.workflows.settings import Postprocessing
@@ -41,12 +45,15 @@ __all__ = [
     "Signature",
     "UserError",
     "__version__",
+    "check",
+    "compare",
     "density",
     "embed",
     "evaluate",
     "evaluate_similarities",
     "explain",
     "geometry",
+    "import_results",
     "length_bias",
     "load",
     "load_run",
@@ -70,14 +77,17 @@ _HOMES = {
     "SavedVectors": "stsbench.encoders:SavedVectors",
     "Signature": "stsbench.records:Signature",
     "UserError": "stsbench.foundation.errors:UserError",
+    "check": "stsbench.workflows.check:check",
+    "compare": "stsbench.workflows.compare:compare",
     "density": "stsbench.workflows.density:density",
     "embed": "stsbench.encoders:embed",
     "evaluate": "stsbench.workflows.evaluate:evaluate",
     "evaluate_similarities": "stsbench.workflows.evaluate:evaluate_similarities",
     "explain": "stsbench.workflows.explain:explain",
     "geometry": "stsbench.workflows.geometry:geometry",
+    "import_results": "stsbench.workflows.results:import_results",
     "length_bias": "stsbench.workflows.length_bias:length_bias",
-    "load": "stsbench.encoders:load",
+    "load": "stsbench.workflows.models:load",
     "load_run": "stsbench.records:load_run",
     "plot_density": "stsbench.workflows.density:figure",
     "plot_geometry": "stsbench.workflows.geometry:figure",

@@ -13,12 +13,15 @@ from typer.core import TyperGroup
 from stsbench._version import __version__
 from stsbench.cli import (
     cache,
+    check,
     cite,
+    compare,
     data,
     density,
     doctor,
     explain,
     geometry,
+    imports,
     length_bias,
     published,
     repetition_bias,
@@ -63,6 +66,9 @@ app = typer.Typer(
 )
 app.command("run")(run.run)
 app.command("show")(show.show)
+app.command("compare", cls=compare.SeveralRuns)(compare.compare)
+app.command("check")(check.check)
+app.command("import")(imports.import_)
 app.command("cite")(cite.cite)
 _EXPLAIN: dict[str, Callable[..., None]] = {
     "explain": explain.explain,

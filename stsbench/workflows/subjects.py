@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stsbench.encoders import Encoder, load
+from stsbench.encoders import Encoder
 from stsbench.evaluation.sts import Bootstrap
 from stsbench.foundation.errors import UserError
 from stsbench.foundation.progress import Progress, silent
@@ -13,6 +13,7 @@ from stsbench.records import RunRecord, load_run
 from stsbench.records.parts import ModelPart
 from stsbench.workflows.analysed_data import canonical, tasks_here
 from stsbench.workflows.evaluate import evaluate
+from stsbench.workflows.models import load
 from stsbench.workflows.tables import model_labels
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Nothing that is written in a figure is cut off at its edge, nor covered by the legend, however long names are."""
+"""Nothing that is written in a figure is cut off at its edge or covered by the legend, however long names are."""
 
 from collections.abc import Callable
 from typing import Any

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from stsbench.evaluation.sts import Bootstrap
     from stsbench.foundation.errors import UserError
     from stsbench.records import RunRecord, Signature, load_run
+    from stsbench.workflows.diagnose import diagnose
     from stsbench.workflows.evaluate import evaluate, evaluate_similarities
     from stsbench.workflows.settings import Postprocessing
 
@@ -28,6 +29,7 @@ __all__ = [
     "Signature",
     "UserError",
     "__version__",
+    "diagnose",
     "embed",
     "evaluate",
     "evaluate_similarities",
@@ -44,6 +46,7 @@ _HOMES = {
     "SavedVectors": "stsbench.encoders:SavedVectors",
     "Signature": "stsbench.records:Signature",
     "UserError": "stsbench.foundation.errors:UserError",
+    "diagnose": "stsbench.workflows.diagnose:diagnose",
     "embed": "stsbench.encoders:embed",
     "evaluate": "stsbench.workflows.evaluate:evaluate",
     "evaluate_similarities": "stsbench.workflows.evaluate:evaluate_similarities",

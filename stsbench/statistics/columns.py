@@ -75,7 +75,7 @@ def rank_rows(samples: NDArray[np.float64]) -> Floats:
 def _unit(samples: Floats) -> Floats:
     """Return the deviations of each row from its mean, scaled to length 1; NaN for a constant row."""
     constant = samples.min(axis=1) == samples.max(axis=1)
-    centred = samples - samples.mean(axis=1, keepdims=True)
+    centred: Floats = samples - samples.mean(axis=1, keepdims=True)
     # By the largest first: squares can then neither overflow nor vanish.
     with np.errstate(invalid="ignore", divide="ignore"):
         centred /= np.abs(centred).max(axis=1, keepdims=True)

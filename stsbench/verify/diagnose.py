@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from stsbench.verify import diagnose_words
 from stsbench.verify.diagnose_claim import Claim
 from stsbench.verify.diagnose_grid import Grid
+from stsbench.verify.diagnose_phrases import label
 from stsbench.verify.diagnose_search import Candidate, Search
 
 if TYPE_CHECKING:
@@ -45,8 +46,8 @@ class Diagnosis:
 
     @property
     def explained(self) -> bool:
-        """Whether a setting gives the claim."""
-        return bool(self.search.explanations)
+        """Whether a setting gives the claim, and not by coincidence alone."""
+        return self.search.default.fits or bool(self.search.explanations)
 
     @property
     def verdict(self) -> str:
@@ -113,11 +114,14 @@ class Diagnosis:
         }
 
     def _listed(self, most: int) -> Sequence[Candidate]:
-        found = [one.best for one in self.search.explanations] or [self.search.nearest_single, self.search.nearest]
+        search = self.search
+        found = [one.best for one in search.explanations] or [search.nearest_single]
+        if not self.explained and not search.coincidences:
+            found.append(search.nearest)
         return list(dict.fromkeys([self.search.default, *found]))[: most + 1]
 
     def _row(self, candidate: Candidate) -> dict[str, Any]:
-        words = "; ".join(diagnose_words.describe(change) for change in candidate.changes)
+        words = ", ".join(label(change.choice, change.value) for change in candidate.changes)
         scores = dict(zip(self.claim.tasks, candidate.scores, strict=True))
         return {
             "setting": words or "your setting",
@@ -129,7 +133,6 @@ class Diagnosis:
     def _plain(self, candidate: Candidate) -> dict[str, Any]:
         return {
             "changes": {change.choice: change.value for change in candidate.changes},
-            "words": [diagnose_words.describe(change) for change in candidate.changes],
             "count": candidate.count,
             "scores": dict(zip(self.claim.tasks, candidate.scores, strict=True)),
             "distance": candidate.distance,

@@ -1,6 +1,6 @@
 """The grid of choices as data: its axes, and the score of every task at every crossing."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -25,12 +25,12 @@ METRICS = ("spearman", "pearson")
 SUPERVISED = "supervised"
 """What stands in the place of a similarity for the regressor that SentEval trains on STS-B and SICK-R."""
 
-PLAIN = "mean"
-"""The plain mean of all tasks, full precision."""
+PLAIN = "of all tasks"
+"""The plain mean, full precision."""
 
-ROUNDED = "mean of the rounded scores"
+ROUNDED = "of rounded scores"
 _WITHOUT = "without "
-_FIRST_FIVE = ("STS12", "STS13", "STS14", "STS15", "STS16")
+_ALONE = " alone"
 
 
 def split_of(task: str) -> str:
@@ -90,9 +90,7 @@ class Grid:
 
     @cached_property
     def _averages(self) -> Scores:
-        of = self.axes[-1].values
-        tasks = {task: scores for task, scores in self.scores.items() if task != SAMPLE}
-        together = [_average_of(name, tasks, self.scores) for name in of]
+        together = [_average_of(name, self.scores) for name in self.axes[-1].values]
         shape = np.broadcast_shapes(*(scores.shape for scores in together))
         return np.concatenate([np.broadcast_to(scores, shape) for scores in together], axis=-1)
 
@@ -135,21 +133,30 @@ def averages_of(tasks: tuple[str, ...], *, with_sample: bool) -> Axis:
     if len(tasks) > 1:
         names += [ROUNDED]
         names += [_WITHOUT + task for task in ("SICK-R", "STS-B") if task in tasks and len(tasks) > 2]
-        if set(_FIRST_FIVE) < set(tasks):
+        if {"STS-B", "SICK-R"} < set(tasks) and len(tasks) > 3:
             names += [_WITHOUT + "STS-B and SICK-R"]
-        names += tasks
+        names += [task + _ALONE for task in tasks]
     if with_sample:
         names += [SAMPLE]
     return Axis.of(AVERAGE_OF, tuple(names), PLAIN)
 
 
-def _average_of(name: str, tasks: Mapping[str, Scores], all_scores: Mapping[str, Scores]) -> Scores:
-    if name in all_scores:
-        return all_scores[name]
-    if name == ROUNDED:
-        return _mean([np.round(scores, 2) for scores in tasks.values()])
-    left_out = name.removeprefix(_WITHOUT).split(" and ") if name.startswith(_WITHOUT) else []
-    return _mean([scores for task, scores in tasks.items() if task not in left_out])
+def tasks_in(average: str, tasks: Sequence[str]) -> list[str]:
+    """Return which of some tasks an average is taken over.
+
+    >>> tasks_in("without SICK-R", ["STS16", "STS-B", "SICK-R", "sample"])
+    ['STS16', 'STS-B']
+    """
+    if average == SAMPLE:
+        return [SAMPLE]
+    left_out = average.removeprefix(_WITHOUT).split(" and ") if average.startswith(_WITHOUT) else []
+    alone = average.removesuffix(_ALONE) if average.endswith(_ALONE) else None
+    return [task for task in tasks if (task == alone if alone else task not in {SAMPLE, *left_out})]
+
+
+def _average_of(average: str, scores: Mapping[str, Scores]) -> Scores:
+    parts = [scores[task] for task in tasks_in(average, list(scores))]
+    return _mean([np.round(part, 2) for part in parts] if average == ROUNDED else parts)
 
 
 def _mean(parts: list[Scores]) -> Scores:

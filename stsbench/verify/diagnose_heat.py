@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from stsbench.verify.diagnose_grid import AGGREGATION, AVERAGE_OF, COMPARISON, MAX_LENGTH, POOLING, TEXT, Axis
+from stsbench.verify.diagnose_grid import POOLING
+from stsbench.verify.diagnose_phrases import label
 from stsbench.verify.diagnose_search import Candidate, Search
 
 OWN = "your setting"
@@ -41,7 +42,10 @@ def heat_of(search: Search) -> Heat:
         axis = axes[number]
         if axis.name != POOLING:
             others = [value for value in range(len(axis.values)) if value != axis.default]
-            columns += [(axis.name, _label(axis, value), _moved(default, number, value)) for value in others]
+            columns += [
+                (axis.name, label(axis.name, axis.values[value]), _moved(default, number, value))
+                for value in others
+            ]
     poolings = next(axis for axis in axes if axis.name == POOLING)
     place = axes.index(poolings)
     order = [poolings.default, *(p for p in range(len(poolings.values)) if p != poolings.default)]
@@ -66,14 +70,3 @@ def _worst(search: Search, cell: Candidate) -> tuple[float, float]:
 
 def _moved(place: tuple[int, ...], axis: int, value: int) -> tuple[int, ...]:
     return (*place[:axis], value, *place[axis + 1 :])
-
-
-def _label(axis: Axis, value: int) -> str:
-    name = axis.values[value]
-    if axis.name in {AGGREGATION, COMPARISON, AVERAGE_OF}:
-        return name
-    if axis.name == MAX_LENGTH:
-        return f"{name} sub-words"
-    if axis.name == TEXT:
-        return f"{name} text"
-    return f"{axis.name.removesuffix(' split')} {name}" if axis.name.endswith(" split") else name

@@ -33,7 +33,8 @@ def facts(claim: Claim, *, model: str, pooling: str, measured: float | None) -> 
     else:
         found += list(claim.row.row.notes)
     system = claim.row.row.system if claim.row else own.system if own else ""
-    found += _seeds(system, claim, measured)
+    another = own is not None and own.system != system
+    found += _seeds(system, claim, None if another else measured)
     return found
 
 
@@ -61,7 +62,8 @@ def _prints(value: Value) -> str:
     more = len(set(names)) - len(few)
     if not few:
         return ""
-    return f"{value} on {value.task} is printed in {', '.join(few)}{f' and {more} more rows' if more else ''}."
+    on = "as the average" if value.task == AVERAGE else f"on {value.task}"
+    return f"{value} {on} is printed in {', '.join(few)}{f' and {more} more' if more else ''}."
 
 
 def _seeds(system: str, claim: Claim, measured: float | None) -> list[str]:
@@ -78,5 +80,5 @@ def _seeds(system: str, claim: Claim, measured: float | None) -> list[str]:
         claimed = sum(value.score for value in claim.values) / 7
     for what, number in (("The claimed", claimed), ("Your", measured)):
         if number is not None:
-            found.append(f"{what} {number:.2f} is above {100 * (averages < number).mean():.0f} % of them.")
+            found.append(f"{what} {number:.2f} is above {(averages < number).sum()} of them.")
     return found

@@ -68,12 +68,12 @@ class Scorer:
             (k, 2, a, s) x 100: by Spearman and Pearson, aggregated by `all`, `mean` and `wmean` (a is 1 where
             there are no subsets), on each split.
         """
-        by_split = [self._of_split(parts, similarities) for parts in self.subsets]
-        return 100 * np.stack(by_split, axis=-1)
+        scores: Floats = 100 * np.stack([self._of_split(parts, similarities) for parts in self.subsets], axis=-1)
+        return scores
 
     def _of_split(self, parts: tuple[_Part, ...], similarities: Floats) -> Floats:
         # (parts, 2, k)
-        values = np.array([correlate_rows(part.gold, similarities[:, part.pairs]) for part in parts])
+        values: Floats = np.array([correlate_rows(part.gold, similarities[:, part.pairs]) for part in parts])
         whole = values[-1].T
         if not self.has_subsets:
             return whole[:, :, np.newaxis]

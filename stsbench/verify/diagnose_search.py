@@ -12,8 +12,11 @@ from stsbench.verify.diagnose_grid import Grid
 Floats = NDArray[np.float64]
 Place = tuple[int, ...]
 
-_NEIGHBOURHOOD = 2.0
+NEIGHBOURHOOD = 2.0
 """Points around a claim in which other claims are imagined, to see how many would be explained as well."""
+
+_EVERY_OTHER = 0.5
+"""Settings that give more than this share of all claims nearby explain none of them."""
 
 
 @dataclass(frozen=True)
@@ -73,12 +76,18 @@ class Search:
 
     @cached_property
     def explanations(self) -> tuple[Explanation, ...]:
-        """The settings that give the claim, none of whose changes could be left out, simplest first."""
-        groups: dict[tuple[str, ...], list[Candidate]] = {}
-        for candidate in self._minimal(np.argwhere(self._fits)):
-            printed = zip(candidate.scores, self.claim.values, strict=True)
-            groups.setdefault(tuple(f"{s:.{value.decimals}f}" for s, value in printed), []).append(candidate)
-        return tuple(Explanation(best, tuple(alike)) for best, *alike in groups.values())
+        """The settings that give the claim, none of whose changes could be left out, simplest first.
+
+        Several changes explain nothing where as many would give most claims nearby.
+        """
+        counts = {found.best.count for found in self._found}
+        telling = {count for count in counts if count <= 1 or self.chance(count) <= _EVERY_OTHER}
+        return tuple(found for found in self._found if found.best.count in telling)
+
+    @property
+    def coincidences(self) -> tuple[Explanation, ...]:
+        """The other settings that give the claim: as many choices at once give nearly every number."""
+        return self._found[len(self.explanations) :]
 
     @cached_property
     def nearest(self) -> Candidate:
@@ -102,25 +111,29 @@ class Search:
         """How many settings were compared."""
         return int(np.isfinite(self._distances).sum())
 
-    def chance(self, count: int) -> float | None:
-        """Return which share of all claims near a single number so few changes would explain as well.
+    def chance(self, count: int) -> float:
+        """Return which share of all claims nearby so few changes would give as well.
 
         Args:
             count: how many choices may change.
 
         Returns:
             The share of the numbers within two points of the claimed one that are within tolerance of a setting
-            with at most so many changes; None for a claim of several numbers.
+            with at most so many changes. Of several claimed numbers, an upper bound of it, at most 1.
         """
+        near = (np.abs(self._differences) <= NEIGHBOURHOOD).all(axis=0) & (self._counts <= count)
         if len(self.claim.values) > 1:
-            return None
+            # Settings with the same numbers reach the same claims.
+            reached = np.unique(self._scores[:, near].round(6), axis=1).shape[1]
+            shares = [min(1.0, value.tolerance / NEIGHBOURHOOD) for value in self.claim.values]
+            return float(min(1.0, reached * np.prod(shares)))
         (value,) = self.claim.values
-        reached = np.unique(self._scores[0][np.isfinite(self._distances) & (self._counts <= count)])
-        low, high = value.score - _NEIGHBOURHOOD, value.score + _NEIGHBOURHOOD
-        begins = np.clip(reached - value.tolerance, low, high)
-        ends = np.clip(reached + value.tolerance, low, high)
-        # The scores are in order, and all intervals have one length: each adds what the one before leaves.
-        covered = ends - np.maximum(begins, np.concatenate([[low], ends[:-1]]))
+        centres = np.unique(self._scores[0][near])
+        low, high = value.score - NEIGHBOURHOOD, value.score + NEIGHBOURHOOD
+        begins = np.clip(centres - value.tolerance, low, high)
+        ends = np.clip(centres + value.tolerance, low, high)
+        # The centres are in order, and all intervals have one length: each adds what the one before leaves.
+        covered = ends - np.maximum(begins, np.concatenate([[low], ends])[: len(begins)])
         return float(covered.sum() / (high - low))
 
     def of(self, value: Value) -> "Search":
@@ -142,6 +155,14 @@ class Search:
         return np.broadcast_shapes(*(self.grid.of(task).shape for task in self.claim.tasks))
 
     @cached_property
+    def _found(self) -> tuple[Explanation, ...]:
+        groups: dict[tuple[str, ...], list[Candidate]] = {}
+        for candidate in self._minimal(np.argwhere(self._fits)):
+            printed = zip(candidate.scores, self.claim.values, strict=True)
+            groups.setdefault(tuple(f"{s:.{value.decimals}f}" for s, value in printed), []).append(candidate)
+        return tuple(Explanation(best, tuple(alike)) for best, *alike in groups.values())
+
+    @cached_property
     def _scores(self) -> Floats:
         """What each setting gives, one array per claimed number."""
         return np.array([np.broadcast_to(self.grid.of(task), self.shape) for task in self.claim.tasks])
@@ -149,7 +170,8 @@ class Search:
     @cached_property
     def _differences(self) -> Floats:
         claimed = np.array([value.score for value in self.claim.values])
-        return self._scores - claimed.reshape(-1, *[1] * len(self.shape))
+        differences: Floats = self._scores - claimed.reshape(-1, *[1] * len(self.shape))
+        return differences
 
     @cached_property
     def _tolerances(self) -> Floats:
@@ -162,14 +184,12 @@ class Search:
 
     @cached_property
     def _fits(self) -> NDArray[np.bool_]:
-        fits: NDArray[np.bool_] = (np.abs(self._differences) <= self._tolerances).all(axis=0)
-        return fits
+        return np.asarray((np.abs(self._differences) <= self._tolerances).all(axis=0))
 
     @cached_property
     def _printed_alike(self) -> NDArray[np.bool_]:
         units = np.array([0.5 * 10.0**-v.decimals for v in self.claim.values]).reshape(-1, *[1] * len(self.shape))
-        alike: NDArray[np.bool_] = (np.abs(self._differences) <= units).all(axis=0)
-        return alike
+        return np.asarray((np.abs(self._differences) <= units).all(axis=0))
 
     @cached_property
     def _counts(self) -> NDArray[np.int64]:
@@ -214,7 +234,7 @@ class Search:
             place=place,
             changes=tuple(Change(axis.name, axis.values[p], axis.values[axis.default]) for axis, p in changed),
             count=sum(axis.costs[p] for axis, p in changed),
-            scores=tuple(map(float, self._scores[(slice(None), *place)])),
+            scores=tuple(float(scores[place]) for scores in self._scores),
             distance=float(self._distances[place]),
             fits=bool(self._fits[place]),
         )

@@ -1,66 +1,21 @@
 """What a search found, in words: which choice explains a number, or that none does."""
 
-from stsbench.evaluation.tasks import SAMPLE
 from stsbench.records.record import AVERAGE
 from stsbench.verify.diagnose_claim import Claim
-from stsbench.verify.diagnose_grid import (
-    AGGREGATION,
-    AVERAGE_OF,
-    COMPARISON,
-    MAX_LENGTH,
-    METRIC,
-    PLAIN,
-    POOLING,
-    ROUNDED,
-    TEXT,
-)
-from stsbench.verify.diagnose_search import Candidate, Change, Search
+from stsbench.verify.diagnose_command import options_of
+from stsbench.verify.diagnose_grid import AGGREGATION, AVERAGE_OF, COMPARISON, METRIC, POOLING
+from stsbench.verify.diagnose_phrases import meaning, phrase
+from stsbench.verify.diagnose_search import NEIGHBOURHOOD, Candidate, Change, Search
 
 WEAK = 0.05
-"""From this chance on, that a setting gives a single number is called weak evidence."""
+"""From this chance on, that a setting gives the claim is called weak evidence."""
 
-_PATTERNS = {
-    POOLING: "pooling `{}`",
-    AGGREGATION: "aggregation `{}`",
-    METRIC: "{}",
-    TEXT: "{}",
-    MAX_LENGTH: "a maximum length of {} sub-words",
-}
-_NAMES = {
-    METRIC: {"spearman": "Spearman's correlation", "pearson": "Pearson's correlation"},
-    TEXT: {"senteval": "SentEval's tokenised, lower-cased text", "raw": "the raw text, cased and not tokenised"},
-}
-_MEANINGS = {
-    AGGREGATION: {
-        "all": "one correlation over all pairs, as SimCSE, ESimCSE and MoCoSE report",
-        "mean": "the plain mean over subsets",
-        "wmean": "the mean over subsets weighted by pairs, SentEval's headline",
-    },
-    POOLING: {
-        "cls": "the first token through the dense+tanh head, as supervised SimCSE",
-        "cls_before_pooler": "the first token without the head, as unsupervised SimCSE and ESimCSE",
-        "avg": "the mean of the last layer",
-        "avg_top2": "the mean of the last two layers",
-        "avg_first_last": "the mean of the first Transformer layer and the last",
-        "avg_static_last": "the mean of the embedding layer and the last, the published first-last",
-        "max": "the largest value of each dimension",
-        "last": "the last token",
-    },
-}
-_COMPARISONS = {
-    "cosine": "cosine",
-    "dot": "the dot product",
-    "euclidean": "the Euclidean distance",
-    "manhattan": "the Manhattan distance",
-    "supervised": "the regressors that SentEval trains on STS-B and SICK-R",
-}
-_SPLITS = {"train": "its train split", "dev": "its dev split", "test": "its test split, as in the papers"}
-_ALL_PAIRS = "all its pairs, train, dev and test together"
-_WHO_TAKES_ALL = {"SICK-R": ", as MTEB does", "STS-B": ", as `all` in the SimCSE scripts' output does"}
+_ELSEWHERE = "The grid does not hold other weights, seeds, prompts or precisions: look there."
+_COUNTS = {2: "Two", 3: "Three", 4: "Four", 5: "Five", 6: "Six", 7: "Seven"}
 
 
 def verdict(search: Search) -> str:
-    """Return in one or two sentences what explains the claim."""
+    """Return in a sentence or two what explains the claim, or that nothing does."""
     if search.default.fits:
         return f"{_subject(search.claim)} {_is(search)} what your setting gives: there is no gap to explain."
     if search.explanations:
@@ -70,63 +25,61 @@ def verdict(search: Search) -> str:
 
 def remarks(search: Search) -> list[str]:
     """Return what else a reader should know of the verdict, a sentence each."""
-    if search.default.fits or not search.explanations:
-        return _partly(search) if len(search.claim.values) > 1 and not search.default.fits else []
+    if search.default.fits:
+        return []
+    if not search.explanations:
+        return [*(_partly(search) if len(search.claim.values) > 1 else []), _ELSEWHERE]
     first = search.explanations[0]
-    found = [
-        f"The claim cannot tell it from {_settings(other)}, which gives the same numbers."
-        for other in first.alike
-        if other.count == first.best.count
-    ]
-    stated = [change for change in first.best.changes if _is_stated(search.claim, change)]
+    best = first.best
+    found = [text for change in best.changes if (text := meaning(change.choice, change.value))]
+    stated = [change for change in best.changes if _is_stated(search.claim, change)]
     if stated:
-        found.append(f"The row says so itself: {'; '.join(describe(change) for change in stated)}.")
-    chance = search.chance(first.best.count)
-    if chance is not None and chance >= WEAK:
+        found.append(f"The row itself states {' and '.join(phrase(c.choice, c.value) for c in stated)}.")
+    alike = [other for other in first.alike if other.count == best.count]
+    if alike:
+        found.append(f"The claim cannot tell it from {'; nor from '.join(_settings(other) for other in alike)}.")
+    chance = search.chance(best.count)
+    if chance >= WEAK:
         found.append(
-            f"One number is weak evidence: settings this simple explain {100 * chance:.0f} % of all numbers "
-            "within two points of it. Give the numbers of more tasks."
+            f"This is weak evidence: settings this simple would explain {_percent(chance)} of all numbers within "
+            f"{NEIGHBOURHOOD:g} points of the claimed. Give the numbers of more tasks."
         )
+    if options := options_of(search, best):
+        found.append(f"`stsbench run` gives it with `{options}`.")
     return found
 
 
-def describe(change: Change) -> str:
-    """Return a change as a person would say it.
-
-    >>> describe(Change("aggregation", "wmean", "all"))
-    'aggregation `wmean` (the mean over subsets weighted by pairs, SentEval's headline)'
-    """
-    return _phrase(change.choice, change.value)
-
-
 def _explained(search: Search, best: Candidate) -> str:
-    subject, settings = _subject(search.claim), _settings(best)
+    subject, default = _subject(search.claim), _numbers(search, search.default)
     if len(best.changes) == 1:
         (change,) = best.changes
-        sentence = f"{subject} {_is(search)} what {settings} gives{_how_near(search, best)}"
-    else:
-        count = {2: "Two", 3: "Three", 4: "Four"}.get(len(best.changes), str(len(best.changes)))
-        sentence = (
-            f"No single choice explains {_lower(subject)}. {count} together do: {settings} "
-            f"give {_numbers(search, best)}"
-        )
-        return f"{sentence}; your setting gives {_numbers(search, search.default)}."
-    return f"{sentence}; {_instead(change)} {_numbers(search, search.default)}."
+        found = f" ({_numbers(search, best)})" if len(best.scores) == 1 else ""
+        sentence = f"{subject} {_is(search)} what {_settings(best)} gives{found}"
+        return f"{sentence}; {_instead(change)} {default}."
+    count = _COUNTS.get(len(best.changes), str(len(best.changes)))
+    return (
+        f"No single choice explains {_lower(subject)}. {count} together do: {_settings(best)} "
+        f"give {_numbers(search, best)}; your setting gives {default}."
+    )
 
 
 def _unexplained(search: Search) -> str:
-    subject, default, nearest = _subject(search.claim), search.default, search.nearest
-    sentences = [
-        f"None of {search.settings:,} settings gives {_lower(subject)}.",
-        f"Your own setting gives {_numbers(search, default)}{_off(search, default)}.",
-    ]
-    single = search.nearest_single
-    if single.changes:
+    subject, single, nearest = _lower(_subject(search.claim)), search.nearest_single, search.nearest
+    if search.coincidences:
+        count = search.coincidences[0].best.count
+        sentences = [
+            f"No simple setting gives {subject}. Changing {count} choices at once does, but so it does for "
+            f"{_percent(search.chance(count))} of all numbers nearby: that explains nothing."
+        ]
+    else:
+        sentences = [f"None of {search.settings:,} settings gives {subject}."]
+    sentences.append(f"Your own gives {_numbers(search, search.default)}{_off(search, search.default)}.")
+    if single.count:
         sentences.append(
             f"The nearest with one change is {_settings(single)}: "
             f"{_numbers(search, single)}{_off(search, single)}."
         )
-    if nearest.changes != single.changes and nearest.count:
+    if not search.coincidences and nearest.count > 1:
         sentences.append(
             f"The nearest of all changes {nearest.count} choices ({_settings(nearest)}): "
             f"{_numbers(search, nearest)}{_off(search, nearest)}."
@@ -135,40 +88,39 @@ def _unexplained(search: Search) -> str:
 
 
 def _partly(search: Search) -> list[str]:
-    """Return which of several numbers one setting gives, and what gives each of the others alone."""
+    """Return which of several numbers one setting gives, if it is most of them, and what gives the others."""
     most = search.most
     given = search.fitting(most)
-    if not any(given):
+    if 2 * sum(given) < len(given):
         return []
     fitting = [value.task for value, fits in zip(search.claim.values, given, strict=True) if fits]
-    setting = _settings(most) if most.changes else "your setting"
+    setting = _settings(most)
     found = [f"{setting[0].upper()}{setting[1:]} gives {len(fitting)} of the {len(given)}: {', '.join(fitting)}."]
     for value, fits in zip(search.claim.values, given, strict=True):
+        alone = search.of(value)
         if fits:
             continue
-        alone = search.of(value)
-        if alone.default.fits:
-            found.append(f"{value} on {value.task} is what your setting gives.")
-        elif alone.explanations and alone.explanations[0].best.count == 1:
-            found.append(f"{value} on {value.task} is what {_settings(alone.explanations[0].best)} gives.")
+        if alone.default.fits or (alone.explanations and alone.explanations[0].best.count == 1):
+            best = alone.default if alone.default.fits else alone.explanations[0].best
+            found.append(f"The {value} on {value.task} is what {_settings(best)} gives.")
         else:
-            found.append(f"{value} on {value.task} is what no single choice gives.")
+            found.append(f"The {value} on {value.task} is what no single choice gives.")
     return found
 
 
 def _subject(claim: Claim) -> str:
-    whose = "Your" if claim.row is None else f"{claim.row.name}:"
     if len(claim.values) > 1:
         tasks = ", ".join(claim.tasks)
-        numbers = f"{len(claim.values)} numbers ({tasks})"
-        return f"Your {numbers}" if claim.row is None else f"What {claim.row.name} prints ({tasks})"
+        return (
+            f"Your {len(claim.values)} numbers ({tasks})" if claim.row is None else f"What {claim.row.name} prints"
+        )
     (value,) = claim.values
-    of = "the average" if value.task == AVERAGE else value.task
-    return f"{whose} {value} {'as' if value.task == AVERAGE else 'on'} {of}"
+    on = "as the average" if value.task == AVERAGE else f"on {value.task}"
+    return f"Your {value} {on}" if claim.row is None else f"The {value} {on} of {claim.row.name}"
 
 
 def _lower(subject: str) -> str:
-    return subject[0].lower() + subject[1:] if subject.startswith(("Your", "What")) else subject
+    return subject[0].lower() + subject[1:]
 
 
 def _is(search: Search) -> str:
@@ -176,18 +128,19 @@ def _is(search: Search) -> str:
 
 
 def _settings(candidate: Candidate) -> str:
-    return " and ".join(describe(change) for change in candidate.changes) or "your setting"
+    return " and ".join(phrase(change.choice, change.value) for change in candidate.changes) or "your setting"
 
 
 def _numbers(search: Search, candidate: Candidate) -> str:
-    """Return the one number that a setting gives, or how far its worst is off."""
-    if len(candidate.scores) == 1:
-        return f"{candidate.scores[0]:.{max(2, search.claim.values[0].decimals)}f}"
-    worst = max(
-        range(len(candidate.scores)), key=lambda k: abs(candidate.scores[k] - search.claim.values[k].score)
-    )
-    value = search.claim.values[worst]
-    return f"numbers up to {candidate.distance:.2f} away ({candidate.scores[worst]:.2f} on {value.task})"
+    """Return the one number that a setting gives; of several, the one that is farthest off."""
+    values = search.claim.values
+    if len(values) == 1:
+        return f"{candidate.scores[0]:.{max(2, values[0].decimals)}f}"
+    if candidate.fits:
+        return "them all"
+    worst = max(range(len(values)), key=lambda k: abs(candidate.scores[k] - values[k].score))
+    off, score, value = candidate.distance, candidate.scores[worst], values[worst]
+    return f"numbers up to {off:.2f} off ({value.task}: {score:.2f} for {value.score:.2f})"
 
 
 def _off(search: Search, candidate: Candidate) -> str:
@@ -197,53 +150,23 @@ def _off(search: Search, candidate: Candidate) -> str:
     return f", {abs(difference):.2f} {'above' if difference > 0 else 'below'}"
 
 
-def _how_near(search: Search, best: Candidate) -> str:
-    if len(best.scores) > 1:
-        return f", to within {max(best.distance, 0.01):.2f}"
-    return f" ({_numbers(search, best)})"
-
-
 def _instead(change: Change) -> str:
     """Return the beginning of a clause that ends in what the person's own setting gives."""
-    choice, default = change.choice, change.default
-    if choice == AVERAGE_OF:
-        return "the mean of all tasks is"
-    if choice == POOLING:
-        return f"with `{default}`, your setting, the model gives"
-    if choice in {TEXT, MAX_LENGTH}:
-        return f"with {_phrase(choice, default)} the model gives"
-    if choice == AGGREGATION:
-        papers = ", the papers' aggregation," if default == "all" else ""
-        return f"under `{default}`{papers} the same vectors give"
-    if choice in {METRIC, COMPARISON}:
-        return f"by {_phrase(choice, default)}{',' if choice == METRIC else ''} the same vectors give"
-    return f"{_phrase(choice, default).removeprefix(f'{_task_of(choice)} ')}, the same vectors give"
+    own = phrase(change.choice, change.default)
+    if change.choice == AVERAGE_OF:
+        return f"{own} is"
+    if change.choice == POOLING:
+        return f"with `{change.default}`, your setting, the model gives"
+    if change.choice == AGGREGATION:
+        papers = ", the papers' aggregation," if change.default == "all" else ""
+        return f"under `{change.default}`{papers} the same vectors give"
+    if change.choice in {METRIC, COMPARISON}:
+        return f"by {own} the same vectors give"
+    return f"{own} gives"
 
 
-def _phrase(choice: str, value: str) -> str:
-    if choice == AVERAGE_OF:
-        return _average(value)
-    if choice == COMPARISON:
-        similarity, _, scaling = value.partition(", ")
-        return _COMPARISONS[similarity] + (f" of vectors {scaling}" if scaling else "")
-    if task := _task_of(choice):
-        split = _ALL_PAIRS + _WHO_TAKES_ALL.get(task, "") if value == "all" else _SPLITS[value]
-        return f"{task} on {split}"
-    phrase = _PATTERNS[choice].format(_NAMES.get(choice, {}).get(value, value))
-    meaning = _MEANINGS.get(choice, {}).get(value)
-    return f"{phrase} ({meaning})" if meaning else phrase
-
-
-def _task_of(choice: str) -> str:
-    return choice.removesuffix(" split") if choice.endswith(" split") else ""
-
-
-def _average(value: str) -> str:
-    if value == SAMPLE:
-        return "the bundled sample, 252 pairs, and none of the tasks"
-    if value in {PLAIN, ROUNDED} or value.startswith("without "):
-        return f"the {value}" if value in {PLAIN, ROUNDED} else f"the mean {value}"
-    return f"{value} alone"
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
 
 
 def _is_stated(claim: Claim, change: Change) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 from stsbench.datasets import StsData, data_set, load_pairs
 from stsbench.encoders import Encoder, load
 from stsbench.evaluation.protocols import Protocol
-from stsbench.evaluation.tasks import STS_TASKS
+from stsbench.evaluation.tasks import SAMPLE, STS_TASKS
 from stsbench.foundation.errors import UserError
 from stsbench.foundation.progress import Progress, silent
 from stsbench.records.record import AVERAGE
@@ -130,7 +130,8 @@ def _tasks_of(
             raise UserError("a claim about data of your own is one number, its score: leave out the tasks' names.")
         return [load_pairs(Path(data).expanduser())]
     if claim.tasks != ("",) and AVERAGE not in claim.tasks:
-        return sorted(claim.tasks, key=[*STS_TASKS, *claim.tasks].index)
+        order = [*STS_TASKS, *claim.tasks]
+        return [task for task in dict.fromkeys(order) if task in claim.tasks]
     items = [tasks] if isinstance(tasks, str | StsData) else list(tasks)
     chosen: list[str | StsData] = []
     for item in items:
@@ -141,6 +142,8 @@ def _tasks_of(
             chosen += STS_TASKS if name.casefold() == "sts" else [data_set(name).task]
     if not chosen:
         raise UserError("no task was named: use `sts`, or names such as STS16.")
+    if SAMPLE in chosen and len(chosen) > 1:
+        raise UserError("the sample is part of no average: name it alone, or leave it out.")
     missing = [task for task in claim.tasks if task not in {"", AVERAGE, *chosen}]
     if missing:
         raise UserError(

@@ -16,6 +16,7 @@ from stsbench.foundation.progress import Progress
 USUAL_LENGTHS = (32, 64, 128, 256, 512)
 """Maximum lengths that people set: SimCSE trains with 32, scripts often cut at 64 or 128, models at 256 or 512."""
 
+_COUNTS = ("texts", "sequences", "encoded", "tokens", "padded_tokens")
 _CHECKPOINTS = {"transformer", "sentence-transformers"}
 _SPECIAL_TOKENS = 8
 """At least as many as any tokenizer puts around a text."""
@@ -89,7 +90,13 @@ def encode_all(
         longer = np.flatnonzero(whole.lengths + _most_around(encoder) > shorter)
         if not len(longer):
             continue
-        part = embed(other, [texts[i] for i in longer], poolings=poolings, use_cache=use_cache, progress=progress)
+        part = embed(
+            other,
+            [texts[place] for place in longer.tolist()],
+            poolings=poolings,
+            use_cache=use_cache,
+            progress=progress,
+        )
         differs = part.truncated | whole.truncated[longer]
         if not differs.any():
             continue
@@ -102,8 +109,8 @@ def encode_all(
     return Encoded(
         vectors={name: np.concatenate([part.vectors[name] for part in parts]) for name in poolings},
         cuts=tuple(cuts),
-        encoding=_summed([{k: v for k, v in vars(part.cost).items() if k != "seconds"} for part in parts]),
-        seconds=_summed([dict(part.cost.seconds) for part in parts]),
+        encoding={name: sum(getattr(part.cost, name) for part in parts) for name in _COUNTS},
+        seconds={stage: sum(part.cost.seconds[stage] for part in parts) for stage in whole.cost.seconds},
         notes=notes,
     )
 
@@ -129,7 +136,3 @@ def _embed_by_every_pooler(
 def _most_around(encoder: Encoder) -> int:
     # A prompt is no part of a text's length; it has at most as many sub-words as bytes.
     return _SPECIAL_TOKENS + len(encoder.identity.prompt.encode())
-
-
-def _summed(parts: Sequence[dict[str, int]] | Sequence[dict[str, float]]) -> dict[str, float]:
-    return {name: sum(part[name] for part in parts) for name in parts[0]}

@@ -12,7 +12,7 @@ from stsbench.evaluation.protocols import AGGREGATIONS, Protocol
 from stsbench.evaluation.relatedness import score_relatedness
 from stsbench.evaluation.sts import Bootstrap
 from stsbench.foundation.progress import Progress
-from stsbench.statistics import SIMILARITIES, pair_similarities
+from stsbench.statistics import SIMILARITIES, Similarity, pair_similarities
 from stsbench.verify.diagnose_grid import (
     AGGREGATION,
     COMPARISON,
@@ -33,7 +33,7 @@ from stsbench.workflows.diagnose_encoding import Cut, Encoded
 Floats = NDArray[np.float64]
 
 SCALED = ", scaled to unit length"
-_RESCALED = ("euclidean", "manhattan")
+_RESCALED: tuple[Similarity, ...] = ("euclidean", "manhattan")
 """Similarities that scaling to unit length makes another; the dot product becomes the cosine."""
 _REGRESSED = ("STS-B", "SICK-R")
 
@@ -139,7 +139,7 @@ def _compare(vectors: FloatMatrix, left: NDArray[np.int64], right: NDArray[np.in
         used, places = np.unique(np.concatenate([left, right]), return_inverse=True)
         norms = np.linalg.norm(vectors[used], axis=1, keepdims=True)
         scaled = vectors[used] / np.where(norms > 0, norms, 1)
-        found += pair_similarities(scaled, *np.split(places, 2), _RESCALED).values()
+        found += pair_similarities(scaled, places[: len(left)], places[len(left) :], _RESCALED).values()
     return np.array(found)
 
 

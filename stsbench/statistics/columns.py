@@ -47,7 +47,9 @@ def correlate_rows(gold: Gold, samples: ArrayLike) -> tuple[Floats, Floats]:
         ([0.8, 0.8], [0.81267, 0.8])
     """
     values = np.asarray(samples, dtype=np.float64)
-    return _products(_unit(rank_rows(values)), gold.ranks), _products(_unit(values), gold.values)
+    ranks = rank_rows(values)
+    ranks[~np.isfinite(values).all(axis=1)] = np.nan
+    return _products(_unit(ranks), gold.ranks), _products(_unit(values), gold.values)
 
 
 def rank_rows(samples: NDArray[np.float64]) -> Floats:

@@ -72,7 +72,7 @@ def read_claim(claim: str | float | Mapping[str, float], tolerance: float | None
 
     Args:
         claim: a number (`76.25`, or `0.7625`); numbers by task (`STS16=81.21,SICK-R=77.58`, or a mapping); or
-            `row:NAME`, what `stsbench.published.row` understands.
+            `row:NAME`, what `stsbench.published.row` understands. A float has two decimals or more.
         tolerance: how far a score may be from a number; by default half a unit of its last digit, and `NOISE`.
 
     Raises:
@@ -84,8 +84,8 @@ def read_claim(claim: str | float | Mapping[str, float], tolerance: float | None
     if tolerance is not None and not 0 < tolerance < 100:
         raise UserError(f"a tolerance of {tolerance:g}: give a positive number of points, such as 0.05.")
     if isinstance(claim, Mapping):
-        claim = ",".join(f"{task}={value}" for task, value in claim.items())
-    text = str(claim).strip()
+        claim = ",".join(f"{task}={_in_digits(value)}" for task, value in claim.items())
+    text = claim.strip() if isinstance(claim, str) else _in_digits(claim)
     if text.casefold().startswith(_ROW):
         return _of_row(row(text[len(_ROW) :].strip()), tolerance)
     values: list[Value] = []
@@ -102,6 +102,11 @@ def read_claim(claim: str | float | Mapping[str, float], tolerance: float | None
             "(STS16=81.21,SICK-R=77.58), or row:NAME."
         )
     return Claim(tuple(values), notes=tuple(notes))
+
+
+def _in_digits(number: float) -> str:
+    # 76.20 as a float has lost its zero: tables print two digits at least.
+    return max(f"{number:.2f}", str(number), key=len)
 
 
 def _task(name: str) -> str:

@@ -117,7 +117,7 @@ class Grid:
                 yield {
                     "task": task,
                     "split": values.get(split_of(task), "test"),
-                    **{name: values[name] for name in CHOICES},
+                    **{name: values[name] for name in CHOICES if name in values},
                     "score": float(scores[place]),
                     "changes": sum(a.costs[p] for a, p in zip(self.axes, chosen, strict=True)),
                 }

@@ -74,7 +74,7 @@ class Scorer:
     def _of_split(self, parts: tuple[_Part, ...], similarities: Floats) -> Floats:
         # (parts, 2, k)
         values: Floats = np.array([correlate_rows(part.gold, similarities[:, part.pairs]) for part in parts])
-        whole = values[-1].T
+        whole: Floats = values[-1].T
         if not self.has_subsets:
             return whole[:, :, np.newaxis]
         own = values[:-1] if len(parts) > 1 else values

@@ -46,7 +46,6 @@ def best_changes(found: Any) -> dict[str, str]:
         *({"pooling": name} for name in ("cls", "cls_before_pooler", "avg_top2", "avg_first_last", "max", "last")),
         {"pooling": "avg_static_last"},
         {"aggregation": "mean"},
-        {"aggregation": "wmean"},
         {"metric": "pearson"},
         {"similarity": "dot"},
         {"similarity": "euclidean"},
@@ -131,13 +130,13 @@ def test_one_forward_pass_serves_all_poolers(tiny_bert: Path) -> None:
 def test_other_maximum_lengths_encode_longer_sentences_only(tiny_bert: Path) -> None:
     encoder = sb.load(tiny_bert, device="cpu")
     plain = sb.diagnose(encoder, "50.00", tasks="sample", lengths=[], use_cache=False)
-    cut = sb.diagnose(encoder, "50.00", tasks="sample", lengths=[24, 1000], use_cache=False)
+    cut = sb.diagnose(encoder, "50.00", tasks="sample", lengths=[40, 1000], use_cache=False)
     lengths = [len(sequence) for sequence in set(encoder.tokenize(_sample_sides()).sequences)]
     again = cut.encoding["encoded"] - plain.encoding["encoded"]
     # Those within a few special tokens of the limit are looked at too.
-    assert 0 < sum(length > 24 for length in lengths) <= again <= sum(length > 16 for length in lengths)
+    assert 0 < sum(length > 40 for length in lengths) <= again <= sum(length > 32 for length in lengths)
     assert again < len(lengths) / 2
-    assert [a.values for a in cut.grid.axes if a.name == "max_length"] == [("64", "24")], "no position beyond 64"
+    assert [a.values for a in cut.grid.axes if a.name == "max_length"] == [("64", "40")], "no position beyond 64"
 
 
 def test_a_second_claim_encodes_nothing(tiny_bert: Path) -> None:
@@ -165,9 +164,9 @@ def test_a_checkpoint_without_a_head_lacks_that_pooler_and_says_so(tiny_bert: Pa
 
 
 def test_a_callable_has_a_smaller_grid_and_it_says_so(hash_encode: Callable[..., Any]) -> None:
-    wanted = sb.evaluate(hash_encode, "sample", protocol=sb.protocol(aggregation="wmean"), bootstrap=NO_INTERVALS)
+    wanted = sb.evaluate(hash_encode, "sample", protocol=sb.protocol(aggregation="mean"), bootstrap=NO_INTERVALS)
     found = sb.diagnose(hash_encode, 100 * (wanted.tasks[0].score or 0), tasks="sample")
-    assert best_changes(found) == {"aggregation": "wmean"}
+    assert best_changes(found) == {"aggregation": "mean"}
     assert any("has no poolers or maximum lengths to choose from" in note for note in found.notes)
 
 

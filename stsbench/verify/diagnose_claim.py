@@ -8,7 +8,7 @@ from stsbench.datasets import data_set
 from stsbench.evaluation.tasks import STS_TASKS
 from stsbench.foundation.errors import UserError
 from stsbench.published import Cell, PublishedRow, row
-from stsbench.records.record import AVERAGE
+from stsbench.records.table import AVERAGE
 
 NOISE = 0.005
 """How far the last bits of the vectors (another device, library or thread count) may move a score, of 100."""
@@ -78,7 +78,7 @@ def read_claim(claim: str | float | Mapping[str, float], tolerance: float | None
     Raises:
         UserError: if it is none of these, or there is no such task or row.
 
-    >>> [(value.task, str(value)) for value in read_claim("sts16=81.21, avg=0.789").values]
+    >>> [(value.task, str(value)) for value in read_claim("sts16=0.8121, avg=0.789").values]
     [('STS16', '81.21'), ('Avg.', '78.9')]
     """
     if tolerance is not None and not 0 < tolerance < 100:
@@ -88,25 +88,27 @@ def read_claim(claim: str | float | Mapping[str, float], tolerance: float | None
     text = claim.strip() if isinstance(claim, str) else _in_digits(claim)
     if text.casefold().startswith(_ROW):
         return _of_row(row(text[len(_ROW) :].strip()), tolerance)
-    values: list[Value] = []
-    notes: list[str] = []
-    for part in filter(None, map(str.strip, text.split(","))):
-        name, equals, number = part.rpartition("=")
-        value, note = _value(_task(name.strip()) if equals else "", number.strip(), part, tolerance)
-        values.append(value)
-        notes += [note] if note else []
+    parts = [part.rpartition("=") for part in filter(None, map(str.strip, text.split(",")))]
+    named = [(_task(name.strip()) if equals else "", *_number(number.strip())) for name, equals, number in parts]
+    # A correlation of at most 1 % is nobody's claim: such numbers are on the scale from 0 to 1, if all are.
+    small = all(abs(score) <= 1 and decimals > 1 for _, score, decimals in named) and "%" not in text
+    notes = ("The claim was read as on the scale from 0 to 1.",) if small and named else ()
+    if small:
+        named = [(task, round(100 * score, 10), decimals - 2) for task, score, decimals in named]
+    values = [_as_printed(task, score, decimals, tolerance) for task, score, decimals in named]
     tasks = [value.task for value in values]
     if len(set(tasks)) < len(tasks) or (len(tasks) > 1 and "" in tasks) or not tasks:
         raise UserError(
             f"cannot read the claim {text!r}: give one number, one for each of some tasks "
             "(STS16=81.21,SICK-R=77.58), or row:NAME."
         )
-    return Claim(tuple(values), notes=tuple(notes))
+    return Claim(tuple(values), notes=notes)
 
 
 def _in_digits(number: float) -> str:
     # 76.20 as a float has lost its zero: tables print two digits at least.
-    return max(f"{number:.2f}", str(number), key=len)
+    short, whole = f"{number:.2f}", str(number)
+    return short if len(short) > len(whole) else whole
 
 
 def _task(name: str) -> str:
@@ -120,20 +122,16 @@ def _task(name: str) -> str:
     return entry.task
 
 
-def _value(task: str, number: str, part: str, tolerance: float | None) -> tuple[Value, str]:
-    found = _NUMBER.fullmatch(number.removesuffix("%").strip())
+def _number(text: str) -> tuple[float, int]:
+    """Return a number and how many digits stand behind its point."""
+    found = _NUMBER.fullmatch(text.removesuffix("%").strip())
     if found is None:
         raise UserError(
-            f"cannot read {part!r} in the claim: write a number (76.25), TASK=NUMBER (STS16=81.21), or row:NAME."
+            f"cannot read {text!r} in the claim: write a number (76.25), TASK=NUMBER (STS16=81.21), or row:NAME."
         )
-    score, decimals, note = float(found[0]), len(found["decimals"] or ""), ""
-    # A correlation of 1 % is nobody's claim: so small a number is on the scale from 0 to 1.
-    if abs(score) <= 1 and decimals > 1 and not number.endswith("%"):
-        score, decimals = round(100 * score, 10), max(0, decimals - 2)
-        note = f"{found[0]} was read as {score:.{decimals}f} of 100."
-    if abs(score) > 100:
-        raise UserError(f"{part!r} in the claim: a correlation is between -100 and 100.")
-    return _as_printed(task, score, decimals, tolerance), note
+    if abs(float(found[0])) > 100:
+        raise UserError(f"{text} in the claim: a correlation is between -100 and 100.")
+    return float(found[0]), len(found["decimals"] or "")
 
 
 def _as_printed(

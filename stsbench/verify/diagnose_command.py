@@ -1,6 +1,7 @@
 """The options of `stsbench run` that give what a diagnosis found."""
 
-from stsbench.records.record import AVERAGE
+from stsbench.evaluation.tasks import SUPERVISED
+from stsbench.records.table import AVERAGE
 from stsbench.statistics import SIMILARITIES
 from stsbench.verify.diagnose_grid import (
     AGGREGATION,
@@ -9,6 +10,7 @@ from stsbench.verify.diagnose_grid import (
     MAX_LENGTH,
     METRIC,
     POOLING,
+    REGRESSED,
     TEXT,
     split_of,
     tasks_in,
@@ -21,21 +23,21 @@ _OPTIONS = {
     METRIC: "--metric",
     TEXT: "--text",
     MAX_LENGTH: "--max-length",
-    COMPARISON: "--similarity",
 }
 
 
 def options_of(search: Search, candidate: Candidate) -> str:
-    """Return what to add to the person's own `stsbench run` to get a setting's scores; empty if nothing does.
-
-    Scaling vectors and training regressors are no options of `stsbench run`.
-    """
+    """Return what to add to the person's own `stsbench run` to get a setting's scores; in the claim's tasks."""
     changed = {change.choice: change.value for change in candidate.changes}
-    if changed.get(COMPARISON, "cosine") not in SIMILARITIES:
-        return ""
+    similarity, _, scaling = changed.pop(COMPARISON, "").partition(", ")
     tasks = list(search.claim.tasks)
     if AVERAGE in tasks:
         tasks = tasks_in(changed.get(AVERAGE_OF, ""), list(search.grid.scores))
-    named = [f"{task}:{changed[split_of(task)]}" if split_of(task) in changed else task for task in tasks]
-    options = [f"{option} {changed[choice]}" for choice, option in _OPTIONS.items() if choice in changed]
-    return " ".join([f"--tasks {','.join(named)}", *options])
+    splits = {task: changed.get(split_of(task), "") for task in tasks}
+    if similarity == SUPERVISED:
+        splits |= dict.fromkeys(REGRESSED & splits.keys(), SUPERVISED)
+    options = [f"--tasks {','.join(f'{task}:{split}' if split else task for task, split in splits.items())}"]
+    options += [f"{option} {changed[choice]}" for choice, option in _OPTIONS.items() if choice in changed]
+    options += [f"--similarity {similarity}"] if similarity in SIMILARITIES else []
+    options += ["--no-normalize" if scaling.startswith("not ") else "--normalize"] if scaling else []
+    return " ".join(options)

@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stsbench.evaluation.tasks import SAMPLE
-from stsbench.records.record import AVERAGE
+from stsbench.records.table import AVERAGE
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,9 +21,13 @@ COMPARISON, METRIC, AGGREGATION = "comparison", "metric", "aggregation"
 CHOICES = (POOLING, AGGREGATION, METRIC, TEXT, MAX_LENGTH, COMPARISON)
 AVERAGE_OF = "average"
 
-METRICS = ("spearman", "pearson")
-SUPERVISED = "supervised"
-"""What stands in the place of a similarity for the regressor that SentEval trains on STS-B and SICK-R."""
+METRICS: tuple[Literal["spearman", "pearson"], ...] = ("spearman", "pearson")
+
+SCALED, UNSCALED = ", scaled to unit length", ", not scaled to unit length"
+"""What follows the name of a similarity of vectors that are scaled otherwise than the model scales them.
+
+In the place of a similarity may also stand `supervised`, for the regressors that SentEval trains.
+"""
 
 PLAIN = "of all tasks"
 """The plain mean, full precision."""
@@ -31,6 +35,10 @@ PLAIN = "of all tasks"
 ROUNDED = "of rounded scores"
 _WITHOUT = "without "
 _ALONE = " alone"
+
+
+REGRESSED = frozenset({"STS-B", "SICK-R"})
+"""The tasks that have such a regressor."""
 
 
 def split_of(task: str) -> str:

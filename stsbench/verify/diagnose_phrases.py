@@ -1,6 +1,6 @@
 """How a choice is called: in a sentence, in a table, and what it means."""
 
-from stsbench.evaluation.tasks import SAMPLE
+from stsbench.evaluation.tasks import SAMPLE, SUPERVISED
 from stsbench.verify.diagnose_grid import (
     AGGREGATION,
     AVERAGE_OF,
@@ -8,7 +8,6 @@ from stsbench.verify.diagnose_grid import (
     MAX_LENGTH,
     METRIC,
     POOLING,
-    SUPERVISED,
     TEXT,
     split_of,
 )

@@ -3,7 +3,7 @@
 from stsbench.foundation.errors import UserError
 from stsbench.published import Checkpoint, checkpoint, rows
 from stsbench.published.measured import seeded_systems, seeds, source
-from stsbench.records.record import AVERAGE
+from stsbench.records.table import AVERAGE
 from stsbench.verify.diagnose_claim import Claim, Value
 
 _MOST_PRINTS = 3

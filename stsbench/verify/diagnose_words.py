@@ -1,6 +1,6 @@
 """What a search found, in words: which choice explains a number, or that none does."""
 
-from stsbench.records.record import AVERAGE
+from stsbench.records.table import AVERAGE
 from stsbench.verify.diagnose_claim import Claim
 from stsbench.verify.diagnose_command import options_of
 from stsbench.verify.diagnose_grid import AGGREGATION, AVERAGE_OF, COMPARISON, METRIC, POOLING
@@ -44,8 +44,7 @@ def remarks(search: Search) -> list[str]:
             f"This is weak evidence: settings this simple would explain {_percent(chance)} of all numbers within "
             f"{NEIGHBOURHOOD:g} points of the claimed. Give the numbers of more tasks."
         )
-    if options := options_of(search, best):
-        found.append(f"`stsbench run` gives it with `{options}`.")
+    found.append(f"`stsbench run` gives it with `{options_of(search, best)}`.")
     return found
 
 

@@ -10,10 +10,10 @@ from stsbench.evaluation.protocols import Protocol
 from stsbench.evaluation.tasks import SAMPLE, STS_TASKS
 from stsbench.foundation.errors import UserError
 from stsbench.foundation.progress import Progress, silent
-from stsbench.records.record import AVERAGE
+from stsbench.records.table import AVERAGE
 from stsbench.verify.diagnose import Diagnosis
 from stsbench.verify.diagnose_claim import Claim, read_claim
-from stsbench.verify.diagnose_grid import METRICS
+from stsbench.verify.diagnose_grid import METRICS, REGRESSED
 from stsbench.verify.diagnose_published import facts
 from stsbench.verify.diagnose_search import Search
 from stsbench.workflows.diagnose_data import is_sts, read_all
@@ -88,9 +88,7 @@ def diagnose(
     encoded = encode_all(encoder, texts_of(pairs), lengths=lengths, use_cache=use_cache, progress=progress)
     stages.done("encode")
     stages.seconds |= {stage: round(value, 3) for stage, value in encoded.seconds.items()}
-    grid = build_grid(
-        pairs, encoded, pooling=identity.pooling, protocol=protocol, supervised=supervised, progress=progress
-    )
+    grid = build_grid(pairs, encoded, own=identity, protocol=protocol, supervised=supervised, progress=progress)
     search = Search(grid, wanted)
     measured = grid.value(AVERAGE, grid.default) if is_sts(names) else None
     stages.done("scores")
@@ -153,7 +151,7 @@ def _tasks_of(
 
 
 def _untried(claim: Claim, *, supervised: bool, explained: bool) -> list[str]:
-    regressed = {"STS-B", "SICK-R", AVERAGE} & set(claim.tasks)
+    regressed = {*REGRESSED, AVERAGE} & set(claim.tasks)
     if supervised or explained or not regressed:
         return []
     return [

@@ -14,7 +14,7 @@ _SPLITS = ("test", "dev", "all")
 
 
 @dataclass(frozen=True)
-class TaskData:
+class TaskPairs:
     """One task in one text, with all its splits.
 
     Attributes:
@@ -46,7 +46,7 @@ class DiagnosisData:
         notes: what is not at hand.
     """
 
-    sets: tuple[TaskData, ...]
+    sets: tuple[TaskPairs, ...]
     tasks: tuple[str, ...]
     texts: tuple[str, ...]
     notes: tuple[str, ...] = ()
@@ -66,14 +66,14 @@ def read_all(
     Raises:
         UserError: if a task's default text is missing, or files are broken.
     """
-    sets: list[TaskData] = []
+    sets: list[TaskPairs] = []
     names: list[str] = []
     absent: list[str] = []
     texts = (protocol.text, *(text for text in TEXTS if text != protocol.text))
     for task in [*tasks, *([SAMPLE] if sample else [])]:
         if isinstance(task, StsData):
             demand_scorable(task)
-            sets.append(TaskData(task, None, (task.split,), task.split))
+            sets.append(TaskPairs(task, None, (task.split,), task.split))
             names.append(task.task)
             continue
         variants = data_set(task).texts
@@ -96,7 +96,7 @@ def is_sts(tasks: Sequence[str]) -> bool:
     return tuple(tasks) == STS_TASKS
 
 
-def _read(task: str, text: str | None, protocol: Protocol, data_dirs: Sequence[Path]) -> TaskData:
+def _read(task: str, text: str | None, protocol: Protocol, data_dirs: Sequence[Path]) -> TaskPairs:
     entry = data_set(task)
     variant = text or next(iter(entry.texts))
     there = {part.split for part in entry.texts[variant].parts}
@@ -105,4 +105,4 @@ def _read(task: str, text: str | None, protocol: Protocol, data_dirs: Sequence[P
     default = protocol.sick_split if task == "SICK-R" else "test"
     splits = tuple(split for split in _SPLITS if split == "all" or split in there) if several else (data.split,)
     demand_scorable(data)
-    return TaskData(data, text, splits, default if several else data.split)
+    return TaskPairs(data, text, splits, default if several else data.split)

@@ -42,7 +42,7 @@ class Encoded:
     """The vectors of some texts by every pooler.
 
     Attributes:
-        vectors: for each pooling an array of shape (sequences, dimensions).
+        vectors: for each pooling an array of shape (sequences, dimensions), without a closing normalisation.
         cuts: the encoder's own maximum length first.
         encoding: distinct texts and sequences, how many were encoded, real and padded tokens, over all lengths.
         seconds: what it took, by stage.
@@ -94,6 +94,7 @@ def encode_all(
             other,
             [texts[place] for place in longer.tolist()],
             poolings=poolings,
+            normalize=False,
             use_cache=use_cache,
             progress=progress,
         )
@@ -101,7 +102,8 @@ def encode_all(
         if not differs.any():
             continue
         rows, changed = whole.rows.copy(), np.zeros(len(texts), dtype=bool)
-        rows[longer[differs]] = start + part.rows[differs]
+        # All of them: a sentence that just fits may be the sequence that another was cut to.
+        rows[longer] = start + part.rows
         changed[longer[differs]] = True
         parts.append(part)
         cuts.append(Cut(length, rows, changed))
@@ -121,15 +123,17 @@ def _embed_by_every_pooler(
     identity = encoder.identity
     if identity.kind not in _CHECKPOINTS:
         note = f"{identity.name} has no poolers or maximum lengths to choose from: the grid is the smaller for it."
-        return embed(encoder, texts, use_cache=use_cache, progress=progress), (note,)
+        return embed(encoder, texts, normalize=False, use_cache=use_cache, progress=progress), (note,)
     try:
-        return embed(encoder, texts, poolings=POOLING_NAMES, use_cache=use_cache, progress=progress), ()
+        return embed(
+            encoder, texts, poolings=POOLING_NAMES, normalize=False, use_cache=use_cache, progress=progress
+        ), ()
     except UserError as error:
         if identity.pooling == "cls":
             raise
         # A checkpoint without a head says so at its first batch; anything else it says again.
         names = [name for name in POOLING_NAMES if name != "cls"]
-        found = embed(encoder, texts, poolings=names, use_cache=use_cache, progress=progress)
+        found = embed(encoder, texts, poolings=names, normalize=False, use_cache=use_cache, progress=progress)
         return found, (f"Not tried: {error}",)
 
 

@@ -6,13 +6,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from stsbench.encoders import Identity
 from stsbench.encoders.protocol import FloatMatrix
-from stsbench.evaluation.pairs import sides_of
 from stsbench.evaluation.protocols import AGGREGATIONS, Protocol
 from stsbench.evaluation.relatedness import score_relatedness
 from stsbench.evaluation.sts import Bootstrap
+from stsbench.evaluation.tasks import SUPERVISED, sentences_of
 from stsbench.foundation.progress import Progress
-from stsbench.statistics import SIMILARITIES, Similarity, pair_similarities
 from stsbench.verify.diagnose_grid import (
     AGGREGATION,
     COMPARISON,
@@ -20,22 +20,18 @@ from stsbench.verify.diagnose_grid import (
     METRIC,
     METRICS,
     POOLING,
-    SUPERVISED,
+    REGRESSED,
     TEXT,
     Axis,
     Grid,
     averages_of,
     split_of,
 )
-from stsbench.workflows.diagnose_data import DiagnosisData, TaskData, is_sts
+from stsbench.workflows.diagnose_comparisons import Comparison, compare, comparisons_of
+from stsbench.workflows.diagnose_data import DiagnosisData, TaskPairs, is_sts
 from stsbench.workflows.diagnose_encoding import Cut, Encoded
 
 Floats = NDArray[np.float64]
-
-SCALED = ", scaled to unit length"
-_RESCALED: tuple[Similarity, ...] = ("euclidean", "manhattan")
-"""Similarities that scaling to unit length makes another; the dot product becomes the cosine."""
-_REGRESSED = ("STS-B", "SICK-R")
 
 
 class _Sides(NamedTuple):
@@ -49,7 +45,7 @@ def build_grid(
     data: DiagnosisData,
     encoded: Encoded,
     *,
-    pooling: str,
+    own: Identity,
     protocol: Protocol,
     supervised: bool,
     progress: Progress,
@@ -59,19 +55,19 @@ def build_grid(
     Args:
         data: the tasks.
         encoded: the vectors of `texts_of(data)`.
-        pooling: the encoder's own.
+        own: the encoder's pooling and scaling, the default.
         protocol: the default choices.
         supervised: whether to train SentEval's regressors on the default vectors too.
         progress: told how far it is.
     """
-    unit = _are_unit(encoded.vectors[pooling])
-    comparisons = _comparisons(unit=unit, supervised=supervised)
+    comparisons = comparisons_of(encoded.vectors[own.pooling], unit=own.normalize)
+    names = (*(one.name for one in comparisons), *([SUPERVISED] if supervised else []))
     found = {
         (one.data.task, one.text): np.full(
             (
                 len(encoded.vectors),
                 len(encoded.cuts),
-                len(comparisons),
+                len(names),
                 len(METRICS),
                 len(AGGREGATIONS) if one.scorer.has_subsets else 1,
                 len(one.splits),
@@ -81,35 +77,40 @@ def build_grid(
         for one in data.sets
     }
     sides = _sides(data.sets)
-    for p, (name, vectors) in enumerate(encoded.vectors.items()):
+    for p, vectors in enumerate(encoded.vectors.values()):
         for one, where in zip(data.sets, sides, strict=True):
-            _fill(found[one.data.task, one.text][p], one, where, vectors, encoded.cuts, unit=unit)
+            _fill(
+                found[one.data.task, one.text][p], one, where, vectors, cuts=encoded.cuts, comparisons=comparisons
+            )
         progress("scoring", p + 1, len(encoded.vectors))
-        if supervised and name == pooling:
-            for one, where in zip(data.sets, sides, strict=True):
-                if one.text in {None, protocol.text}:
-                    rows = encoded.cuts[0].rows
-                    _fill_supervised(
-                        found[one.data.task, one.text][p],
-                        one,
-                        vectors[rows[where.left]],
-                        vectors[rows[where.right]],
-                    )
-    axes = _axes(data, encoded, comparisons, pooling=pooling, protocol=protocol)
+    if supervised:
+        vectors, rows = encoded.vectors[own.pooling], encoded.cuts[0].rows
+        p = list(encoded.vectors).index(own.pooling)
+        for one, where in zip(data.sets, sides, strict=True):
+            if one.text in {None, protocol.text}:
+                left, right = vectors[rows[where.left]], vectors[rows[where.right]]
+                _fill_supervised(found[one.data.task, one.text][p], one, left, right)
+    axes = _axes(data, encoded, names, pooling=own.pooling, protocol=protocol)
     return Grid(axes, {task: _as_axes(task, found, axes, data) for task in dict.fromkeys(t for t, _ in found)})
 
 
 def texts_of(data: DiagnosisData) -> list[str]:
     """Return all sentences, in the order that `build_grid` expects their vectors."""
-    return [text for one in data.sets for text in sides_of(one.data)]
+    return [text for one in data.sets for text in sentences_of(one.data)]
 
 
 def _fill(
-    scores: Floats, one: TaskData, where: _Sides, vectors: FloatMatrix, cuts: Sequence[Cut], *, unit: bool
+    scores: Floats,
+    one: TaskPairs,
+    where: _Sides,
+    vectors: FloatMatrix,
+    *,
+    cuts: Sequence[Cut],
+    comparisons: Sequence[Comparison],
 ) -> None:
     """Fill in the (lengths, comparisons, metrics, aggregations, splits) scores of one task by one pooler."""
     whole, *others = cuts
-    similarities = _compare(vectors, whole.rows[where.left], whole.rows[where.right], unit=unit)
+    similarities = compare(vectors, whole.rows[where.left], whole.rows[where.right], comparisons)
     compared = len(similarities)
     scores[0, :compared] = one.scorer(similarities)
     for number, cut in enumerate(others, 1):
@@ -119,49 +120,30 @@ def _fill(
             continue
         cut_there = similarities.copy()
         left, right = cut.rows[where.left[changed]], cut.rows[where.right[changed]]
-        cut_there[:, changed] = _compare(vectors, left, right, unit=unit)
+        cut_there[:, changed] = compare(vectors, left, right, comparisons)
         scores[number, :compared] = one.scorer(cut_there)
 
 
-def _fill_supervised(scores: Floats, one: TaskData, left: FloatMatrix, right: FloatMatrix) -> None:
-    if one.data.task not in _REGRESSED:
+def _fill_supervised(scores: Floats, one: TaskPairs, left: FloatMatrix, right: FloatMatrix) -> None:
+    if one.data.task not in REGRESSED:
         # SentEval regresses the two tasks that have training data, and compares the others by cosine.
         scores[0, -1] = scores[0, 0]
         return
-    result = score_relatedness(one.data, left, right, bootstrap=Bootstrap(resamples=0))
-    scores[0, -1, :, 0, one.splits.index("test")] = 100 * result.spearman, 100 * result.pearson
-
-
-def _compare(vectors: FloatMatrix, left: NDArray[np.int64], right: NDArray[np.int64], *, unit: bool) -> Floats:
-    """Return the (comparisons, pairs) similarities in the order of `_comparisons`."""
-    found = list(pair_similarities(vectors, left, right, tuple(SIMILARITIES)).values())
-    if not unit:
-        used, places = np.unique(np.concatenate([left, right]), return_inverse=True)
-        norms = np.linalg.norm(vectors[used], axis=1, keepdims=True)
-        scaled = vectors[used] / np.where(norms > 0, norms, 1)
-        found += pair_similarities(scaled, places[: len(left)], places[len(left) :], _RESCALED).values()
-    return np.array(found)
-
-
-def _comparisons(*, unit: bool, supervised: bool) -> tuple[str, ...]:
-    names = [*SIMILARITIES, *([] if unit else [name + SCALED for name in _RESCALED])]
-    return (*names, SUPERVISED) if supervised else tuple(names)
-
-
-def _are_unit(vectors: FloatMatrix) -> bool:
-    norms = np.linalg.norm(vectors, axis=1)
-    return bool(np.allclose(norms[norms > 0], 1, atol=1e-3))
+    none, test = Bootstrap(resamples=0), one.splits.index("test")
+    for m, metric in enumerate(METRICS):
+        # As `stsbench run` does, training stops by the metric that is reported.
+        result = score_relatedness(one.data, left, right, stop_by=metric, bootstrap=none)
+        scores[0, -1, m, 0, test] = 100 * getattr(result, metric)
 
 
 def _axes(
-    data: DiagnosisData, encoded: Encoded, comparisons: tuple[str, ...], *, pooling: str, protocol: Protocol
+    data: DiagnosisData, encoded: Encoded, names: tuple[str, ...], *, pooling: str, protocol: Protocol
 ) -> tuple[Axis, ...]:
     """Return the choices, those that people get wrong most first."""
     splits = {one.data.task: one for one in data.sets if len(one.splits) > 1}
-    compared = Axis.of(COMPARISON, comparisons, protocol.similarity)
-    costs = tuple(
-        int(name.removesuffix(SCALED) != protocol.similarity) + name.endswith(SCALED) for name in comparisons
-    )
+    compared = Axis.of(COMPARISON, names, protocol.similarity)
+    # The similarity and the scaling behind the comma are two choices.
+    costs = tuple(int(name.partition(", ")[0] != protocol.similarity) + (", " in name) for name in names)
     return (
         Axis.of(POOLING, tuple(encoded.vectors), pooling),
         Axis.of(AGGREGATION, AGGREGATIONS, protocol.aggregation),
@@ -190,7 +172,7 @@ def _as_axes(
     return ordered.reshape(pooling, aggregation, *splits, *rest, 1)
 
 
-def _sides(sets: Sequence[TaskData]) -> list[_Sides]:
+def _sides(sets: Sequence[TaskPairs]) -> list[_Sides]:
     found, start = [], 0
     for one in sets:
         size = len(one.data.pairs)

@@ -32,6 +32,11 @@ def test_a_number_on_the_scale_to_1_is_read_so_and_said(text: str, score: float,
     assert bool(claim.notes) == (not text.endswith("%"))
 
 
+def test_one_small_number_among_others_is_a_low_score() -> None:
+    low, high = read_claim("STS16=0.76,STS12=81.21").values
+    assert (low.score, high.score) == (0.76, 81.21)
+
+
 def test_numbers_and_mappings_are_claims_too() -> None:
     assert read_claim(76.25) == read_claim("76.25")
     assert read_claim({"STS16": 81.2139, "avg": 78.9}) == read_claim("STS16=81.2139, Avg.=78.90")
@@ -42,6 +47,7 @@ def test_numbers_and_mappings_are_claims_too() -> None:
     [
         ("", "cannot read the claim ''"),
         ("good", "cannot read 'good' in the claim: write a number"),
+        ("STS16=high", "cannot read 'high' in the claim"),
         ("76,25", "cannot read the claim '76,25': give one number"),
         ("STS16=81.21,STS2016=80", "cannot read the claim .*: give one number, one for each of some tasks"),
         ("STS17=80", r"there is no task 'STS17': did you mean STS1\d"),

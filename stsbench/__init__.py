@@ -17,12 +17,14 @@ if TYPE_CHECKING:
     from stsbench.evaluation.sts import Bootstrap
     from stsbench.foundation.errors import UserError
     from stsbench.records import RunRecord, Signature, load_run
+    from stsbench.verify.diagnose import Diagnosis
     from stsbench.workflows.diagnose import diagnose
     from stsbench.workflows.evaluate import evaluate, evaluate_similarities
     from stsbench.workflows.settings import Postprocessing
 
 __all__ = [
     "Bootstrap",
+    "Diagnosis",
     "Postprocessing",
     "RunRecord",
     "SavedVectors",
@@ -41,6 +43,7 @@ __all__ = [
 # Where each public name lives. Nothing is imported before it is asked for: `stsbench --help` needs no NumPy.
 _HOMES = {
     "Bootstrap": "stsbench.evaluation.sts:Bootstrap",
+    "Diagnosis": "stsbench.verify.diagnose:Diagnosis",
     "Postprocessing": "stsbench.workflows.settings:Postprocessing",
     "RunRecord": "stsbench.records:RunRecord",
     "SavedVectors": "stsbench.encoders:SavedVectors",

@@ -53,7 +53,7 @@ def heat_of(search: Search) -> Heat:
     cells = [[search.at(_moved(column, place, row)) for _, _, column in columns] for row in rows]
     worst = np.array([[_worst(search, cell) for cell in row] for row in cells])
     return Heat(
-        rows=tuple(poolings.values[row] for row in rows),
+        rows=tuple(poolings.values[row] + (" (yours)" if row == order[0] else "") for row in rows),
         columns=tuple(label for _, label, _ in columns),
         groups=tuple(group for group, _, _ in columns),
         scores=worst[..., 0],

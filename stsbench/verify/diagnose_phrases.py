@@ -94,7 +94,9 @@ def label(choice: str, value: str) -> str:
     """
     if task := task_of(choice):
         return f"{task} {value}"
-    return value if choice == AVERAGE_OF and _is_no_mean(value) else _LABELS[choice].format(value)
+    if choice == AVERAGE_OF and _is_no_mean(value):
+        return value
+    return _LABELS[choice].format(value.removesuffix(" to unit length"))
 
 
 def meaning(choice: str, value: str) -> str:

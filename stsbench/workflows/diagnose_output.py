@@ -15,8 +15,11 @@ from stsbench.verify.diagnose_heat import Heat, heat_of
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_CELL_WIDTH, _CELL_HEIGHT = 0.36, 0.22
-_MARGIN_WIDTH, _MARGIN_HEIGHT = 1.9, 1.6
+_CELL_WIDTH, _CELL_HEIGHT, _LETTER = 0.36, 0.22, 0.065
+_MARGIN_WIDTH, _MARGIN_HEIGHT = 1.1, 0.5
+"""Inches: a cell, a letter of a label, and what else stands beside the cells: colour bar and title."""
+
+_LEAST_ROWS = 5
 _MOST_POINTS = 10.0
 """Differences beyond so many points have one colour: what matters is what comes near."""
 
@@ -42,7 +45,11 @@ def draw(diagnosis: Diagnosis, path: str | Path) -> Path:
     heat = heat_of(diagnosis.search)
     with style():
         figure = new_figure(
-            _MARGIN_WIDTH + _CELL_WIDTH * len(heat.columns), _MARGIN_HEIGHT + _CELL_HEIGHT * len(heat.rows)
+            _MARGIN_WIDTH + _CELL_WIDTH * len(heat.columns) + _LETTER * max(map(len, heat.rows)),
+            # The colour bar and its label need some height even where there is a single pooler.
+            _MARGIN_HEIGHT
+            + _CELL_HEIGHT * max(_LEAST_ROWS, len(heat.rows))
+            + _LETTER * max(map(len, heat.columns)),
         )
         axes = figure.subplots()
         _draw_cells(axes, heat, several=len(diagnosis.claim.values) > 1)
@@ -83,14 +90,14 @@ def _draw_cells(axes: "Axes", heat: Heat, *, several: bool) -> None:
         vmin=-min(largest, _MOST_POINTS),
         vmax=min(largest, _MOST_POINTS),
         annot=np.array(
-            [["" if np.isnan(x) else f"{x:{'+' if several else ''}.1f}" for x in row] for row in shown]
+            [["" if np.isnan(x) else f"{x:{'+z' if several else 'z'}.1f}" for x in row] for row in shown]
         ),
         fmt="",
         annot_kws={"size": 6},
         linewidths=0.5,
         xticklabels=heat.columns,
         yticklabels=heat.rows,
-        cbar_kws={"label": "difference to the claim"},
+        cbar_kws={"label": "score less claim"},
     )
     axes.grid(visible=False)
     axes.tick_params(length=0)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from stsbench.foundation.errors import UserError
     from stsbench.records import RunRecord, Signature, load_run
     from stsbench.verify.diagnose import Diagnosis
+    from stsbench.workflows.compare import compare
     from stsbench.workflows.diagnose import diagnose
     from stsbench.workflows.evaluate import evaluate, evaluate_similarities
     from stsbench.workflows.settings import Postprocessing
@@ -31,6 +32,7 @@ __all__ = [
     "Signature",
     "UserError",
     "__version__",
+    "compare",
     "diagnose",
     "embed",
     "evaluate",
@@ -49,6 +51,7 @@ _HOMES = {
     "SavedVectors": "stsbench.encoders:SavedVectors",
     "Signature": "stsbench.records:Signature",
     "UserError": "stsbench.foundation.errors:UserError",
+    "compare": "stsbench.workflows.compare:compare",
     "diagnose": "stsbench.workflows.diagnose:diagnose",
     "embed": "stsbench.encoders:embed",
     "evaluate": "stsbench.workflows.evaluate:evaluate",

@@ -21,6 +21,7 @@ Stsbench = Callable[..., Any]
 COMMANDS = [
     ("run",),
     ("show",),
+    ("compare",),
     ("cite",),
     ("doctor",),
     ("data", "list"),

@@ -34,7 +34,7 @@ def remarks(search: Search) -> list[str]:
     found = [text for change in best.changes if (text := meaning(change.choice, change.value))]
     stated = [change for change in best.changes if _is_stated(search.claim, change)]
     if stated:
-        found.append(f"The row itself states {' and '.join(phrase(c.choice, c.value) for c in stated)}.")
+        found.append(f"The row itself states {_listed([phrase(c.choice, c.value) for c in stated])}.")
     alike = [other for other in first.alike if other.count == best.count]
     if alike:
         found.append(f"The claim cannot tell it from {'; nor from '.join(_settings(other) for other in alike)}.")
@@ -127,7 +127,11 @@ def _is(search: Search) -> str:
 
 
 def _settings(candidate: Candidate) -> str:
-    return " and ".join(phrase(change.choice, change.value) for change in candidate.changes) or "your setting"
+    return _listed([phrase(change.choice, change.value) for change in candidate.changes]) or "your setting"
+
+
+def _listed(names: list[str]) -> str:
+    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
 
 
 def _numbers(search: Search, candidate: Candidate) -> str:

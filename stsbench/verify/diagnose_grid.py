@@ -105,8 +105,8 @@ class Grid:
     def table(self) -> "pd.DataFrame":
         """Return the grid as a table, one row per score of a task.
 
-        Columns: task, split, the six other choices, score (x 100), changes (how many choices differ from the
-        default). A choice that makes no difference to a task has the default's value.
+        Columns: task, split (empty where a task has but one), the six other choices, score (x 100), changes (how
+        many choices differ from the default). A choice that makes no difference to a task has the default's value.
         """
         import pandas as pd
 
@@ -124,7 +124,7 @@ class Grid:
                 values = {a.name: a.values[p] for a, p in zip(self.axes, chosen, strict=True)}
                 yield {
                     "task": task,
-                    "split": values.get(split_of(task), "test"),
+                    "split": values.get(split_of(task), ""),
                     **{name: values[name] for name in CHOICES if name in values},
                     "score": float(scores[place]),
                     "changes": sum(a.costs[p] for a, p in zip(self.axes, chosen, strict=True)),

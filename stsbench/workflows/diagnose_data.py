@@ -51,6 +51,11 @@ class DiagnosisData:
     texts: tuple[str, ...]
     notes: tuple[str, ...] = ()
 
+    @property
+    def has_sample(self) -> bool:
+        """Whether the sample came along with other tasks."""
+        return SAMPLE not in self.tasks and any(one.data.task == SAMPLE for one in self.sets)
+
 
 def read_all(
     tasks: Sequence[str | StsData], protocol: Protocol, data_dirs: Sequence[Path], *, sample: bool

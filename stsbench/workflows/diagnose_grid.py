@@ -28,7 +28,7 @@ from stsbench.verify.diagnose_grid import (
     split_of,
 )
 from stsbench.workflows.diagnose_comparisons import Comparison, compare, comparisons_of
-from stsbench.workflows.diagnose_data import DiagnosisData, TaskPairs, is_sts
+from stsbench.workflows.diagnose_data import DiagnosisData, TaskPairs
 from stsbench.workflows.diagnose_encoding import Cut, Encoded
 
 Floats = NDArray[np.float64]
@@ -152,7 +152,7 @@ def _axes(
         Axis.of(TEXT, data.texts, protocol.text),
         Axis.of(MAX_LENGTH, tuple(str(cut.max_length) for cut in encoded.cuts), str(encoded.cuts[0].max_length)),
         compared._replace(costs=costs),
-        averages_of(data.tasks, with_sample=is_sts(data.tasks)),
+        averages_of(data.tasks, with_sample=data.has_sample),
     )
 
 

@@ -231,6 +231,9 @@ def test_values_taken_with_one_other_pooler_are_explained_together(
     )
     assert best_changes(found) == {"pooling": "cls_before_pooler"}
     assert found.search.chance(1) < 1e-6
+    del scores["Avg."]
+    alone = ",".join(f"{task}={value}" for task, value in scores.items())
+    assert best_changes(sb.diagnose(tiny_bert, alone, data_dirs=[benchmark_folder])) == best_changes(found)
 
 
 def test_the_trained_regressor_is_tried_on_request_and_pointed_at_otherwise(

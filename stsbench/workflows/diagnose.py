@@ -16,7 +16,7 @@ from stsbench.verify.diagnose_claim import Claim, read_claim
 from stsbench.verify.diagnose_grid import METRICS, REGRESSED
 from stsbench.verify.diagnose_published import facts
 from stsbench.verify.diagnose_search import Search
-from stsbench.workflows.diagnose_data import is_sts, read_all
+from stsbench.workflows.diagnose_data import is_sts, narrowed, read_all
 from stsbench.workflows.diagnose_encoding import encode_all
 from stsbench.workflows.diagnose_grid import build_grid, texts_of
 from stsbench.workflows.diagnose_output import demand_figure, draw, save
@@ -84,6 +84,8 @@ def diagnose(
     )
     stages.done("data")
     identity = encoder.identity
+    if identity.kind == "vectors" and not _has_all(encoder, texts_of(pairs)):
+        pairs = narrowed(pairs, protocol.text)
     stages.done("hash")
     encoded = encode_all(encoder, texts_of(pairs), lengths=lengths, use_cache=use_cache, progress=progress)
     stages.done("encode")
@@ -97,6 +99,7 @@ def diagnose(
         search=search,
         facts=tuple(facts(wanted, model=identity.name, pooling=identity.pooling, measured=measured)),
         notes=(
+            *encoder.notes,
             *pairs.notes,
             *encoded.notes,
             *_untried(wanted, supervised=supervised, explained=bool(search.explanations)),
@@ -104,6 +107,14 @@ def diagnose(
         seconds=stages.seconds,
         encoding=encoded.encoding,
     )
+
+
+def _has_all(saved: Encoder, texts: Sequence[str]) -> bool:
+    try:
+        saved.tokenize(texts)
+    except UserError:
+        return False
+    return True
 
 
 def only_encoder(wanted: Sequence[Subject]) -> Encoder:

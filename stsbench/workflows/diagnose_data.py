@@ -1,7 +1,7 @@
 """The pairs that a diagnosis needs: every task in every text and split that is at hand."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -96,9 +96,30 @@ def read_all(
     return DiagnosisData(tuple(sets), tuple(names), found or (protocol.text,), notes)
 
 
+def narrowed(found: DiagnosisData, text: str) -> DiagnosisData:
+    """Return the same tasks in one text and their default split alone, without the sample.
+
+    Args:
+        found: what was read.
+        text: the text to keep.
+    """
+    kept = [
+        replace(one, data=_only(one.data, one.default_split), splits=(one.default_split,))
+        for one in found.sets
+        if one.text in {None, text} and one.data.task in found.tasks
+    ]
+    note = "Not tried: other splits and texts, for whose sentences there are no vectors."
+    return DiagnosisData(tuple(kept), found.tasks, (text,), (*found.notes, note))
+
+
 def is_sts(tasks: Sequence[str]) -> bool:
     """Return whether these are the seven tasks of the papers."""
     return tuple(tasks) == STS_TASKS
+
+
+def _only(data: StsData, split: str) -> StsData:
+    pairs = data.pairs
+    return data if split == "all" else replace(data, split=split, pairs=pairs[pairs["split"] == split])
 
 
 def _read(task: str, text: str | None, protocol: Protocol, data_dirs: Sequence[Path]) -> TaskPairs:

@@ -188,6 +188,26 @@ def test_pairs_of_one_s_own_are_diagnosed_too(
         sb.diagnose(hash_encode, "STS16=50", data=tmp_path / "mine.csv")
 
 
+def test_saved_vectors_of_the_test_split_alone_are_enough_and_it_says_what_is_missing(
+    hash_encode: Callable[..., Any], benchmark_folder: Path, tmp_path: Path
+) -> None:
+    pairs = load_sts("STS-B", data_dirs=[benchmark_folder]).pairs
+    texts = sorted({*pairs["sentence1"], *pairs["sentence2"]})
+    np.save(tmp_path / "v.npy", hash_encode(texts))
+    (tmp_path / "s.txt").write_text("\n".join(texts) + "\n", encoding="utf-8")
+    record = sb.evaluate(
+        hash_encode, "STS-B", protocol=sb.protocol(metric="pearson"), data_dirs=[benchmark_folder]
+    )
+    claim = f"STS-B={100 * (record.tasks[0].score or 0):.4f}%"
+    saved = sb.SavedVectors(tmp_path / "v.npy", tmp_path / "s.txt")
+    found = sb.diagnose(saved, claim, data_dirs=[benchmark_folder])
+    assert best_changes(found) == {"metric": "pearson"}
+    assert any("Not tried: other splits and texts" in note for note in found.notes)
+    (tmp_path / "s.txt").write_text("\n".join([*texts[1:], "something else"]) + "\n", encoding="utf-8")
+    with pytest.raises(UserError, match="lacks 1 of the"):
+        sb.diagnose(sb.SavedVectors(tmp_path / "v.npy", tmp_path / "s.txt"), claim, data_dirs=[benchmark_folder])
+
+
 @pytest.mark.parametrize("split", ["dev", "all"])
 @pytest.mark.parametrize("task", ["STS-B", "SICK-R"])
 def test_another_split_is_found(tiny_bert: Path, benchmark_folder: Path, task: str, split: str) -> None:

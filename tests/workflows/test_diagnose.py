@@ -64,7 +64,7 @@ def test_a_score_is_traced_back_to_the_choices_that_it_was_taken_with(
     tiny_bert: Path, choice: dict[str, Any]
 ) -> None:
     claim = score(tiny_bert, **choice)["sample"]
-    found = sb.diagnose(sb.load(tiny_bert, device="cpu"), claim, tasks="sample", lengths=[8, 12])
+    found = sb.diagnose(sb.load(tiny_bert, device="cpu"), claim, tasks="sample", lengths=[8, 12], tolerance=0.001)
     expected = {{"similarity": "comparison"}.get(name, name): str(value) for name, value in choice.items()}
     assert best_changes(found) == expected
     assert found.search.explanations[0].best.distance < 1e-3

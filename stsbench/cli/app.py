@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from stsbench._version import __version__
-from stsbench.cli import cache, cite, compare, data, diagnose, doctor, published, run, show
+from stsbench.cli import cache, check, cite, compare, data, diagnose, doctor, imports, published, run, show
 from stsbench.foundation.errors import UserError
 
 EXIT_MISTAKE = 2
@@ -48,6 +48,8 @@ app = typer.Typer(
 app.command("run")(run.run)
 app.command("show")(show.show)
 app.command("compare", cls=compare.SeveralRuns)(compare.compare)
+app.command("check")(check.check)
+app.command("import")(imports.import_)
 app.command("cite")(cite.cite)
 app.command("diagnose")(diagnose.diagnose)
 app.command("doctor")(doctor.doctor)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from stsbench.datasets import StsData, data_set, load_pairs
-from stsbench.encoders import Encoder, load
+from stsbench.encoders import Encoder
 from stsbench.evaluation.protocols import Protocol
 from stsbench.evaluation.tasks import SAMPLE, STS_TASKS
 from stsbench.foundation.errors import UserError
@@ -20,6 +20,7 @@ from stsbench.workflows.diagnose_data import is_sts, narrowed, read_all
 from stsbench.workflows.diagnose_encoding import encode_all
 from stsbench.workflows.diagnose_grid import build_grid, texts_of
 from stsbench.workflows.diagnose_output import demand_figure, draw, save
+from stsbench.workflows.models import load
 from stsbench.workflows.run import Subject
 from stsbench.workflows.settings import Stages
 

@@ -22,6 +22,8 @@ COMMANDS = [
     ("run",),
     ("show",),
     ("compare",),
+    ("check",),
+    ("import",),
     ("cite",),
     ("doctor",),
     ("data", "list"),

@@ -17,10 +17,12 @@ if TYPE_CHECKING:
     from stsbench.evaluation.sts import Bootstrap
     from stsbench.foundation.errors import UserError
     from stsbench.records import RunRecord, Signature, load_run
+    from stsbench.verify.diagnose import Diagnosis
     from stsbench.workflows.check import check
     from stsbench.workflows.compare import compare
     from stsbench.workflows.density import density
     from stsbench.workflows.density import figure as plot_density
+    from stsbench.workflows.diagnose import diagnose
     from stsbench.workflows.evaluate import evaluate, evaluate_similarities
     from stsbench.workflows.explain import explain
     from stsbench.workflows.geometry import figure as plot_geometry
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Bootstrap",
+    "Diagnosis",
     "Postprocessing",
     "RunRecord",
     "SavedVectors",
@@ -48,6 +51,7 @@ __all__ = [
     "check",
     "compare",
     "density",
+    "diagnose",
     "embed",
     "evaluate",
     "evaluate_similarities",
@@ -72,11 +76,13 @@ __all__ = [
 # Where each public name lives. Nothing is imported before it is asked for: `stsbench --help` needs no NumPy.
 _HOMES = {
     "Bootstrap": "stsbench.evaluation.sts:Bootstrap",
+    "Diagnosis": "stsbench.verify.diagnose:Diagnosis",
     "Postprocessing": "stsbench.workflows.settings:Postprocessing",
     "RunRecord": "stsbench.records:RunRecord",
     "SavedVectors": "stsbench.encoders:SavedVectors",
     "Signature": "stsbench.records:Signature",
     "UserError": "stsbench.foundation.errors:UserError",
+    "diagnose": "stsbench.workflows.diagnose:diagnose",
     "check": "stsbench.workflows.check:check",
     "compare": "stsbench.workflows.compare:compare",
     "density": "stsbench.workflows.density:density",

@@ -18,6 +18,7 @@ from stsbench.cli import (
     compare,
     data,
     density,
+    diagnose,
     doctor,
     explain,
     geometry,
@@ -70,6 +71,7 @@ app.command("compare", cls=compare.SeveralRuns)(compare.compare)
 app.command("check")(check.check)
 app.command("import")(imports.import_)
 app.command("cite")(cite.cite)
+app.command("diagnose")(diagnose.diagnose)
 _EXPLAIN: dict[str, Callable[..., None]] = {
     "explain": explain.explain,
     "length-bias": length_bias.length_bias,

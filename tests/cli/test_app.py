@@ -25,6 +25,7 @@ COMMANDS = [
     ("check",),
     ("import",),
     ("cite",),
+    ("diagnose",),
     ("doctor",),
     ("explain",),
     ("length-bias",),

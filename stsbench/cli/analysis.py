@@ -113,4 +113,6 @@ def print_views(views: "Sequence[View]", style: str) -> None:
 def tell_of_sample(frame: "pd.DataFrame", task: Any, *, quiet: bool) -> None:
     """Say that what was looked at is the sample, where nobody asked for it."""
     if task is None and "task" in frame and (frame["task"] == "sample").any():
-        tell("No STS-B data was found, so this is the SAMPLE that comes with stsbench.", quiet=quiet)
+        from stsbench.workflows.analysed_data import SAMPLE_USED
+
+        tell(SAMPLE_USED, quiet=quiet)

@@ -59,7 +59,7 @@ class _Commands(TyperGroup):
 app = typer.Typer(
     name="stsbench",
     cls=_Commands,
-    help="Measure sentence embeddings on the STS tasks: exact, fast, recorded.",
+    help="Measure sentence embeddings, explain them, and prove the numbers.",
     no_args_is_help=True,
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -101,7 +101,7 @@ def stsbench(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Measure sentence embeddings on the STS tasks: exact, fast, recorded.
+    """Measure sentence embeddings, explain them, and prove the numbers.
 
     Start with `stsbench run`: it measures a packaged model on what data is here.
     """

@@ -17,11 +17,13 @@ if TYPE_CHECKING:
     from stsbench.evaluation.sts import Bootstrap
     from stsbench.foundation.errors import UserError
     from stsbench.records import RunRecord, Signature, load_run
+    from stsbench.verify.diagnose import Diagnosis
     from stsbench.workflows.cards import badge, model_card
     from stsbench.workflows.check import check
     from stsbench.workflows.compare import compare
     from stsbench.workflows.density import density
     from stsbench.workflows.density import figure as plot_density
+    from stsbench.workflows.diagnose import diagnose
     from stsbench.workflows.evaluate import evaluate, evaluate_similarities
     from stsbench.workflows.explain import explain
     from stsbench.workflows.geometry import figure as plot_geometry
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Bootstrap",
+    "Diagnosis",
     "Postprocessing",
     "RunRecord",
     "SavedVectors",
@@ -51,6 +54,7 @@ __all__ = [
     "check",
     "compare",
     "density",
+    "diagnose",
     "embed",
     "evaluate",
     "evaluate_similarities",
@@ -77,23 +81,25 @@ __all__ = [
 # Where each public name lives. Nothing is imported before it is asked for: `stsbench --help` needs no NumPy.
 _HOMES = {
     "Bootstrap": "stsbench.evaluation.sts:Bootstrap",
+    "Diagnosis": "stsbench.verify.diagnose:Diagnosis",
     "Postprocessing": "stsbench.workflows.settings:Postprocessing",
     "RunRecord": "stsbench.records:RunRecord",
     "SavedVectors": "stsbench.encoders:SavedVectors",
     "Signature": "stsbench.records:Signature",
     "UserError": "stsbench.foundation.errors:UserError",
-    "compare": "stsbench.workflows.compare:compare",
     "badge": "stsbench.workflows.cards:badge",
     "check": "stsbench.workflows.check:check",
+    "compare": "stsbench.workflows.compare:compare",
+    "density": "stsbench.workflows.density:density",
+    "diagnose": "stsbench.workflows.diagnose:diagnose",
     "embed": "stsbench.encoders:embed",
     "evaluate": "stsbench.workflows.evaluate:evaluate",
     "evaluate_similarities": "stsbench.workflows.evaluate:evaluate_similarities",
-    "import_results": "stsbench.workflows.results:import_results",
-    "load": "stsbench.workflows.models:load",
-    "density": "stsbench.workflows.density:density",
     "explain": "stsbench.workflows.explain:explain",
     "geometry": "stsbench.workflows.geometry:geometry",
+    "import_results": "stsbench.workflows.results:import_results",
     "length_bias": "stsbench.workflows.length_bias:length_bias",
+    "load": "stsbench.workflows.models:load",
     "load_run": "stsbench.records:load_run",
     "model_card": "stsbench.workflows.cards:model_card",
     "plot_density": "stsbench.workflows.density:figure",

@@ -46,7 +46,7 @@ def views(frame: "pd.DataFrame") -> list[View]:
             _wide(frame, SIGNED, UNSIGNED),
         ),
         View("The same, absolute", _wide(frame, ABSOLUTE, UNSIGNED)),
-        View("The bias in one number, with 95 % intervals", _summary(frame, unit)),
+        View("The bias in one number, with confidence intervals", _summary(frame, unit)),
         View(f"Error less the task's mean x 100, by length difference in {unit}, all tasks", curve),
     ]
     design = frame[frame["measure"].isin([CONTRAST, MARGIN])]

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from stsbench.cli.output import print_frame, tell
-from stsbench.foundation.errors import UserError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -72,14 +71,11 @@ def wanted(runs: Sequence[str] | None, models: Sequence[str] | None) -> list[str
     """Return what was named, runs first.
 
     Raises:
-        UserError: if a run is none, which else would be taken for a model's name.
+        UserError: if a run is none.
     """
-    for run in runs or ():
-        if not (Path(run).expanduser() / "run.json").is_file() and not run.endswith(".json"):
-            raise UserError(
-                f"no run record at {run}: `stsbench run --out {run}` makes one; a model goes to --model."
-            )
-    return [*(runs or ()), *(models or ())]
+    from stsbench.workflows.subjects import runs_and_models
+
+    return runs_and_models(runs or (), models or ())
 
 
 def print_analysis(
@@ -117,4 +113,6 @@ def print_views(views: "Sequence[View]", style: str) -> None:
 def tell_of_sample(frame: "pd.DataFrame", task: Any, *, quiet: bool) -> None:
     """Say that what was looked at is the sample, where nobody asked for it."""
     if task is None and "task" in frame and (frame["task"] == "sample").any():
-        tell("No STS-B data was found, so this is the SAMPLE that comes with stsbench.", quiet=quiet)
+        from stsbench.workflows.analysed_data import SAMPLE_USED
+
+        tell(SAMPLE_USED, quiet=quiet)

@@ -18,6 +18,7 @@ from stsbench.cli import (
     compare,
     data,
     density,
+    diagnose,
     doctor,
     explain,
     geometry,
@@ -59,7 +60,7 @@ class _Commands(TyperGroup):
 app = typer.Typer(
     name="stsbench",
     cls=_Commands,
-    help="Measure sentence embeddings on the STS tasks: exact, fast, recorded.",
+    help="Measure sentence embeddings, explain them, and prove the numbers.",
     no_args_is_help=True,
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -72,6 +73,7 @@ app.command("check")(check.check)
 app.command("report")(report.report)
 app.command("import")(imports.import_)
 app.command("cite")(cite.cite)
+app.command("diagnose")(diagnose.diagnose)
 _EXPLAIN: dict[str, Callable[..., None]] = {
     "explain": explain.explain,
     "length-bias": length_bias.length_bias,
@@ -101,7 +103,7 @@ def stsbench(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Measure sentence embeddings on the STS tasks: exact, fast, recorded.
+    """Measure sentence embeddings, explain them, and prove the numbers.
 
     Start with `stsbench run`: it measures a packaged model on what data is here.
     """

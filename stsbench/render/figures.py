@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 from stsbench.foundation.errors import UserError
@@ -45,7 +46,7 @@ _STYLE = {
 
 # Of the legend's font size; a legend's line sample takes as much room as some letters.
 _CHARACTERS_PER_INCH = 20
-_HANDLE_CHARACTERS = 6
+_HANDLE_CHARACTERS = 10
 _LEGEND_LINE = 0.13
 
 
@@ -108,7 +109,7 @@ def save_figure(figure: "Figure", path: str | Path) -> Path:
     return path
 
 
-def shortened(name: str, characters: int = 40) -> str:
+def shortened(name: str, characters: int = 80) -> str:
     """Return a name on one line that fits into a figure: of a long one the beginning and the end.
 
     >>> shortened("a" * 30 + "b" * 30, 9)
@@ -122,14 +123,15 @@ def shortened(name: str, characters: int = 40) -> str:
 def legend_above(figure: "Figure", axes: "Axes") -> None:
     """Put a legend of what is drawn on some axes above all of the figure, where it covers no data.
 
-    As many names stand side by side as fit into the figure's width; for each further line the figure grows.
+    As many names stand side by side as fit into the figure's width; longer ones are broken; for each further line
+    the figure grows.
     """
     handles, names = axes.get_legend_handles_labels()
-    labels = [shortened(name) for name in names]
-    if not labels:
+    if not names:
         return
-    characters = figure.get_figwidth() * _CHARACTERS_PER_INCH
-    columns = max(1, min(len(labels), int(characters / (max(map(len, labels)) + _HANDLE_CHARACTERS))))
-    lines = -(-len(labels) // columns)
+    width = int(figure.get_figwidth() * _CHARACTERS_PER_INCH)
+    labels = [fill(shortened(str(name)), width - _HANDLE_CHARACTERS) for name in names]
+    columns = max(1, min(len(labels), width // (max(map(len, names)) + _HANDLE_CHARACTERS)))
+    lines = -(-len(labels) // columns) + sum(label.count("\n") for label in labels)
     figure.set_figheight(figure.get_figheight() + (lines - 1) * _LEGEND_LINE)
     figure.legend(handles, labels, loc="outside upper left", ncols=columns)

@@ -5,14 +5,16 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stsbench.encoders import Encoder, load
+from stsbench.encoders import Encoder
 from stsbench.evaluation.sts import Bootstrap
 from stsbench.foundation.errors import UserError
 from stsbench.foundation.progress import Progress, silent
 from stsbench.records import RunRecord, load_run
 from stsbench.records.parts import ModelPart
+from stsbench.records.store import RECORD
 from stsbench.workflows.analysed_data import canonical, tasks_here
 from stsbench.workflows.evaluate import evaluate
+from stsbench.workflows.models import load
 from stsbench.workflows.tables import model_labels
 
 if TYPE_CHECKING:
@@ -50,12 +52,30 @@ def _subject(wanted: Wanted, options: Mapping[str, Any]) -> Subject:
     if isinstance(wanted, RunRecord):
         return wanted
     if isinstance(wanted, str | Path):
-        path = Path(wanted).expanduser()
-        if (path / "run.json").is_file() or path.suffix == ".json":
-            return load_run(path)
+        if _is_run(wanted):
+            return load_run(wanted)
     elif isinstance(wanted, Encoder):
         return wanted
     return load(wanted, **options)
+
+
+def _is_run(path: str | Path) -> bool:
+    path = Path(path).expanduser()
+    return (path / RECORD).is_file() or path.suffix == ".json"
+
+
+def runs_and_models(runs: Sequence[str], models: Sequence[str]) -> list[str]:
+    """Return what a command line names, runs first.
+
+    Raises:
+        UserError: if a run is none: else its name would be taken for a model's.
+    """
+    for run in runs:
+        if not _is_run(run):
+            raise UserError(
+                f"no run record at {run}: `stsbench run --out {run}` makes one; a model goes to --model."
+            )
+    return [*runs, *models]
 
 
 def pair_tables(

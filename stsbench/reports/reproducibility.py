@@ -54,11 +54,11 @@ def _frame(runs: Runs, fields: tuple[str, ...]) -> "pd.DataFrame":
 
     rows = [
         {"model": label}
-        | {name: "" if (value := getattr(run.model, name)) in {None, False} else str(value) for name in fields}
+        | {name: None if (value := getattr(run.model, name)) in {None, False} else str(value) for name in fields}
         for label, run in runs.items()
     ]
     frame = pd.DataFrame(rows)
-    return frame[[name for name in frame if frame[name].astype(bool).any()]]
+    return frame[[name for name in frame if frame[name].notna().any()]]
 
 
 def _signatures(runs: Runs) -> list[dict[str, str]]:

@@ -100,7 +100,7 @@ def _dots(spreads: dict[str, list[float]], marked: dict[str, float]) -> "Figure"
         axes = figure.add_subplot()
         for place, (method, values) in enumerate(spreads.items()):
             # Spread by rank within the line, so that none hides another.
-            heights = [place + 0.5 * (rank / max(len(values) - 1, 1) - 0.5) for rank in range(len(values))]
+            heights = [place + 0.5 * (0.5 - rank / max(len(values) - 1, 1)) for rank in range(len(values))]
             axes.plot(sorted(values), heights, "o", markersize=3, color=palette[method], label=method)
         for label, value in marked.items():
             axes.axvline(value, color=palette[label], label=label)

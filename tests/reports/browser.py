@@ -35,6 +35,9 @@ class Browser:
     def open(self, page: Path) -> None:
         self._ask("POST", f"{self._session}/url", {"url": page.resolve().as_uri()})
 
+    def reload(self) -> None:
+        self._ask("POST", f"{self._session}/refresh", {})
+
     def run(self, script: str, *arguments: Any) -> Any:
         """Run JavaScript, with `return` and `arguments`; a promise is waited for."""
         return self._ask("POST", f"{self._session}/execute/sync", {"script": script, "args": list(arguments)})

@@ -115,18 +115,21 @@ def _switches_theme(browser: Any) -> None:
     look = """return [getComputedStyle(document.body).backgroundColor,
                       document.getElementById('theme').getAttribute('aria-pressed')]"""
     browser.prefer("light")
+    driver.wait_for(browser, "return document.getElementById('theme').getAttribute('aria-pressed') === 'false'")
     light = browser.run(look)
     browser.prefer("dark")
+    # The page is told of the change a moment later.
+    driver.wait_for(browser, "return document.getElementById('theme').getAttribute('aria-pressed') === 'true'")
     dark = browser.run(look)
     assert light[0] != dark[0]
     assert [light[1], dark[1]] == ["false", "true"]
     browser.run("document.getElementById('theme').click()")
     assert browser.run(look) == light
-    browser.run("location.reload()")
-    assert driver.wait_for(browser, "return document.readyState === 'complete'")
+    browser.reload()
     assert browser.run(look) == light
-    browser.run("localStorage.clear(); location.reload()")
-    assert driver.wait_for(browser, "return document.readyState === 'complete'")
+    browser.run("localStorage.clear()")
+    browser.reload()
+    assert browser.run(look) == dark
 
 
 def _never_overflows(browser: Any) -> None:

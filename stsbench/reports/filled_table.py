@@ -52,13 +52,22 @@ class Filling:
         return [name for name in self.settings if any(name in _values(self, label) for label in self.runs)]
 
     @property
-    def compares_runs(self) -> bool:
-        """Whether a run with a value has its place in it: it compares systems, or holds the run's own row.
+    def takes_runs(self) -> bool:
+        """Whether a run has its place in it: it compares systems by their scores, or holds the run's own row."""
+        return any(map(self.takes, self.runs)) and any(self.fits.values())
+
+    @property
+    def is_filled(self) -> bool:
+        """Whether a run that has its place in it has a value for it."""
+        return any(self.takes(label) and _values(self, label) for label in self.runs)
+
+    def takes(self, label: str) -> bool:
+        """Whether a run has its place in it.
 
         A table of one system's variants (dropout rates, say) is none that any other model could stand in.
         """
         own = {row.row.system for row in self.rows if row.row.system and not row.row.variant}
-        return any((len(own) > 1 or label in self.expected) and _values(self, label) for label in self.runs)
+        return len(own) > 1 or label in self.expected
 
 
 def fill(table: Table, runs: Runs, measured: Mapping[str, Sequence[Measured]], tolerance: float) -> Filling:

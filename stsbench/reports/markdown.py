@@ -13,7 +13,7 @@ def to_page(report: Report) -> str:
     lines = [
         f"# {_plain(report.title)}",
         "",
-        f"Made by stsbench {report.version} of what was recorded until {_plain(report.date)}.",
+        f"Made by stsbench {report.version}, dated {_plain(report.date)}.",
         "",
         *_contents(report.sections),
     ]

@@ -91,6 +91,14 @@ class Section:
 
 
 @dataclass(frozen=True)
+class Filled:
+    """A section, and in a sentence each what it lacks: runs that could not be checked, columns without a value."""
+
+    section: Section
+    missing: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Report:
     """A report: a title, the date it bears, and its sections."""
 

@@ -1,23 +1,14 @@
 """The papers' tables in their layout and order, with what was measured here."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from stsbench.foundation.errors import UserError
 from stsbench.published import Paper, papers, tables
 from stsbench.reports.filled_table import as_table, fill, missing
-from stsbench.reports.page import ReportTable, Section
+from stsbench.reports.page import Filled, ReportTable, Section
 from stsbench.reports.scores import Runs
 from stsbench.verify.check import TOLERANCE
 from stsbench.verify.check_measured import measured_scores
-
-
-@dataclass(frozen=True)
-class Filled:
-    """A section, and what it has not, in sentences."""
-
-    section: Section
-    missing: tuple[str, ...] = ()
 
 
 def paper_named(name: str) -> Paper:
@@ -38,16 +29,17 @@ def paper_named(name: str) -> Paper:
 
 
 def filled_papers(runs: Runs, tolerance: float = TOLERANCE) -> Iterator[Filled]:
-    """Yield for each paper those of its tables that the runs can fill, without the columns that none has."""
+    """Yield for each paper those of its tables that the runs can fill, without the columns that none has.
+
+    What no run has, of the tables in which one could stand, is told as missing.
+    """
     measured = {label: measured_scores(record) for label, record in runs.items()}
     for paper in papers().values():
-        found = [
-            fill(table, runs, measured, tolerance) for table in tables().values() if table.paper == paper.name
-        ]
-        shown = [filling for filling in found if filling.compares_runs]
-        if shown:
-            absent = (sentence for filling in shown for sentence in missing(filling))
-            yield Filled(_section(paper, (as_table(filling, every_column=False) for filling in shown)), (*absent,))
+        own = [table for table in tables().values() if table.paper == paper.name]
+        found = [filling for table in own if (filling := fill(table, runs, measured, tolerance)).takes_runs]
+        shown = [as_table(filling, every_column=False) for filling in found if filling.is_filled]
+        absent = tuple(sentence for filling in found for sentence in missing(filling))
+        yield Filled(_section(paper, shown) if shown else Section("", ""), absent)
 
 
 def whole_paper(paper: Paper, runs: Runs, tolerance: float = TOLERANCE) -> Filled:

@@ -52,13 +52,16 @@ def _frame(runs: Runs, fields: tuple[str, ...]) -> "pd.DataFrame":
     """Return a row per run, without the columns in which no run says anything."""
     import pandas as pd
 
-    rows = [
-        {"model": label}
-        | {name: None if (value := getattr(run.model, name)) in {None, False} else str(value) for name in fields}
+    rows: list[dict[str, str | None]] = [
+        {"model": label, **{name: _told(getattr(run.model, name)) for name in fields}}
         for label, run in runs.items()
     ]
     frame = pd.DataFrame(rows)
     return frame[[name for name in frame if frame[name].notna().any()]]
+
+
+def _told(value: object) -> str | None:
+    return None if value in {None, "", False} else str(value)
 
 
 def _signatures(runs: Runs) -> list[dict[str, str]]:

@@ -9,8 +9,7 @@ from stsbench.published.measured import seeded_systems, seeds, source
 from stsbench.records import RunRecord
 from stsbench.render.figures import colours, legend_above, new_figure, style
 from stsbench.reports.drawing import svg_of
-from stsbench.reports.page import ReportFigure, ReportTable, Section
-from stsbench.reports.papers import Filled
+from stsbench.reports.page import Filled, ReportFigure, ReportTable, Section
 from stsbench.reports.scores import Runs
 from stsbench.verify.check_rows import known_checkpoint
 from stsbench.verify.compare_seeds import compare_seeds
@@ -36,8 +35,9 @@ def seed_distributions(runs: Runs) -> Filled:
         frame = frame.rename(columns=lambda name: name.removeprefix("a_"))
         caption = f"{method} over {len(group)} seeds"
         tables.append(ReportTable(f"seeds-{number}", caption, frame, notes=found.notes))
-        if averages := [100 * run.average.score for run in group.values() if run.average and run.average.score]:
-            spreads[method] = averages
+        averages = [run.average.score for run in group.values() if run.average is not None]
+        if scored := [100 * score for score in averages if score is not None]:
+            spreads[method] = scored
     figures = [_drawn("seeds-own", "STS average over seeds", spreads, {})] if spreads else []
     own = Section("seeds-own-runs", "Runs with several seeds", tables=tuple(tables), figures=tuple(figures))
     return Filled(Section("seeds", "Seeds", parts=(own, *_published(runs))), tuple(missing))

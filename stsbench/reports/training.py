@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from stsbench.published.measured import logged_dev_scores, logged_systems, source
 from stsbench.render.figures import colours, legend_above, new_figure, style
 from stsbench.reports.drawing import svg_of
-from stsbench.reports.page import ReportFigure, ReportTable, Section
-from stsbench.reports.papers import Filled
+from stsbench.reports.page import Filled, ReportFigure, ReportTable, Section
 from stsbench.reports.scores import Runs
 from stsbench.verify.check_rows import known_checkpoint
 

@@ -1,8 +1,7 @@
 """Is each number the published one: the check of every run that a published row is known for."""
 
 from stsbench.foundation.errors import UserError
-from stsbench.reports.page import ReportTable, Section
-from stsbench.reports.papers import Filled
+from stsbench.reports.page import Filled, ReportTable, Section
 from stsbench.reports.scores import Runs
 from stsbench.verify.check import TOLERANCE, check_published
 from stsbench.verify.check_rows import AUTO, known_checkpoint, rows_to_check

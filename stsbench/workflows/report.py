@@ -1,16 +1,17 @@
 """`report`: pages that people read, made of records."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 
 from stsbench._version import __version__
 from stsbench.foundation.errors import UserError
 from stsbench.foundation.progress import Progress, silent
 from stsbench.records import RunRecord
-from stsbench.reports.page import Report, Section
-from stsbench.reports.papers import Filled, filled_papers, paper_named, whole_paper
+from stsbench.reports.page import Filled, Report, Section
+from stsbench.reports.papers import filled_papers, paper_named, whole_paper
 from stsbench.reports.reproducibility import reproducibility
 from stsbench.reports.scores import Runs, intervals, scores, subsets
 from stsbench.reports.seeds import seed_distributions
@@ -68,7 +69,7 @@ def report(
     require_replaceable(folder)
     chosen = paper_named(paper) if paper else None
     records = [read_results(run) for run in several]
-    named = dict(zip(labels(records), records, strict=True))
+    dated, named = _date(date, records), _named(records)
     checked = verdicts(named, against, tolerance)
     if chosen:
         filled = [whole_paper(chosen, named, tolerance)]
@@ -77,7 +78,7 @@ def report(
     else:
         filled = list(filled_papers(named, tolerance))
         curves, spread = training(named), seed_distributions(named)
-        compared = comparisons(named, progress) if analyse else _left_out("Comparisons")
+        compared = comparisons(named, progress) if analyse or len(named) == 1 else _left_out("Comparisons")
         behind = analyses(named, data_dirs, progress) if analyse else _left_out("Analyses")
         told = [checked, *filled, compared, behind, curves, spread]
         sections = [
@@ -86,13 +87,13 @@ def report(
         ]
     sections += [reproducibility(named), _not_measured(told)]
     heading = title or _title(named, chosen.title if chosen else "")
-    page = Report(heading, date or _date(records), __version__, tuple(sections))
+    page = Report(heading, dated, __version__, tuple(sections))
     return write_report(page, folder)
 
 
 def _papers(filled: Sequence[Filled]) -> Section:
     text = "Rows measured here stand under the published row that they reproduce, or at the end; they are shaded."
-    parts = tuple(part.section for part in filled)
+    parts = tuple(part.section for part in filled if part.section)
     return Section("papers", "The papers' tables", (text,) if parts else (), parts=parts)
 
 
@@ -111,7 +112,28 @@ def _title(runs: Runs, paper: str) -> str:
     return f"{told}: {paper}" if paper else f"Report on {told}"
 
 
-def _date(records: Sequence[RunRecord]) -> str:
+def _named(records: Sequence[RunRecord]) -> dict[str, RunRecord]:
+    named: dict[str, RunRecord] = {}
+    for label, record in zip(labels(records), records, strict=True):
+        # A model may be called what another was labelled: neither may take the other's place.
+        free = next(name for name in _alike(label) if name not in named)
+        named[free] = record
+    return named
+
+
+def _alike(label: str) -> Iterator[str]:
+    yield label
+    for number in count(2):
+        yield f"{label} [{number}]"
+
+
+def _date(asked: str, records: Sequence[RunRecord]) -> str:
+    if asked:
+        try:
+            datetime.fromisoformat(asked)
+        except ValueError as error:
+            raise UserError(f"{asked!r} is no date: write it as 2026-01-31.") from error
+        return asked
     epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
     if epoch:
         if not epoch.isdecimal():

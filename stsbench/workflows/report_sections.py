@@ -8,8 +8,7 @@ from stsbench.foundation.errors import UserError
 from stsbench.foundation.progress import Progress
 from stsbench.records import RunRecord
 from stsbench.reports.drawing import svg_of
-from stsbench.reports.page import ReportFigure, ReportTable, Section
-from stsbench.reports.papers import Filled
+from stsbench.reports.page import Filled, ReportFigure, ReportTable, Section
 from stsbench.workflows import comparison_tables as shown
 from stsbench.workflows.compare import compare
 from stsbench.workflows.explain import TITLES, Part, explain_each

@@ -94,7 +94,9 @@ def test_the_date_is_the_newest_records_or_what_is_asked_for(
         return found.all("datetime")[0]
 
     assert dated() == "2026-01-02T00:00:00+00:00"
-    assert dated(date="today") == "today"
+    assert dated(date="2020-02-29") == "2020-02-29"
+    with pytest.raises(sb.UserError, match="no date"):
+        dated(date="today")
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
     assert dated() == "1970-01-01T00:00:00+00:00"
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "noon")
@@ -170,6 +172,7 @@ def test_what_was_not_measured_is_listed_instead_of_empty_cells(as_published: Ma
     assert set(rows[0]) == {"model", "source", "STS12", "STS13"}
     text = (page.parent / "README.md").read_text(encoding="utf-8").partition("## Not measured")[2]
     assert "Table 3: STS test sets (COLING 2022): STS14, STS15, STS16, STS-B, SICK-R, Avg." in text
+    assert "Table 2: Transfer tasks (Findings of ACL 2022): none of its values" in text
 
 
 @pytest.mark.parametrize(
@@ -198,6 +201,13 @@ def test_a_papers_layout_has_all_its_tables_in_its_order(
         else:
             assert table.missing in Page(page).text
     assert papers()[name].title in Page(page).text
+
+
+def test_no_run_takes_the_place_of_another_with_its_label(make_record: Make, tmp_path: Path) -> None:
+    runs = [make_record("a"), make_record("a"), make_record("a (1)")]
+    page = sb.report(runs, tmp_path / "out", analyse=False)
+    names = [found["model"] for found in read(page.parent, "scores-sts")]
+    assert len(set(names)) == 3
 
 
 def test_an_unknown_paper_is_told_with_the_known_ones(make_record: Make, tmp_path: Path) -> None:

@@ -1,0 +1,86 @@
+"""The plot style: readable at a paper's column width, safe for the colour-blind, one colour per model."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stsbench.foundation.errors import UserError
+from stsbench.foundation.files import atomic_path, told_as_unwritable
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+COLUMN_WIDTH = 3.3
+"""Inches: a column of a two-column paper."""
+
+FORMATS = ("png", "svg", "pdf")
+
+# Okabe and Ito (2008), told apart with any colour vision; its yellow is too pale for lines on white.
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+
+_STYLE = {
+    "font.size": 8,
+    "axes.titlesize": 8,
+    "axes.labelsize": 8,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "legend.fontsize": 7,
+    "legend.frameon": False,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.alpha": 0.3,
+    "lines.linewidth": 1.2,
+    "figure.constrained_layout.use": True,
+    "savefig.dpi": 200,
+    # Text stays text, and two savings of one figure are the same bytes.
+    "svg.fonttype": "none",
+    "svg.hashsalt": "stsbench",
+}
+
+
+@contextmanager
+def style() -> Iterator[None]:
+    """Draw in the house style inside this block, whatever the person's own settings are."""
+    import matplotlib as mpl
+
+    with mpl.rc_context():
+        mpl.rcdefaults()
+        mpl.rcParams.update(_STYLE)
+        yield
+
+
+def new_figure(width: float = COLUMN_WIDTH, height: float = 2.4) -> "Figure":
+    """Return an empty figure of so many inches, known to no window: it needs no screen."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height))
+
+
+def colours(names: Sequence[str]) -> dict[str, str]:
+    """Return a colour for each name, in their order; beyond seven they come again.
+
+    A model keeps its colour in every figure that is given the same names.
+
+    >>> colours(["a", "b", "a"])
+    {'a': '#0072B2', 'b': '#D55E00'}
+    """
+    return {name: _COLOURS[place % len(_COLOURS)] for place, name in enumerate(dict.fromkeys(names))}
+
+
+def save_figure(figure: "Figure", path: str | Path) -> Path:
+    """Write a figure whole, in the format that its name's ending says.
+
+    Raises:
+        UserError: if the ending is unknown, or the file cannot be written.
+    """
+    path = Path(path).expanduser()
+    kind = path.suffix.lower().removeprefix(".")
+    if kind not in FORMATS:
+        raise UserError(f"cannot write a figure to {path}: end its name in one of .{', .'.join(FORMATS)}.")
+    # No date inside: the same figure is the same file.
+    dated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
+    with style(), told_as_unwritable(path), atomic_path(path) as temporary:
+        figure.savefig(temporary, format=kind, metadata=dated.get(kind))
+    return path

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from stsbench.records import RunRecord, Signature, load_run
     from stsbench.workflows.evaluate import evaluate, evaluate_similarities
     from stsbench.workflows.settings import Postprocessing
+    from stsbench.workflows.train import Training, train
 
 __all__ = [
     "Bootstrap",
@@ -26,6 +27,7 @@ __all__ = [
     "RunRecord",
     "SavedVectors",
     "Signature",
+    "Training",
     "UserError",
     "__version__",
     "embed",
@@ -34,6 +36,7 @@ __all__ = [
     "load",
     "load_run",
     "protocol",
+    "train",
 ]
 
 # Where each public name lives. Nothing is imported before it is asked for: `stsbench --help` needs no NumPy.
@@ -43,6 +46,7 @@ _HOMES = {
     "RunRecord": "stsbench.records:RunRecord",
     "SavedVectors": "stsbench.encoders:SavedVectors",
     "Signature": "stsbench.records:Signature",
+    "Training": "stsbench.workflows.train:Training",
     "UserError": "stsbench.foundation.errors:UserError",
     "embed": "stsbench.encoders:embed",
     "evaluate": "stsbench.workflows.evaluate:evaluate",
@@ -50,6 +54,7 @@ _HOMES = {
     "load": "stsbench.encoders:load",
     "load_run": "stsbench.records:load_run",
     "protocol": "stsbench.evaluation.protocols:choose_protocol",
+    "train": "stsbench.workflows.train:train",
 }
 
 

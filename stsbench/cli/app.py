@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from stsbench._version import __version__
-from stsbench.cli import cache, cite, data, doctor, published, run, show
+from stsbench.cli import cache, cite, data, doctor, published, run, show, train
 from stsbench.foundation.errors import UserError
 
 EXIT_MISTAKE = 2
@@ -47,6 +47,7 @@ app = typer.Typer(
 )
 app.command("run")(run.run)
 app.command("show")(show.show)
+app.command("train")(train.train)
 app.command("cite")(cite.cite)
 app.command("doctor")(doctor.doctor)
 app.add_typer(data.app, name="data")

@@ -161,6 +161,12 @@ class BatchReader:
         room = None if limit is None else limit - len(before) - len(behind)
         return [np.concatenate([before, tokens[:room], behind]) for tokens in found]
 
+    @property
+    def around(self) -> tuple[int, int]:
+        """How many special tokens stand before and behind a sentence."""
+        before, behind = self._special_tokens
+        return len(before), len(behind)
+
     @cached_property
     def _special_tokens(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         return special_tokens(self.tokenizer)

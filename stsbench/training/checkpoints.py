@@ -7,9 +7,7 @@ published: `pooling cls` is behind the head then, `cls_before_pooler` before it.
 """
 
 import json
-import os
 import shutil
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from stsbench.encoders.checkpoint import Checkpoint
 from stsbench.encoders.quiet import quiet_transformers
-from stsbench.foundation.files import told_as_unwritable
+from stsbench.foundation.files import atomic_folder, told_as_unwritable
 from stsbench.training.recipe import Pooling, Recipe
 
 if TYPE_CHECKING:
@@ -26,7 +24,6 @@ if TYPE_CHECKING:
     from stsbench.training.model import SentenceModel
 
 _POOLINGS: dict[Pooling, str] = {"cls_before_pooler": "cls", "avg": "mean", "max": "max", "last": "lasttoken"}
-_PATTERNS = ("step-*",)
 
 Weights = Mapping[str, "Tensor"]
 """The state of a `SentenceModel`."""
@@ -56,22 +53,12 @@ class CheckpointWriter:
         Raises:
             UserError: if the disk is full or the folder cannot be written.
         """
-        with told_as_unwritable(folder):
-            folder.parent.mkdir(parents=True, exist_ok=True)
-            building = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}-"))
-            try:
-                self._fill(weights, building)
-                _sync(building)
-                if folder.exists():
-                    shutil.rmtree(folder)
-                building.rename(folder)
-            finally:
-                shutil.rmtree(building, ignore_errors=True)
+        with atomic_folder(folder) as building:
+            self._fill(weights, building)
 
     def _fill(self, weights: Weights, folder: Path) -> None:
         from safetensors.torch import save_file
 
-        folder.chmod(0o777 & ~_umask())
         tensors = {n.removeprefix("transformer."): t for n, t in weights.items() if n.startswith("transformer.")}
         head = {n.removeprefix("head.0."): t for n, t in weights.items() if n.startswith("head.0.")}
         places = {"weight": "pooler.dense.weight", "bias": "pooler.dense.bias"}
@@ -89,7 +76,7 @@ class CheckpointWriter:
             shutil.copyfile(path, folder / path.relative_to(self.base.folder))
         modules = ["Transformer", "Pooling"]
         width = self.model.width
-        _json(folder / "1_Pooling" / "config.json", {"embedding_dimension": width, **self._pooling(width)})
+        _json(folder / "1_Pooling" / "config.json", self._pooling(width))
         _json(
             folder / "sentence_bert_config.json",
             {"max_seq_length": self.max_length, "do_lower_case": self.lower_case},
@@ -151,16 +138,3 @@ def prune(folder: Path, kept: set[int]) -> None:
 def _json(path: Path, content: Any) -> None:
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-
-
-def _sync(folder: Path) -> None:
-    for path in folder.rglob("*"):
-        if path.is_file():
-            with path.open("rb") as stream:
-                os.fsync(stream.fileno())
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -78,7 +78,9 @@ def _format(file: Path) -> str:
     packed = suffixes[-1:] in (["." + "gz"], [".zst"])
     found = suffixes[-2:-1] if packed else suffixes[-1:]
     if not found or found[0] not in _SUFFIXES or (packed and found[0] == ".parquet"):
-        raise UserError(f"{file}: unknown ending; use {', '.join(_SUFFIXES)}, the first four also with .gz or .zst.")
+        raise UserError(
+            f"{file}: unknown ending; use {', '.join(_SUFFIXES)}, the first four also with .gz or .zst."
+        )
     return found[0]
 
 

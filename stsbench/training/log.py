@@ -104,7 +104,10 @@ class Meter:
             "learning_rate": rate,
             "sentences": self.sentences,
             "tokens": self.tokens,
-            "time": {"seconds": round(seconds, 4), "tokens_per_second": round(self.tokens / max(seconds, 1e-9), 1)},
+            "time": {
+                "seconds": round(seconds, 4),
+                "tokens_per_second": round(self.tokens / max(seconds, 1e-9), 1),
+            },
         }
         self.losses, self.sentences, self.tokens = [], 0, 0
         self.restart()

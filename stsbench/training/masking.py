@@ -40,7 +40,9 @@ def mask_tokens(
         what = rng.random(len(sequence))
         other = rng.integers(vocabulary, size=len(sequence))
         seen.append(
-            np.select([chosen & (what < 0.8), chosen & (what < 0.9)], [np.full_like(sequence, mask_id), other], sequence)
+            np.select(
+                [chosen & (what < 0.8), chosen & (what < 0.9)], [np.full_like(sequence, mask_id), other], sequence
+            )
         )
         labels.append(np.where(chosen, sequence, IGNORED))
     return seen, labels

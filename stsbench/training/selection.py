@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from stsbench.datasets import StsData
 from stsbench.encoders import Identity, Tokenized, embed
@@ -123,9 +124,16 @@ class Selector:
         codes = np.zeros(len(table), dtype=np.int64)
         score = correlate_task(table["gold"].to_numpy(), table["cosine"].to_numpy(), codes, "spearman")
         overall = score.aggregates["all"]
-        about = {}
-        if self.geometry:
-            from stsbench.training.geometry import alignment_and_uniformity
-
-            about = alignment_and_uniformity(self.data, vectors, found.rows)
+        about = self._geometry(vectors, found.rows) if self.geometry else {}
         return DevScore(overall if math.isfinite(overall) else -math.inf, about, time.perf_counter() - start)
+
+    def _geometry(self, vectors: FloatMatrix, rows: NDArray[np.int64]) -> dict[str, float]:
+        """Return alignment over pairs of the highest fifth of the gold range, and uniformity over all sentences."""
+        from stsbench.statistics.alignment import alignment
+        from stsbench.statistics.uniformity import uniformity
+
+        low, high = self.data.gold_range
+        gold = self.data.pairs["gold"].to_numpy()
+        positive = np.flatnonzero(gold > low + 0.8 * (high - low))
+        left, right = vectors[rows[positive]], vectors[rows[len(gold) + positive]]
+        return {"alignment": alignment(left, right), "uniformity": uniformity(vectors[rows])}

@@ -6,27 +6,22 @@ Token ids take two bytes each where the vocabulary allows it, so a million sente
 
 import hashlib
 import json
-import os
-import shutil
-import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
+from filelock import FileLock
 from numpy.typing import NDArray
 
 from stsbench.encoders.tokenizer import Tokenizer
 from stsbench.foundation.errors import UserError
-from stsbench.foundation.files import told_as_unwritable
+from stsbench.foundation.files import atomic_folder, told_as_unwritable
 from stsbench.foundation.progress import Progress, silent
 from stsbench.training.corpus import Row
 from stsbench.training.views import Tokens
-
-if TYPE_CHECKING:
-    from typing import Any
 
 _LAYOUT = 1
 _ROWS_AT_ONCE = 4096
@@ -92,7 +87,7 @@ def _span(ends: NDArray[np.uint64], place: int) -> slice:
 
 def open_store(
     root: Path,
-    meaning: "dict[str, Any]",
+    meaning: dict[str, Any],
     rows: Iterator[Row],
     tokenizer: Tokenizer,
     *,
@@ -119,17 +114,13 @@ def open_store(
     about = {**meaning, "layout": _LAYOUT, "limit": limit, "lower_case": lower_case, "with_text": with_text}
     key = hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:32]
     folder = root / key
-    if not (folder / "about.json").is_file():
-        with told_as_unwritable(folder):
-            root.mkdir(parents=True, exist_ok=True)
-            building = Path(tempfile.mkdtemp(dir=root, prefix=f".{key}-"))
-            try:
-                _build(building, rows, tokenizer, limit, lower_case, with_text, progress)
-                # Of two that build at once, the second keeps what the first has put there.
-                if not (folder / "about.json").is_file():
-                    building.rename(folder)
-            finally:
-                shutil.rmtree(building, ignore_errors=True)
+    with told_as_unwritable(root):
+        root.mkdir(parents=True, exist_ok=True)
+        # Of two that want it at once, the second waits for what the first builds.
+        with FileLock(root / f".{key}.lock"):
+            if not (folder / "about.json").is_file():
+                with atomic_folder(folder) as building:
+                    _build(building, rows, tokenizer, limit, lower_case, with_text, progress)
     return TokenStore(folder)
 
 
@@ -185,10 +176,8 @@ class _Ragged:
         self._ends.write(np.uint64(self.end).tobytes())
 
     def close(self) -> None:
-        for stream in (self._content, self._ends):
-            stream.flush()
-            os.fsync(stream.fileno())
-            stream.close()
+        self._content.close()
+        self._ends.close()
 
 
 def special_tokens(tokenizer: Tokenizer) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -197,5 +186,3 @@ def special_tokens(tokenizer: Tokenizer) -> tuple[NDArray[np.int64], NDArray[np.
     start = next(at for at in range(len(whole)) if whole[at : at + len(inner)] == inner)
     before, behind = whole[:start], whole[start + len(inner) :]
     return np.array(before, dtype=np.int64), np.array(behind, dtype=np.int64)
-
-

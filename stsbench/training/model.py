@@ -163,6 +163,11 @@ class Forward:
                     torch.manual_seed(seed(chunk.places[0]))
                 inputs = part.view(*chunk.ids.shape, -1)
                 pooled.append(model(inputs, self.move(chunk.mask), chunk.padded))
-            vectors = head(torch.cat(pooled)).float()
+            vectors = at_least_single(head(torch.cat(pooled)))
         order = torch.tensor([place for chunk in chunks for place in chunk.places])
         return vectors[self.move(torch.argsort(order))]
+
+
+def at_least_single(values: Tensor) -> Tensor:
+    """Return values in float32 if they are in half precision: losses are not computed in that."""
+    return values.to(torch.promote_types(values.dtype, torch.float32))

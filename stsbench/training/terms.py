@@ -16,7 +16,7 @@ from stsbench.statistics import generator
 from stsbench.training.batches import Batch, Sequences
 from stsbench.training.distributed import World
 from stsbench.training.masking import IGNORED, mask_tokens
-from stsbench.training.model import Chunk, Forward, SentenceModel
+from stsbench.training.model import Chunk, Forward, SentenceModel, at_least_single
 from stsbench.training.negatives import InBatch
 from stsbench.training.objectives import info_nce
 from stsbench.training.recipe import MaskedLanguage, Recipe
@@ -168,7 +168,7 @@ class MaskedLanguageTerm:
                 attention_mask=self.forward.move(chunk.mask) if chunk.padded else None,
                 return_dict=True,
             )
-        logits = output.logits.flatten(0, 1).float()
+        logits = at_least_single(output.logits.flatten(0, 1))
         return functional.cross_entropy(
             logits, self.forward.move(wanted.flatten()), ignore_index=IGNORED, reduction="sum"
         )

@@ -35,6 +35,13 @@ def run(
             rich_help_panel=_MODEL,
         ),
     ] = None,
+    encoder_module: Annotated[
+        list[str] | None,
+        Option(
+            help="A function of your own, `list[str] -> array`: `mymodel:encode`. Repeatable.",
+            rich_help_panel=_MODEL,
+        ),
+    ] = None,
     pooling: Annotated[
         str,
         Option(
@@ -56,6 +63,15 @@ def run(
     whiten: Annotated[
         int | None,
         Option(help="Whiten on each task's sentences, keep so many dimensions (0: all).", rich_help_panel=_MODEL),
+    ] = None,
+    normalize: Annotated[
+        bool | None,
+        Option(
+            "--normalize/--no-normalize",
+            help="Scale vectors to unit length. Default: as the checkpoint says for similarities, never for the "
+            "classifiers of the transfer tasks.",
+            rich_help_panel=_MODEL,
+        ),
     ] = None,
     precision: Annotated[str, Option(help="`fp32`, `bf16` or `fp16`.", rich_help_panel=_MODEL)] = "fp32",
     device: Annotated[str, Option(help="`auto`, `cpu`, `cuda` or `mps`.", rich_help_panel=_MODEL)] = "auto",
@@ -81,8 +97,9 @@ def run(
         Option(
             "--tasks",
             "-t",
-            help="`sts` (all seven), `sample`, or names with split and text: `STS12,STS-B:dev,STS16@raw`. "
-            "Default: `sts` if its data is here, else the sample.",
+            help="`sts` or `transfer` (seven each), `all` (both), `supervised`, `sample`, `sample-transfer`, or "
+            "names with split and text: `STS12,STS-B:dev,STS16@raw,TREC`. Default: `sts` if its data is here, "
+            "else the sample.",
             rich_help_panel=_DATA,
         ),
     ] = None,
@@ -113,6 +130,15 @@ def run(
         str | None,
         Option(help="`senteval` (tokenised, lower-cased) or `raw` text.", rich_help_panel=_SCORE),
     ] = None,
+    classifier: Annotated[
+        str,
+        Option(
+            help="Of the transfer tasks: `logreg` (converged) or `mlp-adam` (SentEval's net, the SimCSE papers').",
+            rich_help_panel=_SCORE,
+        ),
+    ] = "logreg",
+    kfold: Annotated[int, Option(help="Folds of the transfer tasks.", rich_help_panel=_SCORE)] = 10,
+    classifier_seed: Annotated[int, Option(help="Seed of folds and nets.", rich_help_panel=_SCORE)] = 1111,
     resamples: Annotated[
         int, Option(min=0, help="Bootstrap resamples of the intervals; 0 for none.", rich_help_panel=_SCORE)
     ] = 1000,
@@ -141,7 +167,7 @@ def run(
     latex: LatexFlag = False,
     quiet: QuietFlag = False,
 ) -> None:
-    """Measure models on the STS tasks and record it.
+    """Measure models on the STS and transfer tasks and record it.
 
     With no arguments: the packaged model, on the seven tasks if their data is here, else on the sample.
 
@@ -149,7 +175,8 @@ def run(
     * `stsbench run --model princeton-nlp/unsup-simcse-bert-base-uncased`
     * `stsbench run -m my/checkpoint --pooling cls_before_pooler --tasks STS-B:dev`
     * `stsbench run -m minilm -m glove.6B.300d.txt --subsets --csv > scores.csv`
-    * `stsbench run -m mymodule:encode --data pairs.tsv --json`
+    * `stsbench run -m minilm --tasks all`
+    * `stsbench run --encoder-module mymodel:encode --tasks MR,CR,TREC --json`
     """
     style = chosen_style(json=json, csv=csv, markdown=markdown, latex=latex)
     from stsbench.workflows import run as workflow
@@ -163,8 +190,9 @@ def run(
             protocol=workflow.choose_protocol(
                 protocol, aggregation=aggregation, metric=metric, similarity=similarity, text=text
             ),
-            postprocessing=workflow.Postprocessing(dimensions=dimensions, whiten=whiten),
+            postprocessing=workflow.Postprocessing(dimensions=dimensions, whiten=whiten, normalize=normalize),
             bootstrap=workflow.Bootstrap(resamples=resamples, seed=seed),
+            classification=workflow.Classification(classifier, kfold, classifier_seed),
             use_cache=not no_cache,
             out=out and out.expanduser(),
             overwrite=overwrite,
@@ -181,7 +209,12 @@ def run(
         trust_remote_code=trust_remote_code,
     )
     wanted = workflow.subjects(
-        model or [], options, vectors=vectors, sentences=sentences, similarities=similarities
+        model or [],
+        options,
+        functions=encoder_module or [],
+        vectors=vectors,
+        sentences=sentences,
+        similarities=similarities,
     )
     chosen = workflow.choose_data(request)
     if chosen.is_sample:

@@ -26,7 +26,10 @@ def print_scores(records: "Sequence[RunRecord]", style: str, *, subsets: bool, q
         print_frame(tables.long_table(records), style)
     else:
         is_screen = style == "terminal"
-        print_frame(tables.scores_table(records, intervals=is_screen), style, headline=tables.AVERAGE)
+        for number, scores in enumerate(tables.scores_tables(records, intervals=is_screen)):
+            if number:
+                typer.echo()
+            print_frame(scores.table, style, headline=scores.headline)
         if subsets:
             typer.echo()
             print_frame(tables.subsets_table(records), style)

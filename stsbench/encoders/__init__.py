@@ -2,7 +2,7 @@
 
 from stsbench.encoders.load import load
 from stsbench.encoders.plan import Embeddings, EncodingCost, embed
-from stsbench.encoders.postprocess import truncate, whiten
+from stsbench.encoders.postprocess import normalize, truncate, whiten
 from stsbench.encoders.protocol import Encoder, Identity, Tokenized
 from stsbench.encoders.saved import SavedVectors
 
@@ -15,6 +15,7 @@ __all__ = [
     "Tokenized",
     "embed",
     "load",
+    "normalize",
     "truncate",
     "whiten",
 ]

@@ -32,7 +32,7 @@ from stsbench.foundation.paths import cache_dir
 DEFAULT_MAX_BYTES = 10 * 1024**3
 
 # Raised when the layout below, or the meaning of a vector, changes.
-_FORMAT = 1
+_FORMAT = 2
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS about (identity TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS texts (
@@ -83,8 +83,9 @@ class EmbeddingCache:
 
     def __init__(self, identity: Identity, pooling: str, folder: Path | None = None) -> None:
         description = identity.as_dict() | {"pooling": pooling, "format": _FORMAT}
-        # Two names for the same files are the same vectors.
-        key = {name: value for name, value in description.items() if name not in {"name", "revision"}}
+        # Two names for the same files are the same vectors, and those kept here are not yet normalised.
+        apart = {"name", "revision", "normalize"}
+        key = {name: value for name, value in description.items() if name not in apart}
         digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()
         self.path = (folder or embeddings_dir()) / f"{digest[:32]}.sqlite"
         self._description = json.dumps(description, sort_keys=True)

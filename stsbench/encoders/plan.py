@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stsbench.encoders.cache import CachedText, EmbeddingCache, max_cache_bytes, touch_and_trim
+from stsbench.encoders.postprocess import normalize as to_unit_length
 from stsbench.encoders.protocol import DeviceOutOfMemory, Encoder, FloatMatrix, TokenSequence
 from stsbench.foundation.errors import UserError
 from stsbench.foundation.progress import Progress, silent
@@ -67,6 +68,7 @@ def embed(
     texts: Sequence[str],
     *,
     poolings: Sequence[str] | None = None,
+    normalize: bool | None = None,
     use_cache: bool = True,
     token_budget: int | None = None,
     progress: Progress = silent,
@@ -77,6 +79,8 @@ def embed(
         encoder: what encodes.
         texts: any number, equal ones included.
         poolings: the poolings wanted, all from one pass; the encoder's own by default.
+        normalize: whether to scale the vectors to unit length; None for what the checkpoint says. The cache holds
+            them as they were before.
         use_cache: whether to read and write the embedding cache. An encoder without a weight hash has none.
         token_budget: padded tokens in a batch; the encoder's own by default. It moves a score by rounding
             noise only.
@@ -117,9 +121,12 @@ def embed(
     clock.lap("encode")
 
     row_of = {key: row for row, key in enumerate(keys)}
+    matrices = {pooling: _stack([found[key] for key in keys], encoder) for pooling, found in vectors.items()}
+    if encoder.identity.normalize if normalize is None else normalize:
+        matrices = {pooling: to_unit_length(matrix) for pooling, matrix in matrices.items()}
     return Embeddings(
         rows=np.array([row_of[about[text].sequence] for text in texts], dtype=np.int64),
-        vectors={pooling: _stack([found[key] for key in keys], encoder) for pooling, found in vectors.items()},
+        vectors=matrices,
         lengths=np.array([about[text].length for text in texts], dtype=np.int64),
         truncated=np.array([about[text].truncated for text in texts], dtype=bool),
         cost=EncodingCost(len(distinct), len(keys), len(missing), tokens, padded, clock.seconds),

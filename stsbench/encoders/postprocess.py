@@ -1,4 +1,4 @@
-"""What may be done to vectors after encoding: keeping the first dimensions, whitening."""
+"""What may be done to vectors after encoding: unit length, keeping the first dimensions, whitening."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,25 +10,32 @@ from stsbench.foundation.errors import UserError
 _NOISE = 1e-8
 
 
-def truncate(vectors: FloatMatrix, dimensions: int, *, normalize: bool) -> FloatMatrix:
+def normalize(vectors: FloatMatrix) -> FloatMatrix:
+    """Scale rows to unit length; a zero vector stays one.
+
+    Args:
+        vectors: shape (rows, d).
+    """
+    # In float32 a tiny vector's squares would be zero: its length is taken in float64.
+    squares = np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64)
+    lengths = np.sqrt(squares).astype(np.float32)[:, None]
+    unit: FloatMatrix = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
+    return unit
+
+
+def truncate(vectors: FloatMatrix, dimensions: int) -> FloatMatrix:
     """Keep the first dimensions, as Matryoshka models are trained for.
 
     Args:
         vectors: shape (rows, d).
         dimensions: how many to keep, at most d.
-        normalize: whether to scale the rows to unit length again, for models whose own vectors are.
 
     Raises:
         UserError: if there are not so many.
     """
     if not 1 <= dimensions <= vectors.shape[1]:
         raise UserError(f"--dimensions {dimensions}: the model's vectors have {vectors.shape[1]}.")
-    kept = vectors[:, :dimensions]
-    if not normalize:
-        return kept
-    norms = np.linalg.norm(kept, axis=1, keepdims=True)
-    unit: FloatMatrix = np.divide(kept, norms, out=np.zeros_like(kept), where=norms > 0)
-    return unit
+    return vectors[:, :dimensions]
 
 
 def whiten(vectors: FloatMatrix, reference: FloatMatrix, dimensions: int | None = None) -> NDArray[np.float64]:

@@ -33,7 +33,9 @@ class Identity:
         prompt: text put before every sentence.
         precision: `fp32`, `bf16` or `fp16`.
         device: `cpu`, `cuda` or `mps`.
-        modules: what follows the pooling, in order (`dense`, `normalize`).
+        modules: what else is done inside, in order (`lower_case`, `dense`, a `normalize` before a `dense`).
+        normalize: whether vectors are to be scaled to unit length at the very end. The planner does that, so that
+            they can be had without.
     """
 
     name: str
@@ -48,6 +50,7 @@ class Identity:
     precision: str = "fp32"
     device: str = "cpu"
     modules: tuple[str, ...] = ()
+    normalize: bool = False
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields as plain data."""
@@ -95,7 +98,10 @@ class Encoder(Protocol):
         """Return what the forward pass will read of each text."""
 
     def forward(self, sequences: Sequence[TokenSequence], poolings: Sequence[str]) -> dict[str, FloatMatrix]:
-        """Return for each pooling an array of shape (len(sequences), dimensions), float32, rows in order."""
+        """Return for each pooling an array of shape (len(sequences), dimensions), float32, rows in order.
+
+        The closing normalisation of `identity.normalize` is not part of it.
+        """
 
 
 class DeviceOutOfMemory(Exception):

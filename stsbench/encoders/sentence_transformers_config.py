@@ -47,12 +47,15 @@ def read_settings(checkpoint: Checkpoint) -> TransformerSettings | None:
     if pooling is None or None in tail or _unusual(transformer):
         return None
     longest, wanted = position_limit(checkpoint), transformer.get("max_seq_length")
+    modules_after = [module for module in tail if module is not None]
+    closing = [module.kind for module in modules_after[-1:]] == ["normalize"]
     return TransformerSettings(
         pooling=pooling,
         max_length=min(wanted, longest or wanted) if wanted else model_limit(checkpoint),
         prompt=own_prompt(checkpoint),
         lower_case=bool(transformer.get("do_lower_case")),
-        tail=tuple(module for module in tail if module is not None),
+        tail=tuple(modules_after[:-1] if closing else modules_after),
+        normalize=closing,
     )
 
 

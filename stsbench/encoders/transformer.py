@@ -28,6 +28,7 @@ class TransformerSettings:
         prompt: text put before every sentence.
         lower_case: whether sentences (and the prompt) are lower-cased first.
         tail: modules after the pooling.
+        normalize: whether a normalisation closes it all.
     """
 
     pooling: str
@@ -35,6 +36,7 @@ class TransformerSettings:
     prompt: str = ""
     lower_case: bool = False
     tail: tuple[TailModule, ...] = ()
+    normalize: bool = False
 
 
 @dataclass
@@ -81,6 +83,7 @@ class TransformerEncoder:
             precision=self.precision,
             device=self.device,
             modules=(*(["lower_case"] if settings.lower_case else []), *(m.kind for m in settings.tail)),
+            normalize=settings.normalize,
         )
 
     @property

@@ -17,11 +17,6 @@ GIVEN = "given"
 _COLUMNS = ["task", "split", "text", "subset", "pair_id", "gold"]
 
 
-def sides_of(data: StsData) -> list[str]:
-    """Return a task's sentences: all first sides, then all second sides."""
-    return [*data.pairs["sentence1"], *data.pairs["sentence2"]]
-
-
 def pair_table(
     data: StsData, vectors: NDArray[np.floating], rows: NDArray[np.int64], lengths: NDArray[np.int64]
 ) -> "pd.DataFrame":
@@ -30,8 +25,8 @@ def pair_table(
     Args:
         data: the task, n pairs.
         vectors: one row per token sequence, post-processing done; shape (sequences, dimensions).
-        rows: the row in `vectors` of each of `sides_of(data)`; shape (2n,).
-        lengths: the length in sub-words of each of `sides_of(data)`; shape (2n,).
+        rows: the row in `vectors` of each first sentence and then of each second one; shape (2n,).
+        lengths: the length in sub-words of the same; shape (2n,).
 
     Returns:
         n rows with the columns task, split, text, subset, pair_id, gold; every similarity (float64); words,

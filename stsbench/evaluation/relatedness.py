@@ -36,6 +36,13 @@ _CORRELATE = {"pearson": pearson, "spearman": spearman}
 
 
 @dataclass(frozen=True)
+class Supervised:
+    """A relatedness task to be scored by a trained regressor: the pairs of all three splits."""
+
+    data: StsData
+
+
+@dataclass(frozen=True)
 class RelatednessResult:
     """The scores of a supervised relatedness task.
 

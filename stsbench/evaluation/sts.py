@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from stsbench.evaluation.protocols import Protocol
 from stsbench.foundation.errors import UserError
-from stsbench.records.record import AveragePart, DataPart, Interval, MetricValues, SubsetPart, TaskPart
+from stsbench.records.parts import AveragePart, DataPart, Interval, MetricValues, SubsetPart, TaskPart
 from stsbench.records.signature import Signature
 from stsbench.statistics import LEVEL, RESAMPLES, SEED, bootstrap_task, correlate_task, percentile_interval
 from stsbench.statistics.aggregation import Aggregation, TaskScores

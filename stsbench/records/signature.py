@@ -30,6 +30,7 @@ class Signature:
         max_length: sub-words kept; None where unlimited or unknown.
         prompt: text put before every sentence.
         precision: of the network.
+        normalize: whether the vectors were scaled to unit length, as the checkpoint or the person says.
         dimensions: the number of leading dimensions kept (Matryoshka); None for all.
         postprocessing: what was done to the vectors afterwards, for example `whiten256`.
         version: of stsbench.
@@ -49,6 +50,7 @@ class Signature:
     max_length: int | None = None
     prompt: str = ""
     precision: str = "fp32"
+    normalize: bool = False
     dimensions: int | None = None
     postprocessing: str = ""
     version: str = ""
@@ -79,6 +81,8 @@ class Signature:
         if self.prompt:
             parts.append(f"prompt:{_quoted(self.prompt)}")
         parts.append(self.precision)
+        if self.normalize:
+            parts.append("norm")
         if self.dimensions is not None:
             parts.append(f"dim{self.dimensions}")
         if self.postprocessing:
@@ -102,6 +106,7 @@ class Signature:
         values: dict[str, Any] = {name: unquote(value) for name, value in found.groupdict("").items()}
         for number in ("max_length", "dimensions"):
             values[number] = int(values[number]) if values[number] else None
+        values["normalize"] = bool(values["normalize"])
         return cls(**values)
 
 
@@ -109,7 +114,7 @@ _SIGNATURE = re.compile(
     r"(?P<task>[^|:]*):(?P<split>[^|:]*):(?P<aggregation>[^|:]*)\|(?P<metric>[^|:]*)\|(?P<similarity>[^|:]*)"
     r"\|text:(?P<text>[^|:]*)\|data:(?P<data>[^|:]*)\|\|"
     r"(?P<pooling>[^|:]*)(?:\|len(?P<max_length>\d+))?(?:\|prompt:(?P<prompt>[^|:]*))?"
-    r"\|(?P<precision>fp32|bf16|fp16)(?:\|dim(?P<dimensions>\d+))?(?:\|post:(?P<postprocessing>[^|:]*))?"
+    r"\|(?P<precision>fp32|bf16|fp16)(?:\|(?P<normalize>norm))?(?:\|dim(?P<dimensions>\d+))?(?:\|post:(?P<postprocessing>[^|:]*))?"
     r"\|stsbench:(?P<version>[^|:]*)"
 )
 

@@ -1,9 +1,10 @@
 """Records on disk: written whole, read with a check.
 
-A run's folder holds `pairs.parquet` and `run.json`. The pair table is written beside its place first; the
-rename of `run.json`, which carries the table's hash, commits the run; then the table takes its place. A reader
-that comes in between, or after a kill in between, finds the committed table under its first name. So there is
-always either the old record or the new one, never a mixture; a lock file keeps two writers apart.
+A run's folder holds `run.json` and its tables: `pairs.parquet`, `items.parquet` or both. The tables are written
+beside their places first; the rename of `run.json`, which carries their hashes, commits the run; then they take
+their places. A reader that comes in between, or after a kill in between, finds a committed table under its first
+name. So there is always either the old record or the new one, never a mixture; a lock file keeps two writers
+apart.
 """
 
 import json
@@ -17,7 +18,8 @@ from pydantic import ValidationError
 
 from stsbench.foundation.errors import UserError
 from stsbench.foundation.files import atomic_path, remove_leftovers, sha256_of, told_as_unwritable
-from stsbench.records.record import SCHEMA_VERSION, ModelPart, PairsFile, RunRecord
+from stsbench.records.parts import ModelPart, TableFile
+from stsbench.records.record import SCHEMA_VERSION, RunRecord
 from stsbench.records.signature import Signature
 
 if TYPE_CHECKING:
@@ -25,28 +27,28 @@ if TYPE_CHECKING:
 
 RECORD = "run.json"
 PAIRS = "pairs.parquet"
-_STAGED = "pairs.next.parquet"
+ITEMS = "items.parquet"
 
 
 def save_run(record: RunRecord, folder: str | Path) -> RunRecord:
-    """Write a record and its pair table into a folder; return the record as it can be read from there.
+    """Write a record and its tables into a folder; return the record as it can be read from there.
 
     Raises:
         UserError: if the disk is full or the folder cannot be written. What was there before is untouched.
     """
-    folder, pairs = Path(folder), record.pairs
+    folder = Path(folder)
+    pairs = record.pairs if record.tasks else None
+    items = record.items if record.transfer or record.supervised else None
     with told_as_unwritable(folder), _alone(folder):
         _settle(folder)
         try:
-            with atomic_path(folder / _STAGED) as path:
-                pairs.to_parquet(path, index=False)
-                file = PairsFile(file=PAIRS, rows=len(pairs), sha256=sha256_of(path))
-            saved = record.model_copy(update={"pairs_file": file})
+            files = {"pairs_file": _stage(pairs, folder / PAIRS), "items_file": _stage(items, folder / ITEMS)}
+            saved = record.model_copy(update=files)
             with atomic_path(folder / RECORD) as path:
                 path.write_text(saved.model_dump_json(indent=1) + "\n", encoding="utf-8")
         finally:
             _settle(folder)
-    return saved.with_pairs(pairs, folder)
+    return saved.with_tables(pairs, items, folder)
 
 
 def require_free(
@@ -81,7 +83,7 @@ def held_by(folder: Path, signatures: Sequence[Signature], model: ModelPart) -> 
         return "a record that cannot be read"
     if old.model == model and old.signature == "\n".join(map(str, signatures)):
         return None
-    return f"another measurement ({old.model.name}, {old.tasks[0].signature}, ...)"
+    return f"another measurement ({old.model.name}, {old.signatures[0]}, ...)"
 
 
 def load_run(path: str | Path) -> RunRecord:
@@ -119,24 +121,43 @@ def load_run(path: str | Path) -> RunRecord:
     return record
 
 
-def read_pairs(record: RunRecord, folder: Path | None) -> "pd.DataFrame":
-    """Return the pair table of a record that was read from a folder.
+def read_table(folder: Path | None, name: str, file: TableFile | None) -> "pd.DataFrame":
+    """Return a table of a record that was read from a folder.
+
+    Args:
+        folder: the record's; None for one that has none.
+        name: `PAIRS` or `ITEMS`.
+        file: what the record says of the table; None if it has no such table.
 
     Raises:
-        UserError: if it is missing, or not the one the record was computed from.
+        UserError: if there is none, it is missing, or not the one the record was computed from.
     """
     import pandas as pd
 
-    if folder is None or record.pairs_file is None:
-        raise UserError("this record has no pair table: measure again.")
+    if folder is None or file is None:
+        lacking = {PAIRS: "pair table (no STS task in it)", ITEMS: "item table (no transfer task in it)"}
+        raise UserError(f"this record has no {lacking[name]}: measure with --tasks that have one.")
+    table = folder / name
     # The first name is looked at twice: the table may be moved there from the second while we look.
-    for path in (folder / PAIRS, folder / _STAGED, folder / PAIRS):
+    for path in (table, _staged(table), table):
         with suppress(FileNotFoundError):
-            if path.is_file() and sha256_of(path) == record.pairs_file.sha256:
+            if path.is_file() and sha256_of(path) == file.sha256:
                 return pd.read_parquet(path)
-    if not (folder / PAIRS).is_file():
-        raise UserError(f"{folder / PAIRS} is missing: copy it beside {RECORD}, or measure again.")
-    raise UserError(f"{folder / PAIRS} is not the table that {RECORD} was computed from: measure again.")
+    if not table.is_file():
+        raise UserError(f"{table} is missing: copy it beside {RECORD}, or measure again.")
+    raise UserError(f"{table} is not the table that {RECORD} was computed from: measure again.")
+
+
+def _staged(table: Path) -> Path:
+    return table.with_suffix(f".next{table.suffix}")
+
+
+def _stage(table: "pd.DataFrame | None", place: Path) -> TableFile | None:
+    if table is None:
+        return None
+    with atomic_path(_staged(place)) as path:
+        table.to_parquet(path, index=False)
+        return TableFile(file=place.name, rows=len(table), sha256=sha256_of(path))
 
 
 @contextmanager
@@ -151,22 +172,28 @@ def _alone(folder: Path) -> Iterator[None]:
 
 def _settle(folder: Path) -> None:
     """Leave no staged table: put a committed one in its place, delete one that nothing refers to."""
-    staged = folder / _STAGED
-    if staged.is_file():
-        if _committed_sha256(folder) == sha256_of(staged):
-            staged.replace(folder / PAIRS)
-        else:
-            staged.unlink()
-    for target in (staged, folder / RECORD):
-        remove_leftovers(target)
+    committed = _committed(folder)
+    for name in (PAIRS, ITEMS):
+        place, staged = folder / name, _staged(folder / name)
+        if staged.is_file():
+            if committed and name in committed and committed[name] == sha256_of(staged):
+                staged.replace(place)
+            else:
+                staged.unlink()
+        if committed is not None and name not in committed:
+            # Of the record before, which had such a table.
+            place.unlink(missing_ok=True)
+        remove_leftovers(staged)
+    remove_leftovers(folder / RECORD)
 
 
-def _committed_sha256(folder: Path) -> str | None:
+def _committed(folder: Path) -> dict[str, str] | None:
+    """Return the hashes of the committed record's tables by their names, None if there is no readable record."""
     try:
-        file = load_run(folder).pairs_file
+        record = load_run(folder)
     except UserError:
         return None
-    return file.sha256 if file else None
+    return {file.file: file.sha256 for file in (record.pairs_file, record.items_file) if file is not None}
 
 
 def _require_writable(folder: Path) -> None:

@@ -21,7 +21,7 @@ def cite(paths: Sequence[str | Path]) -> dict[str, str]:
     for record in map(load_run, paths):
         known = find_known(record.model.name)
         citations[record.model.name] = known.citation if known else "not known here: see its model card."
-        for task in record.tasks:
+        for task in record.parts:
             own = task.data.status == "user"
             citations[task.task] = "a file of your own." if own else data_set(task.task).citation
     return citations

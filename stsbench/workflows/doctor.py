@@ -11,7 +11,7 @@ from stsbench._version import __version__
 from stsbench.datasets import catalogue_table
 from stsbench.encoders.cache import cache_files, embeddings_dir
 from stsbench.encoders.device import resolve_device
-from stsbench.evaluation.tasks import STS_TASKS
+from stsbench.evaluation.tasks import STS_TASKS, TRANSFER_TASKS
 from stsbench.foundation.errors import UserError
 from stsbench.records.provenance import threads
 
@@ -62,18 +62,19 @@ def _model() -> list[Finding]:
 
 def _data() -> list[Finding]:
     table = catalogue_table()
-    rows = table[table["task"].isin(STS_TASKS)]
     findings = []
-    for text, variant in rows.groupby("text", sort=False):
-        found = variant[variant["found"] != ""]
-        detail = f"{len(found)} of {len(variant)} STS tasks"
-        if len(found) == len(variant):
-            folders = ", ".join(dict.fromkeys(found["found"]))
-            findings.append(Finding(f"data, text {text}", "ok", f"{detail} in {folders}"))
-        else:
-            source = variant["source"].iloc[0]
-            how = "set STSBENCH_DATA" if text == "raw" else f"`stsbench data get {source}`, or set STSBENCH_DATA"
-            findings.append(Finding(f"data, text {text}", "note", f"{detail}: {how}"))
+    for kind, tasks in (("STS", STS_TASKS), ("transfer", TRANSFER_TASKS)):
+        rows = table[table["task"].isin(tasks)]
+        for text, variant in rows.groupby("text", sort=False):
+            found = variant[variant["found"] != ""]
+            subject, detail = f"{kind} data, text {text}", f"{len(found)} of {len(variant)} tasks"
+            if len(found) == len(variant):
+                folders = ", ".join(dict.fromkeys(found["found"]))
+                findings.append(Finding(subject, "ok", f"{detail} in {folders}"))
+            else:
+                source = variant["source"].iloc[0]
+                fetch = "" if text == "raw" else f"`stsbench data get {source}`, or "
+                findings.append(Finding(subject, "note", f"{detail}: {fetch}set STSBENCH_DATA"))
     return findings
 
 
@@ -83,4 +84,5 @@ def _cache() -> list[Finding]:
     if not os.access(there, os.W_OK):
         return [Finding("embedding cache", "problem", f"{there} cannot be written: set STSBENCH_CACHE")]
     size = sum(file.size for file in files) / 1e6
-    return [Finding("embedding cache", "ok", f"{len(files)} files, {size:.0f} MB in {folder}")]
+    count = "1 file" if len(files) == 1 else f"{len(files)} files"
+    return [Finding("embedding cache", "ok", f"{count}, {size:.0f} MB in {folder}")]

@@ -4,54 +4,57 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from stsbench.datasets import StsData, load_pairs
+from stsbench.datasets import load_pairs
 from stsbench.encoders import Encoder, load
 from stsbench.evaluation.protocols import Protocol
 from stsbench.evaluation.saved import SavedSimilarities
 from stsbench.evaluation.sts import Bootstrap
-from stsbench.evaluation.tasks import demand_scorable, parse_tasks, read_task
+from stsbench.evaluation.tasks import TaskData, demand_scorable, parse_tasks, read_task
 from stsbench.foundation.progress import Progress, silent
 from stsbench.records import RunRecord
 from stsbench.workflows.measure import measure_encoder, measure_similarities
-from stsbench.workflows.settings import Postprocessing, Settings, Stages
+from stsbench.workflows.settings import Classification, Postprocessing, Settings, Stages
 
-__all__ = ["Postprocessing", "evaluate", "evaluate_similarities", "read_data"]
+__all__ = ["Classification", "Postprocessing", "evaluate", "evaluate_similarities", "read_data"]
 
 
 def evaluate(
     encoder: Encoder | str | Path | Callable[[list[str]], Any],
-    tasks: str | StsData | Sequence[str | StsData] = "sts",
+    tasks: str | TaskData | Sequence[str | TaskData] = "sts",
     *,
     protocol: Protocol | None = None,
     data: str | Path | None = None,
     subset_column: str = "subset",
     data_dirs: Sequence[str | Path] = (),
     postprocessing: Postprocessing | None = None,
+    classification: Classification | None = None,
     bootstrap: Bootstrap | None = None,
     use_cache: bool = True,
     out: str | Path | None = None,
     overwrite: bool = False,
     progress: Progress = silent,
 ) -> RunRecord:
-    """Measure an encoder on STS tasks.
+    """Measure an encoder on STS and transfer tasks.
 
     Args:
         encoder: an encoder, or what `load` makes one of: a name, a path, a callable `list[str] -> array`.
-        tasks: `sts` (the seven tasks of the papers), `sample`, names such as `STS16` or `STS-B:dev` or
-            `STS12@raw`, or data that was read already.
+        tasks: `sts` or `transfer` (the seven tasks of the papers), `all` (both), `supervised`, `sample`,
+            `sample-transfer`, names such as `STS16`, `STS-B:dev`, `STS12@raw`, `TREC` or `STS-B:supervised`, or
+            data that was read already.
         protocol: aggregation, metric, similarity and text; `simcse` by default (see `stsbench.protocol`).
         data: a file of scored pairs of your own instead of `tasks`.
         subset_column: the column of that file that names each pair's subset.
         data_dirs: folders to look for data in, before `STSBENCH_DATA` and the cache.
         postprocessing: what to do to the vectors first; nothing by default.
+        classification: how transfer tasks are classified: classifier, folds and seed.
         bootstrap: resamples, level and seed of the intervals.
         use_cache: whether to read and write the embedding cache.
-        out: folder to save the record and its pair table in; None to keep them in memory.
+        out: folder to save the record and its tables in; None to keep them in memory.
         overwrite: whether a record of another measurement in that folder may be replaced.
         progress: told how far it is.
 
     Returns:
-        The record; `.table()`, `.signature` and `.pairs` look into it.
+        The record; `.table()`, `.signature`, `.pairs` and `.items` look into it.
 
     Raises:
         UserError: for a person's mistake, in one sentence.
@@ -65,6 +68,7 @@ def evaluate(
     settings = Settings(
         protocol=protocol or Protocol(),
         postprocessing=postprocessing or Postprocessing(),
+        classification=classification or Classification(),
         bootstrap=bootstrap or Bootstrap(),
         use_cache=use_cache,
         out=None if out is None else Path(out).expanduser(),
@@ -79,7 +83,7 @@ def evaluate(
 
 def evaluate_similarities(
     similarities: SavedSimilarities | str | Path,
-    tasks: str | StsData | Sequence[str | StsData] = "sts",
+    tasks: str | TaskData | Sequence[str | TaskData] = "sts",
     *,
     protocol: Protocol | None = None,
     data: str | Path | None = None,
@@ -124,14 +128,14 @@ def evaluate_similarities(
 
 
 def read_data(
-    tasks: str | StsData | Sequence[str | StsData],
+    tasks: str | TaskData | Sequence[str | TaskData],
     *,
     protocol: Protocol,
     data: str | Path | None = None,
     subset_column: str = "subset",
     data_dirs: Sequence[str | Path] = (),
-) -> list[StsData]:
-    """Return the pairs to score: a file of the person's own, catalogued tasks, or data already read.
+) -> list[TaskData]:
+    """Return what to score: a file of the person's own, catalogued tasks, or data already read.
 
     Raises:
         UserError: if something is missing or broken, or no correlation is defined on it.
@@ -139,8 +143,8 @@ def read_data(
     if data is not None:
         return [load_pairs(Path(data), subset_column)]
     folders = [Path(folder) for folder in data_dirs]
-    items = [tasks] if isinstance(tasks, str | StsData) else tasks
-    sets: list[StsData] = [item for item in items if isinstance(item, StsData)]
+    items = tasks if isinstance(tasks, Sequence) and not isinstance(tasks, str) else [tasks]
+    sets: list[TaskData] = [item for item in items if not isinstance(item, str)]
     names = [item for item in items if isinstance(item, str)]
     if names or not sets:
         sets += [read_task(spec, folders) for spec in parse_tasks(names, protocol)]

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from stsbench.datasets import DataNotFoundError, StsData
+from stsbench.datasets import DataNotFoundError
 from stsbench.encoders import Encoder, SavedVectors, load
 from stsbench.evaluation.protocols import choose_protocol
 from stsbench.evaluation.saved import SavedSimilarities
 from stsbench.evaluation.sts import Bootstrap
-from stsbench.evaluation.tasks import SAMPLE
+from stsbench.evaluation.tasks import SAMPLE, TaskData
 from stsbench.foundation.errors import UserError
 from stsbench.foundation.progress import Progress
 from stsbench.records import RunRecord
@@ -21,11 +21,12 @@ from stsbench.records.provenance import command_line
 from stsbench.workflows.evaluate import read_data
 from stsbench.workflows.folders import choose_folder
 from stsbench.workflows.measure import measure_encoder, measure_similarities
-from stsbench.workflows.settings import Postprocessing, Settings, Stages
+from stsbench.workflows.settings import Classification, Postprocessing, Settings, Stages
 
 __all__ = [
     "SAMPLE_BANNER",
     "Bootstrap",
+    "Classification",
     "ModelOptions",
     "Postprocessing",
     "Request",
@@ -76,9 +77,9 @@ class Subject:
 
 
 class ChosenData(NamedTuple):
-    """The pairs to score, whether they are the sample for want of others, and how long reading them took."""
+    """What to score, whether they are the sample for want of others, and how long reading them took."""
 
-    sets: list[StsData]
+    sets: list[TaskData]
     is_sample: bool
     seconds: float
 
@@ -87,18 +88,30 @@ def subjects(
     models: Sequence[str],
     options: ModelOptions,
     *,
+    functions: Sequence[str] = (),
     vectors: Path | None = None,
     sentences: Path | None = None,
     similarities: Path | None = None,
 ) -> list[Subject]:
     """Return what is to be measured, each once; the packaged model if nothing was named.
 
+    Args:
+        models: names, paths or `module:function`, as `load` takes them.
+        options: how to load them.
+        functions: more of them, each a `module:function`.
+        vectors: a saved matrix.
+        sentences: the sentence of each of its rows.
+        similarities: saved similarities.
+
     Raises:
         UserError: if the options do not fit together, or nothing was named and no model is packaged.
     """
     if (vectors is None) != (sentences is None):
         raise UserError("--vectors and --sentences go together: the matrix, and the sentence of each of its rows.")
-    found = [Subject(name, _loader(name, options)) for name in dict.fromkeys(models)]
+    for name in functions:
+        if ":" not in name:
+            raise UserError(f"--encoder-module {name}: name a module and a function in it, as in mymodel:encode.")
+    found = [Subject(name, _loader(name, options)) for name in dict.fromkeys([*models, *functions])]
     if vectors is not None and sentences is not None:
         saved = SavedVectors(vectors, sentences)
         found.append(Subject(str(vectors), lambda: saved))
@@ -113,7 +126,7 @@ def subjects(
 
 
 def choose_data(request: Request) -> ChosenData:
-    """Read the pairs to score.
+    """Read what to score.
 
     With nothing asked for, they are the seven STS tasks if those are here, else the sample.
 
@@ -150,7 +163,7 @@ def measure_each(
 
     Args:
         wanted: what to measure.
-        data: the pairs to score.
+        data: what to score.
         settings: how; without a folder each gets its own, named after it.
         failed: told what could not be measured, and why.
         progress: told how far it is.

@@ -6,6 +6,8 @@ from pathlib import Path
 
 from stsbench.evaluation.protocols import Protocol
 from stsbench.evaluation.sts import Bootstrap
+from stsbench.evaluation.transfer import CLASSIFIERS, KFOLD, SEED
+from stsbench.foundation.errors import UserError
 from stsbench.foundation.progress import Progress, silent
 
 
@@ -17,14 +19,45 @@ class Postprocessing:
         dimensions: how many leading dimensions to keep (Matryoshka); None for all.
         whiten: how many dimensions to keep when whitening on each task's own sentences; 0 for all, None for no
             whitening.
+        normalize: whether to scale them to unit length at the end. None: as the checkpoint says where similarities
+            are taken; never for the classifiers of the transfer tasks, as SentEval's scripts give them vectors
+            straight from the pooling, and its regularisers are made for their scale.
     """
 
     dimensions: int | None = None
     whiten: int | None = None
+    normalize: bool | None = None
 
     def __str__(self) -> str:
         """Return what stands in the signature."""
         return "" if self.whiten is None else f"whiten{self.whiten or ''}"
+
+
+@dataclass(frozen=True)
+class Classification:
+    """How the transfer tasks are classified.
+
+    Attributes:
+        classifier: one of `CLASSIFIERS`: `logreg` (converged logistic regression) or `mlp-adam` (SentEval's net,
+            the SimCSE papers').
+        kfold: how many folds, at either level.
+        seed: of the folds of the tasks with a test set, of the net, and of the trained regressors.
+    """
+
+    classifier: str = CLASSIFIERS[0]
+    kfold: int = KFOLD
+    seed: int = SEED
+
+    def __post_init__(self) -> None:
+        """Check what a person may have set.
+
+        Raises:
+            UserError: if a value makes no sense.
+        """
+        if self.classifier not in CLASSIFIERS:
+            raise UserError(f"unknown classifier {self.classifier!r}: choose one of {', '.join(CLASSIFIERS)}.")
+        if self.kfold < 2:
+            raise UserError(f"{self.kfold} folds are too few to cross-validate: use 2 or more.")
 
 
 @dataclass(frozen=True)
@@ -35,6 +68,7 @@ class Settings:
         protocol: aggregation, metric, similarity and text.
         postprocessing: what is done to vectors first.
         bootstrap: resamples, level and seed of the intervals.
+        classification: how the transfer tasks are classified.
         use_cache: whether to read and write the embedding cache.
         out: folder to save the record in; None to keep it in memory.
         overwrite: whether the record of another measurement in that folder may be replaced.
@@ -44,6 +78,7 @@ class Settings:
     protocol: Protocol = field(default_factory=Protocol)
     postprocessing: Postprocessing = field(default_factory=Postprocessing)
     bootstrap: Bootstrap = field(default_factory=Bootstrap)
+    classification: Classification = field(default_factory=Classification)
     use_cache: bool = True
     out: Path | None = None
     overwrite: bool = False

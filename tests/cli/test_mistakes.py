@@ -54,7 +54,24 @@ def test_a_folder_that_is_no_checkpoint_and_one_without_weights(stsbench: Stsben
         (("--text", "upper"), "unknown text 'upper'"),
         (("--tasks", "STS99"), "there is no task 'STS99'"),
         (("--tasks", ""), "no task was named"),
-        (("--tasks", "MR"), "MR has labels, not similarity scores"),
+        (("--tasks", "MR"), "MR was not found in .*: run `stsbench data get"),
+        (("--tasks", "MR:dev"), "MR is classified by all of its splits: leave out ':dev'"),
+        (("--tasks", "sts@upper"), "no task of 'sts' has a text 'upper'"),
+        (("--tasks", "MR@upper"), "MR has no text 'upper'"),
+        (
+            ("--tasks", "sample-opinions", "--similarities", "s.txt"),
+            "sample-opinions is no matter of similarities",
+        ),
+        (
+            ("--tasks", "sample-movies", "--classifier", "svm"),
+            "unknown classifier 'svm': choose one of logreg, mlp-adam",
+        ),
+        (("--tasks", "sample-movies", "--kfold", "1"), "1 folds are too few"),
+        (
+            ("--tasks", "sample-questions", "--kfold", "50"),
+            "class .* of sample-questions has .* training items, too few for 50 folds",
+        ),
+        (("--encoder-module", "toys"), "--encoder-module toys: name a module and a function in it"),
         (("--tasks", "STS-B:validation"), "STS-B has no split 'validation'"),
         (("--tasks", "STS12"), "STS12 was not found in .*: run `stsbench data get senteval`"),
         (("--data-dir", "nowhere"), "--data-dir names nowhere, which is not a folder"),
@@ -230,7 +247,9 @@ def test_similarities_that_do_not_fit(stsbench: Stsbench, tmp_path: Path, pairs_
     run().demand_one_sentence(r"s\.txt: number 12 of 12 is nan")
     (tmp_path / "s.txt").write_text("0.5\nhigh\n", encoding="utf-8")
     run().demand_one_sentence(r"s\.txt, line 2: 'high' is no number")
-    run("--whiten", "2").demand_one_sentence("--dimensions and --whiten are not for them")
+    run("--whiten", "2").demand_one_sentence("--dimensions, --whiten and --normalize are not for them")
+    done = stsbench("run", "--similarities", tmp_path / "s.txt", "--tasks", "sample-opinions")
+    done.demand_one_sentence("sample-opinions is no matter of similarities: give the vectors")
 
 
 def test_ctrl_c_is_told_in_one_sentence_and_leaves_no_record(stsbench: Stsbench) -> None:

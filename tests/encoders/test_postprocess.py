@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stsbench.encoders import truncate, whiten
+from stsbench.encoders import normalize, truncate, whiten
 from stsbench.foundation.errors import UserError
 
 
@@ -16,23 +16,23 @@ def vectors():
 
 
 def test_the_first_dimensions_are_kept(vectors):
-    assert np.array_equal(truncate(vectors, 3, normalize=False), vectors[:, :3])
-    assert np.array_equal(truncate(vectors, 8, normalize=False), vectors)
+    assert np.array_equal(truncate(vectors, 3), vectors[:, :3])
+    assert np.array_equal(truncate(vectors, 8), vectors)
 
 
-def test_unit_vectors_are_unit_vectors_again_and_zero_stays_zero(vectors):
-    vectors[5] = 0
-    kept = truncate(vectors, 3, normalize=True)
-    norms = np.linalg.norm(kept, axis=1)
+def test_vectors_of_any_size_get_unit_length_and_zero_stays_zero(vectors):
+    vectors[5], vectors[6] = 0, vectors[6] * np.float32(1e-30)
+    unit = normalize(vectors)
+    norms = np.linalg.norm(unit, axis=1)
     np.testing.assert_allclose(np.delete(norms, 5), 1, atol=1e-6)
-    assert not kept[5].any()
-    assert kept.dtype == np.float32
+    assert not unit[5].any()
+    assert unit.dtype == np.float32
 
 
 @pytest.mark.parametrize("dimensions", [0, -1, 9])
 def test_dimensions_that_are_not_there_are_refused(dimensions, vectors):
     with pytest.raises(UserError, match=rf"--dimensions {dimensions}: the model's vectors have 8"):
-        truncate(vectors, dimensions, normalize=False)
+        truncate(vectors, dimensions)
 
 
 @pytest.mark.parametrize("dimensions", [None, 3])

@@ -8,7 +8,8 @@ import pytest
 from scipy.spatial import distance
 
 from stsbench.datasets import StsData, load_sample
-from stsbench.evaluation.pairs import pair_table, pair_table_of_similarities, sides_of
+from stsbench.evaluation.pairs import pair_table, pair_table_of_similarities
+from stsbench.evaluation.tasks import sentences_of
 
 COLUMNS = {
     "task": "str",
@@ -35,7 +36,7 @@ COLUMNS = {
 @pytest.fixture
 def table(toy_data: Callable[..., StsData], hash_encode: Callable[..., Any]) -> Any:
     data = toy_data(pairs=40)
-    sides = sides_of(data)
+    sides = sentences_of(data)
     distinct = list(dict.fromkeys(sides))
     rows = np.array([distinct.index(text) for text in sides])
     lengths = np.array([len(text.split()) for text in sides])

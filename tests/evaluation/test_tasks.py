@@ -73,7 +73,6 @@ def test_an_unknown_task_is_answered_with_a_near_one() -> None:
         ("sample@raw", "sample has no text 'raw'"),
         ("STS16:dev", "STS16 has no split 'dev'"),
         ("SICK-R@raw", "SICK-R has no text 'raw': choose one of senteval"),
-        ("MR", "MR has labels, not similarity scores"),
     ],
 )
 def test_a_split_or_text_that_there_is_not_is_a_mistake(written: str, message: str) -> None:

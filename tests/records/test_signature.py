@@ -33,9 +33,11 @@ def test_a_signature_reads_as_documented() -> None:
     assert str(PLAIN) == "STS16:test:all|spearman|cosine|text:senteval|data:3f2a91||avg|len256|fp32|stsbench:0.1.0"
 
 
-def test_prompt_dimensions_and_postprocessing_stand_in_it() -> None:
-    full = replace(PLAIN, prompt="query: ", dimensions=64, postprocessing="whiten32", precision="bf16")
-    assert full.model == "avg|len256|prompt:query%3A%20|bf16|dim64|post:whiten32|stsbench:0.1.0"
+def test_prompt_normalisation_dimensions_and_postprocessing_stand_in_it() -> None:
+    full = replace(
+        PLAIN, prompt="query: ", normalize=True, dimensions=64, postprocessing="whiten32", precision="bf16"
+    )
+    assert full.model == "avg|len256|prompt:query%3A%20|bf16|norm|dim64|post:whiten32|stsbench:0.1.0"
 
 
 @given(
@@ -49,6 +51,7 @@ def test_prompt_dimensions_and_postprocessing_stand_in_it() -> None:
     max_length=st.none() | st.integers(0, 10**6),
     dimensions=st.none() | st.integers(0, 10**6),
     precision=st.sampled_from(["fp32", "bf16", "fp16"]),
+    normalize=st.booleans(),
 )
 def test_any_signature_reads_back_as_itself_from_one_line(**values: object) -> None:
     signature = replace(PLAIN, **values)
@@ -77,7 +80,7 @@ def test_what_is_no_signature_is_refused_as_a_value_error(text: str) -> None:
 
 
 def test_every_field_belongs_to_protocol_or_model_and_changes_its_part_alone() -> None:
-    changed = {"max_length": 128, "dimensions": 8, "precision": "bf16"}
+    changed = {"max_length": 128, "dimensions": 8, "precision": "bf16", "normalize": True}
     for name in PROTOCOL_FIELDS:
         other = replace(PLAIN, **{name: "other"})
         assert other.protocol != PLAIN.protocol

@@ -117,7 +117,7 @@ def test_a_record_without_a_schema_version_is_refused(version: object, make_reco
         (lambda content: content["tasks"][0].update(score="high"), r"tasks\.0\.score"),
         (lambda content: content["tasks"][0].update(signature="none"), r"tasks\.0\.signature"),
         (lambda content: content["tasks"][0]["data"].update(status="fine"), r"tasks\.0\.data\.status"),
-        (lambda content: content.update(tasks=[]), "tasks"),
+        (lambda content: content.update(tasks=[]), "it has no task"),
         (lambda content: content["protocol"].update(metric="bleu"), "toy lacks a score by bleu"),
     ],
 )

@@ -28,7 +28,7 @@ KILLED = textwrap.dedent(
     records = []
     for number in range(3):
         pairs = data.pairs.assign(cosine=float(number))
-        records.append(data.model_copy(update={"created": str(number)}).with_pairs(pairs))
+        records.append(data.model_copy(update={"created": str(number)}).with_tables(pairs))
 
     def killed_at(event, record):
         child = os.fork()
@@ -111,7 +111,7 @@ TWO_WRITERS = textwrap.dedent(
         if child == 0:
             pairs = data.pairs.assign(cosine=float(number))
             for _ in range(20):
-                save_run(data.model_copy(update={"created": str(number)}).with_pairs(pairs), folder)
+                save_run(data.model_copy(update={"created": str(number)}).with_tables(pairs), folder)
             os._exit(0)
         children.append(child)
     print([os.waitpid(child, 0)[1] for child in children])

@@ -136,17 +136,18 @@ def make_run() -> Callable[..., RunRecord]:
     """Return a maker of saved records of models that need not exist."""
     import numpy as np
 
-    from stsbench.evaluation.pairs import pair_table, sides_of
-    from stsbench.workflows.recording import Recording
+    from stsbench.evaluation.pairs import pair_table
+    from stsbench.evaluation.tasks import sentences_of
+    from stsbench.workflows.recording import Measured, Recording
     from stsbench.workflows.settings import Stages
 
     def make(identity: Identity, sets: list[StsData], folder: Path) -> RunRecord:
         recording = Recording.of(sets, identity, Settings(out=folder))
         tables = []
         for task in sets:
-            rows = np.arange(len(sides_of(task)))
+            rows = np.arange(len(sentences_of(task)))
             vectors = np.random.default_rng(0).normal(size=(len(rows), 4))
             tables.append(pair_table(task, vectors, rows, rows))
-        return recording.finish(tables, [0] * len(sets), Stages())
+        return recording.finish(Measured(tables, truncated=[0] * len(sets)), Stages())
 
     return make

@@ -64,7 +64,7 @@ def test_averages_over_different_tasks_do_not_stand_under_one_name(
 
 def test_the_subsets_table_keeps_the_order_of_the_tasks_with_a_column_per_model(record: sb.RunRecord) -> None:
     table = subsets_table([record, renamed(record, name="two")])
-    assert list(table.columns) == ["task", "subset", "pairs", "one", "two"]
+    assert list(table.columns) == ["task", "subset", "metric", "pairs", "one", "two"]
     assert table["task"].tolist() == ["b", "b", "b", "a", "a", "a", "Avg."]
     assert table["one"].equals(table["two"])
 
@@ -109,7 +109,7 @@ def test_records_of_one_model_are_labelled_with_what_they_differ_in(record: sb.R
 
 def test_records_that_differ_in_nothing_are_numbered(record: sb.RunRecord) -> None:
     assert labels([record, record, renamed(record, name="two")]) == ["one (1)", "one (2)", "two"]
-    assert list(subsets_table([record, record]).columns)[3:] == ["one (1)", "one (2)"]
+    assert list(subsets_table([record, record]).columns)[4:] == ["one (1)", "one (2)"]
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ def train(
     corpus: Annotated[
         str | None,
         Option(
-            help="Text, one sentence a line, or .csv, .tsv, .jsonl, .parquet; .gz and .zst too. Default: the recipe's."
+            help="A sentence a line, or .csv, .tsv, .jsonl, .parquet; .gz and .zst too. Default: the recipe's."
         ),
     ] = None,
     out: Annotated[
@@ -52,8 +52,8 @@ def train(
     """Train a sentence encoder by a recipe: SimCSE, ESimCSE, or your own YAML file.
 
     The folder holds the recipe in full, the log, and at the end the best checkpoint on the dev set (which
-    Transformers and sentence-transformers load), its record, its card and the dev curve. A training that was stopped
-    goes on with --resume. Several processes: `torchrun --nproc-per-node 2 -m stsbench train ...`.
+    Transformers and sentence-transformers load), its record, its card and the dev curve. A training that was
+    stopped goes on with --resume. Several processes: `torchrun --nproc-per-node 2 -m stsbench train ...`.
 
     Examples:
     * `stsbench train demo`
@@ -61,14 +61,16 @@ def train(
     * `stsbench train esimcse-bert-base --corpus wiki1m_for_simcse.txt --set precision=bf16`
     * `stsbench train --resume runs/esimcse`
     """
+    if list_ or print_:
+        from stsbench.workflows.recipes import print_recipe, recipe_list
+
+        if list_:
+            print_frame(recipe_list(), "json" if json else "terminal")
+        else:
+            typer.echo(print_recipe(recipe or "demo", set_ or ()), nl=False)
+        return
     from stsbench.workflows import train as workflow
 
-    if list_:
-        print_frame(workflow.recipe_list(), "json" if json else "terminal")
-        return
-    if print_:
-        typer.echo(workflow.print_recipe(recipe or "demo", set_ or ()), nl=False)
-        return
     with _display(quiet=quiet) as (progress, listener):
         done = workflow.train(
             recipe,

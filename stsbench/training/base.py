@@ -58,7 +58,7 @@ def find_base(recipe: Recipe, device: str) -> Base:
             f"{recipe.base} reads at most {longest} sub-words: corpus.max_length {recipe.corpus.max_length} is "
             "too long."
         )
-    encoder.settings = replace(encoder.settings, tail=())
+    encoder.settings = replace(encoder.settings, tail=(), normalize=False)
     return Base(encoder, Tokenizer(encoder.checkpoint, trust_remote_code=False), longest)
 
 
@@ -129,7 +129,7 @@ def set_dropout(transformer: nn.Module, rate: float) -> None:
         if isinstance(module, nn.Dropout):
             module.p = rate
         elif isinstance(getattr(module, "attention_dropout", None), float):
-            module.attention_dropout = rate
+            setattr(module, "attention_dropout", rate)  # noqa: B010 - a plain number, which nn.Module does not declare
     config: Any = transformer.config
     for name in ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "attention_dropout"):
         if isinstance(getattr(config, name, None), float | int):

@@ -57,8 +57,7 @@ def model_card(
         "| --- | --- | --- | --- |",
         *(f"| {s.task} | {s.split} | {100 * s.score:.2f} | `{_cell(s.signature)}` |" for s in scores),
         "",
-        "The checkpoint was selected on the dev score above: it says how well selection went, not how good the model "
-        "is on other data.",
+        "The checkpoint was selected by this score, which therefore does not measure it on other data.",
         "",
         f"Pooling: `{recipe.pooling}`{head}. Read it with `SentenceTransformer(folder)`, `AutoModel`, or "
         "`stsbench run --model folder`.",

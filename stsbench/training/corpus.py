@@ -21,8 +21,9 @@ Row = tuple[int, tuple[str, ...]]
 # The first row of a CSV or TSV file is its header if all its cells are among these (SimCSE's own, and those that
 # data sets of pairs and triplets use); a sentence that is one such word would have to stand in every cell.
 _HEADER_NAMES = frozenset(
-    "sentence sentence1 sentence2 sentence3 text text1 text2 sent0 sent1 sent2 hard_neg anchor positive negative "
-    "query document premise hypothesis entailment contradiction".split()
+    {"sentence", "sentence1", "sentence2", "sentence3", "text", "text1", "text2", "sent0", "sent1", "sent2"}
+    | {"hard_neg", "anchor", "positive", "negative", "query", "document"}
+    | {"premise", "hypothesis", "entailment", "contradiction"}
 )
 _SUFFIXES = (".txt", ".csv", ".tsv", ".jsonl", ".parquet")
 

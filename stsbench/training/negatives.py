@@ -66,8 +66,7 @@ class MomentumQueue(InBatch):
         if self.start is not None:
             self.momentum.transformer.load_state_dict(self.start.state_dict())
             self.start = None
-        self.start_epoch()
-        self._empty()
+        self.vectors = self._none()
 
     def columns(self) -> Tensor:
         """Return the queue: (rows, d), without gradient."""
@@ -76,7 +75,7 @@ class MomentumQueue(InBatch):
     def start_epoch(self) -> None:
         """Empty the queue, if each epoch is to start with an empty one."""
         if self.part.emptied == "each_epoch":
-            self._empty()
+            self.vectors = self._none()
 
     def before_loss(self) -> None:
         """Move the momentum encoder, if it moves before the loss."""
@@ -90,7 +89,7 @@ class MomentumQueue(InBatch):
 
     @torch.no_grad()
     def push(self, batch: Batch) -> None:
-        """Encode the queries of a batch (the side that is not repeated) and put them first, dropping the oldest."""
+        """Put the vectors of a batch's queries (the side that is not repeated) first, and drop the oldest."""
         own = batch.share(self.world.share(len(batch.query)))
         head = self.momentum.head if self.part.head == "momentum" else self.online.head
         vectors = self.forward(self.momentum, head, self.forward.chunks(own.query), None)
@@ -109,8 +108,9 @@ class MomentumQueue(InBatch):
     @torch.no_grad()
     def _follow(self) -> None:
         """Move each weight towards the online one: m <- decay m + (1 - decay) f (equation 5)."""
-        slow, fast = list(self.momentum.parameters()), list(self.online.parameters())
+        slow: list[Tensor] = list(self.momentum.parameters())
+        fast: list[Tensor] = list(self.online.parameters())
         torch._foreach_lerp_(slow, fast, 1 - self.part.decay)
 
-    def _empty(self) -> None:
-        self.vectors = torch.zeros((0, self.online.width), device=self.forward.device)
+    def _none(self) -> Tensor:
+        return torch.zeros((0, self.online.width), device=self.forward.device)

@@ -141,7 +141,7 @@ class Selection(Part):
 
 
 class Saving(Part):
-    """When the state is saved, from which `--resume` goes on, and how many checkpoints beside the best are kept."""
+    """When the state is saved that `--resume` goes on from, and how many checkpoints are kept beside the best."""
 
     every: int = Field(1000, ge=1)
     keep: int = Field(1, ge=0)

@@ -14,7 +14,8 @@ from stsbench.encoders import Identity, Tokenized, embed
 from stsbench.encoders.network import Network
 from stsbench.encoders.protocol import FloatMatrix, TokenSequence
 from stsbench.encoders.transformer import TransformerEncoder
-from stsbench.evaluation.pairs import pair_table, sides_of
+from stsbench.evaluation.pairs import pair_table
+from stsbench.evaluation.tasks import sentences_of
 from stsbench.statistics import correlate_task
 from stsbench.training.model import SentenceModel
 
@@ -117,8 +118,7 @@ class Selector:
     def score(self) -> DevScore:
         """Return the score of the model as it is now."""
         start = time.perf_counter()
-        sides = sides_of(self.data)
-        found = embed(self.encoder, sides, use_cache=False)
+        found = embed(self.encoder, sentences_of(self.data), use_cache=False)
         (vectors,) = found.vectors.values()
         table = pair_table(self.data, vectors, found.rows, found.lengths)
         codes = np.zeros(len(table), dtype=np.int64)
@@ -128,7 +128,7 @@ class Selector:
         return DevScore(overall if math.isfinite(overall) else -math.inf, about, time.perf_counter() - start)
 
     def _geometry(self, vectors: FloatMatrix, rows: NDArray[np.int64]) -> dict[str, float]:
-        """Return alignment over pairs of the highest fifth of the gold range, and uniformity over all sentences."""
+        """Return alignment over pairs in the highest fifth of the gold range, and uniformity."""
         from stsbench.statistics.alignment import alignment
         from stsbench.statistics.uniformity import uniformity
 

@@ -107,6 +107,7 @@ class Start:
     Attributes:
         recipe: in full.
         corpus_sha256: of the corpus file.
+        dev_sha256: of the dev set.
         base_sha256: of the base's weights.
         tokenizer_sha256: of the base's tokenizer.
         threads: that torch computed with.
@@ -118,6 +119,7 @@ class Start:
 
     recipe: dict[str, Any]
     corpus_sha256: str
+    dev_sha256: str
     base_sha256: str
     tokenizer_sha256: str
     threads: int
@@ -126,6 +128,31 @@ class Start:
     environment: dict[str, Any]
     finished: bool = False
     version: int = _VERSION
+
+    def held_against(self, now: "Start") -> list[str]:
+        """Return what the person should know when a training goes on in changed surroundings.
+
+        Raises:
+            UserError: if it would become another training.
+        """
+        for what, old, new in (
+            ("corpus", self.corpus_sha256, now.corpus_sha256),
+            ("dev set", self.dev_sha256, now.dev_sha256),
+            ("base checkpoint", self.base_sha256, now.base_sha256),
+            ("base's tokenizer", self.tokenizer_sha256, now.tokenizer_sha256),
+        ):
+            if old != new:
+                raise UserError(
+                    f"the {what} is another than the training started from: put it back, or start anew."
+                )
+        if self.world != now.world:
+            raise UserError(f"the training started with {self.world} processes: resume it with as many.")
+        if (self.threads, self.environment) == (now.threads, now.environment):
+            return []
+        return [
+            "threads or package versions are others than at the start: the weights may differ in the last digits "
+            "from those of a training that was not stopped."
+        ]
 
 
 def write_start(folder: RunFolder, start: Start, recipe: Recipe) -> None:

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
+from torch.autograd import backward
 from torch.nn import functional
 
 from stsbench.statistics import generator
@@ -82,11 +83,11 @@ class Contrastive:
             assert gradient is not None
             # Of this chunk alone, `Forward` returns the vectors by their places in the batch.
             again = self._encode([chunk], batch)
-            again.backward(gradient[self.forward.move(torch.tensor(sorted(chunk.places)))])
+            backward(again, gradient[self.forward.move(torch.tensor(sorted(chunk.places)))])
         return loss.detach()
 
     def _loss(self, vectors: Tensor, sizes: list[int], rows: int) -> Tensor:
-        query, key, hard = (self.world.gather(side, rows) for side in vectors.split(sizes))
+        query, key, hard = (self.world.gather(side, rows) for side in torch.split(vectors, sizes))
         weight = self.recipe.negatives.hard.weight if self.recipe.negatives.hard else 1.0
         return info_nce(
             query,
@@ -143,7 +144,7 @@ class MaskedLanguageTerm:
         for chunk in self.forward.chunks(seen) if count else ():
             torch.manual_seed(seed(chunk.places[0]))
             loss = self._summed(chunk, labels) * (self.part.weight / count)
-            scale(loss).backward()
+            backward(scale(loss))
             total += loss.detach()
         return self.world.add_up(total)
 
@@ -187,4 +188,4 @@ def dropout_seed(seed: int, batch: Batch, world: World, name: str) -> Callable[[
 def _backward(loss: Tensor) -> None:
     # A process without a share in a short last batch has a loss that depends on nothing of its own.
     if loss.requires_grad:
-        loss.backward()
+        backward(loss)

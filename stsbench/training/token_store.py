@@ -120,7 +120,15 @@ def open_store(
         with FileLock(root / f".{key}.lock"):
             if not (folder / "about.json").is_file():
                 with atomic_folder(folder) as building:
-                    _build(building, rows, tokenizer, limit, lower_case, with_text, progress)
+                    _build(
+                        building,
+                        rows,
+                        tokenizer,
+                        limit=limit,
+                        lower_case=lower_case,
+                        with_text=with_text,
+                        progress=progress,
+                    )
     return TokenStore(folder)
 
 
@@ -128,6 +136,7 @@ def _build(
     folder: Path,
     rows: Iterator[Row],
     tokenizer: Tokenizer,
+    *,
     limit: int,
     lower_case: bool,
     with_text: bool,

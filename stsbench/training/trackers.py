@@ -9,12 +9,8 @@ from stsbench.training.log import Listener
 _PLACE = {"kind", "step", "time"}
 
 
-def tensorboard(folder: Path, from_step: int) -> Listener:
-    """Return a listener that writes TensorBoard's files.
-
-    Args:
-        folder: to write them in.
-        from_step: what an earlier process wrote from this step on is hidden.
+def tensorboard(folder: Path) -> Listener:
+    """Return a listener that writes TensorBoard's files into a folder.
 
     Raises:
         UserError: if TensorBoard is not installed.
@@ -23,9 +19,13 @@ def tensorboard(folder: Path, from_step: int) -> Listener:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError as error:
         raise UserError("--tensorboard needs the package tensorboard: pip install tensorboard.") from error
-    writer = SummaryWriter(str(folder), purge_step=from_step)
+    writers: list[Any] = []
 
     def listen(line: dict[str, Any]) -> None:
+        if not writers:
+            # Of steps that are taken again after a kill, what was written first is hidden.
+            writers.append(SummaryWriter(str(folder), purge_step=line["step"]))
+        (writer,) = writers
         for name, value in scalars(line).items():
             writer.add_scalar(name, value, line["step"])
         writer.flush()
@@ -33,13 +33,12 @@ def tensorboard(folder: Path, from_step: int) -> Listener:
     return listen
 
 
-def wandb(name: str, recipe: dict[str, Any], run_id: str) -> Listener:
+def wandb(name: str, recipe: dict[str, Any]) -> Listener:
     """Return a listener that sends the log to Weights & Biases.
 
     Args:
-        name: of the run.
+        name: of the run; a resumed training goes on under it.
         recipe: kept as its configuration.
-        run_id: the same for a training that is resumed.
 
     Raises:
         UserError: if wandb is not installed.
@@ -48,7 +47,7 @@ def wandb(name: str, recipe: dict[str, Any], run_id: str) -> Listener:
         import wandb as library
     except ImportError as error:
         raise UserError("--wandb needs the package wandb: pip install wandb.") from error
-    run = library.init(project="stsbench", name=name, config=recipe, id=run_id, resume="allow")
+    run = library.init(project="stsbench", name=name, config=recipe, id=name, resume="allow")
 
     def listen(line: dict[str, Any]) -> None:
         run.log(scalars(line), step=line["step"])

@@ -61,13 +61,12 @@ def _draw(curve: "pd.DataFrame", recipe: Recipe, steps: int) -> "Figure":
     published = published_curve(recipe)
     names = [recipe.name, *([published[0]] if published else [])]
     palette = colours(names)
-    share, score = 100 * curve["step"] / steps, 100 * curve["dev"]
+    share, score = (100 * curve["step"] / steps).to_numpy(), (100 * curve["dev"]).to_numpy()
     axes.plot(
         share, score, color=palette[recipe.name], marker=".", markersize=3, label=f"{recipe.name}, {steps} steps"
     )
-    trained = curve["step"] > 0
-    if trained.any():
-        best = score[trained].idxmax()
+    if len(score) > 1:  # the first is the base's, before any step
+        best = 1 + int(score[1:].argmax())
         axes.plot(share[best], score[best], marker="o", markersize=5, fillstyle="none", color=palette[recipe.name])
         axes.annotate(
             f"{score[best]:.2f}",

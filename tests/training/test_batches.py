@@ -1,4 +1,4 @@
-"""The token store holds what the tokenizer gives; batches cover the corpus, follow the views, and need no state."""
+"""The token store holds what the tokenizer gives; batches cover the corpus and need no state."""
 
 import numpy as np
 import pytest

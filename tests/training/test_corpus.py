@@ -53,7 +53,7 @@ def test_pairs_are_read_from_parquet_by_their_names(tmp_path):
     path = tmp_path / "pairs.parquet"
     pd.DataFrame(PAIRS, columns=["a", "b"]).assign(score=1.0).to_parquet(path)
     assert [row for _, row in read_rows(path, 2, ["b", "a"])] == [(b, a) for a, b in PAIRS]
-    with pytest.raises(sb.UserError, match="row 1|line 1: 3 columns|1.0 is no sentence"):
+    with pytest.raises(sb.UserError, match=r"line 1: 1\.0 is no sentence"):
         list(read_rows(path, 2))
 
 

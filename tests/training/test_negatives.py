@@ -18,9 +18,8 @@ class ListReference:
         self.rows = []
 
     def follow(self, model):
-        for slow, fast in zip(self.slow, model.parameters(), strict=True):
-            slow *= self.decay
-            slow += (1 - self.decay) * fast.detach().double().numpy()
+        fast = [parameter.detach().double().numpy() for parameter in model.parameters()]
+        self.slow = [self.decay * m + (1 - self.decay) * f for m, f in zip(self.slow, fast, strict=True)]
 
     def encode(self, model, sequences):
         other = copy.deepcopy(model).double().eval()
@@ -67,7 +66,8 @@ def test_the_momentum_encoder_has_no_dropout_and_no_gradient(assembled):
 
 def test_the_released_order_moves_before_the_loss_uses_the_online_head_and_empties_each_epoch(assembled):
     trainer = assembled(
-        "negatives.queue={size: 20, decay: 0.9, update: before_loss, head: online, start: random, emptied: each_epoch}",
+        "negatives.queue={size: 20, decay: 0.9, update: before_loss, head: online, start: random}",
+        "negatives.queue.emptied=each_epoch",
         "head=dense-tanh",
         "optimiser.epochs=2",
     )

@@ -46,7 +46,7 @@ def test_training_reads_them(folder):
     from stsbench.training.corpus import read_rows
 
     write_nli_triplets([folder], folder / "out.csv", "dev")
-    assert [row for _, row in read_rows(folder / "out.csv", 3)][0] == ("p1", "e1", "c1")
+    assert next(row for _, row in read_rows(folder / "out.csv", 3)) == ("p1", "e1", "c1")
 
 
 def test_what_is_missing_or_broken_is_told(folder):

@@ -20,7 +20,7 @@ from stsbench.training.token_store import TokenStore
 
 # Sentences in one forward pass, if the recipe does not say. On a CPU small chunks of like length save padding and
 # stay in its cache; a GPU wants to be filled.
-_CHUNK_ON_CPU = 32
+_CHUNK_ON_CPU = 16
 
 
 @dataclass

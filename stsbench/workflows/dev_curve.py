@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stsbench.published.measured import logged_dev_scores, logged_systems
-from stsbench.render.figures import colours, new_figure, save_figure, style
+from stsbench.render.figures import COLUMN_WIDTH, colours, new_figure, save_figure, style
 from stsbench.training.recipe import Recipe
 
 if TYPE_CHECKING:
@@ -36,8 +36,7 @@ def published_curve(recipe: Recipe) -> tuple[str, "pd.DataFrame"] | None:
     """
     if recipe.selection.task != _PUBLISHED_TASK:
         return None
-    own = recipe.name.removesuffix("-released")
-    system = own if own in logged_systems() else _REFERENCE
+    system = _system(recipe) if _system(recipe) in logged_systems() else _REFERENCE
     return system, logged_dev_scores(system)
 
 
@@ -56,37 +55,34 @@ def draw_dev_curve(log: list[dict[str, Any]], recipe: Recipe, steps: int, folder
 
 
 def _draw(curve: "pd.DataFrame", recipe: Recipe, steps: int) -> "Figure":
-    figure = new_figure()
-    axes = figure.subplots()
     published = published_curve(recipe)
-    names = [recipe.name, *([published[0]] if published else [])]
-    palette = colours(names)
+    # Another system starts elsewhere: in one panel the two scales would flatten each other.
+    apart = published is not None and published[0] != _system(recipe)
+    figure = new_figure(width=(2 if apart else 1) * COLUMN_WIDTH)
+    panels = figure.subplots(1, 2 if apart else 1, squeeze=False)[0]
+    ours, authors = colours(["ours", "authors"]).values()
+
     share, score = (100 * curve["step"] / steps).to_numpy(), (100 * curve["dev"]).to_numpy()
-    axes.plot(
-        share, score, color=palette[recipe.name], marker=".", markersize=3, label=f"{recipe.name}, {steps} steps"
-    )
+    label = f"{recipe.name}, {steps} steps"
+    panels[0].plot(share, score, color=ours, marker=".", markersize=3, label=label)
     if len(score) > 1:  # the first is the base's, before any step
         best = 1 + int(score[1:].argmax())
-        axes.plot(share[best], score[best], marker="o", markersize=5, fillstyle="none", color=palette[recipe.name])
-        axes.annotate(
-            f"{score[best]:.2f}",
-            (share[best], score[best]),
-            textcoords="offset points",
-            xytext=(0, 5),
-            ha="center",
-            fontsize=7,
-        )
+        mark = {"color": ours, "marker": "o", "fillstyle": "none", "linestyle": "none"}
+        panels[0].plot(share[best], score[best], **mark, label=f"best, {score[best]:.2f}")
     if published is not None:
-        system, theirs = published
-        axes.plot(
-            100 * theirs["step"] / theirs["step"].max(),
-            100 * theirs["STS-B"],
-            color=palette[system],
-            linewidth=0.8,
-            label=f"{system}, the authors' log",
+        system, log = published
+        label = f"{system}, the authors' log, best {100 * log['STS-B'].max():.2f}"
+        panels[-1].plot(
+            100 * log["step"] / log["step"].max(), 100 * log["STS-B"], color=authors, linewidth=0.8, label=label
         )
-    axes.set_xlabel("share of the training (%)")
-    axes.set_ylabel(f"Spearman x 100, {recipe.selection.task}")
-    axes.margins(y=0.15)
-    axes.legend(loc="lower right")
+    for axes in panels:
+        axes.set_xlabel("share of the training (%)")
+        axes.set_ylabel(f"Spearman x 100, {recipe.selection.task}")
+        # Above the panel, where no line can run through it.
+        axes.legend(loc="lower left", bbox_to_anchor=(0, 1))
     return figure
+
+
+def _system(recipe: Recipe) -> str:
+    """Return the published system that a recipe is, if it is one."""
+    return recipe.name.removesuffix("-released")

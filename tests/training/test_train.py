@@ -187,3 +187,32 @@ def test_the_demo_runs_from_a_tiny_base(base, tmp_path):
     done = sb.train("demo", out=tmp_path / "demo", base=str(base), device="cpu")
     assert done.record.tasks[0].task == "sample"
     assert (done.folder / "dev-curve.png").stat().st_size > 1000
+
+
+def test_tensorboard_gets_every_number_of_the_log(train, tmp_path):
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    lines = []
+    done = train(tensorboard=True, listeners=[lines.append])
+    events = EventAccumulator(str(done.folder / "tensorboard")).Reload()
+    losses = {event.step: event.value for event in events.Scalars("train/loss")}
+    expected = {line["step"]: line["loss"] for line in lines if line["kind"] == "train"}
+    assert losses == pytest.approx(expected, rel=1e-6)
+    assert {event.step for event in events.Scalars("dev/dev")} == {0, 4}
+
+
+def test_wandb_is_told_every_line_under_the_name_of_the_folder(train, monkeypatch):
+    import sys
+    from types import SimpleNamespace
+
+    told = {}
+    run = SimpleNamespace(log=lambda values, step: told.setdefault(step, {}).update(values))
+    begun = []
+    monkeypatch.setitem(sys.modules, "wandb", SimpleNamespace(init=lambda **given: begun.append(given) or run))
+    train(wandb=True)
+    assert begun[0]["name"] == begun[0]["id"] == "run"
+    assert begun[0]["config"]["optimiser"]["batch"] == 8
+    assert set(told) == {0, 2, 4, 6}
+    assert "train/loss" in told[2]
+    assert "dev/best" in told[4]

@@ -88,7 +88,10 @@ def train(
             progress=progress,
             listeners=[listener],
             notice=lambda sentence: tell(sentence, quiet=quiet),
+            command=workflow.command_line(["stsbench", *sys.argv[1:]]),
         )
+    if not done.leads:
+        return
     task = done.record.tasks[0]
     if json:
         typer.echo(done.record.model_dump_json(indent=1))

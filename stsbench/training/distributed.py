@@ -88,6 +88,11 @@ class World:
         if self.size > 1:
             dist.barrier()
 
+    def leave(self) -> None:
+        """Part from the other processes, when all is done."""
+        if self.size > 1:
+            dist.destroy_process_group()
+
     def _shares(self, rows: int) -> list[slice]:
         ends = [(rows * (rank + 1) + self.size - 1) // self.size for rank in range(self.size)]
         return [slice(start, end) for start, end in zip([0, *ends[:-1]], ends, strict=True)]

@@ -37,14 +37,17 @@ class Log:
         for listener in self.listeners:
             listener(line)
 
-    @property
-    def size(self) -> int:
-        """Bytes written."""
-        return self.path.stat().st_size if self.path is not None and self.path.exists() else 0
+    def commit(self) -> int:
+        """Make sure that what was written is on the disk; return its size in bytes."""
+        if self.path is None:
+            return 0
+        with self.path.open("ab") as stream:
+            os.fsync(stream.fileno())
+            return stream.tell()
 
     def cut_back(self, size: int) -> None:
         """Forget the lines after the first `size` bytes: those of steps that will be taken again."""
-        if self.path is not None and self.size > size:
+        if self.path is not None and self.path.exists():
             os.truncate(self.path, size)
 
 

@@ -52,7 +52,7 @@ class Loop:
             if scored:
                 self._score(step)
             if saved and self.trainer.world.leads:
-                self.keeper.save(step, self.trainer, self.log.size)
+                self.keeper.save(step, self.trainer, self.log.commit())
             if scored or saved:
                 self.trainer.world.wait()
                 meter.restart()

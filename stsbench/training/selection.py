@@ -87,18 +87,32 @@ class DevScore:
 
     def line(self, step: int, best: "Best | None") -> dict[str, Any]:
         """Return it as a line of the log."""
-        reached = {} if best is None else {"best": best.score, "best_step": best.step}
-        score = self.score if math.isfinite(self.score) else None
+        reached = {} if best is None else {"best": _finite(best.score), "best_step": best.step}
         times = {"seconds": round(self.seconds, 4)}
-        return {"kind": "dev", "step": step, "dev": score, **reached, **self.geometry, "time": times}
+        return {"kind": "dev", "step": step, "dev": _finite(self.score), **reached, **self.geometry, "time": times}
+
+
+def _finite(score: float) -> float | None:
+    # JSON has no infinity: a score that is undefined is null.
+    return score if math.isfinite(score) else None
 
 
 @dataclass(frozen=True)
 class Best:
-    """The best score so far and its step."""
+    """The best score so far and its step; minus infinity if none was defined."""
 
     step: int
     score: float
+
+
+def best_of(log: Sequence[dict[str, Any]]) -> Best:
+    """Return the best score of a training log that has one.
+
+    >>> best_of([{"kind": "dev", "step": 5, "dev": 0.8, "best": 0.8, "best_step": 5}])
+    Best(step=5, score=0.8)
+    """
+    line = next(line for line in reversed(log) if "best_step" in line)
+    return Best(line["best_step"], -math.inf if line["best"] is None else line["best"])
 
 
 @dataclass(frozen=True)

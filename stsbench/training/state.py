@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from stsbench.training.recipe_files import as_yaml
 _VERSION = 1
 
 RECIPE, LOG, START, STATE = "recipe.yaml", "log.jsonl", "start.json", "state.pt"
-_OWN_FOLDER = "training"
+_OWN_FOLDER, _LOCK = "training", ".lock"
 
 
 @dataclass(frozen=True)
@@ -68,12 +68,19 @@ class RunFolder:
         """
         from filelock import FileLock, Timeout
 
+        own = self.path / _OWN_FOLDER
         with told_as_unwritable(self.path):
-            (self.path / _OWN_FOLDER).mkdir(parents=True, exist_ok=True)
-            lock = FileLock(self.path / _OWN_FOLDER / ".lock")
+            own.mkdir(parents=True, exist_ok=True)
         try:
-            with lock.acquire(timeout=0):
-                yield
+            with FileLock(own / _LOCK, timeout=0):
+                try:
+                    yield
+                finally:
+                    if not self.start.is_file():  # nothing has begun, so nothing is left
+                        (own / _LOCK).unlink(missing_ok=True)
+                        with suppress(OSError):
+                            own.rmdir()
+                            self.path.rmdir()
         except Timeout as error:
             raise UserError(
                 f"another process is training in {self.path}: wait for it, or stop it first."
@@ -95,7 +102,8 @@ class RunFolder:
                 "" if read_start(self).finished else f"go on with it (`stsbench train --resume {self.path}`), or "
             )
             raise UserError(f"{self.path} holds {what}: {way}choose another folder with --out.")
-        held = [path for path in self.path.iterdir() if path.name != _OWN_FOLDER]
+        own = self.path / _OWN_FOLDER
+        held = [path for path in (*self.path.iterdir(), *own.glob("*")) if path not in {own, own / _LOCK}]
         if held:
             raise UserError(f"{self.path} is not empty ({held[0].name}, ...): choose another folder with --out.")
 

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,16 +11,17 @@ from stsbench.encoders.device import resolve_device
 from stsbench.foundation.errors import UserError
 from stsbench.foundation.progress import Progress, silent
 from stsbench.records import RunRecord, load_run
-from stsbench.training.log import Listener
+from stsbench.records.provenance import command_line
+from stsbench.training.log import Listener, read_log
 from stsbench.training.recipe import Recipe
 from stsbench.training.recipe_files import read_recipe
-from stsbench.training.selection import Best
+from stsbench.training.selection import Best, best_of
 from stsbench.training.state import RunFolder, Start, read_start, started_recipe
 from stsbench.workflows.folders import RUNS
 from stsbench.workflows.training_job import Job
 from stsbench.workflows.training_result import publish_result
 
-__all__ = ["Training", "train"]
+__all__ = ["Training", "command_line", "train"]
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,7 @@ class Training:
         best: the step that was selected and its dev score.
         steps: taken.
         record: of the checkpoint on the dev set.
+        leads: whether this is the first of the processes that trained: the one to speak of it.
     """
 
     folder: Path
@@ -40,6 +42,7 @@ class Training:
     best: Best
     steps: int
     record: RunRecord
+    leads: bool = True
 
 
 def train(
@@ -59,6 +62,7 @@ def train(
     progress: Progress = silent,
     listeners: Sequence[Listener] = (),
     notice: Callable[[str], None] = lambda _: None,
+    command: str = "",
 ) -> Training:
     """Train a sentence encoder by a recipe, or go on with a training that was stopped.
 
@@ -80,6 +84,7 @@ def train(
         progress: told how far it is.
         listeners: told each line of the log.
         notice: told what the person should know.
+        command: the command line, for the record.
 
     Raises:
         UserError: for a person's mistake, in one sentence; nothing is overwritten.
@@ -107,31 +112,38 @@ def train(
     world, device = join_world(device)
     if not world.leads:
         progress, listeners, notice = silent, (), lambda _: None
-    with _held(folder, new=then is None, leads=world.leads):
+    if then is None and world.leads:
+        folder.require_free()  # asked before anything is read, and again by the only one who is there
+    job = Job.prepare(
+        chosen,
+        folder,
+        then,
+        world=world,
+        device=device,
+        data_dirs=data_dirs,
+        progress=progress,
+        notice=notice,
+        command=command,
+    )
+    with _held(folder, new=then is None) if world.leads else nullcontext():
         trackers = _trackers(folder, chosen, tensorboard=tensorboard, wandb=wandb) if world.leads else []
-        job = Job.prepare(
-            chosen, folder, then, world=world, device=device, data_dirs=data_dirs, progress=progress, notice=notice
-        )
         try:
-            best, steps = job.run([*listeners, *trackers])
+            steps = job.run([*listeners, *trackers])
             if world.leads:
-                publish_result(job, best, steps)
+                publish_result(job, steps)
         except KeyboardInterrupt as error:
             raise UserError(
                 f"interrupted: `stsbench train --resume {folder.path}` goes on from the last save."
             ) from error
         world.wait()
-    return Training(folder.path, job.recipe, best, steps, load_run(folder.path))
+    world.leave()
+    best = best_of(read_log(folder.log))
+    return Training(folder.path, job.recipe, best, steps, load_run(folder.path), world.leads)
 
 
 @contextmanager
-def _held(folder: RunFolder, *, new: bool, leads: bool) -> Iterator[None]:
-    """Hold the folder, so that no second training runs in it; only the leading process does."""
-    if not leads:
-        yield
-        return
-    if new:  # asked before anything is written, and again by the only one who is there
-        folder.require_free()
+def _held(folder: RunFolder, *, new: bool) -> Iterator[None]:
+    """Hold the folder, so that no second training runs in it."""
     with folder.alone():
         if new:
             folder.require_free()

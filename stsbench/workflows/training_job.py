@@ -1,6 +1,5 @@
 """A training that is prepared: its data read, its base found, its folder begun; and taking its steps."""
 
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,11 +11,12 @@ from stsbench.foundation.errors import UserError
 from stsbench.foundation.files import sha256_of
 from stsbench.foundation.paths import cache_dir
 from stsbench.foundation.progress import Progress
-from stsbench.records.provenance import command_line, environment, threads
+from stsbench.records.provenance import environment, threads
+from stsbench.training.batches import make_schedule
 from stsbench.training.corpus import SAMPLE, corpus_file, read_rows
 from stsbench.training.log import Listener, Log
 from stsbench.training.recipe import Recipe
-from stsbench.training.selection import Best, LiveEncoder, Selector
+from stsbench.training.selection import LiveEncoder, Selector
 from stsbench.training.state import RunFolder, Start, write_start
 from stsbench.training.token_store import TokenStore, open_store
 from stsbench.workflows.evaluate import read_data
@@ -68,6 +68,7 @@ class Job:
         data_dirs: Sequence[str | Path],
         progress: Progress,
         notice: Callable[[str], None],
+        command: str,
     ) -> "Job":
         """Read what the training needs; of one that was begun before, make sure that it is the same.
 
@@ -88,7 +89,7 @@ class Job:
             tokenizer_sha256=str(identity.tokenizer_sha256),
             threads=threads(),
             world=world.size,
-            command=command_line(sys.argv),
+            command=command,
             environment=environment(),
         )
         if then is not None:
@@ -98,19 +99,20 @@ class Job:
             notice(note)
         store = _open(recipe, base, file, now, world=world, progress=progress)
         notice(f"corpus: {store.counts.told()}")
+        make_schedule(recipe, len(store))  # which says so if the corpus is smaller than a batch
         return cls(
             recipe, folder, then or now, then is not None, dev, base, store, world, device, progress, notice
         )
 
-    def run(self, listeners: Sequence[Listener]) -> tuple[Best, int]:
-        """Take all steps that are left; return the best and the number of steps."""
+    def run(self, listeners: Sequence[Listener]) -> int:
+        """Take all steps that are left; return the number of all."""
         import torch
 
         # What is drawn in training follows from the recipe's seed, and leaves the person's own draws as they were.
         with torch.random.fork_rng():
             return self._run(listeners)
 
-    def _run(self, listeners: Sequence[Listener]) -> tuple[Best, int]:
+    def _run(self, listeners: Sequence[Listener]) -> int:
         from stsbench.training.checkpoints import CheckpointWriter
         from stsbench.training.keeping import Keeper
         from stsbench.training.loop import Loop
@@ -133,8 +135,7 @@ class Job:
         encoder = LiveEncoder(self.base.encoder, trainer.evaluating, trainer.model)
         selector = Selector(encoder, self.dev, self.recipe.selection.geometry)
         Loop(self.recipe, trainer, selector, keeper, log, self.progress).run(done)
-        # Only the leading process scores, and so knows the best.
-        return keeper.best or Best(0, float("nan")), trainer.schedule.steps
+        return trainer.schedule.steps
 
 
 def _read_dev_set(task: str, data_dirs: Sequence[str | Path]) -> StsData:

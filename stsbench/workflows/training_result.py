@@ -7,12 +7,11 @@ from stsbench._version import __version__
 from stsbench.encoders import load
 from stsbench.encoders.checkpoint import MINILM
 from stsbench.foundation.files import atomic_path
-from stsbench.records import RunRecord
 from stsbench.records.provenance import redact
 from stsbench.training.card import CardScore, model_card
 from stsbench.training.log import read_log
 from stsbench.training.recipe import Recipe
-from stsbench.training.selection import Best
+from stsbench.training.selection import best_of
 from stsbench.training.state import write_start
 from stsbench.workflows.dev_curve import draw_dev_curve
 from stsbench.workflows.measure import measure_encoder
@@ -20,14 +19,15 @@ from stsbench.workflows.settings import Settings, Stages
 from stsbench.workflows.training_job import Job
 
 
-def publish_result(job: Job, best: Best, steps: int) -> RunRecord:
-    """Publish the best checkpoint of a training that has taken all its steps; return its record on the dev set.
+def publish_result(job: Job, steps: int) -> None:
+    """Publish the best checkpoint of a training that has taken all its steps, with its record on the dev set.
 
     Killed in between, it is done again when the training is resumed.
     """
     from stsbench.training.checkpoints import publish
 
-    out = job.folder.path
+    out, log = job.folder.path, read_log(job.folder.log)
+    best = best_of(log)
     publish(job.folder.checkpoint(best.step), out)
     # As a person would load it: the checkpoint says itself how it is pooled.
     settings = Settings(use_cache=False, out=out, overwrite=True, command=job.start.command)
@@ -47,11 +47,10 @@ def publish_result(job: Job, best: Best, steps: int) -> RunRecord:
     )
     with atomic_path(out / "README.md") as path:
         path.write_text(card, encoding="utf-8")
-    draw_dev_curve(read_log(job.folder.log), job.recipe, steps, out)
+    draw_dev_curve(log, job.recipe, steps, out)
     write_start(job.folder, replace(job.start, finished=True), job.recipe)
     # There is nothing left to resume, and a state is several times the model.
     job.folder.state.unlink(missing_ok=True)
-    return record
 
 
 def _public(recipe: Recipe) -> Recipe:

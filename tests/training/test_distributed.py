@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+import stsbench as sb
 from stsbench.training.distributed import World
 
 WORKER = textwrap.dedent(
@@ -122,3 +123,33 @@ def test_the_shares_are_neighbours_that_cover_each_row_once_the_first_the_larges
     lengths = [share.stop - share.start for share in shares]
     assert max(lengths) == lengths[0]
     assert max(lengths) - min(lengths) <= 1
+
+
+@pytest.mark.slow
+def test_the_command_trains_with_two_processes_and_speaks_once(recipe_file, corpus, tmp_path):
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    command = [
+        "-m",
+        "stsbench",
+        "train",
+        str(recipe_file),
+        "--corpus",
+        str(corpus),
+        "--out",
+        str(tmp_path / "run"),
+    ]
+    queue = ["--set", "negatives.queue.size=20", "--device", "cpu"]
+    done = subprocess.run(
+        [*launcher, *command, *queue],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("sample ") == 1
+    assert done.stderr.count("checkpoint in") == 1
+    record = sb.load_run(tmp_path / "run")
+    again = sb.evaluate(str(tmp_path / "run"), "sample", use_cache=False)
+    assert again.tasks[0].score == record.tasks[0].score

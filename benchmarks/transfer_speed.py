@@ -31,7 +31,7 @@ TASKS = "MR,CR,SUBJ,MPQA,SST2,TREC,MRPC"
 def vectors_of(data, encoder):
     columns = [name for name in ("sentence1", "sentence2") if data.items[name].notna().all()]
     texts = [" ".join(text.split()) for name in columns for text in data.items[name]]
-    found = embed(encoder, texts)
+    found = embed(encoder, texts, normalize=False)
     (vectors,) = found.vectors.values()
     return np.split(vectors[found.rows], len(columns))
 

@@ -12,12 +12,16 @@ from typing import TYPE_CHECKING, Any
 from stsbench._version import __version__
 
 if TYPE_CHECKING:
-    from stsbench.encoders import SavedVectors, embed, load
+    from stsbench.encoders import SavedVectors, embed
     from stsbench.evaluation.protocols import choose_protocol as protocol
     from stsbench.evaluation.sts import Bootstrap
     from stsbench.foundation.errors import UserError
     from stsbench.records import RunRecord, Signature, load_run
+    from stsbench.workflows.check import check
+    from stsbench.workflows.compare import compare
     from stsbench.workflows.evaluate import evaluate, evaluate_similarities
+    from stsbench.workflows.models import load
+    from stsbench.workflows.results import import_results
     from stsbench.workflows.settings import Postprocessing
     from stsbench.workflows.train import Training, train
 
@@ -30,9 +34,12 @@ __all__ = [
     "Training",
     "UserError",
     "__version__",
+    "check",
+    "compare",
     "embed",
     "evaluate",
     "evaluate_similarities",
+    "import_results",
     "load",
     "load_run",
     "protocol",
@@ -48,10 +55,13 @@ _HOMES = {
     "Signature": "stsbench.records:Signature",
     "Training": "stsbench.workflows.train:Training",
     "UserError": "stsbench.foundation.errors:UserError",
+    "compare": "stsbench.workflows.compare:compare",
+    "check": "stsbench.workflows.check:check",
     "embed": "stsbench.encoders:embed",
     "evaluate": "stsbench.workflows.evaluate:evaluate",
     "evaluate_similarities": "stsbench.workflows.evaluate:evaluate_similarities",
-    "load": "stsbench.encoders:load",
+    "import_results": "stsbench.workflows.results:import_results",
+    "load": "stsbench.workflows.models:load",
     "load_run": "stsbench.records:load_run",
     "protocol": "stsbench.evaluation.protocols:choose_protocol",
     "train": "stsbench.workflows.train:train",

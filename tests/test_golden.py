@@ -156,3 +156,11 @@ def test_identical_pairs_have_the_cosine_one_exactly(measured: Measured) -> None
     pairs = measured.run.pairs
     assert pairs["identical"].sum() == sum(task.identical_pairs for task in measured.run.tasks) == 93
     assert (pairs.loc[pairs["identical"], "cosine"] == 1.0).all()
+
+
+def test_check_passes_under_mteb_s_protocol_and_refuses_sick_r_under_simcse_s(measured: Measured) -> None:
+    assert sb.check(measured.mteb, tolerance=0.01).verdict == "pass"
+    found = sb.check(measured.run, tolerance=0.01)
+    assert found.exit_code == 2
+    assert [(cell.name, cell.differences[0].field) for cell in found.of("not comparable")] == [("SICK-R", "split")]
+    assert len(found.of("pass")) == 5

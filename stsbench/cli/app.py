@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from stsbench._version import __version__
-from stsbench.cli import cache, cite, data, doctor, published, run, show, train
+from stsbench.cli import cache, check, cite, compare, data, doctor, imports, published, run, show, train
 from stsbench.foundation.errors import UserError
 
 EXIT_MISTAKE = 2
@@ -47,6 +47,9 @@ app = typer.Typer(
 )
 app.command("run")(run.run)
 app.command("show")(show.show)
+app.command("compare", cls=compare.SeveralRuns)(compare.compare)
+app.command("check")(check.check)
+app.command("import")(imports.import_)
 app.command("train")(train.train)
 app.command("cite")(cite.cite)
 app.command("doctor")(doctor.doctor)

@@ -30,7 +30,8 @@ def run(
         Option(
             "--model",
             "-m",
-            help="What to measure: a Hub name, a folder, `minilm`, a file of word vectors, or `module:function`. "
+            help="What to measure: a Hub name, a folder, `minilm`, a published system (`esimcse-bert-base`, say), "
+            "a file of word vectors, or `module:function`. "
             "Give it several times for several models. Default: the packaged `minilm`.",
             rich_help_panel=_MODEL,
         ),

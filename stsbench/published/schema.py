@@ -345,6 +345,7 @@ class Checkpoint(_Entry):
         pooling_source: the document that gives it, or `unverified`.
         max_length: in sub-words with the special tokens.
         max_length_source: the document that gives it, or `unverified`.
+        weights_sha256: the hash of the weights that its numbers were taken with, where it is known.
         text: the text of the data sets that its numbers were taken on.
         expected: full names of the rows to expect.
         listed_average: the average that the checkpoint's own page lists.
@@ -360,6 +361,7 @@ class Checkpoint(_Entry):
     pooling_source: str
     max_length: int | None = None
     max_length_source: str = UNVERIFIED
+    weights_sha256: str = ""
     text: str = ""
     expected: tuple[str, ...] = ()
     listed_average: float | None = None

@@ -56,9 +56,12 @@ class DataFile(Part):
 
 
 class DataPart(Part):
-    """What a task was read from. `modified`: at least one file is not the catalogued one."""
+    """What a task was read from.
 
-    status: Literal["verified", "modified", "user"]
+    `modified`: at least one file is not the catalogued one. `unknown`: the score was imported, and nobody says.
+    """
+
+    status: Literal["verified", "modified", "user", "unknown"]
     sha256: str
     files: tuple[DataFile, ...] = ()
     problems: tuple[str, ...] = ()
@@ -68,7 +71,7 @@ class SubsetPart(Part):
     """The scores of one subset."""
 
     name: str
-    pairs: int
+    pairs: int | None
     scores: MetricValues
     interval: Interval | None = None
 
@@ -84,12 +87,14 @@ class TaskPart(Part):
         identical_pairs: pairs whose two sides are one token sequence; their cosine is exactly 1.
         zero_pairs: pairs with a zero vector; their cosine is 0.
         truncated_sentences: distinct sentences that were longer than the model reads.
+
+    The counts are None where the scores were imported and the file does not say.
     """
 
     task: str
     split: str
     text: str
-    pairs: int
+    pairs: int | None
     score: float | None
     interval: Interval | None = None
     scores: dict[str, MetricValues]
@@ -97,9 +102,9 @@ class TaskPart(Part):
     subsets: tuple[SubsetPart, ...]
     signature: SignatureText
     data: DataPart
-    identical_pairs: int
-    zero_pairs: int
-    truncated_sentences: int
+    identical_pairs: int | None
+    zero_pairs: int | None
+    truncated_sentences: int | None
 
 
 class AveragePart(Part):

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import PrivateAttr, model_validator
 
+from stsbench.foundation.errors import UserError
 from stsbench.records.parts import AveragePart, ModelPart, Part, ProtocolPart, TableFile, TaskPart
 from stsbench.records.signature import Signature
 from stsbench.records.table import sts_rows, supervised_rows, transfer_rows
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SCHEMA_VERSION = 1
+
+IMPORTED = "imported"
+"""The kind of a model whose scores were read from the results of another program."""
 
 
 class RunRecord(Part):
@@ -91,9 +95,9 @@ class RunRecord(Part):
             UserError: if the record was read from disk and its pair table is missing or another one.
         """
         if self._pairs is None:
-            from stsbench.records.store import PAIRS, read_table
+            from stsbench.records.store import PAIRS
 
-            self._pairs = read_table(self._folder, PAIRS, self.pairs_file)
+            self._pairs = self._read_table(PAIRS, self.pairs_file)
         table: pd.DataFrame = self._pairs
         return table
 
@@ -108,9 +112,9 @@ class RunRecord(Part):
             UserError: if the record has none, or it is missing or another one.
         """
         if self._items is None:
-            from stsbench.records.store import ITEMS, read_table
+            from stsbench.records.store import ITEMS
 
-            self._items = read_table(self._folder, ITEMS, self.items_file)
+            self._items = self._read_table(ITEMS, self.items_file)
         table: pd.DataFrame = self._items
         return table
 
@@ -118,6 +122,11 @@ class RunRecord(Part):
     def parts(self) -> tuple[TaskPart | TransferPart | SupervisedPart, ...]:
         """The scores of all tasks of all kinds."""
         return (*self.tasks, *self.transfer, *self.supervised)
+
+    @property
+    def is_imported(self) -> bool:
+        """Whether the scores come from the results of another program: there are no tables then."""
+        return self.model.kind == IMPORTED
 
     @property
     def signatures(self) -> tuple[Signature, ...]:
@@ -139,6 +148,13 @@ class RunRecord(Part):
         import pandas as pd
 
         return pd.DataFrame([*sts_rows(self), *transfer_rows(self), *supervised_rows(self)])
+
+    def _read_table(self, name: str, file: TableFile | None) -> "pd.DataFrame":
+        from stsbench.records.store import read_table
+
+        if self.is_imported:
+            raise UserError(f"{self.model.name} was imported, with scores alone: measure it for the {name}.")
+        return read_table(self._folder, name, file)
 
     @property
     def folder(self) -> Path | None:

@@ -13,6 +13,9 @@ from urllib.parse import quote, unquote
 
 _DATA_DIGITS = 6
 
+UNKNOWN = "-"
+"""What stands where a score was imported and its file does not say."""
+
 
 @dataclass(frozen=True)
 class Signature:
@@ -34,6 +37,8 @@ class Signature:
         dimensions: the number of leading dimensions kept (Matryoshka); None for all.
         postprocessing: what was done to the vectors afterwards, for example `whiten256`.
         version: of stsbench.
+
+    A field is `UNKNOWN` where the score was imported and its file does not say.
 
     >>> str(Signature("STS16", "test", "all", "spearman", "cosine", "senteval", "3f2a91" + "0" * 58, "avg", 256))
     'STS16:test:all|spearman|cosine|text:senteval|data:3f2a91||avg|len256|fp32|stsbench:...'
@@ -114,7 +119,7 @@ _SIGNATURE = re.compile(
     r"(?P<task>[^|:]*):(?P<split>[^|:]*):(?P<aggregation>[^|:]*)\|(?P<metric>[^|:]*)\|(?P<similarity>[^|:]*)"
     r"\|text:(?P<text>[^|:]*)\|data:(?P<data>[^|:]*)\|\|"
     r"(?P<pooling>[^|:]*)(?:\|len(?P<max_length>\d+))?(?:\|prompt:(?P<prompt>[^|:]*))?"
-    r"\|(?P<precision>fp32|bf16|fp16)(?:\|(?P<normalize>norm))?(?:\|dim(?P<dimensions>\d+))?(?:\|post:(?P<postprocessing>[^|:]*))?"
+    r"\|(?P<precision>fp32|bf16|fp16|-)(?:\|(?P<normalize>norm))?(?:\|dim(?P<dimensions>\d+))?(?:\|post:(?P<postprocessing>[^|:]*))?"
     r"\|stsbench:(?P<version>[^|:]*)"
 )
 

@@ -37,8 +37,8 @@ def save_run(record: RunRecord, folder: str | Path) -> RunRecord:
         UserError: if the disk is full or the folder cannot be written. What was there before is untouched.
     """
     folder = Path(folder)
-    pairs = record.pairs if record.tasks else None
-    items = record.items if record.transfer or record.supervised else None
+    pairs = record.pairs if record.tasks and not record.is_imported else None
+    items = record.items if (record.transfer or record.supervised) and not record.is_imported else None
     with told_as_unwritable(folder), _alone(folder):
         _settle(folder)
         try:

@@ -26,7 +26,7 @@ def sts_rows(record: "RunRecord") -> list[Row]:
             score = subset.scores[metric]
             rows.append(_row(label, metric, subset.pairs, score, subset.interval, subset=subset.name))
     if record.average is not None:
-        pairs = sum(task.pairs for task in record.tasks)
+        pairs = sum(task.pairs or 0 for task in record.tasks)
         rows.append(_row(AVERAGE, metric, pairs, record.average.score, record.average.interval))
     return rows
 
@@ -69,7 +69,7 @@ def _label(part: TaskPart | TransferPart, among: Sequence[TaskPart | TransferPar
 def _row(
     task: str,
     metric: str,
-    pairs: int,
+    pairs: int | None,
     score: float | None,
     interval: Interval | None,
     *,

@@ -22,14 +22,16 @@ class TransferPart(Part):
         grid: the regularisers that were tried.
         chosen: the one of each final fit: one for each outer fold, or a single one.
         truncated_sentences: distinct sentences that were longer than the model reads.
+
+    What is not known of an imported score is None, or empty.
     """
 
     task: str
     text: str
     design: str
     classifier: str
-    kfold: int
-    seed: int
+    kfold: int | None
+    seed: int | None
     ndev: int
     ntest: int
     acc: float
@@ -42,7 +44,7 @@ class TransferPart(Part):
     chosen: tuple[float, ...]
     signature: SignatureText
     data: DataPart
-    truncated_sentences: int
+    truncated_sentences: int | None
 
 
 class SupervisedPart(Part):

@@ -1,4 +1,4 @@
-"""Mathematics on arrays: similarities of pairs, correlations, aggregation, bootstrap intervals."""
+"""Mathematics on arrays: similarities of pairs, correlations, aggregation, bootstrap intervals, tests."""
 
 from stsbench.statistics.aggregation import Aggregation, TaskScores, aggregate, correlate_task
 from stsbench.statistics.bootstrap import (
@@ -9,8 +9,13 @@ from stsbench.statistics.bootstrap import (
     bootstrap_correlation,
     bootstrap_task,
     percentile_interval,
+    percentile_p_value,
 )
 from stsbench.statistics.correlations import CORRELATIONS, Metric, kendall, pearson, spearman
+from stsbench.statistics.dependent import steiger, williams
+from stsbench.statistics.mcnemar import mcnemar
+from stsbench.statistics.means import compare_means, spread
+from stsbench.statistics.multiple import holm
 from stsbench.statistics.ranks import average_ranks
 from stsbench.statistics.resampling import generator, resample_counts
 from stsbench.statistics.similarity import SIMILARITIES, Similarity, pair_similarities, zero_rows
@@ -30,13 +35,20 @@ __all__ = [
     "average_ranks",
     "bootstrap_correlation",
     "bootstrap_task",
+    "compare_means",
     "correlate_task",
     "generator",
+    "holm",
     "kendall",
+    "mcnemar",
     "pair_similarities",
     "pearson",
     "percentile_interval",
+    "percentile_p_value",
     "resample_counts",
     "spearman",
+    "spread",
+    "steiger",
+    "williams",
     "zero_rows",
 ]

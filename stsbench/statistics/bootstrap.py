@@ -170,6 +170,47 @@ def percentile_interval(replicates: ArrayLike, level: float = LEVEL) -> tuple[fl
     return float(low), float(high)
 
 
+def percentile_p_value(replicates: ArrayLike) -> float:
+    """Return the two-sided p-value of the hypothesis that the true value is 0, by inverting the interval.
+
+    It is 1 less the level of the widest percentile interval that leaves out 0: p is below 0.05 exactly where
+    the 95 % interval next to it does not reach 0. A centred bootstrap (shifting the replicates to the
+    hypothesis) could contradict that interval where the replicates are skewed.
+
+    Args:
+        replicates: (resamples,) differences; undefined ones (NaN) are treated as in `percentile_interval`.
+
+    Returns:
+        A number from 2 / (resamples + 1), below which so many replicates cannot see, to 1; NaN if more than 1 %
+        of the replicates are undefined.
+
+    Raises:
+        ValueError: if there are no replicates.
+
+    Example:
+        >>> percentile_p_value(np.arange(-1.0, 100.0))
+        0.02
+    """
+    values = np.asarray(replicates, dtype=np.float64)
+    if values.size == 0:
+        raise ValueError("a p-value needs at least one replicate")
+    undefined = np.isnan(values)
+    if undefined.mean() > _MOST_UNDEFINED:
+        return float("nan")
+    values = np.sort(values[~undefined])
+    tail = min(_highest_quantile_not_above_zero(values), _highest_quantile_not_above_zero(-values[::-1]))
+    return float(np.clip(2 * tail, 2 / (len(values) + 1), 1.0))
+
+
+def _highest_quantile_not_above_zero(values: NDArray[np.float64]) -> float:
+    # Quantiles are interpolated between the sorted values, as `np.quantile` does for the interval.
+    below = int(np.searchsorted(values, 0.0, side="right"))
+    if below in {0, len(values)}:
+        return below / len(values)
+    lower, upper = values[below - 1], values[below]
+    return float((below - 1 - lower / (upper - lower)) / (len(values) - 1))
+
+
 def _blocks(pairs: int, resamples: int) -> Iterator[slice]:
     step = max(1, _BLOCK_CELLS // max(1, pairs))
     for start in range(0, resamples, step):

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from stsbench.datasets import load_pairs
-from stsbench.encoders import Encoder, load
+from stsbench.encoders import Encoder
 from stsbench.evaluation.protocols import Protocol
 from stsbench.evaluation.saved import SavedSimilarities
 from stsbench.evaluation.sts import Bootstrap
@@ -13,6 +13,7 @@ from stsbench.evaluation.tasks import TaskData, demand_scorable, parse_tasks, re
 from stsbench.foundation.progress import Progress, silent
 from stsbench.records import RunRecord
 from stsbench.workflows.measure import measure_encoder, measure_similarities
+from stsbench.workflows.models import load
 from stsbench.workflows.settings import Classification, Postprocessing, Settings, Stages
 
 __all__ = ["Classification", "Postprocessing", "evaluate", "evaluate_similarities", "read_data"]

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from stsbench.foundation.errors import UserError
 from stsbench.published import frames, validate
-from stsbench.published.catalogue import find_rows, rows_of, table
+from stsbench.published.catalogue import find_rows, rows, rows_of, systems, table
 from stsbench.published.conflicts_page import conflicts_page
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ __all__ = [
     "list_",
     "notes",
     "row",
+    "row_names",
     "show",
     "show_cells",
 ]
@@ -109,3 +110,8 @@ def row(name: str) -> "pd.DataFrame":
 def conflicts() -> "pd.DataFrame":
     """Return one row per finding: what does not add up in the published numbers."""
     return frames.findings_frame(validate.validate())
+
+
+def row_names() -> list[str]:
+    """Return every name that a row can be asked for by: the systems that have one, then `table/row`."""
+    return [*(name for name, system in systems().items() if system.row), *rows()]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from stsbench.datasets import DataNotFoundError
-from stsbench.encoders import Encoder, SavedVectors, load
+from stsbench.encoders import Encoder, SavedVectors
 from stsbench.evaluation.protocols import choose_protocol
 from stsbench.evaluation.saved import SavedSimilarities
 from stsbench.evaluation.sts import Bootstrap
@@ -21,6 +21,7 @@ from stsbench.records.provenance import command_line
 from stsbench.workflows.evaluate import read_data
 from stsbench.workflows.folders import choose_folder
 from stsbench.workflows.measure import measure_encoder, measure_similarities
+from stsbench.workflows.models import load
 from stsbench.workflows.settings import Classification, Postprocessing, Settings, Stages
 
 __all__ = [

@@ -189,9 +189,12 @@ def remarks(records: Sequence[RunRecord]) -> list[str]:
             exact, rounded = f"{100 * average.score:.2f}", f"{average.of_rounded:.2f}"
             if exact != rounded:
                 lines.append(f"{label}: the average of the rounded scores, as papers print it, is {rounded}")
+        # An imported score comes without these counts.
+        zero = sum(task.zero_pairs or 0 for task in record.tasks)
+        cut = sum(part.truncated_sentences or 0 for part in record.parts)
         for subject, count in (
-            ("pairs with a zero vector, scored 0", sum(task.zero_pairs for task in record.tasks)),
-            ("sentences were cut at the maximum length", sum(part.truncated_sentences for part in record.parts)),
+            ("pairs with a zero vector, scored 0", zero),
+            ("sentences were cut at the maximum length", cut),
         ):
             if count:
                 lines.append(f"{label}: {count} {subject}")

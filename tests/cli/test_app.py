@@ -21,6 +21,9 @@ Stsbench = Callable[..., Any]
 COMMANDS = [
     ("run",),
     ("show",),
+    ("compare",),
+    ("check",),
+    ("import",),
     ("train",),
     ("cite",),
     ("doctor",),

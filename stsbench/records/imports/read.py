@@ -1,0 +1,121 @@
+"""From a file or a folder of another program's results to a record."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from stsbench.foundation.errors import UserError
+from stsbench.records.imports.build import build_record
+from stsbench.records.imports.mteb import is_mteb, read_mteb, task_name
+from stsbench.records.imports.parts import ImportedResults
+from stsbench.records.imports.senteval import is_senteval, read_senteval
+from stsbench.records.record import RunRecord
+
+_META = "model_meta.json"
+
+
+class NotResultsError(UserError):
+    """A file that holds no results of SentEval or MTEB."""
+
+
+def import_results(
+    path: str | Path,
+    *,
+    model: str = "",
+    aggregation: str | None = None,
+    metric: str = "spearman",
+    command: str = "",
+) -> RunRecord:
+    """Make a record of the results of SentEval or MTEB.
+
+    What the files do not say is marked as unknown (`-` in the signature): the files that were scored, the
+    pooling, of MTEB the text. The record has no pair table.
+
+    Args:
+        path: a JSON file, or a folder of MTEB's with one for each task.
+        model: the model's name; by default what the files say, or else the file's name.
+        aggregation: over subsets; by default `all` if every task has it, else `wmean`.
+        metric: `spearman` or `pearson`.
+        command: the command line, for the record.
+
+    Raises:
+        NotResultsError: if the file is none of theirs.
+        UserError: if it cannot be read, or lacks what was asked for.
+    """
+    path = Path(path).expanduser()
+    results = _read_folder(path) if path.is_dir() else _read_file(path)
+    if not (results.tasks or results.transfer):
+        raise NotResultsError(f"{path} has no score that can be imported: {' '.join(results.notes[1:])}")
+    chosen = aggregation or ("all" if all("all" in task.scores for task in results.tasks) else "wmean")
+    for task in results.tasks:
+        if metric not in task.scores.get(chosen, {}):
+            known = ", ".join(f"{kind} ({', '.join(values)})" for kind, values in task.scores.items())
+            raise UserError(f"{path} has no {metric} of {task.task} by the aggregation {chosen}: it has {known}.")
+    named = replace(
+        results,
+        model=model or results.model or _name_in_path(path),
+        notes=(f"imported from {results.program}'s results, {path.name}.", *results.notes),
+    )
+    return build_record(named, chosen, metric, command)
+
+
+def _read_file(path: Path) -> ImportedResults:
+    content = _json(path)
+    if isinstance(content, Mapping):
+        for is_theirs, read in ((is_mteb, read_mteb), (is_senteval, read_senteval)):
+            if is_theirs(content):
+                return _read(path, content, read)
+    raise NotResultsError(
+        f"{path} is neither a run record nor a file of results of SentEval or MTEB with a task of the catalogue."
+    )
+
+
+def _read_folder(folder: Path) -> ImportedResults:
+    contents = {path: _json(path) for path in sorted(folder.glob("*.json")) if path.name != _META}
+    theirs = {
+        path: content for path, content in contents.items() if isinstance(content, Mapping) and is_mteb(content)
+    }
+    if not theirs:
+        raise NotResultsError(f"{folder} holds neither a run record nor MTEB's results of an STS task.")
+    read = [_read(path, content, read_mteb) for path, content in theirs.items()]
+    others = [
+        task_name(content) if isinstance(content, Mapping) else path.name
+        for path, content in contents.items()
+        if path not in theirs
+    ]
+    meta = _json(folder / _META) if (folder / _META).is_file() else {}
+    left_out = f"left out, as they are no STS tasks of the catalogue: {', '.join(filter(None, others))}."
+    return ImportedResults(
+        "MTEB",
+        tuple(task for results in read for task in results.tasks),
+        model=str(meta.get("name") or read[0].model),
+        revision=meta.get("revision"),
+        notes=(*read[0].notes, *([left_out] if any(others) else [])),
+    )
+
+
+def _read(path: Path, content: Mapping[str, Any], read: Any) -> ImportedResults:
+    try:
+        results: ImportedResults = read(content)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UserError(f"{path} is not as its program writes it ({error!r}): save the results again.") from error
+    return results
+
+
+def _json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UserError(f"cannot read {path} ({error.strerror or error}): check that it is there.") from error
+    except ValueError as error:
+        raise UserError(f"{path} is not valid JSON ({error}): save the results again.") from error
+
+
+def _name_in_path(path: Path) -> str:
+    """Return the model that MTEB's folders name (`owner__model/revision/STS12.json`), else the file's name."""
+    for part in reversed(path.absolute().parts[:-1] if path.is_file() else path.absolute().parts):
+        if "__" in part:
+            return part.replace("__", "/")
+    return path.stem

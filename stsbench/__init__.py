@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from stsbench.evaluation.sts import Bootstrap
     from stsbench.foundation.errors import UserError
     from stsbench.records import RunRecord, Signature, load_run
+    from stsbench.verify.diagnose import Diagnosis
     from stsbench.workflows.check import check
     from stsbench.workflows.compare import compare
+    from stsbench.workflows.diagnose import diagnose
     from stsbench.workflows.evaluate import evaluate, evaluate_similarities
     from stsbench.workflows.models import load
     from stsbench.workflows.results import import_results
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Bootstrap",
+    "Diagnosis",
     "Postprocessing",
     "RunRecord",
     "SavedVectors",
@@ -36,6 +39,7 @@ __all__ = [
     "__version__",
     "check",
     "compare",
+    "diagnose",
     "embed",
     "evaluate",
     "evaluate_similarities",
@@ -49,6 +53,7 @@ __all__ = [
 # Where each public name lives. Nothing is imported before it is asked for: `stsbench --help` needs no NumPy.
 _HOMES = {
     "Bootstrap": "stsbench.evaluation.sts:Bootstrap",
+    "Diagnosis": "stsbench.verify.diagnose:Diagnosis",
     "Postprocessing": "stsbench.workflows.settings:Postprocessing",
     "RunRecord": "stsbench.records:RunRecord",
     "SavedVectors": "stsbench.encoders:SavedVectors",
@@ -56,6 +61,7 @@ _HOMES = {
     "Training": "stsbench.workflows.train:Training",
     "UserError": "stsbench.foundation.errors:UserError",
     "compare": "stsbench.workflows.compare:compare",
+    "diagnose": "stsbench.workflows.diagnose:diagnose",
     "check": "stsbench.workflows.check:check",
     "embed": "stsbench.encoders:embed",
     "evaluate": "stsbench.workflows.evaluate:evaluate",

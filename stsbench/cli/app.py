@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from stsbench._version import __version__
-from stsbench.cli import cache, check, cite, compare, data, doctor, imports, published, run, show, train
+from stsbench.cli import cache, check, cite, compare, data, diagnose, doctor, imports, published, run, show, train
 from stsbench.foundation.errors import UserError
 
 EXIT_MISTAKE = 2
@@ -52,6 +52,7 @@ app.command("check")(check.check)
 app.command("import")(imports.import_)
 app.command("train")(train.train)
 app.command("cite")(cite.cite)
+app.command("diagnose")(diagnose.diagnose)
 app.command("doctor")(doctor.doctor)
 app.add_typer(data.app, name="data")
 app.add_typer(cache.app, name="cache")

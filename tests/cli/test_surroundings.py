@@ -22,7 +22,8 @@ def test_the_doctor_finds_a_bare_machine_well(stsbench: Stsbench) -> None:
         "versions",
         "torch",
         "device",
-        "data,",
+        "STS",
+        "transfer",
         "embedding",
     }
     assert {row["status"] for row in json.loads(stsbench("doctor", "--json").out)} <= {"ok", "note"}

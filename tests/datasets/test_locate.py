@@ -36,11 +36,13 @@ def test_the_downstream_folder_itself_may_be_named(tmp_path):
     assert found(tmp_path / "downstream") == tmp_path / "downstream"
 
 
-@pytest.mark.parametrize("layout", [".", "sts-raw"])
-def test_raw_text_lies_in_the_folder_or_in_its_child(tmp_path, layout):
-    put(tmp_path / layout, "STS12/STS.gs.MSRpar.txt")
-    root = find_root(source("sts-raw"), ["STS12/STS.gs.MSRpar.txt"], "STS12", [tmp_path])
-    assert root == tmp_path / layout
+@pytest.mark.parametrize("layout", [".", "sts-raw", "../sts-raw"])
+def test_raw_text_lies_in_the_folder_in_its_child_or_beside_it(tmp_path, layout):
+    folder = tmp_path / "senteval"
+    folder.mkdir()
+    put(folder / layout, "STS12/STS.gs.MSRpar.txt")
+    root = find_root(source("sts-raw"), ["STS12/STS.gs.MSRpar.txt"], "STS12", [folder])
+    assert root == folder / layout
 
 
 def test_named_folders_come_first_then_the_variable_then_the_cache(tmp_path, monkeypatch):

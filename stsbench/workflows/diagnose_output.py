@@ -1,0 +1,117 @@
+"""What a diagnosis leaves behind: a heat map, the grid as a table, the diagnosis as data."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stsbench.foundation.errors import UserError
+from stsbench.foundation.files import atomic_path, told_as_unwritable
+from stsbench.render.figures import FORMATS, new_figure, save_figure, style
+from stsbench.verify.diagnose import Diagnosis
+from stsbench.verify.diagnose_heat import Heat, heat_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_CELL_WIDTH, _CELL_HEIGHT, _LETTER = 0.36, 0.22, 0.065
+_MARGIN_WIDTH, _MARGIN_HEIGHT = 1.1, 0.5
+"""Inches: a cell, a letter of a label, and what else stands beside the cells: colour bar and title."""
+
+_LEAST_ROWS = 5
+_MOST_POINTS = 10.0
+"""Differences beyond so many points have one colour: what matters is what comes near."""
+
+
+def demand_figure(path: Path) -> None:
+    """Make sure that a figure can be written in the format of a file's name, before hours are spent on it.
+
+    Raises:
+        UserError: if the ending is unknown.
+    """
+    if path.suffix.lower().removeprefix(".") not in FORMATS:
+        raise UserError(f"cannot write a figure to {path}: end its name in one of .{', .'.join(FORMATS)}.")
+
+
+def draw(diagnosis: Diagnosis, path: str | Path) -> Path:
+    """Draw the poolers crossed with every other single choice, coloured by the distance to the claim.
+
+    Settings that give the claim have a frame. Of several claimed numbers, a cell shows the largest difference.
+
+    Raises:
+        UserError: if the ending of the name is unknown, or the file cannot be written.
+    """
+    heat = heat_of(diagnosis.search)
+    with style():
+        figure = new_figure(
+            _MARGIN_WIDTH + _CELL_WIDTH * len(heat.columns) + _LETTER * max(map(len, heat.rows)),
+            # The colour bar and its label need some height even where there is a single pooler.
+            _MARGIN_HEIGHT
+            + _CELL_HEIGHT * max(_LEAST_ROWS, len(heat.rows))
+            + _LETTER * max(map(len, heat.columns)),
+        )
+        axes = figure.subplots()
+        _draw_cells(axes, heat, several=len(diagnosis.claim.values) > 1)
+        axes.set_title(_title(diagnosis))
+    return save_figure(figure, path)
+
+
+def save(diagnosis: Diagnosis, folder: str | Path) -> Path:
+    """Write the grid (CSV and Parquet), the diagnosis (JSON) and the heat map (PNG) into a folder.
+
+    Raises:
+        UserError: if the folder cannot be written.
+    """
+    folder = Path(folder).expanduser()
+    table = diagnosis.grid.table()
+    with told_as_unwritable(folder):
+        with atomic_path(folder / "grid.csv") as path:
+            table.to_csv(path, index=False)
+        with atomic_path(folder / "grid.parquet") as path:
+            table.to_parquet(path, index=False)
+        with atomic_path(folder / "diagnosis.json") as path:
+            path.write_text(json.dumps(diagnosis.as_dict(), indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    draw(diagnosis, folder / "heatmap.png")
+    return folder
+
+
+def _draw_cells(axes: "Axes", heat: Heat, *, several: bool) -> None:
+    import seaborn as sns
+    from matplotlib.patches import Rectangle
+
+    shown = heat.differences if several else heat.scores
+    largest = float(np.nanmax(np.abs(heat.differences), initial=0.01))
+    sns.heatmap(
+        heat.differences,
+        ax=axes,
+        cmap="RdBu_r",
+        center=0,
+        vmin=-min(largest, _MOST_POINTS),
+        vmax=min(largest, _MOST_POINTS),
+        annot=np.array(
+            [["" if np.isnan(x) else f"{x:{'+z' if several else 'z'}.1f}" for x in row] for row in shown]
+        ),
+        fmt="",
+        annot_kws={"size": 6},
+        linewidths=0.5,
+        xticklabels=heat.columns,
+        yticklabels=heat.rows,
+        cbar_kws={"label": "score less claim"},
+    )
+    axes.grid(visible=False)
+    axes.tick_params(length=0)
+    axes.tick_params(axis="x", rotation=90)
+    axes.tick_params(axis="y", rotation=0)
+    for row, column in np.argwhere(heat.fits):
+        axes.add_patch(Rectangle((column, row), 1, 1, fill=False, edgecolor="black", linewidth=1.5, clip_on=False))
+    for column in range(1, len(heat.columns)):
+        if heat.groups[column] != heat.groups[column - 1]:
+            axes.axvline(column, color="black", linewidth=0.6)
+
+
+def _title(diagnosis: Diagnosis) -> str:
+    values = diagnosis.claim.values
+    if len(values) > 1:
+        return f"{diagnosis.model}: the largest difference to the {len(values)} claimed numbers"
+    return f"{diagnosis.model}: {values[0].task}, claimed {values[0]}"

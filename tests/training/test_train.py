@@ -219,3 +219,16 @@ def test_wandb_is_told_every_line_under_the_name_of_the_folder(train, monkeypatc
     assert set(told) == {0, 2, 4, 6}
     assert "train/loss" in told[2]
     assert "dev/best" in told[4]
+
+
+@pytest.mark.minilm
+@pytest.mark.slow
+def test_the_demo_scores_the_packaged_model_as_run_does_and_ends_with_a_checkpoint(tmp_path):
+    lines = []
+    done = sb.train("demo", out=tmp_path / "demo", device="cpu", listeners=[lines.append])
+    before = sb.evaluate("minilm", "sample", use_cache=False).tasks[0].score
+    assert lines[0]["step"] == 0
+    assert lines[0]["dev"] == pytest.approx(before, abs=1e-9)
+    after = sb.evaluate(str(done.folder), "sample", use_cache=False).tasks[0].score
+    assert after == pytest.approx(done.best.score, abs=1e-9)
+    assert after != pytest.approx(before, abs=1e-6)

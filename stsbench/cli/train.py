@@ -144,7 +144,7 @@ def _display(*, quiet: bool) -> Iterator[tuple[Progress, Any]]:
 def _about(seen: dict[str, Any]) -> str:
     parts = []
     if seen.get("loss") is not None:
-        parts.append(f"loss {seen['loss']:.4f}")
+        parts.append(f"loss {seen['loss']:.3g}")
     if seen.get("dev") is not None:
         parts.append(f"dev {100 * seen['dev']:.2f}")
     if seen.get("best") is not None:

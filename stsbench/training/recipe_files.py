@@ -100,6 +100,8 @@ def _read(path: Path, above: tuple[Path, ...]) -> _Draft:
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise UserError(f"{path}, line {line}: not valid YAML ({error.problem}); mend the line.") from error
+    except yaml.YAMLError as error:  # a character that YAML does not allow
+        raise UserError(f"{path} is not valid YAML ({str(error).splitlines()[0]}); mend it.") from error
     if not isinstance(values, dict):
         raise UserError(f"{path} is not a recipe: it holds no keys; see `stsbench train demo --print`.")
     parent = values.pop("extends", None)

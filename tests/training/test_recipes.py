@@ -127,6 +127,7 @@ def test_set_changes_one_value(override, value):
         ("corpus: {columns: 3}", r"negatives.hard and corpus.columns: 3 go together"),
         ("seed: 1\nseed: 2", r"mine.yaml, line 4: 'seed' stands there twice"),
         ("seed: [1", r"mine.yaml, line \d: not valid YAML"),
+        ("seed: \x01", r"mine.yaml is not valid YAML"),
         ("objective: {temperature: 0}", r"mine.yaml, line 3: objective.temperature: .*greater than 0"),
         ("objective: {temperature: .nan}", r"mine.yaml, line 3: objective.temperature"),
     ],

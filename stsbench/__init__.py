@@ -20,11 +20,24 @@ if TYPE_CHECKING:
     from stsbench.verify.diagnose import Diagnosis
     from stsbench.workflows.check import check
     from stsbench.workflows.compare import compare
+    from stsbench.workflows.density import density
+    from stsbench.workflows.density import figure as plot_density
     from stsbench.workflows.diagnose import diagnose
     from stsbench.workflows.evaluate import evaluate, evaluate_similarities
+    from stsbench.workflows.explain import explain
+    from stsbench.workflows.geometry import figure as plot_geometry
+    from stsbench.workflows.geometry import geometry
+    from stsbench.workflows.length_bias import figure as plot_length_bias
+    from stsbench.workflows.length_bias import length_bias
     from stsbench.workflows.models import load
+    from stsbench.workflows.repetition_bias import figure as plot_repetition_bias
+    from stsbench.workflows.repetition_bias import repetition_bias
     from stsbench.workflows.results import import_results
+    from stsbench.workflows.retrieve import figure as plot_retrieve
+    from stsbench.workflows.retrieve import retrieve
     from stsbench.workflows.settings import Postprocessing
+    from stsbench.workflows.spectrum import figure as plot_spectrum
+    from stsbench.workflows.spectrum import spectrum
     from stsbench.workflows.train import Training, train
 
 __all__ = [
@@ -39,14 +52,27 @@ __all__ = [
     "__version__",
     "check",
     "compare",
+    "density",
     "diagnose",
     "embed",
     "evaluate",
     "evaluate_similarities",
+    "explain",
+    "geometry",
     "import_results",
+    "length_bias",
     "load",
     "load_run",
+    "plot_density",
+    "plot_geometry",
+    "plot_length_bias",
+    "plot_repetition_bias",
+    "plot_retrieve",
+    "plot_spectrum",
     "protocol",
+    "repetition_bias",
+    "retrieve",
+    "spectrum",
     "train",
 ]
 
@@ -60,16 +86,29 @@ _HOMES = {
     "Signature": "stsbench.records:Signature",
     "Training": "stsbench.workflows.train:Training",
     "UserError": "stsbench.foundation.errors:UserError",
-    "compare": "stsbench.workflows.compare:compare",
-    "diagnose": "stsbench.workflows.diagnose:diagnose",
     "check": "stsbench.workflows.check:check",
+    "compare": "stsbench.workflows.compare:compare",
+    "density": "stsbench.workflows.density:density",
+    "diagnose": "stsbench.workflows.diagnose:diagnose",
     "embed": "stsbench.encoders:embed",
     "evaluate": "stsbench.workflows.evaluate:evaluate",
     "evaluate_similarities": "stsbench.workflows.evaluate:evaluate_similarities",
+    "explain": "stsbench.workflows.explain:explain",
+    "geometry": "stsbench.workflows.geometry:geometry",
     "import_results": "stsbench.workflows.results:import_results",
+    "length_bias": "stsbench.workflows.length_bias:length_bias",
     "load": "stsbench.workflows.models:load",
     "load_run": "stsbench.records:load_run",
+    "plot_density": "stsbench.workflows.density:figure",
+    "plot_geometry": "stsbench.workflows.geometry:figure",
+    "plot_length_bias": "stsbench.workflows.length_bias:figure",
+    "plot_repetition_bias": "stsbench.workflows.repetition_bias:figure",
+    "plot_retrieve": "stsbench.workflows.retrieve:figure",
+    "plot_spectrum": "stsbench.workflows.spectrum:figure",
     "protocol": "stsbench.evaluation.protocols:choose_protocol",
+    "repetition_bias": "stsbench.workflows.repetition_bias:repetition_bias",
+    "retrieve": "stsbench.workflows.retrieve:retrieve",
+    "spectrum": "stsbench.workflows.spectrum:spectrum",
     "train": "stsbench.workflows.train:train",
 }
 

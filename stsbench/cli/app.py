@@ -3,6 +3,7 @@
 import io
 import os
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Annotated, Any
 
@@ -10,7 +11,27 @@ import typer
 from typer.core import TyperGroup
 
 from stsbench._version import __version__
-from stsbench.cli import cache, check, cite, compare, data, diagnose, doctor, imports, published, run, show, train
+from stsbench.cli import (
+    cache,
+    check,
+    cite,
+    compare,
+    data,
+    density,
+    diagnose,
+    doctor,
+    explain,
+    geometry,
+    imports,
+    length_bias,
+    published,
+    repetition_bias,
+    retrieve,
+    run,
+    show,
+    spectrum,
+    train,
+)
 from stsbench.foundation.errors import UserError
 
 EXIT_MISTAKE = 2
@@ -39,7 +60,7 @@ class _Commands(TyperGroup):
 app = typer.Typer(
     name="stsbench",
     cls=_Commands,
-    help="Measure sentence embeddings on the STS tasks: exact, fast, recorded.",
+    help="Measure sentence embeddings, explain them, and prove the numbers.",
     no_args_is_help=True,
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -53,6 +74,17 @@ app.command("import")(imports.import_)
 app.command("train")(train.train)
 app.command("cite")(cite.cite)
 app.command("diagnose")(diagnose.diagnose)
+_EXPLAIN: dict[str, Callable[..., None]] = {
+    "explain": explain.explain,
+    "length-bias": length_bias.length_bias,
+    "geometry": geometry.geometry,
+    "spectrum": spectrum.spectrum,
+    "density": density.density,
+    "repetition-bias": repetition_bias.repetition_bias,
+    "retrieve": retrieve.retrieve,
+}
+for _name, _command in _EXPLAIN.items():
+    app.command(_name, rich_help_panel="Explain a model")(_command)
 app.command("doctor")(doctor.doctor)
 app.add_typer(data.app, name="data")
 app.add_typer(cache.app, name="cache")
@@ -71,7 +103,7 @@ def stsbench(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Measure sentence embeddings on the STS tasks: exact, fast, recorded.
+    """Measure sentence embeddings, explain them, and prove the numbers.
 
     Start with `stsbench run`: it measures a packaged model on what data is here.
     """

@@ -35,16 +35,23 @@ def chosen_style(*, json: bool = False, csv: bool = False, markdown: bool = Fals
     return wanted[0] if wanted else "terminal"
 
 
-def print_frame(frame: "pd.DataFrame", style: str, *, headline: str | None = None, decimals: int = 2) -> None:
+def print_frame(
+    frame: "pd.DataFrame",
+    style: str,
+    *,
+    headline: str | None = None,
+    decimals: int = 2,
+    caption: str | None = None,
+) -> None:
     """Print a table, for readers with so many digits; into a file it is as wide as it needs to be."""
     from stsbench.render import print_table, render
 
     if style == "terminal" and sys.stdout.isatty():
         from rich.console import Console
 
-        print_table(frame, Console(highlight=False), headline=headline, decimals=decimals)
+        print_table(frame, Console(highlight=False), headline=headline, decimals=decimals, caption=caption)
     else:
-        typer.echo(render(frame, style, decimals))  # type: ignore[arg-type]
+        typer.echo(render(frame, style, decimals, caption))  # type: ignore[arg-type]
 
 
 def tell(sentence: str, *, quiet: bool = False) -> None:

@@ -1,6 +1,7 @@
 """What the benchmarks are: the catalogue, finding, fetching, verifying and reading; the bundled sample."""
 
 from stsbench.datasets.catalogue import data_set, data_sets
+from stsbench.datasets.corpus import load_corpus
 from stsbench.datasets.fetch import Fetched, get
 from stsbench.datasets.locate import DataNotFoundError
 from stsbench.datasets.nli_triplets import TripletCounts, write_nli_triplets
@@ -22,6 +23,7 @@ __all__ = [
     "data_set",
     "data_sets",
     "get",
+    "load_corpus",
     "load_labelled",
     "load_pairs",
     "load_sample",

@@ -3,12 +3,14 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 from stsbench.foundation.errors import UserError
 from stsbench.foundation.files import atomic_path, told_as_unwritable
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 COLUMN_WIDTH = 3.3
@@ -38,6 +40,11 @@ _STYLE = {
     "svg.fonttype": "none",
     "svg.hashsalt": "stsbench",
 }
+
+# Of the legend's font size; a legend's line sample takes as much room as some letters.
+_CHARACTERS_PER_INCH = 20
+_HANDLE_CHARACTERS = 10
+_LEGEND_LINE = 0.13
 
 
 @contextmanager
@@ -69,6 +76,21 @@ def colours(names: Sequence[str]) -> dict[str, str]:
     return {name: _COLOURS[place % len(_COLOURS)] for place, name in enumerate(dict.fromkeys(names))}
 
 
+def figure_kind(path: Path) -> str:
+    """Return the format that a figure's file name asks for.
+
+    Raises:
+        UserError: if its ending is unknown.
+
+    >>> figure_kind(Path("plane.PDF"))
+    'pdf'
+    """
+    kind = path.suffix.lower().removeprefix(".")
+    if kind not in FORMATS:
+        raise UserError(f"cannot write a figure to {path}: end its name in one of .{', .'.join(FORMATS)}.")
+    return kind
+
+
 def save_figure(figure: "Figure", path: str | Path) -> Path:
     """Write a figure whole, in the format that its name's ending says.
 
@@ -76,11 +98,26 @@ def save_figure(figure: "Figure", path: str | Path) -> Path:
         UserError: if the ending is unknown, or the file cannot be written.
     """
     path = Path(path).expanduser()
-    kind = path.suffix.lower().removeprefix(".")
-    if kind not in FORMATS:
-        raise UserError(f"cannot write a figure to {path}: end its name in one of .{', .'.join(FORMATS)}.")
+    kind = figure_kind(path)
     # No date inside: the same figure is the same file.
     dated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
     with style(), told_as_unwritable(path), atomic_path(path) as temporary:
         figure.savefig(temporary, format=kind, metadata=dated.get(kind))
     return path
+
+
+def legend_above(figure: "Figure", axes: "Axes") -> None:
+    """Put a legend of what is drawn on some axes above all of the figure, where it covers no data.
+
+    As many names stand side by side as fit into the figure's width; longer ones are broken; for each further line
+    the figure grows.
+    """
+    handles, names = axes.get_legend_handles_labels()
+    if not names:
+        return
+    width = int(figure.get_figwidth() * _CHARACTERS_PER_INCH)
+    labels = [fill(str(name), width - _HANDLE_CHARACTERS) for name in names]
+    columns = max(1, min(len(labels), width // (max(map(len, names)) + _HANDLE_CHARACTERS)))
+    lines = -(-len(labels) // columns) + sum(label.count("\n") for label in labels)
+    figure.set_figheight(figure.get_figheight() + (lines - 1) * _LEGEND_LINE)
+    figure.legend(handles, labels, loc="outside upper left", ncols=columns)

@@ -29,7 +29,7 @@ def uniformity(vectors: NDArray[np.floating[Any]], *, t: float = 2.0, progress: 
         ValueError: if there are fewer than two vectors, or one is zero or not finite.
 
     Example:
-        >>> uniformity(np.array([[1.0, 0.0], [0.0, 1.0]]))  # the squared distance is 2
+        >>> round(uniformity(np.array([[1.0, 0.0], [0.0, 1.0]])), 12)  # the squared distance is 2
         -4.0
     """
     n = len(vectors)

@@ -170,12 +170,19 @@ def labels(records: Sequence[RunRecord]) -> list[str]:
     That is the model's own name, without folders if it is a path; where several have the same, what they differ
     in follows, or else their number.
     """
-    names = [_name(record.model) for record in records]
+    return model_labels([record.model for record in records])
+
+
+def model_labels(models: Sequence[ModelPart]) -> list[str]:
+    """Return a name for each model as `labels` does."""
+    names = [_name(model) for model in models]
     found = []
-    for record, name in zip(records, names, strict=True):
-        same = [other.model for other, its in zip(records, names, strict=True) if its == name]
-        differing = [field for field in _TELLING if len({getattr(model, field) for model in same}) > 1]
-        told = ", ".join(f"{field} {str(getattr(record.model, field))[:16]}" for field in differing)
+    for model, name in zip(models, names, strict=True):
+        same = [other for other, its in zip(models, names, strict=True) if its == name]
+        differing = [field for field in _TELLING if len({getattr(other, field) for other in same}) > 1]
+        # A choice that was not made (no dimensions left out, no prompt) goes without saying.
+        chosen = {field: getattr(model, field) for field in differing if getattr(model, field) not in {None, ""}}
+        told = ", ".join(f"{field} {str(value)[:20]}" for field, value in chosen.items())
         found.append(f"{name} ({told})" if told else name)
     return [f"{label} ({number})" if found.count(label) > 1 else label for number, label in enumerate(found, 1)]
 

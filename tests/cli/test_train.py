@@ -15,7 +15,10 @@ Stsbench = Callable[..., Any]
         ((), "name a recipe, or a folder with --resume"),
         (("demo", "--resume", "runs/demo"), "name a recipe, or a folder with --resume"),
         (("dmeo",), "unknown recipe 'dmeo': did you mean demo"),
-        (("demo", "--set", "negatives.queue=null", "--set", "optimiser.batch=1000"), "fewer than one batch of 1000"),
+        (
+            ("demo", "--set", "negatives.queue=null", "--set", "optimiser.batch=1000"),
+            "fewer than one batch of 1000",
+        ),
         (("minilm-simcse", "--corpus", "wiki.txt"), "STS-B was not found|there is no corpus wiki.txt"),
         (("--resume", "runs/none"), "holds no training"),
         (("demo", "--corpus", "here.pdf"), "unknown ending|there is no corpus"),

@@ -104,7 +104,7 @@ def test_a_label_is_the_model_s_name_without_folders(
 
 def test_records_of_one_model_are_labelled_with_what_they_differ_in(record: sb.RunRecord) -> None:
     found = labels([record, renamed(record, pooling="cls", max_length=32), renamed(record, name="two")])
-    assert found == ["one (pooling own, max_length None)", "one (pooling cls, max_length 32)", "two"]
+    assert found == ["one (pooling own)", "one (pooling cls, max_length 32)", "two"]
 
 
 def test_records_that_differ_in_nothing_are_numbered(record: sb.RunRecord) -> None:

@@ -1,0 +1,118 @@
+"""The spectrum of sentence vectors: how many directions a model uses (MoCoSE 2022, figure 7)."""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stsbench.analysis.views import View, place
+from stsbench.render.figures import colours, legend_above, new_figure, style
+from stsbench.statistics import zero_rows
+from stsbench.statistics.alignment import unit_rows
+from stsbench.statistics.spectrum import (
+    effective_rank,
+    iso_score,
+    partition_isotropy,
+    singular_values,
+    top_share,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+TOP = (1, 5, 10)
+SINGULAR, RANK, SHARE, ISOSCORE, PARTITION = (
+    "singular value",
+    "effective rank",
+    "top share",
+    "isoscore",
+    "partition isotropy",
+)
+
+
+def spectrum(models: Mapping[str, NDArray[np.floating[Any]]]) -> "pd.DataFrame":
+    """Measure the spectrum of several models' sentence vectors, as they are and centred.
+
+    The vectors are L2-normalised first; zero vectors are left out.
+
+    Args:
+        models: (n, d) sentence vectors by model, one row per sentence.
+
+    Returns:
+        One row per model, `centred`, `measure` and `k`, with its `value`. Measures: `singular value` (the k-th,
+        divided by the largest), `effective rank`, `top share` (of the squares, in the first k directions),
+        `partition isotropy` and, for centred vectors, `isoscore`. `sentences` and `dimensions` say of how many.
+    """
+    import pandas as pd
+
+    rows = []
+    for model, vectors in models.items():
+        units = unit_rows(vectors[~zero_rows(vectors)])
+        about = {"model": model, "sentences": len(units), "dimensions": vectors.shape[1]}
+        for centred in (False, True):
+            of_matrix = units - units.mean(axis=0) if centred else units
+            rows += [about | {"centred": centred} | row for row in _measures(of_matrix, centred=centred)]
+    return pd.DataFrame(rows)
+
+
+def _measures(matrix: NDArray[np.float64], *, centred: bool) -> Iterator[dict[str, Any]]:
+    values = singular_values(matrix)
+    largest = values[0] if values[0] > 0 else 1.0
+    for k, value in enumerate(values / largest, 1):
+        yield {"measure": SINGULAR, "k": k, "value": float(value)}
+    yield {"measure": RANK, "k": 0, "value": effective_rank(values)}
+    for directions in TOP:
+        yield {"measure": SHARE, "k": directions, "value": top_share(values, directions)}
+    if centred:
+        yield {"measure": ISOSCORE, "k": 0, "value": iso_score(values, matrix.shape[1])}
+    yield {"measure": PARTITION, "k": 0, "value": partition_isotropy(matrix)}
+
+
+def views(frame: "pd.DataFrame") -> list[View]:
+    """Return the table of summary numbers for readers.
+
+    Args:
+        frame: what `spectrum` returned.
+    """
+    numbers = frame[frame["measure"] != SINGULAR]
+    names = [
+        f"top {k} share" if measure == SHARE else measure
+        for measure, k in zip(numbers["measure"], numbers["k"], strict=True)
+    ]
+    wide = numbers.assign(name=names).pivot_table(
+        index=["model", "dimensions", "centred"], columns="name", values="value", sort=False, dropna=False
+    )
+    wide = wide.dropna(how="all").reset_index()
+    order = [RANK, *(f"top {k} share" for k in TOP), PARTITION, ISOSCORE]
+    table = wide[["model", "dimensions", "centred", *order]]
+    table = table.assign(centred=table["centred"].map({True: "yes", False: "no"}))
+    return [View(f"Spectrum of the normalised sentence vectors{place(frame)}", table, 3)]
+
+
+def figure(frame: "pd.DataFrame") -> "Figure":
+    """Draw each model's singular values in order, divided by the largest: uncentred solid, centred dashed.
+
+    Args:
+        frame: what `spectrum` returned.
+    """
+    palette = colours(list(frame["model"]))
+    curves = frame[(frame["measure"] == SINGULAR) & (frame["value"] > 1e-6)]
+    with style():
+        drawn = new_figure()
+        axes = drawn.subplots()
+        for (model, centred), part in curves.groupby(["model", "centred"], sort=False):
+            axes.plot(
+                part["k"],
+                part["value"],
+                color=palette[str(model)],
+                linestyle="--" if centred else "-",
+                label=None if centred else model,
+            )
+        axes.plot([], [], color="0.4", linestyle="--", label="centred")
+        axes.set_yscale("log")
+        axes.set_xlabel("singular value, in order")
+        axes.set_ylabel("size (largest = 1)")
+        legend_above(drawn, axes)
+    return drawn

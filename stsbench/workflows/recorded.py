@@ -1,0 +1,97 @@
+"""The model of a run record, as an encoder: its vectors from the cache, itself only where they are not there."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+
+from stsbench.encoders import Encoder, Identity, Tokenized, load
+from stsbench.encoders.protocol import FloatMatrix, TokenSequence
+from stsbench.foundation.errors import UserError
+from stsbench.records.parts import ModelPart
+
+
+@dataclass
+class RecordedModel:
+    """Stands for the model that a run was made with.
+
+    A record names everything that a vector depends on, so the cache is asked without the model. Only for a
+    sentence that was never encoded is the model loaded by its name, and held against the record's hash of its
+    weights.
+
+    Attributes:
+        model: what the record says of it.
+    """
+
+    model: ModelPart
+    notes: tuple[str, ...] = ()
+    _loaded: Encoder | None = None
+
+    @cached_property
+    def identity(self) -> Identity:
+        """What its vectors depend on."""
+        return Identity(**{field.name: getattr(self.model, field.name) for field in fields(Identity)})
+
+    @property
+    def token_budget(self) -> int:
+        """Padded tokens of one forward pass, as the model itself has it."""
+        return 1 if self._loaded is None else self._loaded.token_budget
+
+    def prepare(self, *, weights: bool) -> None:
+        """Load the model.
+
+        Raises:
+            UserError: if it is not there, or is not as it was when it was measured.
+        """
+        self._itself.prepare(weights=weights)
+
+    def tokenize(self, texts: Sequence[str]) -> Tokenized:
+        """Return what the model reads of each text."""
+        return self._itself.tokenize(texts)
+
+    def forward(self, sequences: Sequence[TokenSequence], poolings: Sequence[str]) -> dict[str, FloatMatrix]:
+        """Return the model's vectors."""
+        return self._itself.forward(sequences, poolings)
+
+    @property
+    def _itself(self) -> Encoder:
+        if self._loaded is None:
+            self._loaded = self._load()
+        return self._loaded
+
+    def _load(self) -> Encoder:
+        model, command = self.model, f"stsbench run --model {self.model.name}"
+        # A function can be imported again if it has a place of its own: `<lambda>` and `<locals>` have none.
+        nameless = model.kind == "function" and (":" not in model.name or "<" in model.name)
+        if model.kind in {"vectors", "similarities"} or nameless:
+            what = {"vectors": "saved vectors", "similarities": "saved similarities"}.get(model.kind, "a callable")
+            raise UserError(
+                f"some of these sentences have no vector of {model.name} in the cache, and the record of {what} "
+                "cannot make any: measure a checkpoint with `stsbench run --model`, or pass the encoder in Python."
+            )
+        # What is a choice only for a checkpoint is not said to a file of word vectors or to a function.
+        chosen = model.kind not in {"static", "function"}
+        try:
+            encoder = load(
+                model.name,
+                pooling=model.pooling if model.kind in {"transformer", "sentence-transformers"} else "auto",
+                max_length=model.max_length if chosen else None,
+                prompt=model.prompt if chosen else None,
+                precision=model.precision if chosen else "fp32",
+                device=model.device if chosen else "auto",
+                revision=model.revision if chosen else None,
+            )
+            found = encoder.identity
+        except UserError as error:
+            raise UserError(
+                f"some of these sentences have no vector of {model.name} in the cache, and it cannot be loaded: "
+                f"{str(error).rstrip('.')}; where it is, `{command}` measures it again."
+            ) from error
+        # What it encodes goes into the cache as the run's own vectors: all that they depend on has to agree.
+        for field in fields(Identity):
+            here, recorded = (str(getattr(identity, field.name))[:12] for identity in (found, self.identity))
+            if field.name not in {"name", "revision", "normalize"} and here != recorded:
+                raise UserError(
+                    f"{model.name} is not as it was when the run was made: its {field.name} is {here}, "
+                    f"the record's {recorded}; measure it again with `{command}`."
+                )
+        return encoder

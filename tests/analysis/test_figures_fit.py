@@ -1,0 +1,85 @@
+"""Nothing that is written in a figure is cut off at its edge or covered by the legend, however long names are."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+from stsbench.analysis import density, geometry, length_bias, length_views, repetition_bias, retrieve, spectrum
+from stsbench.analysis.estimates import Resampling
+from stsbench.statistics.neighbours import nearest
+
+NAMES = ("minilm", "organisation/a-rather-long-checkpoint-name (dimensions 64)", "glove")
+FEW = Resampling(50)
+
+
+def pairs(seed: int) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    gold = rng.uniform(0, 5, size=200)
+    about = {"task": "made", "split": "test", "text": "made", "gold": gold}
+    cosine = np.clip(gold / 5 + rng.normal(0, 0.2, size=200), -1, 1)
+    return pd.DataFrame(about | {"cosine": cosine, "words_a": rng.integers(1, 30, size=200), "words_b": 10})
+
+
+def vectors(seed: int) -> Any:
+    return np.random.default_rng(seed).normal(size=(60, 12)) + 0.1 * seed
+
+
+def plane() -> Any:
+    left, right, gold = np.arange(20), np.arange(20, 40), np.full(20, 4.5)
+    named = {name: geometry.PairVectors(vectors(seed), left, right, gold) for seed, name in enumerate(NAMES)}
+    return geometry.geometry(named, dict.fromkeys(NAMES, 78.87))
+
+
+def probe() -> Any:
+    rng = np.random.default_rng(0)
+    cosines = {name: [tuple(rng.uniform(0, 1, size=(2, 30))) for _ in range(5)] for name in NAMES}
+    return repetition_bias.repetition_bias(cosines, range(5), FEW)
+
+
+def neighbours() -> Any:
+    found = {name: nearest(vectors(seed)[:2], vectors(seed), 5) for seed, name in enumerate(NAMES)}
+    return retrieve.retrieve(found, ["short", "a query " * 20], [str(number) for number in range(60)])
+
+
+FIGURES: dict[str, Callable[[], Any]] = {
+    "length-bias": lambda: length_views.figure(
+        length_bias.length_bias(
+            {name: pairs(seed) for seed, name in enumerate(NAMES)}, {"made": (0, 5)}, resampling=FEW
+        )
+    ),
+    "geometry": lambda: geometry.figure(plane()),
+    "path": lambda: geometry.figure(plane(), path=2),
+    "spectrum": lambda: spectrum.figure(
+        spectrum.spectrum({name: vectors(seed) for seed, name in enumerate(NAMES)})
+    ),
+    "density": lambda: density.figure(density.density({name: pairs(seed) for seed, name in enumerate(NAMES)})),
+    "repetition-bias": lambda: repetition_bias.figure(probe()),
+    "retrieve": lambda: retrieve.figure(neighbours()),
+}
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_figure_is_a_column_wide_and_holds_all_that_is_written_in_it(name: str) -> None:
+    drawn = FIGURES[name]()
+    assert drawn.get_figwidth() == pytest.approx(3.3)
+    canvas = FigureCanvasAgg(drawn)
+    canvas.draw()
+    renderer = canvas.get_renderer()
+    edge = drawn.bbox
+    texts = [text for axes in drawn.axes for text in axes.texts]
+    texts += [label for axes in drawn.axes for label in (axes.xaxis.label, axes.yaxis.label, axes.title)]
+    texts += [axes._left_title for axes in drawn.axes]
+    for text in [*texts, *(entry for legend in drawn.legends for entry in legend.get_texts())]:
+        if text.get_text():
+            box = text.get_window_extent(renderer)
+            assert box.x0 >= edge.x0 - 1, text
+            assert box.x1 <= edge.x1 + 1, text
+            assert box.y0 >= edge.y0 - 1, text
+            assert box.y1 <= edge.y1 + 1, text
+    for legend in drawn.legends:
+        box = legend.get_window_extent(renderer)
+        assert not any(box.overlaps(axes.get_window_extent(renderer)) for axes in drawn.axes)

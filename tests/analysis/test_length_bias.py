@@ -1,0 +1,218 @@
+"""Length bias against a plain pandas computation, its units and options, and data whose bias is known."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import spearmanr
+
+from stsbench.analysis.estimates import Resampling
+from stsbench.analysis.length_bias import length_bias
+from stsbench.analysis.length_views import figure, views
+from stsbench.analysis.lengths import Lengths
+from stsbench.foundation.errors import UserError
+
+FEW = Resampling(resamples=200)
+RANGES = {"first": (0.0, 5.0), "second": (1.0, 5.0)}
+
+Table = Callable[..., pd.DataFrame]
+
+
+def made(pairs: int = 300, seed: int = 0, slope: float = 0.0) -> pd.DataFrame:
+    """Pairs of two tasks whose cosine is scaled gold, noise, and a part that falls with the length difference."""
+    rng = np.random.default_rng(seed)
+    task = np.where(np.arange(pairs) < 2 * pairs // 3, "first", "second")
+    low = np.where(task == "first", 0.0, 1.0)
+    table = pd.DataFrame({"task": task, "split": "test", "text": "made", "subset": task})
+    table["gold"] = (low + (5 - low) * rng.uniform(size=pairs)).round(1)
+    for unit in ("words", "subwords", "characters"):
+        table[f"{unit}_a"] = rng.integers(3, 30, size=pairs)
+        table[f"{unit}_b"] = rng.integers(3, 30, size=pairs)
+    difference = (table["words_a"] - table["words_b"]).abs()
+    scaled = (table["gold"] - low) / (5 - low)
+    table["cosine"] = scaled + slope / 100 * difference + rng.normal(0, 0.05, size=pairs)
+    return table
+
+
+def value(frame: pd.DataFrame, **where: Any) -> pd.Series:
+    for column, wanted in where.items():
+        frame = frame[frame[column] == wanted]
+    (row,) = (row for _, row in frame.iterrows())
+    return row
+
+
+@pytest.mark.parametrize("unit", ["words", "subwords", "characters"])
+@pytest.mark.parametrize("threshold", [1, 3, 8])
+def test_groups_and_values_are_those_of_plain_pandas(unit: str, threshold: int) -> None:
+    table = made()
+    frame = length_bias({"a": table}, RANGES, Lengths(unit, threshold), FEW)
+    # Written apart from the code above: twenty lines of pandas.
+    plain = table.copy()
+    plain["short"] = (plain[f"{unit}_a"] - plain[f"{unit}_b"]).abs() <= threshold
+    plain["gold01"] = plain["gold"] / 5
+    sick_like = plain["task"] == "second"
+    plain.loc[sick_like, "gold01"] = (plain.loc[sick_like, "gold"] - 1) / 4
+    plain["error"] = (plain["cosine"] - plain["gold01"]) * 100
+    means: dict[tuple[str, str], list[float]] = {}
+    for short, group in ((True, f"<= {threshold}"), (False, f"> {threshold}")):
+        for task in ("first", "second"):
+            part = plain[(plain["short"] == short) & (plain["task"] == task)]
+            expected = {
+                "spearman": 100 * spearmanr(part["gold"], part["cosine"]).statistic,
+                "signed difference": part["error"].mean(),
+                "absolute difference": part["error"].abs().mean(),
+            }
+            for measure, number in expected.items():
+                found = value(frame, task=task, measure=measure, group=group)
+                assert found["value"] == pytest.approx(number, abs=1e-9)
+                assert found["pairs"] == len(part)
+                means.setdefault((measure, group), []).append(number)
+    for (measure, group), numbers in means.items():
+        found = value(frame, task="Avg.", measure=measure, group=group)["value"]
+        assert found == pytest.approx(np.mean(numbers), abs=1e-9)
+    for measure in ("spearman", "signed difference", "absolute difference"):
+        gap = np.mean(means[measure, f"<= {threshold}"]) - np.mean(means[measure, f"> {threshold}"])
+        assert value(frame, task="Avg.", measure=measure, group="gap")["value"] == pytest.approx(gap, abs=1e-9)
+
+
+def test_the_curve_and_the_slope_are_those_of_plain_least_squares() -> None:
+    table = made(slope=-0.5)
+    frame = length_bias({"a": table}, RANGES, Lengths(edges=(0, 2, 5, 10)), FEW)
+    difference = (table["words_a"] - table["words_b"]).abs()
+    low = table["task"].map({"first": 0, "second": 1})
+    error = 100 * (table["cosine"] - (table["gold"] - low) / (5 - low))
+    bins = pd.cut(difference, [-1, 1, 4, 9, 100], labels=["0-1", "2-4", "5-9", "10+"])
+    relative = error - error.groupby(table["task"]).transform("mean")
+    for name in bins.cat.categories:
+        point = value(frame, task="all tasks", measure="error", group=name)
+        assert point["value"] == pytest.approx(error[bins == name].mean())
+        assert point["length_difference"] == pytest.approx(difference[bins == name].mean())
+        assert point["pairs"] == (bins == name).sum()
+        point = value(frame, task="all tasks", measure="relative error", group=name)
+        assert point["value"] == pytest.approx(relative[bins == name].mean())
+    # With an intercept for each task, the slope is that of the deviations from the tasks' means.
+    x = difference - difference.groupby(table["task"]).transform("mean")
+    slope = value(frame, task="all tasks", measure="slope")
+    assert slope["value"] == pytest.approx((x * relative).sum() / (x * x).sum())
+    one = table["task"] == "first"
+    assert value(frame, task="first", measure="slope")["value"] == pytest.approx(
+        np.polyfit(difference[one], error[one], 1)[0]
+    )
+
+
+@pytest.mark.parametrize("slope", [-0.8, 0.0, 0.8])
+def test_a_bias_that_was_put_in_is_found_and_none_where_there_is_none(slope: float) -> None:
+    frame = length_bias({"a": made(900, slope=slope)}, RANGES, resampling=FEW)
+    found = value(frame, task="all tasks", measure="slope")
+    assert found["low"] < slope < found["high"]
+    assert found["value"] == pytest.approx(slope, abs=0.1)
+    gap = value(frame, task="Avg.", measure="signed difference", group="gap")
+    assert bool(gap["low"] < 0 < gap["high"]) == (slope == 0)
+    # What falls with the length difference has a short group that is above the long one.
+    assert slope == 0 or np.sign(gap["value"]) == -np.sign(slope)
+
+
+def test_the_order_of_pairs_changes_nothing_but_the_draws() -> None:
+    table = made()
+    shuffled = table.sample(frac=1, random_state=0)
+    one, other = (length_bias({"a": part}, RANGES, resampling=Resampling(0)) for part in (table, shuffled))
+    keys = ["task", "measure", "group"]
+    both = one.merge(other, on=keys)
+    assert len(both) == len(one)
+    assert both["value_x"].to_numpy() == pytest.approx(both["value_y"].to_numpy(), nan_ok=True)
+    assert one["low"].isna().all()
+
+
+def test_intervals_hold_their_values_and_do_not_change_from_run_to_run() -> None:
+    frame = length_bias({"a": made(), "b": made(seed=1)}, RANGES, resampling=FEW)
+    held = frame[frame["low"].notna()]
+    assert len(held) > 100
+    inside = (held["low"] <= held["value"] + 1e-9) & (held["value"] <= held["high"] + 1e-9)
+    assert inside.mean() > 0.98
+    again = length_bias({"a": made(), "b": made(seed=1)}, RANGES, resampling=FEW)
+    pd.testing.assert_frame_equal(frame, again)
+    other = length_bias({"a": made()}, RANGES, resampling=Resampling(200, seed=1))
+    assert not np.allclose(other["low"], frame.loc[frame["model"] == "a", "low"], equal_nan=True)
+
+
+def test_a_group_without_pairs_has_no_value() -> None:
+    frame = length_bias({"a": made()}, RANGES, Lengths(threshold=100), FEW)
+    row = value(frame, task="first", measure="signed difference", group="> 100")
+    assert row["pairs"] == 0
+    assert np.isnan(row["value"])
+    assert np.isnan(value(frame, task="Avg.", measure="spearman", group="gap")["value"])
+    assert len(views(frame)) > 4
+
+
+def test_splits_and_texts_of_one_task_are_told_apart() -> None:
+    table = pd.concat([made(), made(seed=1).assign(split="dev")])
+    frame = length_bias({"a": table}, RANGES, resampling=Resampling(0))
+    assert list(dict.fromkeys(frame["task"]))[:4] == ["first:test", "second:test", "first:dev", "second:dev"]
+
+
+def test_unknown_lengths_are_told() -> None:
+    table = made().assign(subwords_a=-1)
+    with pytest.raises(UserError, match=r"lengths in subwords are unknown.*--length words"):
+        length_bias({"a": table}, RANGES, Lengths("subwords"), FEW)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"unit": "letters"}, "unknown length unit 'letters': choose one of words, subwords, characters"),
+        ({"threshold": -1}, "a threshold of -1"),
+        ({"edges": (1, 2)}, "bins 1,2: give where each begins, from 0"),
+        ({"edges": (0, 4, 2)}, "from 0 and rising"),
+    ],
+)
+def test_what_makes_no_sense_is_told(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        Lengths(**options)
+
+
+def designed(contrast: float) -> pd.DataFrame:
+    table = made(240).assign(task="first")
+    length = np.where(np.arange(240) % 2, "same-length", "different-length")
+    meaning = np.array(["same-meaning", "related", "different-meaning"])[np.arange(240) // 2 % 3]
+    gold = pd.Series(meaning).map({"same-meaning": 4.5, "related": 2.5, "different-meaning": 0.5})
+    noise = np.random.default_rng(1).normal(0, 0.02, size=240)
+    return table.assign(
+        design=[f"{a}-{b}" for a, b in zip(meaning, length, strict=True)],
+        gold=gold,
+        cosine=gold / 5 + noise + np.where(length == "same-length", contrast / 100, 0),
+    )
+
+
+@pytest.mark.parametrize("contrast", [0.0, 6.0])
+def test_the_contrast_of_designed_pairs_is_what_length_alone_adds(contrast: float) -> None:
+    frame = length_bias({"a": designed(contrast)}, RANGES, resampling=FEW)
+    for meaning in ("same-meaning", "related", "different-meaning", "mean"):
+        row = value(frame, measure="design contrast", group=meaning)
+        assert row["value"] == pytest.approx(contrast, abs=1.5)
+        assert row["pairs"] == (240 if meaning == "mean" else 80)
+    mean = value(frame, measure="design contrast", group="mean")
+    assert bool(mean["low"] > 0) == (contrast > 0)
+    against = value(frame, measure="design margin", group="length against meaning")["value"]
+    along = value(frame, measure="design margin", group="length with meaning")["value"]
+    # Of the same meaning at different length, or the reverse: the part of length comes in once with either sign.
+    assert along - against == pytest.approx(2 * contrast, abs=2.5)
+    assert against == pytest.approx(80 - contrast, abs=2)
+    assert [view.caption for view in views(frame)][-1].startswith("The sample's designed pairs")
+
+
+def test_the_figure_has_a_line_and_a_band_for_each_model() -> None:
+    frame = length_bias({"a": made(), "b": made(seed=1)}, RANGES, resampling=FEW)
+    (axes,) = figure(frame).axes
+    assert axes.get_xlabel() == "length difference (words)"
+    assert len(axes.collections) == 2
+    lines = [line for line in axes.lines if not line.get_label().startswith("_")]
+    assert [line.get_label() for line in lines] == ["a", "b"]
+    drawn = frame[
+        (frame["model"] == "a")
+        & (frame["task"] == "all tasks")
+        & (frame["measure"] == "relative error")
+        & (frame["pairs"] >= 10)
+    ]
+    assert np.asarray(lines[0].get_ydata(), dtype=float) == pytest.approx(drawn["value"].to_numpy())

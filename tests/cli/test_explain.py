@@ -1,0 +1,173 @@
+"""The commands that explain a model: tables in every format, figures, runs and models, mistakes."""
+
+import csv
+import json
+import re
+from collections.abc import Callable
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Stsbench = Callable[..., Any]
+
+COMMANDS: dict[str, tuple[str, ...]] = {
+    "length-bias": ("--resamples", "50"),
+    "geometry": (),
+    "spectrum": (),
+    "density": (),
+    "repetition-bias": ("--resamples", "50", "--queries", "10", "--seeds", "2"),
+    "retrieve": ("--query", "The bridge is closed.", "-k", "2"),
+}
+PUBLISHED = {"length-bias", "repetition-bias"}
+STARTS = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
+
+
+@pytest.fixture
+def runs(stsbench: Stsbench) -> Stsbench:
+    """Measure two functions on the sample."""
+    for model, name in (("words", "a"), ("letters", "b")):
+        measured = stsbench("run", "-m", f"toys:{model}", "--tasks", "sample", "--out", name, "--resamples", "0")
+        assert measured.code == 0
+    return stsbench
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_prints_tables_for_readers_and_the_tidy_table_for_programs(command: str, runs: Stsbench) -> None:
+    done = runs(command, "a", "b", *COMMANDS[command])
+    assert done.code == 0, done.err
+    assert "toys:words" in done.out
+    assert "toys:letters" in done.out
+    assert "─" in done.out
+    rows = json.loads(runs(command, "a", "b", *COMMANDS[command], "--json").out)
+    assert {row["model"] for row in rows} == {"toys:words", "toys:letters"}
+    lines = list(csv.DictReader(StringIO(runs(command, "a", "b", *COMMANDS[command], "--csv").out)))
+    assert len(lines) == len(rows)
+    assert list(lines[0]) == list(rows[0])
+    assert "| --- |" in runs(command, "a", *COMMANDS[command], "--markdown").out
+    latex = runs(command, "a", *COMMANDS[command], "--latex").out
+    assert r"\toprule" in latex
+    assert r"\caption{" in latex
+
+
+@pytest.mark.parametrize(
+    ("command", "kind"), [*((command, "png") for command in COMMANDS), ("spectrum", "svg"), ("density", "pdf")]
+)
+def test_a_command_draws_into_any_of_the_formats(command: str, kind: str, runs: Stsbench) -> None:
+    done = runs(command, "a", "b", *COMMANDS[command], "--figure", f"figures/out.{kind}")
+    assert f"drawn in figures/out.{kind}" in done.err
+    assert Path(f"figures/out.{kind}").read_bytes().startswith(STARTS[kind])
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_model_needs_no_run(command: str, stsbench: Stsbench) -> None:
+    done = stsbench(command, "--model", "toys:words", *COMMANDS[command])
+    assert done.code == 0, done.err
+    assert "toys:words" in done.out
+    # Said where nobody asked for the sample, as no benchmark data is here.
+    assert ("SAMPLE" in done.err) == (command not in {"repetition-bias", "retrieve"})
+    assert "SAMPLE" not in stsbench(command, "--model", "toys:words", *COMMANDS[command], "--quiet").err
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, "explain"])
+def test_a_folder_without_a_run_is_told(command: str, stsbench: Stsbench) -> None:
+    done = stsbench(command, "nowhere", *COMMANDS.get(command, ()))
+    done.demand_one_sentence(
+        "no run record at nowhere: `stsbench run --out nowhere` makes one; a model goes to --model"
+    )
+
+
+@pytest.mark.parametrize("command", sorted(PUBLISHED))
+def test_published_rows_are_beside(command: str, runs: Stsbench) -> None:
+    assert "SimCSE-BERT-base (published)" in runs(command, "a", *COMMANDS[command], "--published").out
+
+
+def test_options_of_length_reach_the_table(runs: Stsbench) -> None:
+    done = runs(
+        "length-bias",
+        "a",
+        "--length",
+        "characters",
+        "--threshold",
+        "7",
+        "--bins",
+        "0,10",
+        "--resamples",
+        "0",
+        "--json",
+    )
+    rows = json.loads(done.out)
+    assert {row["group"] for row in rows} >= {"<= 7", "> 7", "0-9", "10+"}
+    assert {row["unit"] for row in rows} == {"characters"}
+    assert {row["measure"] for row in rows} >= {"spearman", "slope", "design contrast"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("length-bias", "a", "--length", "letters"), "unknown length unit 'letters'"),
+        (("length-bias", "a", "--bins", "0,x"), "--bins 0,x: give where each bin begins"),
+        (("length-bias", "a", "--length", "subwords"), "lengths in subwords are unknown"),
+        (("length-bias", "a", "--tasks", "STS16"), r"has no STS16 \(it has sample\)"),
+        (("density", "a", "--buckets", "0"), "0 buckets"),
+        (("density", "a", "--task", "SICK-R"), r"has no SICK-R \(it has sample\)"),
+        (("geometry", "a", "--task", "STS-B"), "STS-B"),
+        (("geometry", "a", "--task", "MR"), "MR has labels"),
+        (("geometry", "--path", "."), "has no checkpoints in it"),
+        (("repetition-bias", "a", "--overlap", "many"), "--overlap many: give the smallest and largest"),
+        (
+            ("repetition-bias", "a", "--queries", "5000"),
+            r"of the 400 sentences of the corpus \d+ have a candidate",
+        ),
+        (("repetition-bias", "a", "--tokens", "subwords"), "toys:words has no tokeniser"),
+        (("repetition-bias", "a", "--corpus", "none.txt"), "none.txt"),
+        (("retrieve", "a"), "there is no query"),
+        (("retrieve", "a", "--query", "x", "--search", "fast"), "unknown search 'fast'"),
+        (
+            ("spectrum", "a", "--figure", "out.gif"),
+            r"cannot write a figure to out.gif: end its name in one of \.png",
+        ),
+        (("spectrum", "a", "--json", "--csv"), "choose one output format"),
+        (("explain", "a", "--out", "page", "--format", "gif"), "figures as 'gif': choose one of png, svg, pdf"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_a_mistake_is_told_in_one_sentence(arguments: tuple[str, ...], message: str, stsbench: Stsbench) -> None:
+    assert stsbench("run", "-m", "toys:words", "--tasks", "sample", "--out", "a", "--resamples", "0").code == 0
+    done = stsbench(*arguments)
+    assert (done.code, done.out) == (2, "")
+    (line,) = done.err.strip().splitlines()[-1:]
+    assert line.startswith("stsbench: ")
+    assert re.search(message, line), line
+
+
+def test_explain_prints_all_of_it_and_writes_a_page(runs: Stsbench) -> None:
+    done = runs("explain", "a", "b", "--resamples", "50", "--out", "page", "--figure", "all.png")
+    assert done.code == 0, done.err
+    for caption in (
+        "Spearman x 100 by length difference",
+        "Alignment and uniformity on sample",
+        "Spectrum of the normalised",
+        "Cosine by gold score on sample",
+        "before and after repeating shared words in sample",
+        "Nearest to:",
+    ):
+        assert caption in done.out
+    assert "written to page/README.md" in done.err
+    names = ("length-bias", "geometry", "spectrum", "density", "repetition-bias", "retrieve")
+    made = {path.name for path in Path("page").iterdir()}
+    assert made == {"README.md", *(f"{name}.png" for name in names), *(f"{name}.csv" for name in names)}
+    assert {path.name for path in Path().glob("all-*.png")} == {f"all-{name}.png" for name in names}
+    assert list(json.loads(runs("explain", "a", "--resamples", "0", "--json").out)) == list(names)
+
+
+def test_explain_tells_what_was_not_possible_after_all_that_was(stsbench: Stsbench, tmp_path: Path) -> None:
+    (tmp_path / "s.txt").write_text("\n".join(str(n / 252) for n in range(252)), encoding="utf-8")
+    stsbench("run", "--similarities", tmp_path / "s.txt", "--tasks", "sample", "--out", "s", "--resamples", "0")
+    done = stsbench("explain", "s", "--resamples", "0", "--out", "page")
+    assert done.code == 2
+    assert "Spearman x 100 by length difference" in done.out
+    assert "stsbench: geometry: " in done.err
+    assert "stsbench: density: the run of s holds similarities that were given" in done.err
+    assert "- not possible: geometry: " in Path("page/README.md").read_text(encoding="utf-8")

@@ -1,0 +1,65 @@
+"""Bootstrap sums, kernel densities, and exact nearest neighbours."""
+
+import numpy as np
+import pytest
+from scipy.stats import gaussian_kde
+
+from stsbench.statistics import generator
+from stsbench.statistics import neighbours as module
+from stsbench.statistics.density import kernel_density
+from stsbench.statistics.neighbours import nearest
+from stsbench.statistics.sums import bootstrap_sums
+
+
+def test_sums_are_those_of_resampled_items() -> None:
+    terms = np.random.default_rng(0).normal(size=(3, 25))
+    draws = generator(1, "sums").integers(25, size=(40, 25))
+    plain = np.array([terms[:, draw].sum(axis=1) for draw in draws]).T
+    assert bootstrap_sums(terms, rng=generator(1, "sums"), resamples=40) == pytest.approx(plain)
+
+
+def test_sums_of_nothing_are_refused() -> None:
+    for bad in (np.ones(3), np.ones((2, 0))):
+        with pytest.raises(ValueError, match="at least one item"):
+            bootstrap_sums(bad, rng=np.random.default_rng(0))
+
+
+def test_a_density_far_from_the_ends_is_scipys() -> None:
+    values = np.random.default_rng(0).normal(0, 0.1, size=200)
+    grid = np.linspace(-1, 1, 101)
+    assert kernel_density(values, grid) == pytest.approx(gaussian_kde(values)(grid), abs=1e-9)
+
+
+def test_a_density_at_the_end_keeps_all_its_mass_inside() -> None:
+    values = np.concatenate([np.ones(30), np.random.default_rng(0).uniform(0.8, 1, size=30)])
+    grid = np.linspace(-1, 1, 4001)
+    assert np.trapezoid(kernel_density(values, grid), grid) == pytest.approx(1, abs=1e-4)
+
+
+def test_there_is_no_density_without_spread() -> None:
+    for values in ([], [0.5], [0.5, 0.5, 0.5]):
+        assert np.isnan(kernel_density(values, [0.0, 0.5])).all()
+    with pytest.raises(ValueError, match=r"between -1.0 and 1.0"):
+        kernel_density([0.5, 1.5], [0.0])
+
+
+@pytest.mark.parametrize("block", [1, 7, 1000])
+def test_neighbours_are_those_of_a_full_sort(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_BLOCK_ROWS", block)
+    rng = np.random.default_rng(0)
+    queries, corpus = rng.normal(size=(4, 6)), rng.normal(size=(50, 6))
+    cosines = np.array([[q @ c / np.linalg.norm(q) / np.linalg.norm(c) for c in corpus] for q in queries])
+    found = nearest(queries, corpus, 12)
+    expected = np.argsort(-cosines, axis=1)[:, :12]
+    assert found.rows.tolist() == expected.tolist()
+    assert found.cosines == pytest.approx(np.take_along_axis(cosines, expected, axis=1))
+
+
+def test_of_equal_vectors_the_earlier_comes_first() -> None:
+    corpus = np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 0.0], [1.0, 0.0]])
+    assert nearest(corpus[1:2], corpus, 3).rows.tolist() == [[1, 2, 3]]
+
+
+def test_more_neighbours_than_there_are_vectors_are_refused() -> None:
+    with pytest.raises(ValueError, match="5 neighbours of 4 vectors"):
+        nearest(np.ones((1, 2)), np.ones((4, 2)), 5)

@@ -98,8 +98,8 @@ class Job:
         for note in base.encoder.notes:
             notice(note)
         store = _open(recipe, base, file, now, world=world, progress=progress)
-        notice(f"corpus: {store.counts.told()}")
         make_schedule(recipe, len(store))  # which says so if the corpus is smaller than a batch
+        notice(f"corpus: {store.counts.told()}")
         return cls(
             recipe, folder, then or now, then is not None, dev, base, store, world, device, progress, notice
         )

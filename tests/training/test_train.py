@@ -221,6 +221,29 @@ def test_wandb_is_told_every_line_under_the_name_of_the_folder(train, monkeypatc
     assert "dev/best" in told[4]
 
 
+@pytest.mark.gpu
+@pytest.mark.parametrize("precision", ["fp32", "bf16", "fp16"])
+def test_a_gpu_trains_in_every_precision_and_resumes(precision, train, tmp_path):
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("needs a CUDA device")
+
+    class Crash(Exception):
+        pass
+
+    def crash(line):
+        if line["step"] == 6:
+            raise Crash
+
+    parts = ("negatives.queue.size=20", "objective.mlm.weight=0.1", "head=dense-tanh")
+    with pytest.raises(Crash):
+        train(f"precision={precision}", *parts, device="cuda", listeners=[crash])
+    done = sb.train(resume=tmp_path / "run", device="cuda")
+    assert done.steps == 6
+    again = sb.evaluate(sb.load(done.folder, device="cuda"), "sample", use_cache=False)
+    assert again.tasks[0].score == pytest.approx(done.best.score, abs=1e-6)
+
+
 @pytest.mark.minilm
 @pytest.mark.slow
 def test_the_demo_scores_the_packaged_model_as_run_does_and_ends_with_a_checkpoint(tmp_path):

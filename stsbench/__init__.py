@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from stsbench.workflows.settings import Postprocessing
     from stsbench.workflows.spectrum import figure as plot_spectrum
     from stsbench.workflows.spectrum import spectrum
+    from stsbench.workflows.train import Training, train
 
 __all__ = [
     "Bootstrap",
@@ -48,6 +49,7 @@ __all__ = [
     "RunRecord",
     "SavedVectors",
     "Signature",
+    "Training",
     "UserError",
     "__version__",
     "badge",
@@ -76,6 +78,7 @@ __all__ = [
     "report",
     "retrieve",
     "spectrum",
+    "train",
 ]
 
 # Where each public name lives. Nothing is imported before it is asked for: `stsbench --help` needs no NumPy.
@@ -86,6 +89,7 @@ _HOMES = {
     "RunRecord": "stsbench.records:RunRecord",
     "SavedVectors": "stsbench.encoders:SavedVectors",
     "Signature": "stsbench.records:Signature",
+    "Training": "stsbench.workflows.train:Training",
     "UserError": "stsbench.foundation.errors:UserError",
     "badge": "stsbench.workflows.cards:badge",
     "check": "stsbench.workflows.check:check",
@@ -113,6 +117,7 @@ _HOMES = {
     "report": "stsbench.workflows.report:report",
     "retrieve": "stsbench.workflows.retrieve:retrieve",
     "spectrum": "stsbench.workflows.spectrum:spectrum",
+    "train": "stsbench.workflows.train:train",
 }
 
 

@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+import hypothesis
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -15,6 +16,10 @@ from stsbench.datasets.tables import Pair, pair_table
 if "PYTEST_XDIST_WORKER" in os.environ:
     # Each worker is a core's worth of work: more threads than cores would only stand in each other's way.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# A busy machine is no failure: how long an example takes says nothing of what it tests.
+hypothesis.settings.register_profile("stsbench", deadline=None)
+hypothesis.settings.load_profile("stsbench")
 
 WORDS = ("owl", "bus", "kettle", "rain", "a", "the", "sings", "leaves", "naps", "slowly", "tonight", "again")
 

@@ -31,6 +31,7 @@ from stsbench.cli import (
     run,
     show,
     spectrum,
+    train,
 )
 from stsbench.foundation.errors import UserError
 
@@ -72,6 +73,7 @@ app.command("compare", cls=compare.SeveralRuns)(compare.compare)
 app.command("check")(check.check)
 app.command("report")(report.report)
 app.command("import")(imports.import_)
+app.command("train")(train.train)
 app.command("cite")(cite.cite)
 app.command("diagnose")(diagnose.diagnose)
 _EXPLAIN: dict[str, Callable[..., None]] = {

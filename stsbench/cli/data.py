@@ -110,3 +110,26 @@ def where(
     from stsbench.workflows import data
 
     print_frame(data.where(data_dir or ()), style)
+
+
+@app.command("nli-triplets")
+def nli_triplets(
+    folders: Annotated[
+        list[Path], typer.Argument(help="Folders with s1.SPLIT, s2.SPLIT and labels.SPLIT (SNLI, MultiNLI).")
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The CSV file to write.")] = Path("nli-triplets.csv"),
+    split: Annotated[str, typer.Option(help="Which part: `train`, `dev`, `dev.matched`, ...")] = "train",
+    quiet: QuietFlag = False,
+) -> None:
+    """Build (premise, entailment, contradiction) triplets to train supervised SimCSE on.
+
+    Example: `stsbench data nli-triplets data/SNLI data/MultiNLI --out nli.csv`
+    """
+    from stsbench.workflows import data
+
+    made = data.write_nli_triplets(folders, out, split)
+    tell(
+        f"{made.triplets} triplets in {out}, from {made.pairs} pairs of {made.premises} premises; {made.without} "
+        "premises lack an entailed or a contradicting sentence.",
+        quiet=quiet,
+    )

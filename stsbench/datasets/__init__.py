@@ -4,6 +4,7 @@ from stsbench.datasets.catalogue import data_set, data_sets
 from stsbench.datasets.corpus import load_corpus
 from stsbench.datasets.fetch import Fetched, get
 from stsbench.datasets.locate import DataNotFoundError
+from stsbench.datasets.nli_triplets import TripletCounts, write_nli_triplets
 from stsbench.datasets.overview import catalogue_table, verify, where
 from stsbench.datasets.read_pairs import load_pairs
 from stsbench.datasets.read_sample import load_sample, load_sample_labelled, sample_sentences
@@ -17,6 +18,7 @@ __all__ = [
     "FileRead",
     "LabelledData",
     "StsData",
+    "TripletCounts",
     "catalogue_table",
     "data_set",
     "data_sets",
@@ -30,4 +32,5 @@ __all__ = [
     "sample_sentences",
     "verify",
     "where",
+    "write_nli_triplets",
 ]

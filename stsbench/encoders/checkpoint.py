@@ -101,10 +101,14 @@ class Checkpoint:
         """Return whether any file could hold the tokenizer's vocabulary."""
         return any(True for pattern in _VOCABULARY_PATTERNS for _ in self.folder.glob(pattern))
 
+    def tokenizer_files(self) -> list[Path]:
+        """Return the files that make the tokenizer."""
+        found = {path for pattern in _TOKENIZER_PATTERNS for path in self.folder.glob(pattern)}
+        return sorted(path for path in found if path.is_file())
+
     def tokenizer_sha256(self) -> str:
         """Return one hash over the tokenizer's files."""
-        found = {path for pattern in _TOKENIZER_PATTERNS for path in self.folder.glob(pattern)}
-        return self.sha256(path for path in found if path.is_file())
+        return self.sha256(self.tokenizer_files())
 
     def sha256(self, paths: Iterable[Path]) -> str:
         """Return one hash for files in the folder: the file's own if it is one, else of their paths and hashes."""

@@ -15,6 +15,8 @@ class Tokenizer:
     Attributes:
         pad_id: the padding token.
         special_tokens: how many special tokens stand around a text.
+        vocabulary: how many token ids there are.
+        mask_id: the token that stands for a masked one; None where there is none.
     """
 
     def __init__(self, checkpoint: Checkpoint, *, trust_remote_code: bool) -> None:
@@ -45,6 +47,8 @@ class Tokenizer:
         tokenizer.padding_side = "right"
         self.pad_id = int(tokenizer.pad_token_id)
         self.special_tokens = int(tokenizer.num_special_tokens_to_add())
+        self.vocabulary = len(tokenizer)
+        self.mask_id: int | None = tokenizer.mask_token_id
 
     def __call__(
         self, texts: Sequence[str], limit: int | None = None, *, special_tokens: bool = True

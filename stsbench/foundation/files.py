@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -34,6 +35,33 @@ def atomic_path(target: Path) -> Iterator[Path]:
             _sync_folder(target.parent)
         finally:
             temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def atomic_folder(target: Path) -> Iterator[Path]:
+    """Yield a temporary folder beside `target`; on success its files are synced and it takes the target's place.
+
+    A folder cannot be renamed over another: between the old one's removal and the rename there is none.
+
+    Raises:
+        UserError: if the disk is full or the folder cannot be written.
+    """
+    with told_as_unwritable(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(dir=target.parent, prefix=_prefix(target)))
+        try:
+            temporary.chmod(0o777 & ~_umask())
+            yield temporary
+            for path in temporary.rglob("*"):
+                if path.is_file():
+                    with path.open("rb") as stream:
+                        os.fsync(stream.fileno())
+            if target.exists():
+                shutil.rmtree(target)
+            temporary.rename(target)
+            _sync_folder(target.parent)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
 
 
 @contextmanager

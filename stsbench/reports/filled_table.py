@@ -59,7 +59,7 @@ class Filling:
     @property
     def is_filled(self) -> bool:
         """Whether a run that has its place in it has a value for it."""
-        return any(self.takes(label) and _values(self, label) for label in self.runs)
+        return any(_values(self, label) for label in self.runs)
 
     def takes(self, label: str) -> bool:
         """Whether a run has its place in it.
@@ -161,7 +161,7 @@ def _row_of(record: RunRecord, rows: Sequence[PublishedRow]) -> PublishedRow | N
 
 
 def _values(filling: Filling, label: str) -> dict[str, float | None]:
-    fits = filling.fits[label].items()
+    fits = filling.fits[label].items() if filling.takes(label) else ()
     return {name: fit.value for name, fit in fits if fit.value is not None and not fit.differences}
 
 

@@ -59,10 +59,6 @@ def test_a_folder_that_is_no_checkpoint_and_one_without_weights(stsbench: Stsben
         (("--tasks", "sts@upper"), "no task of 'sts' has a text 'upper'"),
         (("--tasks", "MR@upper"), "MR has no text 'upper'"),
         (
-            ("--tasks", "sample-opinions", "--similarities", "s.txt"),
-            "sample-opinions is no matter of similarities",
-        ),
-        (
             ("--tasks", "sample-movies", "--classifier", "svm"),
             "unknown classifier 'svm': choose one of logreg, mlp-adam",
         ),

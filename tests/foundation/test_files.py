@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from stsbench.foundation.errors import UserError
-from stsbench.foundation.files import atomic_path, remove_leftovers, sha256_of
+from stsbench.foundation.files import atomic_folder, atomic_path, remove_leftovers, sha256_of
 
 
 def test_a_file_is_written_whole_with_its_missing_folders_and_nothing_else_is_left(tmp_path: Path) -> None:
@@ -91,3 +91,25 @@ def test_leftovers_of_killed_writers_are_removed_and_nothing_else(tmp_path: Path
 def test_a_hash_is_of_the_bytes(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"\x00\xff" * 100_000)
     assert sha256_of(tmp_path / "file") == hashlib.sha256(b"\x00\xff" * 100_000).hexdigest()
+
+
+def test_a_folder_is_whole_or_as_it_was(tmp_path: Path) -> None:
+    target = tmp_path / "folder"
+
+    def fill(text: str, *, fails: bool = False) -> None:
+        with atomic_folder(target) as building:
+            (building / "below").mkdir()
+            (building / "below" / "a.txt").write_text(text, encoding="utf-8")
+            if fails:
+                raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fill("first", fails=True)
+    assert list(tmp_path.iterdir()) == []
+    fill("first")
+    with pytest.raises(RuntimeError):
+        fill("second", fails=True)
+    assert (target / "below" / "a.txt").read_text(encoding="utf-8") == "first"
+    fill("third")
+    assert (target / "below" / "a.txt").read_text(encoding="utf-8") == "third"
+    assert list(tmp_path.iterdir()) == [target]

@@ -1,0 +1,82 @@
+"""Train variants of a recipe over several seeds and put them in one table, with the spread over seeds.
+
+    STSBENCH_DATA=data/senteval python examples/train_table.py --corpus wiki.txt --out reports/minilm --seeds 1 2 3
+
+Each variant and seed is trained once (a training that was stopped goes on, a finished one is kept), its best
+checkpoint on STS-B dev is measured on the seven STS tasks, and `table.csv` and `seeds.csv` are written beside the
+records. `base` is the checkpoint that all of them started from.
+
+The columns: `Avg.` and `STS-B`, Spearman x 100; `gap`, the length-bias gap of the signed difference, averaged over
+the tasks (ESimCSE, table 7: 1.84 for SimCSE, 0.71 for ESimCSE); `alignment` and `uniformity` on STS-B, all splits.
+"""
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+import stsbench as sb
+
+VARIANTS = {
+    "SimCSE": ("minilm-simcse",),
+    "repetition only": ("minilm-esimcse", "negatives.queue=null"),
+    "momentum only": ("minilm-esimcse", "views.key=identity"),
+    "ESimCSE": ("minilm-esimcse",),
+}
+MEASURES = ["Avg.", "STS-B", "gap", "alignment", "uniformity"]
+
+
+def measures(model: str, record: sb.RunRecord) -> dict[str, float]:
+    """Return the row of one checkpoint."""
+    assert record.average is not None
+    scores = {task.task: task.score for task in record.tasks}
+    bias = sb.length_bias(record, bootstrap=sb.Bootstrap(resamples=0))
+    gap = bias[(bias["task"] == "Avg.") & (bias["measure"] == "signed difference") & (bias["group"] == "gap")]
+    shape = sb.geometry(model).iloc[0]
+    return {
+        "Avg.": 100 * (record.average.score or np.nan),
+        "STS-B": 100 * (scores["STS-B"] or np.nan),
+        "gap": float(gap["value"].iloc[0]),
+        "alignment": float(shape["alignment"]),
+        "uniformity": float(shape["uniformity"]),
+    }
+
+
+def trained(folder: Path, recipe: str, corpus: str, seed: int, changes: list[str]) -> None:
+    """Train into a folder, go on where it was stopped, or leave it where it is finished."""
+    if (folder / "run.json").is_file() and not (folder / "training" / "state.pt").exists():
+        return
+    if (folder / "training" / "start.json").is_file():
+        sb.train(resume=folder, notice=print)
+    else:
+        sb.train(recipe, corpus, folder, seed=seed, overrides=changes, notice=print)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--corpus", required=True)
+    parser.add_argument("--out", type=Path, default=Path("reports/minilm"))
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    parser.add_argument("--set", dest="changes", action="append", default=[], metavar="KEY=VALUE")
+    options = parser.parse_args()
+
+    once = sb.Bootstrap(resamples=0)
+    before = sb.evaluate("minilm", "sts", bootstrap=once, out=options.out / "base", overwrite=True)
+    rows = [{"variant": "base", "seed": 0, **measures("minilm", before)}]
+    for seed in options.seeds:
+        for variant, (recipe, *changes) in VARIANTS.items():
+            name = f"{variant.replace(' ', '-').lower()}-seed{seed}"
+            folder = options.out / "models" / name
+            trained(folder, recipe, options.corpus, seed, [*changes, *options.changes])
+            record = sb.evaluate(str(folder), "sts", bootstrap=once, out=options.out / name, overwrite=True)
+            rows.append({"variant": variant, "seed": seed, **measures(str(folder), record)})
+            seeds = pd.DataFrame(rows)
+            seeds.to_csv(options.out / "seeds.csv", index=False)
+            table = seeds.groupby("variant", sort=False)[MEASURES].agg(["mean", "std", "count"]).round(3)
+            table.to_csv(options.out / "table.csv")
+            print(table.to_string(), flush=True)
+
+
+if __name__ == "__main__":
+    main()

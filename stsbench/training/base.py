@@ -1,0 +1,136 @@
+"""The checkpoint that training starts from, and the networks made of it."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import nn
+
+from stsbench.encoders import load
+from stsbench.encoders.checkpoint import Checkpoint
+from stsbench.encoders.limits import position_limit
+from stsbench.encoders.network import Network, load_network
+from stsbench.encoders.quiet import quiet_transformers
+from stsbench.encoders.tokenizer import Tokenizer
+from stsbench.encoders.transformer import TransformerEncoder
+from stsbench.foundation.errors import UserError
+from stsbench.statistics import generator
+from stsbench.training.model import SentenceModel
+from stsbench.training.recipe import Recipe
+
+
+@dataclass(frozen=True)
+class Base:
+    """A checkpoint to start from.
+
+    Attributes:
+        encoder: of the checkpoint, with the recipe's pooling and nothing behind it; its weights are not loaded.
+        tokenizer: the checkpoint's.
+        longest: sub-words that it has positions for; None for no limit.
+    """
+
+    encoder: TransformerEncoder
+    tokenizer: Tokenizer
+    longest: int | None
+
+    @property
+    def checkpoint(self) -> Checkpoint:
+        """Its files."""
+        return self.encoder.checkpoint
+
+
+def find_base(recipe: Recipe, device: str) -> Base:
+    """Find the recipe's base, without loading its weights.
+
+    Raises:
+        UserError: if there is none, or it is not one that can be trained here.
+    """
+    encoder = load(recipe.base, pooling=recipe.pooling, device=device)
+    if not isinstance(encoder, TransformerEncoder):
+        raise UserError(f"{recipe.base} is no Transformers checkpoint: training needs one to start from.")
+    if encoder.settings.prompt:
+        raise UserError(
+            f"{recipe.base} puts a prompt before every sentence, which is not trained here: choose another --base."
+        )
+    longest = position_limit(encoder.checkpoint)
+    if longest is not None and recipe.corpus.max_length > longest:
+        raise UserError(
+            f"{recipe.base} reads at most {longest} sub-words: corpus.max_length {recipe.corpus.max_length} is "
+            "too long."
+        )
+    encoder.settings = replace(encoder.settings, tail=(), normalize=False)
+    return Base(encoder, Tokenizer(encoder.checkpoint, trust_remote_code=False), longest)
+
+
+def load_model(base: Base, recipe: Recipe, device: str) -> tuple[SentenceModel, Network]:
+    """Load the base for training; return the model, and the network that evaluates it.
+
+    Raises:
+        UserError: if weights are missing or do not fit on the device.
+    """
+    network = load_network(
+        base.checkpoint,
+        precision="fp32",
+        device=device,
+        pad_id=base.tokenizer.pad_id,
+        tail=(),
+        trust_remote_code=False,
+    )
+    transformer = network.model
+    if recipe.dropout is not None:
+        set_dropout(transformer, recipe.dropout)
+    torch.manual_seed(int(generator(recipe.seed, "head").integers(2**63)))
+    width, std = transformer.config.hidden_size, getattr(transformer.config, "initializer_range", 0.02)
+    head = recipe.head.build(width, std).to(device)
+    model = SentenceModel(transformer, recipe.pooling, head).train()
+    if recipe.compile:
+        transformer.compile(dynamic=True)
+    # Scored behind the head or before it, as the checkpoint will be.
+    return model, replace(network, tail=head) if recipe.head.evaluate else network
+
+
+def random_copy(model: SentenceModel, seed: int) -> nn.Module:
+    """Return the model's Transformer with fresh random weights."""
+    from transformers import AutoModel
+
+    torch.manual_seed(int(generator(seed, "momentum").integers(2**63)))
+    fresh: nn.Module = AutoModel.from_config(model.transformer.config)
+    return fresh
+
+
+def load_masked_language(base: Base, model: SentenceModel, device: str) -> nn.Module:
+    """Return a masked-language model around the encoder that is being trained.
+
+    Raises:
+        UserError: if the base has no such head, or no mask token.
+    """
+    from transformers import AutoModelForMaskedLM
+
+    with quiet_transformers():
+        try:
+            network, info = AutoModelForMaskedLM.from_pretrained(base.checkpoint.folder, output_loading_info=True)
+        except ValueError as error:
+            raise UserError(f"{base.checkpoint.name} is of a type without masked-language model.") from error
+    if info["missing_keys"] or base.tokenizer.mask_id is None:
+        raise UserError(
+            f"{base.checkpoint.name} has no masked-language head (or no mask token), which objective.mlm needs: "
+            "choose another --base, or --set objective.mlm=null."
+        )
+    whole: Any = network
+    setattr(whole, whole.base_model_prefix, model.transformer)
+    whole.tie_weights()
+    trained: nn.Module = whole.to(device).train()
+    return trained
+
+
+def set_dropout(transformer: nn.Module, rate: float) -> None:
+    """Set every dropout of a Transformer, and say so in its configuration."""
+    for module in transformer.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = rate
+        elif isinstance(getattr(module, "attention_dropout", None), float):
+            setattr(module, "attention_dropout", rate)  # noqa: B010 - a plain number, which nn.Module does not declare
+    config: Any = transformer.config
+    for name in ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "attention_dropout"):
+        if isinstance(getattr(config, name, None), float | int):
+            setattr(config, name, rate)

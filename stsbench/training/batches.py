@@ -1,0 +1,172 @@
+"""From a corpus to the sequences of each batch: order, views, special tokens.
+
+Nothing here has a state: what a step reads, and every random draw of its views, follows from the seed and the
+step's number alone. So a resumed training reads what an uninterrupted one would have read, and so does each of
+several processes.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stsbench.encoders.tokenizer import Tokenizer
+from stsbench.foundation.errors import UserError
+from stsbench.statistics import generator
+from stsbench.training.recipe import Recipe
+from stsbench.training.token_store import TokenStore, special_tokens
+from stsbench.training.views import TextView, Tokens, View
+
+Sequences = list[NDArray[np.int64]]
+"""Token ids of some sentences, special tokens included."""
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Which rows each optimiser step reads.
+
+    Every epoch has an order of its own. The last batch of an epoch is as short as what is left, as in the papers'
+    code (15,626 steps for a million sentences in batches of 64).
+
+    Attributes:
+        rows: of the corpus.
+        batch: rows in one loss.
+        accumulate: losses in one optimiser step.
+        epochs: passes over the corpus.
+        seed: of the order.
+    """
+
+    rows: int
+    batch: int
+    accumulate: int
+    epochs: int
+    seed: int
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Optimiser steps in an epoch."""
+        return -(-self.rows // (self.batch * self.accumulate))
+
+    @property
+    def steps(self) -> int:
+        """Optimiser steps in all."""
+        return self.epochs * self.steps_per_epoch
+
+    def starts_epoch(self, step: int) -> bool:
+        """Return whether a step, counted from 0, is the first of an epoch."""
+        return step % self.steps_per_epoch == 0
+
+    def batches(self, step: int) -> list[NDArray[np.int64]]:
+        """Return the rows of each batch of an optimiser step, counted from 0."""
+        epoch, place = divmod(step, self.steps_per_epoch)
+        order = _order(self.rows, self.seed, epoch)
+        start = place * self.batch * self.accumulate
+        ends = range(start, min(start + self.batch * self.accumulate, self.rows), self.batch)
+        return [order[at : at + self.batch] for at in ends]
+
+
+def make_schedule(recipe: Recipe, rows: int) -> Schedule:
+    """Return the schedule of a recipe on a corpus.
+
+    Raises:
+        UserError: if the corpus does not fill one batch.
+    """
+    optimiser = recipe.optimiser
+    if rows < optimiser.batch:
+        raise UserError(
+            f"the corpus has {rows} usable rows, fewer than one batch of {optimiser.batch}: "
+            "give more text, or a smaller batch with --set optimiser.batch=N."
+        )
+    return Schedule(rows, optimiser.batch, optimiser.accumulate, optimiser.epochs, recipe.seed)
+
+
+@lru_cache(maxsize=1)
+def _order(rows: int, seed: int, epoch: int) -> NDArray[np.int64]:
+    return generator(seed, "order", str(epoch)).permutation(rows)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The sequences of one loss.
+
+    Attributes:
+        query: one side of the positive pairs.
+        key: the other.
+        hard: the hard negatives; empty without.
+        name: what names this batch's random draws, apart from the seed.
+    """
+
+    query: Sequences
+    key: Sequences
+    hard: Sequences
+    name: tuple[str, ...]
+
+    @property
+    def sequences(self) -> Sequences:
+        """All of them: queries, keys, hard negatives."""
+        return [*self.query, *self.key, *self.hard]
+
+    def share(self, place: slice) -> "Batch":
+        """Return some of the rows."""
+        return Batch(self.query[place], self.key[place], self.hard[place], self.name)
+
+
+@dataclass(frozen=True)
+class BatchReader:
+    """Reads batches from the store through the recipe's views.
+
+    Attributes:
+        store: the corpus.
+        tokenizer: of the model.
+        recipe: names views, columns and maximum length.
+        longest: sub-words that the model has positions for; None for no limit.
+        lower_case: whether text is lower-cased before it is tokenised.
+    """
+
+    store: TokenStore
+    tokenizer: Tokenizer
+    recipe: Recipe
+    longest: int | None = None
+    lower_case: bool = False
+
+    def __call__(self, rows: NDArray[np.int64], *name: str) -> Batch:
+        """Return the batch of some rows; `name` names its random draws."""
+        views, columns = self.recipe.views, self.store.counts.columns
+        hard = self._plain(rows, 2) if columns == 3 else []
+        return Batch(
+            query=self._seen(rows, 0, views.query, ("query", *name)),
+            key=self._seen(rows, min(1, columns - 1), views.key, ("key", *name)),
+            hard=hard,
+            name=name,
+        )
+
+    def _plain(self, rows: NDArray[np.int64], column: int) -> Sequences:
+        return self._around([self.store.tokens(int(row), column) for row in rows], cut=True)
+
+    def _seen(self, rows: NDArray[np.int64], column: int, view: View, name: tuple[str, ...]) -> Sequences:
+        shared, seed = generator(self.recipe.seed, "view", *name), self.recipe.seed
+        if isinstance(view, TextView):
+            texts = [view.text(self.store.text(row, column), shared) for row in rows.tolist()]
+            read = [text.lower() for text in texts] if self.lower_case else texts
+            return self._around([np.array(ids) for ids in self.tokenizer(read, special_tokens=False)], cut=True)
+        draws = (generator(seed, "view", name[0], str(row)) if view.once else shared for row in rows.tolist())
+        seen = [view.tokens(self.store.tokens(row, column), rng) for row, rng in zip(rows, draws, strict=True)]
+        return self._around(seen, cut=view.cut)
+
+    def _around(self, found: Sequence[Tokens], *, cut: bool) -> Sequences:
+        before, behind = self._special_tokens
+        limit = self.recipe.corpus.max_length if cut else self.longest
+        room = None if limit is None else limit - len(before) - len(behind)
+        return [np.concatenate([before, tokens[:room], behind]) for tokens in found]
+
+    @property
+    def around(self) -> tuple[int, int]:
+        """How many special tokens stand before and behind a sentence."""
+        before, behind = self._special_tokens
+        return len(before), len(behind)
+
+    @cached_property
+    def _special_tokens(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        return special_tokens(self.tokenizer)

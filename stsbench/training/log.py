@@ -1,0 +1,121 @@
+"""The training log: one JSON object a line, told to whoever listens too.
+
+A line says what was reached, and under `time` how long it took: a training that was killed and resumed has the
+same lines as one that was not, apart from `time`.
+"""
+
+import json
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from stsbench.foundation.errors import UserError
+from stsbench.training.batches import Batch
+
+Listener = Callable[[dict[str, Any]], None]
+"""Called with each line of the log."""
+
+
+@dataclass
+class Log:
+    """Appends lines to a file; without a file it only tells."""
+
+    path: Path | None
+    listeners: Sequence[Listener] = ()
+
+    def write(self, line: dict[str, Any]) -> None:
+        """Append a line and tell it."""
+        if self.path is not None:
+            with self.path.open("a", encoding="utf-8") as stream:
+                stream.write(json.dumps(line) + "\n")
+        for listener in self.listeners:
+            listener(line)
+
+    def commit(self) -> int:
+        """Make sure that what was written is on the disk; return its size in bytes."""
+        if self.path is None:
+            return 0
+        with self.path.open("ab") as stream:
+            os.fsync(stream.fileno())
+            return stream.tell()
+
+    def cut_back(self, size: int) -> None:
+        """Forget the lines after the first `size` bytes: those of steps that will be taken again."""
+        if self.path is not None and self.path.exists():
+            os.truncate(self.path, size)
+
+
+def read_log(path: Path) -> list[dict[str, Any]]:
+    """Return the lines of a log.
+
+    Raises:
+        UserError: if there is none, or a line is damaged.
+    """
+    try:
+        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    except OSError as error:
+        raise UserError(f"cannot read {path} ({error.strerror}): is it the folder of a training?") from error
+    except ValueError as error:
+        raise UserError(f"{path} is damaged ({error}): resume the training from its state.") from error
+
+
+@dataclass
+class Meter:
+    """Adds up what happens between two lines of the log.
+
+    Losses stay on the device until a line is due: to look at each would make the device wait.
+    """
+
+    losses: list[Tensor] = field(default_factory=list)
+    sentences: int = 0
+    tokens: int = 0
+    since: float = field(default_factory=time.perf_counter)
+
+    def add(self, loss: Tensor, batches: Sequence[Batch]) -> None:
+        """Count a step."""
+        self.losses.append(loss)
+        for batch in batches:
+            lengths = list(map(len, batch.sequences))
+            self.sentences += len(lengths)
+            self.tokens += sum(lengths)
+
+    def line(self, step: int, epoch: float, rate: float) -> dict[str, Any]:
+        """Return a line about the steps since the last one, and start anew.
+
+        Raises:
+            UserError: if a loss was not finite.
+        """
+        losses = torch.stack(self.losses).double()
+        if not bool(losses.isfinite().all()):
+            first = step - len(losses) + 1 + int((~losses.isfinite()).nonzero()[0])
+            raise UserError(
+                f"the loss of step {first} is not finite: lower optimiser.learning_rate, or use --set "
+                "precision=fp32; what was saved before is untouched."
+            )
+        seconds = time.perf_counter() - self.since
+        line = {
+            "kind": "train",
+            "step": step,
+            "epoch": round(epoch, 6),
+            "loss": float(losses.mean()),
+            "learning_rate": rate,
+            "sentences": self.sentences,
+            "tokens": self.tokens,
+            "time": {
+                "seconds": round(seconds, 4),
+                "tokens_per_second": round(self.tokens / max(seconds, 1e-9), 1),
+            },
+        }
+        self.losses, self.sentences, self.tokens = [], 0, 0
+        self.restart()
+        return line
+
+    def restart(self) -> None:
+        """Count the time from now: what came in between (evaluating, saving) is no training."""
+        self.since = time.perf_counter()

@@ -1,0 +1,173 @@
+"""The network in training: a Transformer, a pooling and a head; and forward passes that pad little."""
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from stsbench.encoders.poolers import POOLERS
+from stsbench.training.batches import Sequences
+from stsbench.training.recipe import Pooling
+
+_HALF = {"bf16": torch.bfloat16, "fp16": torch.float16}
+
+
+class SentenceModel(nn.Module):
+    """Token embeddings to sentence vectors."""
+
+    def __init__(self, transformer: nn.Module, pooling: Pooling, head: nn.Module) -> None:
+        """Put the parts together.
+
+        Args:
+            transformer: a Transformers model.
+            pooling: one of `POOLERS`.
+            head: from pooled vector to the loss's vector.
+        """
+        super().__init__()
+        self.transformer = transformer
+        self.head = head
+        self._pooler = POOLERS[pooling]
+
+    @property
+    def word_embeddings(self) -> nn.Module:
+        """The table of token embeddings."""
+        table: nn.Module = self.transformer.get_input_embeddings()  # type: ignore[operator]
+        return table
+
+    @property
+    def width(self) -> int:
+        """The size of a sentence vector."""
+        return int(self.transformer.config.hidden_size)  # type: ignore[union-attr, arg-type]
+
+    def forward(self, embedded: Tensor, mask: Tensor, padded: bool) -> Tensor:
+        """Return the pooled vectors, head not applied.
+
+        Args:
+            embedded: (rows, width, d) token embeddings.
+            mask: (rows, width), 1 for real tokens.
+            padded: whether any token is padding; without, attention takes its fastest path to the same numbers.
+        """
+        states: Any = self.transformer(
+            inputs_embeds=embedded, attention_mask=mask if padded else None, return_dict=True
+        )
+        return self._pooler((states.last_hidden_state,), mask)
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Some sequences of a batch, padded to the longest of them.
+
+    Attributes:
+        places: which of the batch's sequences they are.
+        ids: (rows, width) token ids.
+        lengths: (rows,) real tokens.
+    """
+
+    places: list[int]
+    ids: Tensor
+    lengths: Tensor
+
+    @property
+    def mask(self) -> Tensor:
+        """The attention mask: (rows, width), 1 for real tokens."""
+        return (torch.arange(self.ids.shape[1]) < self.lengths.unsqueeze(1)).long()
+
+    @property
+    def padded(self) -> bool:
+        """Whether any token is padding."""
+        return bool((self.lengths < self.ids.shape[1]).any())
+
+
+def chunks_of(sequences: Sequences, rows: int | None, pad_id: int) -> list[Chunk]:
+    """Return the sequences in chunks of like length, the longest first.
+
+    Args:
+        sequences: any number.
+        rows: sequences in a chunk; None for all in one.
+        pad_id: the padding token.
+    """
+    order = sorted(range(len(sequences)), key=lambda place: -len(sequences[place]))
+    size = rows or max(1, len(order))
+    return [_padded(sequences, order[start : start + size], pad_id) for start in range(0, len(order), size)]
+
+
+def _padded(sequences: Sequences, places: list[int], pad_id: int) -> Chunk:
+    lengths = [len(sequences[place]) for place in places]
+    ids = np.full((len(places), max(lengths)), pad_id, dtype=np.int64)
+    for row, place in enumerate(places):
+        ids[row, : lengths[row]] = sequences[place]
+    return Chunk(places, torch.from_numpy(ids), torch.tensor(lengths))
+
+
+@dataclass(frozen=True)
+class Forward:
+    """How sequences become vectors in training.
+
+    Attributes:
+        pad_id: the padding token.
+        chunk: sequences in one forward pass; None for all.
+        device: where the model is.
+        precision: `fp32`, `bf16` or `fp16`.
+    """
+
+    pad_id: int
+    chunk: int | None
+    device: str
+    precision: str = "fp32"
+
+    def autocast(self) -> AbstractContextManager[Any]:
+        """Return the context of forward passes."""
+        if self.precision == "fp32":
+            return nullcontext()
+        return torch.autocast(self.device.partition(":")[0], _HALF[self.precision])
+
+    def chunks(self, sequences: Sequences) -> list[Chunk]:
+        """Return the chunks of some sequences."""
+        return chunks_of(sequences, self.chunk, self.pad_id)
+
+    def move(self, tensor: Tensor) -> Tensor:
+        """Return a tensor on the model's device, without waiting for the copy."""
+        pinned = tensor.pin_memory() if self.device.startswith("cuda") else tensor
+        return pinned.to(self.device, non_blocking=True)
+
+    def __call__(
+        self,
+        model: SentenceModel,
+        head: nn.Module,
+        chunks: Sequence[Chunk],
+        seed: Callable[[int], int] | None,
+    ) -> Tensor:
+        """Return (sequences, d) float32 vectors, in the order of the batch.
+
+        The token embeddings of all chunks are looked up at once: the table's gradient is as large as the
+        vocabulary, and one for each chunk would cost more than the padding that chunks save.
+
+        Args:
+            model: the network.
+            head: applied to the pooled vectors.
+            chunks: that together hold each of the batch's sequences once, or some of them.
+            seed: for the number of a chunk's first place, the seed of its dropout; None without dropout.
+        """
+        if not chunks:  # the share of a process in a last batch shorter than the number of processes
+            return torch.zeros((0, model.width), device=self.device)
+        with self.autocast():
+            flat = torch.cat([chunk.ids.flatten() for chunk in chunks])
+            embedded = model.word_embeddings(self.move(flat))
+            pooled = []
+            for chunk, part in zip(chunks, embedded.split([chunk.ids.numel() for chunk in chunks]), strict=True):
+                if seed is not None:
+                    torch.manual_seed(seed(chunk.places[0]))
+                inputs = part.view(*chunk.ids.shape, -1)
+                pooled.append(model(inputs, self.move(chunk.mask), chunk.padded))
+            vectors = at_least_single(head(torch.cat(pooled)))
+        order = torch.tensor([place for chunk in chunks for place in chunk.places])
+        return vectors[self.move(torch.argsort(order))]
+
+
+def at_least_single(values: Tensor) -> Tensor:
+    """Return values in float32 if they are in half precision: losses are not computed in that."""
+    return values.to(torch.promote_types(values.dtype, torch.float32))

@@ -1,0 +1,153 @@
+"""The dev score: the model as it is now, through the encoder and the evaluation that `stsbench run` uses."""
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stsbench.datasets import StsData
+from stsbench.encoders import Identity, Tokenized, embed
+from stsbench.encoders.network import Network
+from stsbench.encoders.protocol import FloatMatrix, TokenSequence
+from stsbench.encoders.transformer import TransformerEncoder
+from stsbench.evaluation.pairs import pair_table
+from stsbench.evaluation.tasks import sentences_of
+from stsbench.statistics import correlate_task
+from stsbench.training.model import SentenceModel
+
+
+@dataclass
+class LiveEncoder:
+    """The model in training as an encoder: the base's tokeniser, the network as it is when it is asked.
+
+    It encodes as a checkpoint saved at this moment would: without dropout, in fp32, at the model's own maximum
+    length.
+
+    Attributes:
+        base: the encoder of the checkpoint that training started from, whose weights are never loaded.
+        network: around the module that is being trained.
+        model: what is switched between training and evaluation.
+    """
+
+    base: TransformerEncoder
+    network: Network
+    model: SentenceModel
+    notes: tuple[str, ...] = ()
+    _tokenized: dict[tuple[str, ...], Tokenized] = field(default_factory=dict)
+
+    @property
+    def identity(self) -> Identity:
+        """What its vectors depend on; it has no weight file, so nothing is cached."""
+        return replace(self.base.identity, weights_sha256=None)
+
+    @property
+    def token_budget(self) -> int:
+        """Padded tokens in one batch."""
+        return self.base.token_budget
+
+    def prepare(self, *, weights: bool) -> None:
+        """Everything is there."""
+
+    def tokenize(self, texts: Sequence[str]) -> Tokenized:
+        """Return the token ids of texts; the same texts are asked for at every score, and tokenised once."""
+        key = tuple(texts)
+        if key not in self._tokenized:
+            self._tokenized[key] = self.base.tokenize(texts)
+        return self._tokenized[key]
+
+    def forward(self, sequences: Sequence[TokenSequence], poolings: Sequence[str]) -> dict[str, FloatMatrix]:
+        """Return for each pooling an array of shape (len(sequences), dimensions), float32."""
+        import torch
+
+        self.model.eval()
+        try:
+            with torch.compiler.set_stance("force_eager"):
+                return self.network(sequences, poolings)
+        finally:
+            self.model.train()
+
+
+@dataclass(frozen=True)
+class DevScore:
+    """A score on the dev set.
+
+    Attributes:
+        score: Spearman over all pairs; minus infinity where it is undefined.
+        geometry: alignment and uniformity, if they were asked for.
+        seconds: it took.
+    """
+
+    score: float
+    geometry: dict[str, float]
+    seconds: float
+
+    def line(self, step: int, best: "Best | None") -> dict[str, Any]:
+        """Return it as a line of the log."""
+        reached = {} if best is None else {"best": _finite(best.score), "best_step": best.step}
+        times = {"seconds": round(self.seconds, 4)}
+        return {"kind": "dev", "step": step, "dev": _finite(self.score), **reached, **self.geometry, "time": times}
+
+
+def _finite(score: float) -> float | None:
+    # JSON has no infinity: a score that is undefined is null.
+    return score if math.isfinite(score) else None
+
+
+@dataclass(frozen=True)
+class Best:
+    """The best score so far and its step; minus infinity if none was defined."""
+
+    step: int
+    score: float
+
+
+def best_of(log: Sequence[dict[str, Any]]) -> Best:
+    """Return the best score of a training log that has one.
+
+    >>> best_of([{"kind": "dev", "step": 5, "dev": 0.8, "best": 0.8, "best_step": 5}])
+    Best(step=5, score=0.8)
+    """
+    line = next(line for line in reversed(log) if "best_step" in line)
+    return Best(line["best_step"], -math.inf if line["best"] is None else line["best"])
+
+
+@dataclass(frozen=True)
+class Selector:
+    """Scores the model on the dev set.
+
+    Attributes:
+        encoder: the model in training.
+        data: the dev set.
+        geometry: whether alignment and uniformity are computed, too.
+    """
+
+    encoder: LiveEncoder
+    data: StsData
+    geometry: bool = False
+
+    def score(self) -> DevScore:
+        """Return the score of the model as it is now."""
+        start = time.perf_counter()
+        found = embed(self.encoder, sentences_of(self.data), use_cache=False)
+        (vectors,) = found.vectors.values()
+        table = pair_table(self.data, vectors, found.rows, found.lengths)
+        codes = np.zeros(len(table), dtype=np.int64)
+        score = correlate_task(table["gold"].to_numpy(), table["cosine"].to_numpy(), codes, "spearman")
+        overall = score.aggregates["all"]
+        about = self._geometry(vectors, found.rows) if self.geometry else {}
+        return DevScore(overall if math.isfinite(overall) else -math.inf, about, time.perf_counter() - start)
+
+    def _geometry(self, vectors: FloatMatrix, rows: NDArray[np.int64]) -> dict[str, float]:
+        """Return alignment over pairs in the highest fifth of the gold range, and uniformity."""
+        from stsbench.statistics.alignment import alignment
+        from stsbench.statistics.uniformity import uniformity
+
+        low, high = self.data.gold_range
+        gold = self.data.pairs["gold"].to_numpy()
+        positive = np.flatnonzero(gold > low + 0.8 * (high - low))
+        left, right = vectors[rows[positive]], vectors[rows[len(gold) + positive]]
+        return {"alignment": alignment(left, right), "uniformity": uniformity(vectors[rows])}

@@ -1,0 +1,197 @@
+"""A corpus tokenised once, into files that are mapped into memory and not read whole.
+
+Token ids take two bytes each where the vocabulary allows it, so a million sentences of 25 sub-words take some
+60 MB, and with the sentences themselves (for views of text) under 200 MB.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from filelock import FileLock
+from numpy.typing import NDArray
+
+from stsbench.encoders.tokenizer import Tokenizer
+from stsbench.foundation.errors import UserError
+from stsbench.foundation.files import atomic_folder, told_as_unwritable
+from stsbench.foundation.progress import Progress, silent
+from stsbench.training.corpus import Row
+from stsbench.training.views import Tokens
+
+_LAYOUT = 1
+_ROWS_AT_ONCE = 4096
+
+
+@dataclass(frozen=True)
+class CorpusCounts:
+    """What was found in a corpus.
+
+    Attributes:
+        rows: that training uses.
+        columns: sentences in a row.
+        empty: rows left out, because a sentence in them is empty or has no sub-word.
+        cut: sentences longer than training reads.
+        tokens: sub-words kept, special tokens apart.
+    """
+
+    rows: int
+    columns: int
+    empty: int
+    cut: int
+    tokens: int
+
+    def told(self) -> str:
+        """Return the counts as a sentence."""
+        return (
+            f"{self.rows} rows of {self.columns} sentences, {self.tokens / (self.rows * self.columns):.1f} "
+            f"sub-words on average; left out {self.empty} empty rows; {self.cut} sentences were cut."
+        )
+
+
+class TokenStore:
+    """The sentences of a corpus as token ids without special tokens, and as text if a view needs it."""
+
+    def __init__(self, folder: Path) -> None:
+        """Map the files of a folder that `build` made."""
+        about = json.loads((folder / "about.json").read_text(encoding="utf-8"))
+        self.counts = CorpusCounts(**about["counts"])
+        self._tokens = np.memmap(folder / "tokens.bin", dtype=about["dtype"], mode="r")
+        self._token_ends = np.memmap(folder / "token_ends.bin", dtype=np.uint64, mode="r")
+        if (folder / "text.bin").is_file():
+            self._text = np.memmap(folder / "text.bin", dtype=np.uint8, mode="r")
+            self._text_ends = np.memmap(folder / "text_ends.bin", dtype=np.uint64, mode="r")
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return self.counts.rows
+
+    def tokens(self, row: int, column: int) -> Tokens:
+        """Return the token ids of a sentence."""
+        found: Tokens = self._tokens[_span(self._token_ends, row * self.counts.columns + column)]
+        return found
+
+    def text(self, row: int, column: int) -> str:
+        """Return a sentence; the store must have been built with text."""
+        place = row * self.counts.columns + column
+        return self._text[_span(self._text_ends, place)].tobytes().decode("utf-8")
+
+
+def _span(ends: NDArray[np.uint64], place: int) -> slice:
+    return slice(int(ends[place - 1]) if place else 0, int(ends[place]))
+
+
+def open_store(
+    root: Path,
+    meaning: dict[str, Any],
+    rows: Iterator[Row],
+    tokenizer: Tokenizer,
+    *,
+    limit: int,
+    lower_case: bool = False,
+    with_text: bool = False,
+    progress: Progress = silent,
+) -> TokenStore:
+    """Return the store of a corpus, building it where it is not there yet.
+
+    Args:
+        root: the folder of all stores.
+        meaning: what the token ids depend on beside the arguments here: the corpus and the tokenizer, hashed.
+        rows: of the corpus; read only if the store is built.
+        tokenizer: of the model.
+        limit: sub-words kept of a sentence, special tokens apart.
+        lower_case: whether sentences are lower-cased first.
+        with_text: whether the sentences are kept, too.
+        progress: told of the rows done.
+
+    Raises:
+        UserError: if the corpus holds no sentence, or the disk is full.
+    """
+    about = {**meaning, "layout": _LAYOUT, "limit": limit, "lower_case": lower_case, "with_text": with_text}
+    key = hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:32]
+    folder = root / key
+    with told_as_unwritable(root):
+        root.mkdir(parents=True, exist_ok=True)
+        # Of two that want it at once, the second waits for what the first builds.
+        with FileLock(root / f".{key}.lock"):
+            if not (folder / "about.json").is_file():
+                with atomic_folder(folder) as building:
+                    _build(
+                        building,
+                        rows,
+                        tokenizer,
+                        limit=limit,
+                        lower_case=lower_case,
+                        with_text=with_text,
+                        progress=progress,
+                    )
+    return TokenStore(folder)
+
+
+def _build(
+    folder: Path,
+    rows: Iterator[Row],
+    tokenizer: Tokenizer,
+    *,
+    limit: int,
+    lower_case: bool,
+    with_text: bool,
+    progress: Progress,
+) -> None:
+    kept = empty = cut = columns = 0
+    dtype = np.dtype(np.uint16 if tokenizer.vocabulary <= 2**16 else np.uint32)
+    tokens = _Ragged(folder, "tokens.bin", "token_ends.bin")
+    texts = _Ragged(folder, "text.bin", "text_ends.bin") if with_text else None
+    while block := [row for _, row in islice(rows, _ROWS_AT_ONCE)]:
+        columns = len(block[0])
+        sentences = [sentence for row in block for sentence in row]
+        ids = tokenizer([s.lower() for s in sentences] if lower_case else sentences, special_tokens=False)
+        for number, row in enumerate(block):
+            own = ids[number * columns : (number + 1) * columns]
+            if not all(own):
+                empty += 1
+                continue
+            kept += 1
+            cut += sum(len(sequence) > limit for sequence in own)
+            for sequence, sentence in zip(own, row, strict=True):
+                tokens.add(np.array(sequence[:limit], dtype=dtype))
+                if texts is not None:
+                    texts.add(np.frombuffer(sentence.encode("utf-8"), dtype=np.uint8))
+        progress("tokenising", kept + empty, 0)
+    for ragged in filter(None, (tokens, texts)):
+        ragged.close()
+    if not kept:
+        raise UserError("the corpus holds no sentence: every line of it is empty.")
+    counts = CorpusCounts(kept, columns, empty, cut, tokens.end)
+    about = {"counts": asdict(counts), "dtype": dtype.name}
+    (folder / "about.json").write_text(json.dumps(about), encoding="utf-8")
+
+
+class _Ragged:
+    """Sequences one after the other in one file, and where each ends in another."""
+
+    def __init__(self, folder: Path, content: str, ends: str) -> None:
+        self._content: BinaryIO = (folder / content).open("wb")
+        self._ends: BinaryIO = (folder / ends).open("wb")
+        self.end = 0
+
+    def add(self, values: NDArray[np.generic]) -> None:
+        self.end += len(values)
+        self._content.write(values.tobytes())
+        self._ends.write(np.uint64(self.end).tobytes())
+
+    def close(self) -> None:
+        self._content.close()
+        self._ends.close()
+
+
+def special_tokens(tokenizer: Tokenizer) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the special tokens that the tokenizer puts before a sentence and behind it."""
+    (whole,), (inner,) = tokenizer(["a"]), tokenizer(["a"], special_tokens=False)
+    start = next(at for at in range(len(whole)) if whole[at : at + len(inner)] == inner)
+    before, behind = whole[:start], whole[start + len(inner) :]
+    return np.array(before, dtype=np.int64), np.array(behind, dtype=np.int64)

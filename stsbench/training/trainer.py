@@ -1,0 +1,136 @@
+"""A recipe put together, and one step of it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from stsbench.encoders.network import Network
+from stsbench.training.base import Base, load_masked_language, load_model, random_copy
+from stsbench.training.batches import Batch, BatchReader, Schedule, make_schedule
+from stsbench.training.distributed import World
+from stsbench.training.model import Forward, SentenceModel
+from stsbench.training.negatives import InBatch, MomentumQueue
+from stsbench.training.optimisation import Descent
+from stsbench.training.recipe import Recipe
+from stsbench.training.terms import Contrastive, MaskedLanguageTerm, Term
+from stsbench.training.token_store import TokenStore
+
+# Sentences in one forward pass, if the recipe does not say. On a CPU small chunks of like length save padding and
+# stay in its cache; a GPU wants to be filled.
+_CHUNK_ON_CPU = 16
+
+
+@dataclass
+class Trainer:
+    """All parts of a training, put together.
+
+    Attributes:
+        model: what is trained.
+        evaluating: the network that scores it.
+        schedule: which rows each step reads.
+        reader: rows to batches.
+        terms: of the objective.
+        negatives: beyond the batch.
+        descent: the optimiser.
+        world: the processes.
+        modules: whose weights are the state, by name.
+    """
+
+    model: SentenceModel
+    evaluating: Network
+    schedule: Schedule
+    reader: BatchReader
+    terms: Sequence[Term]
+    negatives: InBatch
+    descent: Descent
+    world: World
+    modules: dict[str, nn.Module]
+
+    def step(self, number: int) -> tuple[Tensor, list[Batch], float]:
+        """Take an optimiser step, counted from 0.
+
+        Returns:
+            The loss (a scalar, on the device), the batches read, and the learning rate.
+        """
+        if self.schedule.starts_epoch(number):
+            self.negatives.start_epoch()
+        rows = self.schedule.batches(number)
+        scale = self.descent.scale(len(rows))
+        losses, batches = [], []
+        for place, own in enumerate(rows):
+            batch = self.reader(own, str(number), str(place))
+            self.negatives.before_loss()
+            losses += [term(batch, scale) for term in self.terms]
+            self.negatives.push(batch)
+            batches.append(batch)
+        self.world.add_up_gradients(self.descent.parameters)
+        rate = self.descent.step(number)
+        self.negatives.after_step()
+        return torch.stack(losses).sum() / len(rows), batches, rate
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return everything that the next step depends on and the recipe does not say."""
+        return {
+            "modules": {name: module.state_dict() for name, module in self.modules.items()},
+            "negatives": self.negatives.state_dict(),
+            "descent": self.descent.state_dict(),
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Put back what `state_dict` returned."""
+        for name, module in self.modules.items():
+            module.load_state_dict(state["modules"][name])
+        self.negatives.load_state_dict(state["negatives"])
+        self.descent.load_state_dict(state["descent"])
+
+
+def assemble(recipe: Recipe, store: TokenStore, base: Base, world: World, device: str) -> Trainer:
+    """Put a recipe's parts together.
+
+    Args:
+        recipe: names them.
+        store: the corpus.
+        base: what training starts from.
+        world: the processes.
+        device: of this one.
+
+    Raises:
+        UserError: if the corpus is smaller than a batch, or the base lacks what the recipe needs.
+    """
+    schedule = make_schedule(recipe, len(store))
+    reader = BatchReader(store, base.tokenizer, recipe, base.longest, base.encoder.settings.lower_case)
+    model, evaluating = load_model(base, recipe, device)
+    chunk = recipe.optimiser.chunk or (_CHUNK_ON_CPU if device == "cpu" else None)
+    forward = Forward(base.tokenizer.pad_id, chunk, device, recipe.precision)
+    negatives = _negatives(recipe, model, forward, world)
+    terms: list[Term] = [Contrastive(model, forward, negatives, recipe, world)]
+    modules: dict[str, nn.Module] = {"model": model}
+    if recipe.objective.mlm is not None:
+        modules["mlm"] = load_masked_language(base, model, device)
+        terms.append(
+            MaskedLanguageTerm(
+                network=modules["mlm"],
+                forward=forward,
+                part=recipe.objective.mlm,
+                mask_id=base.tokenizer.mask_id or 0,
+                vocabulary=base.tokenizer.vocabulary,
+                around=reader.around,
+                seed=recipe.seed,
+                world=world,
+            )
+        )
+    # A parameter that two modules share is trained once.
+    named = {id(p): (name, p) for module in modules.values() for name, p in module.named_parameters()}
+    descent = Descent.of(named.values(), recipe.optimiser, schedule.steps, device, recipe.precision)
+    return Trainer(model, evaluating, schedule, reader, terms, negatives, descent, world, modules)
+
+
+def _negatives(recipe: Recipe, model: SentenceModel, forward: Forward, world: World) -> InBatch:
+    queue = recipe.negatives.queue
+    if queue is None:
+        return InBatch()
+    start = random_copy(model, recipe.seed) if queue.start == "random" else None
+    return MomentumQueue(model, forward, queue, world, start)

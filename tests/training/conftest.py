@@ -1,0 +1,189 @@
+"""Tiny checkpoints to start from, a small corpus, and the plain reference computations."""
+
+import json
+import re
+import string
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import stsbench as sb
+from stsbench.datasets import sample_sentences
+
+RECIPE = """
+name: tiny
+base: BASE
+corpus: {max_length: 12}
+pooling: avg
+dropout: 0.1
+objective: {temperature: 0.05}
+optimiser: {batch: 8, learning_rate: 1.0e-3}
+selection: {task: sample, every: 4}
+saving: {every: 4, keep: 1}
+log_every: 2
+seed: 7
+"""
+
+
+def _tokenizer() -> Any:
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+    from transformers import PreTrainedTokenizerFast
+
+    # Not trained, as training breaks ties by chance: the commonest words, and letters for the rest.
+    counts = Counter(word for text in sample_sentences() for word in re.findall(r"[a-z]+", text.lower()))
+    words = sorted(counts, key=lambda word: (-counts[word], word))[:150]
+    letters = sorted({*string.ascii_lowercase, *string.digits, *string.punctuation} - set(words))
+    inner = [f"##{letter}" for letter in string.ascii_lowercase + string.digits]
+    vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words, *letters, *inner]
+    tokenizer = Tokenizer(models.WordPiece({word: n for n, word in enumerate(vocabulary)}, unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        pad_token="[PAD]",
+        unk_token="[UNK]",
+        cls_token="[CLS]",
+        sep_token="[SEP]",
+        mask_token="[MASK]",
+    )
+
+
+@pytest.fixture(scope="session")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a tiny BERT with random weights, its pooler and its masked-language head."""
+    import torch
+    import transformers
+
+    folder = tmp_path_factory.mktemp("base") / "tiny"
+    tokenizer = _tokenizer()
+    config = transformers.BertConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=24,
+        max_position_embeddings=64,
+    )
+    torch.manual_seed(3)
+    model = transformers.BertForPreTraining(config)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.normal_(std=0.3)
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    """Return a file of 42 sentences: five batches of eight, and a short one."""
+    path = tmp_path / "corpus.txt"
+    path.write_text("".join(f"{sentence}\n" for sentence in sample_sentences()[:42]), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def recipe_file(tmp_path: Path, base: Path) -> Path:
+    """Return a small SimCSE recipe from the tiny base."""
+    path = tmp_path / "tiny.yaml"
+    path.write_text(RECIPE.replace("BASE", json.dumps(str(base))), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def train(recipe_file: Path, corpus: Path, tmp_path: Path) -> Callable[..., Any]:
+    """Return a function that trains the tiny model in a folder, with changes to the recipe."""
+
+    def run(*overrides: str, out: str = "run", **options: Any) -> Any:
+        given = {"corpus": corpus, "out": tmp_path / out, "device": "cpu"} | options
+        return sb.train(recipe_file, overrides=overrides, **given)
+
+    return run
+
+
+@pytest.fixture
+def assembled(base: Path, recipe_file: Path, corpus: Path, tmp_path: Path) -> Callable[..., Any]:
+    """Return a function that puts a trainer together, with changes to the recipe."""
+    from stsbench.training.base import find_base
+    from stsbench.training.corpus import read_rows
+    from stsbench.training.distributed import World
+    from stsbench.training.recipe_files import read_recipe
+    from stsbench.training.token_store import open_store
+    from stsbench.training.trainer import assemble
+
+    def make(*overrides: str, file: Path = corpus, world: World | None = None) -> Any:
+        recipe = read_recipe(recipe_file, overrides)
+        found = find_base(recipe, "cpu")
+        rows = read_rows(file, recipe.corpus.columns)
+        store = open_store(
+            tmp_path / "tokens",
+            {"file": str(file), "columns": recipe.corpus.columns},
+            rows,
+            found.tokenizer,
+            limit=recipe.corpus.max_length - 2,
+            with_text=recipe.reads_text,
+        )
+        return assemble(recipe, store, found, world or World(), "cpu")
+
+    return make
+
+
+def naive_info_nce(
+    query: NDArray[np.float64],
+    key: NDArray[np.float64],
+    *,
+    temperature: float,
+    hard: NDArray[np.float64] | None = None,
+    weight: float = 1.0,
+    queue: Sequence[NDArray[np.float64]] = (),
+) -> float:
+    """Return the papers' loss, written as they write it, sum by sum."""
+
+    def sim(u: NDArray[np.float64], v: NDArray[np.float64]) -> float:
+        return float(u @ v / (np.sqrt(u @ u) * np.sqrt(v @ v)))
+
+    losses = []
+    for i in range(len(query)):
+        positive = np.exp(sim(query[i], key[i]) / temperature)
+        below = sum(np.exp(sim(query[i], key[j]) / temperature) for j in range(len(key)))
+        if hard is not None:
+            below += sum(
+                (weight if i == j else 1.0) * np.exp(sim(query[i], hard[j]) / temperature)
+                for j in range(len(hard))
+            )
+        below += sum(np.exp(sim(query[i], negative) / temperature) for negative in queue)
+        losses.append(-np.log(positive / below))
+    return float(np.mean(losses))
+
+
+def numeric_gradient(
+    function: Callable[[NDArray[np.float64]], float], at: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the gradient of a function by central differences, in float64."""
+    gradient, step = np.zeros_like(at), 1e-6
+    for place in np.ndindex(at.shape):
+        up, down = at.copy(), at.copy()
+        up[place] += step
+        down[place] -= step
+        gradient[place] = (function(up) - function(down)) / (2 * step)
+    return gradient
+
+
+@pytest.fixture
+def naive() -> Callable[..., float]:
+    """Return the naive loss."""
+    return naive_info_nce
+
+
+@pytest.fixture
+def slope() -> Callable[..., NDArray[np.float64]]:
+    """Return the numeric gradient."""
+    return numeric_gradient

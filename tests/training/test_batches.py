@@ -1,0 +1,158 @@
+"""The token store holds what the tokenizer gives; batches cover the corpus and need no state."""
+
+import numpy as np
+import pytest
+from transformers import AutoTokenizer
+
+import stsbench as sb
+from stsbench.training.base import find_base
+from stsbench.training.batches import BatchReader, Schedule
+from stsbench.training.corpus import read_rows
+from stsbench.training.recipe_files import read_recipe
+from stsbench.training.token_store import TokenStore, open_store
+
+REPEATED = "views.key={kind: subword-repetition, rate: 0.5"
+
+
+@pytest.fixture
+def store_of(recipe_file, tmp_path):
+    """Return a function that builds a store of some lines of text."""
+
+    def build(lines, *overrides, **options) -> tuple[BatchReader, TokenStore]:
+        recipe = read_recipe(recipe_file, overrides)
+        found = find_base(recipe, "cpu")
+        path = tmp_path / "lines.tsv"
+        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        limit = recipe.corpus.max_length - 2
+        rows = read_rows(path, recipe.corpus.columns)
+        meaning = {"lines": list(lines), "columns": recipe.corpus.columns}
+        store = open_store(
+            tmp_path / "tokens",
+            meaning,
+            rows,
+            found.tokenizer,
+            limit=limit,
+            with_text=recipe.reads_text,
+            **options,
+        )
+        return BatchReader(store, found.tokenizer, recipe, found.longest), store
+
+    return build
+
+
+@pytest.fixture
+def tokenizer(base):
+    return AutoTokenizer.from_pretrained(base)
+
+
+LINES = [
+    "A cat sat on the mat.",
+    "",
+    "   ",
+    "Rain.",
+    "The old river rose over the green field all night long again.",
+]
+
+
+def test_the_store_holds_the_tokens_counts_empty_lines_and_cuts_long_ones(store_of, tokenizer):
+    _, store = store_of(LINES)
+    whole = [tokenizer(line, add_special_tokens=False)["input_ids"] for line in LINES if line.strip()]
+    assert [store.tokens(row, 0).tolist() for row in range(len(store))] == [ids[:10] for ids in whole]
+    assert (store.counts.rows, store.counts.empty) == (3, 2)
+    assert store.counts.cut == sum(len(ids) > 10 for ids in whole) > 0
+    assert "left out 2 empty rows" in store.counts.told()
+
+
+def test_a_store_is_built_once_and_mapped(store_of, tmp_path):
+    _, first = store_of(LINES)
+
+    def explode():
+        raise AssertionError("the corpus is read again")
+        yield
+
+    folder = next(path for path in (tmp_path / "tokens").iterdir() if path.is_dir())
+    stamp = (folder / "tokens.bin").stat().st_mtime_ns
+    _, again = store_of(LINES)
+    assert (folder / "tokens.bin").stat().st_mtime_ns == stamp
+    assert isinstance(again._tokens, np.memmap)
+    assert again.counts == first.counts
+    # Two bytes a token, eight a sentence: a million sentences of 25 sub-words take 58 MB.
+    size = sum(path.stat().st_size for path in folder.glob("*.bin"))
+    assert size == 2 * first.counts.tokens + 8 * first.counts.rows
+
+
+def test_a_corpus_without_a_sentence_is_refused_and_leaves_nothing(store_of, tmp_path):
+    with pytest.raises(sb.UserError, match="the corpus holds no sentence"):
+        store_of(["", " "])
+    assert not [path for path in (tmp_path / "tokens").iterdir() if path.is_dir()]
+
+
+def test_text_is_kept_where_a_view_reads_it(store_of):
+    reader, store = store_of(LINES, "views.key={kind: word-repetition, rate: 0.5}")
+    assert [store.text(row, 0) for row in range(3)] == [line for line in LINES if line.strip()]
+    batch = reader(np.arange(3), "0")
+    assert any(len(key) > len(query) for query, key in zip(batch.query, batch.key, strict=True))
+
+
+@pytest.mark.parametrize(("rows", "batch", "accumulate"), [(42, 8, 1), (42, 8, 2), (40, 8, 1), (9, 4, 3)])
+def test_each_epoch_reads_each_row_once_in_an_order_of_its_own(rows, batch, accumulate):
+    schedule = Schedule(rows, batch, accumulate, 3, seed=1)
+    steps = [schedule.batches(step) for step in range(schedule.steps)]
+    epochs = [
+        steps[at : at + schedule.steps_per_epoch] for at in range(0, schedule.steps, schedule.steps_per_epoch)
+    ]
+    orders = [np.concatenate([part for step in epoch for part in step]).tolist() for epoch in epochs]
+    assert len(orders) == 3
+    assert all(sorted(order) == list(range(rows)) for order in orders)
+    assert orders[0] != orders[1] != orders[2]
+    sizes = [len(part) for step in epochs[0] for part in step]
+    assert set(sizes[:-1]) == {batch}
+    assert sizes[-1] == (rows % batch or batch)
+    assert [step for step in range(schedule.steps) if schedule.starts_epoch(step)] == [
+        schedule.steps_per_epoch * epoch for epoch in range(3)
+    ]
+    other = Schedule(rows, batch, accumulate, 3, seed=2)
+    assert np.concatenate(other.batches(0)).tolist() != np.concatenate(schedule.batches(0)).tolist()
+
+
+def test_a_million_sentences_make_the_papers_number_of_steps():
+    assert Schedule(1_000_000, 64, 1, 1, 42).steps == 15_625
+    assert Schedule(1_000_001, 64, 1, 1, 42).steps == 15_626
+
+
+def test_a_batch_follows_from_seed_and_name_alone(store_of):
+    lines = [f"the cat sat on mat number {number} tonight" for number in range(20)]
+    reader, _ = store_of(lines, REPEATED + "}")
+    rows = np.arange(20)
+    first, again, other = reader(rows, "3"), reader(rows, "3"), reader(rows, "4")
+    assert all(map(np.array_equal, first.key, again.key))
+    assert not all(a.shape == b.shape and (a == b).all() for a, b in zip(first.key, other.key, strict=True))
+    assert all(map(np.array_equal, first.query, other.query))
+
+
+def test_only_the_key_is_repeated_and_cut_back_to_the_maximum_length(store_of, tokenizer):
+    lines = ["one two three four five six seven eight nine ten eleven twelve"] * 30
+    reader, _ = store_of(lines, REPEATED + "}")
+    batch = reader(np.arange(30), "0")
+    cls, sep = tokenizer.cls_token_id, tokenizer.sep_token_id
+    assert all(len(query) == 12 for query in batch.query)
+    assert max(map(len, batch.key)) == 12
+    assert all((ids[0], ids[-1]) == (cls, sep) for ids in [*batch.query, *batch.key])
+
+
+def test_the_released_repetition_is_drawn_once_a_sentence_and_not_cut(store_of):
+    lines = ["one two three four five six seven eight nine ten eleven twelve"] * 30
+    reader, _ = store_of(lines, REPEATED + ", variant: released}")
+    rows = np.arange(30)
+    first, later = reader(rows, "0"), reader(rows[::-1], "9")
+    assert max(map(len, first.key)) > 12
+    assert all(map(np.array_equal, first.key, later.key[::-1]))
+
+
+def test_pairs_and_hard_negatives_go_where_they_belong(store_of, tokenizer):
+    lines = [f"the cat {n}\tthe mat {n}\tthe river {n}" for n in range(8)]
+    reader, store = store_of(lines, "corpus.columns=3", "negatives.hard.weight=1")
+    batch = reader(np.array([5]), "0")
+    read = [side[0].tolist() for side in (batch.query, batch.key, batch.hard)]
+    assert read == [tokenizer(text)["input_ids"] for text in ("the cat 5", "the mat 5", "the river 5")]
+    assert store.counts.columns == 3

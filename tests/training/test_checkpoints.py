@@ -1,0 +1,110 @@
+"""What training leaves is loaded by the ecosystem, with the vectors that were scored."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+import stsbench as sb
+from stsbench.datasets import sample_sentences
+
+SENTENCES = [*sample_sentences()[50:58], "A very long sentence " * 30]
+
+
+def ours(folder: Path) -> np.ndarray:
+    found = sb.embed(sb.load(folder), SENTENCES, use_cache=False)
+    (vectors,) = found.vectors.values()
+    return vectors[found.rows]
+
+
+def by_auto_model(folder: Path, pooling: str) -> np.ndarray:
+    import torch
+    from transformers import AutoModel, AutoTokenizer
+
+    tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModel.from_pretrained(folder).eval()
+    rows = []
+    for sentence in SENTENCES:
+        with torch.no_grad():
+            output = model(**tokenizer(sentence, return_tensors="pt", truncation=True, max_length=64))
+        match pooling:
+            case "avg":
+                rows.append(output.last_hidden_state[0].mean(0).numpy())
+            case "cls_before_pooler":
+                rows.append(output.last_hidden_state[0, 0].numpy())
+            case "cls":
+                rows.append(output.pooler_output[0].numpy())
+    return np.stack(rows)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "pooling"),
+    [
+        (("pooling=avg",), "avg"),
+        (("pooling=cls_before_pooler", "head=dense-tanh"), "cls_before_pooler"),
+        (("pooling=cls_before_pooler", "head={kind: dense-tanh, evaluate: true}"), "cls"),
+    ],
+    ids=["avg", "head in training only", "head scored"],
+)
+def test_three_loaders_give_the_same_vectors(overrides, pooling, train):
+    from sentence_transformers import SentenceTransformer
+
+    folder = train(*overrides).folder
+    expected = ours(folder)
+    np.testing.assert_allclose(SentenceTransformer(str(folder)).encode(SENTENCES), expected, atol=1e-5)
+    np.testing.assert_allclose(by_auto_model(folder, pooling), expected, atol=1e-5)
+
+
+def test_a_head_of_training_is_kept_where_the_authors_checkpoints_have_it(train):
+    folder = train("pooling=cls_before_pooler", "head=dense-tanh").folder
+    assert sb.load(folder).identity.pooling == "cls_before_pooler"
+    behind = sb.embed(sb.load(folder, pooling="cls"), SENTENCES, use_cache=False)
+    np.testing.assert_allclose(behind.vectors["cls"][behind.rows], by_auto_model(folder, "cls"), atol=1e-5)
+
+
+def test_the_dev_score_of_the_log_is_that_of_the_published_checkpoint(train):
+    done = train("head={kind: dense-tanh, evaluate: true}", "selection.every=2")
+    lines = [json.loads(line) for line in (done.folder / "log.jsonl").read_text().splitlines()]
+    scores = {line["step"]: line["dev"] for line in lines if line["kind"] == "dev"}
+    assert list(scores) == [0, 2, 4, 6]
+    best = max((step for step in scores if step), key=lambda step: scores[step])
+    assert (done.best.step, done.best.score) == (best, scores[best])
+    assert done.record.tasks[0].score == pytest.approx(scores[best], abs=1e-12)
+    assert sb.load_run(done.folder).tasks[0].score == done.record.tasks[0].score
+    again = sb.evaluate(sb.load(done.folder), "sample", use_cache=False)
+    assert again.tasks[0].score == pytest.approx(scores[best], abs=1e-12)
+
+
+def test_the_best_and_the_last_checkpoints_are_kept_and_no_others(train):
+    done = train("optimiser.epochs=2", "selection.every=2", "saving={every: 2, keep: 2}")
+    assert done.steps == 12
+    kept = {path.name for path in (done.folder / "training" / "checkpoints").iterdir()}
+    assert kept == {f"step-{step:06d}" for step in {10, 12, done.best.step}}
+    best = done.folder / "training" / "checkpoints" / f"step-{done.best.step:06d}" / "model.safetensors"
+    assert best.read_bytes() == (done.folder / "model.safetensors").read_bytes()
+
+
+def test_the_card_says_what_it_is_and_how_it_scores(train, tmp_path):
+    done = train(out="my-model")
+    text = (done.folder / "README.md").read_text(encoding="utf-8")
+    _, front, body = text.split("---\n", 2)
+    about = yaml.safe_load(front)
+    (entry,) = about["model-index"]
+    assert entry["name"] == "my-model"
+    (result,) = entry["results"]
+    assert result["metrics"][0]["value"] == pytest.approx(done.record.tasks[0].score, abs=1e-6)
+    assert f"{100 * done.record.tasks[0].score:.2f}" in body
+    assert done.record.tasks[0].signature.replace("|", r"\|") in body
+    recipe = yaml.safe_load(body.split("```yaml\n")[1].split("```")[0])
+    assert recipe["optimiser"]["batch"] == 8
+    assert recipe["corpus"]["path"] == "corpus.txt"
+
+
+def test_the_recipe_in_the_folder_is_whole_and_trains_again(train, tmp_path):
+    done = train("views.key={kind: subword-repetition, rate: 0.5}")
+    from stsbench.training.recipe_files import read_recipe
+
+    assert read_recipe(done.folder / "recipe.yaml") == done.recipe
+    again = sb.train(done.folder / "recipe.yaml", out=tmp_path / "again", device="cpu")
+    assert (again.folder / "model.safetensors").read_bytes() == (done.folder / "model.safetensors").read_bytes()

@@ -1,0 +1,110 @@
+"""Corpora of every format and compression give the same rows; what is wrong with one is told with its line."""
+
+import gzip
+import json
+
+import pytest
+
+import stsbench as sb
+from stsbench.training.corpus import corpus_file, read_rows
+
+PAIRS = [
+    ("A cat sat.", "A cat was sitting."),
+    ('She said "no", twice.', "No, she said."),
+    ("Rain fell.", "It rained."),
+]
+
+
+def write(path, content: bytes):
+    match path.suffix:
+        case ".gz":
+            path.write_bytes(gzip.compress(content))
+        case ".zst":
+            import pyarrow as pa
+
+            with pa.output_stream(path, compression="zstd") as stream:
+                stream.write(content)
+        case _:
+            path.write_bytes(content)
+    return path
+
+
+def content(kind):
+    match kind:
+        case ".tsv":
+            return "".join(f"{a}\t{b}\n" for a, b in PAIRS).encode()
+        case ".csv":
+            quoted = [(a.replace('"', '""'), b) for a, b in PAIRS]
+            return "".join(f'"{a}","{b}"\r\n' for a, b in quoted).encode()
+        case ".jsonl":
+            return "".join(json.dumps({"a": a, "b": b}) + "\n" for a, b in PAIRS).encode()
+
+
+@pytest.mark.parametrize("packed", ["", ".gz", ".zst"])
+@pytest.mark.parametrize("kind", [".tsv", ".csv", ".jsonl"])
+def test_pairs_are_read_from_every_format(kind, packed, tmp_path):
+    path = write(tmp_path / f"pairs{kind}{packed}", content(kind))
+    assert list(read_rows(corpus_file(str(path)), 2)) == list(enumerate(PAIRS, start=1))
+
+
+def test_pairs_are_read_from_parquet_by_their_names(tmp_path):
+    import pandas as pd
+
+    path = tmp_path / "pairs.parquet"
+    pd.DataFrame(PAIRS, columns=["a", "b"]).assign(score=1.0).to_parquet(path)
+    assert [row for _, row in read_rows(path, 2, ["b", "a"])] == [(b, a) for a, b in PAIRS]
+    with pytest.raises(sb.UserError, match=r"line 1: 1\.0 is no sentence"):
+        list(read_rows(path, 2))
+
+
+def test_text_has_a_sentence_a_line_whatever_separators_stand_in_it(tmp_path):
+    path = write(tmp_path / "c.txt", "\ufeffOne\u2028still one.\r\n\n  Two.  \nThree".encode())
+    assert list(read_rows(path, 1)) == [(1, ("One\u2028still one.",)), (2, ("",)), (3, ("Two.",)), (4, ("Three",))]
+
+
+@pytest.mark.parametrize("header", ["sent0,sent1,hard_neg", "anchor,positive,negative"])
+def test_a_header_is_known_by_its_names(header, tmp_path):
+    path = write(tmp_path / "nli.csv", f"{header}\na,b,c\n".encode())
+    assert list(read_rows(path, 3)) == [(2, ("a", "b", "c"))]
+
+
+def test_named_columns_are_taken_in_the_order_named(tmp_path):
+    path = write(tmp_path / "t.tsv", b"id\tleft\tright\n1\ta\tb\n2\tc\td\n")
+    assert [row for _, row in read_rows(path, 2, ["right", "left"])] == [("b", "a"), ("d", "c")]
+    with pytest.raises(sb.UserError, match="has no column 'middle': choose from id, left, right"):
+        list(read_rows(path, 1, ["middle"]))
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "columns", "message"),
+    [
+        ("c.tsv", b"a\tb\na\n", 2, "c.tsv, line 2: 1 columns found, but the recipe wants 2"),
+        ("c.txt", b"fine\nbr\xffken\n", 1, "c.txt, line 2: byte 0xff is not utf-8"),
+        ("c.csv", b'a,b\n"a,b\n', 2, "c.csv, line 2: not valid CSV"),
+        ("c.jsonl", b'{"a": "x"}\n{"a": \n', 1, "c.jsonl, line 2: not valid JSON"),
+        ("c.jsonl", b'{"a": "x"}\n{"b": "x"}\n', 1, "c.jsonl, line 2: 'a' is missing"),
+        ("c.jsonl", b'{"a": 3}\n', 1, "c.jsonl, line 1: 3 is no sentence"),
+        ("c.gz", b"", 1, "unknown ending"),
+        ("c.parquet", b"no parquet", 1, "cannot be read as Parquet"),
+        ("c.docx", b"x", 1, "unknown ending"),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_line(name, data, columns, message, tmp_path):
+    path = write(tmp_path / name, data)
+    with pytest.raises(sb.UserError, match=message):
+        list(read_rows(corpus_file(str(path)), columns))
+
+
+def test_a_broken_archive_and_a_missing_file_are_told(tmp_path):
+    path = tmp_path / "c.txt.gz"
+    path.write_bytes(gzip.compress(b"a sentence\n" * 1000)[:-20])
+    with pytest.raises(sb.UserError, match="cannot read"):
+        list(read_rows(path, 1))
+    with pytest.raises(sb.UserError, match="there is no corpus"):
+        corpus_file(str(tmp_path / "none.txt"))
+
+
+def test_the_sample_is_a_corpus():
+    assert len(list(read_rows(corpus_file("sample"), 1))) == len(
+        __import__("stsbench").datasets.sample_sentences()
+    )

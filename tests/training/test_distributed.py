@@ -1,0 +1,155 @@
+"""Two processes on a CPU give the loss, gradients, weights and queue of one."""
+
+import os
+import socket
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+import torch
+
+import stsbench as sb
+from stsbench.training.distributed import World
+
+WORKER = textwrap.dedent(
+    """
+    import sys
+    from pathlib import Path
+
+    import numpy as np, torch
+    from stsbench.training.base import find_base
+    from stsbench.training.corpus import read_rows
+    from stsbench.training.distributed import join_world
+    from stsbench.training.recipe_files import read_recipe
+    from stsbench.training.token_store import open_store
+    from stsbench.training.trainer import assemble
+
+    recipe_file, corpus, tokens, result, *overrides = sys.argv[1:]
+    world, device = join_world("cpu")
+    recipe = read_recipe(recipe_file, overrides)
+    base = find_base(recipe, "cpu")
+    rows = read_rows(Path(corpus), recipe.corpus.columns)
+    meaning = {"columns": recipe.corpus.columns}
+    store = open_store(Path(tokens), meaning, rows, base.tokenizer, limit=10)
+    trainer = assemble(recipe, store, base, world, device)
+
+    batch = trainer.reader(np.arange(recipe.optimiser.batch), "now")
+    loss = sum(term(batch, lambda value: value) for term in trainer.terms)
+    trainer.world.add_up_gradients(trainer.descent.parameters)
+    gradients = {n: p.grad.clone() for n, p in trainer.model.named_parameters() if p.grad is not None}
+    trainer.model.zero_grad()
+    losses = [float(trainer.step(number)[0]) for number in range(trainer.schedule.steps)]
+    torch.save(
+        {
+            "loss": float(loss),
+            "losses": losses,
+            "gradients": gradients,
+            "weights": trainer.model.state_dict(),
+            "queue": trainer.negatives.columns(),
+        },
+        f"{result}.{world.rank}",
+    )
+    """
+)
+
+CASES = {
+    "simcse": (),
+    "esimcse": (
+        "views.key={kind: subword-repetition, rate: 0.5}",
+        "negatives.queue={size: 20, decay: 0.9}",
+        "head=dense-tanh",
+    ),
+    "mlm": ("objective.mlm.weight=0.1", "optimiser.gradient_cache=true", "optimiser.chunk=2"),
+}
+
+
+def launch(size: int, arguments: list[str]) -> list[subprocess.Popen[str]]:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    surroundings = os.environ | {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": str(size)}
+    # Three processes with threads that wait for each other would take minutes on a small machine.
+    surroundings["OMP_NUM_THREADS"] = "1"
+    return [
+        subprocess.Popen(
+            [sys.executable, "-c", WORKER, *arguments],
+            env=surroundings | {"RANK": str(rank), "LOCAL_RANK": str(rank)},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(size)
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", CASES)
+def test_two_processes_equal_one_with_the_joined_batch(case, recipe_file, corpus, tmp_path):
+    # 41 rows: the last batch has one, so that one of the two processes has no share in it.
+    lines = corpus.read_text(encoding="utf-8").splitlines(keepends=True)[:41]
+    corpus.write_text("".join(lines), encoding="utf-8")
+    overrides = ["dropout=0", *CASES[case]]
+    runs = [
+        (process, size)
+        for size in (1, 2)
+        for process in launch(
+            size,
+            [str(recipe_file), str(corpus), str(tmp_path / "tokens"), str(tmp_path / f"of{size}"), *overrides],
+        )
+    ]
+    for process, _ in runs:
+        _, errors = process.communicate(timeout=180)
+        assert process.returncode == 0, errors
+    one, first, second = (torch.load(tmp_path / name) for name in ("of1.0", "of2.0", "of2.1"))
+    for other in (first, second):
+        assert other["loss"] == pytest.approx(one["loss"], rel=1e-5)
+        np.testing.assert_allclose(other["losses"], one["losses"], rtol=1e-3, atol=1e-6)
+        assert other["gradients"].keys() == one["gradients"].keys()
+        for name, gradient in one["gradients"].items():
+            torch.testing.assert_close(other["gradients"][name], gradient, atol=1e-5, rtol=1e-4)
+    for name, weight in first["weights"].items():
+        assert torch.equal(weight, second["weights"][name]), name
+        torch.testing.assert_close(weight, one["weights"][name], atol=2e-3, rtol=1e-3)
+    if one["queue"] is not None:
+        assert torch.equal(first["queue"], second["queue"])
+        assert len(one["queue"]) == 20
+
+
+@pytest.mark.parametrize(("rows", "size"), [(8, 2), (1, 2), (7, 3), (2, 4), (64, 8)])
+def test_the_shares_are_neighbours_that_cover_each_row_once_the_first_the_largest(rows, size):
+    shares = [World(rank, size).share(rows) for rank in range(size)]
+    assert [row for share in shares for row in range(rows)[share]] == list(range(rows))
+    lengths = [share.stop - share.start for share in shares]
+    assert max(lengths) == lengths[0]
+    assert max(lengths) - min(lengths) <= 1
+
+
+@pytest.mark.slow
+def test_the_command_trains_with_two_processes_and_speaks_once(recipe_file, corpus, tmp_path):
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    command = [
+        "-m",
+        "stsbench",
+        "train",
+        str(recipe_file),
+        "--corpus",
+        str(corpus),
+        "--out",
+        str(tmp_path / "run"),
+    ]
+    queue = ["--set", "negatives.queue.size=20", "--device", "cpu"]
+    done = subprocess.run(
+        [*launcher, *command, *queue],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("sample ") == 1
+    assert done.stderr.count("checkpoint in") == 1
+    record = sb.load_run(tmp_path / "run")
+    again = sb.evaluate(str(tmp_path / "run"), "sample", use_cache=False)
+    assert again.tasks[0].score == record.tasks[0].score

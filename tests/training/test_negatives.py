@@ -1,0 +1,117 @@
+"""Queue and momentum encoder after some steps equal a reference that keeps lists."""
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+
+REPEATED = "views.key={kind: subword-repetition, rate: 0.5}"
+
+
+class ListReference:
+    """The queue as a list of rows, the momentum encoder as a list of arrays, moved by hand."""
+
+    def __init__(self, trainer, size, decay):
+        self.size, self.decay = size, decay
+        self.slow = [p.detach().double().numpy().copy() for p in trainer.model.parameters()]
+        self.rows = []
+
+    def follow(self, model):
+        fast = [parameter.detach().double().numpy() for parameter in model.parameters()]
+        self.slow = [self.decay * m + (1 - self.decay) * f for m, f in zip(self.slow, fast, strict=True)]
+
+    def encode(self, model, sequences):
+        other = copy.deepcopy(model).double().eval()
+        with torch.no_grad():
+            for parameter, slow in zip(other.parameters(), self.slow, strict=True):
+                parameter.copy_(torch.from_numpy(slow))
+            for sequence in sequences:
+                states = other.transformer(input_ids=torch.tensor(sequence).unsqueeze(0)).last_hidden_state[0]
+                yield other.head(states.mean(0)).numpy()
+
+    def push(self, rows):
+        self.rows = [*rows, *self.rows][: self.size]
+
+
+def test_after_each_step_queue_and_momentum_are_those_of_the_list_reference(assembled):
+    trainer = assembled(
+        REPEATED, "negatives.queue={size: 20, decay: 0.9}", "head=dense-tanh", "optimiser.epochs=2"
+    )
+    reference, columns = ListReference(trainer, 20, 0.9), []
+    for step in range(8):
+        columns.append(len(trainer.negatives.columns()))
+        batch = trainer.reader(trainer.schedule.batches(step)[0], str(step), "0")
+        reference.push(list(reference.encode(trainer.model, batch.query)))
+        trainer.step(step)
+        reference.follow(trainer.model)
+        np.testing.assert_allclose(trainer.negatives.columns().numpy(), np.array(reference.rows), atol=2e-5)
+        for parameter, slow in zip(trainer.negatives.momentum.parameters(), reference.slow, strict=True):
+            np.testing.assert_allclose(parameter.numpy(), slow, atol=1e-5)
+    # While it fills the loss uses what there is; the batch of two at an epoch's end pushes two out.
+    assert columns == [0, 8, 16, 20, 20, 20, 20, 20]
+
+
+def test_the_momentum_encoder_has_no_dropout_and_no_gradient(assembled):
+    trainer = assembled("dropout=0.5", "negatives.queue.size=20")
+    batch = trainer.reader(np.arange(8), "now")
+    trainer.negatives.push(batch)
+    first = trainer.negatives.columns().clone()
+    trainer.negatives.push(batch)
+    assert torch.equal(trainer.negatives.columns()[:8], first)
+    assert not any(p.requires_grad for p in trainer.negatives.momentum.parameters())
+    assert not trainer.negatives.momentum.training
+    assert not trainer.negatives.columns().requires_grad
+
+
+def test_the_released_order_moves_before_the_loss_uses_the_online_head_and_empties_each_epoch(assembled):
+    trainer = assembled(
+        "negatives.queue={size: 20, decay: 0.9, update: before_loss, head: online, start: random}",
+        "negatives.queue.emptied=each_epoch",
+        "head=dense-tanh",
+        "optimiser.epochs=2",
+    )
+    # It starts from random weights, not from the base's.
+    online = dict(trainer.model.transformer.named_parameters())
+    start = {n: p.clone() for n, p in trainer.negatives.momentum.transformer.named_parameters()}
+    name = "encoder.layer.0.attention.self.query.weight"
+    assert start[name].std() < 0.05 < online[name].std()
+    before = online[name].detach().clone()
+    trainer.step(0)
+    moved = dict(trainer.negatives.momentum.transformer.named_parameters())[name]
+    torch.testing.assert_close(moved, 0.9 * start[name] + 0.1 * before)
+    # Its head is the online one, whatever its own copy holds.
+    with torch.no_grad():
+        for parameter in trainer.negatives.momentum.head.parameters():
+            parameter.zero_()
+    trainer.step(1)
+    assert trainer.negatives.columns()[:8].abs().min() > 0
+    for step in range(2, 6):
+        trainer.step(step)
+    assert len(trainer.negatives.columns()) == 20
+    trainer.step(6)
+    assert len(trainer.negatives.columns()) == 8
+
+
+def test_queue_vectors_get_no_gradient_from_a_step(assembled):
+    trainer = assembled("negatives.queue.size=20")
+    trainer.negatives.push(trainer.reader(np.arange(20, 28), "before"))
+    trainer.negatives.vectors.requires_grad_()
+    trainer.terms[0](trainer.reader(np.arange(8), "now"), lambda loss: loss)
+    assert trainer.negatives.vectors.grad is None
+    assert all(p.grad is None for p in trainer.negatives.momentum.parameters())
+
+
+def test_without_a_queue_there_are_no_columns(assembled):
+    assert assembled().negatives.columns() is None
+
+
+@pytest.mark.parametrize("decay", [0.0, 0.995])
+def test_the_state_is_the_queue_and_the_momentum_encoder(decay, assembled):
+    one, other = (assembled(f"negatives.queue={{size: 20, decay: {decay}}}") for _ in range(2))
+    for step in range(3):
+        one.step(step)
+    other.load_state_dict(copy.deepcopy(one.state_dict()))
+    assert torch.equal(other.negatives.columns(), one.negatives.columns())
+    for a, b in zip(one.negatives.momentum.parameters(), other.negatives.momentum.parameters(), strict=True):
+        assert torch.equal(a, b)

@@ -1,0 +1,70 @@
+"""Losses and gradients equal the papers' equations, written naively in float64."""
+
+import numpy as np
+import pytest
+import torch
+
+from stsbench.training.objectives import info_nce
+
+CASES = [
+    {},
+    {"hard": True},
+    {"hard": True, "weight": 2.5},
+    {"queue": 7},
+    {"hard": True, "weight": 0.5, "queue": 3},
+]
+
+
+def parts(case, rows=6, width=5):
+    rng = np.random.default_rng(0)
+    query, key, hard = (rng.normal(size=(rows, width)) for _ in range(3))
+    queue = rng.normal(size=(case.get("queue", 0), width))
+    return query, key, hard if case.get("hard") else None, queue
+
+
+@pytest.mark.parametrize("temperature", [0.05, 1.0])
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_the_loss_is_that_of_the_equations(case, temperature, naive):
+    query, key, hard, queue = parts(case)
+    weight = case.get("weight", 1.0)
+    expected = naive(query, key, temperature=temperature, hard=hard, weight=weight, queue=queue)
+    given = [None if part is None else torch.tensor(part) for part in (query, key, hard, queue)]
+    loss = info_nce(given[0], given[1], temperature=temperature, hard=given[2], hard_weight=weight, queue=given[3])
+    assert loss.item() == pytest.approx(expected, abs=1e-9)
+    single = [None if part is None else part.float() for part in given]
+    loss = info_nce(
+        single[0], single[1], temperature=temperature, hard=single[2], hard_weight=weight, queue=single[3]
+    )
+    assert loss.item() == pytest.approx(expected, rel=1e-6, abs=1e-6)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_the_gradients_are_those_of_the_equations_and_the_queue_has_none(case, naive, slope):
+    query, key, hard, queue = parts(case)
+    weight = case.get("weight", 1.0)
+    tensors = [torch.tensor(part, requires_grad=True) for part in (query, key, queue)]
+    hard_tensor = None if hard is None else torch.tensor(hard, requires_grad=True)
+    info_nce(
+        tensors[0], tensors[1], temperature=0.5, hard=hard_tensor, hard_weight=weight, queue=tensors[2]
+    ).backward()
+    loss = {"temperature": 0.5, "weight": weight, "queue": queue}
+    checks = [
+        (tensors[0], slope(lambda x: naive(x, key, hard=hard, **loss), query)),
+        (tensors[1], slope(lambda x: naive(query, x, hard=hard, **loss), key)),
+    ]
+    if hard is not None:
+        checks.append((hard_tensor, slope(lambda x: naive(query, key, hard=x, **loss), hard)))
+    for tensor, expected in checks:
+        np.testing.assert_allclose(tensor.grad.numpy(), expected, atol=1e-6)
+    assert tensors[2].grad is None
+
+
+def test_a_large_logit_does_not_overflow():
+    vectors = torch.eye(4)
+    assert torch.isfinite(info_nce(vectors, vectors, temperature=1e-3))
+
+
+def test_an_empty_queue_is_no_queue():
+    query, key = torch.randn(4, 3), torch.randn(4, 3)
+    with_empty = info_nce(query, key, temperature=0.1, queue=torch.zeros((0, 3)))
+    assert with_empty.item() == info_nce(query, key, temperature=0.1).item()

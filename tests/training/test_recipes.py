@@ -1,0 +1,165 @@
+"""Known recipes say what the papers say; a mistake in a recipe is told with its line."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+import stsbench as sb
+from stsbench.training.recipe_files import as_yaml, read_recipe, recipe_names
+
+BACKBONES = ("bert-base", "bert-large", "roberta-base", "roberta-large")
+
+# methods, section 7: batch, learning rate.
+SIMCSE = {
+    "bert-base": (64, 3e-5),
+    "bert-large": (64, 1e-5),
+    "roberta-base": (512, 1e-5),
+    "roberta-large": (512, 3e-5),
+}
+
+
+def test_all_the_recipes_are_there_and_valid():
+    families = ("simcse", "sup-simcse", "simcse-mlm", "esimcse")
+    expected = {f"{family}-{backbone}" for family in families for backbone in BACKBONES}
+    expected |= {f"esimcse-{backbone}-released" for backbone in BACKBONES}
+    assert set(recipe_names()) == expected | {"minilm-simcse", "minilm-esimcse", "demo"}
+    for name in recipe_names():
+        assert read_recipe(name).name == name
+
+
+@pytest.mark.parametrize("backbone", BACKBONES)
+def test_the_values_are_those_of_the_papers(backbone):
+    simcse, mlm = read_recipe(f"simcse-{backbone}"), read_recipe(f"simcse-mlm-{backbone}")
+    assert (simcse.optimiser.batch, simcse.optimiser.learning_rate) == SIMCSE[backbone]
+    assert (mlm.optimiser, mlm.objective.mlm.weight) == (simcse.optimiser, 0.1)
+    assert (simcse.objective.temperature, simcse.corpus.max_length, simcse.optimiser.epochs) == (0.05, 32, 1)
+    assert (simcse.pooling, simcse.head.kind, simcse.head.evaluate) == ("cls_before_pooler", "dense-tanh", False)
+    supervised = read_recipe(f"sup-simcse-{backbone}")
+    assert (supervised.optimiser.batch, supervised.optimiser.epochs, supervised.head.evaluate) == (512, 3, True)
+    assert supervised.optimiser.learning_rate == (1e-5 if "large" in backbone else 5e-5)
+    assert (supervised.corpus.columns, supervised.negatives.hard.weight) == (3, 1.0)
+    ours = read_recipe(f"esimcse-{backbone}")
+    assert ours.optimiser.batch == 64
+    assert ours.optimiser.learning_rate == (3e-5 if backbone == "bert-base" else 1e-5)
+    assert ours.dropout == (0.15 if "large" in backbone else 0.1)
+    assert ours.views.key.rate == {"roberta-base": 0.30, "roberta-large": 0.28}.get(backbone, 0.32)
+    assert (ours.views.key.variant, ours.views.query.kind) == ("paper", "identity")
+    queue = ours.negatives.queue
+    assert (queue.size, queue.decay, queue.update, queue.head) == (160, 0.995, "after_step", "momentum")
+    assert (queue.start, queue.emptied) == ("copy", "never")
+    released = read_recipe(f"esimcse-{backbone}-released")
+    queue = released.negatives.queue
+    assert released.views.key.variant == "released"
+    assert queue.size == (128 if backbone == "roberta-large" else 160)
+    assert (queue.update, queue.head, queue.start, queue.emptied) == (
+        "before_loss",
+        "online",
+        "random",
+        "each_epoch",
+    )
+    assert released.dropout == (0.15 if backbone == "roberta-large" else 0.1)
+
+
+def test_every_number_in_a_recipe_has_its_source_or_reason_beside_it():
+    from stsbench.training import recipe_files
+
+    for name in recipe_names():
+        for line in recipe_files._find(name).read_text(encoding="utf-8").splitlines()[1:]:
+            value, _, comment = line.partition("#")
+            number = any(character.isdigit() for character in value.partition(":")[2]) and "name:" not in value
+            if number and "base:" not in value and "extends:" not in value and value.strip() != "columns: 1":
+                assert comment.strip(), f"{name}: {line}"
+
+
+def test_a_recipe_printed_in_full_reads_back_as_itself(tmp_path):
+    for name in recipe_names():
+        path = tmp_path / f"{name}.yaml"
+        path.write_text(as_yaml(read_recipe(name)), encoding="utf-8")
+        assert read_recipe(path) == read_recipe(name)
+        assert yaml.safe_load(path.read_text(encoding="utf-8"))["optimiser"]["accumulate"] == 1
+
+
+def test_a_recipe_extends_another_and_another_kind_replaces_a_part(tmp_path):
+    (tmp_path / "mine.yaml").write_text(
+        "extends: esimcse-bert-base\nviews:\n  key: {rate: 0.2}\n", encoding="utf-8"
+    )
+    (tmp_path / "other.yaml").write_text(
+        "extends: mine.yaml\nname: other\nviews:\n  key: {kind: word-repetition, rate: 0.1}\n", encoding="utf-8"
+    )
+    mine, other = read_recipe(tmp_path / "mine.yaml"), read_recipe(tmp_path / "other.yaml")
+    assert (mine.views.key.kind, mine.views.key.rate) == ("subword-repetition", 0.2)
+    assert (other.views.key.kind, other.views.key.rate, other.optimiser.batch) == ("word-repetition", 0.1, 64)
+
+
+@pytest.mark.parametrize(
+    ("override", "value"),
+    [
+        ("optimiser.learning_rate=1e-4", lambda recipe: recipe.optimiser.learning_rate == 1e-4),
+        ("negatives.queue=null", lambda recipe: recipe.negatives.queue is None),
+        ("views.key=identity", lambda recipe: recipe.views.key.kind == "identity"),
+        ("negatives.queue.size=64", lambda recipe: recipe.negatives.queue.size == 64),
+        ("negatives.queue.size=64", lambda recipe: recipe.negatives.queue.decay == 0.995),
+        ("compile=true", lambda recipe: recipe.compile),
+    ],
+)
+def test_set_changes_one_value(override, value):
+    assert value(read_recipe("esimcse-bert-base", [override]))
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (
+            "optimiser: {learnin_rate: 1}",
+            r"mine.yaml, line 3: unknown key 'optimiser.learnin_rate'; did you mean 'learn",
+        ),
+        ("temprature: 0.1", r"mine.yaml, line 3: unknown key 'temprature'; did you mean 'temperature'"),
+        ("optimiser: {batch: many}", r"mine.yaml, line 3: optimiser.batch: Input should be a valid integer"),
+        ("optimiser: {batch: 1}", r"mine.yaml, line 3: optimiser.batch: .*greater than or equal to 2"),
+        (
+            "pooling: cls",
+            r"mine.yaml, line 3: pooling: Input should be 'cls_before_pooler', 'avg', 'max' or 'last'",
+        ),
+        ("views: {key: shuffle}", r"mine.yaml, line 3: views.key: .*'shuffle'.*'word-repetition'"),
+        ("views: {key: {kind: word-repetition}}", r"mine.yaml, line 3: 'views.key.rate' is missing"),
+        ("negatives: {queue: {size: 10}}", r"negatives.queue.size 10 is smaller than optimiser.batch 64"),
+        ("corpus: {columns: 3}", r"negatives.hard and corpus.columns: 3 go together"),
+        ("seed: 1\nseed: 2", r"mine.yaml, line 4: 'seed' stands there twice"),
+        ("seed: [1", r"mine.yaml, line \d: not valid YAML"),
+        ("seed: \x01", r"mine.yaml is not valid YAML"),
+        ("objective: {temperature: 0}", r"mine.yaml, line 3: objective.temperature: .*greater than 0"),
+        ("objective: {temperature: .nan}", r"mine.yaml, line 3: objective.temperature"),
+    ],
+)
+def test_a_mistake_is_told_with_its_line(line, message, tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text(f"extends: simcse-bert-base\nname: mine\n{line}\n", encoding="utf-8")
+    with pytest.raises(sb.UserError, match=message):
+        read_recipe(path)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "overrides", "message"),
+    [
+        ("simcse-bert-bsae", (), "unknown recipe 'simcse-bert-bsae': did you mean simcse-bert-base"),
+        ("nowhere.yaml", (), "there is no recipe file nowhere.yaml"),
+        ("demo", ("seed",), "--set seed: write key=value"),
+        (
+            "demo",
+            ("optimiser.bacth=3",),
+            "--set optimiser.bacth=3: unknown key 'optimiser.bacth'; did you mean 'batch'",
+        ),
+        ("demo", ("seed=[",), r"--set seed=\[: the value is not valid YAML"),
+    ],
+)
+def test_a_mistake_on_the_command_line_is_told_as_one(recipe, overrides, message):
+    with pytest.raises(sb.UserError, match=message):
+        read_recipe(recipe, overrides)
+
+
+def test_a_recipe_that_extends_itself_is_refused(tmp_path: Path):
+    (tmp_path / "a.yaml").write_text("extends: b.yaml\n", encoding="utf-8")
+    (tmp_path / "b.yaml").write_text("extends: a.yaml\n", encoding="utf-8")
+    with pytest.raises(sb.UserError, match="extends itself"):
+        read_recipe(tmp_path / "a.yaml")

@@ -1,0 +1,153 @@
+"""A training that is killed and resumed ends with the bits of one that was not."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+import torch
+
+import stsbench as sb
+from stsbench.training.state import RunFolder
+
+# Kills itself when it is about to write a line of the log for a step, or in the middle of a save.
+KILLED = textwrap.dedent(
+    """
+    import os, signal, sys
+    import stsbench as sb
+    from stsbench.training import keeping, log
+
+    recipe, corpus, out, where, at, *overrides = sys.argv[1:]
+
+    def die():
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    if where == "log":
+        write = log.Log.write
+        log.Log.write = lambda self, line: die() if line["step"] == int(at) else write(self, line)
+    else:
+        count, save = 0, keeping.save_state
+        def save_state(path, state):
+            global count
+            count += 1
+            if count == int(at):
+                die()
+            save(path, state)
+        keeping.save_state = save_state
+    sb.train(recipe, corpus, out, overrides=overrides, device="cpu")
+    """
+)
+
+ESIMCSE = (
+    "views.key={kind: subword-repetition, rate: 0.5}",
+    "negatives.queue={size: 20, decay: 0.9}",
+    "head=dense-tanh",
+    "objective.mlm.weight=0.1",
+    "optimiser={epochs: 2, accumulate: 2}",
+    "selection.every=2",
+    "saving={every: 2, keep: 2}",
+    "log_every=1",
+)
+
+
+def left(folder: Path) -> tuple[dict[str, bytes], list[dict[str, object]]]:
+    """Return the weights of the published checkpoint and of the last ones, and the log without times."""
+    weights = {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*.safetensors"))}
+    log = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+    return weights, [{name: value for name, value in line.items() if name != "time"} for line in log]
+
+
+@pytest.fixture
+def killed(recipe_file, corpus, tmp_path):
+    def run(where: str, at: int, out: str) -> Path:
+        command = [
+            sys.executable,
+            "-c",
+            KILLED,
+            str(recipe_file),
+            str(corpus),
+            str(tmp_path / out),
+            where,
+            str(at),
+        ]
+        # As many threads as here, where it will be resumed: another number may change the last bits.
+        surroundings = os.environ | {"OMP_NUM_THREADS": str(torch.get_num_threads())}
+        done = subprocess.run(
+            [*command, *ESIMCSE], check=False, capture_output=True, text=True, timeout=300, env=surroundings
+        )
+        assert done.returncode == -signal.SIGKILL, done.stderr
+        return tmp_path / out
+
+    return run
+
+
+@pytest.mark.slow
+def test_killed_at_any_step_or_save_and_resumed_gives_the_same_bits(train, killed):
+    whole = left(train(*ESIMCSE, out="whole").folder)
+    assert len(whole[0]) >= 3
+    assert len(whole[1]) == 6 + 4  # six steps; scores before, at 2, 4 and 6
+    for where, at in (("log", 1), ("log", 3), ("save", 2)):
+        folder = killed(where, at, f"{where}{at}")
+        sb.train(resume=folder, device="cpu")
+        assert left(folder) == whole, (where, at)
+    # Killed twice: once anew, and once while it goes on.
+    folder = killed("log", 5, "twice")
+    with pytest.raises(KeyboardInterrupt):
+        _resumed_and_stopped(folder, 6)
+    sb.train(resume=folder, device="cpu")
+    assert left(folder) == whole
+
+
+def _resumed_and_stopped(folder: Path, step: int) -> None:
+    def stop(line: dict[str, object]) -> None:
+        if line["step"] == step:
+            raise _StoppedError
+
+    try:
+        sb.train(resume=folder, device="cpu", listeners=[stop])
+    except _StoppedError as error:
+        raise KeyboardInterrupt from error
+
+
+class _StoppedError(Exception):
+    """Stands for a crash."""
+
+
+def test_the_same_seed_gives_the_same_bits_and_another_others(train):
+    first, second, other = (
+        left(train("saving.keep=0", out=out, seed=seed).folder) for out, seed in (("a", 1), ("b", 1), ("c", 2))
+    )
+    assert first == second
+    assert first[0].keys() == other[0].keys()
+    assert first[0] != other[0]
+
+
+def test_a_second_process_on_the_folder_is_refused(train, tmp_path, recipe_file, corpus):
+    with RunFolder(tmp_path / "run").alone(), pytest.raises(sb.UserError, match="another process is training"):
+        train()
+    assert not (tmp_path / "run" / "log.jsonl").exists()
+    assert not (tmp_path / "run" / "recipe.yaml").exists()
+
+
+def test_a_resumed_training_is_held_against_what_it_started_from(killed, corpus):
+    folder = killed("log", 3, "run")
+    text = corpus.read_text(encoding="utf-8")
+    corpus.write_text(text + "One sentence more.\n", encoding="utf-8")
+    with pytest.raises(sb.UserError, match="the corpus is another than the training started from"):
+        sb.train(resume=folder, device="cpu")
+    corpus.write_text(text, encoding="utf-8")
+    with pytest.raises(sb.UserError, match="--seed: not with --resume"):
+        sb.train(resume=folder, seed=3, device="cpu")
+    state = folder / "training" / "state.pt"
+    whole = state.read_bytes()
+    state.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(sb.UserError, match=r"state.pt is damaged"):
+        sb.train(resume=folder, device="cpu")
+    state.write_bytes(whole)
+    sb.train(resume=folder, device="cpu")
+    with pytest.raises(sb.UserError, match="is finished"):
+        sb.train(resume=folder, device="cpu")

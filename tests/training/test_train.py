@@ -1,0 +1,257 @@
+"""The verb and the command: what a training leaves, and how a mistake ends."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+import stsbench as sb
+from stsbench.cli.app import app
+from stsbench.workflows.dev_curve import dev_curve, published_curve
+
+
+def files(folder):
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_training_leaves_a_checkpoint_a_record_a_log_and_a_curve(train):
+    seen = []
+    done = train(listeners=[seen.append])
+    names = {path.name for path in done.folder.iterdir()}
+    assert names >= {"model.safetensors", "config.json", "modules.json", "README.md", "recipe.yaml", "log.jsonl"}
+    assert names >= {"run.json", "pairs.parquet", "dev-curve.png", "dev-curve.svg"}
+    lines = [json.loads(line) for line in (done.folder / "log.jsonl").read_text().splitlines()]
+    assert lines == seen
+    steps = [line["step"] for line in lines if line["kind"] == "train"]
+    assert steps == [2, 4, 6]
+    for line in lines:
+        if line["kind"] == "train":
+            assert set(line) == {"kind", "step", "epoch", "loss", "learning_rate", "sentences", "tokens", "time"}
+            assert line["time"]["tokens_per_second"] > 0
+    assert sum(line["sentences"] for line in lines if line["kind"] == "train") == 2 * 42
+    assert dev_curve(lines)["step"].tolist() == [0, 4]
+    assert not (done.folder / "training" / "state.pt").exists()
+
+
+def test_training_lowers_the_loss_on_what_it_sees(train):
+    lines = []
+    train("optimiser={epochs: 6, learning_rate: 3.0e-3}", "dropout=0.2", listeners=[lines.append])
+    losses = [line["loss"] for line in lines if line["kind"] == "train"]
+    assert losses[-1] < 0.7 * losses[0]
+
+
+def test_alignment_and_uniformity_are_logged_if_asked(train):
+    pytest.importorskip("stsbench.statistics.uniformity")
+    lines = []
+    train("selection.geometry=true", listeners=[lines.append])
+    scored = [line for line in lines if line["kind"] == "dev"]
+    assert all(line["alignment"] > 0 > line["uniformity"] for line in scored)
+
+
+def test_the_learning_rate_falls_linearly_to_zero_after_the_warm_up(train):
+    lines = []
+    train("log_every=1", "optimiser={warmup: 0.3, epochs: 2}", listeners=[lines.append])
+    rates = [line["learning_rate"] for line in lines if line["kind"] == "train"]
+    expected = [1e-3 * min(step / 4, (12 - step) / 8) for step in range(12)]
+    assert rates == pytest.approx(expected)
+
+
+def test_every_part_of_a_recipe_trains_together(train, tmp_path):
+    done = train(
+        "views={query: {kind: word-repetition, rate: 0.3}, key: {kind: subword-repetition, rate: 0.3}}",
+        "negatives.queue.size=20",
+        "objective.mlm.weight=0.1",
+        "head=dense-tanh",
+        "pooling=cls_before_pooler",
+        "optimiser={accumulate: 2, gradient_cache: true, chunk: 5, warmup: 0.5, weight_decay: 0.01, clip: null}",
+        "precision=bf16",
+        "selection.last=true",
+    )
+    assert done.steps == 3
+    assert done.record.tasks[0].score == pytest.approx(done.best.score, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "options", "message"),
+    [
+        (("optimiser.batch=64",), {}, "the corpus has 42 usable rows, fewer than one batch of 64"),
+        (
+            ("optimiser.learning_rate=1.0e+30",),
+            {},
+            r"the loss of step \d is not finite: lower optimiser.learning_rate",
+        ),
+        (("bogus=1",), {}, "unknown key 'bogus'"),
+        (("negatives.queue.size=4",), {}, "negatives.queue.size 4 is smaller than optimiser.batch 8"),
+        (("corpus.max_length=100",), {}, "reads at most 64 sub-words: corpus.max_length 100 is too long"),
+        (("precision=fp16",), {}, "precision fp16 needs a GPU"),
+        (("selection.task=STS-B:dev",), {}, "STS-B was not found"),
+        (("selection.task='STS12,STS13'",), {}, "was not found|names 2 tasks"),
+        (("corpus.columns=2",), {}, "1 columns found, but the recipe wants 2 sentences a row"),
+        ((), {"corpus": "none.txt"}, "there is no corpus none.txt"),
+        ((), {"base": "no/such/model/at/all"}, "no such model"),
+        ((), {"tensorboard": True}, "--tensorboard needs the package tensorboard"),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_a_mistake_is_one_sentence_and_leaves_no_checkpoint(overrides, options, message, train, tmp_path):
+    if options.get("tensorboard"):
+        try:
+            import tensorboard  # noqa: F401
+        except ImportError:
+            pass
+        else:
+            pytest.skip("tensorboard is installed")
+    with pytest.raises(sb.UserError, match=message):
+        train(*overrides, **options)
+    # What had begun before it failed can be looked at; nothing else is left, and nothing is published.
+    left = {path.name for path in (tmp_path / "run").glob("*")}
+    begun = {"recipe.yaml", "log.jsonl", "training"}
+    assert left == (begun if "not finite" in message else set())
+
+
+def test_an_empty_corpus_is_refused(train, tmp_path):
+    empty = tmp_path / "empty.txt"
+    empty.write_text("\n \n", encoding="utf-8")
+    with pytest.raises(sb.UserError, match="the corpus holds no sentence"):
+        train(corpus=empty)
+
+
+def test_a_folder_that_holds_another_training_or_anything_is_left_alone(train, tmp_path):
+    done = train()
+    before = files(done.folder)
+    with pytest.raises(sb.UserError, match="holds a finished training: choose another folder"):
+        train()
+    assert files(done.folder) == before
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "thesis.txt").write_text("dear to me", encoding="utf-8")
+    with pytest.raises(sb.UserError, match=r"other is not empty \(thesis.txt, ...\)"):
+        train(out="other")
+    assert list(files(other)) == ["thesis.txt"]
+
+
+def test_an_unfinished_training_is_not_started_over(train, tmp_path):
+    class Crash(Exception):
+        pass
+
+    def crash(line):
+        if line["step"] == 6:
+            raise Crash
+
+    with pytest.raises(Crash):
+        train(listeners=[crash])
+    with pytest.raises(sb.UserError, match="holds an unfinished training: go on with it"):
+        train()
+    assert sb.train(resume=tmp_path / "run", device="cpu").steps == 6
+
+
+def test_the_mlm_term_needs_a_base_with_its_head(train, tmp_path, base):
+    import transformers
+
+    bare = tmp_path / "bare"
+    transformers.AutoModel.from_pretrained(base).save_pretrained(bare)
+    transformers.AutoTokenizer.from_pretrained(base).save_pretrained(bare)
+    with pytest.raises(sb.UserError, match="has no masked-language head"):
+        train("objective.mlm.weight=0.1", base=str(bare))
+
+
+def test_a_recipe_or_a_folder_to_resume_not_both_nor_none(train, tmp_path):
+    with pytest.raises(sb.UserError, match="name a recipe, or a folder with --resume"):
+        sb.train()
+    with pytest.raises(sb.UserError, match="holds no training"):
+        sb.train(resume=tmp_path)
+
+
+def test_the_authors_curve_is_that_of_the_same_system_or_of_bert_base():
+    from stsbench.training.recipe_files import read_recipe
+
+    assert published_curve(read_recipe("esimcse-roberta-large-released"))[0] == "esimcse-roberta-large"
+    system, curve = published_curve(read_recipe("minilm-simcse"))
+    assert (system, len(curve)) == ("esimcse-bert-base", 125)
+    assert published_curve(read_recipe("demo")) is None
+
+
+def test_the_command_trains_lists_and_prints(recipe_file, corpus, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    listed = CliRunner().invoke(app, ["train", "--list"])
+    assert "minilm-esimcse" in listed.output
+    printed = CliRunner().invoke(app, ["train", "esimcse-bert-base", "--print", "--set", "seed=5"])
+    assert "seed: 5" in printed.output
+    assert "dup" not in printed.output
+    done = CliRunner().invoke(
+        app, ["train", str(recipe_file), "--corpus", str(corpus), "--device", "cpu", "--seed", "3"]
+    )
+    assert done.exit_code == 0, done.output
+    assert "sample" in done.output
+    assert "seed: 3" in (tmp_path / "runs" / "tiny" / "recipe.yaml").read_text(encoding="utf-8")
+
+
+def test_the_demo_runs_from_a_tiny_base(base, tmp_path):
+    done = sb.train("demo", out=tmp_path / "demo", base=str(base), device="cpu")
+    assert done.record.tasks[0].task == "sample"
+    assert (done.folder / "dev-curve.png").stat().st_size > 1000
+
+
+def test_tensorboard_gets_every_number_of_the_log(train, tmp_path):
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    lines = []
+    done = train(tensorboard=True, listeners=[lines.append])
+    events = EventAccumulator(str(done.folder / "tensorboard")).Reload()
+    losses = {event.step: event.value for event in events.Scalars("train/loss")}
+    expected = {line["step"]: line["loss"] for line in lines if line["kind"] == "train"}
+    assert losses == pytest.approx(expected, rel=1e-6)
+    assert {event.step for event in events.Scalars("dev/dev")} == {0, 4}
+
+
+def test_wandb_is_told_every_line_under_the_name_of_the_folder(train, monkeypatch):
+    import sys
+    from types import SimpleNamespace
+
+    told = {}
+    run = SimpleNamespace(log=lambda values, step: told.setdefault(step, {}).update(values))
+    begun = []
+    monkeypatch.setitem(sys.modules, "wandb", SimpleNamespace(init=lambda **given: begun.append(given) or run))
+    train(wandb=True)
+    assert begun[0]["name"] == begun[0]["id"] == "run"
+    assert begun[0]["config"]["optimiser"]["batch"] == 8
+    assert set(told) == {0, 2, 4, 6}
+    assert "train/loss" in told[2]
+    assert "dev/best" in told[4]
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("precision", ["fp32", "bf16", "fp16"])
+def test_a_gpu_trains_in_every_precision_and_resumes(precision, train, tmp_path):
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("needs a CUDA device")
+
+    class Crash(Exception):
+        pass
+
+    def crash(line):
+        if line["step"] == 6:
+            raise Crash
+
+    parts = ("negatives.queue.size=20", "objective.mlm.weight=0.1", "head=dense-tanh")
+    with pytest.raises(Crash):
+        train(f"precision={precision}", *parts, device="cuda", listeners=[crash])
+    done = sb.train(resume=tmp_path / "run", device="cuda")
+    assert done.steps == 6
+    again = sb.evaluate(sb.load(done.folder, device="cuda"), "sample", use_cache=False)
+    assert again.tasks[0].score == pytest.approx(done.best.score, abs=1e-6)
+
+
+@pytest.mark.minilm
+@pytest.mark.slow
+def test_the_demo_scores_the_packaged_model_as_run_does_and_ends_with_a_checkpoint(tmp_path):
+    lines = []
+    done = sb.train("demo", out=tmp_path / "demo", device="cpu", listeners=[lines.append])
+    before = sb.evaluate("minilm", "sample", use_cache=False).tasks[0].score
+    assert lines[0]["step"] == 0
+    assert lines[0]["dev"] == pytest.approx(before, abs=1e-9)
+    after = sb.evaluate(str(done.folder), "sample", use_cache=False).tasks[0].score
+    assert after == pytest.approx(done.best.score, abs=1e-9)
+    assert after != pytest.approx(before, abs=1e-6)

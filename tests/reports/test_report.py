@@ -203,6 +203,13 @@ def test_a_papers_layout_has_all_its_tables_in_its_order(
     assert papers()[name].title in Page(page).text
 
 
+def test_a_run_stands_in_no_table_of_another_models_variants(as_published: Make, tmp_path: Path) -> None:
+    page = sb.report(as_published("mocose-acl2022-1/mocose-bert-base", "mine"), tmp_path / "out", paper="mocose")
+    of_mocose = [name for name, table in tables().items() if table.paper == "mocose-acl2022" and table.rows]
+    own = {name: sum(found["source"] == "here" for found in read(page.parent, name)) for name in of_mocose}
+    assert {name for name, rows in own.items() if rows} == {"mocose-acl2022-1"}
+
+
 def test_no_run_takes_the_place_of_another_with_its_label(make_record: Make, tmp_path: Path) -> None:
     runs = [make_record("a"), make_record("a"), make_record("a (1)")]
     page = sb.report(runs, tmp_path / "out", analyse=False)

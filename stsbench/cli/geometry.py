@@ -36,7 +36,7 @@ def geometry(
     model: Models = None,
     path: Annotated[
         Path | None,
-        typer.Option("--path", help="A folder of checkpoints of one training run: draw their path, in order."),
+        typer.Option("--path", help="A training run, or a folder of its checkpoints: draw their path, in order."),
     ] = None,
     pooling: Pooling = "auto",
     device: Device = "auto",
@@ -62,7 +62,7 @@ def geometry(
     Examples:
     * `stsbench geometry runs/a runs/b --figure plane.png`
     * `stsbench geometry --model minilm --task sample --json`
-    * `stsbench geometry --path checkpoints/my-training --figure path.svg`
+    * `stsbench geometry --path runs/my-training --figure path.svg`
     """
     style = chosen_style(json=json, csv=csv, markdown=markdown, latex=latex)
     from stsbench.workflows import geometry as workflow

@@ -81,6 +81,9 @@ def _score(subject: Subject) -> float | None:
 def checkpoints_in(folder: Path) -> list[Path]:
     """Return the checkpoints of a training run, in the order of the last number in their names.
 
+    Args:
+        folder: one that `stsbench train` made, or any whose folders are checkpoints.
+
     Raises:
         UserError: if there are none.
 
@@ -92,7 +95,11 @@ def checkpoints_in(folder: Path) -> list[Path]:
     ...     [path.name for path in checkpoints_in(Path(made))]
     ['step-250', 'step-1000']
     """
+    from stsbench.training.state import RunFolder
+
     folder = folder.expanduser().resolve()
+    kept = RunFolder(folder).checkpoints
+    folder = kept if kept.is_dir() else folder
     found = [path.parent for path in folder.glob("*/config.json")]
     found += [path.parent for path in folder.glob("*/modules.json") if path.parent not in found]
     if not found:

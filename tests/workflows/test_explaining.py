@@ -17,6 +17,7 @@ from stsbench.evaluation.tasks import sentences_of
 from stsbench.foundation.errors import UserError
 from stsbench.statistics.uniformity import uniformity
 from stsbench.workflows.explain import explain_each, write_page
+from stsbench.workflows.geometry import checkpoints_in
 from stsbench.workflows.recorded import RecordedModel
 from stsbench.workflows.repetition_bias import units_of
 
@@ -279,3 +280,12 @@ def test_the_subwords_of_a_word_come_without_what_stands_around_a_text() -> None
     assert units("") == ()
     prompted = sb.load("minilm", device="cpu", prompt="query: ")
     assert units_of("subwords", prompted)("unbelievably") == tuple(inside)
+
+
+def test_the_path_of_a_training_is_that_of_the_checkpoints_that_it_kept(tmp_path: Path) -> None:
+    kept = tmp_path / "training" / "checkpoints"
+    for folder in (kept / "step-000100", kept / "step-000025", tmp_path / "1_Pooling"):
+        folder.mkdir(parents=True)
+        (folder / "config.json").write_text("{}")
+    assert [path.name for path in checkpoints_in(tmp_path)] == ["step-000025", "step-000100"]
+    assert checkpoints_in(kept) == checkpoints_in(tmp_path)

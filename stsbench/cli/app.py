@@ -46,7 +46,28 @@ class _ReaderLeftError(Exception):
 
 
 class _Commands(TyperGroup):
-    """Takes what Typer would end in its own way, silently and with exit codes of its own, past it to `main`."""
+    """Takes what Typer would end in its own way, silently and with exit codes of its own, past it to `main`.
+
+    Its help is plain text: the panels that each command's help has would double the time to start.
+    """
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help of the whole."""
+        self.rich_markup_mode = None
+        super().format_help(ctx, formatter)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands with a line each, under the headings that they were registered with."""
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for name in self.list_commands(ctx):
+            command = self.get_command(ctx, name)
+            if command is not None:
+                heading = getattr(command, "rich_help_panel", None)
+                row = (name, command.get_short_help_str(limit=200))
+                sections.setdefault(heading if isinstance(heading, str) else "Commands", []).append(row)
+        for heading, rows in sections.items():
+            with formatter.section(heading):
+                formatter.write_dl(rows)
 
     def invoke(self, ctx: Any) -> Any:
         """Run a command."""
@@ -61,8 +82,7 @@ class _Commands(TyperGroup):
 app = typer.Typer(
     name="stsbench",
     cls=_Commands,
-    help="Measure sentence embeddings, explain them, and prove the numbers.",
-    no_args_is_help=True,
+    invoke_without_command=True,
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
@@ -101,6 +121,7 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def stsbench(
+    ctx: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
@@ -109,6 +130,9 @@ def stsbench(
 
     Start with `stsbench run`: it measures a packaged model on what data is here.
     """
+    if ctx.invoked_subcommand is None:
+        typer.echo(ctx.get_help())
+        raise typer.Exit(EXIT_MISTAKE)
 
 
 def main() -> None:

@@ -122,7 +122,7 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def stsbench(
     ctx: typer.Context,
-    version: Annotated[
+    version: Annotated[  # noqa: ARG001 (its callback answers)
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from stsbench.cli.output import print_frame, tell
+from stsbench.cli.output import drawable, print_frame, tell
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -15,19 +15,6 @@ if TYPE_CHECKING:
     from stsbench.analysis.views import View
 
 _SUBJECTS, _DATA, _OUTPUT = "What is analysed", "Data", "Output"
-
-
-def drawable(path: Path | None) -> Path | None:
-    """Return the file of a figure.
-
-    Raises:
-        UserError: if its name's ending is unknown: better before the work than after.
-    """
-    if path is not None:
-        from stsbench.render.figures import figure_kind
-
-        figure_kind(path)
-    return path
 
 
 Runs = Annotated[

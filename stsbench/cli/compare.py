@@ -13,6 +13,7 @@ from stsbench.cli.output import (
     MarkdownFlag,
     QuietFlag,
     chosen_style,
+    drawable,
     print_frame,
     progress_bars,
     tell,
@@ -73,7 +74,11 @@ def compare(
     ] = False,
     figure: Annotated[
         Path | None,
-        typer.Option(help="Draw the differences into a .png, .svg or .pdf file.", rich_help_panel="Output"),
+        typer.Option(
+            callback=drawable,
+            help="Draw the differences into a .png, .svg or .pdf file.",
+            rich_help_panel="Output",
+        ),
     ] = None,
     json: JsonFlag = False,
     csv: CsvFlag = False,

@@ -12,6 +12,7 @@ from stsbench.cli.output import (
     MarkdownFlag,
     QuietFlag,
     chosen_style,
+    drawable,
     print_frame,
     progress_bars,
     tell,
@@ -113,7 +114,7 @@ def diagnose(
     ] = False,
     figure: Annotated[
         Path | None,
-        Option(help="Draw the heat map here: .png, .svg or .pdf.", rich_help_panel="Output"),
+        Option(callback=drawable, help="Draw the heat map here: .png, .svg or .pdf.", rich_help_panel="Output"),
     ] = None,
     out: Annotated[
         Path | None,
@@ -145,8 +146,6 @@ def diagnose(
     from stsbench.workflows import diagnose as workflow
     from stsbench.workflows import run
 
-    if figure is not None:
-        workflow.demand_figure(figure)
     options = run.ModelOptions(
         pooling=pooling,
         max_length=max_length,

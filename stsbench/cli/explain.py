@@ -13,7 +13,6 @@ from stsbench.cli.analysis import (
     Resamples,
     Runs,
     Seed,
-    drawable,
     print_views,
     wanted,
 )
@@ -24,6 +23,7 @@ from stsbench.cli.output import (
     MarkdownFlag,
     QuietFlag,
     chosen_style,
+    drawable,
     print_frame,
     progress_bars,
     tell,

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -33,6 +34,19 @@ def chosen_style(*, json: bool = False, csv: bool = False, markdown: bool = Fals
     if len(wanted) > 1:
         raise UserError(f"--{wanted[0]} and --{wanted[1]} cannot go together: choose one output format.")
     return wanted[0] if wanted else "terminal"
+
+
+def drawable(path: Path | None) -> Path | None:
+    """Return the file of a figure.
+
+    Raises:
+        UserError: if its name's ending is unknown: better before the work than after.
+    """
+    if path is not None:
+        from stsbench.render.figures import figure_kind
+
+        figure_kind(path)
+    return path
 
 
 def print_frame(

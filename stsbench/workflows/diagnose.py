@@ -19,12 +19,12 @@ from stsbench.verify.diagnose_search import Search
 from stsbench.workflows.diagnose_data import is_sts, narrowed, read_all
 from stsbench.workflows.diagnose_encoding import encode_all
 from stsbench.workflows.diagnose_grid import build_grid, texts_of
-from stsbench.workflows.diagnose_output import demand_figure, draw, save
+from stsbench.workflows.diagnose_output import draw, save
 from stsbench.workflows.models import load
 from stsbench.workflows.run import Subject
 from stsbench.workflows.settings import Stages
 
-__all__ = ["demand_figure", "diagnose", "draw", "only_encoder", "save"]
+__all__ = ["diagnose", "draw", "only_encoder", "save"]
 
 
 def diagnose(

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stsbench.foundation.errors import UserError
 from stsbench.foundation.files import atomic_path, told_as_unwritable
-from stsbench.render.figures import FORMATS, new_figure, save_figure, style
+from stsbench.render.figures import new_figure, save_figure, style
 from stsbench.verify.diagnose import Diagnosis
 from stsbench.verify.diagnose_heat import Heat, heat_of
 
@@ -22,16 +21,6 @@ _MARGIN_WIDTH, _MARGIN_HEIGHT = 1.1, 0.5
 _LEAST_ROWS = 5
 _MOST_POINTS = 10.0
 """Differences beyond so many points have one colour: what matters is what comes near."""
-
-
-def demand_figure(path: Path) -> None:
-    """Make sure that a figure can be written in the format of a file's name, before hours are spent on it.
-
-    Raises:
-        UserError: if the ending is unknown.
-    """
-    if path.suffix.lower().removeprefix(".") not in FORMATS:
-        raise UserError(f"cannot write a figure to {path}: end its name in one of .{', .'.join(FORMATS)}.")
 
 
 def draw(diagnosis: Diagnosis, path: str | Path) -> Path:

@@ -18,12 +18,16 @@ if TYPE_CHECKING:
     from stsbench.foundation.errors import UserError
     from stsbench.records import RunRecord, Signature, load_run
     from stsbench.verify.diagnose import Diagnosis
+    from stsbench.workflows.analysed_data import default_tasks
     from stsbench.workflows.cards import badge, model_card
     from stsbench.workflows.check import check
     from stsbench.workflows.compare import compare
+    from stsbench.workflows.comparison_tables import figure as plot_compare
     from stsbench.workflows.density import density
     from stsbench.workflows.density import figure as plot_density
+    from stsbench.workflows.dev_curve import figure as plot_train
     from stsbench.workflows.diagnose import diagnose
+    from stsbench.workflows.diagnose_output import figure as plot_diagnose
     from stsbench.workflows.evaluate import evaluate, evaluate_similarities
     from stsbench.workflows.explain import explain
     from stsbench.workflows.geometry import figure as plot_geometry
@@ -38,6 +42,7 @@ if TYPE_CHECKING:
     from stsbench.workflows.retrieve import figure as plot_retrieve
     from stsbench.workflows.retrieve import retrieve
     from stsbench.workflows.settings import Postprocessing
+    from stsbench.workflows.show import show
     from stsbench.workflows.spectrum import figure as plot_spectrum
     from stsbench.workflows.spectrum import spectrum
     from stsbench.workflows.train import Training, train
@@ -55,6 +60,7 @@ __all__ = [
     "badge",
     "check",
     "compare",
+    "default_tasks",
     "density",
     "diagnose",
     "embed",
@@ -67,16 +73,20 @@ __all__ = [
     "load",
     "load_run",
     "model_card",
+    "plot_compare",
     "plot_density",
+    "plot_diagnose",
     "plot_geometry",
     "plot_length_bias",
     "plot_repetition_bias",
     "plot_retrieve",
     "plot_spectrum",
+    "plot_train",
     "protocol",
     "repetition_bias",
     "report",
     "retrieve",
+    "show",
     "spectrum",
     "train",
 ]
@@ -94,6 +104,7 @@ _HOMES = {
     "badge": "stsbench.workflows.cards:badge",
     "check": "stsbench.workflows.check:check",
     "compare": "stsbench.workflows.compare:compare",
+    "default_tasks": "stsbench.workflows.analysed_data:default_tasks",
     "density": "stsbench.workflows.density:density",
     "diagnose": "stsbench.workflows.diagnose:diagnose",
     "embed": "stsbench.encoders:embed",
@@ -106,16 +117,20 @@ _HOMES = {
     "load": "stsbench.workflows.models:load",
     "load_run": "stsbench.records:load_run",
     "model_card": "stsbench.workflows.cards:model_card",
+    "plot_compare": "stsbench.workflows.comparison_tables:figure",
     "plot_density": "stsbench.workflows.density:figure",
+    "plot_diagnose": "stsbench.workflows.diagnose_output:figure",
     "plot_geometry": "stsbench.workflows.geometry:figure",
     "plot_length_bias": "stsbench.workflows.length_bias:figure",
     "plot_repetition_bias": "stsbench.workflows.repetition_bias:figure",
     "plot_retrieve": "stsbench.workflows.retrieve:figure",
     "plot_spectrum": "stsbench.workflows.spectrum:figure",
+    "plot_train": "stsbench.workflows.dev_curve:figure",
     "protocol": "stsbench.evaluation.protocols:choose_protocol",
     "repetition_bias": "stsbench.workflows.repetition_bias:repetition_bias",
     "report": "stsbench.workflows.report:report",
     "retrieve": "stsbench.workflows.retrieve:retrieve",
+    "show": "stsbench.workflows.show:show",
     "spectrum": "stsbench.workflows.spectrum:spectrum",
     "train": "stsbench.workflows.train:train",
 }

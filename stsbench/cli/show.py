@@ -25,6 +25,6 @@ def show(
     * `stsbench show runs/a runs/b --latex`
     """
     style = chosen_style(json=json, csv=csv, markdown=markdown, latex=latex)
-    from stsbench.workflows.show import show as workflow
+    from stsbench.workflows.show import comparable
 
-    print_scores(workflow(runs), style, subsets=subsets, quiet=quiet, as_list=len(runs) > 1)
+    print_scores(comparable(runs), style, subsets=subsets, quiet=quiet, as_list=len(runs) > 1)

@@ -62,10 +62,10 @@ def style() -> Iterator[None]:
 
 
 def new_figure(width: float = COLUMN_WIDTH, height: float = 2.4) -> "Figure":
-    """Return an empty figure of so many inches, known to no window: it needs no screen."""
-    from matplotlib.figure import Figure
+    """Return an empty figure of so many inches, known to no window: it needs no screen. Notebooks show it."""
+    from stsbench.render.shown import ShownFigure
 
-    return Figure(figsize=(width, height))
+    return ShownFigure(figsize=(width, height))
 
 
 def colours(names: Sequence[str]) -> dict[str, str]:

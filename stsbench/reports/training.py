@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stsbench.published.measured import logged_dev_scores, logged_systems, source
-from stsbench.render.figures import colours, legend_above, new_figure, style
+from stsbench.render.curves import curves as draw
 from stsbench.reports.drawing import svg_of
 from stsbench.reports.page import Filled, ReportFigure, ReportTable, Section
 from stsbench.reports.scores import Runs
@@ -13,7 +13,6 @@ from stsbench.verify.check_rows import known_checkpoint
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.figure import Figure
 
 LOG = "log.jsonl"
 """The training log in a run's folder: one JSON object a line, with `step`, and `loss` or `dev`."""
@@ -112,17 +111,4 @@ def _drawn(name: str, caption: str, curves: "dict[str, pd.DataFrame]", label: st
         for of, points in curves.items()
         if len(points)
     )
-    return ReportFigure(name, caption, f"Curve over steps: {ends}", svg_of(_curves(curves, label)))
-
-
-def _curves(curves: "dict[str, pd.DataFrame]", label: str) -> "Figure":
-    palette = colours(list(curves))
-    with style():
-        figure = new_figure()
-        axes = figure.add_subplot()
-        for name, points in curves.items():
-            axes.plot(points["step"], points["value"], color=palette[name], label=name)
-        axes.set_xlabel("step")
-        axes.set_ylabel(label)
-        legend_above(figure, axes)
-    return figure
+    return ReportFigure(name, caption, f"Curve over steps: {ends}", svg_of(draw(curves, label)))

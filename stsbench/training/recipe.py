@@ -19,12 +19,14 @@ class Corpus(Part):
         path: a file (see `stsbench.training.corpus`), or `sample` for the sentences that come with stsbench.
         columns: sentences in a row: 1, 2 (a pair) or 3 (a pair and a hard negative).
         names: which columns of a table they are; None for all.
+        rows: how many rows to read, from the top; None for all.
         max_length: sub-words that training reads, special tokens included.
     """
 
     path: str | None = None
     columns: Literal[1, 2, 3] = 1
     names: tuple[str, ...] | None = None
+    rows: int | None = Field(None, ge=1)
     max_length: int = Field(32, ge=3)
 
 

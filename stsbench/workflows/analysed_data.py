@@ -48,6 +48,18 @@ def tasks_here(data_dirs: Sequence[str | Path] = ()) -> list[StsData]:
         return [load_sts(SAMPLE, text=SAMPLE)]
 
 
+def default_tasks(data_dirs: Sequence[str | Path] = ()) -> str:
+    """Return what a command measures when it is told no tasks: `sts`, or `sample` where their data is not here.
+
+    Args:
+        data_dirs: folders to look for data in, before `STSBENCH_DATA` and the cache.
+
+    Raises:
+        UserError: if the data is broken, or not in the place that was named.
+    """
+    return SAMPLE if tasks_here(data_dirs)[0].task == SAMPLE else "sts"
+
+
 def named_a_place(data_dirs: Sequence[str | Path] = ()) -> bool:
     """Return whether the person said where data is: then the sample is no substitute for it."""
     return bool(data_dirs or os.environ.get("STSBENCH_DATA"))

@@ -1,15 +1,20 @@
 """The dev curve: the dev score over a training, beside the curve that the ESimCSE authors published."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stsbench.published.measured import logged_dev_scores, logged_systems
+from stsbench.render.curves import curves
 from stsbench.render.figures import COLUMN_WIDTH, colours, new_figure, save_figure, style
 from stsbench.training.recipe import Recipe
+from stsbench.training.recipe_files import read_recipe
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
+
+    from stsbench.workflows.train import Training
 
 _REFERENCE = "esimcse-bert-base"
 _PUBLISHED_TASK = "STS-B:dev"
@@ -26,6 +31,29 @@ def dev_curve(log: list[dict[str, Any]]) -> "pd.DataFrame":
     rows = [line for line in log if line["kind"] == "dev" and line["dev"] is not None]
     columns = [name for name in ("step", "dev", "alignment", "uniformity") if all(name in row for row in rows)]
     return pd.DataFrame(rows, columns=columns)
+
+
+def figure(trainings: "Training | str | Path | Sequence[Training | str | Path]") -> "Figure":
+    """Draw the dev scores of one or several trainings over their steps.
+
+    Args:
+        trainings: what `train` returned, or the folders of trainings, whose names the curves get.
+
+    Raises:
+        UserError: if a folder holds no log.
+    """
+    from stsbench.training.log import read_log
+    from stsbench.training.state import RunFolder
+
+    several = list(trainings) if isinstance(trainings, list | tuple) else [trainings]
+    points, tasks = {}, []
+    for one in several:
+        folder = RunFolder(Path(one).expanduser() if isinstance(one, str | Path) else one.folder)
+        scores = dev_curve(read_log(folder.log))
+        name = folder.path.resolve().name
+        points[name] = scores.assign(value=100 * scores["dev"])
+        tasks.append(read_recipe(folder.recipe).selection.task)
+    return curves(points, f"Spearman × 100, {' and '.join(dict.fromkeys(tasks))}")
 
 
 def published_curve(recipe: Recipe) -> tuple[str, "pd.DataFrame"] | None:

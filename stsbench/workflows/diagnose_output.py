@@ -13,6 +13,7 @@ from stsbench.verify.diagnose_heat import Heat, heat_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _CELL_WIDTH, _CELL_HEIGHT, _LETTER = 0.36, 0.22, 0.065
 _MARGIN_WIDTH, _MARGIN_HEIGHT = 1.1, 0.5
@@ -23,27 +24,33 @@ _MOST_POINTS = 10.0
 """Differences beyond so many points have one colour: what matters is what comes near."""
 
 
-def draw(diagnosis: Diagnosis, path: str | Path) -> Path:
+def figure(diagnosis: Diagnosis) -> "Figure":
     """Draw the poolers crossed with every other single choice, coloured by the distance to the claim.
 
     Settings that give the claim have a frame. Of several claimed numbers, a cell shows the largest difference.
-
-    Raises:
-        UserError: if the ending of the name is unknown, or the file cannot be written.
     """
     heat = heat_of(diagnosis.search)
     with style():
-        figure = new_figure(
+        drawn = new_figure(
             _MARGIN_WIDTH + _CELL_WIDTH * len(heat.columns) + _LETTER * max(map(len, heat.rows)),
             # The colour bar and its label need some height even where there is a single pooler.
             _MARGIN_HEIGHT
             + _CELL_HEIGHT * max(_LEAST_ROWS, len(heat.rows))
             + _LETTER * max(map(len, heat.columns)),
         )
-        axes = figure.subplots()
+        axes = drawn.subplots()
         _draw_cells(axes, heat, several=len(diagnosis.claim.values) > 1)
         axes.set_title(_title(diagnosis))
-    return save_figure(figure, path)
+    return drawn
+
+
+def draw(diagnosis: Diagnosis, path: str | Path) -> Path:
+    """Draw a diagnosis into a file; see `figure`.
+
+    Raises:
+        UserError: if the ending of the name is unknown, or the file cannot be written.
+    """
+    return save_figure(figure(diagnosis), path)
 
 
 def save(diagnosis: Diagnosis, folder: str | Path) -> Path:

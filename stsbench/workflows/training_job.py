@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -170,8 +171,9 @@ def _open(
             "names": corpus.names,
             "columns": corpus.columns,
             "tokenizer": now.tokenizer_sha256,
+            **({} if corpus.rows is None else {"rows": corpus.rows}),
         },
-        read_rows(file, corpus.columns, corpus.names),
+        islice(read_rows(file, corpus.columns, corpus.names), corpus.rows),
         tokenizer,
         limit=corpus.max_length - tokenizer.special_tokens,
         lower_case=base.encoder.settings.lower_case,

@@ -40,6 +40,15 @@ def test_training_lowers_the_loss_on_what_it_sees(train):
     assert losses[-1] < 0.7 * losses[0]
 
 
+def test_the_first_rows_of_a_corpus_may_be_enough(train):
+    seen = []
+    train("corpus.rows=16", listeners=[seen.append])
+    assert sum(line["sentences"] for line in seen if line["kind"] == "train") == 2 * 16
+    whole = []
+    train(out="whole", listeners=[whole.append])
+    assert sum(line["sentences"] for line in whole if line["kind"] == "train") == 2 * 42
+
+
 def test_alignment_and_uniformity_are_logged_if_asked(train):
     pytest.importorskip("stsbench.statistics.uniformity")
     lines = []

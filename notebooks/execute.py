@@ -54,8 +54,8 @@ def execute(
         node,
         timeout=SECONDS,
         resources={"metadata": {"path": str(folder)}},
-        # Without a port that others on the machine could listen at.
-        config=Config(KernelManager={"transport": "ipc"}),
+        # The kernel listens at a port of this machine, which others may use too.
+        config=Config(KernelManager={"transport_encryption": "auto"}),
     )
     client.execute(env=_environment(folder, data))
     for cell in node.cells:

@@ -112,6 +112,8 @@ def figure(frame: "pd.DataFrame") -> "Figure":
             )
         axes.plot([], [], color="0.4", linestyle="--", label="centred")
         axes.set_yscale("log")
+        # By itself a logarithmic axis has formulas for numbers, and formulas are text here.
+        axes.yaxis.set_major_formatter("{x:g}")
         axes.set_xlabel("singular value, in order")
         axes.set_ylabel("size (largest = 1)")
         legend_above(drawn, axes)

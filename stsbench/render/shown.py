@@ -5,7 +5,8 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-_CSS_PIXELS_PER_INCH = 96
+_PIXELS_PER_INCH = 144
+"""Half as large again as CSS has an inch: the 8 points of a figure are then as large as the text around it."""
 
 
 class ShownFigure(Figure):  # type: ignore[misc]  # matplotlib is not typed
@@ -19,7 +20,7 @@ class ShownFigure(Figure):  # type: ignore[misc]  # matplotlib is not typed
         png = BytesIO()
         with style():
             self.savefig(png, format="png")
-        width = round(self.get_figwidth() * _CSS_PIXELS_PER_INCH)
+        width = round(self.get_figwidth() * _PIXELS_PER_INCH)
         display(Image(png.getvalue(), format="png", width=width, alt=described(self)))
 
 

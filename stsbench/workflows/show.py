@@ -21,7 +21,7 @@ def show(runs: Run | Sequence[Run]) -> "pd.DataFrame":
 
     Returns:
         One row per model with a column per task and their average, x 100; of a single task with subsets, a column
-        per subset and the task last. Transfer tasks (by `acc`) and supervised ones (by Pearson) follow. What a
+        for the task and one per subset. Transfer tasks (by `acc`) and supervised ones (by Pearson) follow. What a
         run has not measured is NaN.
 
     Raises:
@@ -29,8 +29,8 @@ def show(runs: Run | Sequence[Run]) -> "pd.DataFrame":
 
     >>> import stsbench as sb
     >>> run = sb.evaluate(lambda sentences: [[len(s), s.count("e")] for s in sentences], "sample")
-    >>> show(run).columns.tolist()[:2], show(run).columns[-1]
-    (['model', 'news'], 'sample')
+    >>> show(run).columns.tolist()[:3]
+    ['model', 'sample', 'news']
     """
     import pandas as pd
 

@@ -65,7 +65,7 @@ def scores_tables(records: Sequence[RunRecord], *, intervals: bool = False) -> l
 def scores_table(records: Sequence[RunRecord], *, intervals: bool = False) -> "pd.DataFrame":
     """Return one row per model with a column per STS task and their average, scores x 100.
 
-    A record of a single task with subsets has a column per subset instead, and the task's own last.
+    A record of a single task with subsets has a column for the task and one per subset.
     """
     measured = [(label, record) for label, record in _labelled(records) if record.tasks]
     rows = [
@@ -167,8 +167,8 @@ def require_comparable(records: Sequence[RunRecord]) -> None:
 def labels(records: Sequence[RunRecord]) -> list[str]:
     """Return a name for each record's model, as short as it can be and tell it from the others.
 
-    That is the model's own name, without folders if it is a path; where several have the same, what they differ
-    in follows, or else their number.
+    That is the model's own name: of a path without folders, of a function of a script or a notebook without
+    `__main__`. Where several have the same, what they differ in follows, or else their number.
     """
     return model_labels([record.model for record in records])
 
@@ -215,7 +215,8 @@ def remarks(records: Sequence[RunRecord]) -> list[str]:
 
 def _name(model: ModelPart) -> str:
     is_path = model.kind not in {"function", "vectors", "similarities"} and model.name.startswith(("/", "~", "."))
-    return PurePath(model.name).name or model.name if is_path else model.name
+    # A function of a script or a notebook is known by its own name.
+    return PurePath(model.name).name or model.name if is_path else model.name.removeprefix("__main__:")
 
 
 def _labelled(records: Sequence[RunRecord]) -> Iterator[tuple[str, RunRecord]]:

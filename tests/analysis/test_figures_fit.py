@@ -73,6 +73,8 @@ def test_a_figure_is_a_column_wide_and_holds_all_that_is_written_in_it(name: str
     texts = [text for axes in drawn.axes for text in axes.texts]
     texts += [label for axes in drawn.axes for label in (axes.xaxis.label, axes.yaxis.label, axes.title)]
     texts += [axes._left_title for axes in drawn.axes]
+    ticks = [tick for axes in drawn.axes for axis in (axes.xaxis, axes.yaxis) for tick in axis.get_ticklabels()]
+    assert not [tick for tick in ticks if "$" in tick.get_text()]
     for text in [*texts, *(entry for legend in drawn.legends for entry in legend.get_texts())]:
         if text.get_text():
             box = text.get_window_extent(renderer)

@@ -171,6 +171,17 @@ def test_a_recipe_or_a_folder_to_resume_not_both_nor_none(train, tmp_path):
         sb.train(resume=tmp_path)
 
 
+def test_the_dev_curves_of_trainings_are_drawn_together_by_the_names_of_their_folders(train):
+    one, other = train("selection.last=true", out="one"), train(out="other")
+    (axes,) = sb.plot_train([one, other.folder]).axes
+    scores = dev_curve([json.loads(line) for line in (one.folder / "log.jsonl").read_text().splitlines()])
+    drawn = {line.get_label(): line for line in axes.lines}
+    assert list(drawn) == ["one", "other"]
+    assert drawn["one"].get_xdata().tolist() == scores["step"].tolist() == [0, 4, 6]
+    assert drawn["one"].get_ydata().tolist() == (100 * scores["dev"]).tolist()
+    assert sb.plot_train(one).axes[0].get_ylabel() == "Spearman × 100, sample"
+
+
 def test_the_authors_curve_is_that_of_the_same_system_or_of_bert_base():
     from stsbench.training.recipe_files import read_recipe
 

@@ -94,6 +94,7 @@ def test_the_long_table_has_all_that_is_needed_to_work_on(record: sb.RunRecord) 
         ({"name": "org/mine"}, "org/mine"),
         ({"name": "."}, "."),
         ({"name": "module:encode", "kind": "function"}, "module:encode"),
+        ({"name": "__main__:encode", "kind": "function"}, "encode"),
     ],
 )
 def test_a_label_is_the_model_s_name_without_folders(

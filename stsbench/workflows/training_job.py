@@ -99,6 +99,8 @@ class Job:
         store = _open(recipe, base, file, now, world=world, progress=progress)
         make_schedule(recipe, len(store))  # which says so if the corpus is smaller than a batch
         notice(f"corpus: {store.counts.told()}")
+        if world.size > 1:
+            notice(f"{world.size} processes share each batch.")
         return cls(
             recipe, folder, then or now, then is not None, dev, base, store, world, device, progress, notice
         )

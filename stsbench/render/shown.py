@@ -9,7 +9,7 @@ _PIXELS_PER_INCH = 144
 """Half as large again as CSS has an inch: the 8 points of a figure are then as large as the text around it."""
 
 
-class ShownFigure(Figure):  # type: ignore[misc]  # matplotlib is not typed
+class ShownFigure(Figure):
     """A matplotlib figure of no window, which Jupyter would else tell of by its size alone."""
 
     def _ipython_display_(self) -> None:

@@ -44,11 +44,11 @@ def figure(trainings: "Training | str | Path | Sequence[Training | str | Path]")
     """
     from stsbench.training.log import read_log
     from stsbench.training.state import RunFolder
+    from stsbench.workflows.train import Training
 
-    several = list(trainings) if isinstance(trainings, list | tuple) else [trainings]
     points, tasks = {}, []
-    for one in several:
-        folder = RunFolder(Path(one).expanduser() if isinstance(one, str | Path) else one.folder)
+    for one in [trainings] if isinstance(trainings, Training | str | Path) else trainings:
+        folder = RunFolder(one.folder if isinstance(one, Training) else Path(one).expanduser())
         scores = dev_curve(read_log(folder.log))
         name = folder.path.resolve().name
         points[name] = scores.assign(value=100 * scores["dev"])

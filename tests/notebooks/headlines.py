@@ -1,0 +1,166 @@
+"""The headline tables of executed notebooks as a reader sees them, and what each must show.
+
+That is computed with NumPy and SciPy from what the notebook left on disk: the record, the pair table, the cache of
+embeddings.
+"""
+
+import json
+import xml.etree.ElementTree as ET
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.typing import NDArray
+from scipy.stats import spearmanr
+
+import stsbench as sb
+from stsbench.datasets import load_sample
+
+Rows = list[dict[str, str]]
+
+
+def headline_cell(node: Any) -> Any:
+    """Return the one cell that is tagged as the notebook's headline."""
+    (cell,) = [cell for cell in node.cells if "headline" in cell.metadata.get("tags", ())]
+    return cell
+
+
+def headline_rows(node: Any) -> Rows:
+    """Return the rows of the headline table by the names of their columns, as printed."""
+    (html,) = [output["data"]["text/html"] for output in headline_cell(node).outputs if "data" in output]
+    table = ET.fromstring(html[html.index("<table") : html.index("</table>") + len("</table>")])
+    (names,) = [[cell.text or "" for cell in row] for row in table.findall("thead/tr")]
+    rows = [[cell.text or "" for cell in row] for row in table.findall("tbody/tr")]
+    # The first column is the frame's index, and its name in the head that of the columns.
+    return [dict(zip(names[1:], row[1:], strict=True)) for row in rows]
+
+
+def shows(text: str, value: float, decimals: int) -> bool:
+    """Return whether a cell shows a value, rounded to so many decimals."""
+    whole, _, digits = text.partition(".")
+    if not whole or len(digits) != decimals:
+        return False
+    # Values in the middle of two roundings may come out either way, as they were computed in another order.
+    return abs(float(text) - value) <= 0.5 * 10**-decimals + 1e-6
+
+
+def reproduced(rows: Rows, folder: Path) -> None:
+    record = recorded(folder / "runs" / "minilm-sample")
+    (task,) = record["tasks"]
+    (row,) = rows
+    expected = {task["task"]: task["scores"]["all"]["spearman"]}
+    expected |= {subset["name"]: subset["scores"]["spearman"] for subset in task["subsets"]}
+    assert list(row) == ["model", *expected]
+    assert row["model"] == record["model"]["name"]
+    for column, score in expected.items():
+        assert shows(row[column], 100 * score, 2), column
+
+
+def length_bias(rows: Rows, folder: Path) -> None:
+    expected: dict[tuple[str, str], float] = {}
+    for name in ("minilm-sample", "letters-sample"):
+        pairs = pd.read_parquet(folder / "runs" / name / "pairs.parquet")
+        model = recorded(folder / "runs" / name)["model"]["name"].removeprefix("__main__:")
+        short = (pairs["words_a"] - pairs["words_b"]).abs() <= 3
+        parts = {"<= 3": pairs[short], "> 3": pairs[~short], "all": pairs}
+        found = {group: 100 * spearmanr(part["gold"], part["cosine"]).statistic for group, part in parts.items()}
+        found["gap"] = found["<= 3"] - found["> 3"]
+        expected |= {(model, group): value for group, value in found.items()}
+    assert [(row["model"], row["group"]) for row in rows] == list(expected)
+    for row in rows:
+        assert list(row) == ["model", "group", "sample"]
+        assert shows(row["sample"], expected[row["model"], row["group"]], 2), row
+
+
+def geometry(rows: Rows, folder: Path) -> None:
+    expected = places(folder)
+    assert len(rows) == len(expected)
+    assert len({row["model"] for row in rows}) == len(expected)
+    for row, (name, numbers) in zip(rows, expected.items(), strict=True):
+        assert list(row) == ["model", *numbers]
+        for column, value in numbers.items():
+            right = row[column] == str(value) if isinstance(value, int) else shows(row[column], value, 3)
+            assert right, (name, column)
+
+
+@cache
+def places(folder: Path) -> dict[str, dict[str, float | int]]:
+    """Return the numbers of the three views, from the vectors in the cache that the notebook left."""
+    pairs = load_sample().pairs
+    texts, close = [*pairs["sentence1"], *pairs["sentence2"]], (pairs["gold"] > 4).to_numpy()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("STSBENCH_CACHE", str(folder / "cache"))
+        mean, first = (vectors_of(pooling, texts) for pooling in ("avg", "cls_before_pooler"))
+    found: dict[str, dict[str, float | int]] = {}
+    for name, vectors in {"mean": mean, "first": first, "whitened": whitened(mean, 64)}.items():
+        units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+        left, right = np.split(units, 2)
+        cosines = (units @ units.T)[np.triu_indices(len(units), k=1)]
+        found[name] = {
+            "alignment": float(((left - right)[close] ** 2).sum(axis=1).mean()),
+            "uniformity": float(np.log(np.exp(-2 * (2 - 2 * cosines)).mean())),
+            "mean_cosine": float(cosines.mean()),
+            "sts": 100 * recorded(folder / "runs" / f"{name}-sample")["tasks"][0]["score"],
+            "positive_pairs": int(close.sum()),
+            "sentences": len(texts),
+        }
+    return found
+
+
+def trained(rows: Rows, folder: Path) -> None:
+    (made,) = folder.glob("stsbench-*")
+    assert [row["model"] for row in rows] == ["minilm", "simcse", "esimcse"]
+    for row, name in zip(rows, ("before", "simcse", "esimcse"), strict=True):
+        (task,) = recorded(made / name)["tasks"]
+        expected = {"sample": task["score"]}
+        expected |= {subset["name"]: subset["scores"]["spearman"] for subset in task["subsets"]}
+        assert list(row) == ["model", *expected]
+        for column, score in expected.items():
+            assert shows(row[column], 100 * score, 2), (name, column)
+
+
+def diagnosed(rows: Rows, folder: Path) -> None:
+    ours, theirs = (
+        100 * recorded(folder / "runs" / f"{whose}-sample")["tasks"][0]["score"] for whose in ("ours", "theirs")
+    )
+    claim = round(theirs, 2)
+    # The sample's subsets are of one size: the plain mean is the weighted one, and comes first.
+    by_setting = {"claimed": claim, "your setting": ours, "aggregation mean": theirs}
+    changes = {"claimed": "<NA>", "your setting": "0", "aggregation mean": "1"}
+    assert [row["setting"] for row in rows] == list(by_setting)
+    for row in rows:
+        score = by_setting[row["setting"]]
+        assert list(row) == ["setting", "changes", "sample", "off"]
+        assert row["changes"] == changes[row["setting"]]
+        assert shows(row["sample"], score, 2), row
+        if row["setting"] == "claimed":
+            assert row["off"] == "NaN"
+        else:
+            assert shows(row["off"], abs(score - claim), 2), row
+
+
+HEADLINES = (reproduced, length_bias, geometry, trained, diagnosed)
+"""For each notebook, in order, what fails unless its headline table says what is on disk."""
+
+
+def recorded(folder: Path) -> dict[str, Any]:
+    record: dict[str, Any] = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    return record
+
+
+def vectors_of(pooling: str, texts: list[str]) -> NDArray[np.float64]:
+    """Return the unit vectors that the notebook left in its cache."""
+    found = sb.embed(sb.load("minilm", pooling=pooling), texts)
+    assert found.cost.encoded == 0
+    (vectors,) = found.vectors.values()
+    return vectors[found.rows].astype(np.float64)
+
+
+def whitened(vectors: NDArray[np.float64], dimensions: int) -> NDArray[np.float64]:
+    """Return the directions of most variance, each scaled to variance 1; signs do not matter to distances."""
+    centred = vectors - vectors.mean(axis=0)
+    values, directions = np.linalg.eigh(np.cov(centred, rowvar=False))
+    return centred @ (directions[:, -dimensions:] / np.sqrt(values[-dimensions:]))

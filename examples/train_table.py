@@ -4,13 +4,15 @@
 
 Each variant and seed is trained once (a training that was stopped goes on, a finished one is kept), its best
 checkpoint on STS-B dev is measured on the seven STS tasks, and `table.csv` and `seeds.csv` are written beside the
-records. `base` is the checkpoint that all of them started from.
+records from all that was measured so far, so that two processes may share the work by `--variants`. `base` is the
+checkpoint that all of them started from.
 
 The columns: `Avg.` and `STS-B`, Spearman x 100; `gap`, the length-bias gap of the signed difference, averaged over
-the tasks (ESimCSE, table 7: 1.84 for SimCSE, 0.71 for ESimCSE); `alignment` and `uniformity` on STS-B, all splits.
+the tasks (ESimCSE, table 7: 1.84 for SimCSE, 0.71 for ESimCSE); `alignment` and `uniformity` on STS-B test.
 """
 
 import argparse
+import json
 from pathlib import Path
 
 import numpy as np
@@ -33,7 +35,7 @@ def measures(model: str, record: sb.RunRecord) -> dict[str, float]:
     scores = {task.task: task.score for task in record.tasks}
     bias = sb.length_bias(record, bootstrap=sb.Bootstrap(resamples=0))
     gap = bias[(bias["task"] == "Avg.") & (bias["measure"] == "signed difference") & (bias["group"] == "gap")]
-    shape = sb.geometry(model).iloc[0]
+    shape = sb.geometry(model, task="STS-B", split="test").iloc[0]
     return {
         "Avg.": 100 * (record.average.score or np.nan),
         "STS-B": 100 * (scores["STS-B"] or np.nan),
@@ -53,29 +55,51 @@ def trained(folder: Path, recipe: str, corpus: str, seed: int, changes: list[str
         sb.train(recipe, corpus, folder, seed=seed, overrides=changes, notice=print)
 
 
+def measured(out: Path, variant: str, seed: int, model: str) -> None:
+    """Measure a checkpoint and write its record and its row, unless they are there."""
+    folder = out / name_of(variant, seed)
+    if not (folder / "row.json").is_file():
+        record = sb.evaluate(model, "sts", bootstrap=sb.Bootstrap(resamples=0), out=folder, overwrite=True)
+        row = {"variant": variant, "seed": seed, **measures(model, record)}
+        (folder / "row.json").write_text(json.dumps(row) + "\n", encoding="utf-8")
+
+
+def name_of(variant: str, seed: int) -> str:
+    """Return the name of a folder."""
+    return f"{variant.replace(' ', '-').lower()}-seed{seed}" if seed else variant
+
+
+def write_tables(out: Path) -> None:
+    """Write one row for each checkpoint that was measured, and their means and standard deviations."""
+    rows = [json.loads(path.read_text(encoding="utf-8")) for path in out.glob("*/row.json")]
+    order = ["base", *VARIANTS]
+    rows.sort(key=lambda row: (order.index(row["variant"]), row["seed"]))
+    seeds = pd.DataFrame(rows)
+    seeds.to_csv(out / "seeds.csv", index=False)
+    table = seeds.groupby("variant", sort=False)[MEASURES].agg(["mean", "std", "count"]).round(3)
+    table.to_csv(out / "table.csv")
+    print(table.to_string(), flush=True)
+
+
 def main() -> None:
+    """Train, measure, tabulate."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--corpus", required=True)
     parser.add_argument("--out", type=Path, default=Path("reports/minilm"))
+    parser.add_argument("--models", type=Path, default=Path("runs/train-table"), help="where the checkpoints go")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    parser.add_argument("--variants", nargs="+", default=list(VARIANTS), choices=VARIANTS)
     parser.add_argument("--set", dest="changes", action="append", default=[], metavar="KEY=VALUE")
     options = parser.parse_args()
 
-    once = sb.Bootstrap(resamples=0)
-    before = sb.evaluate("minilm", "sts", bootstrap=once, out=options.out / "base", overwrite=True)
-    rows = [{"variant": "base", "seed": 0, **measures("minilm", before)}]
+    measured(options.out, "base", 0, "minilm")
     for seed in options.seeds:
-        for variant, (recipe, *changes) in VARIANTS.items():
-            name = f"{variant.replace(' ', '-').lower()}-seed{seed}"
-            folder = options.out / "models" / name
+        for variant in options.variants:
+            recipe, *changes = VARIANTS[variant]
+            folder = options.models / name_of(variant, seed)
             trained(folder, recipe, options.corpus, seed, [*changes, *options.changes])
-            record = sb.evaluate(str(folder), "sts", bootstrap=once, out=options.out / name, overwrite=True)
-            rows.append({"variant": variant, "seed": seed, **measures(str(folder), record)})
-            seeds = pd.DataFrame(rows)
-            seeds.to_csv(options.out / "seeds.csv", index=False)
-            table = seeds.groupby("variant", sort=False)[MEASURES].agg(["mean", "std", "count"]).round(3)
-            table.to_csv(options.out / "table.csv")
-            print(table.to_string(), flush=True)
+            measured(options.out, variant, seed, str(folder))
+            write_tables(options.out)
 
 
 if __name__ == "__main__":

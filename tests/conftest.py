@@ -17,8 +17,10 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     # Each worker is a core's worth of work: more threads than cores would only stand in each other's way.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-# A busy machine is no failure: how long an example takes says nothing of what it tests.
-hypothesis.settings.register_profile("stsbench", deadline=None)
+# The gate tries the same examples each time; `--hypothesis-profile explore` looks for new ones. How long one
+# takes says nothing of what it tests.
+hypothesis.settings.register_profile("stsbench", deadline=None, derandomize=True)
+hypothesis.settings.register_profile("explore", deadline=None, max_examples=2000)
 hypothesis.settings.load_profile("stsbench")
 
 WORDS = ("owl", "bus", "kettle", "rain", "a", "the", "sings", "leaves", "naps", "slowly", "tonight", "again")

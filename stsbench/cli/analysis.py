@@ -31,7 +31,6 @@ Models = Annotated[
     ),
 ]
 Pooling = Annotated[str, typer.Option(help="Pooling of --model, as in `stsbench run`.", rich_help_panel=_SUBJECTS)]
-Device = Annotated[str, typer.Option(help="`auto`, `cpu`, `cuda` or `mps`.", rich_help_panel=_SUBJECTS)]
 Task = Annotated[
     str | None,
     typer.Option(
@@ -40,10 +39,6 @@ Task = Annotated[
 ]
 Split = Annotated[str | None, typer.Option(help="Default: all that the task has.", rich_help_panel=_DATA)]
 Text = Annotated[str, typer.Option(help="`senteval` or `raw` text.", rich_help_panel=_DATA)]
-DataDirs = Annotated[
-    list[Path] | None,
-    typer.Option("--data-dir", help="Look for data here first. Repeatable.", rich_help_panel=_DATA),
-]
 FigureFile = Annotated[
     Path | None,
     typer.Option(

@@ -6,8 +6,6 @@ from typing import Annotated
 import typer
 
 from stsbench.cli.analysis import (
-    DataDirs,
-    Device,
     FigureFile,
     Models,
     Pooling,
@@ -17,6 +15,7 @@ from stsbench.cli.analysis import (
     tell_of_sample,
     wanted,
 )
+from stsbench.cli.models import DataDirs, Device
 from stsbench.cli.output import (
     CsvFlag,
     JsonFlag,

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from stsbench.cli.models import DataDirs, Device, NoCache, Precision, Prompt, Revision, Sentences, TrustRemoteCode
 from stsbench.cli.output import (
     CsvFlag,
     JsonFlag,
@@ -52,25 +53,16 @@ def diagnose(
     max_length: Annotated[
         int | None, Option(help="Your own maximum length. Default: the model's limit.", rich_help_panel=_MODEL)
     ] = None,
-    prompt: Annotated[
-        str | None,
-        Option(help="Text before every sentence. Default: the checkpoint's own.", rich_help_panel=_MODEL),
-    ] = None,
-    precision: Annotated[str, Option(help="`fp32`, `bf16` or `fp16`.", rich_help_panel=_MODEL)] = "fp32",
-    device: Annotated[str, Option(help="`auto`, `cpu`, `cuda` or `mps`.", rich_help_panel=_MODEL)] = "auto",
-    revision: Annotated[
-        str | None, Option(help="Branch, tag or commit on the Hub.", rich_help_panel=_MODEL)
-    ] = None,
-    trust_remote_code: Annotated[
-        bool, Option("--trust-remote-code", help="Let code from the checkpoint run.", rich_help_panel=_MODEL)
-    ] = False,
+    prompt: Prompt = None,
+    precision: Precision = "fp32",
+    device: Device = "auto",
+    revision: Revision = None,
+    trust_remote_code: TrustRemoteCode = False,
     vectors: Annotated[
         Path | None,
         Option(help="Diagnose saved vectors: a .npy matrix, with --sentences.", rich_help_panel=_MODEL),
     ] = None,
-    sentences: Annotated[
-        Path | None, Option(help="The sentences of --vectors, one a line.", rich_help_panel=_MODEL)
-    ] = None,
+    sentences: Sentences = None,
     tasks: Annotated[
         str,
         Option(
@@ -81,9 +73,7 @@ def diagnose(
         Path | None,
         Option(help="Your own pairs, which a bare number is of.", rich_help_panel=_DATA),
     ] = None,
-    data_dir: Annotated[
-        list[Path] | None, Option(help="Look for data here first. Repeatable.", rich_help_panel=_DATA)
-    ] = None,
+    data_dir: DataDirs = None,
     protocol: Annotated[
         str, Option(help="Your own protocol: `simcse`, `senteval` or `mteb`.", rich_help_panel=_GRID)
     ] = "simcse",
@@ -109,9 +99,7 @@ def diagnose(
             rich_help_panel=_GRID,
         ),
     ] = False,
-    no_cache: Annotated[
-        bool, Option("--no-cache", help="Neither read nor write the embedding cache.", rich_help_panel=_GRID)
-    ] = False,
+    no_cache: NoCache = False,
     figure: Annotated[
         Path | None,
         Option(callback=drawable, help="Draw the heat map here: .png, .svg or .pdf.", rich_help_panel="Output"),

@@ -6,8 +6,6 @@ from typing import Annotated
 import typer
 
 from stsbench.cli.analysis import (
-    DataDirs,
-    Device,
     Models,
     Pooling,
     Resamples,
@@ -16,6 +14,7 @@ from stsbench.cli.analysis import (
     print_views,
     wanted,
 )
+from stsbench.cli.models import DataDirs, Device
 from stsbench.cli.output import (
     CsvFlag,
     JsonFlag,

@@ -7,8 +7,6 @@ from typing import Annotated
 import typer
 
 from stsbench.cli.analysis import (
-    DataDirs,
-    Device,
     FigureFile,
     Models,
     Pooling,
@@ -20,6 +18,7 @@ from stsbench.cli.analysis import (
     tell_of_sample,
     wanted,
 )
+from stsbench.cli.models import DataDirs, Device
 from stsbench.cli.output import (
     CsvFlag,
     JsonFlag,

@@ -6,7 +6,6 @@ from typing import Annotated
 import typer
 
 from stsbench.cli.analysis import (
-    Device,
     FigureFile,
     Models,
     Pooling,
@@ -14,6 +13,7 @@ from stsbench.cli.analysis import (
     print_analysis,
     wanted,
 )
+from stsbench.cli.models import Device
 from stsbench.cli.output import (
     CsvFlag,
     JsonFlag,

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from stsbench.cli.models import DataDirs, Device, NoCache, Precision, Prompt, Revision, Sentences, TrustRemoteCode
 from stsbench.cli.output import (
     CsvFlag,
     JsonFlag,
@@ -54,10 +55,7 @@ def run(
     max_length: Annotated[
         int | None, Option(help="Sub-words kept. Default: the model's own limit.", rich_help_panel=_MODEL)
     ] = None,
-    prompt: Annotated[
-        str | None,
-        Option(help="Text before every sentence. Default: the checkpoint's own.", rich_help_panel=_MODEL),
-    ] = None,
+    prompt: Prompt = None,
     dimensions: Annotated[
         int | None, Option(help="Keep the first so many dimensions (Matryoshka).", rich_help_panel=_MODEL)
     ] = None,
@@ -74,21 +72,15 @@ def run(
             rich_help_panel=_MODEL,
         ),
     ] = None,
-    precision: Annotated[str, Option(help="`fp32`, `bf16` or `fp16`.", rich_help_panel=_MODEL)] = "fp32",
-    device: Annotated[str, Option(help="`auto`, `cpu`, `cuda` or `mps`.", rich_help_panel=_MODEL)] = "auto",
-    revision: Annotated[
-        str | None, Option(help="Branch, tag or commit on the Hub.", rich_help_panel=_MODEL)
-    ] = None,
-    trust_remote_code: Annotated[
-        bool, Option("--trust-remote-code", help="Let code from the checkpoint run.", rich_help_panel=_MODEL)
-    ] = False,
+    precision: Precision = "fp32",
+    device: Device = "auto",
+    revision: Revision = None,
+    trust_remote_code: TrustRemoteCode = False,
     vectors: Annotated[
         Path | None,
         Option(help="Score saved vectors: a .npy matrix, with --sentences.", rich_help_panel=_MODEL),
     ] = None,
-    sentences: Annotated[
-        Path | None, Option(help="The sentences of --vectors, one a line.", rich_help_panel=_MODEL)
-    ] = None,
+    sentences: Sentences = None,
     similarities: Annotated[
         Path | None,
         Option(help="Score saved similarities: .npy or one number a line, per pair.", rich_help_panel=_MODEL),
@@ -111,9 +103,7 @@ def run(
     subset_column: Annotated[
         str, Option(help="The column of --data that names subsets.", rich_help_panel=_DATA)
     ] = "subset",
-    data_dir: Annotated[
-        list[Path] | None, Option(help="Look for data here first. Repeatable.", rich_help_panel=_DATA)
-    ] = None,
+    data_dir: DataDirs = None,
     protocol: Annotated[
         str, Option(help="`simcse`, `senteval` or `mteb`: sets the four choices below.", rich_help_panel=_SCORE)
     ] = "simcse",
@@ -156,9 +146,7 @@ def run(
     overwrite: Annotated[
         bool, Option("--overwrite", help="Replace another measurement in that folder.", rich_help_panel=_RUN)
     ] = False,
-    no_cache: Annotated[
-        bool, Option("--no-cache", help="Neither read nor write the embedding cache.", rich_help_panel=_RUN)
-    ] = False,
+    no_cache: NoCache = False,
     subsets: Annotated[
         bool, Option("--subsets", help="Print every subset too.", rich_help_panel="Output")
     ] = False,

@@ -3,8 +3,6 @@
 from functools import partial
 
 from stsbench.cli.analysis import (
-    DataDirs,
-    Device,
     FigureFile,
     Models,
     Pooling,
@@ -16,6 +14,7 @@ from stsbench.cli.analysis import (
     tell_of_sample,
     wanted,
 )
+from stsbench.cli.models import DataDirs, Device
 from stsbench.cli.output import (
     CsvFlag,
     JsonFlag,

@@ -6,6 +6,7 @@ Token ids take two bytes each where the vocabulary allows it, so a million sente
 
 import hashlib
 import json
+import shutil
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from itertools import islice
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 from stsbench.encoders.tokenizer import Tokenizer
 from stsbench.foundation.errors import UserError
 from stsbench.foundation.files import atomic_folder, told_as_unwritable
+from stsbench.foundation.paths import cache_dir
 from stsbench.foundation.progress import Progress, silent
 from stsbench.training.corpus import Row
 from stsbench.training.views import Tokens
@@ -117,7 +119,7 @@ def open_store(
     with told_as_unwritable(root):
         root.mkdir(parents=True, exist_ok=True)
         # Of two that want it at once, the second waits for what the first builds.
-        with FileLock(root / f".{key}.lock"):
+        with FileLock(_lock_of(folder)):
             if not (folder / "about.json").is_file():
                 with atomic_folder(folder) as building:
                     _build(
@@ -130,6 +132,35 @@ def open_store(
                         progress=progress,
                     )
     return TokenStore(folder)
+
+
+def tokens_dir() -> Path:
+    """Return the folder of all stores."""
+    return cache_dir() / "tokens"
+
+
+def stores() -> list[Path]:
+    """Return the folders of the stores that are there, those still being built left out."""
+    return sorted(about.parent for about in tokens_dir().glob("[!.]*/about.json"))
+
+
+def bytes_of(store: Path) -> int:
+    """Return how much of the disk a store takes."""
+    return sum(file.stat().st_size for file in store.iterdir())
+
+
+def clear_stores() -> int:
+    """Delete all stores; return how many bytes that freed. A training that has one open keeps it to its end."""
+    freed = 0
+    for store in stores():
+        with FileLock(_lock_of(store)):
+            freed += bytes_of(store)
+            shutil.rmtree(store)
+    return freed
+
+
+def _lock_of(store: Path) -> Path:
+    return store.with_name(f".{store.name}.lock")
 
 
 def _build(

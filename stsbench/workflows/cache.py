@@ -1,14 +1,29 @@
-"""Looking into the embedding cache, and clearing it."""
+"""Looking into what is cached, embeddings and tokenised corpora, and clearing it."""
 
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from stsbench.encoders.cache import cache_files, clear_cache, embeddings_dir
+from stsbench.encoders import cache as embeddings
+from stsbench.foundation.paths import cache_dir
+from stsbench.training import token_store
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["cache_table", "clear_cache", "embeddings_dir"]
+
+def cache_summary() -> str:
+    """Return a sentence about what is cached, and where."""
+    files, stores = embeddings.cache_files(), token_store.stores()
+    used = sum(map(token_store.bytes_of, stores))
+    return (
+        f"{len(files)} embedding files (the least recently used go first above the size limit) and {len(stores)} "
+        f"tokenised corpora ({used / 1e6:.1f} MB) in {cache_dir()}"
+    )
+
+
+def clear_cache() -> int:
+    """Delete all embeddings and all tokenised corpora; return how many bytes that freed."""
+    return embeddings.clear_cache() + token_store.clear_stores()
 
 
 def cache_table() -> "pd.DataFrame":
@@ -26,7 +41,7 @@ def cache_table() -> "pd.DataFrame":
             "MB": file.size / 1e6,
             "last used": datetime.fromtimestamp(file.last_used).astimezone().isoformat(" ", "minutes"),
         }
-        for file in cache_files()
+        for file in embeddings.cache_files()
     ]
     columns = ["model", "pooling", "precision", "device", "weights", "vectors", "MB", "last used"]
     return pd.DataFrame(rows, columns=columns)

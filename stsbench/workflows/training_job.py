@@ -9,7 +9,6 @@ from stsbench.datasets import StsData
 from stsbench.evaluation.protocols import Protocol
 from stsbench.foundation.errors import UserError
 from stsbench.foundation.files import sha256_of
-from stsbench.foundation.paths import cache_dir
 from stsbench.foundation.progress import Progress
 from stsbench.records.provenance import environment, threads
 from stsbench.training.batches import make_schedule
@@ -18,7 +17,7 @@ from stsbench.training.log import Listener, Log
 from stsbench.training.recipe import Recipe
 from stsbench.training.selection import LiveEncoder, Selector
 from stsbench.training.state import RunFolder, Start, write_start
-from stsbench.training.token_store import TokenStore, open_store
+from stsbench.training.token_store import TokenStore, open_store, tokens_dir
 from stsbench.workflows.evaluate import read_data
 
 if TYPE_CHECKING:
@@ -100,6 +99,8 @@ class Job:
         store = _open(recipe, base, file, now, world=world, progress=progress)
         make_schedule(recipe, len(store))  # which says so if the corpus is smaller than a batch
         notice(f"corpus: {store.counts.told()}")
+        if world.size > 1:
+            notice(f"{world.size} processes share each batch.")
         return cls(
             recipe, folder, then or now, then is not None, dev, base, store, world, device, progress, notice
         )
@@ -164,7 +165,7 @@ def _open(
     if not world.leads:  # the first process builds what the others then find
         world.wait()
     store = open_store(
-        cache_dir() / "tokens",
+        tokens_dir(),
         {
             "corpus": now.corpus_sha256,
             "names": corpus.names,

@@ -111,7 +111,7 @@ def test_the_cache_tells_what_it_holds_and_is_cleared_on_demand(stsbench: Stsben
     (tmp_path / "words.txt").write_text("the 1 0\na 0 1\nof 1 1\n", encoding="utf-8")
     empty = stsbench("cache", "info")
     assert (empty.code, empty.out) == (0, "")
-    assert "0 files" in empty.err
+    assert "0 embedding files" in empty.err
     assert stsbench("run", "-m", tmp_path / "words.txt", "--tasks", "sample").code == 0
     (row,) = json.loads(stsbench("cache", "info", "--json").out)
     assert row["model"].endswith("words.txt")
@@ -120,6 +120,18 @@ def test_the_cache_tells_what_it_holds_and_is_cleared_on_demand(stsbench: Stsben
     cleared = stsbench("cache", "clear", "--yes")
     assert (cleared.code, cleared.err.startswith("freed ")) == (0, True)
     assert json.loads(stsbench("cache", "info", "--json").out) == []
+
+
+def test_tokenised_corpora_are_counted_and_cleared_with_the_cache(stsbench: Stsbench) -> None:
+    from stsbench.training.token_store import CorpusCounts, tokens_dir
+
+    store = tokens_dir() / "abc"
+    store.mkdir(parents=True)
+    (store / "about.json").write_text(json.dumps({"counts": vars(CorpusCounts(1, 1, 0, 0, 3))}), encoding="utf-8")
+    (store / "tokens.bin").write_bytes(bytes(2_000_000))
+    assert "1 tokenised corpora (2.0 MB)" in stsbench("cache", "info").err
+    assert stsbench("cache", "clear", "--yes").err.startswith("freed 2.0 MB")
+    assert not store.exists()
 
 
 def test_the_sample_comes_with_the_package() -> None:

@@ -125,9 +125,23 @@ def test_the_shares_are_neighbours_that_cover_each_row_once_the_first_the_larges
     assert max(lengths) - min(lengths) <= 1
 
 
+LAUNCHERS = {
+    "torchrun": ["torch.distributed.run", "--standalone", "--nproc-per-node", "2"],
+    # Without --multi_gpu, accelerate starts one process where there is no GPU.
+    "accelerate": [
+        "accelerate.commands.launch",
+        "--multi_gpu",
+        "--num_processes",
+        "2",
+        "--main_process_port",
+        "0",
+    ],
+}
+
+
 @pytest.mark.slow
-def test_the_command_trains_with_two_processes_and_speaks_once(recipe_file, corpus, tmp_path):
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_the_command_trains_with_two_processes_and_speaks_once(launcher, recipe_file, corpus, tmp_path):
     command = [
         "-m",
         "stsbench",
@@ -140,7 +154,7 @@ def test_the_command_trains_with_two_processes_and_speaks_once(recipe_file, corp
     ]
     queue = ["--set", "negatives.queue.size=20", "--device", "cpu"]
     done = subprocess.run(
-        [*launcher, *command, *queue],
+        [sys.executable, "-m", *LAUNCHERS[launcher], *command, *queue],
         check=False,
         capture_output=True,
         text=True,
@@ -149,6 +163,7 @@ def test_the_command_trains_with_two_processes_and_speaks_once(recipe_file, corp
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("sample ") == 1
+    assert done.stderr.count("2 processes share each batch") == 1
     assert done.stderr.count("checkpoint in") == 1
     record = sb.load_run(tmp_path / "run")
     again = sb.evaluate(str(tmp_path / "run"), "sample", use_cache=False)

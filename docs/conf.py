@@ -36,6 +36,9 @@ autodoc_preserve_defaults = True
 autodoc_typehints_format = "short"
 napoleon_use_ivar = True
 napoleon_attr_annotations = False
+# Quotes and dashes of code stay as they are to be typed.
+smartquotes = False
+
 python_maximum_signature_line_length = 90
 python_use_unqualified_type_names = True
 # Docstrings write code in single backticks, as Markdown does.
@@ -48,7 +51,8 @@ nitpick_ignore_regex = [
     # Aliases, whose values are said in words.
     ("py:class", r"Label|Status"),
     # What is behind a public object and nobody needs to make.
-    ("py:class", r"stsbench\.(verify\.diagnose_search\.Search|training\.recipe\.Recipe|records\.parts\.Part|compat\.senteval\.utils\.dotdict)"),
+    ("py:class", r"stsbench\.(verify\.diagnose_search\.Search|training\.recipe\.Recipe)"),
+    ("py:class", r"stsbench\.(records\.parts\.Part|compat\.senteval\.utils\.dotdict)"),
 ]
 
 html_theme = "furo"

@@ -1,13 +1,13 @@
 """Holds what pages say that commands print against what they print.
 
-A page's ```console blocks are commands behind `$` with their output. They are run one after the other, page by page,
-in an empty folder:
+A page's ```console blocks are commands behind `$` with their output. They are run one after the other, page by
+page, in an empty folder:
 
     python docs/transcripts.py docs/tutorial.md            # compare
     python docs/transcripts.py --write docs/tutorial.md    # put what was printed in place
 
-Commands other than `stsbench` are not run. A line `...` stands for lines left out. Numbers may differ by a unit of
-their last digit, as machines do.
+Commands other than `stsbench` are not run. One line `...` of an output stands for lines left out. Numbers with
+decimals may differ by a unit of the last, as they do between machines.
 """
 
 import argparse

@@ -40,7 +40,7 @@ def _found(name: str) -> Any:
     return found if callable(found) else None
 
 
-def shorten(  # noqa: PLR0917 (called by Sphinx)
+def shorten(
     _app: Sphinx, _what: str, _name: str, found: Any, _options: Any, signature: str | None, returned: str | None
 ) -> tuple[str | None, str | None]:
     """Return a signature without what a reader has no use for."""

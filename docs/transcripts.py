@@ -118,9 +118,9 @@ def shortened(found: list[str], claimed: Sequence[str]) -> list[str]:
     return [*found[:start], LEFT_OUT, *(found[len(found) - after :] if after else [])]
 
 
-def runs(page: Path) -> Iterator[tuple[Transcript, list[str] | None]]:
-    """Yield each command of a page with what it prints, run where the person is taken to be."""
-    for block in _BLOCK.findall(page.read_text(encoding="utf-8")):
+def runs(page: str) -> Iterator[tuple[Transcript, list[str] | None]]:
+    """Yield each command of a page's text with what it prints, run where the person is taken to be."""
+    for block in _BLOCK.findall(page):
         for transcript in transcripts(block):
             yield transcript, printed(transcript.command)
 
@@ -134,7 +134,7 @@ def main() -> int:
     for page in (path.resolve() for path in options.pages):
         text = page.read_text(encoding="utf-8")
         with tempfile.TemporaryDirectory() as folder, chdir(folder):
-            for claimed, found in runs(page):
+            for claimed, found in runs(text):
                 if found is None or agree(claimed.output, found):
                     continue
                 wrong += 1

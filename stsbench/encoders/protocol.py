@@ -82,7 +82,7 @@ class Encoder(Protocol):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences that the person should read: choices made for them, mismatches seen."""
+        """Sentences that the person should read, on choices made for them and mismatches seen."""
 
     @property
     def token_budget(self) -> int:

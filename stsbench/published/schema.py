@@ -370,7 +370,7 @@ class Checkpoint(_Entry):
 
     @property
     def unverified(self) -> tuple[str, ...]:
-        """What no document at hand gives: of `hub`, `pooling`, `max_length`."""
+        """What of `hub`, `pooling` and `max_length` no document at hand gives."""
         return tuple(
             name for name in ("hub", "pooling", "max_length") if getattr(self, f"{name}_source") == UNVERIFIED
         )

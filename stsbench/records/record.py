@@ -86,7 +86,7 @@ class RunRecord(Part):
 
     @property
     def pairs(self) -> "pd.DataFrame":
-        """The pair table: one row per scored pair.
+        """The pair table, one row per scored pair.
 
         Columns: task, split, text, subset, pair_id, gold; the similarities (float64); the lengths of both sides
         in words, sub-words (-1 where unknown) and characters.
@@ -103,7 +103,7 @@ class RunRecord(Part):
 
     @property
     def items(self) -> "pd.DataFrame":
-        """The item table: one row per prediction of a transfer task, or of a trained regressor.
+        """The item table, one row per prediction of a transfer task, or of a trained regressor.
 
         Columns: task, text, split, item_id; label, prediction and correct (transfer tasks); fold (the fold that
         held the item out, -1 where none did); gold and estimate (float64, supervised tasks, else NaN).
@@ -125,7 +125,7 @@ class RunRecord(Part):
 
     @property
     def is_imported(self) -> bool:
-        """Whether the scores come from the results of another program: there are no tables then."""
+        """Whether the scores come from the results of another program; there are no tables then."""
         return self.model.kind == IMPORTED
 
     @property

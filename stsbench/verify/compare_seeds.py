@@ -89,7 +89,7 @@ class SeedsComparison:
 
     @property
     def sentence(self) -> str:
-        """What is to be said, in a sentence for each kind of task: a claim only from `ENOUGH` runs on."""
+        """What is to be said, in a sentence for each kind of task; a claim only from `ENOUGH` runs on."""
         by_kind = [[row for row in self.rows if row.kind == kind] for kind in AVERAGES]
         return " ".join(_sentence(rows, self.level) for rows in by_kind if rows)
 

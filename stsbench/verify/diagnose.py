@@ -56,7 +56,7 @@ class Diagnosis:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What else to know: what cannot be told apart, how telling it is, what is published."""
+        """What else to know, as what cannot be told apart, how telling it is, what is published."""
         return (*diagnose_words.remarks(self.search), *self.facts, *self.claim.notes)
 
     def table(self, most: int = 10) -> "pd.DataFrame":

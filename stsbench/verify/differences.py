@@ -90,7 +90,7 @@ class Comparison:
 
     @property
     def sentence(self) -> str:
-        """What is to be said of the two: a sentence for the STS tasks, one for the transfer tasks."""
+        """What is to be said of the two, a sentence for the STS tasks and one for the transfer tasks."""
         kinds = list(dict.fromkeys(row.kind for row in self.rows))
         sentences = [
             verdict([row for row in self.rows if row.kind == kind and not row.subset], self.level)

@@ -47,7 +47,7 @@ def check(
         max_drop: how many points a score may be lower than the baseline's; 0.3 by default.
 
     Returns:
-        The check: `.verdict` is `pass`, `fail` or `not comparable`, `.table()` has a row per score, `str` tells
+        The check. `.verdict` is `pass`, `fail` or `not comparable`, `.table()` has a row per score, `str` tells
         it in a sentence, `.notes` what matched only because somebody leaves it open.
 
     Raises:

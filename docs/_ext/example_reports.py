@@ -25,8 +25,10 @@ def write(app: Sphinx) -> None:
 def copy(app: Sphinx, error: Exception | None) -> None:
     """Put the reports beside the pages."""
     if error is None and app.builder.format == "html":
-        for page in sorted(EXAMPLES.glob("*/index.html")):
-            shutil.copytree(page.parent, Path(app.outdir) / "examples" / page.parent.name, dirs_exist_ok=True)
+        for report in sorted(page.parent for page in EXAMPLES.rglob("index.html")):
+            shutil.copytree(
+                report, Path(app.outdir) / "examples" / report.relative_to(EXAMPLES), dirs_exist_ok=True
+            )
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

@@ -25,7 +25,7 @@ def seed_distributions(runs: Runs) -> Filled:
     """Return the spread over seeds: of runs called alike but for `seed<number>`, and of known reproductions."""
     missing: list[str] = []
     tables, spreads = [], {}
-    for number, (method, group) in enumerate(_methods(runs).items(), 1):
+    for number, (method, group) in enumerate(methods(runs).items(), 1):
         try:
             found = compare_seeds(group, {}, (method, ""), level=0.95)
         except UserError as error:
@@ -43,7 +43,7 @@ def seed_distributions(runs: Runs) -> Filled:
     return Filled(Section("seeds", "Seeds", parts=(own, *_published(runs))), tuple(missing))
 
 
-def _methods(runs: Runs) -> dict[str, dict[str, RunRecord]]:
+def methods(runs: Runs) -> dict[str, dict[str, RunRecord]]:
     """Return the runs that are called alike but for a seed, at least two of each name."""
     groups: dict[str, dict[str, RunRecord]] = {}
     for label, record in runs.items():

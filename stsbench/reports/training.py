@@ -1,6 +1,7 @@
 """How a model came about: the loss and the dev score over the steps, from the log beside its record."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ from stsbench.render.curves import curves as draw
 from stsbench.reports.drawing import svg_of
 from stsbench.reports.page import Filled, ReportFigure, ReportTable, Section
 from stsbench.reports.scores import Runs
+from stsbench.reports.seeds import methods
 from stsbench.verify.check_rows import known_checkpoint
 
 if TYPE_CHECKING:
@@ -34,14 +36,15 @@ def training(runs: Runs) -> Filled:
     if own:
         curves = {label: _points(log, "dev") for label, log in own.items()}
         losses = {label: _points(log, "loss") for label, log in own.items()}
+        seeds_of = {label: method for method, group in methods(runs).items() for label in group}
         parts.append(
             Section(
                 "training-own",
                 "Trained here",
                 tables=(ReportTable("training-summary", "Training in numbers", _summary(own)),),
                 figures=(
-                    _drawn("training-dev", "Dev score over training", curves, "dev score × 100"),
-                    _drawn("training-loss", "Training loss", losses, "loss"),
+                    _drawn("training-dev", "Dev score over training", curves, "dev score × 100", seeds_of),
+                    _drawn("training-loss", "Training loss", losses, "loss", seeds_of),
                 ),
             )
         )
@@ -105,10 +108,16 @@ def _published(runs: Runs) -> list[Section]:
     return [Section("training-published", "Published training logs", (text,), figures=tuple(figures))]
 
 
-def _drawn(name: str, caption: str, curves: "dict[str, pd.DataFrame]", label: str) -> ReportFigure:
+def _drawn(
+    name: str,
+    caption: str,
+    curves: "dict[str, pd.DataFrame]",
+    label: str,
+    seeds_of: Mapping[str, str] | None = None,
+) -> ReportFigure:
     ends = "; ".join(
         f"{of} from {points['value'].iloc[0]:.4g} to {points['value'].iloc[-1]:.4g}"
         for of, points in curves.items()
         if len(points)
     )
-    return ReportFigure(name, caption, f"Curve over steps: {ends}", svg_of(draw(curves, label)))
+    return ReportFigure(name, caption, f"Curve over steps: {ends}", svg_of(draw(curves, label, seeds_of)))

@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Callable, Iterator
-from importlib.util import module_from_spec, spec_from_file_location
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -176,8 +176,11 @@ def _has_contrast(browser: Any) -> None:
 
 
 def _passes_axe(browser: Any) -> None:
-    """Run axe-core, where STSBENCH_AXE names its `axe.min.js`: it is too large to bring along."""
-    if not (path := os.environ.get("STSBENCH_AXE")):
+    """Run axe-core: the `axe.min.js` that STSBENCH_AXE names, or the one of the package axe-core-python."""
+    path = os.environ.get("STSBENCH_AXE")
+    if (package := find_spec("axe_core_python")) and package.origin and not path:
+        path = str(Path(package.origin).with_name("axe.min.js"))
+    if not path:
         return
     for theme in ("light", "dark"):
         browser.prefer(theme)

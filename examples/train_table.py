@@ -95,8 +95,8 @@ def write_tables(out: Path) -> None:
 
 
 def told(mean: float, sd: float, count: float, decimals: int) -> str:
-    """Return a mean with its standard deviation, if there is one."""
-    return f"{mean:.{decimals}f}" if count < 2 else f"{mean:.{decimals}f} ± {sd:.{decimals}f}"
+    """Return a mean with its standard deviation, if there is one; it does not break over lines."""
+    return f"{mean:.{decimals}f}" if count < 2 else f"{mean:.{decimals}f}\u00a0±\u00a0{sd:.{decimals}f}"
 
 
 def main() -> None:

@@ -50,7 +50,7 @@ def geometry(
 
     Returns:
         One row per model; see `stsbench.analysis.geometry.geometry`. `task`, `split` and `text` say of what, and
-        `sts` is a run's own score x 100 (the average, where it has one).
+        `sts` is a run's own score x 100: the average, or else that of this task, where it has one.
 
     Raises:
         UserError: if the data is missing, or a sentence was never encoded and the model is not here.
@@ -66,16 +66,21 @@ def geometry(
         vectors, rows = vectors_of(subject, texts, progress)
         left, right = np.split(rows, 2)
         models[name] = PairVectors(vectors, left, right, gold)
-    scores = {name: score for name, subject in subjects.items() if (score := _score(subject)) is not None}
+    found = {name: score_beside(subject, data.task) for name, subject in subjects.items()}
+    scores = {name: score for name, score in found.items() if score is not None}
     frame = analyse(models, scores, positive=positive, distinct=distinct, progress=progress)
     return frame.assign(task=data.task, split=data.split, text=data.text)
 
 
-def _score(subject: Subject) -> float | None:
-    if not isinstance(subject, RunRecord) or not subject.tasks:
+def score_beside(subject: Subject, task: str) -> float | None:
+    """Return the score x 100 to name beside the geometry of a task's sentences.
+
+    That is a run's average, or its score of this very task: another task's would mislead.
+    """
+    if not isinstance(subject, RunRecord):
         return None
-    score = subject.average.score if subject.average else subject.tasks[0].score
-    return None if score is None else 100 * score
+    scored = subject.average or next((one for one in subject.tasks if one.task == task), None)
+    return None if scored is None or scored.score is None else 100 * scored.score
 
 
 def checkpoints_in(folder: Path) -> list[Path]:

@@ -17,7 +17,7 @@ from stsbench.evaluation.tasks import sentences_of
 from stsbench.foundation.errors import UserError
 from stsbench.statistics.uniformity import uniformity
 from stsbench.workflows.explain import explain_each, write_page
-from stsbench.workflows.geometry import checkpoints_in
+from stsbench.workflows.geometry import checkpoints_in, score_beside
 from stsbench.workflows.recorded import RecordedModel
 from stsbench.workflows.repetition_bias import units_of
 
@@ -124,6 +124,8 @@ def test_dimensions_and_whitening_of_a_run_are_done_again(vectors_file: Path) ->
     assert set(spectrum["dimensions"]) == {4}
     # The score in brackets is the run's own.
     assert frame["sts"].iloc[0] == 100 * (short.tasks[0].score or 0)
+    # It would mislead beside the sentences of other data.
+    assert score_beside(short, "STS-B") is None
 
 
 def test_a_run_without_the_task_says_what_it_has_and_how_to_measure(run: Path) -> None:

@@ -30,6 +30,8 @@ def batcher(params, batch):
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit("name the folder that holds `downstream`: bag_of_words.py FOLDER [TASK ...]")
     params = {"task_path": sys.argv[1], "usepytorch": False, "kfold": 10, "seed": 1111}
     tasks = sys.argv[2:] or ["STS12", "STSBenchmark", "CR", "TREC", "MRPC"]
     for task, result in senteval.engine.SE(params, batcher, prepare).eval(tasks).items():

@@ -31,7 +31,7 @@ def info(
     table = cache.cache_table()
     if len(table) or style in {"json", "csv"}:
         print_frame(table, style)
-    tell(cache.cache_summary())
+    tell(cache.cache_summary(table))
 
 
 @app.command()
@@ -45,5 +45,5 @@ def clear(
     from stsbench.workflows import cache
 
     if not yes:
-        typer.confirm(f"{cache.cache_summary()}. Delete all of it?", abort=True)
+        typer.confirm(f"{cache.cache_summary(cache.cache_table())}. Delete all of it?", abort=True)
     tell(f"freed {cache.clear_cache() / 1e6:.1f} MB")

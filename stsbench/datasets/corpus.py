@@ -7,6 +7,7 @@ from stsbench.datasets.read_sample import sample_sentences
 from stsbench.foundation.errors import UserError
 
 SAMPLE = "sample"
+"""The name of the corpus that comes with stsbench."""
 
 
 def load_corpus(corpus: str | Path) -> tuple[str, ...]:

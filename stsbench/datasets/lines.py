@@ -1,9 +1,11 @@
 """Text files as lines, with the line number in every complaint."""
 
 import hashlib
+import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from stsbench.datasets.schema import CatalogueFile
 from stsbench.datasets.tables import FileRead
@@ -65,8 +67,8 @@ def read_bytes(path: Path) -> bytes:
         ) from error
 
 
-def decode(data: bytes, path: Path, encoding: str) -> str:
-    """Decode a file's bytes.
+def decode(data: bytes, path: Path, encoding: str, *, first_line: int = 1) -> str:
+    """Decode a file's bytes, or those from line `first_line` on.
 
     Raises:
         UserError: naming the line of the first byte that does not fit.
@@ -74,7 +76,7 @@ def decode(data: bytes, path: Path, encoding: str) -> str:
     try:
         return data.decode(encoding)
     except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
+        line = first_line + data.count(b"\n", 0, error.start)
         byte, name = data[error.start], encoding.removesuffix("-sig")
         raise UserError(
             f"{path}, line {line}: byte 0x{byte:02x} is not {name}; save the file as {name}."
@@ -93,6 +95,27 @@ def split_lines(text: str) -> list[str]:
     if lines[-1] == "":
         lines.pop()
     return [line.removesuffix("\r") for line in lines]
+
+
+def json_object(text: str, path: Path, line: int, of: str) -> dict[str, Any]:
+    """Return the object that a line of JSON Lines spells.
+
+    Args:
+        text: the line.
+        path: of the file.
+        line: its number, from 1.
+        of: what an object stands for.
+
+    Raises:
+        UserError: if it is not JSON, or no object.
+    """
+    try:
+        record = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise UserError(f"{path}, line {line}: not valid JSON ({error.msg}); mend the line.") from error
+    if not isinstance(record, dict):
+        raise UserError(f"{path}, line {line}: a JSON object expected, one for each {of}; mend the line.")
+    return record
 
 
 def number(text: str) -> float | None:

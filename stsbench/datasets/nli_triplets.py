@@ -61,10 +61,10 @@ def write_nli_triplets(folders: Sequence[Path], out: Path, split: str = "train")
     for folder in folders:
         for premise, hypothesis, label in _pairs(folder, split):
             pairs += 1
-            if premise and hypothesis and label != "neutral":
-                getattr(found.setdefault(premise, _Hypotheses()), label).append(hypothesis)
-            elif premise:
-                found.setdefault(premise, _Hypotheses())
+            if premise:
+                own = found.setdefault(premise, _Hypotheses())
+                if hypothesis and label != "neutral":
+                    getattr(own, label).append(hypothesis)
     triplets = list(_triplets(found))
     if not triplets:
         raise UserError(f"no premise in {', '.join(map(str, folders))} has an entailment and a contradiction.")

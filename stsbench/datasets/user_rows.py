@@ -2,13 +2,12 @@
 
 import csv
 import io
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
-from stsbench.datasets.lines import decode, number, read_bytes, split_lines
+from stsbench.datasets.lines import decode, json_object, number, read_bytes, split_lines
 from stsbench.foundation.errors import UserError
 
 HEADERLESS = ("sentence1", "sentence2", "score")
@@ -107,12 +106,7 @@ def _read_jsonl(path: Path) -> UserTable:
     columns: tuple[str, ...] = ()
     rows: list[Row] = []
     for line, text in enumerate(_text_lines(path), start=1):
-        try:
-            record = json.loads(text)
-        except json.JSONDecodeError as error:
-            raise UserError(f"{path}, line {line}: not valid JSON ({error.msg}); mend the line.") from error
-        if not isinstance(record, dict):
-            raise UserError(f"{path}, line {line}: a JSON object expected, one for each pair; mend the line.")
+        record = json_object(text, path, line, "pair")
         columns = columns or tuple(record)
         missing = [name for name in columns if name not in record]
         if missing:

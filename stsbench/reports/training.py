@@ -11,13 +11,11 @@ from stsbench.reports.drawing import svg_of
 from stsbench.reports.page import Filled, ReportFigure, ReportTable, Section
 from stsbench.reports.scores import Runs
 from stsbench.reports.seeds import methods
+from stsbench.training.state import LOG
 from stsbench.verify.check_rows import known_checkpoint
 
 if TYPE_CHECKING:
     import pandas as pd
-
-LOG = "log.jsonl"
-"""The training log in a run's folder: one JSON object a line, with `step`, and `loss` or `dev`."""
 
 
 def training(runs: Runs) -> Filled:

@@ -3,17 +3,15 @@
 import csv
 import gzip
 import io
-import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, cast
 
 from stsbench.datasets.catalogue import source
+from stsbench.datasets.corpus import SAMPLE
+from stsbench.datasets.lines import decode, json_object
 from stsbench.datasets.locate import bundled_root
 from stsbench.foundation.errors import UserError
-
-SAMPLE = "sample"
-"""The corpus that comes with stsbench."""
 
 Row = tuple[int, tuple[str, ...]]
 """The line (in Parquet the row) counted from 1, and its sentences without the whitespace around them."""
@@ -99,13 +97,7 @@ def _lines(file: Path) -> Iterator[tuple[int, str]]:
     # Lines end at the line feed alone: other separators of Unicode occur inside sentences.
     with _open(file) as stream:
         for line, data in enumerate(stream, start=1):
-            try:
-                text = data.decode("utf-8-sig" if line == 1 else "utf-8")
-            except UnicodeDecodeError as error:
-                byte = data[error.start]
-                raise UserError(
-                    f"{file}, line {line}: byte 0x{byte:02x} is not utf-8; save the file as utf-8."
-                ) from error
+            text = decode(data, file, "utf-8-sig" if line == 1 else "utf-8", first_line=line)
             yield line, text.removesuffix("\n").removesuffix("\r")
 
 
@@ -162,12 +154,7 @@ def _read_jsonl(file: Path, names: Sequence[str] | None) -> Iterator[tuple[int, 
     for line, text in _lines(file):
         if not text.strip():
             continue
-        try:
-            record = json.loads(text)
-        except json.JSONDecodeError as error:
-            raise UserError(f"{file}, line {line}: not valid JSON ({error.msg}); mend the line.") from error
-        if not isinstance(record, dict):
-            raise UserError(f"{file}, line {line}: a JSON object expected, one for each row; mend the line.")
+        record = json_object(text, file, line, "row")
         names = names or tuple(record)
         missing = [name for name in names if name not in record]
         if missing:

@@ -11,12 +11,16 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def cache_summary() -> str:
-    """Return a sentence about what is cached, and where."""
-    files, stores = embeddings.cache_files(), token_store.stores()
+def cache_summary(table: "pd.DataFrame") -> str:
+    """Return a sentence about what is cached, and where.
+
+    Args:
+        table: of the embeddings, as `cache_table` returns it.
+    """
+    stores = token_store.stores()
     used = sum(map(token_store.bytes_of, stores))
     return (
-        f"{len(files)} embedding files (the least recently used go first above the size limit) and {len(stores)} "
+        f"{len(table)} embedding files (the least recently used go first above the size limit) and {len(stores)} "
         f"tokenised corpora ({used / 1e6:.1f} MB) in {cache_dir()}"
     )
 

@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stsbench.datasets import StsData
+from stsbench.datasets.corpus import SAMPLE
 from stsbench.evaluation.protocols import Protocol
 from stsbench.foundation.errors import UserError
 from stsbench.foundation.files import sha256_of
 from stsbench.foundation.progress import Progress
 from stsbench.records.provenance import environment, threads
 from stsbench.training.batches import make_schedule
-from stsbench.training.corpus import SAMPLE, corpus_file, read_rows
+from stsbench.training.corpus import corpus_file, read_rows
 from stsbench.training.log import Listener, Log
 from stsbench.training.recipe import Recipe
 from stsbench.training.selection import LiveEncoder, Selector

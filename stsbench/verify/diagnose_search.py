@@ -102,8 +102,7 @@ class Search:
     @cached_property
     def most(self) -> Candidate:
         """The setting that gives the most of the claimed numbers; of several, the one with the fewest changes."""
-        given = (np.abs(self._differences) <= self._tolerances).sum(axis=0)
-        given = np.where(np.isfinite(self._distances), given, -1)
+        given = np.where(np.isfinite(self._distances), self._given.sum(axis=0), -1)
         return self._nearest(given == given.max(), simplest=True)
 
     @property
@@ -142,8 +141,7 @@ class Search:
 
     def fitting(self, candidate: Candidate) -> list[bool]:
         """Return for each claimed number whether a setting gives it."""
-        values = zip(candidate.scores, self.claim.values, strict=True)
-        return [abs(score - value.score) <= value.tolerance for score, value in values]
+        return [bool(given[candidate.place]) for given in self._given]
 
     def at(self, place: Place) -> Candidate:
         """Return the setting at a place of the grid."""
@@ -174,8 +172,10 @@ class Search:
         return differences
 
     @cached_property
-    def _tolerances(self) -> Floats:
-        return np.array([v.tolerance for v in self.claim.values]).reshape(-1, *[1] * len(self.shape))
+    def _given(self) -> NDArray[np.bool_]:
+        """Whether each setting gives a number, one array per claimed number."""
+        tolerances = np.array([v.tolerance for v in self.claim.values]).reshape(-1, *[1] * len(self.shape))
+        return np.asarray(np.abs(self._differences) <= tolerances)
 
     @cached_property
     def _distances(self) -> Floats:
@@ -184,7 +184,7 @@ class Search:
 
     @cached_property
     def _fits(self) -> NDArray[np.bool_]:
-        return np.asarray((np.abs(self._differences) <= self._tolerances).all(axis=0))
+        return np.asarray(self._given.all(axis=0))
 
     @cached_property
     def _printed_alike(self) -> NDArray[np.bool_]:

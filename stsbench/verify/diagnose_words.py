@@ -1,5 +1,6 @@
 """What a search found, in words: which choice explains a number, or that none does."""
 
+from stsbench.foundation.words import listed
 from stsbench.records.table import AVERAGE
 from stsbench.verify.diagnose_claim import Claim
 from stsbench.verify.diagnose_command import options_of
@@ -34,7 +35,7 @@ def remarks(search: Search) -> list[str]:
     found = [text for change in best.changes if (text := meaning(change.choice, change.value))]
     stated = [change for change in best.changes if _is_stated(search.claim, change)]
     if stated:
-        found.append(f"The row itself states {_listed([phrase(c.choice, c.value) for c in stated])}.")
+        found.append(f"The row itself states {listed([phrase(c.choice, c.value) for c in stated])}.")
     alike = [other for other in first.alike if other.count == best.count]
     if alike:
         found.append(f"The claim cannot tell it from {'; nor from '.join(_settings(other) for other in alike)}.")
@@ -127,11 +128,7 @@ def _is(search: Search) -> str:
 
 
 def _settings(candidate: Candidate) -> str:
-    return _listed([phrase(change.choice, change.value) for change in candidate.changes]) or "your setting"
-
-
-def _listed(names: list[str]) -> str:
-    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
+    return listed([phrase(change.choice, change.value) for change in candidate.changes]) or "your setting"
 
 
 def _numbers(search: Search, candidate: Candidate) -> str:

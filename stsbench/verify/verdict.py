@@ -4,6 +4,8 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
+from stsbench.foundation.words import listed
+
 if TYPE_CHECKING:
     from stsbench.verify.compare_seeds import SeedsDifference
     from stsbench.verify.differences import Difference
@@ -30,10 +32,10 @@ def verdict(rows: "Sequence[Row]", level: float) -> str:
     for name, sign in (("B", 1), ("A", -1)):
         won = [row.task for row in tasks if row.p_holm < alpha and sign * row.difference > 0]
         if won:
-            parts.append(f"{name} is better on {'all tasks' if len(won) == len(tasks) else _listed(won)}")
+            parts.append(f"{name} is better on {'all tasks' if len(won) == len(tasks) else listed(won)}")
     undefined = [row.task for row in tasks if math.isnan(row.p)]
     if undefined:
-        parts.append(f"{_listed(undefined)} could not be tested")
+        parts.append(f"{listed(undefined)} could not be tested")
     start = "; ".join(parts) or "No task shows a difference"
     return f"{start}; {_told(average, 'the average', alpha)}."
 
@@ -52,7 +54,3 @@ def _told(row: "Row", which: str, alpha: float) -> str:
         return f"{values} could not be tested"
     judged = "is real" if row.p < alpha else "may be chance"
     return f"{values} [{row.low:.2f}, {row.high:.2f}] {judged} at {100 * alpha:g} %"
-
-
-def _listed(names: Sequence[str]) -> str:
-    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))

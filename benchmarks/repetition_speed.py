@@ -15,9 +15,9 @@ from itertools import cycle, islice
 
 import numpy as np
 
-from stsbench.analysis.repetition_pairs import RepetitionProbe
-from stsbench.datasets import load_corpus
-from stsbench.statistics import generator
+from stsbench.analysis.repetition_bias.pairs import RepetitionProbe
+from stsbench.data.corpus import load_corpus
+from stsbench.statistics.bootstrap import generator
 
 
 def plain_candidates(corpus: list[str], query: int) -> list[int]:

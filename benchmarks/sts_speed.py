@@ -60,9 +60,9 @@ def time_forward(threads: int) -> None:
     from transformers import AutoModel
 
     import stsbench as sb
-    from stsbench.evaluation.pairs import sides_of
-    from stsbench.evaluation.protocols import Protocol
-    from stsbench.evaluation.tasks import parse_tasks, read_task
+    from stsbench.scoring.protocols import Protocol
+    from stsbench.scoring.sts import sides_of
+    from stsbench.scoring.tasks import parse_tasks, read_task
 
     torch.set_num_threads(threads)
     encoder = sb.load("minilm", device="cpu")

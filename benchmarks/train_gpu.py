@@ -19,11 +19,11 @@ from pathlib import Path
 import torch
 from transformers import AutoTokenizer, BertConfig, BertModel
 
-from stsbench.encoders import embed
+from stsbench.base.files import sha256_of
+from stsbench.data.corpus import corpus_file, read_rows
 from stsbench.encoders.checkpoint import find_checkpoint
-from stsbench.foundation.files import sha256_of
+from stsbench.encoders.plan import embed
 from stsbench.training.base import find_base
-from stsbench.training.corpus import corpus_file, read_rows
 from stsbench.training.distributed import World
 from stsbench.training.recipe_files import read_recipe
 from stsbench.training.selection import LiveEncoder

@@ -22,11 +22,11 @@ import numpy as np
 import torch
 from torch.nn import functional
 
+from stsbench.base.files import sha256_of
+from stsbench.data.corpus import corpus_file, read_rows
 from stsbench.encoders.poolers import POOLERS
-from stsbench.foundation.files import sha256_of
 from stsbench.training.base import find_base, load_model
 from stsbench.training.batches import BatchReader, make_schedule
-from stsbench.training.corpus import corpus_file, read_rows
 from stsbench.training.distributed import World
 from stsbench.training.recipe_files import read_recipe
 from stsbench.training.token_store import open_store

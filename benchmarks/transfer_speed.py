@@ -18,12 +18,13 @@ import numpy as np
 import torch
 from sklearn.linear_model import LogisticRegression
 
-from stsbench.datasets import load_labelled
-from stsbench.encoders import embed, load
-from stsbench.evaluation.classifiers import LogisticRegression as Ours
-from stsbench.evaluation.folds import NESTED_SEED, arrange, stratified
-from stsbench.evaluation.sts import Bootstrap
-from stsbench.evaluation.transfer import KFOLD, SEED, TransferResult, pair_features, score_labelled
+from stsbench.data.benchmarks import load_labelled
+from stsbench.encoders.load import load_checkpoint as load
+from stsbench.encoders.plan import embed
+from stsbench.scoring.classifiers import NESTED_SEED, arrange, stratified
+from stsbench.scoring.classifiers import LogisticRegression as Ours
+from stsbench.scoring.sts import Bootstrap
+from stsbench.scoring.transfer import KFOLD, SEED, TransferResult, pair_features, score_labelled
 
 TASKS = "MR,CR,SUBJ,MPQA,SST2,TREC,MRPC"
 

@@ -18,15 +18,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stsbench.statistics.uniformity import _BLOCK_ROWS, uniformity
+from stsbench.statistics.geometry import _PAIR_ROWS, uniformity
 
 
 def plain_product(vectors: np.ndarray) -> None:
     """Multiply every block with itself and with all that follow."""
-    for start in range(0, len(vectors), _BLOCK_ROWS):
-        left = vectors[start : start + _BLOCK_ROWS]
-        for other in range(start, len(vectors), _BLOCK_ROWS):
-            np.matmul(left, vectors[other : other + _BLOCK_ROWS].T)
+    for start in range(0, len(vectors), _PAIR_ROWS):
+        left = vectors[start : start + _PAIR_ROWS]
+        for other in range(start, len(vectors), _PAIR_ROWS):
+            np.matmul(left, vectors[other : other + _PAIR_ROWS].T)
 
 
 class Seconds(NamedTuple):

@@ -6,9 +6,9 @@ STSBENCH_DATA=data/senteval python docs/single_changes.py
 import sys
 
 import stsbench as sb
-from stsbench.records.table import AVERAGE
-from stsbench.verify.diagnose_grid import AVERAGE_OF, Grid
-from stsbench.verify.diagnose_phrases import phrase
+from stsbench.diagnosis.grid import AVERAGE_OF, Grid
+from stsbench.diagnosis.words import phrase
+from stsbench.records.record import AVERAGE
 
 
 def table(grid: Grid) -> list[str]:

@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 import stsbench as sb
-from stsbench.render.markdown import to_markdown
+from stsbench.render.formats import to_markdown
 
 VARIANTS = {
     "SimCSE": ("minilm-simcse",),

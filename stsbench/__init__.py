@@ -12,40 +12,43 @@ from typing import TYPE_CHECKING, Any
 from stsbench._version import __version__
 
 if TYPE_CHECKING:
-    from stsbench.encoders import SavedVectors, embed
-    from stsbench.evaluation.protocols import choose_protocol as protocol
-    from stsbench.evaluation.sts import Bootstrap
-    from stsbench.foundation.errors import UserError
-    from stsbench.records import RunRecord, Signature, load_run
-    from stsbench.verify.diagnose import Diagnosis
-    from stsbench.workflows.analysed_data import default_tasks
-    from stsbench.workflows.cards import badge, model_card
-    from stsbench.workflows.check import check
-    from stsbench.workflows.compare import compare
-    from stsbench.workflows.comparison_tables import figure as plot_compare
-    from stsbench.workflows.density import density
-    from stsbench.workflows.density import figure as plot_density
-    from stsbench.workflows.dev_curve import figure as plot_train
-    from stsbench.workflows.diagnose import diagnose
-    from stsbench.workflows.diagnose_output import figure as plot_diagnose
-    from stsbench.workflows.evaluate import evaluate, evaluate_similarities
-    from stsbench.workflows.explain import explain
-    from stsbench.workflows.geometry import figure as plot_geometry
-    from stsbench.workflows.geometry import geometry
-    from stsbench.workflows.length_bias import figure as plot_length_bias
-    from stsbench.workflows.length_bias import length_bias
-    from stsbench.workflows.models import load
-    from stsbench.workflows.repetition_bias import figure as plot_repetition_bias
-    from stsbench.workflows.repetition_bias import repetition_bias
-    from stsbench.workflows.report import report
-    from stsbench.workflows.results import import_results
-    from stsbench.workflows.retrieve import figure as plot_retrieve
-    from stsbench.workflows.retrieve import retrieve
-    from stsbench.workflows.settings import Postprocessing
-    from stsbench.workflows.show import show
-    from stsbench.workflows.spectrum import figure as plot_spectrum
-    from stsbench.workflows.spectrum import spectrum
-    from stsbench.workflows.train import Training, train
+    from stsbench.analysis.density import density
+    from stsbench.analysis.density import figure as plot_density
+    from stsbench.analysis.explain import explain
+    from stsbench.analysis.geometry import figure as plot_geometry
+    from stsbench.analysis.geometry import geometry
+    from stsbench.analysis.length_bias.verb import figure as plot_length_bias
+    from stsbench.analysis.length_bias.verb import length_bias
+    from stsbench.analysis.repetition_bias.verb import figure as plot_repetition_bias
+    from stsbench.analysis.repetition_bias.verb import repetition_bias
+    from stsbench.analysis.retrieve import figure as plot_retrieve
+    from stsbench.analysis.retrieve import retrieve
+    from stsbench.analysis.spectrum import figure as plot_spectrum
+    from stsbench.analysis.spectrum import spectrum
+    from stsbench.base.errors import UserError
+    from stsbench.checking.check import check
+    from stsbench.comparison.compare import compare
+    from stsbench.comparison.tables import figure as plot_compare
+    from stsbench.diagnosis.diagnose import diagnose
+    from stsbench.diagnosis.heat import figure as plot_diagnose
+    from stsbench.diagnosis.result import Diagnosis
+    from stsbench.encoders.load import load
+    from stsbench.encoders.plan import embed
+    from stsbench.encoders.saved import SavedVectors
+    from stsbench.records.imports.read import import_results
+    from stsbench.records.record import RunRecord
+    from stsbench.records.show import show
+    from stsbench.records.signature import Signature
+    from stsbench.records.store import load_run
+    from stsbench.reports.cards import badge, model_card
+    from stsbench.reports.report import report
+    from stsbench.scoring.evaluate import evaluate, evaluate_similarities
+    from stsbench.scoring.protocols import choose_protocol as protocol
+    from stsbench.scoring.settings import Postprocessing
+    from stsbench.scoring.sts import Bootstrap
+    from stsbench.scoring.vectors import default_tasks
+    from stsbench.training.dev_curve import figure as plot_train
+    from stsbench.training.train import Training, train
 
 __all__ = [
     "Bootstrap",
@@ -93,46 +96,46 @@ __all__ = [
 
 # Where each public name lives. Nothing is imported before it is asked for: `stsbench --help` needs no NumPy.
 _HOMES = {
-    "Bootstrap": "stsbench.evaluation.sts:Bootstrap",
-    "Diagnosis": "stsbench.verify.diagnose:Diagnosis",
-    "Postprocessing": "stsbench.workflows.settings:Postprocessing",
-    "RunRecord": "stsbench.records:RunRecord",
-    "SavedVectors": "stsbench.encoders:SavedVectors",
-    "Signature": "stsbench.records:Signature",
-    "Training": "stsbench.workflows.train:Training",
-    "UserError": "stsbench.foundation.errors:UserError",
-    "badge": "stsbench.workflows.cards:badge",
-    "check": "stsbench.workflows.check:check",
-    "compare": "stsbench.workflows.compare:compare",
-    "default_tasks": "stsbench.workflows.analysed_data:default_tasks",
-    "density": "stsbench.workflows.density:density",
-    "diagnose": "stsbench.workflows.diagnose:diagnose",
-    "embed": "stsbench.encoders:embed",
-    "evaluate": "stsbench.workflows.evaluate:evaluate",
-    "evaluate_similarities": "stsbench.workflows.evaluate:evaluate_similarities",
-    "explain": "stsbench.workflows.explain:explain",
-    "geometry": "stsbench.workflows.geometry:geometry",
-    "import_results": "stsbench.workflows.results:import_results",
-    "length_bias": "stsbench.workflows.length_bias:length_bias",
-    "load": "stsbench.workflows.models:load",
-    "load_run": "stsbench.records:load_run",
-    "model_card": "stsbench.workflows.cards:model_card",
-    "plot_compare": "stsbench.workflows.comparison_tables:figure",
-    "plot_density": "stsbench.workflows.density:figure",
-    "plot_diagnose": "stsbench.workflows.diagnose_output:figure",
-    "plot_geometry": "stsbench.workflows.geometry:figure",
-    "plot_length_bias": "stsbench.workflows.length_bias:figure",
-    "plot_repetition_bias": "stsbench.workflows.repetition_bias:figure",
-    "plot_retrieve": "stsbench.workflows.retrieve:figure",
-    "plot_spectrum": "stsbench.workflows.spectrum:figure",
-    "plot_train": "stsbench.workflows.dev_curve:figure",
-    "protocol": "stsbench.evaluation.protocols:choose_protocol",
-    "repetition_bias": "stsbench.workflows.repetition_bias:repetition_bias",
-    "report": "stsbench.workflows.report:report",
-    "retrieve": "stsbench.workflows.retrieve:retrieve",
-    "show": "stsbench.workflows.show:show",
-    "spectrum": "stsbench.workflows.spectrum:spectrum",
-    "train": "stsbench.workflows.train:train",
+    "Bootstrap": "stsbench.scoring.sts:Bootstrap",
+    "Diagnosis": "stsbench.diagnosis.result:Diagnosis",
+    "Postprocessing": "stsbench.scoring.settings:Postprocessing",
+    "RunRecord": "stsbench.records.record:RunRecord",
+    "SavedVectors": "stsbench.encoders.saved:SavedVectors",
+    "Signature": "stsbench.records.signature:Signature",
+    "Training": "stsbench.training.train:Training",
+    "UserError": "stsbench.base.errors:UserError",
+    "badge": "stsbench.reports.cards:badge",
+    "check": "stsbench.checking.check:check",
+    "compare": "stsbench.comparison.compare:compare",
+    "default_tasks": "stsbench.scoring.vectors:default_tasks",
+    "density": "stsbench.analysis.density:density",
+    "diagnose": "stsbench.diagnosis.diagnose:diagnose",
+    "embed": "stsbench.encoders.plan:embed",
+    "evaluate": "stsbench.scoring.evaluate:evaluate",
+    "evaluate_similarities": "stsbench.scoring.evaluate:evaluate_similarities",
+    "explain": "stsbench.analysis.explain:explain",
+    "geometry": "stsbench.analysis.geometry:geometry",
+    "import_results": "stsbench.records.imports.read:import_results",
+    "length_bias": "stsbench.analysis.length_bias.verb:length_bias",
+    "load": "stsbench.encoders.load:load",
+    "load_run": "stsbench.records.store:load_run",
+    "model_card": "stsbench.reports.cards:model_card",
+    "plot_compare": "stsbench.comparison.tables:figure",
+    "plot_density": "stsbench.analysis.density:figure",
+    "plot_diagnose": "stsbench.diagnosis.heat:figure",
+    "plot_geometry": "stsbench.analysis.geometry:figure",
+    "plot_length_bias": "stsbench.analysis.length_bias.verb:figure",
+    "plot_repetition_bias": "stsbench.analysis.repetition_bias.verb:figure",
+    "plot_retrieve": "stsbench.analysis.retrieve:figure",
+    "plot_spectrum": "stsbench.analysis.spectrum:figure",
+    "plot_train": "stsbench.training.dev_curve:figure",
+    "protocol": "stsbench.scoring.protocols:choose_protocol",
+    "repetition_bias": "stsbench.analysis.repetition_bias.verb:repetition_bias",
+    "report": "stsbench.reports.report:report",
+    "retrieve": "stsbench.analysis.retrieve:retrieve",
+    "show": "stsbench.records.show:show",
+    "spectrum": "stsbench.analysis.spectrum:spectrum",
+    "train": "stsbench.training.train:train",
 }
 
 

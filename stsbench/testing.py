@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from stsbench.records import RunRecord
-from stsbench.render import to_terminal
-from stsbench.workflows.check import AUTO, TOLERANCE, Check, check
+from stsbench.checking.check import AUTO, TOLERANCE, Check, check
+from stsbench.records.record import RunRecord
+from stsbench.render.formats import to_terminal
 
 __all__ = ["assert_matches_published"]
 

@@ -1,22 +1,21 @@
 """The spectrum of sentence vectors: how many directions a model uses (MoCoSE 2022, figure 7)."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stsbench.analysis.views import View, place
+from stsbench.base.progress import Progress, silent
 from stsbench.render.figures import colours, legend_above, new_figure, style
-from stsbench.statistics import zero_rows
-from stsbench.statistics.alignment import unit_rows
-from stsbench.statistics.spectrum import (
-    effective_rank,
-    iso_score,
-    partition_isotropy,
-    singular_values,
-    top_share,
-)
+from stsbench.render.table import Table, place
+from stsbench.scoring.subjects import Wanted, named_subjects
+from stsbench.scoring.tasks import sentences_of
+from stsbench.scoring.vectors import read_pairs_of, vectors_of
+from stsbench.statistics.geometry import unit_rows
+from stsbench.statistics.similarity import zero_rows
+from stsbench.statistics.spectrum import effective_rank, iso_score, partition_isotropy, singular_values, top_share
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,7 +31,7 @@ SINGULAR, RANK, SHARE, ISOSCORE, PARTITION = (
 )
 
 
-def spectrum(models: Mapping[str, NDArray[np.floating[Any]]]) -> "pd.DataFrame":
+def spectrum_frame(models: Mapping[str, NDArray[np.floating[Any]]]) -> "pd.DataFrame":
     """Measure the spectrum of several models' sentence vectors, as they are and centred.
 
     The vectors are L2-normalised first; zero vectors are left out.
@@ -70,11 +69,11 @@ def _measures(matrix: NDArray[np.float64], *, centred: bool) -> Iterator[dict[st
     yield {"measure": PARTITION, "k": 0, "value": partition_isotropy(matrix)}
 
 
-def views(frame: "pd.DataFrame") -> list[View]:
+def views(frame: "pd.DataFrame") -> list[Table]:
     """Return the table of summary numbers for readers.
 
     Args:
-        frame: what `spectrum` returned.
+        frame: what `spectrum_frame` returned.
     """
     numbers = frame[frame["measure"] != SINGULAR]
     names = [
@@ -88,14 +87,14 @@ def views(frame: "pd.DataFrame") -> list[View]:
     order = [RANK, *(f"top {k} share" for k in TOP), PARTITION, ISOSCORE]
     table = wide[["model", "dimensions", "centred", *order]]
     table = table.assign(centred=table["centred"].map({True: "yes", False: "no"}))
-    return [View(f"Spectrum of the normalised sentence vectors{place(frame)}", table, 3)]
+    return [Table(table, f"Spectrum of the normalised sentence vectors{place(frame)}", 3)]
 
 
 def figure(frame: "pd.DataFrame") -> "Figure":
     """Draw each model's singular values in order, divided by the largest: uncentred solid, centred dashed.
 
     Args:
-        frame: what `spectrum` returned.
+        frame: what `spectrum_frame` returned.
     """
     palette = colours(list(frame["model"]))
     curves = frame[(frame["measure"] == SINGULAR) & (frame["value"] > 1e-6)]
@@ -118,3 +117,41 @@ def figure(frame: "pd.DataFrame") -> "Figure":
         axes.set_ylabel("size (largest = 1)")
         legend_above(drawn, axes)
     return drawn
+
+
+def spectrum(
+    runs: Wanted | Sequence[Wanted] | None = None,
+    *,
+    task: str | None = None,
+    split: str | None = None,
+    text: str = "senteval",
+    data_dirs: Sequence[str | Path] = (),
+    progress: Progress = silent,
+    **options: Any,
+) -> "pd.DataFrame":
+    """Measure the singular values of the sentence vectors of runs or models, and what they amount to.
+
+    Args:
+        runs: records or their folders; or encoders, or what `load` makes one of.
+        task: whose sentences; by default STS-B, or the sample where its data is not here.
+        split: by default all that the task has.
+        text: the text variant.
+        data_dirs: folders to look for data in.
+        progress: told how far encoding is.
+        options: how to load models, as in `load`.
+
+    Returns:
+        A tidy table, uncentred and centred; see `stsbench.analysis.spectrum.spectrum`.
+
+    Raises:
+        UserError: if the data is missing, or a sentence was never encoded and the model is not here.
+
+    >>> frame = spectrum(lambda texts: [[len(s), s.count("e"), 1.0] for s in texts], task="sample")
+    >>> frame.loc[frame["measure"] == "singular value", "k"].unique().tolist()
+    [1, 2, 3]
+    """
+    subjects = named_subjects(runs, **options)
+    data = read_pairs_of(task, split, text, data_dirs)
+    texts = sentences_of(data)
+    vectors = {name: vectors_of(subject, texts, progress).each() for name, subject in subjects.items()}
+    return spectrum_frame(vectors).assign(task=data.task, split=data.split, text=data.text)

@@ -1,39 +1,44 @@
-"""The command `stsbench`: its commands, and how a mistake ends."""
+"""The command `stsbench`: the table of its commands, and how a mistake ends."""
 
 import io
 import os
 import sys
-from collections.abc import Callable
 from contextlib import suppress
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
+from typer.main import get_command
 
 from stsbench._version import __version__
-from stsbench.cli import (
-    cache,
-    check,
-    cite,
-    compare,
-    data,
-    density,
-    diagnose,
-    doctor,
-    explain,
-    geometry,
-    imports,
-    length_bias,
-    published,
-    repetition_bias,
-    report,
-    retrieve,
-    run,
-    show,
-    spectrum,
-    train,
-)
-from stsbench.foundation.errors import UserError
+from stsbench.base.errors import UserError
+
+_COMMANDS = {
+    "run": "stsbench.scoring.command:run",
+    "show": "stsbench.records.command:show",
+    "compare": "stsbench.comparison.command:app",
+    "check": "stsbench.checking.command:check",
+    "report": "stsbench.reports.command:report",
+    "import": "stsbench.records.command:import_",
+    "train": "stsbench.training.command:train",
+    "cite": "stsbench.scoring.command:cite",
+    "diagnose": "stsbench.diagnosis.command:diagnose",
+    "explain": "stsbench.analysis.command:explain",
+    "length-bias": "stsbench.analysis.command:length_bias",
+    "geometry": "stsbench.analysis.command:geometry",
+    "spectrum": "stsbench.analysis.command:spectrum",
+    "density": "stsbench.analysis.command:density",
+    "repetition-bias": "stsbench.analysis.command:repetition_bias",
+    "retrieve": "stsbench.analysis.command:retrieve",
+    "doctor": "stsbench.doctor.command:doctor",
+    "data": "stsbench.data.command:app",
+    "cache": "stsbench.doctor.command:cache",
+    "published": "stsbench.published.command:app",
+}
+"""Where each command is, in the order of the help: a function, or a Typer app. Imported when it is asked for."""
+
+_EXPLAIN = ("explain", "length-bias", "geometry", "spectrum", "density", "repetition-bias", "retrieve")
 
 EXIT_MISTAKE = 2
 """The person's mistake, told in one sentence. 0 is success, 1 a check that failed."""
@@ -56,15 +61,33 @@ class _Commands(TyperGroup):
         self.rich_markup_mode = None
         super().format_help(ctx, formatter)
 
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of the commands, in the order of the help."""
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Import a command; None if there is none of that name."""
+        if cmd_name not in _COMMANDS:
+            return None
+        module, _, name = _COMMANDS[cmd_name].partition(":")
+        target = getattr(import_module(module), name)
+        if not isinstance(target, typer.Typer):
+            function, target = target, typer.Typer()
+            target.command()(function)
+        target.rich_markup_mode = "markdown"
+        target.pretty_exceptions_enable = False
+        command = get_command(target)
+        command.name = cmd_name
+        return command
+
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the commands with a line each, under the headings that they were registered with."""
         sections: dict[str, list[tuple[str, str]]] = {}
         for name in self.list_commands(ctx):
             command = self.get_command(ctx, name)
             if command is not None:
-                heading = getattr(command, "rich_help_panel", None)
-                row = (name, command.get_short_help_str(limit=200))
-                sections.setdefault(heading if isinstance(heading, str) else "Commands", []).append(row)
+                heading = "Explain a model" if name in _EXPLAIN else "Commands"
+                sections.setdefault(heading, []).append((name, command.get_short_help_str(limit=200)))
         for heading, rows in sections.items():
             with formatter.section(heading):
                 formatter.write_dl(rows)
@@ -87,30 +110,6 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
 )
-app.command("run")(run.run)
-app.command("show")(show.show)
-app.command("compare", cls=compare.SeveralRuns)(compare.compare)
-app.command("check")(check.check)
-app.command("report")(report.report)
-app.command("import")(imports.import_)
-app.command("train")(train.train)
-app.command("cite")(cite.cite)
-app.command("diagnose")(diagnose.diagnose)
-_EXPLAIN: dict[str, Callable[..., None]] = {
-    "explain": explain.explain,
-    "length-bias": length_bias.length_bias,
-    "geometry": geometry.geometry,
-    "spectrum": spectrum.spectrum,
-    "density": density.density,
-    "repetition-bias": repetition_bias.repetition_bias,
-    "retrieve": retrieve.retrieve,
-}
-for _name, _command in _EXPLAIN.items():
-    app.command(_name, rich_help_panel="Explain a model")(_command)
-app.command("doctor")(doctor.doctor)
-app.add_typer(data.app, name="data")
-app.add_typer(cache.app, name="cache")
-app.add_typer(published.app, name="published")
 
 
 def _version(wanted: bool) -> None:

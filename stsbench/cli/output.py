@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stsbench.foundation.errors import UserError
-from stsbench.foundation.progress import Progress, silent
+from stsbench.base.errors import UserError
+from stsbench.base.progress import Progress, silent
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from stsbench.cli.options import Output
+    from stsbench.render.result import Result
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON.", rich_help_panel="Output")]
 CsvFlag = Annotated[bool, typer.Option("--csv", help="Print CSV, full precision.", rich_help_panel="Output")]
@@ -58,7 +61,8 @@ def print_frame(
     caption: str | None = None,
 ) -> None:
     """Print a table, for readers with so many digits; into a file it is as wide as it needs to be."""
-    from stsbench.render import print_table, render
+    from stsbench.render.formats import print_table
+    from stsbench.render.table import render
 
     if style == "terminal" and sys.stdout.isatty():
         from rich.console import Console
@@ -66,6 +70,38 @@ def print_frame(
         print_table(frame, Console(highlight=False), headline=headline, decimals=decimals, caption=caption)
     else:
         typer.echo(render(frame, style, decimals, caption))  # type: ignore[arg-type]
+
+
+def print_result(result: "Result", output: "Output", *, figure: Path | None = None) -> None:
+    """Print a result in the format that was asked for, and draw it if asked to.
+
+    Args:
+        result: for readers its tables are printed, for programs all of it.
+        output: how to print.
+        figure: the file for its picture: only for results that have one.
+
+    Raises:
+        UserError: if the figure cannot be written.
+    """
+    if figure is not None:
+        from stsbench.render.figures import save_figure
+
+        tell(f"drawn in {save_figure(result.plot(), figure)}", quiet=output.quiet)  # type: ignore[attr-defined]
+    if output.style in {"json", "csv"}:
+        typer.echo(result.to(output.style))  # type: ignore[arg-type]
+        return
+    for number, table in enumerate(result.table()):
+        if number:
+            typer.echo()
+        print_frame(
+            table.frame,
+            output.style,
+            headline=table.headline or None,
+            decimals=table.decimals,
+            caption=table.caption or None,
+        )
+        for note in table.notes:
+            tell(note, quiet=output.quiet)
 
 
 def tell(sentence: str, *, quiet: bool = False) -> None:

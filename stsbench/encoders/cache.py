@@ -25,9 +25,9 @@ import numpy as np
 from filelock import FileLock
 from numpy.typing import NDArray
 
+from stsbench.base.errors import UserError
+from stsbench.base.files import cache_dir
 from stsbench.encoders.protocol import Identity
-from stsbench.foundation.errors import UserError
-from stsbench.foundation.paths import cache_dir
 
 DEFAULT_MAX_BYTES = 10 * 1024**3
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from stsbench.base.errors import UserError
 from stsbench.encoders.protocol import (
     DeviceOutOfMemory,
     FloatMatrix,
@@ -19,7 +20,6 @@ from stsbench.encoders.protocol import (
     TokenSequence,
     require_own_pooling,
 )
-from stsbench.foundation.errors import UserError
 
 EncodeFunction = Callable[[list[str]], Any]
 

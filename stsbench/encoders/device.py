@@ -3,9 +3,11 @@
 import ctypes
 import platform
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from stsbench.foundation.errors import UserError
+from stsbench.base.errors import UserError
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
 PRECISIONS = ("fp32", "bf16", "fp16")
@@ -49,3 +51,19 @@ def _opens(library: str) -> bool:
     except OSError:
         return False
     return True
+
+
+@contextmanager
+def quiet_transformers() -> Iterator[None]:
+    """Silence Transformers for a while, and leave it as it was."""
+    from transformers.utils import logging
+
+    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(verbosity)
+        if bars:
+            logging.enable_progress_bar()

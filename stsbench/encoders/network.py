@@ -1,16 +1,15 @@
 """The loaded network of a Transformers checkpoint: token ids in, pooled vectors out."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from stsbench.base.errors import UserError
 from stsbench.encoders.checkpoint import Checkpoint, read_weights, why
+from stsbench.encoders.device import quiet_transformers
 from stsbench.encoders.poolers import NEEDS_ALL_LAYERS, POOLERS, POOLING_NAMES
 from stsbench.encoders.protocol import DeviceOutOfMemory, FloatMatrix, TokenSequence
-from stsbench.encoders.quiet import quiet_transformers
-from stsbench.encoders.tail import TailModule, load_tail
-from stsbench.foundation.errors import UserError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -119,7 +118,7 @@ def load_network(
     precision: str,
     device: str,
     pad_id: int,
-    tail: Sequence[TailModule],
+    tail: "Sequence[TailModule]",
     trust_remote_code: bool,
 ) -> Network:
     """Load a checkpoint's network for evaluation, without running code that comes with its weights.
@@ -206,3 +205,76 @@ def _names_head(path: Path) -> bool:
 
     with safe_open(path, framework="pt") as tensors:
         return _HEAD_WEIGHT in tensors.keys()  # noqa: SIM118
+
+
+ACTIVATIONS = {
+    "torch.nn.modules.linear.Identity": "Identity",
+    "torch.nn.modules.activation.Tanh": "Tanh",
+    "torch.nn.modules.activation.ReLU": "ReLU",
+    "torch.nn.modules.activation.GELU": "GELU",
+    "torch.nn.modules.activation.Sigmoid": "Sigmoid",
+}
+"""The activations of a dense module that are read natively, by the name its configuration gives them."""
+
+
+@dataclass(frozen=True)
+class TailModule:
+    """One module after the pooling.
+
+    Attributes:
+        kind: `dense` or `normalize`.
+        folder: where a dense module's weights are, relative to the checkpoint.
+        activation: the class name in `torch.nn` of a dense module's activation.
+    """
+
+    kind: str
+    folder: str = ""
+    activation: str = "Identity"
+
+    def config_file(self, checkpoint: Path) -> Path:
+        """Return the file that names a dense module's activation."""
+        return checkpoint / self.folder / "config.json"
+
+    def weight_file(self, checkpoint: Path) -> Path:
+        """Return the file that holds a dense module's weights.
+
+        Raises:
+            UserError: if there is none.
+        """
+        for name in ("model.safetensors", "pytorch_model.bin"):
+            if (path := checkpoint / self.folder / name).is_file():
+                return path
+        raise UserError(f"{checkpoint / self.folder} holds no weights for its dense layer: fetch it again.")
+
+
+def load_tail(checkpoint: Path, modules: Sequence[TailModule], *, device: str) -> "Callable[[Tensor], Tensor]":
+    """Return one function that applies the modules in order to vectors of shape (rows, dimensions).
+
+    Dense layers compute in float32 whatever the precision of the network: they see one vector a sentence.
+
+    Raises:
+        UserError: if a dense layer's weights are not there, or are not those of a dense layer.
+    """
+    from torch import nn
+    from torch.nn import functional
+
+    steps: list[Callable[[Tensor], Tensor]] = []
+    for module in modules:
+        if module.kind == "normalize":
+            steps.append(lambda vectors: functional.normalize(vectors, dim=-1))
+            continue
+        file = module.weight_file(checkpoint)
+        weights = {name.removeprefix("linear."): tensor.float() for name, tensor in read_weights(file).items()}
+        if "weight" not in weights or not weights.keys() <= {"weight", "bias"}:
+            raise UserError(f"{file} does not hold the weights of one dense layer: fetch it again.")
+        outputs, inputs = weights["weight"].shape
+        dense = nn.Linear(inputs, outputs, bias="bias" in weights)
+        dense.load_state_dict(weights)
+        steps += [dense.to(device).eval(), getattr(nn, module.activation)()]
+
+    def apply(vectors: "Tensor") -> "Tensor":
+        for step in steps:
+            vectors = step(vectors)
+        return vectors
+
+    return apply

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from stsbench.base.errors import UserError
+from stsbench.base.progress import Progress, silent
 from stsbench.encoders.cache import CachedText, EmbeddingCache, max_cache_bytes, touch_and_trim
 from stsbench.encoders.postprocess import normalize as to_unit_length
 from stsbench.encoders.protocol import DeviceOutOfMemory, Encoder, FloatMatrix, TokenSequence
-from stsbench.foundation.errors import UserError
-from stsbench.foundation.progress import Progress, silent
 
 _Work = tuple[bytes, TokenSequence]
 

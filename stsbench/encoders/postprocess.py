@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from stsbench.base.errors import UserError
 from stsbench.encoders.protocol import FloatMatrix
-from stsbench.foundation.errors import UserError
 
 # Directions with a smaller share of the largest variance are rounding noise: dividing by them would blow it up.
 _NOISE = 1e-8

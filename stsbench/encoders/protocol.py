@@ -7,7 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from stsbench.foundation.errors import UserError
+from stsbench.base.errors import UserError
 
 FloatMatrix = NDArray[np.float32]
 

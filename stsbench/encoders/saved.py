@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
+from stsbench.base.errors import UserError
+from stsbench.base.files import sha256_of
 from stsbench.encoders.protocol import FloatMatrix, Identity, Tokenized, TokenSequence, require_own_pooling
-from stsbench.foundation.errors import UserError
-from stsbench.foundation.files import sha256_of
 
 
 @dataclass

@@ -13,9 +13,9 @@ from typing import BinaryIO, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from stsbench.base.errors import UserError
+from stsbench.base.files import sha256_of
 from stsbench.encoders.protocol import FloatMatrix, Identity, Tokenized, TokenSequence, require_own_pooling
-from stsbench.foundation.errors import UserError
-from stsbench.foundation.files import sha256_of
 
 SUFFIXES = (".txt", ".vec", ".bin", ".gz")
 

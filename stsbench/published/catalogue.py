@@ -10,10 +10,10 @@ from importlib.resources.abc import Traversable
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from stsbench.foundation.errors import UserError
-from stsbench.published.schema import Cell, Checkpoint, Paper, Row, System, Table
+from stsbench.base.errors import UserError
+from stsbench.published.schema import Cell, Checkpoint, Paper, PublishedTable, Row, System
 
-Entry = TypeVar("Entry", Paper, Table, System, Checkpoint)
+Entry = TypeVar("Entry", Paper, PublishedTable, System, Checkpoint)
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class PublishedRow:
         cells: its values, in the order of the columns; empty cells of the print are left out.
     """
 
-    table: Table
+    table: PublishedTable
     row: Row
     paper: Paper
     system: System | None
@@ -59,7 +59,7 @@ def papers() -> Mapping[str, Paper]:
 
 
 @cache
-def tables() -> Mapping[str, Table]:
+def tables() -> Mapping[str, PublishedTable]:
     """Return every table by its name: papers in their order, tables in theirs.
 
     >>> tables()["esimcse-coling2022-3"].title
@@ -71,7 +71,7 @@ def tables() -> Mapping[str, Table]:
         entries = sorted(
             (path for path in folder.iterdir() if path.name.endswith(".toml")), key=lambda path: path.name
         )
-        found += [Table.model_validate(_read(path)) for path in entries]
+        found += [PublishedTable.model_validate(_read(path)) for path in entries]
     return _by_name(found)
 
 
@@ -95,14 +95,14 @@ def rows() -> Mapping[str, PublishedRow]:
     return MappingProxyType({row.name: row for row in found})
 
 
-def rows_of(table: Table) -> Iterator[PublishedRow]:
+def rows_of(table: PublishedTable) -> Iterator[PublishedRow]:
     """Yield the rows of a table with their cells."""
     paper = papers()[table.paper]
     for row in table.rows:
         yield PublishedRow(table, row, paper, systems().get(row.system), tuple(table.cells_of(row, paper.file)))
 
 
-def table(name: str) -> Table:
+def table(name: str) -> PublishedTable:
     """Return the table called `name`, whatever its case and punctuation.
 
     Raises:

@@ -4,10 +4,9 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from stsbench.published.catalogue import papers, row, rows, tables
-from stsbench.published.findings import KINDS, Finding, as_printed
+from stsbench.published.conflicts import KINDS, Finding, as_printed, validate
 from stsbench.published.measured import logged_systems, seeded_systems, seeds, share_of_seeds_below
 from stsbench.published.schema import Cell
-from stsbench.published.validate import validate
 
 _INTRODUCTION = """\
 # What does not add up in the published numbers

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from stsbench.published.catalogue import PublishedRow, checkpoints, papers, rows, rows_of, systems, table, tables
 from stsbench.published.catalogue import row as published_row
-from stsbench.published.findings import KINDS, Finding, as_printed
-from stsbench.published.prints import other_prints
+from stsbench.published.conflicts import KINDS, Finding, as_printed, other_prints
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,7 +8,7 @@ from importlib.resources.abc import Traversable
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
-from stsbench.foundation.errors import UserError
+from stsbench.base.errors import UserError
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -207,7 +207,7 @@ class Cell:
         return 0.5 * 10.0**-self.decimals * (100 if self.setting.unit == "1" else 1)
 
 
-class Table(_Entry):
+class PublishedTable(_Entry):
     """A numeric table of a paper.
 
     `number` is empty where the paper gives none; `missing` says why there are no rows where there are none.

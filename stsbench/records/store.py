@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
-from stsbench.foundation.errors import UserError
-from stsbench.foundation.files import atomic_path, remove_leftovers, sha256_of, told_as_unwritable
+from stsbench.base.errors import UserError
+from stsbench.base.files import atomic_path, remove_leftovers, sha256_of, told_as_unwritable
 from stsbench.records.parts import ModelPart, TableFile
 from stsbench.records.record import SCHEMA_VERSION, RunRecord
 from stsbench.records.signature import Signature

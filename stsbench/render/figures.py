@@ -2,17 +2,19 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from io import BytesIO, StringIO
 from pathlib import Path
 from textwrap import fill
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from stsbench.foundation.errors import UserError
-from stsbench.foundation.files import atomic_path, told_as_unwritable
+from matplotlib.figure import Figure
+
+from stsbench.base.errors import UserError
+from stsbench.base.files import atomic_path, told_as_unwritable
 from stsbench.render.cells import one_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 COLUMN_WIDTH = 3.3
 """Inches: a column of a two-column paper."""
@@ -63,8 +65,6 @@ def style() -> Iterator[None]:
 
 def new_figure(width: float = COLUMN_WIDTH, height: float = 2.4) -> "Figure":
     """Return an empty figure of so many inches, known to no window: it needs no screen. Notebooks show it."""
-    from stsbench.render.shown import ShownFigure
-
     return ShownFigure(figsize=(width, height))
 
 
@@ -135,3 +135,48 @@ def legend_above(figure: "Figure", axes: "Axes") -> None:
     lines = -(-len(labels) // columns) + sum(label.count("\n") for label in labels)
     figure.set_figheight(figure.get_figheight() + (lines - 1) * _LEGEND_LINE)
     figure.legend(handles, labels, loc="outside upper left", ncols=columns)
+
+
+_PIXELS_PER_INCH = 144
+"""Half as large again as CSS has an inch: the 8 points of a figure are then as large as the text around it."""
+
+
+class ShownFigure(Figure):
+    """A matplotlib figure of no window, which Jupyter would else tell of by its size alone."""
+
+    def _ipython_display_(self) -> None:
+        from IPython.display import Image, display
+
+        png = BytesIO()
+        with style():
+            self.savefig(png, format="png")
+        width = round(self.get_figwidth() * _PIXELS_PER_INCH)
+        display(Image(png.getvalue(), format="png", width=width, alt=described(self)))
+
+
+def described(figure: Any) -> str:
+    """Return what a figure shows in words: the axes of each panel, and the names in its legends.
+
+    >>> figure = ShownFigure()
+    >>> axes = figure.add_subplot()
+    >>> _ = axes.set_xlabel("step"), axes.set_ylabel("loss"), axes.plot([1, 2], label="minilm"), axes.legend()
+    >>> described(figure)
+    'Figure: loss over step; minilm'
+    """
+    panels = []
+    for axes in figure.axes:
+        x, y, title = axes.get_xlabel(), axes.get_ylabel(), axes.get_title()
+        over = f"{y} over {x}" if x and y else x or y
+        panels.append(": ".join(filter(None, (title, over))))
+    legends = [*figure.legends, *(axes.get_legend() for axes in figure.axes)]
+    names = [text.get_text() for legend in legends if legend for text in legend.get_texts()]
+    told = "; ".join([*filter(None, panels), *([", ".join(names)] if names else [])])
+    return f"Figure: {' '.join(told.split())}"
+
+
+def svg_of(figure: "Figure") -> str:
+    """Return a figure as SVG, without a date inside."""
+    text = StringIO()
+    with style():
+        figure.savefig(text, format="svg", metadata={"Date": None})
+    return text.getvalue()

@@ -1,17 +1,22 @@
-"""One table in any of the formats."""
+"""A table for readers: what it shows, how it prints itself, and what it is in any of the formats."""
 
+import html
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from math import isnan
 from typing import TYPE_CHECKING, Literal, get_args
 
-from stsbench.foundation.errors import UserError
-from stsbench.render.latex import to_latex
-from stsbench.render.machine import to_csv, to_json
-from stsbench.render.markdown import to_markdown
-from stsbench.render.terminal import to_terminal
+from stsbench.base.errors import UserError
+from stsbench.render.cells import columns_of, one_line
+from stsbench.render.formats import to_csv, to_json, to_latex, to_markdown, to_terminal
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Style = Literal["terminal", "markdown", "latex", "csv", "json"]
+
+Hints = Mapping[tuple[int, str], str]
+"""What is shown when a reader points at a cell, by the row's place and the column's name."""
 
 
 def render(frame: "pd.DataFrame", style: Style, decimals: int = 2, caption: str | None = None) -> str:
@@ -45,3 +50,129 @@ def render(frame: "pd.DataFrame", style: Style, decimals: int = 2, caption: str 
             return to_json(frame)
         case _:
             raise UserError(f"no table style {style!r}: choose one of {', '.join(get_args(Style))}.")
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table for readers. It prints itself, and shows itself in a notebook.
+
+    Attributes:
+        frame: its rows; the index is not shown.
+        caption: what it shows; taken as hostile, as are all texts here.
+        decimals: digits after the point for readers; CSV and JSON have them all.
+        headline: the column that matters most; empty for none.
+        name: its anchor and the name of its files in a report: letters, digits and hyphens; empty outside of one.
+        hints: what is shown when a reader points at a cell: intervals, differences.
+        own: the places of rows that were measured here, where others were published.
+        verdicts: the column whose text is a verdict; empty for none.
+        notes: what a reader should know, below the table.
+
+    Example:
+        >>> import pandas as pd
+        >>> print(Table(pd.DataFrame({"Task": ["STS16"], "Spearman": [78.9912]}), "Scores"))
+        Scores
+        Task   Spearman
+        ───────────────
+        STS16     78.99
+    """
+
+    frame: "pd.DataFrame"
+    caption: str = ""
+    decimals: int = 2
+    headline: str = ""
+    name: str = ""
+    hints: Hints = field(default_factory=dict)
+    own: frozenset[int] = frozenset()
+    verdicts: str = ""
+    notes: tuple[str, ...] = ()
+
+    def to(self, style: Style) -> str:
+        """Return it as text in one of the formats, as `render` does.
+
+        Raises:
+            UserError: if there is no such format.
+        """
+        return render(self.frame, style, self.decimals, self.caption or None)
+
+    def __str__(self) -> str:
+        """Return it as a terminal shows it, its notes below."""
+        return "\n".join([self.to("terminal"), *map(one_line, self.notes)])
+
+    def _repr_html_(self) -> str:
+        columns = columns_of(self.frame, self.decimals)
+        escape = html.escape
+        aligned = ["right" if column.is_numeric else "left" for column in columns]
+        heads = "".join(
+            f'<th style="text-align: {side}">{escape(column.name)}</th>'
+            for column, side in zip(columns, aligned, strict=True)
+        )
+        rows = "".join(
+            "<tr>"
+            + "".join(
+                f'<td style="text-align: {side}">{escape(cell)}</td>'
+                for cell, side in zip(cells, aligned, strict=True)
+            )
+            + "</tr>"
+            for cells in zip(*(column.cells for column in columns), strict=True)
+        )
+        caption = f"<caption>{escape(one_line(self.caption))}</caption>" if self.caption else ""
+        notes = "".join(f"<p>{escape(one_line(note))}</p>" for note in self.notes)
+        return f"<table>{caption}<thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>{notes}"
+
+
+class Tables(tuple[Table, ...]):
+    """What a result shows to readers: one table, or a few below one another.
+
+    Example:
+        >>> import pandas as pd
+        >>> table = Table(pd.DataFrame({"Task": ["STS16"]}))
+        >>> print(Tables([table, table]).to("csv"))
+        Task
+        STS16
+        <BLANKLINE>
+        Task
+        STS16
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, tables: Iterable[Table]) -> "Tables":
+        """Return the tables in their order."""
+        return super().__new__(cls, tables)
+
+    def to(self, style: Style) -> str:
+        """Return all of them in one of the formats, with an empty line between.
+
+        Raises:
+            UserError: if there is no such format.
+        """
+        return "\n\n".join(table.to(style) for table in self)
+
+    def __str__(self) -> str:
+        """Return them as a terminal shows them."""
+        return "\n\n".join(map(str, self))
+
+    def _repr_html_(self) -> str:
+        return "".join(table._repr_html_() for table in self)
+
+
+def interval(low: float, high: float, decimals: int = 2) -> str:
+    """Return the limits of an interval as text, empty where there are none.
+
+    >>> interval(-0.123, 4.5), interval(float("nan"), float("nan"))
+    ('[-0.12, 4.50]', '')
+    """
+    return "" if isnan(low) or isnan(high) else f"[{low:z.{decimals}f}, {high:z.{decimals}f}]"
+
+
+def place(frame: "pd.DataFrame") -> str:
+    """Return what a table was measured on, for its caption: task, split and text where it has them.
+
+    >>> import pandas as pd
+    >>> place(pd.DataFrame({"task": ["STS-B"], "split": ["all"]})), place(pd.DataFrame({"model": ["a"]}))
+    (' on STS-B, split all', '')
+    """
+    if "task" not in frame or frame.empty:
+        return ""
+    told = [f"{name} {frame[name].iloc[0]}" for name in ("split", "text") if name in frame]
+    return " on " + ", ".join([str(frame["task"].iloc[0]), *told])

@@ -2,8 +2,8 @@
 
 from xml.sax.saxutils import escape, quoteattr
 
+from stsbench.checking.outcome import Check, Verdict
 from stsbench.render.cells import one_line
-from stsbench.verify.check_outcome import Check, Verdict
 
 _COLOURS: dict[Verdict, str] = {"pass": "#116329", "fail": "#a40e26"}
 _OTHER = "#57606a"
@@ -17,7 +17,7 @@ _HEIGHT, _CHARACTER, _MARGIN = 20, 6.5, 6
 def badge(found: Check) -> str:
     """Return a check's verdict as an SVG badge, whose title tells it in a sentence.
 
-    >>> from stsbench.verify.check_outcome import CellCheck
+    >>> from stsbench.checking.outcome import CellCheck
     >>> found = Check("a", ("b",), "published", 0.05, (CellCheck("STS16", 78.99, 78.99, "pass"),))
     >>> "pass: 1 of 1" in badge(found)
     True

@@ -1,14 +1,215 @@
-"""The papers' tables in their layout and order, with what was measured here."""
+"""One table of a paper, with what was measured here beside what it prints."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from stsbench.foundation.errors import UserError
-from stsbench.published import Paper, papers, tables
-from stsbench.reports.filled_table import as_table, fill, missing
-from stsbench.reports.page import Filled, ReportTable, Section
-from stsbench.reports.scores import Runs
-from stsbench.verify.check import TOLERANCE
-from stsbench.verify.check_measured import measured_scores
+from stsbench.base.errors import UserError
+from stsbench.checking.measured import DEVACC, Measured, measured_scores
+from stsbench.checking.outcome import CellCheck
+from stsbench.checking.published import AVERAGES, TOLERANCE, Fit, check_published, fitting, known_checkpoint, told
+from stsbench.published.catalogue import PublishedRow, papers, rows_of, systems, tables
+from stsbench.published.schema import Cell, Paper, PublishedTable, Setting
+from stsbench.records.record import RunRecord
+from stsbench.render.section import Filled, Section
+from stsbench.render.table import Table
+from stsbench.reports.scores import Runs, interval_text
+
+PUBLISHED, HERE = "published", "here"
+"""Where a row's values come from."""
+
+
+@dataclass(frozen=True)
+class Filling:
+    """A published table and what runs have for it.
+
+    Attributes:
+        table: the table.
+        rows: its rows.
+        settings: what each column is of, where the table and the column's head say it.
+        runs: the runs.
+        fits: by run and column, what was measured; empty where only the rows say what the columns are of.
+        expected: the row that a run should reproduce, if one stands in the table.
+        checks: by run and column, how it compares with that row.
+    """
+
+    table: PublishedTable
+    rows: tuple[PublishedRow, ...]
+    settings: Mapping[str, Setting]
+    runs: Runs
+    fits: Mapping[str, Mapping[str, Fit]]
+    expected: Mapping[str, PublishedRow]
+    checks: Mapping[str, Mapping[str, CellCheck]]
+
+    @property
+    def title(self) -> str:
+        """The table's number and title."""
+        return f"Table {self.table.number}: {self.table.title}" if self.table.number else self.table.title
+
+    @property
+    def filled(self) -> list[str]:
+        """The columns that a run has a value for."""
+        return [name for name in self.settings if any(name in _values(self, label) for label in self.runs)]
+
+    @property
+    def takes_runs(self) -> bool:
+        """Whether a run has its place in it: it compares systems by their scores, or holds the run's own row."""
+        return any(map(self.takes, self.runs)) and any(self.fits.values())
+
+    @property
+    def is_filled(self) -> bool:
+        """Whether a run that has its place in it has a value for it."""
+        return any(_values(self, label) for label in self.runs)
+
+    def takes(self, label: str) -> bool:
+        """Whether a run has its place in it.
+
+        A table of one system's variants (dropout rates, say) is none that any other model could stand in.
+        """
+        own = {row.row.system for row in self.rows if row.row.system and not row.row.variant}
+        return len(own) > 1 or label in self.expected
+
+
+def fill(
+    table: PublishedTable, runs: Runs, measured: Mapping[str, Sequence[Measured]], tolerance: float
+) -> Filling:
+    """Return what runs have for a table.
+
+    Args:
+        table: the table.
+        runs: the records by their names.
+        measured: their scores.
+        tolerance: how many points a score may be off its published value.
+    """
+    rows = tuple(rows_of(table))
+    settings = {column.name: column.setting.over(table.setting) for column in table.columns}
+    by_column = all(not row.row.setting.model_dump(exclude_defaults=True) for row in rows)
+    scored = [name for name, setting in settings.items() if by_column and _is_score(setting)]
+    expected = {label: row for label, record in runs.items() if (row := _row_of(record, rows)) is not None}
+    return Filling(
+        table,
+        rows,
+        settings,
+        runs,
+        {label: {name: fitting(settings[name], scores) for name in scored} for label, scores in measured.items()},
+        expected,
+        {
+            label: {cell.name: cell for cell in check_published(runs[label], [row], tolerance).cells}
+            for label, row in expected.items()
+        },
+    )
+
+
+def as_table(filling: Filling, *, every_column: bool) -> Table:
+    """Return the table: under each published row the runs that should reproduce it, the others at the end.
+
+    Args:
+        filling: the table and the runs.
+        every_column: whether to show the columns that no run has a value for.
+    """
+    import pandas as pd
+
+    columns = list(filling.settings) if every_column else filling.filled
+    records: list[dict[str, Any]] = []
+    hints: dict[tuple[int, str], str] = {}
+    own: set[int] = set()
+
+    def add(name: str, source: str, values: Mapping[str, float | None], told_of: Mapping[str, str]) -> None:
+        if source == HERE:
+            own.add(len(records))
+        hints.update(((len(records), column), hint) for column, hint in told_of.items() if column in columns)
+        records.append({"model": name, "source": source} | dict(values))
+
+    def add_own(label: str) -> None:
+        if values := _values(filling, label):
+            add(label, HERE, values, {name: _hint(filling, label, name) for name in values})
+
+    for row in filling.rows:
+        cells = {cell.column: cell for cell in row.cells if cell.column in columns}
+        restored = {name: f"{cell.status}: {cell.how}" for name, cell in cells.items() if cell.how}
+        add(_row_title(row), PUBLISHED, {name: _printed(cell) for name, cell in cells.items()}, restored)
+        for label, expected in filling.expected.items():
+            if expected.name == row.name:
+                add_own(label)
+    for label in filling.runs:
+        if label not in filling.expected:
+            add_own(label)
+    frame = pd.DataFrame(records, columns=["model", "source", *columns])
+    notes = (*filling.table.notes, *_notes(filling))
+    return Table(frame, filling.title, name=filling.table.name, hints=hints, own=frozenset(own), notes=notes)
+
+
+def missing(filling: Filling) -> list[str]:
+    """Return in a sentence which columns no run has a value for, if there are any."""
+    filled = filling.filled
+    absent = [
+        column.name
+        for column in filling.table.columns
+        if column.name not in filled and filling.settings[column.name].task != "delta"
+    ]
+    if not absent:
+        return []
+    what = ", ".join(absent) if filled else "none of its values is a score of these runs"
+    return [f"{filling.title} ({papers()[filling.table.paper].venue}): {what}"]
+
+
+def _is_score(setting: Setting) -> bool:
+    return setting.task not in {"", "delta"} and setting.unit != "pairs" and not setting.group
+
+
+def _row_of(record: RunRecord, rows: Sequence[PublishedRow]) -> PublishedRow | None:
+    known = known_checkpoint(record)
+    return next((row for row in rows if known is not None and row.name in known.expected), None)
+
+
+def _values(filling: Filling, label: str) -> dict[str, float | None]:
+    fits = filling.fits[label].items() if filling.takes(label) else ()
+    return {name: fit.value for name, fit in fits if fit.value is not None and not fit.differences}
+
+
+def _hint(filling: Filling, label: str, name: str) -> str:
+    record, check = filling.runs[label], filling.checks.get(label, {}).get(name)
+    limits = _interval(record, filling.settings[name].task, filling.fits[label][name])
+    said = [interval_text(100 * limits[0], 100 * limits[1], record.protocol.level)] if limits else []
+    if check is not None and check.difference is not None:
+        said.append(f"published {check.expected:.2f}, difference {check.difference:+.2f}: {check.verdict}")
+    elif check is not None:
+        said.append(f"{check.verdict}: {check.reason}")
+    return "; ".join(said) or "measured here"
+
+
+def _notes(filling: Filling) -> Iterator[str]:
+    for label, fits in filling.fits.items():
+        reasons: dict[str, list[str]] = {}
+        for name, fit in fits.items():
+            if fit.differences and not fit.missing:
+                reasons.setdefault(told(fit.differences), []).append(name)
+        for reason, names in reasons.items():
+            yield f"{label}: {', '.join(names)} not comparable: {reason}"
+
+
+def _row_title(row: PublishedRow) -> str:
+    title = systems()[row.row.system].title if row.row.system in systems() else row.row.label or row.row.name
+    told_apart = row.row.variant or row.row.setting.group
+    return f"{title} ({told_apart})" if told_apart else title
+
+
+def _printed(cell: Cell) -> float | None:
+    return cell.value if cell.setting.unit == "pairs" else cell.score
+
+
+def _interval(record: RunRecord, task: str, fit: Fit) -> tuple[float, float] | None:
+    if task in AVERAGES:
+        means = (mean for mean in (record.average, record.transfer_average) if mean is not None)
+        return next((mean.interval for mean in means if set(mean.tasks) == set(AVERAGES[task])), None)
+    (score,) = fit.scores
+    for part in record.tasks:
+        if part.signature == str(score.signature):
+            return part.interval
+    for other in record.transfer:
+        if other.signature == str(score.signature):
+            return other.devacc_interval if score.quantity == DEVACC else other.acc_interval
+    return None
 
 
 def paper_named(name: str) -> Paper:
@@ -58,7 +259,7 @@ def whole_paper(paper: Paper, runs: Runs, tolerance: float = TOLERANCE) -> Fille
     return Filled(_section(paper, shown), tuple(absent))
 
 
-def _section(paper: Paper, found: Iterable[ReportTable]) -> Section:
+def _section(paper: Paper, found: Iterable[Table]) -> Section:
     year = f", {paper.year}" if paper.year and str(paper.year) not in paper.venue else ""
     source = f"{paper.authors}: {paper.title}. {paper.venue}{year}. {paper.address}".rstrip()
     title = f"{paper.title.partition(':')[0]} ({paper.venue})"

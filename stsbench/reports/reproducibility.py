@@ -4,7 +4,8 @@ import shlex
 from typing import TYPE_CHECKING, Any
 
 from stsbench.records.provenance import redact
-from stsbench.reports.page import ReportTable, Section
+from stsbench.render.section import Section
+from stsbench.render.table import Table
 from stsbench.reports.scores import Runs
 
 if TYPE_CHECKING:
@@ -30,11 +31,11 @@ def reproducibility(runs: Runs) -> Section:
     import pandas as pd
 
     tables = [
-        ReportTable("models", "Models as they were used", _frame(runs, _MODEL)),
-        ReportTable("weights", "SHA-256 of weights, tokenizer and configuration", _frame(runs, _HASHES)),
-        ReportTable("signatures", "Signatures: what fixes each score", pd.DataFrame(_signatures(runs))),
-        ReportTable("data", "Data that was read", pd.DataFrame(_data(runs))),
-        ReportTable("environment", "Where it was measured", pd.DataFrame(_environments(runs))),
+        Table(_frame(runs, _MODEL), "Models as they were used", name="models"),
+        Table(_frame(runs, _HASHES), "SHA-256 of weights, tokenizer and configuration", name="weights"),
+        Table(pd.DataFrame(_signatures(runs)), "Signatures: what fixes each score", name="signatures"),
+        Table(pd.DataFrame(_data(runs)), "Data that was read", name="data"),
+        Table(pd.DataFrame(_environments(runs)), "Where it was measured", name="environment"),
     ]
     text = "Two scores compare only if what stands before the double bar of their signatures is equal."
     notes = [f"{label}: {note}" for label, record in runs.items() for note in record.notes]

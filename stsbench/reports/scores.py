@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from stsbench.records import RunRecord, Signature
-from stsbench.records.table import Row, sts_rows, supervised_rows, transfer_rows
-from stsbench.reports.page import ReportTable, Section
+from stsbench.records.record import Row, RunRecord, sts_rows, supervised_rows, transfer_rows
+from stsbench.records.signature import Signature
+from stsbench.render.section import Section
+from stsbench.render.table import Table
 
 Runs = Mapping[str, RunRecord]
 """Records by the names that the report gives them."""
@@ -45,7 +46,7 @@ def intervals(runs: Runs) -> Section:
     levels = sorted({record.protocol.level for record in runs.values()})
     told = " or ".join(f"{100 * level:g} %" for level in levels)
     text = f"Percentile bootstrap intervals at {told}: how far the score carries to other pairs of the same kind."
-    return Section("intervals", "Intervals", (text,), (ReportTable("every-interval", "Scores and limits", frame),))
+    return Section("intervals", "Intervals", (text,), (Table(frame, "Scores and limits", name="every-interval"),))
 
 
 def subsets(runs: Runs) -> Section:
@@ -61,10 +62,10 @@ def subsets(runs: Runs) -> Section:
         return Section("subsets", "Subsets")
     keys = ("task", "subset", "metric", "pairs")
     frame = pd.DataFrame([dict(zip(keys, key, strict=True)) | scores for key, scores in rows.items()])
-    return Section("subsets", "Subsets", (), (ReportTable("every-subset", "Each subset of the STS tasks", frame),))
+    return Section("subsets", "Subsets", (), (Table(frame, "Each subset of the STS tasks", name="every-subset"),))
 
 
-def _tables(runs: Runs, kind: str) -> Iterator[ReportTable]:
+def _tables(runs: Runs, kind: str) -> Iterator[Table]:
     """Yield a table for all runs that were measured on the same tasks by the same protocol: they alone compare."""
     caption, rows_of, metric = _KINDS[kind]
     groups: dict[tuple[str, ...], dict[str, list[Row]]] = {}
@@ -81,7 +82,7 @@ def _tables(runs: Runs, kind: str) -> Iterator[ReportTable]:
         yield _wide(name, told, group, {label: runs[label].protocol.level for label in group})
 
 
-def _wide(name: str, caption: str, group: Mapping[str, Sequence[Row]], levels: Mapping[str, float]) -> ReportTable:
+def _wide(name: str, caption: str, group: Mapping[str, Sequence[Row]], levels: Mapping[str, float]) -> Table:
     import pandas as pd
 
     frame = pd.DataFrame(
@@ -93,7 +94,7 @@ def _wide(name: str, caption: str, group: Mapping[str, Sequence[Row]], levels: M
         for row in rows
         if row["low"] == row["low"]
     }
-    return ReportTable(name, caption, frame, hints=hints)
+    return Table(frame, caption, name=name, hints=hints)
 
 
 def _metric(group: Mapping[str, Sequence[Row]]) -> str:

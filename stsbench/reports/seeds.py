@@ -4,15 +4,15 @@ import re
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from stsbench.foundation.errors import UserError
+from stsbench.base.errors import UserError
+from stsbench.checking.published import known_checkpoint
+from stsbench.comparison.seeds import compare_seeds
 from stsbench.published.measured import seeded_systems, seeds, source
-from stsbench.records import RunRecord
-from stsbench.render.figures import colours, legend_above, new_figure, style
-from stsbench.reports.drawing import svg_of
-from stsbench.reports.page import Filled, ReportFigure, ReportTable, Section
+from stsbench.records.record import RunRecord
+from stsbench.render.figures import colours, legend_above, new_figure, style, svg_of
+from stsbench.render.section import Filled, ReportFigure, Section
+from stsbench.render.table import Table
 from stsbench.reports.scores import Runs
-from stsbench.verify.check_rows import known_checkpoint
-from stsbench.verify.compare_seeds import compare_seeds
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,7 +34,7 @@ def seed_distributions(runs: Runs) -> Filled:
         frame = found.table()[["task", "a_runs", "a_mean", "a_sd", "a_lowest", "a_highest"]]
         frame = frame.rename(columns=lambda name: name.removeprefix("a_"))
         caption = f"{method} over {len(group)} seeds"
-        tables.append(ReportTable(f"seeds-{number}", caption, frame, notes=found.notes))
+        tables.append(Table(frame, caption, name=f"seeds-{number}", notes=found.notes))
         averages = [run.average.score for run in group.values() if run.average is not None]
         if scored := [100 * score for score in averages if score is not None]:
             spreads[method] = scored
@@ -70,7 +70,7 @@ def _published(runs: Runs) -> list[Section]:
         if not own:
             continue
         scores = seeds(system)
-        table = ReportTable(f"seeds-{system}", f"{system} over {len(scores)} seeds", _described(scores))
+        table = Table(_described(scores), f"{system} over {len(scores)} seeds", name=f"seeds-{system}")
         caption = f"STS average of {len(scores)} seeds of {system}"
         figure = _drawn(f"seeds-figure-{system}", caption, {system: scores["Avg."].tolist()}, own)
         said = source("seeds")

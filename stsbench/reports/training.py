@@ -5,14 +5,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from stsbench.checking.published import known_checkpoint
 from stsbench.published.measured import logged_dev_scores, logged_systems, source
-from stsbench.render.curves import curves as draw
-from stsbench.reports.drawing import svg_of
-from stsbench.reports.page import Filled, ReportFigure, ReportTable, Section
+from stsbench.render.charts import curves as draw
+from stsbench.render.figures import svg_of
+from stsbench.render.section import Filled, ReportFigure, Section
+from stsbench.render.table import Table
 from stsbench.reports.scores import Runs
 from stsbench.reports.seeds import methods
 from stsbench.training.state import LOG
-from stsbench.verify.check_rows import known_checkpoint
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,7 +40,7 @@ def training(runs: Runs) -> Filled:
             Section(
                 "training-own",
                 "Trained here",
-                tables=(ReportTable("training-summary", "Training in numbers", _summary(own)),),
+                tables=(Table(_summary(own), "Training in numbers", name="training-summary"),),
                 figures=(
                     _drawn("training-dev", "Dev score over training", curves, "dev score × 100", seeds_of),
                     _drawn("training-loss", "Training loss", losses, "loss", seeds_of),

@@ -1,10 +1,10 @@
 """Is each number the published one: the check of every run that a published row is known for."""
 
-from stsbench.foundation.errors import UserError
-from stsbench.reports.page import Filled, ReportTable, Section
+from stsbench.base.errors import UserError
+from stsbench.checking.published import AUTO, TOLERANCE, check_published, known_checkpoint, rows_to_check
+from stsbench.render.section import Filled, Section
+from stsbench.render.table import Table
 from stsbench.reports.scores import Runs
-from stsbench.verify.check import TOLERANCE, check_published
-from stsbench.verify.check_rows import AUTO, known_checkpoint, rows_to_check
 
 
 def verdicts(runs: Runs, against: str = AUTO, tolerance: float = TOLERANCE) -> Filled:
@@ -27,7 +27,7 @@ def verdicts(runs: Runs, against: str = AUTO, tolerance: float = TOLERANCE) -> F
             continue
         sentences.append(str(found))
         caption, notes = f"{label} against {' and '.join(found.against)}", found.notes
-        tables.append(ReportTable(f"check-{number}", caption, found.table(), verdicts="verdict", notes=notes))
+        tables.append(Table(found.table(), caption, name=f"check-{number}", verdicts="verdict", notes=notes))
     if unknown:
         missing.append(f"check: no published row is known for {', '.join(unknown)}; --against names one")
     text = f"A score passes if it is within {tolerance:g} points of the printed value, or prints as that does."

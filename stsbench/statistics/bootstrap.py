@@ -1,10 +1,7 @@
-"""The bootstrap over pairs: replicates of a correlation, and the interval that they give.
+"""Seeded draws of pairs with replacement."""
 
-The draws of a task are stratified: each subset is resampled to its own size. One set of draws therefore
-serves each subset's interval and the task's by every aggregation; and since the seven tasks draw
-independently, averaging the k-th replicate of each gives replicates of the seven-task average.
-"""
-
+import hashlib
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -12,9 +9,57 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stsbench.statistics.aggregation import Aggregation, aggregate, members_of
-from stsbench.statistics.correlations import Metric, as_pairs
-from stsbench.statistics.counted import COUNTED
-from stsbench.statistics.resampling import generator, resample_counts
+from stsbench.statistics.correlations import Metric, as_pairs, spearman
+from stsbench.statistics.counted import COUNTED, counted_spearman
+
+
+def generator(seed: int, *names: str) -> np.random.Generator:
+    """Return a random generator that depends on the seed and the names alone.
+
+    Each subset of each task draws from a generator of its own, so neither the order of the tasks nor which
+    others are scored changes a draw, and two models scored on one task get the same draws: their
+    replicates are paired.
+
+    Args:
+        seed: any integer.
+        names: what the draws are for, such as the task and the subset.
+
+    Example:
+        >>> first, second = generator(0, "STS16", "answer-answer"), generator(0, "STS16", "answer-answer")
+        >>> bool(first.integers(1000) == second.integers(1000))
+        True
+    """
+    # JSON keeps ("a", "bc") and ("ab", "c") apart; Python's own hash of strings changes with each process.
+    digest = hashlib.sha256(json.dumps([seed, *names]).encode()).digest()
+    words = np.frombuffer(digest, dtype="<u4").tolist()
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(words)))
+
+
+def resample_counts(size: int, resamples: int, rng: np.random.Generator) -> NDArray[np.int32]:
+    """Draw resamples of `size` pairs with replacement, each as how often it holds each pair.
+
+    The draws come one resample after the other, so drawing 1000 at once or in blocks gives the same ones.
+
+    Args:
+        size: number of pairs n, which is also the size of each resample.
+        resamples: number of resamples.
+        rng: where the draws come from; it is advanced.
+
+    Returns:
+        (n, resamples) counts; each column is one resample and sums to n. A pair's counts lie side by side
+        in memory, because all that follows runs down the pairs for a block of resamples together.
+
+    Example:
+        >>> counts = resample_counts(5, 3, generator(0, "STS16"))
+        >>> counts.shape, counts.sum(axis=0).tolist()
+        ((5, 3), [5, 5, 5])
+    """
+    cells = rng.integers(size, size=(resamples, size))
+    cells *= resamples
+    cells += np.arange(resamples)[:, np.newaxis]
+    counts = np.bincount(cells.ravel(), minlength=size * resamples).reshape(size, resamples)
+    return counts.astype(np.int32)
+
 
 RESAMPLES = 1000
 LEVEL = 0.95
@@ -215,3 +260,113 @@ def _blocks(pairs: int, resamples: int) -> Iterator[slice]:
     step = max(1, _BLOCK_CELLS // max(1, pairs))
     for start in range(0, resamples, step):
         yield slice(start, min(start + step, resamples))
+
+
+_BLOCK_CELLS_ratios = 2**20
+
+
+def bootstrap_ratio(
+    numerators: ArrayLike,
+    denominators: ArrayLike = 1.0,
+    *,
+    rng: np.random.Generator,
+    resamples: int = 1000,
+) -> NDArray[np.float64]:
+    """Resample items and return the (resamples,) ratios of two sums over them, NaN where the lower one is zero.
+
+    With ones below it is the mean: accuracy is that of being correct. F1 has twice the true positives above,
+    and below those and the false positives and negatives.
+
+    Args:
+        numerators: (n,) each item's share of the upper sum, n at least 1.
+        denominators: (n,) each item's share of the lower one, or one number for all.
+        rng: where the draws come from; see `generator`.
+        resamples: number of resamples.
+
+    Raises:
+        ValueError: if there are no items, or the two differ in length.
+
+    Example:
+        >>> correct = np.array([1, 1, 1, 0])
+        >>> replicates = bootstrap_ratio(correct, rng=np.random.default_rng(0), resamples=500)
+        >>> bool(0.7 < replicates.mean() < 0.8)
+        True
+    """
+    above = np.asarray(numerators, dtype=np.float64)
+    below = np.broadcast_to(np.asarray(denominators, dtype=np.float64), above.shape)
+    if above.ndim != 1 or not len(above):
+        raise ValueError(f"expected at least one item in one dimension, got shape {above.shape}")
+    replicates = np.empty(resamples)
+    step = max(1, _BLOCK_CELLS_ratios // len(above))
+    for start in range(0, resamples, step):
+        counts = resample_counts(len(above), min(step, resamples - start), rng)
+        lower = below @ counts
+        upper = above @ counts
+        replicates[start : start + step] = np.where(lower == 0, np.nan, upper / np.where(lower == 0, 1, lower))
+    return replicates
+
+
+_BLOCK_CELLS_partial = 2**18
+
+
+def partial_spearman(x: ArrayLike, y: ArrayLike, fixed: ArrayLike) -> float:
+    """Return the first-order partial rank correlation of two samples, or NaN where it is undefined.
+
+    It is the correlation that is left of the ranks of `x` and `y` after a straight line in the ranks of `fixed`
+    has been taken out of both (Kendall 1942): (xy - xz yz) / sqrt((1 - xz^2) (1 - yz^2)).
+
+    Args:
+        x: (n,) numbers.
+        y: (n,) numbers, paired with `x`.
+        fixed: (n,) numbers, paired with both. A constant is held fixed already: then it is `spearman(x, y)`.
+
+    Raises:
+        ValueError: if they are not one-dimensional and of one length.
+
+    Example:
+        >>> x, y, length = [1, 2, 3, 4, 5], [2, 1, 4, 3, 5], [5, 1, 2, 4, 3]
+        >>> round(spearman(x, y), 4), round(partial_spearman(x, y, length), 4)
+        (0.8, 0.8182)
+    """
+    x, fixed = as_pairs(x, fixed)
+    y, _ = as_pairs(y, fixed)
+    if fixed.size and (fixed == fixed[0]).all():
+        return spearman(x, y)
+    return float(_partial(*(np.array([spearman(a, b)]) for a, b in ((x, y), (x, fixed), (y, fixed))))[0])
+
+
+def bootstrap_partial_spearman(
+    x: ArrayLike, y: ArrayLike, fixed: ArrayLike, *, rng: np.random.Generator, resamples: int = 1000
+) -> NDArray[np.float64]:
+    """Resample the triples of three samples and return the (resamples,) partial correlations.
+
+    Args:
+        x: (n,) numbers, n at least 1.
+        y: (n,) numbers, paired with `x`.
+        fixed: (n,) numbers, paired with both.
+        rng: where the draws come from; see `generator`.
+        resamples: number of resamples.
+
+    Returns:
+        NaN where a resample is constant in `x` or `y`.
+
+    Raises:
+        ValueError: if they are not one-dimensional and of one length.
+    """
+    x, fixed = as_pairs(x, fixed)
+    y, _ = as_pairs(y, fixed)
+    correlations = [counted_spearman(a, b) for a, b in ((x, y), (x, fixed), (y, fixed))]
+    replicates = np.empty(resamples)
+    step = max(1, _BLOCK_CELLS_partial // len(x))
+    for start in range(0, resamples, step):
+        counts = resample_counts(len(x), min(step, resamples - start), rng)
+        both, of_x, of_y = (correlate(counts) for correlate in correlations)
+        constant = np.isnan(of_x) & np.isnan(of_y)
+        replicates[start : start + step] = np.where(constant, both, _partial(both, of_x, of_y))
+    return replicates
+
+
+def _partial(xy: NDArray[np.float64], xz: NDArray[np.float64], yz: NDArray[np.float64]) -> NDArray[np.float64]:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        partial = (xy - xz * yz) / np.sqrt((1 - xz**2) * (1 - yz**2))
+    return np.where(np.isfinite(partial), np.clip(partial, -1.0, 1.0), np.nan)

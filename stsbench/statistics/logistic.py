@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from stsbench.statistics.logistic_descent import descend
-from stsbench.statistics.logistic_objective import Objective
+from stsbench.statistics.logistic_descent import Objective, descend
 
 if TYPE_CHECKING:
     import torch

@@ -1,26 +1,167 @@
-"""Preconditioned L-BFGS in many columns at once, for the fits of `logistic`.
+"""The objective of many logistic regressions on one feature matrix, and its gradient.
 
-The fits of a cross-validation are nearly one problem: their training sets overlap by four fifths and more.
-So one fit on all rows for each regulariser is a close start for all its folds, and the Hessian there, scaled
-to the size of a fold's training set, is close to every fold's own: a Newton step with it leaves a fraction of
-the error, L-BFGS (Nocedal and Wright 2006, algorithm 7.4) learns the rest, and some ten evaluations of the
-gradient reach rounding. The start itself is found with the upper bound of the Hessian that holds everywhere
-(Boehning 1992: a quarter of the Gram matrix for two classes, half of it for more).
+Tensors of weights have the shape (d + 1, p, k): the last row is the intercept, p counts problems (a training
+set with a regulariser), k the rows of weights of a problem (1 for two classes).
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stsbench.statistics.logistic_curvature import apply_inverse, inverse_bounds, inverse_hessian
-from stsbench.statistics.logistic_objective import Objective
-
 if TYPE_CHECKING:
     import torch
+
+_BLOCK_BYTES = 24 * 2**20
+"""Size of the residuals that are held at once: enough rows for a fast product, few enough for the cache."""
+
+
+@dataclass(frozen=True)
+class Objective:
+    """The data of the fits.
+
+    Attributes:
+        x: (n, d + 1) features with a column of ones.
+        targets: (n, 1, k) in float64: the class (0 or 1) for two classes, else one-hot.
+        masks: (n, f) booleans: the rows of each training set.
+    """
+
+    x: "torch.Tensor"
+    targets: "torch.Tensor"
+    masks: "torch.Tensor"
+
+    @classmethod
+    def of(
+        cls,
+        features: NDArray[np.generic],
+        labels: NDArray[np.generic],
+        masks: NDArray[np.bool_],
+        classes: int,
+        *,
+        device: str,
+    ) -> "Objective":
+        """Put the data on the device, in float64."""
+        import torch
+
+        x = torch.ones((features.shape[0], features.shape[1] + 1), dtype=torch.float64, device=device)
+        x[:, :-1] = torch.as_tensor(np.ascontiguousarray(features), device=device)
+        y = torch.as_tensor(labels.astype(np.int64), device=device)
+        targets = y.double()[:, None] if classes == 2 else torch.nn.functional.one_hot(y, classes).double()
+        return cls(x, targets[:, None, :], torch.as_tensor(masks, device=device))
+
+    @property
+    def outputs(self) -> int:
+        """The number k of rows of weights of a problem."""
+        return int(self.targets.shape[2])
+
+    def pooled(self) -> "Objective":
+        """Return the objective with a single training set: every row that is in any."""
+        return Objective(self.x, self.targets, self.masks.any(dim=1, keepdim=True))
+
+    def gradient(self, w: "torch.Tensor", sets: "torch.Tensor", c: "torch.Tensor") -> "torch.Tensor":
+        """Return the (d + 1, p, k) gradient of every problem.
+
+        Args:
+            w: (d + 1, p, k) weights.
+            sets: (p,) each problem's training set, a column of `masks`.
+            c: (p,) each problem's C.
+        """
+        import torch
+
+        d, p, k = w.shape
+        columns = w.reshape(d, p * k)
+        total = torch.zeros((p * k, d), dtype=w.dtype, device=w.device)
+        for rows in self.blocks(p * k):
+            x = self.x[rows]
+            residuals = _probabilities((x @ columns).view(len(x), p, k))
+            residuals -= self.targets[rows]
+            residuals *= self.masks[rows].index_select(1, sets)[:, :, None]
+            # The other way round is slower where problems are few.
+            total.addmm_(residuals.view(len(x), p * k).T, x)
+        gradient = total.T.reshape(d, p, k) * c[:, None]
+        gradient[:-1] += w[:-1]
+        return gradient
+
+    def probabilities(self, rows: slice, w: "torch.Tensor") -> "torch.Tensor":
+        """Return the (m, k) probabilities of some rows by the weights (d + 1, 1, k) of one problem."""
+        return _probabilities((self.x[rows] @ w[:, 0])[:, None, :])[:, 0]
+
+    def blocks(self, width: int) -> "Iterator[slice]":
+        """Yield slices of rows such that `width` numbers for each row are not too many."""
+        step = max(256, _BLOCK_BYTES // (8 * width))
+        for start in range(0, len(self.x), step):
+            yield slice(start, min(start + step, len(self.x)))
+
+
+def _probabilities(logits: "torch.Tensor") -> "torch.Tensor":
+    """Return the (n, p, k) probabilities, in the logits' place where possible."""
+    return logits.sigmoid_() if logits.shape[2] == 1 else logits.softmax(dim=2)
+
+
+_MOST_CLASSES = 16
+"""Above, the classes share the inverse of their mean Hessian: there would be too many to factorise."""
+
+
+def inverse_bounds(objective: Objective, c_values: Sequence[float]) -> "list[torch.Tensor]":
+    """Return for each C the (1, d + 1, d + 1) inverse of a Hessian above all, for every class alike.
+
+    The second derivatives of the loss never exceed a quarter of the features' inner products for two classes,
+    and a half for more (Boehning 1992).
+    """
+    import torch
+
+    d, k = objective.x.shape[1], objective.outputs
+    total = torch.zeros((1, d, d), dtype=torch.float64, device=objective.x.device)
+    member = objective.masks.any(dim=1).double()
+    for rows in objective.blocks(d):
+        total[0].addmm_((objective.x[rows] * member[rows, None]).T, objective.x[rows])
+    return [_inverse(total * (c / (4 if k == 1 else 2))) for c in c_values]
+
+
+def inverse_hessian(objective: Objective, w: "torch.Tensor", c: float) -> "torch.Tensor":
+    """Return the inverses of the Hessians of one problem on all masked rows.
+
+    Args:
+        objective: the data.
+        w: (d + 1, 1, k) where.
+        c: the weight of the loss.
+
+    Returns:
+        (k, d + 1, d + 1), or (1, d + 1, d + 1) meant for each class alike.
+    """
+    import torch
+
+    d, _, k = w.shape
+    total = torch.zeros((k if k <= _MOST_CLASSES else 1, d, d), dtype=torch.float64, device=w.device)
+    member = objective.masks.any(dim=1).double()
+    for rows in objective.blocks(d):
+        x, share = objective.x[rows], objective.probabilities(rows, w)
+        weights = share * (1 - share) * member[rows, None]
+        if len(total) < k:
+            weights = weights.mean(dim=1, keepdim=True)
+        for output, weight in enumerate(weights.T):
+            total[output].addmm_((x * weight[:, None]).T, x)
+    return _inverse(c * total)
+
+
+def apply_inverse(inverse: "torch.Tensor", g: "torch.Tensor") -> "torch.Tensor":
+    """Multiply gradients (d + 1, p, k) with one of these inverses."""
+    step = inverse @ g.permute(2, 0, 1)
+    return step.permute(1, 2, 0)
+
+
+def _inverse(curvatures: "torch.Tensor") -> "torch.Tensor":
+    import torch
+
+    diagonals = curvatures.diagonal(dim1=1, dim2=2)
+    diagonals[:, :-1] += 1.0
+    # The intercept has no penalty; this much keeps the factorisation alive where no row moves it.
+    diagonals[:, -1] += 1e-10
+    return torch.cholesky_inverse(torch.linalg.cholesky(curvatures))
+
 
 OfProblems = Callable[["torch.Tensor", "torch.Tensor"], "torch.Tensor"]
 """From a (d + 1, a, k) tensor of some problems, and their numbers (a,), to one of the same shape."""

@@ -6,15 +6,14 @@ from typing import Any
 import torch
 from torch import nn
 
-from stsbench.encoders import load
+from stsbench.base.errors import UserError
 from stsbench.encoders.checkpoint import Checkpoint
-from stsbench.encoders.limits import position_limit
+from stsbench.encoders.device import quiet_transformers
+from stsbench.encoders.load import load_checkpoint as load
 from stsbench.encoders.network import Network, load_network
-from stsbench.encoders.quiet import quiet_transformers
-from stsbench.encoders.tokenizer import Tokenizer
+from stsbench.encoders.tokenizer import Tokenizer, position_limit
 from stsbench.encoders.transformer import TransformerEncoder
-from stsbench.foundation.errors import UserError
-from stsbench.statistics import generator
+from stsbench.statistics.bootstrap import generator
 from stsbench.training.model import SentenceModel
 from stsbench.training.recipe import Recipe
 

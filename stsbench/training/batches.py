@@ -1,9 +1,4 @@
-"""From a corpus to the sequences of each batch: order, views, special tokens.
-
-Nothing here has a state: what a step reads, and every random draw of its views, follows from the seed and the
-step's number alone. So a resumed training reads what an uninterrupted one would have read, and so does each of
-several processes.
-"""
+"""BERT's masking: which sub-words a masked-language model has to guess, and what it sees in their place."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,15 +7,57 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from stsbench.base.errors import UserError
 from stsbench.encoders.tokenizer import Tokenizer
-from stsbench.foundation.errors import UserError
-from stsbench.statistics import generator
+from stsbench.statistics.bootstrap import generator
 from stsbench.training.recipe import Recipe
 from stsbench.training.token_store import TokenStore, special_tokens
 from stsbench.training.views import TextView, Tokens, View
 
 Sequences = list[NDArray[np.int64]]
 """Token ids of some sentences, special tokens included."""
+
+IGNORED = -100
+"""The label of a token that is not guessed."""
+
+
+def mask_tokens(
+    sequences: Sequences,
+    *,
+    share: float,
+    mask_id: int,
+    vocabulary: int,
+    around: tuple[int, int],
+    rng: np.random.Generator,
+) -> tuple[Sequences, list[NDArray[np.int64]]]:
+    """Return a masked copy of some sequences, and the labels: the token where it is to be guessed.
+
+    Each sub-word is chosen with probability `share`. Of the chosen, 80 % are masked, 10 % are any token at random,
+    10 % stay (BERT, section 3.1).
+
+    Args:
+        sequences: token ids, special tokens included.
+        share: of the sub-words that are to be guessed.
+        mask_id: the mask token.
+        vocabulary: how many tokens there are.
+        around: how many special tokens stand before and behind each sentence; they are never chosen.
+        rng: where the draws come from.
+    """
+    before, behind = around
+    seen, labels = [], []
+    for sequence in sequences:
+        places = np.arange(len(sequence))
+        inner = (places >= before) & (places < len(sequence) - behind)
+        chosen = inner & (rng.random(len(sequence)) < share)
+        what = rng.random(len(sequence))
+        other = rng.integers(vocabulary, size=len(sequence))
+        seen.append(
+            np.select(
+                [chosen & (what < 0.8), chosen & (what < 0.9)], [np.full_like(sequence, mask_id), other], sequence
+            )
+        )
+        labels.append(np.where(chosen, sequence, IGNORED))
+    return seen, labels
 
 
 @dataclass(frozen=True)

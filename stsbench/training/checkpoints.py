@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from stsbench.base.files import atomic_folder, told_as_unwritable
 from stsbench.encoders.checkpoint import Checkpoint
-from stsbench.encoders.quiet import quiet_transformers
-from stsbench.foundation.files import atomic_folder, told_as_unwritable
+from stsbench.encoders.device import quiet_transformers
 from stsbench.training.recipe import Pooling, Recipe
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch import distributed as dist
 
-from stsbench.foundation.errors import UserError
+from stsbench.base.errors import UserError
 
 
 @dataclass(frozen=True)

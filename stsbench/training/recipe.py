@@ -16,7 +16,7 @@ class Corpus(Part):
     """The text.
 
     Attributes:
-        path: a file (see `stsbench.training.corpus`), or `sample` for the sentences that come with stsbench.
+        path: a file (see `stsbench.data.corpus`), or `sample` for the sentences that come with stsbench.
         columns: sentences in a row: 1, 2 (a pair) or 3 (a pair and a hard negative).
         names: which columns of a table they are; None for all.
         rows: how many rows to read, from the top; None for all.

@@ -5,13 +5,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 from pydantic import ValidationError
 
-from stsbench.foundation.errors import UserError
+from stsbench.base.errors import UserError
 from stsbench.training.recipe import Recipe
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _Keys = tuple[str, ...]
 
@@ -177,3 +180,15 @@ def _told(error: ValidationError, draft: _Draft, recipe: str) -> str:
 def _known_keys() -> list[str]:
     schema = Recipe.model_json_schema()
     return sorted({key for part in (schema, *schema["$defs"].values()) for key in part.get("properties", ())})
+
+
+def recipe_list() -> "pd.DataFrame":
+    """Return the recipes that come with stsbench, a row for each: `recipe`, `what`."""
+    import pandas as pd
+
+    return pd.DataFrame([{"recipe": name, "what": recipe_summary(name)} for name in recipe_names()])
+
+
+def print_recipe(recipe: str, overrides: Sequence[str] = ()) -> str:
+    """Return a recipe in full, as YAML."""
+    return as_yaml(read_recipe(recipe, overrides))

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stsbench.datasets import StsData
-from stsbench.encoders import Identity, Tokenized, embed
+from stsbench.data.tables import StsData
 from stsbench.encoders.network import Network
-from stsbench.encoders.protocol import FloatMatrix, TokenSequence
+from stsbench.encoders.plan import embed
+from stsbench.encoders.protocol import FloatMatrix, Identity, Tokenized, TokenSequence
 from stsbench.encoders.transformer import TransformerEncoder
-from stsbench.evaluation.pairs import pair_table
-from stsbench.evaluation.tasks import sentences_of
-from stsbench.statistics import correlate_task
+from stsbench.scoring.sts import pair_table
+from stsbench.scoring.tasks import sentences_of
+from stsbench.statistics.aggregation import correlate_task
 from stsbench.training.model import SentenceModel
 
 
@@ -143,8 +143,7 @@ class Selector:
 
     def _geometry(self, vectors: FloatMatrix, rows: NDArray[np.int64]) -> dict[str, float]:
         """Return alignment over pairs in the highest fifth of the gold range, and uniformity."""
-        from stsbench.statistics.alignment import alignment
-        from stsbench.statistics.uniformity import uniformity
+        from stsbench.statistics.geometry import alignment, uniformity
 
         low, high = self.data.gold_range
         gold = self.data.pairs["gold"].to_numpy()

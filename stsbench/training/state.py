@@ -9,8 +9,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from stsbench.foundation.errors import UserError
-from stsbench.foundation.files import atomic_path, told_as_unwritable
+from stsbench.base.errors import UserError
+from stsbench.base.files import atomic_path, told_as_unwritable
 from stsbench.training.recipe import Recipe
 from stsbench.training.recipe_files import as_yaml
 

@@ -17,12 +17,11 @@ import numpy as np
 from filelock import FileLock
 from numpy.typing import NDArray
 
+from stsbench.base.errors import UserError
+from stsbench.base.files import atomic_folder, cache_dir, told_as_unwritable
+from stsbench.base.progress import Progress, silent
+from stsbench.data.corpus import Row
 from stsbench.encoders.tokenizer import Tokenizer
-from stsbench.foundation.errors import UserError
-from stsbench.foundation.files import atomic_folder, told_as_unwritable
-from stsbench.foundation.paths import cache_dir
-from stsbench.foundation.progress import Progress, silent
-from stsbench.training.corpus import Row
 from stsbench.training.views import Tokens
 
 _LAYOUT = 1

@@ -7,15 +7,19 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from stsbench.base.progress import Progress, silent
 from stsbench.encoders.network import Network
 from stsbench.training.base import Base, load_masked_language, load_model, random_copy
 from stsbench.training.batches import Batch, BatchReader, Schedule, make_schedule
 from stsbench.training.distributed import World
+from stsbench.training.keeping import Keeper
+from stsbench.training.log import Log, Meter
 from stsbench.training.model import Forward, SentenceModel
 from stsbench.training.negatives import InBatch, MomentumQueue
+from stsbench.training.objectives import Contrastive, MaskedLanguageTerm, Term
 from stsbench.training.optimisation import Descent
 from stsbench.training.recipe import Recipe
-from stsbench.training.terms import Contrastive, MaskedLanguageTerm, Term
+from stsbench.training.selection import Selector
 from stsbench.training.token_store import TokenStore
 
 # Sentences in one forward pass, if the recipe does not say. On a CPU small chunks of like length save padding and
@@ -134,3 +138,65 @@ def _negatives(recipe: Recipe, model: SentenceModel, forward: Forward, world: Wo
         return InBatch()
     start = random_copy(model, recipe.seed) if queue.start == "random" else None
     return MomentumQueue(model, forward, queue, world, start)
+
+
+@dataclass
+class Loop:
+    """A training that is going on.
+
+    Attributes:
+        recipe: says when to score, save and log.
+        trainer: takes the steps.
+        selector: scores.
+        keeper: saves; on the leading process only.
+        log: is written by the leading process only.
+        progress: told of each step.
+    """
+
+    recipe: Recipe
+    trainer: Trainer
+    selector: Selector
+    keeper: Keeper
+    log: Log
+    progress: Progress = silent
+
+    def run(self, start: int = 0) -> None:
+        """Take all steps after the first `start`.
+
+        Raises:
+            UserError: if a loss is not finite, or something cannot be written.
+        """
+        steps, meter = self.trainer.schedule.steps, Meter()
+        if start == 0:
+            self._score(0)
+            meter.restart()
+        for step in range(start + 1, steps + 1):
+            loss, batches, rate = self.trainer.step(step - 1)
+            meter.add(loss, batches)
+            self.progress("training", step, steps)
+            scored, saved = self._due(step, steps)
+            if scored or saved or step % self.recipe.log_every == 0:
+                line = meter.line(step, step / self.trainer.schedule.steps_per_epoch, rate)
+                if self.trainer.world.leads:
+                    self.log.write(line)
+            if scored:
+                self._score(step)
+            if saved and self.trainer.world.leads:
+                self.keeper.save(step, self.trainer, self.log.commit())
+            if scored or saved:
+                self.trainer.world.wait()
+                meter.restart()
+
+    def _due(self, step: int, steps: int) -> tuple[bool, bool]:
+        """Return whether a step is scored, and whether it is saved."""
+        selection, last = self.recipe.selection, step == steps
+        scored = step % selection.every == 0 or (last and (selection.last or steps < selection.every))
+        return scored, last or step % self.recipe.saving.every == 0
+
+    def _score(self, step: int) -> None:
+        if not self.trainer.world.leads:
+            return
+        found = self.selector.score()
+        if step > 0:  # the base as it was is in the log, but it is not what was trained
+            self.keeper.offer(step, found.score)
+        self.log.write(found.line(step, self.keeper.best))

@@ -8,9 +8,12 @@ import pandas as pd
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-from stsbench.analysis import density, geometry, length_bias, length_views, repetition_bias, retrieve, spectrum
-from stsbench.analysis.estimates import Resampling
-from stsbench.statistics.neighbours import nearest
+from stsbench.analysis import density, geometry, retrieve, spectrum
+from stsbench.analysis.length_bias import numbers as length_bias
+from stsbench.analysis.length_bias import readers as length_views
+from stsbench.analysis.repetition_bias import numbers as repetition_bias
+from stsbench.analysis.retrieve import nearest
+from stsbench.statistics.estimates import Resampling
 
 NAMES = ("minilm", "organisation/a-rather-long-checkpoint-name (dimensions 64)", "glove")
 FEW = Resampling(50)
@@ -31,7 +34,7 @@ def vectors(seed: int) -> Any:
 def plane() -> Any:
     left, right, gold = np.arange(20), np.arange(20, 40), np.full(20, 4.5)
     named = {name: geometry.PairVectors(vectors(seed), left, right, gold) for seed, name in enumerate(NAMES)}
-    return geometry.geometry(named, dict.fromkeys(NAMES, 78.87))
+    return geometry.geometry_frame(named, dict.fromkeys(NAMES, 78.87))
 
 
 def probe() -> Any:
@@ -42,7 +45,7 @@ def probe() -> Any:
 
 def neighbours() -> Any:
     found = {name: nearest(vectors(seed)[:2], vectors(seed), 5) for seed, name in enumerate(NAMES)}
-    return retrieve.retrieve(found, ["short", "a query " * 20], [str(number) for number in range(60)])
+    return retrieve.neighbours_frame(found, ["short", "a query " * 20], [str(number) for number in range(60)])
 
 
 FIGURES: dict[str, Callable[[], Any]] = {
@@ -54,9 +57,11 @@ FIGURES: dict[str, Callable[[], Any]] = {
     "geometry": lambda: geometry.figure(plane()),
     "path": lambda: geometry.figure(plane(), path=2),
     "spectrum": lambda: spectrum.figure(
-        spectrum.spectrum({name: vectors(seed) for seed, name in enumerate(NAMES)})
+        spectrum.spectrum_frame({name: vectors(seed) for seed, name in enumerate(NAMES)})
     ),
-    "density": lambda: density.figure(density.density({name: pairs(seed) for seed, name in enumerate(NAMES)})),
+    "density": lambda: density.figure(
+        density.density_frame({name: pairs(seed) for seed, name in enumerate(NAMES)})
+    ),
     "repetition-bias": lambda: repetition_bias.figure(probe()),
     "retrieve": lambda: retrieve.figure(neighbours()),
 }

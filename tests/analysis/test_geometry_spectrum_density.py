@@ -11,11 +11,11 @@ from scipy.stats import ortho_group
 from stsbench.analysis import density as densities
 from stsbench.analysis import geometry as plane
 from stsbench.analysis import spectrum as spectra
-from stsbench.analysis.density import density
-from stsbench.analysis.geometry import PairVectors, geometry
-from stsbench.analysis.spectrum import spectrum
-from stsbench.statistics.alignment import alignment, unit_rows
-from stsbench.statistics.uniformity import uniformity
+from stsbench.analysis.density import density_frame as density
+from stsbench.analysis.geometry import PairVectors
+from stsbench.analysis.geometry import geometry_frame as geometry
+from stsbench.analysis.spectrum import spectrum_frame as spectrum
+from stsbench.statistics.geometry import alignment, uniformity, unit_rows
 
 
 def pairs_of(seed: int = 0) -> PairVectors:

@@ -8,11 +8,10 @@ import pandas as pd
 import pytest
 from scipy.stats import spearmanr
 
-from stsbench.analysis.estimates import Resampling
-from stsbench.analysis.length_bias import length_bias
-from stsbench.analysis.length_views import figure, views
-from stsbench.analysis.lengths import Lengths
-from stsbench.foundation.errors import UserError
+from stsbench.analysis.length_bias.numbers import Lengths, length_bias
+from stsbench.analysis.length_bias.readers import figure, views
+from stsbench.base.errors import UserError
+from stsbench.statistics.estimates import Resampling
 
 FEW = Resampling(resamples=200)
 RANGES = {"first": (0.0, 5.0), "second": (1.0, 5.0)}

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
 import stsbench as sb
-from stsbench.datasets import load_sts
-from stsbench.evaluation.tasks import sentences_of
+from stsbench.data.benchmarks import load_sts
+from stsbench.scoring.tasks import sentences_of
 
 pytestmark = [pytest.mark.shared, pytest.mark.minilm, pytest.mark.slow]
 

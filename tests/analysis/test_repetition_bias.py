@@ -8,12 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import t
 
-from stsbench.analysis.estimates import Resampling
-from stsbench.analysis.overlap_index import OverlapIndex
-from stsbench.analysis.repetition_bias import figure, repetition_bias, views
-from stsbench.analysis.repetition_pairs import RepetitionProbe, Triple
-from stsbench.foundation.errors import UserError
-from stsbench.statistics import generator
+from stsbench.analysis.repetition_bias.numbers import figure, repetition_bias, views
+from stsbench.analysis.repetition_bias.pairs import OverlapIndex, RepetitionProbe, Triple
+from stsbench.base.errors import UserError
+from stsbench.statistics.bootstrap import generator
+from stsbench.statistics.estimates import Resampling
 
 WORDS = [*"abcdefghijklmnopqr", "Rain", "rain", "Owl"]
 

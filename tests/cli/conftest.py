@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from stsbench.cli.app import main
-from stsbench.datasets import StsData
+from stsbench.data.tables import StsData
 
 SUBSETS = ("FNWN", "headlines", "OnWN")
 

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.core import TyperGroup
+from typer.main import get_command
 from typer.testing import CliRunner
 
 import stsbench as sb
@@ -76,16 +78,11 @@ def test_help_shows_what_stands_in_angle_brackets() -> None:
 
 
 def test_the_list_above_is_all_commands() -> None:
-    names = {command.name or "" for command in app.registered_commands}
-    groups = {group.name or "": group.typer_instance for group in app.registered_groups}
-    found = {(name,) for name in names}
-    for name, group in groups.items():
-        assert group is not None
-        found |= {
-            (name, command.name or command.callback.__name__)
-            for command in group.registered_commands
-            if command.callback
-        }
+    top: Any = get_command(app)
+    found: set[tuple[str, ...]] = set()
+    for name in top.list_commands(None):
+        command = top.get_command(None, name)
+        found |= {(name, inner) for inner in command.commands} if isinstance(command, TyperGroup) else {(name,)}
     assert found == set(COMMANDS)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from stsbench.published import row
+from stsbench.published.catalogue import row
 
 Stsbench = Callable[..., Any]
 

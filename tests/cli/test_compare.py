@@ -104,7 +104,7 @@ def test_all_runs_that_follow_an_option_belong_to_it_as_a_shell_writes_them(
 
 
 def test_a_corpus_is_searched_for_the_test_sentences(runs: Stsbench) -> None:
-    from stsbench.datasets import load_sample
+    from stsbench.data.benchmarks import load_sample
 
     own = load_sample().pairs["sentence1"].unique()[:7]
     Path("corpus.txt").write_text("\n".join([*own, "and nothing else"]), encoding="utf-8")

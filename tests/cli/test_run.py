@@ -297,7 +297,7 @@ def test_without_arguments_the_packaged_model_is_measured(stsbench: Stsbench) ->
 
 
 def _sides(column: str) -> list[str]:
-    from stsbench.datasets import load_sample
+    from stsbench.data.benchmarks import load_sample
 
     return list(load_sample().pairs[column])
 

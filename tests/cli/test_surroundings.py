@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from stsbench.datasets.overview import bundled_root
-from stsbench.workflows import data as workflow
+from stsbench.data import fetch
+from stsbench.data.overview import bundled_root
 
 Stsbench = Callable[..., Any]
 
@@ -91,7 +91,7 @@ def test_an_unknown_source_of_data_is_told_in_a_sentence(stsbench: Stsbench) -> 
 def test_getting_data_tells_what_was_fetched(
     stsbench: Stsbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from stsbench.datasets import Fetched
+    from stsbench.data.fetch import Fetched
 
     asked: list[str] = []
 
@@ -99,7 +99,7 @@ def test_getting_data_tells_what_was_fetched(
         asked.append(what)
         return Fetched(what, tmp_path / "x", "ab" * 32, verified=what == "senteval", fresh=what == "senteval")
 
-    monkeypatch.setattr(workflow, "get", get)
+    monkeypatch.setattr(fetch, "get", get)
     assert stsbench("data", "get").err == f"downloaded: {tmp_path}/x (verified)\n"
     done = stsbench("data", "get", "wiki1m")
     assert done.err.startswith(f"already there: {tmp_path}/x (not verified by the catalogue, sha256 abab")
@@ -135,6 +135,6 @@ def test_tokenised_corpora_are_counted_and_cleared_with_the_cache(stsbench: Stsb
 
 
 def test_the_sample_comes_with_the_package() -> None:
-    from stsbench.datasets.catalogue import source
+    from stsbench.data.catalogue import source
 
     assert (bundled_root(source("sample")) / "pairs.tsv").is_file()

@@ -165,7 +165,7 @@ def vectors_of() -> Callable[..., NDArray[np.float32]]:
     """Return a function that embeds texts and gives one vector a text, in order."""
 
     def vectors(encoder: Any, texts: Sequence[str], pooling: str | None = None, **options: Any) -> Any:
-        from stsbench.encoders import embed
+        from stsbench.encoders.plan import embed
 
         wanted = pooling or encoder.identity.pooling
         found = embed(encoder, texts, poolings=[wanted], **{"use_cache": False} | options)

@@ -6,7 +6,7 @@ import sqlite3
 import numpy as np
 import pytest
 
-from stsbench.encoders import Identity, embed, load
+from stsbench.base.errors import UserError
 from stsbench.encoders.cache import (
     DEFAULT_MAX_BYTES,
     CachedText,
@@ -17,9 +17,11 @@ from stsbench.encoders.cache import (
     max_cache_bytes,
     touch_and_trim,
 )
+from stsbench.encoders.load import load_checkpoint as load
 from stsbench.encoders.network import Network
+from stsbench.encoders.plan import embed
+from stsbench.encoders.protocol import Identity
 from stsbench.encoders.tokenizer import Tokenizer
-from stsbench.foundation.errors import UserError
 
 
 def flip_a_bit(path, place):

@@ -11,8 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stsbench.encoders import Identity, Tokenized, embed
 from stsbench.encoders.cache import CachedText, EmbeddingCache, cache_files, clear_cache, touch_and_trim
+from stsbench.encoders.plan import embed
+from stsbench.encoders.protocol import Identity, Tokenized
 
 IDENTITY = Identity("model", "transformer", "avg", weights_sha256="0" * 64)
 
@@ -112,7 +113,8 @@ TEXTS = ["x" * length for length in range(1, 41)]
 def test_a_killed_run_leaves_what_it_saved_and_the_next_goes_on_from_there(script):
     lines = """
         from test_cache_processes import TEXTS, SlowEncoder
-        from stsbench.encoders import embed, plan
+        from stsbench.encoders import plan
+        from stsbench.encoders.plan import embed
         plan._SAVE_EVERY_SECONDS = 0.0
         embed(SlowEncoder(0.05), TEXTS)
     """

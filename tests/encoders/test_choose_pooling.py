@@ -2,8 +2,8 @@
 
 import pytest
 
-from stsbench.encoders import load
 from stsbench.encoders.known import find_known
+from stsbench.encoders.load import load_checkpoint as load
 from stsbench.encoders.poolers import POOLING_NAMES
 
 

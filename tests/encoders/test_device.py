@@ -5,10 +5,11 @@ import sys
 import numpy as np
 import pytest
 
+from stsbench.base.errors import UserError
 from stsbench.encoders import device as devices
-from stsbench.encoders import embed, load
 from stsbench.encoders.device import resolve_device
-from stsbench.foundation.errors import UserError
+from stsbench.encoders.load import load_checkpoint as load
+from stsbench.encoders.plan import embed
 
 
 @pytest.fixture

@@ -15,8 +15,8 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from stsbench.encoders import load
-from stsbench.encoders.hub import needed_files
+from stsbench.encoders.checkpoint import needed_files
+from stsbench.encoders.load import load_checkpoint as load
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 NAME = "someone/tiny-model"
@@ -103,8 +103,8 @@ def ask(hub, tmp_path):
         }
         env |= environment
         prelude = """
-            from stsbench.encoders import load
-            from stsbench.foundation.errors import UserError
+            from stsbench.encoders.load import load_checkpoint as load
+            from stsbench.base.errors import UserError
             def told(*args, **options):
                 try:
                     load(*args, **options)

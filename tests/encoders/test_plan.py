@@ -5,9 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from stsbench.encoders import Identity, Tokenized, embed, load
-from stsbench.encoders.protocol import DeviceOutOfMemory, Encoder
-from stsbench.foundation.errors import UserError
+from stsbench.base.errors import UserError
+from stsbench.encoders.load import load_checkpoint as load
+from stsbench.encoders.plan import embed
+from stsbench.encoders.protocol import DeviceOutOfMemory, Encoder, Identity, Tokenized
 
 TEXTS = ["x" * length for length in (3, 9, 1, 4, 4, 7, 2, 5)]
 

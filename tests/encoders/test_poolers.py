@@ -5,9 +5,10 @@ import json
 import numpy as np
 import pytest
 
-from stsbench.encoders import embed, load
+from stsbench.base.errors import UserError
+from stsbench.encoders.load import load_checkpoint as load
+from stsbench.encoders.plan import embed
 from stsbench.encoders.poolers import POOLING_NAMES
-from stsbench.foundation.errors import UserError
 
 
 def simcse_checkpoint(folder, kind, layout):

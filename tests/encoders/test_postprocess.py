@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stsbench.encoders import normalize, truncate, whiten
-from stsbench.foundation.errors import UserError
+from stsbench.base.errors import UserError
+from stsbench.encoders.postprocess import normalize, truncate, whiten
 
 
 @pytest.fixture

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from stsbench.encoders import SavedVectors, embed
-from stsbench.foundation.errors import UserError
+from stsbench.base.errors import UserError
+from stsbench.encoders.plan import embed
+from stsbench.encoders.saved import SavedVectors
 
 SENTENCES = ["a cat", "the dog ran", "café"]
 MATRIX = np.array([[1, 2], [3, 4], [5, 6]], dtype=np.float32)

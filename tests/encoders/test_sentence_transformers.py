@@ -5,8 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from stsbench.encoders import embed, load
-from stsbench.foundation.errors import UserError
+from stsbench.base.errors import UserError
+from stsbench.encoders.load import load_checkpoint as load
+from stsbench.encoders.plan import embed
 
 pytest.importorskip("sentence_transformers")
 

@@ -6,8 +6,9 @@ import struct
 import numpy as np
 import pytest
 
-from stsbench.encoders import embed, load
-from stsbench.foundation.errors import UserError
+from stsbench.base.errors import UserError
+from stsbench.encoders.load import load_checkpoint as load
+from stsbench.encoders.plan import embed
 
 VECTORS = {
     "the": [1.0, 2.0, 3.0, 4.0],

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
 import stsbench as sb
-from stsbench.datasets import load_sample
+from stsbench.data.benchmarks import load_sample
 
 Rows = list[dict[str, str]]
 

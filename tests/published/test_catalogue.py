@@ -7,9 +7,9 @@ from importlib.resources import files
 import pytest
 from pydantic import ValidationError
 
+from stsbench.base.errors import UserError
 from stsbench.encoders.poolers import POOLING_NAMES
-from stsbench.foundation.errors import UserError
-from stsbench.published import (
+from stsbench.published.catalogue import (
     checkpoint,
     checkpoints,
     find_rows,
@@ -22,7 +22,7 @@ from stsbench.published import (
     tables,
 )
 from stsbench.published.frames import cells_frame, table_frame
-from stsbench.published.schema import Cell, Table
+from stsbench.published.schema import Cell, PublishedTable
 
 ALL_CELLS = [cell for found in rows().values() for cell in found.cells]
 
@@ -172,27 +172,27 @@ def test_a_lost_decimal_point_that_nobody_restored_is_refused() -> None:
     entry = tables()["mocose-acl2022-6"].model_dump()
     entry["rows"][0]["restored"] = ()
     with pytest.raises(ValidationError, match="outside the unit"):
-        Table.model_validate(entry)
+        PublishedTable.model_validate(entry)
 
 
 def test_a_string_that_is_no_number_is_refused() -> None:
     entry = tables()["simcse-slides-batch-size"].model_dump()
     entry["rows"][1]["restored"] = ()
     with pytest.raises(ValidationError, match="restore it, or say why it is lost"):
-        Table.model_validate(entry)
+        PublishedTable.model_validate(entry)
 
 
 def test_a_misspelt_key_is_refused() -> None:
     entry = tables()["mocose-acl2022-6"].model_dump() | {"captionline": 3}
     with pytest.raises(ValidationError, match="captionline"):
-        Table.model_validate(entry)
+        PublishedTable.model_validate(entry)
 
 
 def test_a_row_with_a_cell_too_few_is_refused() -> None:
     entry = tables()["mocose-acl2022-1"].model_dump()
     entry["rows"][0]["cells"] = entry["rows"][0]["cells"][:-1]
     with pytest.raises(ValidationError, match="7 cells for 8 columns"):
-        Table.model_validate(entry)
+        PublishedTable.model_validate(entry)
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ import json
 import pytest
 from typer.testing import CliRunner
 
+from stsbench.base.errors import UserError
 from stsbench.cli.app import app
-from stsbench.foundation.errors import UserError
 
 
 def output(*arguments: str) -> str:

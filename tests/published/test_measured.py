@@ -5,8 +5,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from stsbench.foundation.errors import UserError
-from stsbench.published import row
+from stsbench.base.errors import UserError
+from stsbench.published.catalogue import row
 from stsbench.published.measured import (
     logged_dev_scores,
     logged_systems,

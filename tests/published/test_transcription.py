@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from stsbench.published import Cell, papers, tables
-from stsbench.published.catalogue import rows_of
+from stsbench.published.catalogue import papers, rows_of, tables
+from stsbench.published.schema import Cell
 
 # In these the values stand in sentences, or as a JSON object: not in the order of a table's columns.
 NO_TABLE = {"gaussian-dropout-simcse-cs224n", "mteb"}

@@ -6,21 +6,19 @@ from typing import Any
 
 import pytest
 
-from stsbench.published import row, rows, tables
+from stsbench.published.catalogue import row, rows, tables
+from stsbench.published.conflicts import KINDS, Finding, other_prints, validate
 from stsbench.published.conflicts_page import conflicts_page
-from stsbench.published.findings import KINDS, Finding
-from stsbench.published.prints import other_prints
-from stsbench.published.schema import Table
-from stsbench.published.validate import validate
+from stsbench.published.schema import PublishedTable
 
 FINDINGS = validate()
 
 
-def changed(name: str, change: Callable[[dict[str, Any]], None]) -> list[Table]:
+def changed(name: str, change: Callable[[dict[str, Any]], None]) -> list[PublishedTable]:
     """Return all tables, one of them changed."""
     entry = tables()[name].model_dump()
     change(entry)
-    return [Table.model_validate(entry) if table.name == name else table for table in tables().values()]
+    return [PublishedTable.model_validate(entry) if table.name == name else table for table in tables().values()]
 
 
 def row_of(entry: dict[str, Any], name: str) -> dict[str, Any]:
@@ -32,7 +30,7 @@ def put(entry: dict[str, Any], name: str, column: int, raw: str) -> None:
     found["cells"] = (*found["cells"][:column], raw, *found["cells"][column + 1 :])
 
 
-def new(given: list[Table]) -> list[Finding]:
+def new(given: list[PublishedTable]) -> list[Finding]:
     known = set(FINDINGS)
     return [finding for finding in validate(given) if finding not in known]
 

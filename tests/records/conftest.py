@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import stsbench as sb
-from stsbench.datasets import StsData
+from stsbench.data.tables import StsData
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import stsbench as sb
-from stsbench.foundation.errors import UserError
-from stsbench.records.imports import NotResultsError, import_results
+from stsbench.base.errors import UserError
+from stsbench.records.imports.read import NotResultsError, import_results
 
 Write = Callable[[Any], Path]
 

@@ -4,7 +4,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from stsbench.render import Case, annotation, to_junit
+from stsbench.render.ci import Case, annotation, to_junit
 
 CASES = [
     Case("STS12", "passed"),

@@ -5,7 +5,7 @@ from pathlib import Path
 import matplotlib as mpl
 import pytest
 
-from stsbench.foundation.errors import UserError
+from stsbench.base.errors import UserError
 from stsbench.render.figures import FORMATS, colours, new_figure, save_figure, style
 
 

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from rich.console import Console
 
-from stsbench.render import print_table, render, to_csv, to_json, to_latex, to_markdown, to_terminal
+from stsbench.render.formats import print_table, to_csv, to_json, to_latex, to_markdown, to_terminal
+from stsbench.render.table import render
 
 HOSTILE = [
     "a|b",

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from stsbench.render.figures import new_figure, style
-from stsbench.render.shown import described
+from stsbench.render.figures import described, new_figure, style
 
 
 def test_a_notebook_shows_it_with_a_description_and_its_size(monkeypatch: pytest.MonkeyPatch) -> None:

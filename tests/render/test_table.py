@@ -11,8 +11,9 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
-from stsbench.foundation.errors import UserError
-from stsbench.render import Style, print_table, render, to_csv, to_json, to_latex, to_markdown, to_terminal
+from stsbench.base.errors import UserError
+from stsbench.render.formats import print_table, to_csv, to_json, to_latex, to_markdown, to_terminal
+from stsbench.render.table import Style, render
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import stsbench as sb
-from stsbench.datasets import StsData
-from stsbench.published import row
+from stsbench.data.tables import StsData
+from stsbench.published.catalogue import row
 
 HOSTILE = (
     "<script>alert('model')</script><img src=x onerror=alert(1)> \"quoted\" & `ticked` |pipe| "

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import stsbench as sb
-from stsbench.published import papers, row, tables
+from stsbench.published.catalogue import papers, row, tables
 from stsbench.reports.write import PAGE
 
 Make = Callable[..., sb.RunRecord]
@@ -275,7 +275,7 @@ def test_the_report_of_one_model_stays_small(make_record: Make, tmp_path: Path) 
 
 
 def test_training_curves_come_from_the_log_beside_the_record(make_record: Make, tmp_path: Path) -> None:
-    from stsbench.records import load_run, save_run
+    from stsbench.records.store import load_run, save_run
 
     save_run(make_record(), tmp_path / "trained")
     lines = [

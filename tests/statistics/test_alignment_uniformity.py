@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from scipy.special import i0
 from scipy.stats import ortho_group
 
-from stsbench.statistics import uniformity as module
-from stsbench.statistics.alignment import alignment, row_norms, unit_rows
-from stsbench.statistics.uniformity import mean_cosine, uniformity
+from stsbench.statistics import geometry as module
+from stsbench.statistics.geometry import alignment, mean_cosine, row_norms, uniformity, unit_rows
 
 Matrix = NDArray[Any]
 SEEDS = st.integers(0, 10_000)
@@ -45,7 +44,7 @@ def test_uniformity_is_its_definition(seed: int, t: float) -> None:
 
 @pytest.mark.parametrize("rows", [2, 7, 8, 9, 16, 30])
 def test_blocks_count_every_pair_once(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_BLOCK_ROWS", 8)
+    monkeypatch.setattr(module, "_PAIR_ROWS", 8)
     vectors = random_vectors(1, rows)
     assert uniformity(vectors) == pytest.approx(plain_uniformity(vectors), abs=1e-12)
 
@@ -56,7 +55,7 @@ def test_float32_vectors_give_the_float64_value_to_a_millionth() -> None:
 
 
 def test_the_memory_of_uniformity_does_not_grow_with_the_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_BLOCK_ROWS", 64)
+    monkeypatch.setattr(module, "_PAIR_ROWS", 64)
 
     def peak(rows: int) -> int:
         vectors = random_vectors(0, rows, 8).astype(np.float32)
@@ -149,7 +148,7 @@ def test_too_few_vectors_are_refused() -> None:
 
 
 def test_progress_ends_at_all_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_BLOCK_ROWS", 8)
+    monkeypatch.setattr(module, "_PAIR_ROWS", 8)
     told: list[tuple[str, int, int]] = []
     uniformity(random_vectors(0, 20), progress=lambda *step: told.append(step))
     assert told[-1] == ("uniformity", 190, 190)

@@ -8,9 +8,9 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stsbench.statistics import (
-    aggregate,
-    bootstrap,
+from stsbench.statistics import bootstrap
+from stsbench.statistics.aggregation import aggregate
+from stsbench.statistics.bootstrap import (
     bootstrap_correlation,
     bootstrap_task,
     generator,
@@ -139,7 +139,7 @@ def test_seed_task_and_subset_each_change_the_draws():
 
 def test_draws_are_the_same_in_another_process():
     code = (
-        "from stsbench.statistics import generator\n"
+        "from stsbench.statistics.bootstrap import generator\n"
         "print(generator(12345, 'STS16', 'postediting').integers(10**9))"
     )
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from stsbench.statistics import pearson, spearman
-from stsbench.statistics.columns import Gold, correlate_rows, rank_rows
+from stsbench.statistics.correlations import Gold, correlate_rows, pearson, rank_rows, spearman
 
 
 def one_by_one(gold: np.ndarray, samples: np.ndarray) -> tuple[list[float], list[float]]:

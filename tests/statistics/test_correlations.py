@@ -6,7 +6,7 @@ import scipy.stats
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from stsbench.statistics import CORRELATIONS, average_ranks, kendall, pearson, spearman
+from stsbench.statistics.correlations import CORRELATIONS, average_ranks, kendall, pearson, spearman
 
 SCIPY = {
     "spearman": scipy.stats.spearmanr,

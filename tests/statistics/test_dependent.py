@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stsbench.statistics import pearson, spearman, steiger, williams
+from stsbench.statistics.correlations import pearson, spearman
+from stsbench.statistics.significance import steiger, williams
 
 correlations = st.floats(-0.95, 0.95)
 

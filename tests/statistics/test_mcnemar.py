@@ -4,7 +4,7 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stsbench.statistics import mcnemar
+from stsbench.statistics.significance import mcnemar
 
 
 def answers(only_first, only_second, both=3, neither=2):

@@ -6,7 +6,7 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stsbench.statistics import compare_means, spread
+from stsbench.statistics.significance import compare_means, spread
 
 values = st.lists(st.integers(0, 1000).map(lambda number: number / 10), min_size=2, max_size=6)
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stsbench.statistics import holm
+from stsbench.statistics.significance import holm
 
 p_values = st.lists(st.floats(0, 1), min_size=1, max_size=10)
 

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import pearsonr, rankdata
 
-from stsbench.statistics import generator, spearman
-from stsbench.statistics.partial import bootstrap_partial_spearman, partial_spearman
+from stsbench.statistics.bootstrap import bootstrap_partial_spearman, generator, partial_spearman
+from stsbench.statistics.correlations import spearman
 
 
 def triple(seed: int, n: int = 40) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -1,8 +1,7 @@
 import numpy as np
 import pytest
 
-from stsbench.statistics import generator
-from stsbench.statistics.ratios import bootstrap_ratio
+from stsbench.statistics.bootstrap import bootstrap_ratio, generator
 
 
 def test_replicates_of_a_share_have_the_binomial_spread():

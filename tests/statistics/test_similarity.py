@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from stsbench.statistics import SIMILARITIES, pair_similarities, similarity, zero_rows
+from stsbench.statistics import similarity
+from stsbench.statistics.similarity import SIMILARITIES, pair_similarities, zero_rows
 
 matrices = st.sampled_from([np.float32, np.float64]).flatmap(
     lambda dtype: arrays(

@@ -7,13 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import ortho_group
 
-from stsbench.statistics.spectrum import (
-    effective_rank,
-    iso_score,
-    partition_isotropy,
-    singular_values,
-    top_share,
-)
+from stsbench.statistics.spectrum import effective_rank, iso_score, partition_isotropy, singular_values, top_share
 
 SEEDS = st.integers(0, 10_000)
 

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from scipy.stats import gaussian_kde
 
-from stsbench.statistics import generator
-from stsbench.statistics import neighbours as module
-from stsbench.statistics.density import kernel_density
-from stsbench.statistics.neighbours import nearest
-from stsbench.statistics.sums import bootstrap_sums
+from stsbench.analysis import retrieve as module
+from stsbench.analysis.density import kernel_density
+from stsbench.analysis.retrieve import nearest
+from stsbench.statistics.bootstrap import generator
+from stsbench.statistics.estimates import bootstrap_sums
 
 
 def test_sums_are_those_of_resampled_items() -> None:

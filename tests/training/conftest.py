@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 import stsbench as sb
-from stsbench.datasets import sample_sentences
+from stsbench.data.benchmarks import sample_sentences
 
 RECIPE = """
 name: tiny
@@ -112,8 +112,8 @@ def train(recipe_file: Path, corpus: Path, tmp_path: Path) -> Callable[..., Any]
 @pytest.fixture
 def assembled(base: Path, recipe_file: Path, corpus: Path, tmp_path: Path) -> Callable[..., Any]:
     """Return a function that puts a trainer together, with changes to the recipe."""
+    from stsbench.data.corpus import read_rows
     from stsbench.training.base import find_base
-    from stsbench.training.corpus import read_rows
     from stsbench.training.distributed import World
     from stsbench.training.recipe_files import read_recipe
     from stsbench.training.token_store import open_store

@@ -5,9 +5,9 @@ import pytest
 from transformers import AutoTokenizer
 
 import stsbench as sb
+from stsbench.data.corpus import read_rows
 from stsbench.training.base import find_base
 from stsbench.training.batches import BatchReader, Schedule
-from stsbench.training.corpus import read_rows
 from stsbench.training.recipe_files import read_recipe
 from stsbench.training.token_store import TokenStore, open_store
 

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 import stsbench as sb
-from stsbench.datasets import sample_sentences
+from stsbench.data.benchmarks import sample_sentences
 
 SENTENCES = [*sample_sentences()[50:58], "A very long sentence " * 30]
 

@@ -6,7 +6,8 @@ import json
 import pytest
 
 import stsbench as sb
-from stsbench.training.corpus import corpus_file, read_rows
+from stsbench.data.benchmarks import sample_sentences
+from stsbench.data.corpus import corpus_file, read_rows
 
 PAIRS = [
     ("A cat sat.", "A cat was sitting."),
@@ -105,6 +106,4 @@ def test_a_broken_archive_and_a_missing_file_are_told(tmp_path):
 
 
 def test_the_sample_is_a_corpus():
-    assert len(list(read_rows(corpus_file("sample"), 1))) == len(
-        __import__("stsbench").datasets.sample_sentences()
-    )
+    assert len(list(read_rows(corpus_file("sample"), 1))) == len(sample_sentences())

@@ -5,7 +5,7 @@ import csv
 import pytest
 
 import stsbench as sb
-from stsbench.datasets import write_nli_triplets
+from stsbench.data.nli_triplets import write_nli_triplets
 
 ROWS = [
     ("p1", "e1", "entailment"),
@@ -43,7 +43,7 @@ def test_triplets_are_made_in_the_order_of_the_files(folder):
 
 
 def test_training_reads_them(folder):
-    from stsbench.training.corpus import read_rows
+    from stsbench.data.corpus import read_rows
 
     write_nli_triplets([folder], folder / "out.csv", "dev")
     assert next(row for _, row in read_rows(folder / "out.csv", 3)) == ("p1", "e1", "c1")

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 import torch
 
-from stsbench.training.masking import IGNORED, mask_tokens
+from stsbench.training.batches import IGNORED, mask_tokens
 
 HARD = "negatives.hard.weight=2"
 
 
 @pytest.fixture
 def triplets(tmp_path):
-    from stsbench.datasets import sample_sentences
+    from stsbench.data.benchmarks import sample_sentences
 
     sentences = sample_sentences()
     path = tmp_path / "triplets.tsv"

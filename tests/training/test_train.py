@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 import stsbench as sb
 from stsbench.cli.app import app
-from stsbench.workflows.dev_curve import dev_curve, published_curve
+from stsbench.training.dev_curve import dev_curve, published_curve
 
 
 def files(folder):
@@ -50,7 +50,7 @@ def test_the_first_rows_of_a_corpus_may_be_enough(train):
 
 
 def test_alignment_and_uniformity_are_logged_if_asked(train):
-    pytest.importorskip("stsbench.statistics.uniformity")
+    pytest.importorskip("stsbench.statistics.geometry")
     lines = []
     train("selection.geometry=true", listeners=[lines.append])
     scored = [line for line in lines if line["kind"] == "dev"]

@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 import stsbench.compat.senteval
+from stsbench.base.errors import UserError
 from stsbench.compat.senteval import engine, utils
-from stsbench.foundation.errors import UserError
 
 _USAGE = "usage: python -m stsbench.compat.senteval [--results {senteval,simcse}] script.py [its arguments]"
 

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stsbench.base.errors import UserError
 from stsbench.compat.senteval.utils import dotdict
-from stsbench.foundation.errors import UserError
 
 Tokens = Sequence[str] | Sequence[bytes]
 Batcher = Callable[[dotdict, list[Tokens]], Any]

@@ -6,18 +6,21 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+from stsbench.base.errors import UserError
 from stsbench.compat.senteval.batches import Batcher, Prepare
-from stsbench.compat.senteval.labelled import NAMES, evaluate_labelled
-from stsbench.compat.senteval.probing import FILES, load_probing
-from stsbench.compat.senteval.similarity import (
+from stsbench.compat.senteval.tasks import (
+    FILES,
+    NAMES,
     SUPERVISED,
     UNSUPERVISED,
+    evaluate_labelled,
     evaluate_regressor,
     evaluate_similarity,
+    load_probing,
 )
 from stsbench.compat.senteval.utils import dotdict
-from stsbench.datasets import LabelledData, StsData, load_labelled, load_sts
-from stsbench.foundation.errors import UserError
+from stsbench.data.benchmarks import load_labelled, load_sts
+from stsbench.data.tables import LabelledData, StsData
 
 RESULTS = ("senteval", "simcse")
 VARIABLE = "STSBENCH_SENTEVAL"

@@ -6,11 +6,10 @@ from dataclasses import asdict, replace
 from stsbench._version import __version__
 from stsbench.records.imports.parts import ImportedResults, ImportedTask, ImportedTransfer
 from stsbench.records.imports.senteval import TEXT
-from stsbench.records.parts import AveragePart, DataPart, ModelPart, ProtocolPart, TaskPart
+from stsbench.records.parts import AveragePart, DataPart, ModelPart, ProtocolPart, TaskPart, TransferPart
 from stsbench.records.provenance import now
 from stsbench.records.record import IMPORTED, RunRecord
 from stsbench.records.signature import UNKNOWN, Signature
-from stsbench.records.transfer import TransferPart
 
 _PROTOCOLS = {"SentEval": {"all": "simcse", "wmean": "senteval"}, "MTEB": {"all": "mteb"}}
 _NO_DATA = DataPart(status="unknown", sha256=UNKNOWN)

@@ -1,0 +1,131 @@
+"""Files that are whole or absent: atomic writing, and hashing."""
+
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from platformdirs import user_cache_dir
+
+from stsbench.base.errors import UserError
+
+
+@contextmanager
+def atomic_path(target: Path) -> Iterator[Path]:
+    """Yield a temporary path beside `target`; on success its content is synced and renamed over it.
+
+    Whatever happens in between (an error, a full disk, a kill), `target` is either what it was or the
+    whole new file. The temporary file keeps the target's suffix, because some writers go by it.
+
+    Raises:
+        UserError: if the disk is full or the folder cannot be written.
+    """
+    with told_as_unwritable(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=_prefix(target), suffix=target.suffix)
+        os.close(handle)
+        temporary = Path(name)
+        try:
+            yield temporary
+            with temporary.open("rb") as stream:
+                os.fsync(stream.fileno())
+            temporary.chmod(0o666 & ~_umask())
+            temporary.replace(target)
+            _sync_folder(target.parent)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def atomic_folder(target: Path) -> Iterator[Path]:
+    """Yield a temporary folder beside `target`; on success its files are synced and it takes the target's place.
+
+    A folder cannot be renamed over another: between the old one's removal and the rename there is none.
+
+    Raises:
+        UserError: if the disk is full or the folder cannot be written.
+    """
+    with told_as_unwritable(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(dir=target.parent, prefix=_prefix(target)))
+        try:
+            temporary.chmod(0o777 & ~_umask())
+            yield temporary
+            for path in temporary.rglob("*"):
+                if path.is_file():
+                    with path.open("rb") as stream:
+                        os.fsync(stream.fileno())
+            if target.exists():
+                shutil.rmtree(target)
+            temporary.rename(target)
+            _sync_folder(target.parent)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+
+@contextmanager
+def told_as_unwritable(target: Path) -> Iterator[None]:
+    """Turn what the system says against writing `target` into a sentence for the person.
+
+    Raises:
+        UserError: instead of any OSError.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise UserError(
+            f"cannot write {target} ({error.strerror or error}): free some space there, allow writing, or "
+            "choose another folder."
+        ) from error
+
+
+def remove_leftovers(target: Path) -> None:
+    """Delete the temporary files that killed writers of `target` left; for one who holds it alone."""
+    for path in list(target.parent.iterdir()):
+        if path.name.startswith(_prefix(target)) and path.suffix == target.suffix:
+            path.unlink(missing_ok=True)
+
+
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of a file's bytes as 64 hexadecimal digits.
+
+    Raises:
+        UserError: if the file cannot be read.
+    """
+    try:
+        with path.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError as error:
+        raise UserError(
+            f"cannot read {path} ({error.strerror or error}): check that it is there, and its permissions."
+        ) from error
+
+
+def _prefix(target: Path) -> str:
+    return f".{target.stem}-"
+
+
+def _umask() -> int:
+    # mkstemp makes files private; what a person writes on purpose follows their own umask.
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _sync_folder(folder: Path) -> None:
+    # The rename itself lives in the folder. Some systems (Windows) cannot open one: nothing to sync there.
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def cache_dir() -> Path:
+    """Return the cache folder: `STSBENCH_CACHE` if set, else the platform's own (`~/.cache/stsbench`)."""
+    chosen = os.environ.get("STSBENCH_CACHE")
+    return Path(chosen).expanduser() if chosen else Path(user_cache_dir("stsbench"))

@@ -1,0 +1,95 @@
+"""Is a model no worse than its predecessor: a gate for continuous integration."""
+
+from collections.abc import Iterator, Sequence
+
+from stsbench.base.errors import UserError
+from stsbench.checking.measured import ACC, STS, SUPERVISED, Measured, measured_scores
+from stsbench.checking.outcome import CellCheck, Check, Difference
+from stsbench.checking.published import told
+from stsbench.records.record import AVERAGE, TRANSFER_AVERAGE, RunRecord
+from stsbench.records.signature import MODEL_FIELDS, PROTOCOL_FIELDS, UNKNOWN, Signature
+
+MAX_DROP = 0.3
+"""How many points a score may be lower by default."""
+
+_GATED = {STS: AVERAGE, ACC: TRANSFER_AVERAGE, SUPERVISED: ""}
+"""The headline scores, with the name of their average."""
+
+_NOISE = 1e-9
+
+
+def check_baseline(record: RunRecord, baseline: RunRecord, max_drop: float = MAX_DROP) -> Check:
+    """Compare a run with the run of a predecessor: no score may be more than `max_drop` points lower.
+
+    Everything that was measured for the baseline must have been measured by the same protocol on the same data;
+    averages are looked at too. How the models were used (pooling, length) may differ: that is noted.
+
+    Args:
+        record: the run.
+        baseline: its predecessor's.
+        max_drop: how many points (of 100) a score may be lower.
+
+    Raises:
+        UserError: if `max_drop` is no number of points.
+    """
+    if not max_drop >= 0:
+        raise UserError(f"a drop of {max_drop:g} points: give 0 or more.")
+    scores = measured_scores(record)
+    cells: list[CellCheck] = []
+    for quantity, average in _GATED.items():
+        old_scores = [score for score in measured_scores(baseline) if score.quantity == quantity]
+        own = [_check(old, _closest(old, scores), max_drop) for old in old_scores]
+        if average and len(own) > 1 and all(cell.difference is not None for cell in own):
+            own.append(_average(average, own, max_drop))
+        cells += own
+    name = f"the baseline {baseline.folder or baseline.model.name}"
+    return Check(record.model.name, (name,), "baseline", max_drop, tuple(cells), tuple(_notes(record, baseline)))
+
+
+def _check(old: Measured, new: Measured | None, max_drop: float) -> CellCheck:
+    if new is None:
+        gap = Difference("task", "not measured", old.name, f"measure with --tasks {old.task}")
+        return CellCheck(old.name, old.score, None, "not comparable", told([gap]), (gap,))
+    if different := _differences(old.signature, new.signature):
+        return CellCheck(old.name, old.score, new.score, "not comparable", told(different), different)
+    if old.score is None or new.score is None:
+        which = "the baseline's" if old.score is None else "the"
+        return CellCheck(old.name, old.score, new.score, "fail", f"{which} correlation is undefined")
+    passes = old.score - new.score <= max_drop + _NOISE
+    return CellCheck(old.name, old.score, new.score, "pass" if passes else "fail")
+
+
+def _average(name: str, cells: Sequence[CellCheck], max_drop: float) -> CellCheck:
+    old = sum(cell.expected for cell in cells if cell.expected is not None) / len(cells)
+    new = sum(cell.measured for cell in cells if cell.measured is not None) / len(cells)
+    return CellCheck(name, old, new, "pass" if old - new <= max_drop + _NOISE else "fail")
+
+
+def _closest(old: Measured, scores: Sequence[Measured]) -> Measured | None:
+    same = [score for score in scores if (score.task, score.quantity) == (old.task, old.quantity)]
+    return min(same, key=lambda score: len(_differences(old.signature, score.signature)), default=None)
+
+
+def _differences(old: Signature, new: Signature) -> tuple[Difference, ...]:
+    fields = ((name, getattr(new, name), getattr(old, name)) for name in PROTOCOL_FIELDS)
+    return tuple(
+        Difference(name, here, there)
+        for name, here, there in fields
+        if here != there and UNKNOWN not in {here, there}
+    )
+
+
+def _notes(record: RunRecord, baseline: RunRecord) -> Iterator[str]:
+    old, new = baseline.signatures[0], record.signatures[0]
+    for name in MODEL_FIELDS:
+        here, there = getattr(new, name), getattr(old, name)
+        if here != there:
+            yield f"{name}: {here or 'none'} here, {there or 'none'} in the baseline"
+    open_ = {
+        name
+        for signature in (*record.signatures, *baseline.signatures)
+        for name in PROTOCOL_FIELDS
+        if getattr(signature, name) == UNKNOWN
+    }
+    for name in sorted(open_):
+        yield f"{name}: an imported file does not say"

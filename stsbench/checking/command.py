@@ -1,0 +1,95 @@
+"""`stsbench check`."""
+
+import json as json_
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from stsbench.cli.output import (
+    CsvFlag,
+    JsonFlag,
+    LatexFlag,
+    MarkdownFlag,
+    QuietFlag,
+    chosen_style,
+    print_frame,
+    tell,
+)
+
+_FOR_CI = "For continuous integration"
+
+
+def _rows(incomplete: str) -> list[str]:
+    from stsbench.published.verb import row_names
+
+    return [name for name in ("auto", *row_names()) if name.startswith(incomplete)]
+
+
+def check(
+    run: Annotated[
+        Path, typer.Argument(help="A run's folder or run.json, or a file of results of SentEval or MTEB.")
+    ],
+    against: Annotated[
+        str | None,
+        typer.Option(
+            help="What to expect: a system, the Hub name of a checkpoint, `table/row`, or `auto`: the row of the "
+            "run's own checkpoint. Default: `auto`.",
+            autocompletion=_rows,
+        ),
+    ] = None,
+    tolerance: Annotated[float | None, typer.Option(help="Points that a score may be off. Default: 0.05.")] = None,
+    baseline: Annotated[
+        Path | None, typer.Option(help="Check against this run instead: its predecessor's, say.")
+    ] = None,
+    max_drop: Annotated[
+        float | None,
+        typer.Option(help="Points that a score may be lower than the baseline's. Default: 0.3."),
+    ] = None,
+    junit: Annotated[
+        Path | None, typer.Option(help="Write the verdicts into this file too.", rich_help_panel=_FOR_CI)
+    ] = None,
+    github: Annotated[
+        bool,
+        typer.Option(
+            "--github/--no-github",
+            envvar="GITHUB_ACTIONS",
+            help="Annotate the run of a GitHub workflow, and append to its summary. On by default there.",
+            rich_help_panel=_FOR_CI,
+        ),
+    ] = False,
+    json: JsonFlag = False,
+    csv: CsvFlag = False,
+    markdown: MarkdownFlag = False,
+    latex: LatexFlag = False,
+    quiet: QuietFlag = False,
+) -> None:
+    """Compare a run with published numbers, or with the run of a predecessor.
+
+    Exit code 0: every score is within tolerance. 1: one is not. 2: they do not compare, and why.
+
+    Examples:
+    * `stsbench check runs/minilm-avg-sts-mteb --tolerance 0.01`
+    * `stsbench check runs/mine --against unsup-simcse-bert-base`
+    * `stsbench check results.json --against esimcse-coling2022-3/esimcse-bert-base`
+    * `stsbench check runs/new --baseline runs/old --max-drop 0.3 --junit check.xml`
+    """
+    style = chosen_style(json=json, csv=csv, markdown=markdown, latex=latex)
+    from stsbench.checking import check as workflow
+
+    found = workflow.check(run, against, tolerance=tolerance, baseline=baseline, max_drop=max_drop)
+    if style == "json":
+        typer.echo(json_.dumps(found.as_dict(), indent=1, ensure_ascii=False))
+    else:
+        print_frame(found.table(), style)
+    if junit is not None:
+        workflow.write_junit(found, junit)
+    if github:
+        # Beside the output where that is for a program: the service reads both.
+        for line in workflow.annotations(found):
+            typer.echo(line, err=style != "terminal")
+        workflow.append_step_summary(found)
+    for note in found.notes:
+        tell(f"note: {note}", quiet=quiet)
+    tell(str(found), quiet=quiet and found.verdict == "pass")
+    raise typer.Exit(found.exit_code)

@@ -1,0 +1,145 @@
+"""Options that several commands share, in groups: a command names a group, and has its own options beside it.
+
+@grouped
+def spectrum(subjects: Subjects, task: Task = None, output: Output = Output()) -> None: ...
+"""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass
+from functools import wraps
+from pathlib import Path
+from typing import Annotated, Any, get_type_hints
+
+from typer import Option
+
+from stsbench.base.errors import UserError
+
+MODEL, DATA, RUN, OUTPUT = "Model", "Data", "Run", "Output"
+"""The headings that options stand under in a command's help."""
+
+FORMATS = ("table", "json", "csv", "markdown", "latex")
+"""How a command can print; `table` is for the screen."""
+
+
+def grouped(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command whose groups of options are spelled out in its signature, as Typer wants them.
+
+    A parameter whose type is a dataclass stands for the dataclass's fields, each an option (or an argument, which
+    has to come first) with its default; the command is called with the dataclass.
+    """
+    hints = get_type_hints(command, include_extras=True)
+    groups = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
+    parameters: list[inspect.Parameter] = []
+    for parameter in inspect.signature(command).parameters.values():
+        if parameter.name not in groups:
+            parameters.append(parameter.replace(annotation=hints[parameter.name]))
+            continue
+        group: Any = groups[parameter.name]
+        annotations = get_type_hints(group, include_extras=True)
+        parameters += [
+            inspect.Parameter(
+                field.name, parameter.kind, default=field.default, annotation=annotations[field.name]
+            )
+            for field in fields(group)
+        ]
+
+    @wraps(command)
+    def called(**values: Any) -> None:
+        for name, group in groups.items():
+            build: Any = group
+            values[name] = build(**{field.name: values.pop(field.name) for field in fields(group)})
+        command(**values)
+
+    called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    called.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    # Typer would follow it to the command as it was written.
+    del called.__wrapped__
+    return called
+
+
+@dataclass(frozen=True)
+class Output:
+    """How a command prints."""
+
+    format: Annotated[
+        str | None,
+        Option(
+            "--format",
+            help="`table`, `json`, `csv` (both in full precision), `markdown` or `latex`.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None
+    json: Annotated[bool, Option("--json", help="`--format json`.", rich_help_panel=OUTPUT)] = False
+    csv: Annotated[bool, Option("--csv", help="`--format csv`.", rich_help_panel=OUTPUT)] = False
+    markdown: Annotated[bool, Option("--markdown", help="`--format markdown`.", rich_help_panel=OUTPUT)] = False
+    latex: Annotated[bool, Option("--latex", help="`--format latex`.", rich_help_panel=OUTPUT)] = False
+    quiet: Annotated[
+        bool, Option("--quiet", "-q", help="No progress, notes or signatures.", rich_help_panel=OUTPUT)
+    ] = False
+
+    @property
+    def style(self) -> str:
+        """The one format that was asked for, as `render` names it: `terminal` if none was.
+
+        Raises:
+            UserError: if several were, or there is no such format.
+        """
+        named = [f"--{name}" for name in FORMATS[1:] if getattr(self, name)]
+        if self.format is not None:
+            if self.format not in FORMATS:
+                raise UserError(f"--format {self.format!r}: choose one of {', '.join(FORMATS)}.")
+            if [f"--{self.format}"] != named:
+                named = [f"--format {self.format}", *named]
+        if len(named) > 1:
+            raise UserError(f"{named[0]} and {named[1]} cannot go together: choose one output format.")
+        chosen = named[0].split()[-1].removeprefix("--") if named else "table"
+        return "terminal" if chosen == "table" else chosen
+
+
+@dataclass(frozen=True)
+class Loading:
+    """How the models that a command names are loaded."""
+
+    pooling: Annotated[
+        str,
+        Option(
+            help="`auto` (the checkpoint's own), `cls`, `cls_before_pooler`, `avg`, `avg_top2`, `avg_first_last`, "
+            "`avg_static_last`, `max`, `last`.",
+            rich_help_panel=MODEL,
+        ),
+    ] = "auto"
+    max_length: Annotated[
+        int | None, Option(help="Sub-words kept. Default: the model's own limit.", rich_help_panel=MODEL)
+    ] = None
+    prompt: Annotated[
+        str | None,
+        Option(help="Text before every sentence. Default: the checkpoint's own.", rich_help_panel=MODEL),
+    ] = None
+    precision: Annotated[str, Option(help="`fp32`, `bf16` or `fp16`.", rich_help_panel=MODEL)] = "fp32"
+    device: Annotated[str, Option(help="`auto`, `cpu`, `cuda` or `mps`.", rich_help_panel=MODEL)] = "auto"
+    revision: Annotated[str | None, Option(help="Branch, tag or commit on the Hub.", rich_help_panel=MODEL)] = None
+    trust_remote_code: Annotated[
+        bool, Option("--trust-remote-code", help="Let code from the checkpoint run.", rich_help_panel=MODEL)
+    ] = False
+
+
+DataDirs = Annotated[
+    list[Path] | None,
+    Option("--data-dir", help="Look for data here first. Repeatable.", rich_help_panel=DATA),
+]
+Sentences = Annotated[Path | None, Option(help="The sentences of --vectors, one a line.", rich_help_panel=MODEL)]
+NoCache = Annotated[
+    bool, Option("--no-cache", help="Neither read nor write the embedding cache.", rich_help_panel=RUN)
+]
+
+# Until every command names the group `Loading`.
+Prompt = Annotated[
+    str | None, Option(help="Text before every sentence. Default: the checkpoint's own.", rich_help_panel=MODEL)
+]
+Precision = Annotated[str, Option(help="`fp32`, `bf16` or `fp16`.", rich_help_panel=MODEL)]
+Device = Annotated[str, Option(help="`auto`, `cpu`, `cuda` or `mps`.", rich_help_panel=MODEL)]
+Revision = Annotated[str | None, Option(help="Branch, tag or commit on the Hub.", rich_help_panel=MODEL)]
+TrustRemoteCode = Annotated[
+    bool, Option("--trust-remote-code", help="Let code from the checkpoint run.", rich_help_panel=MODEL)
+]

@@ -1,0 +1,199 @@
+"""`compare`: is the difference of two models, or of two methods over seeds, real?"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from os.path import commonprefix
+from pathlib import Path
+
+from stsbench.base.errors import UserError
+from stsbench.base.progress import Progress, silent
+from stsbench.comparison.aligned import ScoredPart
+from stsbench.comparison.items import compare_transfer
+from stsbench.comparison.overlap import Overlap, overlap
+from stsbench.comparison.pairs import compare_pairs
+from stsbench.comparison.result import Comparison
+from stsbench.comparison.seeds import SeedsComparison, compare_seeds
+from stsbench.data.tables import LabelledData
+from stsbench.records.record import RunRecord
+from stsbench.records.scores import labels
+from stsbench.records.signature import Signature
+from stsbench.records.store import load_run
+from stsbench.scoring.sts import Bootstrap
+from stsbench.scoring.tasks import TaskData, TaskSpec, read_task, sentences_of, source_of
+
+__all__ = ["Bootstrap", "Comparison", "Run", "SeedsComparison", "compare", "matching_runs"]
+
+Run = RunRecord | str | Path
+"""A record, or the folder or `run.json` that it is in."""
+
+_RUN = (RunRecord, str, Path)
+
+RESAMPLES = 5000
+"""More than for an interval: Holm's correction over seven tasks asks for p-values near 0.007, which 1000 resamples
+know to 0.004 only."""
+
+
+def compare(
+    a: Run | Sequence[Run],
+    b: Run | Sequence[Run] = (),
+    *,
+    corpora: Sequence[str | Path] = (),
+    data_dirs: Sequence[str | Path] = (),
+    bootstrap: Bootstrap | None = None,
+    progress: Progress = silent,
+) -> Comparison | SeedsComparison:
+    """Tell whether two models differ, or two methods over several seeds.
+
+    Two runs are compared pair by pair: paired bootstrap of each task and the average, Williams' and Steiger's
+    tests of each task, Holm's correction over the tasks. Two lists of runs are compared as samples: mean and
+    spread, and from five runs of each on Welch's test and a permutation test.
+
+    Args:
+        a: a run, or a list of runs of one method with different seeds.
+        b: the other run, or the other method's runs; without it, the spread of `a` alone is told.
+        corpora: training corpora in which to look for the test sentences: a text a line, or a .csv file each of
+            whose cells is a text; .gz or not.
+        data_dirs: folders to look for the test sentences in, before `STSBENCH_DATA` and the cache.
+        bootstrap: resamples (5000 by default), level and seed.
+        progress: told how far it is.
+
+    Returns:
+        `.sentence` says it, `.table()` tells all of it.
+
+    Raises:
+        UserError: if the runs do not compare, naming the field; or something cannot be read.
+
+    >>> import stsbench as sb
+    >>> one = sb.evaluate(lambda sentences: [[len(s), s.count("e")] for s in sentences], "sample")
+    >>> compare(one, one).sentence
+    'Neither is shown to be better on sample: the difference of 0.00 [0.00, 0.00] may be chance at 5 %.'
+    """
+    bootstrap = bootstrap or Bootstrap(RESAMPLES)
+    if not bootstrap.resamples:
+        raise UserError("a comparison rests on resamples of the pairs: give at least one, better 5000.")
+    result: Comparison | SeedsComparison
+    if isinstance(a, _RUN) and isinstance(b, _RUN):
+        records = [_record(a), _record(b)]
+        result = _two_runs(records[0], records[1], bootstrap, progress)
+    else:
+        methods = [[_record(run) for run in ([runs] if isinstance(runs, _RUN) else runs)] for runs in (a, b)]
+        records = [*methods[0], *methods[1]]
+        result = _two_methods(methods[0], methods[1], bootstrap.level)
+    if not corpora:
+        return result
+    found, notes = _overlaps(records, corpora, data_dirs, progress)
+    return replace(result, overlaps=found, notes=(*result.notes, *notes))
+
+
+def matching_runs(patterns: Sequence[str | Path]) -> list[Path]:
+    """Return the runs that are named, or that match a pattern with `*`, `?` or `[...]`, in order of their names.
+
+    Raises:
+        UserError: if nothing matches a pattern.
+    """
+    found: list[Path] = []
+    for pattern in map(Path, patterns):
+        path = pattern.expanduser()
+        if path.exists() or not re.search(r"[*?[]", str(path)):
+            found.append(path)
+            continue
+        root = Path(path.anchor)
+        matches = sorted(root.glob(str(path.relative_to(root))))
+        if not matches:
+            raise UserError(f"no run matches {pattern}: check the pattern.")
+        found += matches
+    return found
+
+
+def _two_runs(a: RunRecord, b: RunRecord, bootstrap: Bootstrap, progress: Progress) -> Comparison:
+    first, second = labels([a, b])
+    names = (first, second)
+    pairs, left_out_pairs = compare_pairs(a, b, names, bootstrap=bootstrap, progress=progress)
+    items, left_out_items = compare_transfer(a, b, names, bootstrap=bootstrap)
+    if not (pairs or items):
+        raise UserError(f"{first} and {second} have no task in common: measure both on the same tasks.")
+    notes = [*left_out_pairs, *left_out_items]
+    smallest = 2 / (bootstrap.resamples + 1)
+    tests = max(sum(row.is_task for row in rows) for rows in (pairs, items))
+    if smallest * tests >= 1 - bootstrap.level:
+        notes.append(
+            f"{bootstrap.resamples} resamples see no p-value below {smallest:.2g}: too few for {tests} tests, "
+            "take more."
+        )
+    if a.supervised or b.supervised:
+        notes.append("tasks with a trained regressor are not compared.")
+    return Comparison(
+        first, second, (*pairs, *items), bootstrap.level, bootstrap.resamples, bootstrap.seed, notes=tuple(notes)
+    )
+
+
+def _two_methods(a: Sequence[RunRecord], b: Sequence[RunRecord], level: float) -> SeedsComparison:
+    if not a:
+        raise UserError("there is no run to compare: name at least one.")
+    names = _names([*a, *b])
+    first = dict(zip(names[: len(a)], a, strict=True))
+    second = dict(zip(names[len(a) :], b, strict=True))
+    return compare_seeds(first, second, _methods(first, second), level=level)
+
+
+def _record(run: Run) -> RunRecord:
+    return run if isinstance(run, RunRecord) else load_run(run)
+
+
+def _names(records: Sequence[RunRecord]) -> list[str]:
+    """Return a name for each record: its folder, or what its model is called where it has none."""
+    names = [
+        str(record.folder) if record.folder else label
+        for record, label in zip(records, labels(records), strict=True)
+    ]
+    repeated = next((name for name in names if names.count(name) > 1), None)
+    if repeated is not None:
+        raise UserError(f"{repeated} is named twice: give each run once.")
+    return names
+
+
+def _methods(a: Iterable[str], b: Iterable[str]) -> tuple[str, str]:
+    """Return a name for each method: what the names of its runs have in common, or else the first of them."""
+    runs = [list(a), list(b)]
+    # Character by character, as folders are named simcse-seed1, simcse-seed2.
+    alike = [commonprefix(names).rstrip("-_./0123456789") if len(names) > 1 else "" for names in runs]  # noqa: RUF071
+    if alike[0] == alike[1]:
+        alike = ["", ""]
+    one, other = (name or next(iter(names), "") for name, names in zip(alike, runs, strict=True))
+    return one, other
+
+
+def _overlaps(
+    records: Sequence[RunRecord],
+    corpora: Sequence[str | Path],
+    data_dirs: Sequence[str | Path],
+    progress: Progress,
+) -> tuple[tuple[Overlap, ...], list[str]]:
+    """Return what of the records' test sentences stands in each corpus, and what a reader should know."""
+    sentences: dict[str, list[str]] = {}
+    notes = []
+    folders = [Path(folder) for folder in data_dirs]
+    parts: list[ScoredPart] = []
+    for record in records:
+        parts += record.tasks
+        parts += record.transfer
+    for part in {part.signature.partition("||")[0]: part for part in parts}.values():
+        if part.text == "user":
+            notes.append(f"the sentences of {part.task} are in a file of your own: not looked for in the corpus.")
+            continue
+        task = read_task(TaskSpec(part.task, getattr(part, "split", ""), part.text), folders)
+        if not source_of(task).sha256.startswith(Signature.parse(part.signature).data):
+            notes.append(f"the sentences of {part.task} that are here are not those that the runs were scored on.")
+        sentences.setdefault(part.task, []).extend(_test_sentences(task))
+    if not sentences:
+        return (), notes
+    return tuple(
+        entry for corpus in corpora for entry in overlap(Path(corpus).expanduser(), sentences, progress)
+    ), notes
+
+
+def _test_sentences(task: TaskData) -> list[str]:
+    if isinstance(task, LabelledData) and (is_test := task.items["split"] == "test").any():
+        task = replace(task, items=task.items[is_test])
+    return sentences_of(task)

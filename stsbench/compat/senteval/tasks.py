@@ -1,0 +1,218 @@
+"""The labelled tasks: what `eval` returns of them."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.stats import pearsonr, spearmanr
+
+from stsbench.base.errors import UserError
+from stsbench.compat.senteval.batches import Batcher, Prepare, encode, tokens_of
+from stsbench.compat.senteval.utils import cosine, dotdict
+from stsbench.data.tables import LabelledData, StsData
+from stsbench.scoring.classifiers import Classifier, LogisticRegression, arrange
+from stsbench.scoring.mlp import Mlp, net_settings
+from stsbench.scoring.relatedness import StopBy, pair_order, score_relatedness
+from stsbench.scoring.sts import Bootstrap
+from stsbench.scoring.transfer import score_labelled
+
+NAMES = {
+    "CR": "CR",
+    "MR": "MR",
+    "MPQA": "MPQA",
+    "SUBJ": "SUBJ",
+    "SST2": "SST2",
+    "SST5": "SST5",
+    "TREC": "TREC",
+    "MRPC": "MRPC",
+    "SICKEntailment": "SICK-E",
+}
+"""SentEval's names of the tasks, and the catalogue's."""
+
+
+def evaluate_labelled(data: LabelledData, params: dotdict, batcher: Batcher, prepare: Prepare) -> dict[str, Any]:
+    """Return `acc`, `devacc`, `ndev` and `ntest`, and `f1` of MRPC."""
+    items = data.items
+    sides = [name for name in ("sentence1", "sentence2") if items[name].notna().all()]
+    splits = list(dict.fromkeys(items["split"]))
+    whole = [text for split in splits for side in sides for text in items.loc[items["split"] == split, side]]
+    prepare(params, tokens_of(whole, params))
+    # Batches follow the sorted rows, as in the original: less padding for the person's encoder.
+    order = arrange(data).order
+    vectors = []
+    for side in sides:
+        found = encode(items[side].iloc[order].tolist(), params, batcher)
+        placed = np.empty_like(found)
+        placed[order] = found
+        vectors.append(placed)
+    result = score_labelled(
+        data,
+        *vectors,
+        classifier=_classifier(data, params),
+        seed=params.seed,
+        kfold=params.kfold,
+        bootstrap=Bootstrap(resamples=0),
+    )
+    scores = {"devacc": result.devacc, "acc": result.acc, "ndev": result.ndev, "ntest": result.ntest}
+    return scores if result.f1 is None else scores | {"f1": result.f1}
+
+
+def device_of(params: dotdict) -> str:
+    """Return where classifiers compute: what the person said, else CUDA where there is some."""
+    if params.device:
+        return str(params.device)
+    import torch
+
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def _classifier(data: LabelledData, params: dotdict) -> Classifier:
+    if not params.usepytorch:
+        return LogisticRegression(device=device_of(params))
+    options = dict(params.classifier)
+    if data.task == "WordContent":
+        # A thousand classes: the original gives it no hidden layer.
+        options["nhid"] = 0
+    return Mlp(net_settings(options), seed=params.seed, device=device_of(params))
+
+
+UNSUPERVISED = ("STS12", "STS13", "STS14", "STS15", "STS16")
+SUPERVISED = {"STSBenchmark": "STS-B", "SICKRelatedness": "SICK-R"}
+"""SentEval's names of the tasks that it trains a regressor for, and the catalogue's."""
+
+Similarity = Callable[[NDArray[Any], NDArray[Any]], float]
+
+
+def evaluate_similarity(
+    data: StsData, params: dotdict, batcher: Batcher, prepare: Prepare, *, pooled: bool
+) -> dict[str, Any]:
+    """Return the correlations of each subset (of each split, for a task without subsets), and `all` of them.
+
+    Args:
+        data: STS12 to STS16, or all splits of another.
+        params: the person's.
+        batcher: the person's.
+        prepare: the person's.
+        pooled: whether the `all` entry has the correlation over all pairs together, as the SimCSE fork's.
+    """
+    by = "subset" if data.task in UNSUPERVISED else "split"
+    # The original sorts STS12 to STS16 to pad less; the fork leaves the others as they are.
+    pairs = data.pairs.iloc[pair_order(data.pairs)] if by == "subset" else data.pairs
+    groups = {name: pairs[pairs[by] == name] for name in dict.fromkeys(data.pairs[by])}
+    whole = [text for group in groups.values() for side in ("sentence1", "sentence2") for text in group[side]]
+    prepare(params, tokens_of(whole, params))
+    similarity: Similarity = params.similarity or _default_similarity
+    results: dict[str, Any] = {}
+    found: list[NDArray[np.float64]] = []
+    for name, group in groups.items():
+        u, v = (encode(group[side].tolist(), params, batcher) for side in ("sentence1", "sentence2"))
+        values = np.array([float(similarity(a, b)) for a, b in zip(u, v, strict=True)])
+        found.append(values)
+        results[name] = _correlations(values, group["gold"].to_numpy(dtype=np.float64))
+    gold = np.concatenate([group["gold"].to_numpy(dtype=np.float64) for group in groups.values()])
+    whole_task = _correlations(np.concatenate(found), gold)
+    weights = [entry["nsamples"] for entry in results.values()]
+    results["all"] = {
+        metric: ({"all": float(whole_task[metric][0])} if pooled else {})
+        | {
+            "mean": float(np.mean([results[name][metric][0] for name in groups])),
+            "wmean": float(np.average([results[name][metric][0] for name in groups], weights=weights)),
+        }
+        for metric in ("pearson", "spearman")
+    }
+    return results
+
+
+def evaluate_regressor(
+    data: StsData, params: dotdict, batcher: Batcher, prepare: Prepare, *, stop_by: StopBy
+) -> dict[str, Any]:
+    """Return what the trained regressor scores: the original's `STSBenchmark` and `SICKRelatedness`."""
+    pairs, sides = data.pairs, ("sentence1", "sentence2")
+    splits = list(dict.fromkeys(pairs["split"]))
+    whole = [text for split in splits for side in sides for text in pairs.loc[pairs["split"] == split, side]]
+    prepare(params, tokens_of(whole, params))
+    order = pair_order(pairs)
+    vectors = []
+    for side in sides:
+        found = encode(pairs[side].iloc[order].tolist(), params, batcher)
+        placed = np.empty_like(found)
+        placed[order] = found
+        vectors.append(placed)
+    result = score_relatedness(
+        data,
+        vectors[0],
+        vectors[1],
+        stop_by=stop_by,
+        seed=params.seed,
+        bootstrap=Bootstrap(resamples=0),
+        device=device_of(params),
+    )
+    predicted = dict(zip(result.items["pair_id"], result.items["prediction"], strict=True))
+    tested = pairs.iloc[order]
+    return {
+        f"dev{stop_by}": result.dev,
+        "pearson": result.pearson,
+        "spearman": result.spearman,
+        "mse": result.mse,
+        "yhat": np.array([predicted[pair] for pair in tested.loc[tested["split"] == "test", "pair_id"]]),
+        "ndev": result.ndev,
+        "ntest": result.ntest,
+    }
+
+
+def _default_similarity(u: NDArray[Any], v: NDArray[Any]) -> float:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        a, b = (np.nan_to_num(side.astype(np.float64)) for side in (u, v))
+        return float(np.nan_to_num(cosine(a, b)))
+
+
+def _correlations(values: NDArray[np.float64], gold: NDArray[np.float64]) -> dict[str, Any]:
+    return {"pearson": pearsonr(values, gold), "spearman": spearmanr(values, gold), "nsamples": len(gold)}
+
+
+FILES = {
+    "Length": "sentence_length.txt",
+    "WordContent": "word_content.txt",
+    "Depth": "tree_depth.txt",
+    "TopConstituents": "top_constituents.txt",
+    "BigramShift": "bigram_shift.txt",
+    "Tense": "past_present.txt",
+    "SubjNumber": "subj_number.txt",
+    "ObjNumber": "obj_number.txt",
+    "OddManOut": "odd_man_out.txt",
+    "CoordinationInversion": "coordination_inversion.txt",
+}
+"""The file of each task, in the folder `probing`."""
+
+_SPLITS = {"tr": "train", "va": "dev", "te": "test"}
+
+
+def load_probing(task: str, task_path: Path) -> LabelledData:
+    """Read a probing task: lines of split, label and sentence, separated by tabs.
+
+    Raises:
+        UserError: if the file is missing or a line is broken.
+    """
+    path = task_path / "probing" / FILES[task]
+    try:
+        lines = path.read_bytes().decode("utf-8").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{task} needs {path}, which cannot be read: {error}.") from error
+    rows = []
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        cells = line.rstrip().split("\t")
+        if len(cells) < 3 or cells[0] not in _SPLITS:
+            raise UserError(f"{path}, line {number}: expected tr, va or te, a label and a sentence.")
+        rows.append((_SPLITS[cells[0]], f"{number}", cells[1], cells[-1], None))
+    items = pd.DataFrame(rows, columns=["split", "item_id", "label", "sentence1", "sentence2"], dtype=object)
+    classes = sorted(set(items.loc[items["split"] == "train", "label"]))
+    strange = items.loc[~items["label"].isin(classes)]
+    if len(strange):
+        row = strange.iloc[0]
+        raise UserError(f"{path}, line {row['item_id']}: label {row['label']!r} does not occur in train.")
+    return LabelledData(task, "senteval", items, tuple(classes), "user", "", (), ())

@@ -1,0 +1,216 @@
+"""Getting data into the cache: download, check, unpack, check again, put in place."""
+
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from stsbench.base.errors import UserError
+from stsbench.base.files import atomic_path, sha256_of
+from stsbench.base.progress import Progress, silent
+from stsbench.data.catalogue import CatalogueFile, Source, data_sets, source, sources
+from stsbench.data.download import DownloadError, UnpackError, download, unpack
+from stsbench.data.locate import Place, data_cache, root_in
+
+HUB = "https://huggingface.co"
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """What `get` leaves behind.
+
+    Attributes:
+        name: the source's name in the catalogue.
+        path: the file, or the folder that the archive was unpacked to.
+        sha256: of the downloaded file; empty where it was unpacked earlier and its hash was not kept.
+        verified: whether the catalogue vouches for what lies at `path`: by the download's own hash or, for
+            an archive, by those of all the files in it that the catalogue lists.
+        fresh: False if it was there already and nothing was downloaded.
+    """
+
+    name: str
+    path: Path
+    sha256: str
+    verified: bool
+    fresh: bool
+
+
+def get(what: str = "senteval", progress: Progress = silent) -> Fetched:
+    """Get a source of the catalogue into the cache, unless it is there already, whole and unchanged.
+
+    The environment variable `HF_ENDPOINT` names a mirror of the Hugging Face Hub. Several processes may ask
+    at once: one downloads, the others wait for it.
+
+    Args:
+        what: "senteval" (the benchmarks), "wiki1m" or "nli" (training text).
+        progress: told what goes on.
+
+    Raises:
+        UserError: if there is no such source, or it cannot be had, saying how to get it by hand.
+    """
+    chosen = source(what)
+    if chosen.kind not in {"archive", "file"}:
+        fetchable = ", ".join(name for name, other in sources().items() if other.kind in {"archive", "file"})
+        where = "comes with stsbench" if chosen.kind == "bundled" else f"is to be had from {chosen.address}"
+        raise UserError(f"{what} {where}, not by download: choose one of {fetchable}.")
+    try:
+        return fetch(chosen, catalogued_files(what), data_cache(), progress)
+    except (DownloadError, UnpackError) as error:
+        raise UserError(f"{error}; try again, or {_by_hand(chosen)}.") from error
+
+
+def catalogued_files(name: str) -> tuple[CatalogueFile, ...]:
+    """Return every file that the catalogue lists for a source, each path once."""
+    listed = {
+        file.path: file
+        for entry in data_sets().values()
+        for variant in entry.texts.values()
+        if variant.source == name
+        for part in variant.parts
+        for file in part.files
+    }
+    return tuple(listed.values())
+
+
+def fetch(chosen: Source, expected: Sequence[CatalogueFile], folder: Path, progress: Progress = silent) -> Fetched:
+    """Get one source into `folder`, unless it is there already.
+
+    Args:
+        chosen: a source of kind "archive" or "file".
+        expected: the files that an archive must hold.
+        folder: the data folder of the cache.
+        progress: told what goes on.
+
+    Raises:
+        DownloadError: if the file cannot be had or is not the catalogued one.
+        UnpackError: if the archive is unsafe or damaged, or what it holds is not what the catalogue says.
+        UserError: if `folder` cannot be written.
+    """
+    steps = _fetch_archive if chosen.kind == "archive" else _fetch_file
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with _alone(folder / f".{chosen.name}.lock", progress):
+            return steps(chosen, expected, folder, progress)
+    except OSError as error:
+        raise UserError(
+            f"cannot write {folder} ({error.strerror or error}): free some space or set STSBENCH_CACHE."
+        ) from error
+
+
+def address_of(chosen: Source) -> str:
+    """Return the address to download from: the catalogue's, on the mirror that `HF_ENDPOINT` names."""
+    mirror = os.environ.get("HF_ENDPOINT", "").rstrip("/") or HUB
+    return chosen.address.replace(HUB, mirror, 1) if chosen.address.startswith(f"{HUB}/") else chosen.address
+
+
+def _fetch_file(chosen: Source, _expected: Sequence[CatalogueFile], folder: Path, progress: Progress) -> Fetched:
+    target = folder / chosen.file_name
+    known = _known_sha256(chosen)
+    if target.is_file():
+        held = sha256_of(target)
+        # A file that was put there by hand has no record yet, and is welcome.
+        if held == (known or _recorded_sha256(target) or held):
+            _record_sha256(target, held)
+            return Fetched(chosen.name, target, held, verified=known is not None, fresh=False)
+        target.unlink()
+    sha256 = download(address_of(chosen), target, known, progress)
+    _record_sha256(target, sha256)
+    return Fetched(chosen.name, target, sha256, verified=known is not None, fresh=True)
+
+
+def _fetch_archive(chosen: Source, expected: Sequence[CatalogueFile], folder: Path, progress: Progress) -> Fetched:
+    archive = folder / chosen.file_name
+    assert chosen.folder is not None, "an archive says where it is unpacked to"
+    target = folder / chosen.folder
+    if not _differences(target, expected):
+        return Fetched(chosen.name, target, _recorded_sha256(archive), verified=True, fresh=False)
+    sha256 = download(address_of(chosen), archive, _known_sha256(chosen), progress)
+    try:
+        _unpack_to(target, archive, chosen, expected, progress)
+    finally:
+        # Unpacked it is of no more use; damaged it would only be found damaged again.
+        archive.unlink(missing_ok=True)
+    _record_sha256(archive, sha256)
+    return Fetched(chosen.name, target, sha256, verified=True, fresh=True)
+
+
+def _unpack_to(
+    target: Path, archive: Path, chosen: Source, expected: Sequence[CatalogueFile], progress: Progress
+) -> None:
+    # Unpacked beside the target and renamed at the end: a killed unpacking leaves no half a data set.
+    scratch = archive.parent / f".{chosen.name}.unpacking"
+    shutil.rmtree(scratch, ignore_errors=True)
+    try:
+        (scratch / "new").mkdir(parents=True)
+        unpack(archive, scratch / "new", progress)
+        root = _root_of_unpacked(scratch / "new", archive, chosen, expected)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if target.exists():
+            target.rename(scratch / "old")
+        root.rename(target)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _root_of_unpacked(folder: Path, archive: Path, chosen: Source, expected: Sequence[CatalogueFile]) -> Path:
+    paths = [file.path for file in expected]
+    root = root_in(Place("archive", folder), chosen, paths)
+    different = _differences(root, expected) if root else paths
+    if root is None or different:
+        raise UnpackError(
+            f"{archive.name} is not what the catalogue says: {len(different)} of {len(paths)} files are "
+            f"missing or differ, the first is {different[0]}"
+        )
+    return root
+
+
+def _differences(root: Path, expected: Sequence[CatalogueFile]) -> list[str]:
+    return [
+        file.path
+        for file in expected
+        if not (root / file.path).is_file() or sha256_of(root / file.path) != file.sha256
+    ]
+
+
+@contextmanager
+def _alone(lock_file: Path, progress: Progress) -> Iterator[None]:
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(lock_file)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        progress("waiting for another process that downloads the same", 0, 0)
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _known_sha256(chosen: Source) -> str | None:
+    return None if chosen.sha256 == "unverified" else chosen.sha256
+
+
+def _record_of(file: Path) -> Path:
+    return file.with_name(f"{file.name}.sha256")
+
+
+def _record_sha256(file: Path, sha256: str) -> None:
+    # In the form that `sha256sum --check` reads.
+    with atomic_path(_record_of(file)) as temporary:
+        temporary.write_text(f"{sha256}  {file.name}\n", encoding="utf-8")
+
+
+def _recorded_sha256(file: Path) -> str:
+    record = _record_of(file)
+    return record.read_text(encoding="utf-8").split()[0] if record.is_file() else ""
+
+
+def _by_hand(chosen: Source) -> str:
+    url = address_of(chosen)
+    if chosen.kind == "archive":
+        return f"download {url} by hand, unpack it and set STSBENCH_DATA to its folder"
+    return f"download {url} by hand to {data_cache() / chosen.file_name}"

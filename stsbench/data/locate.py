@@ -1,0 +1,110 @@
+"""Where data is looked for, in which order, and what to do when it is not there.
+
+The order is the same everywhere: the folders that the person names (`--data-dir`), those in `STSBENCH_DATA`,
+the cache. Nothing is downloaded unless asked for (see `stsbench.data.fetch`).
+"""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+
+from stsbench.base.errors import UserError
+from stsbench.base.files import cache_dir
+from stsbench.data.catalogue import Source
+
+
+class DataNotFoundError(UserError):
+    """No place holds the data: nothing was wrong with it, it is just not here."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A folder in which data is looked for, and who named it."""
+
+    origin: str
+    folder: Path
+
+
+def places(data_dirs: Sequence[Path] = ()) -> tuple[Place, ...]:
+    """Return the folders in which data is looked for, in order.
+
+    Args:
+        data_dirs: folders that the person names for this call; they come first.
+
+    Raises:
+        UserError: if a folder that the person named, here or in `STSBENCH_DATA`, does not exist.
+    """
+    named = [Place("--data-dir", Path(folder).expanduser()) for folder in data_dirs]
+    variable = os.environ.get("STSBENCH_DATA", "")
+    named += [Place("STSBENCH_DATA", Path(name).expanduser()) for name in variable.split(os.pathsep) if name]
+    for place in named:
+        if not place.folder.is_dir():
+            raise UserError(
+                f"{place.origin} names {place.folder}, which is not a folder: "
+                "name the folder that holds the data (in SentEval's layout the one with `downstream/` in it)."
+            )
+    return (*named, Place("cache", data_cache()))
+
+
+def data_cache() -> Path:
+    """Return the folder that downloaded data is kept in."""
+    return cache_dir() / "data"
+
+
+def root_in(place: Place, source: Source, paths: Sequence[str]) -> Path | None:
+    """Return the first of the source's layouts below `place` that holds any of `paths`, or None."""
+    for layout in source.roots:
+        root = place.folder / layout
+        if any((root / path).is_file() for path in paths):
+            return root
+    return None
+
+
+def find_root(source: Source, paths: Sequence[str], wanted: str, data_dirs: Sequence[Path] = ()) -> Path:
+    """Return the folder below which all of `paths` lie.
+
+    The first place that holds any of them is the one: a task is never put together from two places.
+
+    Args:
+        source: what the files belong to; says which layouts a data folder may have.
+        paths: the wanted files, relative to the source's root.
+        wanted: what they are, for the message ("STS12").
+        data_dirs: see `places`.
+
+    Raises:
+        DataNotFoundError: if no place holds them, naming the places and what to do.
+        UserError: if a place holds only some.
+    """
+    if source.kind == "bundled":
+        return bundled_root(source)
+    looked = places(data_dirs)
+    for place in looked:
+        root = root_in(place, source, paths)
+        if root is not None:
+            _demand_all(root, paths, wanted, place)
+            return root
+    folders = ", ".join(f"{place.folder} ({place.origin})" for place in looked)
+    raise DataNotFoundError(f"{wanted} was not found in {folders}: {remedy(source)}.")
+
+
+def bundled_root(source: Source) -> Path:
+    """Return the folder of a source that comes with the package."""
+    return Path(str(files("stsbench.data").joinpath(source.name)))
+
+
+def remedy(source: Source) -> str:
+    """Return what to do about missing files of a source, as the end of a sentence."""
+    if source.kind == "by-hand":
+        return f"get it by hand from {source.address} and set STSBENCH_DATA to its folder"
+    return f"run `stsbench data get {source.name}`, or set STSBENCH_DATA to the folder that holds it"
+
+
+def _demand_all(root: Path, paths: Sequence[str], wanted: str, place: Place) -> None:
+    for path in paths:
+        if not (root / path).is_file():
+            raise UserError(
+                f"{wanted} is incomplete in {root} ({place.origin}): {path} is missing; "
+                "put it there, or name another folder."
+            )

@@ -1,0 +1,145 @@
+"""Tables of what there is, where it was found, and whether it is what the catalogue says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stsbench.data.catalogue import CatalogueFile, DataSet, Source, TextVariant, data_sets, source, sources
+from stsbench.data.fetch import catalogued_files
+from stsbench.data.lines import read_catalogued
+from stsbench.data.locate import bundled_root, places, root_in
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def catalogue_table(data_dirs: Sequence[Path] = ()) -> pd.DataFrame:
+    """Return what the catalogue holds, one row per data set and text.
+
+    Columns: task, text, kind ("sts" or "labelled"), splits ("train 5749, dev 1500, test 1379"), subsets
+    (their names with counts, empty where there are none), title, licence, documentation, source, found (the
+    folder that it would be read from, empty where it is nowhere).
+
+    Args:
+        data_dirs: folders to look in first (default: `STSBENCH_DATA`, then the cache).
+
+    Raises:
+        UserError: if a named folder does not exist.
+    """
+    import pandas as pd
+
+    return pd.DataFrame(
+        {
+            "task": entry.task,
+            "text": text,
+            "kind": entry.kind,
+            "splits": _counts((part.split, part.count) for part in variant.parts),
+            "subsets": _counts((part.subset, part.count) for part in variant.parts if part.subset),
+            "title": entry.title,
+            "licence": entry.licence,
+            "documentation": entry.documentation,
+            "source": variant.source,
+            "found": str(_root(variant, data_dirs) or ""),
+        }
+        for entry, text, variant in _variants()
+    )
+
+
+def verify(data_dirs: Sequence[Path] = ()) -> pd.DataFrame:
+    """Hold every catalogued file against what is on disk, one row per data set and file.
+
+    Columns: task, text, file (its path below the root), status ("ok", "modified" or "missing"),
+    expected_lines and found_lines (nullable integers), expected_sha256 and found_sha256 (empty where the file
+    is missing), folder (the root, empty where there is none).
+
+    Args:
+        data_dirs: folders to look in first (default: `STSBENCH_DATA`, then the cache).
+
+    Raises:
+        UserError: if a named folder does not exist, or a file cannot be read.
+    """
+    import pandas as pd
+
+    rows = [
+        {"task": entry.task, "text": text} | _verdict(_root(variant, data_dirs), file)
+        for entry, text, variant in _variants()
+        for part in variant.parts
+        for file in part.files
+    ]
+    return pd.DataFrame(rows).astype({"expected_lines": "Int64", "found_lines": "Int64"})
+
+
+def where(data_dirs: Sequence[Path] = ()) -> pd.DataFrame:
+    """Return the order in which data is looked for, and what each place holds of each source.
+
+    Columns: order (from 1), origin ("--data-dir", "STSBENCH_DATA" or "cache"), folder, source,
+    found (the root, empty where there is none), files ("78 of 78"). The bundled sample is not looked for.
+
+    Args:
+        data_dirs: folders to look in first.
+
+    Raises:
+        UserError: if a named folder does not exist.
+    """
+    import pandas as pd
+
+    return pd.DataFrame(
+        {"order": order, "origin": place.origin, "folder": str(place.folder)}
+        | _holding(chosen, paths, root_in(place, chosen, paths))
+        for order, place in enumerate(places(data_dirs), start=1)
+        for chosen, paths in _paths_of_sources()
+    )
+
+
+def _variants() -> Iterator[tuple[DataSet, str, TextVariant]]:
+    for entry in data_sets().values():
+        for text, variant in entry.texts.items():
+            yield entry, text, variant
+
+
+def _root(variant: TextVariant, data_dirs: Sequence[Path]) -> Path | None:
+    chosen = source(variant.source)
+    if chosen.kind == "bundled":
+        return bundled_root(chosen)
+    paths = [file.path for part in variant.parts for file in part.files]
+    roots = (root_in(place, chosen, paths) for place in places(data_dirs))
+    return next((root for root in roots if root is not None), None)
+
+
+def _verdict(root: Path | None, file: CatalogueFile) -> dict[str, object]:
+    verdict: dict[str, object] = {
+        "file": file.path,
+        "status": "missing",
+        "expected_lines": file.lines,
+        "found_lines": None,
+        "expected_sha256": file.sha256,
+        "found_sha256": "",
+        "folder": str(root or ""),
+    }
+    if root is None or not (root / file.path).is_file():
+        return verdict
+    # Latin-1 takes any byte: what is wanted here are lines and hash, whatever the file holds.
+    found = read_catalogued(root, file, "latin-1")
+    status = "ok" if found.sha256 == file.sha256 else "modified"
+    return verdict | {"status": status, "found_lines": len(found.lines), "found_sha256": found.sha256}
+
+
+def _paths_of_sources() -> Iterator[tuple[Source, list[str]]]:
+    for chosen in sources().values():
+        if chosen.kind != "bundled":
+            paths = [file.path for file in catalogued_files(chosen.name)]
+            yield chosen, paths or [chosen.file_name]
+
+
+def _holding(chosen: Source, paths: Sequence[str], root: Path | None) -> dict[str, object]:
+    there = sum((root / path).is_file() for path in paths) if root else 0
+    return {"source": chosen.name, "found": str(root or ""), "files": f"{there} of {len(paths)}"}
+
+
+def _counts(named: Iterable[tuple[str, int]]) -> str:
+    counts: dict[str, int] = {}
+    for name, count in named:
+        counts[name] = counts.get(name, 0) + count
+    return ", ".join(f"{name} {count}" for name, count in counts.items())

@@ -1,0 +1,114 @@
+"""What reading a data set gives: a table, and the account of which files it was read from."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from stsbench.data.catalogue import Label
+
+Status = Literal["verified", "modified", "user"]
+"""`verified`: every file is the catalogued one; `modified`: at least one differs; `user`: not catalogued."""
+
+
+@dataclass(frozen=True)
+class FileRead:
+    """A file as it was read.
+
+    `name` is its path relative to where the data lay, with forward slashes; `sha256` is of its bytes;
+    `expected` is the catalogue's hash, None for a person's own file.
+    """
+
+    name: str
+    sha256: str
+    expected: str | None
+
+
+class Pair(NamedTuple):
+    """A row of `StsData.pairs`; `design` is the sample's alone."""
+
+    subset: str
+    split: str
+    pair_id: str
+    gold: float
+    sentence1: str
+    sentence2: str
+    design: str | None = None
+
+
+@dataclass(frozen=True)
+class StsData:
+    """Scored sentence pairs.
+
+    Attributes:
+        task: "STS12" ... "STS16", "STS-B", "SICK-R", "sample", or the stem of the person's file.
+        split: "train", "dev", "test" or "all".
+        text: "senteval", "raw", "sample" or "user".
+        pairs: one row per scored pair: subset, split, pair_id (str), gold (float64), sentence1, sentence2
+            (str); the sample has `design` too. A task without subsets has one, called as the task.
+        gold_range: the lowest and highest score that is possible (of a person's file: that occurs).
+        status: see `Status`.
+        sha256: 64 hexadecimal digits over the names and hashes of `files`, in order.
+        files: the files read, in order.
+        problems: a sentence for each file that is not the catalogued one.
+    """
+
+    task: str
+    split: str
+    text: str
+    pairs: pd.DataFrame
+    gold_range: tuple[float, float]
+    status: Status
+    sha256: str
+    files: tuple[FileRead, ...]
+    problems: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class LabelledData:
+    """Labelled sentences or sentence pairs.
+
+    Attributes:
+        task: "MR", "TREC", "MRPC", ...
+        text: "senteval" or "sample".
+        items: one row per item: split ("all" where the task has none), item_id (str), label (int or str, as
+            the files have it), sentence1 (str), sentence2 (str, or None where the task has one sentence).
+        classes: the labels in SentEval's order: a label's index is SentEval's number for it.
+        status: as in `StsData`, and so are the others.
+        sha256: over `files`.
+        files: the files read.
+        problems: a sentence for each file that is not the catalogued one.
+    """
+
+    task: str
+    text: str
+    items: pd.DataFrame
+    classes: tuple[Label, ...]
+    status: Status
+    sha256: str
+    files: tuple[FileRead, ...]
+    problems: tuple[str, ...]
+
+
+def pair_table(pairs: Sequence[Pair]) -> pd.DataFrame:
+    """Return pairs as a table, without the column `design` where no pair states one."""
+    import pandas as pd
+
+    # dtype=object keeps sentences plain `str` in every pandas: 3.0 would infer its own string type.
+    table = pd.DataFrame(pairs, columns=list(Pair._fields), dtype=object).astype({"gold": "float64"})
+    return table if table["design"].notna().any() else table.drop(columns="design")
+
+
+def combined_sha256(files: Iterable[FileRead]) -> str:
+    """Return one hash over the names and hashes of several files, in their order.
+
+    >>> combined_sha256([FileRead("a.txt", "00", None)])[:8]
+    '29b514fc'
+    """
+    listing = "".join(f"{file.sha256}  {file.name}\n" for file in files)
+    return hashlib.sha256(listing.encode()).hexdigest()

@@ -1,0 +1,280 @@
+"""The numbers that are to be explained: what a person writes, or a published row."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from stsbench.base.errors import UserError
+from stsbench.data.catalogue import data_set
+from stsbench.published.catalogue import PublishedRow, checkpoint, row, rows
+from stsbench.published.measured import seeded_systems, seeds, source
+from stsbench.published.schema import Cell, Checkpoint
+from stsbench.records.record import AVERAGE
+from stsbench.scoring.tasks import STS_TASKS
+
+NOISE = 0.005
+"""How far the last bits of the vectors (another device, library or thread count) may move a score, of 100."""
+
+_NUMBER = re.compile(r"[+-]?\d+(?:\.(?P<decimals>\d+))?")
+_AVERAGES = {"avg", "average", "mean"}
+_ROW = "row:"
+_SHOWN_DECIMALS = 4
+
+
+@dataclass(frozen=True)
+class Value:
+    """One claimed number.
+
+    Attributes:
+        task: a task, or `Avg.`; empty for a bare number until `Claim.about` says what it is of.
+        score: on the scale from 0 to 100.
+        decimals: how many digits after the point it is printed with.
+        tolerance: how far a score may be from it and still be what it rounds.
+        stated: what its source says of how it was taken, by the names of the choices.
+    """
+
+    task: str
+    score: float
+    decimals: int
+    tolerance: float
+    stated: tuple[tuple[str, str], ...] = ()
+
+    def __str__(self) -> str:
+        """Return the number as claimed."""
+        return f"{self.score:.{self.decimals}f}"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What is claimed of a model.
+
+    Attributes:
+        values: at least one; each of another task.
+        row: the published row that it is, or None.
+        notes: how it was read, where that is not plain.
+    """
+
+    values: tuple[Value, ...]
+    row: PublishedRow | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """What the values are of."""
+        return tuple(value.task for value in self.values)
+
+    def about(self, tasks: tuple[str, ...]) -> "Claim":
+        """Return the claim with a bare number taken as the score of these tasks, or their average."""
+        of = tasks[0] if len(tasks) == 1 else AVERAGE
+        return replace(self, values=tuple(replace(v, task=v.task or of) for v in self.values))
+
+
+def read_claim(claim: str | float | Mapping[str, float], tolerance: float | None = None) -> Claim:
+    """Read a claim.
+
+    Args:
+        claim: a number (`76.25`, or `0.7625`); numbers by task (`STS16=81.21,SICK-R=77.58`, or a mapping); or
+            `row:NAME`, what `stsbench.published.row` understands. A float has two decimals or more.
+        tolerance: how far a score may be from a number; by default half a unit of its last digit, and `NOISE`.
+
+    Raises:
+        UserError: if it is none of these, or there is no such task or row.
+
+    >>> [(value.task, str(value)) for value in read_claim("sts16=0.8121, avg=0.789").values]
+    [('STS16', '81.21'), ('Avg.', '78.9')]
+    """
+    if tolerance is not None and not 0 < tolerance < 100:
+        raise UserError(f"a tolerance of {tolerance:g}: give a positive number of points, such as 0.05.")
+    if isinstance(claim, Mapping):
+        claim = ",".join(f"{task}={_in_digits(value)}" for task, value in claim.items())
+    text = claim.strip() if isinstance(claim, str) else _in_digits(claim)
+    if text.casefold().startswith(_ROW):
+        return _of_row(row(text[len(_ROW) :].strip()), tolerance)
+    parts = [part.rpartition("=") for part in filter(None, map(str.strip, text.split(",")))]
+    named = [(_task(name.strip()) if equals else "", *_number(number.strip())) for name, equals, number in parts]
+    # A correlation of at most 1 % is nobody's claim: such numbers are on the scale from 0 to 1, if all are.
+    small = all(abs(score) <= 1 and decimals > 1 for _, score, decimals in named) and "%" not in text
+    notes = ("The claim was read as on the scale from 0 to 1.",) if small and named else ()
+    if small:
+        named = [(task, round(100 * score, 10), decimals - 2) for task, score, decimals in named]
+    values = [_as_printed(task, score, decimals, tolerance) for task, score, decimals in named]
+    tasks = [value.task for value in values]
+    if len(set(tasks)) < len(tasks) or (len(tasks) > 1 and "" in tasks) or not tasks:
+        raise UserError(
+            f"cannot read the claim {text!r}: give one number, one for each of some tasks "
+            "(STS16=81.21,SICK-R=77.58), or row:NAME."
+        )
+    return Claim(tuple(values), notes=notes)
+
+
+def _in_digits(number: float) -> str:
+    # 76.20 as a float has lost its zero: tables print two digits at least.
+    short, whole = f"{number:.2f}", str(number)
+    return short if len(short) > len(whole) else whole
+
+
+def _task(name: str) -> str:
+    if name.casefold().rstrip(".") in _AVERAGES:
+        return AVERAGE
+    if ":" in name or "@" in name:
+        raise UserError(f"{name!r}: name the task alone, as split and text are among what diagnose tries.")
+    entry = data_set(name)
+    if entry.kind != "sts":
+        raise UserError(f"{entry.task} has labels, not similarity scores: diagnose is for the STS tasks.")
+    return entry.task
+
+
+def _number(text: str) -> tuple[float, int]:
+    """Return a number and how many digits stand behind its point."""
+    found = _NUMBER.fullmatch(text.removesuffix("%").strip())
+    if found is None:
+        raise UserError(
+            f"cannot read {text!r} in the claim: write a number (76.25), TASK=NUMBER (STS16=81.21), or row:NAME."
+        )
+    if abs(float(found[0])) > 100:
+        raise UserError(f"{text} in the claim: a correlation is between -100 and 100.")
+    return float(found[0]), len(found["decimals"] or "")
+
+
+def _as_printed(
+    task: str, score: float, decimals: int, tolerance: float | None, stated: Mapping[str, str] | None = None
+) -> Value:
+    own = 0.5 * 10.0**-decimals + NOISE if tolerance is None else tolerance
+    return Value(task, score, min(decimals, _SHOWN_DECIMALS), own, tuple((stated or {}).items()))
+
+
+def _of_row(published: PublishedRow, tolerance: float | None) -> Claim:
+    """Return what a row prints of the STS tasks; of several values of one task the one on test."""
+    usable = [cell for cell in published.cells if _is_sts(cell)]
+    # Sorted so that test comes first; the order of the columns stays otherwise.
+    cells: dict[str, Cell] = {}
+    for cell in sorted(usable, key=lambda cell: cell.setting.split != "test"):
+        cells.setdefault(_column(cell), cell)
+    notes = []
+    if cells.keys() >= {AVERAGE, *STS_TASKS}:
+        del cells[AVERAGE]  # it follows from the seven
+    if not cells:
+        raise UserError(
+            f"{published.name} prints no Spearman's or Pearson's correlation of an STS task: choose another row."
+        )
+    lost = [cell.column for cell in published.cells if cell.status == "lost"]
+    if lost:
+        notes.append(f"{published.name}: {', '.join(lost)} cannot be read in the text at hand.")
+    order = [*STS_TASKS, AVERAGE]
+    values = [
+        _as_printed(
+            task,
+            cell.score or 0.0,
+            # Correlations printed to the last bit have no rounding: two digits are what anybody compares.
+            min(2, cell.decimals - (2 if cell.setting.unit == "1" else 0)),
+            tolerance if tolerance is not None else cell.rounding + NOISE,
+            _stated(cell),
+        )
+        for task, cell in sorted(cells.items(), key=lambda item: order.index(item[0]))
+    ]
+    return Claim(tuple(values), published, tuple(notes))
+
+
+def _is_sts(cell: Cell) -> bool:
+    setting = cell.setting
+    return (
+        cell.score is not None
+        and (setting.task in STS_TASKS or setting.task == "Avg. STS")
+        and setting.metric in {"spearman", "pearson"}
+        and setting.unit in {"x100", "1"}
+        and not setting.group
+    )
+
+
+def _column(cell: Cell) -> str:
+    return cell.setting.task if cell.setting.task in STS_TASKS else AVERAGE
+
+
+def _stated(cell: Cell) -> dict[str, str]:
+    setting = cell.setting
+    stated = {
+        "metric": setting.metric,
+        "aggregation": setting.aggregation,
+        "comparison": setting.similarity,
+        "text": setting.text,
+        f"{setting.task} split": setting.split,
+    }
+    return {name: value for name, value in stated.items() if value and name not in setting.open}
+
+
+_MOST_PRINTS = 3
+
+
+def facts(claim: Claim, *, model: str, pooling: str, measured: float | None) -> list[str]:
+    """Return what published documents say, a sentence each.
+
+    Args:
+        claim: what is to be explained.
+        model: the name of the model that was measured.
+        pooling: how it was pooled by default.
+        measured: its average over the STS test sets in the default setting, x 100, if that is at hand.
+    """
+    own, of_row = _known(model), None if claim.row is None else _known(claim.row.row.system)
+    found = []
+    if own and of_row and own.name != of_row.name and claim.row:
+        found.append(f"{claim.row.name} is a row of {of_row.hub or of_row.name}; you measured {model}.")
+    expected = of_row or own
+    if expected and expected.pooling and expected.pooling != pooling:
+        found.append(
+            f"{expected.name} was scored with pooling `{expected.pooling}` ({expected.pooling_source}); "
+            f"your setting is `{pooling}`."
+        )
+    if claim.row is None:
+        found += [sentence for value in claim.values if (sentence := _prints(value))]
+    else:
+        found += list(claim.row.row.notes)
+    system = claim.row.row.system if claim.row else own.system if own else ""
+    another = own is not None and own.system != system
+    found += _seeds(system, claim, None if another else measured)
+    return found
+
+
+def _known(name: str) -> Checkpoint | None:
+    try:
+        return checkpoint(name)
+    except UserError:
+        return None
+
+
+def _prints(value: Value) -> str:
+    """Return where just this number is printed, if it is in few places."""
+    if value.decimals < 2:
+        return ""
+    task = "Avg. STS" if value.task == AVERAGE else value.task
+    names = [
+        row.name
+        for row in rows().values()
+        for cell in row.cells
+        if cell.setting.task == task
+        and cell.score == value.score
+        and cell.setting.metric in {"spearman", "pearson"}
+    ]
+    few = list(dict.fromkeys(names))[:_MOST_PRINTS]
+    more = len(set(names)) - len(few)
+    if not few:
+        return ""
+    on = "as the average" if value.task == AVERAGE else f"on {value.task}"
+    return f"{value} {on} is printed in {', '.join(few)}{f' and {more} more' if more else ''}."
+
+
+def _seeds(system: str, claim: Claim, measured: float | None) -> list[str]:
+    if system not in seeded_systems():
+        return []
+    averages = seeds(system)["Avg."]
+    about = source("seeds")
+    found = [
+        f"Over {len(averages)} seeds {system} averages {averages.mean():.2f}, from {averages.min():.2f} to "
+        f"{averages.max():.2f} ({about.address}: {about.note.partition('.')[0].lower()})."
+    ]
+    claimed = next((value.score for value in claim.values if value.task == AVERAGE), None)
+    if claimed is None and len(claim.values) == 7:
+        claimed = sum(value.score for value in claim.values) / 7
+    for what, number in (("The claimed", claimed), ("Your", measured)):
+        if number is not None:
+            found.append(f"{what} {number:.2f} is above {(averages < number).sum()} of them.")
+    return found

@@ -1,0 +1,142 @@
+"""The vectors of a diagnosis: all poolers from one forward pass, and sentences cut at other lengths."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stsbench.base.errors import UserError
+from stsbench.base.progress import Progress
+from stsbench.encoders.plan import Embeddings, embed
+from stsbench.encoders.poolers import POOLING_NAMES
+from stsbench.encoders.protocol import Encoder, FloatMatrix
+from stsbench.encoders.transformer import recut
+
+USUAL_LENGTHS = (32, 64, 128, 256, 512)
+"""Maximum lengths that people set: SimCSE trains with 32, scripts often cut at 64 or 128, models at 256 or 512."""
+
+_COUNTS = ("texts", "sequences", "encoded", "tokens", "padded_tokens")
+_CHECKPOINTS = {"transformer", "sentence-transformers"}
+_SPECIAL_TOKENS = 8
+"""At least as many as any tokenizer puts around a text."""
+
+
+@dataclass(frozen=True)
+class Cut:
+    """The texts cut at one maximum length.
+
+    Attributes:
+        max_length: sub-words kept; None where the encoder has no limit.
+        rows: for each text its row in `Encoded.vectors`.
+        changed: for each text whether it is cut elsewhere than by the encoder itself.
+    """
+
+    max_length: int | None
+    rows: NDArray[np.int64]
+    changed: NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """The vectors of some texts by every pooler.
+
+    Attributes:
+        vectors: for each pooling an array of shape (sequences, dimensions), without a closing normalisation.
+        cuts: the encoder's own maximum length first.
+        encoding: distinct texts and sequences, how many were encoded, real and padded tokens, over all lengths.
+        seconds: what it took, by stage.
+        notes: which poolers could not be had.
+    """
+
+    vectors: dict[str, FloatMatrix]
+    cuts: tuple[Cut, ...]
+    encoding: dict[str, int]
+    seconds: dict[str, float]
+    notes: tuple[str, ...]
+
+
+def encode_all(
+    encoder: Encoder,
+    texts: Sequence[str],
+    *,
+    lengths: Sequence[int] | None,
+    use_cache: bool,
+    progress: Progress,
+) -> Encoded:
+    """Encode texts with every pooler, and those that are longer than other maximum lengths with these too.
+
+    Args:
+        encoder: what encodes.
+        texts: any number, equal ones included.
+        lengths: maximum lengths to try besides the encoder's own; None for `USUAL_LENGTHS`.
+        use_cache: whether to read and write the embedding cache.
+        progress: told how far it is.
+
+    Raises:
+        UserError: if the encoder cannot do it.
+    """
+    whole, notes = _embed_by_every_pooler(encoder, texts, use_cache=use_cache, progress=progress)
+    poolings = tuple(whole.vectors)
+    own = encoder.identity.max_length
+    parts, cuts = [whole], [Cut(own, whole.rows, np.zeros(len(texts), dtype=bool))]
+    start = len(whole.vectors[poolings[0]])
+    for length in USUAL_LENGTHS if lengths is None else lengths:
+        other = None if length == own else recut(encoder, length)
+        if other is None:
+            continue
+        # Only what is longer than the shorter of the two limits can differ.
+        shorter = length if own is None else min(length, own)
+        longer = np.flatnonzero(whole.lengths + _most_around(encoder) > shorter)
+        if not len(longer):
+            continue
+        part = embed(
+            other,
+            [texts[place] for place in longer.tolist()],
+            poolings=poolings,
+            normalize=False,
+            use_cache=use_cache,
+            progress=progress,
+        )
+        differs = part.truncated | whole.truncated[longer]
+        if not differs.any():
+            continue
+        rows, changed = whole.rows.copy(), np.zeros(len(texts), dtype=bool)
+        # All of them: a sentence that just fits may be the sequence that another was cut to.
+        rows[longer] = start + part.rows
+        changed[longer[differs]] = True
+        parts.append(part)
+        cuts.append(Cut(length, rows, changed))
+        start += len(part.vectors[poolings[0]])
+    return Encoded(
+        vectors={name: np.concatenate([part.vectors[name] for part in parts]) for name in poolings},
+        cuts=tuple(cuts),
+        encoding={name: sum(getattr(part.cost, name) for part in parts) for name in _COUNTS},
+        seconds={stage: sum(part.cost.seconds[stage] for part in parts) for stage in whole.cost.seconds},
+        notes=notes,
+    )
+
+
+def _embed_by_every_pooler(
+    encoder: Encoder, texts: Sequence[str], *, use_cache: bool, progress: Progress
+) -> tuple[Embeddings, tuple[str, ...]]:
+    identity = encoder.identity
+    if identity.kind not in _CHECKPOINTS:
+        note = f"{identity.name} has no poolers or maximum lengths to choose from: the grid is the smaller for it."
+        return embed(encoder, texts, normalize=False, use_cache=use_cache, progress=progress), (note,)
+    try:
+        return embed(
+            encoder, texts, poolings=POOLING_NAMES, normalize=False, use_cache=use_cache, progress=progress
+        ), ()
+    except UserError as error:
+        if identity.pooling == "cls":
+            raise
+        # A checkpoint without a head says so at its first batch; anything else it says again.
+        names = [name for name in POOLING_NAMES if name != "cls"]
+        found = embed(encoder, texts, poolings=names, normalize=False, use_cache=use_cache, progress=progress)
+        return found, (f"Not tried: {error}",)
+
+
+def _most_around(encoder: Encoder) -> int:
+    # A prompt is no part of a text's length; it has at most as many sub-words as bytes.
+    return _SPECIAL_TOKENS + len(encoder.identity.prompt.encode())

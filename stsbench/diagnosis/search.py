@@ -1,0 +1,243 @@
+"""Which settings of the grid give the claimed numbers, simplest first; and how telling that is."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stsbench.diagnosis.claim import Claim, Value
+from stsbench.diagnosis.grid import Grid
+
+Floats = NDArray[np.float64]
+Place = tuple[int, ...]
+
+NEIGHBOURHOOD = 2.0
+"""Points around a claim in which other claims are imagined, to see how many would be explained as well."""
+
+_EVERY_OTHER = 0.5
+"""Settings that give more than this share of all claims nearby explain none of them."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """One choice that differs from the person's own setting."""
+
+    choice: str
+    value: str
+    default: str
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A setting, and what it gives.
+
+    Attributes:
+        place: in the grid.
+        changes: the choices in which it differs from the default.
+        count: how many choices that are.
+        scores: one for each claimed number.
+        distance: the largest difference to one of them.
+        fits: whether every one is within tolerance.
+    """
+
+    place: Place
+    changes: tuple[Change, ...]
+    count: int
+    scores: tuple[float, ...]
+    distance: float
+    fits: bool
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Settings that the claim cannot tell apart: they print the same numbers.
+
+    Attributes:
+        best: the one with the fewest changes, and of these the nearest.
+        alike: the others, in the same order.
+    """
+
+    best: Candidate
+    alike: tuple[Candidate, ...] = ()
+
+
+@dataclass(frozen=True)
+class Search:
+    """A claim held against a grid."""
+
+    grid: Grid
+    claim: Claim
+
+    @cached_property
+    def default(self) -> Candidate:
+        """What the person's own setting gives."""
+        return self._candidate(self._inside(self.grid.default))
+
+    @cached_property
+    def explanations(self) -> tuple[Explanation, ...]:
+        """The settings that give the claim, none of whose changes could be left out, simplest first.
+
+        Several changes explain nothing where as many would give most claims nearby.
+        """
+        counts = {found.best.count for found in self._found}
+        telling = {count for count in counts if count <= 1 or self.chance(count) <= _EVERY_OTHER}
+        return tuple(found for found in self._found if found.best.count in telling)
+
+    @property
+    def coincidences(self) -> tuple[Explanation, ...]:
+        """The other settings that give the claim: as many choices at once give nearly every number."""
+        return self._found[len(self.explanations) :]
+
+    @cached_property
+    def nearest(self) -> Candidate:
+        """The setting nearest to the claim; of equally near ones the one with the fewest changes."""
+        return self._nearest(np.isfinite(self._distances))
+
+    @cached_property
+    def nearest_single(self) -> Candidate:
+        """The nearest setting with at most one change."""
+        return self._nearest(np.isfinite(self._distances) & (self._counts <= 1))
+
+    @cached_property
+    def most(self) -> Candidate:
+        """The setting that gives the most of the claimed numbers; of several, the one with the fewest changes."""
+        given = np.where(np.isfinite(self._distances), self._given.sum(axis=0), -1)
+        return self._nearest(given == given.max(), simplest=True)
+
+    @property
+    def settings(self) -> int:
+        """How many settings were compared."""
+        return int(np.isfinite(self._distances).sum())
+
+    def chance(self, count: int) -> float:
+        """Return which share of all claims nearby so few changes would give as well.
+
+        Args:
+            count: how many choices may change.
+
+        Returns:
+            The share of the numbers within two points of the claimed one that are within tolerance of a setting
+            with at most so many changes. Of several claimed numbers, an upper bound of it, at most 1.
+        """
+        near = (np.abs(self._differences) <= NEIGHBOURHOOD).all(axis=0) & (self._counts <= count)
+        if len(self.claim.values) > 1:
+            # Settings with the same numbers reach the same claims.
+            reached = np.unique(self._scores[:, near].round(6), axis=1).shape[1]
+            shares = [min(1.0, value.tolerance / NEIGHBOURHOOD) for value in self.claim.values]
+            return float(min(1.0, reached * np.prod(shares)))
+        (value,) = self.claim.values
+        centres = np.unique(self._scores[0][near])
+        low, high = value.score - NEIGHBOURHOOD, value.score + NEIGHBOURHOOD
+        begins = np.clip(centres - value.tolerance, low, high)
+        ends = np.clip(centres + value.tolerance, low, high)
+        # The centres are in order, and all intervals have one length: each adds what the one before leaves.
+        covered = ends - np.maximum(begins, np.concatenate([[low], ends])[: len(begins)])
+        return float(covered.sum() / (high - low))
+
+    def of(self, value: Value) -> "Search":
+        """Return the search for one of the claimed numbers alone."""
+        return Search(self.grid, Claim((value,)))
+
+    def fitting(self, candidate: Candidate) -> list[bool]:
+        """Return for each claimed number whether a setting gives it."""
+        return [bool(given[candidate.place]) for given in self._given]
+
+    def at(self, place: Place) -> Candidate:
+        """Return the setting at a place of the grid."""
+        return self._candidate(self._inside(place))
+
+    @cached_property
+    def shape(self) -> tuple[int, ...]:
+        """How many values each choice has that make a difference to the claim."""
+        return np.broadcast_shapes(*(self.grid.of(task).shape for task in self.claim.tasks))
+
+    @cached_property
+    def _found(self) -> tuple[Explanation, ...]:
+        groups: dict[tuple[str, ...], list[Candidate]] = {}
+        for candidate in self._minimal(np.argwhere(self._fits)):
+            printed = zip(candidate.scores, self.claim.values, strict=True)
+            groups.setdefault(tuple(f"{s:.{value.decimals}f}" for s, value in printed), []).append(candidate)
+        return tuple(Explanation(best, tuple(alike)) for best, *alike in groups.values())
+
+    @cached_property
+    def _scores(self) -> Floats:
+        """What each setting gives, one array per claimed number."""
+        return np.array([np.broadcast_to(self.grid.of(task), self.shape) for task in self.claim.tasks])
+
+    @cached_property
+    def _differences(self) -> Floats:
+        claimed = np.array([value.score for value in self.claim.values])
+        differences: Floats = self._scores - claimed.reshape(-1, *[1] * len(self.shape))
+        return differences
+
+    @cached_property
+    def _given(self) -> NDArray[np.bool_]:
+        """Whether each setting gives a number, one array per claimed number."""
+        tolerances = np.array([v.tolerance for v in self.claim.values]).reshape(-1, *[1] * len(self.shape))
+        return np.asarray(np.abs(self._differences) <= tolerances)
+
+    @cached_property
+    def _distances(self) -> Floats:
+        distances: Floats = np.abs(self._differences).max(axis=0)
+        return distances
+
+    @cached_property
+    def _fits(self) -> NDArray[np.bool_]:
+        return np.asarray(self._given.all(axis=0))
+
+    @cached_property
+    def _printed_alike(self) -> NDArray[np.bool_]:
+        units = np.array([0.5 * 10.0**-v.decimals for v in self.claim.values]).reshape(-1, *[1] * len(self.shape))
+        return np.asarray((np.abs(self._differences) <= units).all(axis=0))
+
+    @cached_property
+    def _counts(self) -> NDArray[np.int64]:
+        """How many choices each setting changes."""
+        total = np.zeros((1,) * len(self.shape), dtype=np.int64)
+        for number, (axis, size) in enumerate(zip(self.grid.axes, self.shape, strict=True)):
+            costs = axis.costs if size > 1 else (0,)
+            total = total + np.reshape(costs, [size if n == number else 1 for n in range(len(self.shape))])
+        return np.broadcast_to(total, self.shape)
+
+    def _minimal(self, places: NDArray[np.intp]) -> list[Candidate]:
+        """Return those settings of which no part of the changes would do, simplest first."""
+        default = np.array(self._inside(self.grid.default))
+        places = places[self._order(places)]
+        kept = []
+        while len(places):
+            simplest, places = places[0], places[1:]
+            kept.append(simplest)
+            more_than_needed = ((simplest == default) | (places == simplest)).all(axis=1)
+            places = places[~more_than_needed]
+        return [self._candidate(tuple(map(int, place))) for place in kept]
+
+    def _order(self, places: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Return the order by number of changes, then by distance, then by which choices people get wrong most."""
+        at = tuple(places.T)
+        same_choice = places == np.array(self._inside(self.grid.default))
+        # What prints the claimed number is as near as can be told.
+        distances = np.where(self._printed_alike[at], 0.0, self._distances[at])
+        return np.lexsort([*same_choice.T[::-1], distances, self._counts[at]])
+
+    def _nearest(self, allowed: NDArray[np.bool_], *, simplest: bool = False) -> Candidate:
+        places = np.argwhere(allowed)
+        counts, distances = self._counts[allowed], self._distances[allowed]
+        # Rounding noise must not make a setting nearer than one with fewer changes.
+        order = (distances.round(6), counts) if simplest else (counts, distances.round(6))
+        return self._candidate(tuple(map(int, places[np.lexsort(order)[0]])))
+
+    def _candidate(self, place: Place) -> Candidate:
+        chosen = zip(self.grid.axes, place, self.shape, strict=True)
+        changed = [(axis, p) for axis, p, size in chosen if size > 1 and p != axis.default]
+        return Candidate(
+            place=place,
+            changes=tuple(Change(axis.name, axis.values[p], axis.values[axis.default]) for axis, p in changed),
+            count=sum(axis.costs[p] for axis, p in changed),
+            scores=tuple(float(scores[place]) for scores in self._scores),
+            distance=float(self._distances[place]),
+            fits=bool(self._fits[place]),
+        )
+
+    def _inside(self, place: Place) -> Place:
+        return tuple(p if size > 1 else 0 for p, size in zip(place, self.shape, strict=True))

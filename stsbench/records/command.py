@@ -1,0 +1,77 @@
+"""`stsbench show`."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from stsbench.cli.output import CsvFlag, JsonFlag, LatexFlag, MarkdownFlag, QuietFlag, chosen_style, tell
+from stsbench.records.show import print_scores
+
+
+def show(
+    runs: Annotated[list[Path], typer.Argument(help="Run folders or run.json files.")],
+    subsets: Annotated[bool, typer.Option("--subsets", help="Print every subset too.")] = False,
+    json: JsonFlag = False,
+    csv: CsvFlag = False,
+    markdown: MarkdownFlag = False,
+    latex: LatexFlag = False,
+    quiet: QuietFlag = False,
+) -> None:
+    """Print records again; several stand side by side if their protocols agree.
+
+    Examples:
+    * `stsbench show runs/minilm-avg-sts --subsets`
+    * `stsbench show runs/a runs/b --latex`
+    """
+    style = chosen_style(json=json, csv=csv, markdown=markdown, latex=latex)
+    from stsbench.records.show import comparable
+
+    print_scores(comparable(runs), style, subsets=subsets, quiet=quiet, as_list=len(runs) > 1)
+
+
+def import_(
+    results: Annotated[
+        Path,
+        typer.Argument(help="SentEval's results saved as JSON, a JSON file of MTEB's, or a folder of those."),
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the record.")],
+    model: Annotated[str, typer.Option("--model", "-m", help="The model's name, if the files do not say.")] = "",
+    aggregation: Annotated[
+        str | None,
+        typer.Option(help="Over subsets: `all`, `mean` or `wmean`. Default: `all` if it is there, else `wmean`."),
+    ] = None,
+    metric: Annotated[str, typer.Option(help="`spearman` or `pearson`.")] = "spearman",
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace another measurement in that folder.")
+    ] = False,
+    json: JsonFlag = False,
+    csv: CsvFlag = False,
+    markdown: MarkdownFlag = False,
+    latex: LatexFlag = False,
+    quiet: QuietFlag = False,
+) -> None:
+    """Make a record of the results of another program: to check, show or compare.
+
+    What those do not say (the data's files, the pooling) is marked as unknown.
+
+    Examples:
+    * `stsbench import results.json --out runs/senteval`
+    * `stsbench import results/owner__model/revision --out runs/mteb`
+    """
+    style = chosen_style(json=json, csv=csv, markdown=markdown, latex=latex)
+    from stsbench.records.imports import read as workflow
+    from stsbench.records.provenance import command_line
+
+    record = workflow.import_results(
+        results,
+        out=out,
+        model=model,
+        aggregation=aggregation,
+        metric=metric,
+        overwrite=overwrite,
+        command=command_line(["stsbench", *sys.argv[1:]]),
+    )
+    print_scores([record], style, subsets=False, quiet=quiet, as_list=False)
+    tell(f"recorded in {record.folder}", quiet=quiet)

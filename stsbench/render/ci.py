@@ -1,0 +1,74 @@
+"""Verdicts as the lines that GitHub Actions turns into annotations of a workflow's run."""
+
+import xml.etree.ElementTree as ET
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+Level = Literal["error", "warning", "notice"]
+
+
+def annotation(level: Level, title: str, message: str) -> str:
+    """Return a workflow command: printed by a step, it shows up on the run's page and on the pull request.
+
+    >>> annotation("error", "STS12, check", "72.37 is 3.97 off: 100 % wrong")
+    '::error title=STS12%2C check::72.37 is 3.97 off: 100 %25 wrong'
+    """
+    title = _escaped(title).replace(":", "%3A").replace(",", "%2C")
+    return f"::{level} title={title}::{_escaped(message)}"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+Status = Literal["passed", "failed", "error", "skipped"]
+
+_ELEMENTS: dict[Status, str] = {"failed": "failure", "error": "error", "skipped": "skipped"}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One thing that was judged.
+
+    Attributes:
+        name: what.
+        status: `failed` is a value that is off, `error` one that cannot be judged, `skipped` one that is missing.
+        message: the finding in a sentence.
+    """
+
+    name: str
+    status: Status
+    message: str = ""
+
+
+def to_junit(suite: str, cases: Sequence[Case]) -> str:
+    """Return a test suite as JUnit XML, one test case each, with its declaration and a final line break.
+
+    >>> print(to_junit("a row", [Case("STS12", "failed", "72.37, expected 68.40 (+3.97)")]))
+    <?xml version='1.0' encoding='utf-8'?>
+    <testsuites>
+      <testsuite name="a row" tests="1" failures="1" errors="0" skipped="0">
+        <testcase classname="a row" name="STS12">
+          <failure message="72.37, expected 68.40 (+3.97)" />
+        </testcase>
+      </testsuite>
+    </testsuites>
+    """
+    count = {status: sum(case.status == status for case in cases) for status in _ELEMENTS}
+    root = ET.Element("testsuites")
+    numbers = {"failures": count["failed"], "errors": count["error"], "skipped": count["skipped"]}
+    attributes = {"name": suite, "tests": len(cases), **numbers}
+    parent = ET.SubElement(root, "testsuite", {name: _legal(str(value)) for name, value in attributes.items()})
+    for case in cases:
+        node = ET.SubElement(parent, "testcase", {"classname": _legal(suite), "name": _legal(case.name)})
+        if case.status in _ELEMENTS:
+            ET.SubElement(node, _ELEMENTS[case.status], {"message": _legal(case.message)})
+    ET.indent(root)
+    text: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=True)
+    return text.decode() + "\n"
+
+
+def _legal(text: str) -> str:
+    # XML has no way at all to write most control characters; a model may be called anything.
+    return "".join(character if character.isprintable() or character in "\n\t" else "\ufffd" for character in text)

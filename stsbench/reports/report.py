@@ -1,0 +1,213 @@
+"""`report`: pages that people read, made of records."""
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import count
+from pathlib import Path
+
+from stsbench._version import __version__
+from stsbench.analysis.explain import TITLES, Part, explain_each
+from stsbench.base.errors import UserError
+from stsbench.base.progress import Progress, silent
+from stsbench.checking.published import AUTO, TOLERANCE
+from stsbench.comparison import tables as shown
+from stsbench.comparison.compare import compare
+from stsbench.records.imports.read import read_results
+from stsbench.records.record import RunRecord
+from stsbench.records.scores import labels
+from stsbench.render.figures import svg_of
+from stsbench.render.section import Filled, Report, ReportFigure, Section
+from stsbench.render.table import Table
+from stsbench.reports.papers import filled_papers, paper_named, whole_paper
+from stsbench.reports.reproducibility import reproducibility
+from stsbench.reports.scores import Runs, intervals, scores, subsets
+from stsbench.reports.seeds import seed_distributions
+from stsbench.reports.training import training
+from stsbench.reports.verdicts import verdicts
+from stsbench.reports.write import require_replaceable, write_report
+
+
+def report(
+    runs: RunRecord | str | Path | Sequence[RunRecord | str | Path],
+    out: str | Path = "report",
+    *,
+    paper: str | None = None,
+    against: str = AUTO,
+    tolerance: float = TOLERANCE,
+    title: str = "",
+    date: str = "",
+    analyse: bool = True,
+    data_dirs: Sequence[str | Path] = (),
+    progress: Progress = silent,
+) -> Path:
+    """Write a folder with a page about some runs, in HTML and in Markdown, with all tables and figures.
+
+    Args:
+        runs: records, their folders or `run.json`, or files of results of SentEval or MTEB; one or several.
+        out: the folder; a report that is in it already is replaced.
+        paper: the layout of one paper (`esimcse`, `mocose`, `simcse`, `gaussian-dropout`, or a full name): all of
+            its tables in its order, and nothing else but the verdicts and what is needed to repeat them.
+        against: which published row to check against, as in `check`.
+        tolerance: how many points a score may be off.
+        title: of the page; by default it names the models.
+        date: what the page is dated; by default `SOURCE_DATE_EPOCH`, or else the newest record's date, so that two
+            reports of the same records are the same bytes.
+        analyse: whether to analyse and compare up to five runs, which takes a minute or so each.
+        data_dirs: folders to look for the data of the analyses in.
+        progress: told how far it is.
+
+    Returns:
+        The page, `index.html` in the folder.
+
+    Raises:
+        UserError: if a run or a paper cannot be found, or the folder holds anything but a report.
+    """
+    several = [runs] if isinstance(runs, RunRecord | str | Path) else list(runs)
+    if not several:
+        raise UserError("nothing to report: name a run.")
+    folder = Path(out).expanduser()
+    require_replaceable(folder)
+    chosen = paper_named(paper) if paper else None
+    records = [read_results(run) for run in several]
+    dated, named = _date(date, records), _named(records)
+    checked = verdicts(named, against, tolerance)
+    if chosen:
+        filled = [whole_paper(chosen, named, tolerance)]
+        told = [checked, *filled]
+        sections = [scores(named), checked.section, filled[0].section]
+    else:
+        filled = list(filled_papers(named, tolerance))
+        curves, spread = training(named), seed_distributions(named)
+        compared = comparisons(named, progress) if analyse or len(named) == 1 else _left_out("Comparisons")
+        behind = analyses(named, data_dirs, progress) if analyse else _left_out("Analyses")
+        told = [checked, *filled, compared, behind, curves, spread]
+        sections = [
+            *(scores(named), checked.section, _papers(filled), intervals(named), subsets(named)),
+            *(part.section for part in (compared, behind, curves, spread)),
+        ]
+    sections += [reproducibility(named), _not_measured(told)]
+    heading = title or _title(named, chosen.title if chosen else "")
+    page = Report(heading, dated, __version__, tuple(sections))
+    return write_report(page, folder)
+
+
+def _papers(filled: Sequence[Filled]) -> Section:
+    text = "Rows measured here stand under the published row that they reproduce, or at the end; they are shaded."
+    parts = tuple(part.section for part in filled if part.section)
+    return Section("papers", "The papers' tables", (text,) if parts else (), parts=parts)
+
+
+def _left_out(title: str) -> Filled:
+    return Filled(Section(title.lower(), title), (f"{title.lower()}: left out, as asked",))
+
+
+def _not_measured(parts: Sequence[Filled]) -> Section:
+    points = tuple(dict.fromkeys(point for part in parts for point in part.missing))
+    return Section("not-measured", "Not measured", points=points)
+
+
+def _title(runs: Runs, paper: str) -> str:
+    names = list(runs)
+    told = ", ".join(names) if len(names) <= 3 else f"{', '.join(names[:2])} and {len(names) - 2} more"
+    return f"{told}: {paper}" if paper else f"Report on {told}"
+
+
+def _named(records: Sequence[RunRecord]) -> dict[str, RunRecord]:
+    named: dict[str, RunRecord] = {}
+    for label, record in zip(labels(records), records, strict=True):
+        # A model may be called what another was labelled: neither may take the other's place.
+        free = next(name for name in _alike(label) if name not in named)
+        named[free] = record
+    return named
+
+
+def _alike(label: str) -> Iterator[str]:
+    yield label
+    for number in count(2):
+        yield f"{label} [{number}]"
+
+
+def _date(asked: str, records: Sequence[RunRecord]) -> str:
+    if asked:
+        try:
+            datetime.fromisoformat(asked)
+        except ValueError as error:
+            raise UserError(f"{asked!r} is no date: write it as 2026-01-31.") from error
+        return asked
+    epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
+    if epoch:
+        if not epoch.isdecimal():
+            raise UserError(f"SOURCE_DATE_EPOCH is {epoch!r}: give seconds since 1970, or leave it out.")
+        return datetime.fromtimestamp(int(epoch), UTC).isoformat(timespec="seconds")
+    return max(record.created for record in records)
+
+
+FEW = 5
+"""How many runs are analysed and compared: of more the curves hide one another, and it takes minutes."""
+
+
+def analyses(runs: Runs, data_dirs: Sequence[str | Path], progress: Progress) -> Filled:
+    """Return what is behind the scores, and which analyses were not possible."""
+    missing: list[str] = []
+    if len(runs) > FEW:
+        told = f"analyses: made for at most {FEW} runs, here are {len(runs)}; `stsbench explain` takes more"
+        return Filled(Section("analyses", "Analyses"), (told,))
+    parts = explain_each(
+        list(runs.values()),
+        published=True,
+        data_dirs=data_dirs,
+        failed=lambda name, error: missing.append(f"{TITLES[name].lower()}: {error}"),
+        progress=progress,
+    )
+    sections = tuple(_analysis(part) for part in parts)
+    return Filled(Section("analyses", "Analyses", parts=sections), tuple(missing))
+
+
+def comparisons(runs: Runs, progress: Progress) -> Filled:
+    """Return each run compared with the first, pair by pair."""
+    section, missing = Section("comparisons", "Comparisons"), []
+    first, *others = runs
+    if len(runs) > FEW:
+        told = f"comparisons: made for at most {FEW} runs, here are {len(runs)}; `stsbench compare` makes any"
+        return Filled(section, (told,))
+    parts = []
+    for number, other in enumerate(others, 1):
+        try:
+            found = compare(runs[first], runs[other], progress=progress)
+        except UserError as error:
+            missing.append(f"comparison of {first} and {other}: {error}")
+            continue
+        tables = tuple(
+            Table(table, f"A: {first}; B: {other}", name=f"compare-{number}-{place}")
+            for place, table in enumerate(shown.tables(found, subsets=True), 1)
+        )
+        caption = f"{other} less {first}, with {100 * found.level:g} % intervals"
+        figure = ReportFigure(f"compare-figure-{number}", caption, found.sentence, svg_of(shown.figure(found)))
+        parts.append(
+            Section(
+                f"comparison-{number}",
+                f"{other} and {first}",
+                (found.sentence,),
+                tables,
+                (figure,),
+                points=found.notes,
+            )
+        )
+    text = (
+        "Paired bootstrap of the pairs or items, with Williams' or McNemar's test; Holm's correction over tasks."
+    )
+    return Filled(replace(section, text=(text,) if parts else (), parts=tuple(parts)), tuple(missing))
+
+
+def _analysis(part: Part) -> Section:
+    title = TITLES[part.name]
+    tables = tuple(
+        Table(view.frame, view.caption, view.decimals, name=f"{part.name}-{number}")
+        for number, view in enumerate(part.views, 1)
+        if len(view.frame)
+    )
+    alt = f"{title}; the numbers stand in the tables above it."
+    figure = ReportFigure(f"figure-{part.name}", title, alt, svg_of(part.draw()))
+    return Section(part.name, title, tables=tables, figures=(figure,))

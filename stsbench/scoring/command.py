@@ -1,0 +1,261 @@
+"""`stsbench run`."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from stsbench.base.errors import UserError
+from stsbench.cli.options import (
+    DataDirs,
+    Device,
+    NoCache,
+    Precision,
+    Prompt,
+    Revision,
+    Sentences,
+    TrustRemoteCode,
+)
+from stsbench.cli.output import (
+    CsvFlag,
+    JsonFlag,
+    LatexFlag,
+    MarkdownFlag,
+    QuietFlag,
+    chosen_style,
+    progress_bars,
+    tell,
+)
+from stsbench.records.show import print_scores
+
+_MODEL, _DATA, _SCORE, _RUN = "Model", "Data", "Scores", "Run"
+
+Option = typer.Option
+
+
+def run(
+    model: Annotated[
+        list[str] | None,
+        Option(
+            "--model",
+            "-m",
+            help="What to measure: a Hub name, a folder, `minilm`, a published system (`esimcse-bert-base`, say), "
+            "a file of word vectors, or `module:function`. "
+            "Give it several times for several models. Default: the packaged `minilm`.",
+            rich_help_panel=_MODEL,
+        ),
+    ] = None,
+    encoder_module: Annotated[
+        list[str] | None,
+        Option(
+            help="A function of your own, `list[str] -> array`: `mymodel:encode`. Repeatable.",
+            rich_help_panel=_MODEL,
+        ),
+    ] = None,
+    pooling: Annotated[
+        str,
+        Option(
+            help="`auto` (the checkpoint's own), `cls`, `cls_before_pooler`, `avg`, `avg_top2`, `avg_first_last`, "
+            "`avg_static_last`, `max`, `last`.",
+            rich_help_panel=_MODEL,
+        ),
+    ] = "auto",
+    max_length: Annotated[
+        int | None, Option(help="Sub-words kept. Default: the model's own limit.", rich_help_panel=_MODEL)
+    ] = None,
+    prompt: Prompt = None,
+    dimensions: Annotated[
+        int | None, Option(help="Keep the first so many dimensions (Matryoshka).", rich_help_panel=_MODEL)
+    ] = None,
+    whiten: Annotated[
+        int | None,
+        Option(help="Whiten on each task's sentences, keep so many dimensions (0: all).", rich_help_panel=_MODEL),
+    ] = None,
+    normalize: Annotated[
+        bool | None,
+        Option(
+            "--normalize/--no-normalize",
+            help="Scale vectors to unit length. Default: as the checkpoint says for similarities, never for the "
+            "classifiers of the transfer tasks.",
+            rich_help_panel=_MODEL,
+        ),
+    ] = None,
+    precision: Precision = "fp32",
+    device: Device = "auto",
+    revision: Revision = None,
+    trust_remote_code: TrustRemoteCode = False,
+    vectors: Annotated[
+        Path | None,
+        Option(help="Score saved vectors: a .npy matrix, with --sentences.", rich_help_panel=_MODEL),
+    ] = None,
+    sentences: Sentences = None,
+    similarities: Annotated[
+        Path | None,
+        Option(help="Score saved similarities: .npy or one number a line, per pair.", rich_help_panel=_MODEL),
+    ] = None,
+    tasks: Annotated[
+        str | None,
+        Option(
+            "--tasks",
+            "-t",
+            help="`sts` or `transfer` (seven each), `all` (both), `supervised`, `sample`, `sample-transfer`, or "
+            "names with split and text: `STS12,STS-B:dev,STS16@raw,TREC`. Default: `sts` if its data is here, "
+            "else the sample.",
+            rich_help_panel=_DATA,
+        ),
+    ] = None,
+    data: Annotated[
+        Path | None,
+        Option(help="Your own pairs instead: .tsv, .csv, .jsonl or .parquet.", rich_help_panel=_DATA),
+    ] = None,
+    subset_column: Annotated[
+        str, Option(help="The column of --data that names subsets.", rich_help_panel=_DATA)
+    ] = "subset",
+    data_dir: DataDirs = None,
+    protocol: Annotated[
+        str, Option(help="`simcse`, `senteval` or `mteb`: sets the four choices below.", rich_help_panel=_SCORE)
+    ] = "simcse",
+    aggregation: Annotated[
+        str | None, Option(help="Over subsets: `all`, `mean` or `wmean`.", rich_help_panel=_SCORE)
+    ] = None,
+    metric: Annotated[
+        str | None, Option(help="`spearman`, `pearson` or `kendall`.", rich_help_panel=_SCORE)
+    ] = None,
+    similarity: Annotated[
+        str | None,
+        Option(help="`cosine`, `dot`, `euclidean` or `manhattan` (distances negative).", rich_help_panel=_SCORE),
+    ] = None,
+    text: Annotated[
+        str | None,
+        Option(help="`senteval` (tokenised, lower-cased) or `raw` text.", rich_help_panel=_SCORE),
+    ] = None,
+    classifier: Annotated[
+        str,
+        Option(
+            help="Of the transfer tasks: `logreg` (converged) or `mlp-adam` (SentEval's net, the SimCSE papers').",
+            rich_help_panel=_SCORE,
+        ),
+    ] = "logreg",
+    kfold: Annotated[int, Option(help="Folds of the transfer tasks.", rich_help_panel=_SCORE)] = 10,
+    classifier_seed: Annotated[int, Option(help="Seed of folds and nets.", rich_help_panel=_SCORE)] = 1111,
+    resamples: Annotated[
+        int, Option(min=0, help="Bootstrap resamples of the intervals; 0 for none.", rich_help_panel=_SCORE)
+    ] = 1000,
+    seed: Annotated[int, Option(help="Seed of the bootstrap.", rich_help_panel=_SCORE)] = 12345,
+    out: Annotated[
+        Path | None,
+        Option(
+            "--out",
+            "-o",
+            help="Folder of the record. Default: `runs/<model>-<pooling>-<tasks>`.",
+            rich_help_panel=_RUN,
+        ),
+    ] = None,
+    overwrite: Annotated[
+        bool, Option("--overwrite", help="Replace another measurement in that folder.", rich_help_panel=_RUN)
+    ] = False,
+    no_cache: NoCache = False,
+    subsets: Annotated[
+        bool, Option("--subsets", help="Print every subset too.", rich_help_panel="Output")
+    ] = False,
+    json: JsonFlag = False,
+    csv: CsvFlag = False,
+    markdown: MarkdownFlag = False,
+    latex: LatexFlag = False,
+    quiet: QuietFlag = False,
+) -> None:
+    """Measure models on the STS and transfer tasks and record it.
+
+    With no arguments: the packaged model, on the seven tasks if their data is here, else on the sample.
+
+    Examples:
+    * `stsbench run_command --model princeton-nlp/unsup-simcse-bert-base-uncased`
+    * `stsbench run_command -m my/checkpoint --pooling cls_before_pooler --tasks STS-B:dev`
+    * `stsbench run_command -m minilm -m glove.6B.300d.txt --subsets --csv > scores.csv`
+    * `stsbench run_command -m minilm --tasks all`
+    * `stsbench run_command --encoder-module mymodel:encode --tasks MR,CR,TREC --json`
+    """
+    style = chosen_style(json=json, csv=csv, markdown=markdown, latex=latex)
+    from stsbench.records.provenance import command_line
+    from stsbench.scoring import run as workflow
+    from stsbench.scoring.protocols import choose_protocol
+    from stsbench.scoring.settings import Classification, Postprocessing, Settings
+    from stsbench.scoring.sts import Bootstrap
+
+    request = workflow.Request(
+        tasks=tasks,
+        data=data,
+        subset_column=subset_column,
+        data_dirs=tuple(data_dir or ()),
+        settings=Settings(
+            protocol=choose_protocol(
+                protocol, aggregation=aggregation, metric=metric, similarity=similarity, text=text
+            ),
+            postprocessing=Postprocessing(dimensions=dimensions, whiten=whiten, normalize=normalize),
+            bootstrap=Bootstrap(resamples=resamples, seed=seed),
+            classification=Classification(classifier, kfold, classifier_seed),
+            use_cache=not no_cache,
+            out=out and out.expanduser(),
+            overwrite=overwrite,
+            command=command_line(["stsbench", *sys.argv[1:]]),
+        ),
+    )
+    options = workflow.ModelOptions(
+        pooling=pooling,
+        max_length=max_length,
+        prompt=prompt,
+        precision=precision,
+        device=device,
+        revision=revision,
+        trust_remote_code=trust_remote_code,
+    )
+    wanted = workflow.subjects(
+        model or [],
+        options,
+        functions=encoder_module or [],
+        vectors=vectors,
+        sentences=sentences,
+        similarities=similarities,
+    )
+    chosen = workflow.choose_data(request)
+    if chosen.is_sample:
+        tell(workflow.SAMPLE_BANNER)
+    failures: list[str] = []
+    with progress_bars(quiet=quiet) as progress:
+        measured = workflow.measure_each(
+            wanted,
+            chosen,
+            request.settings,
+            failed=lambda subject, error: failures.append(
+                f"{subject.name}: {error}" if len(wanted) > 1 else str(error)
+            ),
+            progress=progress,
+        )
+        records = list(measured)
+    if records:
+        print_scores(records, style, subsets=subsets, quiet=quiet, as_list=len(wanted) > 1)
+    for record in records:
+        tell(f"recorded in {record.folder}", quiet=quiet)
+    if failures:
+        raise UserError("\nstsbench: ".join(failures))
+
+
+def cite(
+    runs: Annotated[list[Path], typer.Argument(help="Run folders or run.json files.")], json: JsonFlag = False
+) -> None:
+    """Print what to cite for the models and tasks of some records, as BibTeX.
+
+    Example: `stsbench cite runs/minilm-avg-sts > references.bib`
+    """
+    from stsbench.scoring.cite import cite as workflow
+
+    citations = workflow(runs)
+    if json:
+        import json as json_
+
+        typer.echo(json_.dumps(citations, indent=1, ensure_ascii=False))
+        return
+    for subject, citation in citations.items():
+        # BibTeX ignores what stands between entries: a heading is a comment there.
+        typer.echo(f"% {subject}\n{citation}\n" if citation.startswith("@") else f"% {subject}: {citation}\n")

@@ -1,0 +1,335 @@
+"""SentEval's PyTorch classifier: a net with Adam and early stopping, many at a time.
+
+The numbers in the SimCSE papers come from it. They are noisy: a different seed moves them by tenths, and so do
+other hardware and other versions of PyTorch, because rounding decides when a net stops.
+
+SentEval seeds every net alike. So nets with equally many training rows start from the same weights and draw
+the same permutations of their rows, and can be trained side by side: one product for each layer serves all
+folds and regularisers. The loss is the mean over the batch (as with every PyTorch since 0.4.1, which does not
+look at the `size_average` that SentEval sets afterwards).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stsbench.base.errors import UserError
+from stsbench.scoring.classifiers import UNSEEN, Design, Features, FinalFit, Fold, Rows
+
+if TYPE_CHECKING:
+    import torch
+
+_OPTIMIZERS = {
+    "adadelta": "Adadelta",
+    "adagrad": "Adagrad",
+    "adam": "Adam",
+    "adamax": "Adamax",
+    "asgd": "ASGD",
+    "rmsprop": "RMSprop",
+    "rprop": "Rprop",
+    "sgd": "SGD",
+}
+_HELD_OUT = 0.05
+"""The share of a final fit's training rows that it stops early by, where there is no dev set."""
+
+
+@dataclass(frozen=True)
+class NetSettings:
+    """The net and its training, by SentEval's names and defaults.
+
+    Attributes:
+        nhid: hidden units; 0 for logistic regression.
+        optim: the optimiser with its options, for example `adam` or `sgd,lr=0.1`.
+        batch_size: rows of a step.
+        tenacity: how many checks without a better dev accuracy are forgiven in all; the next one ends it.
+        epoch_size: passes over the training rows between two checks.
+        max_epoch: no check is followed by another pass once more passes than this were made.
+        dropout: of the hidden units.
+    """
+
+    nhid: int = 0
+    optim: str = "adam"
+    batch_size: int = 64
+    tenacity: int = 5
+    epoch_size: int = 4
+    max_epoch: int = 200
+    dropout: float = 0.0
+
+
+@dataclass
+class Mlp:
+    """SentEval's net as a classifier of the transfer tasks.
+
+    Attributes:
+        settings: the net and its training.
+        seed: of the weights and of the order of rows.
+        device: where it computes: `cpu`, or a torch device such as `cuda`.
+    """
+
+    settings: NetSettings = field(default_factory=NetSettings)
+    seed: int = 1111
+    device: str = "cpu"
+
+    @property
+    def name(self) -> str:
+        """What stands in the record."""
+        optimizer = self.settings.optim.partition(",")[0]
+        hidden = f"-nhid{self.settings.nhid}" if self.settings.nhid else ""
+        return f"mlp-{optimizer}{hidden}"
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Nothing: that it is noisy is its name's meaning."""
+        return ()
+
+    def grid(self, _design: Design) -> tuple[float, ...]:
+        """Return the weights of the L2 penalty."""
+        return (1e-5, 1e-4, 1e-3, 1e-2)
+
+    def validate(
+        self, x: Features, y: Rows, classes: int, folds: Sequence[Fold], grid: Sequence[float]
+    ) -> NDArray[np.int16]:
+        """Return the (n, f, c) predictions of the rows held out by each fold, at the best dev accuracy."""
+        predictions = np.full((len(x), len(folds), len(grid)), UNSEEN, dtype=np.int16)
+        plans = [_Plan(fold.train, fold.held_out, fold.held_out, tuple(grid)) for fold in folds]
+        for column, found in enumerate(self._train(x, y, classes, plans)):
+            predictions[folds[column].held_out, column] = found
+        return predictions
+
+    def predict(self, x: Features, y: Rows, classes: int, fits: Sequence[FinalFit]) -> list[NDArray[np.int16]]:
+        """Return each fit's predictions; without a dev set a fit holds out 5 % of its rows to stop by."""
+        plans = [self._with_dev(fit) for fit in fits]
+        return [found[:, 0] for found in self._train(x, y, classes, plans)]
+
+    def _with_dev(self, fit: FinalFit) -> "_Plan":
+        if fit.dev is not None:
+            return _Plan(fit.train, fit.dev, fit.predict, (fit.regulariser,))
+        order = np.random.RandomState(self.seed).permutation(len(fit.train))
+        held = int(_HELD_OUT * len(fit.train))
+        # A dev set of no rows would be a division by zero in the original.
+        held = max(held, 1)
+        dev, train = fit.train[order[:held]], fit.train[order[held:]]
+        return _Plan(train, dev, fit.predict, (fit.regulariser,), drawn=len(fit.train))
+
+    def _train(self, x: Features, y: Rows, classes: int, plans: "Sequence[_Plan]") -> list[NDArray[np.int16]]:
+        """Return each plan's (rows to predict, regularisers) predictions, plans of a size side by side."""
+        import torch
+
+        found: list[NDArray[np.int16]] = [np.empty((0, 0), dtype=np.int16)] * len(plans)
+        inputs = torch.as_tensor(np.ascontiguousarray(x, dtype=np.float32), device=self.device)
+        labels = torch.as_tensor(y, device=self.device)
+        sizes: dict[tuple[int, int], list[int]] = {}
+        for number, plan in enumerate(plans):
+            sizes.setdefault((len(plan.train), plan.drawn), []).append(number)
+        for numbers in sizes.values():
+            with torch.random.fork_rng(devices=[] if self.device == "cpu" else None):
+                batch = _Batch(inputs, labels, classes, [plans[number] for number in numbers], self)
+                for number, predictions in zip(numbers, batch.run(), strict=True):
+                    found[number] = predictions
+        return found
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """Nets that share their rows: one for each regulariser.
+
+    `drawn`: the length of the permutation that split off the dev rows, 0 for none; it comes out of the same
+    stream as the order of the rows.
+    """
+
+    train: Rows
+    dev: Rows
+    predict: Rows
+    regularisers: tuple[float, ...]
+    drawn: int = 0
+
+
+class _Batch:
+    """Nets that train in step: f plans of equally many rows, r regularisers each.
+
+    Parameters have the shapes (f, d, r, o) and (f, 1, r, o) for the first layer, (f, r, h, k) and (f, 1, r, k)
+    for the second.
+    """
+
+    def __init__(
+        self, x: "torch.Tensor", y: "torch.Tensor", classes: int, plans: Sequence[_Plan], classifier: Mlp
+    ) -> None:
+        import torch
+
+        self.x, self.y, self.plans, self.settings = x, y, list(plans), classifier.settings
+        self.stream = np.random.RandomState(classifier.seed)
+        if plans[0].drawn:
+            self.stream.permutation(plans[0].drawn)
+        self.rows = torch.as_tensor(np.stack([plan.train for plan in plans]), device=x.device)
+        self.decay = torch.tensor([plan.regularisers for plan in plans], dtype=torch.float32, device=x.device)
+        torch.manual_seed(classifier.seed)
+        self.parameters = [
+            parameter.to(x.device).requires_grad_()
+            for parameter in _initial(x.shape[1], self.settings.nhid, classes, *self.decay.shape)
+        ]
+        self.optimizer = make_optimizer(self.settings.optim, self.parameters)
+
+    def run(self) -> list[NDArray[np.int16]]:
+        """Train all nets; return for each plan its (rows to predict, r) predictions at the best dev accuracy."""
+        shape = tuple(self.decay.shape)
+        best, spent = np.full(shape, -1.0), np.zeros(shape, dtype=np.int64)
+        running = np.ones(shape, dtype=bool)
+        predictions = [np.full((len(plan.predict), shape[1]), UNSEEN, dtype=np.int16) for plan in self.plans]
+        active, passes = np.arange(shape[0]), 0
+        while len(active) and passes <= self.settings.max_epoch:
+            for _ in range(self.settings.epoch_size):
+                self._one_pass()
+            passes += self.settings.epoch_size
+            for place, number in enumerate(active):
+                plan = self.plans[number]
+                accuracy = self._accuracy(place, plan.dev)
+                better = running[number] & (accuracy > best[number])
+                if better.any():
+                    predictions[number][:, better] = self._classes(place, plan.predict)[:, better]
+                    best[number][better] = accuracy[better]
+                worse = running[number] & ~better
+                running[number][worse & (spent[number] >= self.settings.tenacity)] = False
+                spent[number][worse] += 1
+            going = running[active].any(axis=1)
+            if not going.all():
+                active = active[going]
+                self._keep(np.flatnonzero(going))
+        return predictions
+
+    def _one_pass(self) -> None:
+        import torch
+        from torch.nn import functional
+
+        size = self.settings.batch_size
+        order = torch.as_tensor(self.stream.permutation(self.rows.shape[1]), device=self.rows.device)
+        for start in range(0, len(order), size):
+            rows = self.rows[:, order[start : start + size]]
+            logits = self._logits(self.x[rows], self.parameters, training=True)
+            targets = self.y[rows][:, :, None].expand(logits.shape[:3])
+            loss = functional.cross_entropy(logits.flatten(0, 2), targets.flatten(), reduction="sum")
+            self.optimizer.zero_grad()
+            (loss / rows.shape[1]).backward()  # type: ignore[no-untyped-call]
+            for parameter in self.parameters:
+                # The optimiser's own weight decay, for each net its own.
+                if parameter.grad is not None:
+                    parameter.grad += self._decay_of(parameter) * parameter.detach()
+            self.optimizer.step()
+
+    def _logits(
+        self, x: "torch.Tensor", parameters: "Sequence[torch.Tensor]", *, training: bool = False
+    ) -> "torch.Tensor":
+        """Return the (f, b, r, k) outputs for (f, b, d) inputs."""
+        import torch
+        from torch.nn import functional
+
+        first, bias = parameters[:2]
+        outputs = torch.bmm(x, first.flatten(2)).view(*x.shape[:2], *first.shape[2:]) + bias
+        if len(parameters) == 2:
+            return outputs
+        if training and self.settings.dropout:
+            # Every net draws the same mask, as they are seeded alike.
+            outputs = outputs * functional.dropout(
+                torch.ones(outputs.shape[1], outputs.shape[3], device=x.device), self.settings.dropout
+            ).unsqueeze(1)
+        second, last = parameters[2:]
+        logits: torch.Tensor = torch.einsum("fbrh,frhk->fbrk", outputs.sigmoid(), second) + last
+        return logits
+
+    def _decay_of(self, parameter: "torch.Tensor") -> "torch.Tensor":
+        # The regularisers' axis is the second of the output layer's weights, else the third.
+        second_layer = len(self.parameters) == 4 and parameter is self.parameters[2]
+        return self.decay[:, :, None, None] if second_layer else self.decay[:, None, :, None]
+
+    def _classes(self, place: int, rows: Rows) -> NDArray[np.int16]:
+        """Return the (rows, r) predicted classes by the nets at a place of the batch."""
+        import torch
+
+        own = [parameter.detach()[place : place + 1] for parameter in self.parameters]
+        inputs = self.x[torch.as_tensor(rows, device=self.x.device)][None]
+        found: NDArray[np.int16] = self._logits(inputs, own)[0].argmax(dim=2).cpu().numpy().astype(np.int16)
+        return found
+
+    def _accuracy(self, place: int, rows: Rows) -> NDArray[np.float64]:
+        actual = self.y[rows.tolist()].cpu().numpy()
+        share: NDArray[np.float64] = (self._classes(place, rows) == actual[:, None]).mean(axis=0)
+        return share
+
+    def _keep(self, places: NDArray[np.int64]) -> None:
+        """Drop the plans that have stopped, with their share of the optimiser's state."""
+        import torch
+
+        if not len(places):
+            return
+        keep = torch.as_tensor(places, device=self.x.device)
+        states = [dict(self.optimizer.state[parameter]) for parameter in self.parameters]
+        shapes = [parameter.shape for parameter in self.parameters]
+        self.parameters = [
+            parameter.detach().index_select(0, keep).requires_grad_() for parameter in self.parameters
+        ]
+        self.optimizer = make_optimizer(self.settings.optim, self.parameters)
+        for parameter, state, shape in zip(self.parameters, states, shapes, strict=True):
+            self.optimizer.state[parameter] = {
+                name: value.index_select(0, keep) if getattr(value, "shape", None) == shape else value
+                for name, value in state.items()
+            }
+        self.rows, self.decay = self.rows[keep], self.decay[keep]
+
+
+def net_settings(options: dict[str, Any]) -> NetSettings:
+    """Return the settings that SentEval's `classifier` dictionary names.
+
+    Raises:
+        UserError: if it names one that does not exist.
+
+    >>> net_settings({"nhid": 0, "optim": "rmsprop", "tenacity": 3}).tenacity
+    3
+    """
+    unknown = [name for name in options if name not in NetSettings.__dataclass_fields__]
+    if unknown:
+        known = ", ".join(NetSettings.__dataclass_fields__)
+        raise UserError(f"unknown classifier option {unknown[0]!r}: choose from {known}.")
+    return replace(NetSettings(), **options)
+
+
+def make_optimizer(options: str, parameters: "Sequence[torch.Tensor]") -> "torch.optim.Optimizer":
+    """Return the optimiser that SentEval's notation names: `adam`, `sgd,lr=0.1`.
+
+    Raises:
+        UserError: if it names none, or an option it does not have.
+    """
+    import torch
+
+    name, *pairs = options.replace(" ", "").split(",")
+    if name not in _OPTIMIZERS:
+        raise UserError(f"unknown optimizer {name!r}: choose one of {', '.join(_OPTIMIZERS)}.")
+    try:
+        values = {key: float(value) for key, value in (pair.split("=") for pair in pairs)}
+        optimizer: torch.optim.Optimizer = getattr(torch.optim, _OPTIMIZERS[name])(list(parameters), **values)
+    except (TypeError, ValueError) as error:
+        raise UserError(f"cannot use the optimizer {options!r}: {error}.") from error
+    return optimizer
+
+
+def _initial(inputs: int, hidden: int, classes: int, plans: int, regularisers: int) -> "list[torch.Tensor]":
+    """Return the parameters that PyTorch's layers start with, the same for every net."""
+    import torch
+
+    def spread(values: "torch.Tensor", shape: tuple[int, ...]) -> "torch.Tensor":
+        return values.detach().expand(shape).clone()
+
+    first = torch.nn.Linear(inputs, hidden or classes)
+    width = hidden or classes
+    layers = [
+        spread(first.weight.T[None, :, None], (plans, inputs, regularisers, width)),
+        spread(first.bias[None, None, None], (plans, 1, regularisers, width)),
+    ]
+    if hidden:
+        second = torch.nn.Linear(hidden, classes)
+        layers += [
+            spread(second.weight.T[None, None], (plans, regularisers, hidden, classes)),
+            spread(second.bias[None, None, None], (plans, 1, regularisers, classes)),
+        ]
+    return layers

@@ -1,0 +1,316 @@
+"""From the results of what is trained on vectors to their parts of the record and its item table."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypedDict
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stsbench._version import __version__
+from stsbench.data.tables import LabelledData, StsData
+from stsbench.encoders.protocol import Identity
+from stsbench.records.parts import (
+    AveragePart,
+    DataFile,
+    DataPart,
+    ModelPart,
+    ProtocolPart,
+    SupervisedPart,
+    TransferPart,
+)
+from stsbench.records.provenance import environment, now, redact
+from stsbench.records.record import RunRecord
+from stsbench.records.signature import Signature
+from stsbench.records.store import require_free, save_run
+from stsbench.scoring.classifiers import arrange
+from stsbench.scoring.relatedness import RelatednessResult, Supervised
+from stsbench.scoring.settings import Settings, Stages
+from stsbench.scoring.sts import GIVEN, Bootstrap, average, score_task
+from stsbench.scoring.tasks import TaskData, source_of, split_by_kind
+from stsbench.scoring.transfer import Interval, TransferResult
+from stsbench.statistics.bootstrap import bootstrap_ratio, generator, percentile_interval
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def transfer_part(
+    result: TransferResult, task: LabelledData, signature: Signature, data: DataPart, *, truncated_sentences: int
+) -> TransferPart:
+    """Return a transfer task's part of the record: its percents as shares."""
+    return TransferPart(
+        task=result.task,
+        text=task.text,
+        design=result.design,
+        classifier=result.classifier,
+        kfold=result.kfold,
+        seed=result.seed,
+        ndev=result.ndev,
+        ntest=result.ntest,
+        acc=_share(result.acc),
+        devacc=_share(result.devacc),
+        f1=None if result.f1 is None else _share(result.f1),
+        acc_interval=_shares(result.acc_interval),
+        devacc_interval=_shares(result.devacc_interval),
+        f1_interval=_shares(result.f1_interval),
+        grid=result.grid,
+        chosen=result.chosen,
+        signature=str(signature),
+        data=data,
+        truncated_sentences=truncated_sentences,
+    )
+
+
+def supervised_part(
+    result: RelatednessResult, task: Supervised, signature: Signature, data: DataPart, *, truncated_sentences: int
+) -> SupervisedPart:
+    """Return the part of the record of a relatedness task with a trained regressor."""
+    return SupervisedPart(
+        task=result.task,
+        text=task.data.text,
+        stop_by=signature.metric,
+        seed=result.seed,
+        ndev=result.ndev,
+        ntest=result.ntest,
+        dev=result.dev,
+        pearson=result.pearson,
+        spearman=result.spearman,
+        mse=result.mse,
+        pearson_interval=result.pearson_interval,
+        spearman_interval=result.spearman_interval,
+        signature=str(signature),
+        data=data,
+        truncated_sentences=truncated_sentences,
+    )
+
+
+def average_accuracy(results: Sequence[TransferResult], bootstrap: Bootstrap) -> AveragePart | None:
+    """Return the plain mean of the tasks' `acc` with its interval; None for a single task.
+
+    Tasks are resampled independently, so the k-th replicates of all tasks average to one of the mean.
+    """
+    if len(results) < 2:
+        return None
+    interval = None
+    if bootstrap.resamples:
+        replicates = np.mean([_replicates(result, bootstrap) for result in results], axis=0)
+        interval = percentile_interval(replicates, bootstrap.level)
+    mean = float(np.mean([result.acc for result in results]))
+    return AveragePart(
+        tasks=tuple(result.task for result in results), score=_share(mean), of_rounded=mean, interval=interval
+    )
+
+
+def item_table(
+    transfer: Sequence[tuple[LabelledData, TransferResult]],
+    supervised: Sequence[tuple[Supervised, RelatednessResult]],
+) -> "pd.DataFrame | None":
+    """Return one table of all predictions (see `RunRecord.items`), None if there are none."""
+    import pandas as pd
+
+    tables = [result.items.assign(text=data.text, gold=np.nan, estimate=np.nan) for data, result in transfer]
+    tables += [
+        result.items.rename(columns={"pair_id": "item_id", "prediction": "estimate"}).assign(
+            text=task.data.text, label=None, prediction=None, correct=None, fold=-1
+        )
+        for task, result in supervised
+    ]
+    columns = ["task", "text", "split", "item_id", "label", "prediction", "correct", "fold", "gold", "estimate"]
+    # A supervised task has nothing to be correct: pandas' own boolean holds that, and Parquet too.
+    tables = [table[columns].astype({"correct": "boolean"}) for table in tables]
+    return pd.concat(tables, ignore_index=True) if tables else None
+
+
+def _replicates(result: TransferResult, bootstrap: Bootstrap) -> NDArray[np.float64]:
+    items = result.items
+    tested = items if result.design == "nested" else items[items["split"] == "test"]
+    rng = generator(bootstrap.seed, result.task, "acc")
+    return bootstrap_ratio(tested["correct"].to_numpy(), rng=rng, resamples=bootstrap.resamples)
+
+
+def _share(percent: float) -> float:
+    # Two decimals of a percent are four of a share: the nearest such number, not the quotient's last bit.
+    return round(percent / 100, 12)
+
+
+def _shares(interval: Interval | None) -> Interval | None:
+    return None if interval is None else (interval[0] / 100, interval[1] / 100)
+
+
+_STOP_BY = "pearson"
+
+
+@dataclass
+class Measured:
+    """What measuring gave, task by task in the order of `split_by_kind`.
+
+    Attributes:
+        tables: the pair table of each STS task.
+        transfer: the result of each transfer task.
+        supervised: the result of each relatedness task with a trained regressor.
+        truncated: for each task of all kinds, how many of its sentences were cut.
+        notes: what the person should know of the model and the fits.
+        encoding: what encoding took.
+    """
+
+    tables: "list[pd.DataFrame]" = field(default_factory=list)
+    transfer: list[TransferResult] = field(default_factory=list)
+    supervised: list[RelatednessResult] = field(default_factory=list)
+    truncated: list[int] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    encoding: dict[str, int] = field(default_factory=dict)
+
+
+class _About(TypedDict):
+    signature: Signature
+    data: DataPart
+    truncated_sentences: int
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A measurement that is going on: what its record says before there is a score.
+
+    Attributes:
+        sets: what to score, in the order of `split_by_kind`.
+        model: what is measured.
+        similarity: the column of the pair tables that is correlated with gold.
+        signatures: what each task's score will mean.
+        settings: how it is measured.
+    """
+
+    sets: Sequence[TaskData]
+    model: ModelPart
+    similarity: str
+    signatures: tuple[Signature, ...]
+    settings: Settings
+
+    @classmethod
+    def of(cls, sets: Sequence[TaskData], identity: Identity, settings: Settings) -> "Recording":
+        """Begin to record what `identity` says of a model."""
+        similarity = GIVEN if identity.kind == "similarities" else settings.protocol.similarity
+        post = settings.postprocessing
+        own = identity.normalize if post.normalize is None else post.normalize
+        values = identity.as_dict() | {
+            "name": redact(identity.name),
+            "postprocessing": str(post),
+            "normalize": own,
+        }
+        model = ModelPart(**values, dimensions=post.dimensions)
+        ordered = [task for kind in split_by_kind(sets) for task in kind]
+        signatures = tuple(_signature(task, similarity, model, settings) for task in ordered)
+        return cls(ordered, model, similarity, signatures, settings)
+
+    def prepare(self) -> None:
+        """Make sure that the record can be saved where it is to be.
+
+        Raises:
+            UserError: if the folder cannot be written, or another measurement would be lost there.
+        """
+        out, overwrite = self.settings.out, self.settings.overwrite
+        if out is not None:
+            require_free(out, self.signatures, self.model, overwrite=overwrite)
+
+    def finish(self, measured: Measured, stages: Stages) -> RunRecord:
+        """Score the pair tables and return the record, saved if it has a folder.
+
+        Args:
+            measured: what measuring gave.
+            stages: told of the scoring, and asked for the time of all stages.
+        """
+        import pandas as pd
+
+        scored, labelled, supervised = split_by_kind(self.sets)
+        protocol, bootstrap = self.settings.protocol, self.settings.bootstrap
+        about = [
+            _About(signature=signature, data=_data_part(task), truncated_sentences=truncated)
+            for signature, task, truncated in zip(self.signatures, self.sets, measured.truncated, strict=True)
+        ]
+        results = []
+        for number, (table, its) in enumerate(zip(measured.tables, about, strict=False)):
+            stages.progress("scoring", number, len(scored))
+            results.append(
+                score_task(table, protocol=protocol, similarity=self.similarity, bootstrap=bootstrap, **its)
+            )
+        stages.progress("scoring", len(scored), len(scored))
+        classified = list(zip(labelled, measured.transfer, strict=True))
+        regressed = list(zip(supervised, measured.supervised, strict=True))
+        of_labelled, of_supervised = about[len(scored) :], about[len(scored) + len(labelled) :]
+        stages.done("score")
+        problems = [problem for task in self.sets for problem in source_of(task).problems]
+        record = RunRecord(
+            stsbench=__version__,
+            created=now(),
+            command=self.settings.command,
+            model=self.model,
+            protocol=ProtocolPart(
+                name=protocol.name,
+                aggregation=protocol.aggregation,
+                metric=protocol.metric,
+                similarity=self.similarity,
+                resamples=bootstrap.resamples,
+                level=bootstrap.level,
+                seed=bootstrap.seed,
+            ),
+            tasks=tuple(result.part for result in results),
+            average=average(results, bootstrap),
+            transfer=tuple(
+                transfer_part(result, task, **its)
+                for (task, result), its in zip(classified, of_labelled, strict=False)
+            ),
+            transfer_average=average_accuracy(measured.transfer, bootstrap),
+            supervised=tuple(
+                supervised_part(result, task, **its)
+                for (task, result), its in zip(regressed, of_supervised, strict=True)
+            ),
+            notes=tuple(dict.fromkeys(map(redact, [*measured.notes, *problems]))),
+            environment=environment(),
+            seconds=stages.seconds,
+            encoding=measured.encoding,
+        ).with_tables(
+            pd.concat(measured.tables, ignore_index=True) if measured.tables else None,
+            item_table(classified, regressed),
+        )
+        return record if self.settings.out is None else save_run(record, self.settings.out)
+
+
+def _signature(task: TaskData, similarity: str, model: ModelPart, settings: Settings) -> Signature:
+    """Return what a task's score means; what is trained names its design, `acc` and the classifier instead."""
+    data, protocol = source_of(task), settings.protocol
+    what: tuple[str, str, str, str]
+    normalize = model.normalize
+    if isinstance(task, StsData):
+        what = (task.split, protocol.aggregation, protocol.metric, similarity)
+    elif isinstance(task, LabelledData):
+        design, kfold = arrange(task).design, settings.classification.kfold
+        split, folds = ("all" if design == "nested" else "test"), ("" if design == "split" else str(kfold))
+        what = (split, design + folds, "acc", settings.classification.classifier)
+        normalize = settings.postprocessing.normalize is True
+    else:
+        what = ("test", "all", _STOP_BY, "supervised")
+        normalize = settings.postprocessing.normalize is True
+    return Signature(
+        data.task,
+        *what,
+        text=data.text,
+        data=data.sha256,
+        pooling=model.pooling,
+        max_length=model.max_length,
+        prompt=model.prompt,
+        precision=model.precision,
+        normalize=normalize,
+        dimensions=model.dimensions,
+        postprocessing=model.postprocessing,
+        version=__version__,
+    )
+
+
+def _data_part(task: TaskData) -> DataPart:
+    data = source_of(task)
+    return DataPart(
+        status=data.status,
+        sha256=data.sha256,
+        files=tuple(DataFile(name=f.name, sha256=f.sha256, expected=f.expected) for f in data.files),
+        problems=tuple(map(redact, data.problems)),
+    )

@@ -1,0 +1,100 @@
+"""How a measurement is made, apart from what is measured and on which pairs."""
+
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from stsbench.base.errors import UserError
+from stsbench.base.progress import Progress, silent
+from stsbench.scoring.protocols import Protocol
+from stsbench.scoring.sts import Bootstrap
+from stsbench.scoring.transfer import CLASSIFIERS, KFOLD, SEED
+
+
+@dataclass(frozen=True)
+class Postprocessing:
+    """What is done to vectors before they are compared.
+
+    Attributes:
+        dimensions: how many leading dimensions to keep (Matryoshka); None for all.
+        whiten: how many dimensions to keep when whitening on each task's own sentences; 0 for all, None for no
+            whitening.
+        normalize: whether to scale them to unit length at the end. None: as the checkpoint says where similarities
+            are taken; never for the classifiers of the transfer tasks, as SentEval's scripts give them vectors
+            straight from the pooling, and its regularisers are made for their scale.
+    """
+
+    dimensions: int | None = None
+    whiten: int | None = None
+    normalize: bool | None = None
+
+    def __str__(self) -> str:
+        """Return what stands in the signature."""
+        return "" if self.whiten is None else f"whiten{self.whiten or ''}"
+
+
+@dataclass(frozen=True)
+class Classification:
+    """How the transfer tasks are classified.
+
+    Attributes:
+        classifier: one of `CLASSIFIERS`: `logreg` (converged logistic regression) or `mlp-adam` (SentEval's net,
+            the SimCSE papers').
+        kfold: how many folds, at either level.
+        seed: of the folds of the tasks with a test set, of the net, and of the trained regressors.
+    """
+
+    classifier: str = CLASSIFIERS[0]
+    kfold: int = KFOLD
+    seed: int = SEED
+
+    def __post_init__(self) -> None:
+        """Check what a person may have set.
+
+        Raises:
+            UserError: if a value makes no sense.
+        """
+        if self.classifier not in CLASSIFIERS:
+            raise UserError(f"unknown classifier {self.classifier!r}: choose one of {', '.join(CLASSIFIERS)}.")
+        if self.kfold < 2:
+            raise UserError(f"{self.kfold} folds are too few to cross-validate: use 2 or more.")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The choices of a measurement.
+
+    Attributes:
+        protocol: aggregation, metric, similarity and text.
+        postprocessing: what is done to vectors first.
+        bootstrap: resamples, level and seed of the intervals.
+        classification: how the transfer tasks are classified.
+        use_cache: whether to read and write the embedding cache.
+        out: folder to save the record in; None to keep it in memory.
+        overwrite: whether the record of another measurement in that folder may be replaced.
+        command: the command line, for the record.
+    """
+
+    protocol: Protocol = field(default_factory=Protocol)
+    postprocessing: Postprocessing = field(default_factory=Postprocessing)
+    bootstrap: Bootstrap = field(default_factory=Bootstrap)
+    classification: Classification = field(default_factory=Classification)
+    use_cache: bool = True
+    out: Path | None = None
+    overwrite: bool = False
+    command: str = ""
+
+
+@dataclass
+class Stages:
+    """What is told while measuring, and how long each stage took."""
+
+    progress: Progress = silent
+    seconds: dict[str, float] = field(default_factory=dict)
+    _since: float = field(default_factory=time.perf_counter)
+
+    def done(self, stage: str) -> None:
+        """Count the time since the last stage ended to this one."""
+        now = time.perf_counter()
+        self.seconds[stage] = round(now - self._since, 3)
+        self._since = now

@@ -1,0 +1,160 @@
+"""`stsbench train`."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from stsbench.base.progress import Progress, silent
+from stsbench.cli.output import JsonFlag, QuietFlag, print_frame, tell
+
+Option = typer.Option
+
+
+def train(
+    recipe: Annotated[
+        str | None, typer.Argument(help="A known recipe (see --list) or a YAML file.", show_default=False)
+    ] = None,
+    corpus: Annotated[
+        str | None,
+        Option(
+            help="A sentence a line, or .csv, .tsv, .jsonl, .parquet; .gz and .zst too. Default: the recipe's."
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, Option("--out", "-o", help="Folder of the training. Default: `runs/<recipe>`.")
+    ] = None,
+    base: Annotated[str | None, Option(help="Checkpoint to start from. Default: the recipe's.")] = None,
+    seed: Annotated[int | None, Option(help="Of everything random. Default: the recipe's.")] = None,
+    set_: Annotated[
+        list[str] | None, Option("--set", metavar="KEY=VALUE", help="Change a value of the recipe. Repeatable.")
+    ] = None,
+    columns: Annotated[
+        str | None, Option(help="Columns of the corpus to read, in order, with commas. Default: all.")
+    ] = None,
+    resume: Annotated[
+        Path | None, Option(help="Go on with the training in this folder, to the same weights bit by bit.")
+    ] = None,
+    device: Annotated[str, Option(help="`auto`, `cpu`, `cuda` or `mps`.")] = "auto",
+    data_dir: Annotated[
+        list[Path] | None, Option("--data-dir", help="Look for the dev set here first. Repeatable.")
+    ] = None,
+    tensorboard: Annotated[bool, Option("--tensorboard", help="Write TensorBoard's files too.")] = False,
+    wandb: Annotated[bool, Option("--wandb", help="Send the log to Weights & Biases too.")] = False,
+    list_: Annotated[bool, Option("--list", help="List the known recipes and exit.")] = False,
+    print_: Annotated[bool, Option("--print", help="Print the recipe in full and exit.")] = False,
+    json: JsonFlag = False,
+    quiet: QuietFlag = False,
+) -> None:
+    """Train a sentence encoder by a recipe: SimCSE, ESimCSE, or your own YAML file.
+
+    The folder holds the recipe in full, the log, and at the end the best checkpoint on the dev set (which
+    Transformers and sentence-transformers load), its record, its card and the dev curve. A training that was
+    stopped goes on with --resume. Several processes: `torchrun --nproc-per-node 2 -m stsbench train ...`.
+
+    Examples:
+    * `stsbench train demo`
+    * `stsbench train minilm-esimcse --corpus wiki.txt --out runs/esimcse --seed 1`
+    * `stsbench train esimcse-bert-base --corpus wiki1m_for_simcse.txt --set precision=bf16`
+    * `stsbench train --resume runs/esimcse`
+    """
+    if list_ or print_:
+        from stsbench.training.recipe_files import print_recipe, recipe_list
+
+        if list_:
+            print_frame(recipe_list(), "json" if json else "terminal")
+        else:
+            typer.echo(print_recipe(recipe or "demo", set_ or ()), nl=False)
+        return
+    from stsbench.training import train as workflow
+
+    with _display(quiet=quiet) as (progress, listener):
+        done = workflow.train(
+            recipe,
+            corpus,
+            out,
+            base=base,
+            seed=seed,
+            overrides=set_ or (),
+            columns=None if columns is None else [name.strip() for name in columns.split(",")],
+            resume=resume,
+            device=device,
+            data_dirs=data_dir or (),
+            tensorboard=tensorboard,
+            wandb=wandb,
+            progress=progress,
+            listeners=[listener],
+            notice=lambda sentence: tell(sentence, quiet=quiet),
+            command=workflow.command_line(["stsbench", *sys.argv[1:]]),
+        )
+    if not done.leads:
+        return
+    task = done.record.tasks[0]
+    if json:
+        typer.echo(done.record.model_dump_json(indent=1))
+    else:
+        typer.echo(
+            f"{done.recipe.selection.task} {100 * (task.score or 0):.2f} at step {done.best.step} of {done.steps}"
+        )
+    tell(f"checkpoint in {done.folder}, dev curve in {done.folder / 'dev-curve.png'}", quiet=quiet)
+
+
+@contextmanager
+def _display(*, quiet: bool) -> Iterator[tuple[Progress, Any]]:
+    """Show a bar with loss, dev score and the best so far; without a screen, a line for each dev score."""
+    if quiet:
+        yield silent, lambda _: None
+        return
+    if not sys.stderr.isatty():
+        yield silent, _tell_score
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bars
+
+    columns = (
+        TextColumn("{task.description:>12}"),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[about]}"),
+    )
+    with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
+        stages: dict[str, Any] = {}
+        seen: dict[str, Any] = {}
+
+        def progress(stage: str, done: int, total: int) -> None:
+            if stage not in stages:
+                stages[stage] = bars.add_task(stage, total=total or None, about="")
+            bars.update(stages[stage], completed=done, total=total or None)
+
+        def listen(line: dict[str, Any]) -> None:
+            seen.update({name: line[name] for name in ("loss", "dev", "best", "best_step") if name in line})
+            if line["kind"] == "train":
+                seen["speed"] = line["time"]["tokens_per_second"]
+            if "training" in stages:
+                bars.update(stages["training"], about=_about(seen))
+
+        yield progress, listen
+
+
+def _about(seen: dict[str, Any]) -> str:
+    parts = []
+    if seen.get("loss") is not None:
+        parts.append(f"loss {seen['loss']:.3g}")
+    if seen.get("dev") is not None:
+        parts.append(f"dev {100 * seen['dev']:.2f}")
+    if seen.get("best") is not None:
+        parts.append(f"best {100 * seen['best']:.2f} at {seen['best_step']}")
+    if "speed" in seen:
+        parts.append(f"{seen['speed']:,.0f} tokens/s")
+    return ", ".join(parts)
+
+
+def _tell_score(line: dict[str, Any]) -> None:
+    if line["kind"] == "dev" and line["dev"] is not None:
+        best = f", best {100 * line['best']:.2f} at step {line['best_step']}" if "best" in line else ""
+        tell(f"step {line['step']}: dev {100 * line['dev']:.2f}{best}")

@@ -1,1 +1,0 @@
-"""The verbs of the public API: load what is needed, call the rooms, save."""

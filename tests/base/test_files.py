@@ -1,0 +1,115 @@
+"""Atomic writing: the whole new file, or what was there."""
+
+import errno
+import hashlib
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from stsbench.base.errors import UserError
+from stsbench.base.files import atomic_folder, atomic_path, remove_leftovers, sha256_of
+
+
+def test_a_file_is_written_whole_with_its_missing_folders_and_nothing_else_is_left(tmp_path: Path) -> None:
+    target = tmp_path / "a" / "b" / "file.txt"
+    with atomic_path(target) as path:
+        assert path.suffix == ".txt"
+        assert path.parent == target.parent
+        path.write_text("new", encoding="utf-8")
+        assert not target.exists()
+    assert target.read_text(encoding="utf-8") == "new"
+    assert list(target.parent.iterdir()) == [target]
+
+
+def write_half(target: Path, error: BaseException | None = None) -> None:
+    with atomic_path(target) as path:
+        path.write_text("half", encoding="utf-8")
+        if error is not None:
+            raise error
+
+
+def test_an_error_in_between_leaves_the_old_file_and_no_temporary_one(tmp_path: Path) -> None:
+    target = tmp_path / "file.txt"
+    target.write_text("old", encoding="utf-8")
+    with pytest.raises(RuntimeError, match="in between"):
+        write_half(target, RuntimeError("in between"))
+    assert target.read_text(encoding="utf-8") == "old"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_ctrl_c_in_between_leaves_the_old_file_and_no_temporary_one(tmp_path: Path) -> None:
+    target = tmp_path / "file.txt"
+    target.write_text("old", encoding="utf-8")
+    with pytest.raises(KeyboardInterrupt):
+        write_half(target, KeyboardInterrupt())
+    assert target.read_text(encoding="utf-8") == "old"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_full_disk_while_syncing_is_told_in_a_sentence_and_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "file.txt"
+    target.write_text("old", encoding="utf-8")
+
+    def full(_handle: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(UserError, match=r"cannot write .*file\.txt \(No space left on device\): free some space"):
+        write_half(target)
+    assert target.read_text(encoding="utf-8") == "old"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_folder_that_is_a_file_is_told_in_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    with pytest.raises(UserError, match="cannot write"), atomic_path(tmp_path / "file" / "target.txt"):
+        pytest.fail("there is nothing to write to")
+
+
+def test_a_file_gets_the_permissions_that_the_person_s_umask_gives(tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        with atomic_path(tmp_path / "file.txt") as path:
+            path.write_text("", encoding="utf-8")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "file.txt").stat().st_mode) == 0o640
+
+
+def test_leftovers_of_killed_writers_are_removed_and_nothing_else(tmp_path: Path) -> None:
+    kept = [tmp_path / name for name in ("run.json", ".run-x.txt", "run-notes.json", ".runs-x.json")]
+    for path in (*kept, tmp_path / ".run-abc.json"):
+        path.write_text("", encoding="utf-8")
+    remove_leftovers(tmp_path / "run.json")
+    assert sorted(tmp_path.iterdir()) == sorted(kept)
+
+
+def test_a_hash_is_of_the_bytes(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"\x00\xff" * 100_000)
+    assert sha256_of(tmp_path / "file") == hashlib.sha256(b"\x00\xff" * 100_000).hexdigest()
+
+
+def test_a_folder_is_whole_or_as_it_was(tmp_path: Path) -> None:
+    target = tmp_path / "folder"
+
+    def fill(text: str, *, fails: bool = False) -> None:
+        with atomic_folder(target) as building:
+            (building / "below").mkdir()
+            (building / "below" / "a.txt").write_text(text, encoding="utf-8")
+            if fails:
+                raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fill("first", fails=True)
+    assert list(tmp_path.iterdir()) == []
+    fill("first")
+    with pytest.raises(RuntimeError):
+        fill("second", fails=True)
+    assert (target / "below" / "a.txt").read_text(encoding="utf-8") == "first"
+    fill("third")
+    assert (target / "below" / "a.txt").read_text(encoding="utf-8") == "third"
+    assert list(tmp_path.iterdir()) == [target]

@@ -1,0 +1,112 @@
+"""`compare` from Python: runs of both kinds of task, and methods over seeds."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import stsbench as sb
+from stsbench.comparison.tables import figure, tables
+
+Encode = Callable[[list[str]], Any]
+TASKS = "sample,sample-questions,sample-products"
+
+
+@pytest.fixture(scope="module")
+def records(tmp_path_factory: pytest.TempPathFactory) -> tuple[sb.RunRecord, sb.RunRecord]:
+    """Measure hashed words and hashed letters on both kinds of task."""
+    from sklearn.feature_extraction.text import HashingVectorizer
+
+    def measured(analyzer: str) -> sb.RunRecord:
+        hashed = HashingVectorizer(n_features=32, norm=None, analyzer=analyzer)
+        folder = tmp_path_factory.mktemp(analyzer)
+        return sb.evaluate(lambda sentences: hashed.transform(sentences).toarray(), TASKS, out=folder)
+
+    return measured("word"), measured("char")
+
+
+def test_both_kinds_of_task_are_compared_each_with_its_own_test(
+    records: tuple[sb.RunRecord, sb.RunRecord],
+) -> None:
+    a, b = records
+    found = sb.compare(a, b)
+    table = found.table().query("subset == ''")
+    assert table["kind"].tolist() == ["sts", "transfer", "transfer", "transfer"]
+    assert table["task"].tolist() == ["sample", "sample-questions", "sample-products", "Avg. transfer"]
+    assert table["test"].tolist() == ["williams", "mcnemar", "mcnemar", ""]
+    for part in a.transfer:
+        row = table.set_index("task").loc[part.task]
+        # Of nested folds the record holds the mean over the folds, the comparison the share of all items.
+        assert row["a"] == pytest.approx(100 * part.acc, abs=1.0 if part.design == "nested" else 0.01)
+    assert len(tables(found)) == 2
+    assert len(figure(found).axes[0].get_yticks()) == 4
+    assert found.sentence.startswith("STS: ")
+    assert " at 5 %. Transfer: " in found.sentence
+
+
+def test_records_read_from_their_folders_say_the_same(records: tuple[sb.RunRecord, sb.RunRecord]) -> None:
+    a, b = records
+    folders: list[Path] = [record.folder for record in records if record.folder]
+    assert sb.compare(*folders).as_dict() == sb.compare(a, b).as_dict()
+
+
+def test_transfer_tasks_by_other_classifiers_do_not_compare(records: tuple[sb.RunRecord, sb.RunRecord]) -> None:
+    a, _ = records
+    part = a.transfer[0]
+    other = part.model_copy(update={"signature": part.signature.replace("|logreg|", "|mlp-adam|")})
+    assert other.signature != part.signature
+    changed = a.model_copy(update={"transfer": (other, *a.transfer[1:])}).with_tables(a.pairs, a.items)
+    with pytest.raises(sb.UserError, match=f"do not compare on {part.task}: similarity is logreg in one and mlp"):
+        sb.compare(a, changed)
+
+
+def test_runs_without_a_common_task_are_refused(
+    records: tuple[sb.RunRecord, sb.RunRecord], hash_encode: Encode
+) -> None:
+    a, _ = records
+    only_transfer = a.model_copy(update={"tasks": (), "average": None}).with_tables(None, a.items)
+    only_sts = a.model_copy(update={"transfer": (), "transfer_average": None}).with_tables(a.pairs)
+    with pytest.raises(sb.UserError, match="have no task in common"):
+        sb.compare(only_transfer, only_sts)
+    assert {row.kind for row in sb.compare(a, only_sts).rows} == {"sts"}
+    assert "not all records hold sample-questions, sample-products: left out." in sb.compare(a, only_sts).notes
+
+
+def test_seeds_have_rows_for_both_kinds(records: tuple[sb.RunRecord, sb.RunRecord]) -> None:
+    a, b = records
+    found = sb.compare([a], [b])
+    assert found.table()["task"].tolist() == ["sample", "sample-questions", "sample-products", "Avg. transfer"]
+    assert found.table()["a_mean"].tolist()[1:3] == pytest.approx([100 * part.acc for part in a.transfer])
+    assert found.table()["a_mean"].iloc[3] == pytest.approx(np.mean(found.table()["a_mean"][1:3]))
+    assert found.sentence.endswith("on transfer average; no claim: that takes 5 runs of each.")
+
+
+def test_a_corpus_is_held_against_the_test_items_alone(
+    records: tuple[sb.RunRecord, sb.RunRecord], tmp_path: Path
+) -> None:
+    from stsbench.data.benchmarks import load_labelled
+
+    items = load_labelled("sample-questions", text="sample").items
+    corpus = tmp_path / "corpus.txt"
+    corpus.write_text("\n".join(items["sentence1"]), encoding="utf-8")
+    found = {entry.task: entry for entry in sb.compare(*records, corpora=[corpus]).overlaps}
+    questions = found["sample-questions"]
+    assert questions.sentences == items.loc[items["split"] == "test", "sentence1"].str.casefold().nunique()
+    assert questions.share == 1
+    assert found["sample-products"].share < 0.5
+
+
+def test_resamples_too_few_to_show_anything_are_told(records: tuple[sb.RunRecord, sb.RunRecord]) -> None:
+    few, enough = (sb.compare(*records, bootstrap=sb.Bootstrap(resamples)) for resamples in (60, 100))
+    assert few.notes == ("60 resamples see no p-value below 0.033: too few for 2 tests, take more.",)
+    assert enough.notes == ()
+    assert min(row.p for row in few.rows) >= 2 / 61
+
+
+def test_a_comparison_without_resamples_is_refused(records: tuple[sb.RunRecord, sb.RunRecord]) -> None:
+    with pytest.raises(sb.UserError, match="at least one, better 5000"):
+        sb.compare(*records, bootstrap=sb.Bootstrap(resamples=0))
+    with pytest.raises(sb.UserError, match="no run to compare"):
+        sb.compare([])

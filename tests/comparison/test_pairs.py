@@ -1,0 +1,216 @@
+"""Two models pair by pair: what the rows say, and what does not compare."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import stsbench as sb
+from stsbench.comparison.pairs import compare_pairs
+from stsbench.comparison.result import Difference
+from stsbench.data.tables import StsData
+from stsbench.statistics.bootstrap import bootstrap_task, percentile_interval, percentile_p_value
+from stsbench.statistics.correlations import spearman
+from stsbench.statistics.significance import williams
+
+Measure = Callable[..., sb.RunRecord]
+Data = Callable[..., StsData]
+BOOTSTRAP = sb.Bootstrap(resamples=200)
+
+
+def rows_of(a: sb.RunRecord, b: sb.RunRecord, bootstrap: sb.Bootstrap = BOOTSTRAP) -> dict[Any, Difference]:
+    rows, _ = compare_pairs(a, b, ("one", "two"), bootstrap=bootstrap)
+    return {(row.task, row.subset): row for row in rows}
+
+
+def with_pairs(record: sb.RunRecord, **columns: Any) -> sb.RunRecord:
+    return record.with_tables(record.pairs.assign(**columns))
+
+
+def test_a_row_for_each_task_subset_and_the_average_in_order(measure: Measure) -> None:
+    assert list(rows_of(measure(), measure(noise=1))) == [
+        ("x", ""),
+        ("x", "first"),
+        ("x", "second"),
+        ("y", ""),
+        ("y", "first"),
+        ("y", "second"),
+        ("Avg.", ""),
+    ]
+
+
+def test_scores_and_average_are_those_of_the_records(measure: Measure) -> None:
+    a, b = measure(), measure(noise=1)
+    rows = rows_of(a, b)
+    for record, side in ((a, "a"), (b, "b")):
+        for (task, subset), score in record.table().set_index(["task", "subset"])["score"].items():  # type: ignore[misc]
+            assert getattr(rows[task, subset], side) == pytest.approx(score, abs=1e-9)
+    assert all(row.difference == row.b - row.a for row in rows.values())
+
+
+def test_the_interval_and_p_value_are_of_paired_replicates(measure: Measure) -> None:
+    a, b = measure(), measure(noise=1)
+    row = rows_of(a, b)["y", ""]
+    own = a.pairs[a.pairs["task"] == "y"]
+    codes = (own["subset"] == "second").astype(int)
+    drawn = [
+        bootstrap_task(
+            own["gold"],
+            record.pairs.loc[own.index, "cosine"],
+            codes,
+            task="y:test",
+            names=["first", "second"],
+            resamples=200,
+        ).aggregates["all"]
+        for record in (a, b)
+    ]
+    assert (row.low, row.high) == pytest.approx(percentile_interval(100 * (drawn[1] - drawn[0])))
+    assert row.p == percentile_p_value(drawn[1] - drawn[0])
+    low, high = percentile_interval(np.arctanh(drawn[1]) - np.arctanh(drawn[0]))
+    assert (row.effect_low, row.effect_high) == pytest.approx((low, high))
+    assert row.effect == pytest.approx(math.atanh(row.b / 100) - math.atanh(row.a / 100))
+
+
+def test_pairing_makes_the_interval_of_two_similar_models_narrower_than_their_own(measure: Measure) -> None:
+    a, b = measure(), measure(noise=0.1)
+    row = rows_of(a, b)["x", ""]
+    low, high = a.tasks[0].interval or (0, 0)
+    assert row.high - row.low < 0.5 * 100 * (high - low)
+
+
+def test_williams_stands_where_one_correlation_does(measure: Measure) -> None:
+    a, b = measure(), measure(noise=1)
+    rows = rows_of(a, b)
+    own = a.pairs["task"] == "x"
+    gold, one, two = a.pairs["gold"][own], a.pairs["cosine"][own], b.pairs["cosine"][own]
+    expected = williams(spearman(two, gold), spearman(one, gold), spearman(one, two), 60, ranks=True)
+    assert rows["x", ""].test_p == pytest.approx(expected.p_value)
+    assert rows["x", ""].details["williams_t"] == pytest.approx(expected.statistic)
+    assert math.isnan(rows["Avg.", ""].test_p)
+
+    by_mean = sb.protocol(aggregation="mean")
+    rows = rows_of(measure(protocol=by_mean), measure(noise=1, protocol=by_mean))
+    assert rows["x", ""].test == ""
+    assert rows["x", "first"].test == "williams"
+
+
+def test_kendall_has_a_bootstrap_and_no_williams(measure: Measure) -> None:
+    options = {"protocol": sb.protocol(metric="kendall"), "bootstrap": sb.Bootstrap(resamples=0)}
+    rows = rows_of(measure(**options), measure(noise=1, **options), sb.Bootstrap(resamples=20))
+    assert rows["x", ""].test == ""
+    assert 0 < rows["x", ""].p <= 1
+
+
+def test_holm_s_correction_is_over_the_tasks_and_over_the_subsets(measure: Measure) -> None:
+    rows = rows_of(measure(), measure(noise=1))
+    tasks = sorted([rows["x", ""], rows["y", ""]], key=lambda row: row.p)
+    assert tasks[0].p_holm == pytest.approx(min(1, 2 * tasks[0].p))
+    assert tasks[1].p_holm == pytest.approx(max(tasks[1].p, tasks[0].p_holm))
+    lowest = min((row for row in rows.values() if row.subset), key=lambda row: row.p)
+    assert lowest.p_holm == pytest.approx(min(1, 4 * lowest.p))
+    assert math.isnan(rows["Avg.", ""].p_holm)
+
+
+def test_a_model_does_not_differ_from_itself(measure: Measure) -> None:
+    for row in rows_of(measure(), measure()).values():
+        assert (row.difference, row.low, row.high, row.p) == (0, 0, 0, 1)
+
+
+def test_a_better_model_is_found_better(measure: Measure) -> None:
+    a = measure(noise=1)
+    gold = a.pairs["gold"] + np.random.default_rng(0).normal(scale=0.1, size=len(a.pairs))
+    rows = rows_of(a, with_pairs(a, cosine=gold))
+    assert rows["Avg.", ""].low > 0
+    assert rows["x", ""].p_holm < 0.05
+
+
+def test_the_order_of_the_pairs_does_not_matter(measure: Measure) -> None:
+    a, b = measure(), measure(noise=1)
+    shuffled = b.with_tables(b.pairs.sample(frac=1, random_state=1))
+    assert list(rows_of(a, shuffled)) == list(rows_of(a, b))
+    for key, row in rows_of(a, b).items():
+        assert rows_of(a, shuffled)[key].p == row.p
+
+
+def test_an_undefined_score_makes_its_row_and_the_average_undefined_and_nothing_else(measure: Measure) -> None:
+    a, b = measure(), measure(noise=1)
+    constant = b.pairs["cosine"].where(b.pairs["task"] != "y", 0.5)
+    rows = rows_of(a, with_pairs(b, cosine=constant))
+    assert math.isnan(rows["y", ""].p)
+    assert math.isnan(rows["Avg.", ""].difference)
+    assert rows["x", ""].p == rows_of(a, b)["x", ""].p
+
+
+def test_tasks_that_only_one_holds_are_left_out_and_told(measure: Measure, toy_data: Data) -> None:
+    one = [toy_data("x"), toy_data("z")]
+    rows, notes = compare_pairs(measure(one), measure([toy_data("x")]), ("one", "two"), bootstrap=BOOTSTRAP)
+    assert {row.task for row in rows} == {"x"}
+    assert notes == ("not all records hold z: left out.",)
+    assert compare_pairs(
+        measure([toy_data("z")]), measure([toy_data("x")]), ("one", "two"), bootstrap=BOOTSTRAP
+    ) == (
+        (),
+        ("not all records hold z, x: left out.",),
+    )
+
+
+@pytest.mark.parametrize(
+    ("choice", "value"), [("aggregation", "wmean"), ("metric", "pearson"), ("similarity", "dot")]
+)
+def test_scores_by_other_protocols_do_not_compare(measure: Measure, choice: str, value: str) -> None:
+    other = measure(protocol=sb.protocol(**{choice: value}))  # type: ignore[arg-type]
+    with pytest.raises(
+        sb.UserError, match=rf"one and two do not compare on x: {choice} is \w+ in one and {value}"
+    ):
+        rows_of(measure(), other)
+
+
+def test_another_split_or_other_data_do_not_compare(measure: Measure, toy_data: Data) -> None:
+    with pytest.raises(sb.UserError, match="compare on x: split is test in one and dev in the other"):
+        rows_of(measure([toy_data("x")]), measure([toy_data("x", split="dev")]))
+    with pytest.raises(sb.UserError, match="compare on x: data is"):
+        rows_of(measure([toy_data("x")]), measure([toy_data("x", seed=3)]))
+
+
+def test_of_two_splits_each_is_compared_with_its_own(measure: Measure, toy_data: Data) -> None:
+    both = [toy_data("x"), toy_data("x", split="dev", seed=2)]
+    assert [task for task, subset in rows_of(measure(both), measure(both, noise=1)) if not subset] == [
+        "x:test@toy",
+        "x:dev@toy",
+        "Avg.",
+    ]
+    rows, notes = compare_pairs(measure(both), measure(both[:1]), ("one", "two"), bootstrap=BOOTSTRAP)
+    assert rows[0].task == "x"
+    assert notes == ("not all records hold x: left out.",)
+
+
+def test_other_pairs_or_gold_under_the_same_signature_do_not_compare(measure: Measure) -> None:
+    a = measure()
+    with pytest.raises(sb.UserError, match=r"compare on x: pair_id differs \(60 of"):
+        rows_of(a, with_pairs(a, pair_id=a.pairs["pair_id"] + "b"))
+    with pytest.raises(sb.UserError, match=r"compare on y: pair_id differs \(1 of"):
+        rows_of(a, a.with_tables(a.pairs.iloc[:-1]))
+    with pytest.raises(sb.UserError, match="compare on x: gold differs"):
+        rows_of(a, with_pairs(a, gold=a.pairs["gold"] + 1))
+
+
+@pytest.mark.slow
+def test_the_interval_of_a_difference_covers_the_truth_as_often_as_it_says() -> None:
+    """2,000 samples of a trivariate normal: gold correlates 0.8 with A, 0.7 with B; the truth is known."""
+    truth = 6 / math.pi * (math.asin(0.35) - math.asin(0.4))
+    rng = np.random.default_rng(2024)
+    covered = 0
+    for _ in range(2000):
+        gold, noise, own = rng.normal(size=(3, 300))
+        a = 0.8 * gold + 0.6 * noise
+        b = 0.7 * gold + math.sqrt(0.51) * (0.6 * noise + 0.8 * own)
+        seed = int(rng.integers(2**31))
+        drawn = [
+            bootstrap_task(gold, side, np.zeros(300, int), task="T", names=["T"], resamples=400, seed=seed)
+            for side in (a, b)
+        ]
+        low, high = percentile_interval(drawn[1].aggregates["all"] - drawn[0].aggregates["all"])
+        covered += low <= truth <= high
+    assert covered / 2000 == pytest.approx(0.95, abs=3 * math.sqrt(0.95 * 0.05 / 2000))

@@ -1,0 +1,188 @@
+"""The catalogue is complete, agrees with itself, and describes the files that everyone has."""
+
+import subprocess
+import sys
+
+import pytest
+from pydantic import ValidationError
+
+from stsbench.base.errors import UserError
+from stsbench.data.catalogue import DataSet, TextVariant, data_set, data_sets, source, sources, text_variant
+from stsbench.data.overview import verify
+
+STS_SUBSETS = {
+    "STS12": {"MSRpar": 750, "MSRvid": 750, "SMTeuroparl": 459, "surprise.OnWN": 750, "surprise.SMTnews": 399},
+    "STS13": {"FNWN": 189, "headlines": 750, "OnWN": 561},
+    "STS14": {
+        "deft-forum": 450,
+        "deft-news": 300,
+        "headlines": 750,
+        "images": 750,
+        "OnWN": 750,
+        "tweet-news": 750,
+    },
+    "STS15": {"answers-forums": 375, "answers-students": 750, "belief": 375, "headlines": 750, "images": 750},
+    "STS16": {
+        "answer-answer": 254,
+        "headlines": 249,
+        "plagiarism": 230,
+        "postediting": 244,
+        "question-question": 209,
+    },
+}
+SPLITS = {
+    "STS-B": {"train": 5749, "dev": 1500, "test": 1379},
+    "SICK-R": {"train": 4500, "dev": 500, "test": 4927},
+    "MR": {"all": 10662},
+    "CR": {"all": 3775},
+    "SUBJ": {"all": 10000},
+    "MPQA": {"all": 10606},
+    "SST2": {"train": 67349, "dev": 872, "test": 1821},
+    "SST5": {"train": 8544, "dev": 1101, "test": 2210},
+    "TREC": {"train": 5452, "test": 500},
+    "MRPC": {"train": 4076, "test": 1725},
+    "SICK-E": {"train": 4500, "dev": 500, "test": 4927},
+    "SNLI": {"dev": 9842, "test": 9824},
+}
+ENTRIES = list(data_sets().values())
+VARIANTS = [
+    pytest.param(entry, variant, id=f"{entry.task}-{text}")
+    for entry in ENTRIES
+    for text, variant in entry.texts.items()
+]
+
+
+@pytest.mark.parametrize(("task", "subsets"), STS_SUBSETS.items())
+@pytest.mark.parametrize("text", ["senteval", "raw"])
+def test_a_year_of_sts_has_the_published_subsets_and_counts(task, subsets, text):
+    assert {part.subset: part.count for part in data_set(task).texts[text].parts} == subsets
+
+
+@pytest.mark.parametrize(("task", "splits"), SPLITS.items())
+def test_a_task_has_the_published_splits_and_counts(task, splits):
+    counts = dict.fromkeys(splits, 0)
+    for part in data_set(task).texts["senteval"].parts:
+        counts[part.split] += part.count
+    assert counts == splits
+
+
+def test_every_benchmark_task_is_there():
+    assert [entry.task for entry in ENTRIES if "sample" not in entry.task] == [*STS_SUBSETS, *SPLITS]
+
+
+def test_raw_text_is_catalogued_for_the_tasks_that_were_tokenised():
+    assert [entry.task for entry in ENTRIES if "raw" in entry.texts] == [*STS_SUBSETS, "STS-B"]
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.task)
+def test_every_entry_says_what_it_is_and_where_it_comes_from(entry):
+    for words in (entry.title, entry.licence, entry.citation, entry.documentation, entry.address):
+        assert words.strip()
+    assert entry.documentation.startswith("http")
+
+
+@pytest.mark.parametrize(("entry", "variant"), VARIANTS)
+def test_a_text_names_a_source_and_no_file_twice(entry, variant):
+    assert variant.source in sources()
+    paths = [file.path for part in variant.parts for file in part.files]
+    assert len(paths) == len(set(paths))
+
+
+@pytest.mark.parametrize(("entry", "variant"), VARIANTS)
+def test_a_part_has_no_more_items_than_lines(entry, variant):
+    for part in variant.parts:
+        for file in part.files:
+            assert part.count + variant.header <= file.lines
+
+
+@pytest.mark.shared
+def test_hashes_and_line_counts_are_those_of_the_real_files(shared):
+    table = verify([shared / "data"])
+    real = table[table["text"] != "sample"]
+    assert real[real["status"] != "ok"].empty
+    assert set(real["task"]) == {*STS_SUBSETS, *SPLITS}
+
+
+def test_upstream_hashes_that_nobody_vouched_for_are_not_invented():
+    assert {name: kind.sha256 for name, kind in sources().items()} == dict.fromkeys(sources(), "unverified")
+
+
+@pytest.mark.parametrize(
+    ("name", "task"),
+    [
+        ("STSB", "STS-B"),
+        ("STSBenchmark", "STS-B"),
+        ("sts-b", "STS-B"),
+        ("sts_benchmark", "STS-B"),
+        ("SICKR", "SICK-R"),
+        ("SICKRelatedness", "SICK-R"),
+        ("sick-r", "SICK-R"),
+        ("sickentailment", "SICK-E"),
+        ("sts12", "STS12"),
+        ("sst-2", "SST2"),
+    ],
+)
+def test_a_task_is_found_under_its_usual_names(name, task):
+    assert data_set(name).task == task
+
+
+def test_no_two_tasks_share_a_name():
+    plain = [
+        name.casefold().replace("-", "")
+        for entry in ENTRIES
+        for name in {n.casefold().replace("-", "") for n in (entry.task, *entry.aliases)}
+    ]
+    assert len(plain) == len(set(plain))
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda: data_set("STS21"), r"there is no task 'STS21': did you mean STS1\d\?"),
+        (lambda: data_set("glue"), r"there is no task 'glue': choose one of STS12, STS13, "),
+        (lambda: source("ftp"), r"there is no data source 'ftp': choose one of senteval, sts-raw, "),
+        (lambda: text_variant(data_set("MR"), "raw"), r"MR has no text 'raw': choose one of senteval\."),
+    ],
+)
+def test_an_unknown_name_is_answered_with_the_known_ones(ask, message):
+    with pytest.raises(UserError, match=message):
+        ask()
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"gold_range": None}, "gold_range belongs to kind 'sts'"),
+        ({"classes": [0, 1]}, "classes belong to kind 'labelled'"),
+        ({"licence": None}, "licence"),
+        ({"license": "misspelt"}, "license"),
+    ],
+)
+def test_a_wrong_entry_is_refused(change, complaint):
+    fields = data_set("STS12").model_dump()
+    DataSet.model_validate(fields)
+    with pytest.raises(ValidationError, match=complaint):
+        DataSet.model_validate(fields | change)
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"columns": None}, "columns belong"),
+        ({"widths": ()}, "widths belong"),
+        ({"encoding": "cp1252"}, "encoding"),
+    ],
+)
+def test_a_wrong_text_is_refused(change, complaint):
+    fields = data_set("STS-B").texts["senteval"].model_dump()
+    TextVariant.model_validate(fields)
+    with pytest.raises(ValidationError, match=complaint):
+        TextVariant.model_validate(fields | change)
+
+
+def test_importing_the_package_loads_nothing_heavy():
+    code = "import sys, stsbench.data; print(*sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert not {"torch", "pandas", "numpy", "requests", "pooch", "pyarrow", "filelock"} & set(loaded)

@@ -1,0 +1,114 @@
+"""Data is looked for in one order, in every usual layout, and its absence is said with what to do."""
+
+import os
+import shutil
+
+import pytest
+
+from stsbench.base.errors import UserError
+from stsbench.data.benchmarks import load_sts
+from stsbench.data.catalogue import source
+from stsbench.data.locate import find_root, places
+
+FILE = "STS/STS12-en-test/STS.gs.MSRpar.txt"
+
+
+def put(root, path=FILE, text="4\n"):
+    target = root / path
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(text)
+
+
+def found(*data_dirs, paths=(FILE,)):
+    return find_root(source("senteval"), list(paths), "STS12", list(data_dirs))
+
+
+@pytest.mark.parametrize(
+    "layout", ["downstream", "senteval/downstream", "SentEval/data/downstream", "data/downstream", "."]
+)
+def test_every_usual_layout_is_recognised(tmp_path, layout):
+    put(tmp_path / "here" / layout)
+    assert found(tmp_path / "here") == tmp_path / "here" / layout
+
+
+def test_the_downstream_folder_itself_may_be_named(tmp_path):
+    put(tmp_path / "downstream")
+    assert found(tmp_path / "downstream") == tmp_path / "downstream"
+
+
+@pytest.mark.parametrize("layout", [".", "sts-raw", "../sts-raw"])
+def test_raw_text_lies_in_the_folder_in_its_child_or_beside_it(tmp_path, layout):
+    folder = tmp_path / "senteval"
+    folder.mkdir()
+    put(folder / layout, "STS12/STS.gs.MSRpar.txt")
+    root = find_root(source("sts-raw"), ["STS12/STS.gs.MSRpar.txt"], "STS12", [folder])
+    assert root == folder / layout
+
+
+def test_named_folders_come_first_then_the_variable_then_the_cache(tmp_path, monkeypatch):
+    names = ["named", "named-too", "variable", "variable-too"]
+    folders = [tmp_path / name for name in names]
+    for folder in folders:
+        folder.mkdir()
+    monkeypatch.setenv("STSBENCH_DATA", os.pathsep.join(map(str, folders[2:])))
+    order = places(folders[:2])
+    assert [place.folder for place in order] == [*folders, tmp_path / "cache" / "data"]
+    assert [place.origin for place in order] == ["--data-dir"] * 2 + ["STSBENCH_DATA"] * 2 + ["cache"]
+
+    in_order = [*folders, tmp_path / "cache" / "data" / "senteval"]
+    for folder in in_order:
+        put(folder / "downstream")
+    for folder in in_order:
+        assert found(*folders[:2]) == folder / "downstream"
+        shutil.rmtree(folder / "downstream")
+
+
+def test_a_folder_without_the_data_is_passed_over(tmp_path):
+    put(tmp_path / "full" / "downstream")
+    (tmp_path / "empty").mkdir()
+    assert found(tmp_path / "empty", tmp_path / "full") == tmp_path / "full" / "downstream"
+
+
+def test_an_empty_variable_counts_as_unset(monkeypatch):
+    monkeypatch.setenv("STSBENCH_DATA", "")
+    assert [place.origin for place in places()] == ["cache"]
+
+
+def test_a_named_folder_that_does_not_exist_is_an_error(tmp_path):
+    with pytest.raises(UserError, match=r"--data-dir names .*nowhere, which is not a folder: "):
+        places([tmp_path / "nowhere"])
+
+
+def test_a_folder_in_the_variable_that_does_not_exist_is_an_error(tmp_path, monkeypatch):
+    monkeypatch.setenv("STSBENCH_DATA", str(tmp_path / "nowhere"))
+    with pytest.raises(UserError, match=r"STSBENCH_DATA names .*nowhere, which is not a folder: "):
+        places()
+
+
+def test_absent_data_is_answered_with_where_it_was_looked_for_and_what_to_do(tmp_path, monkeypatch):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    monkeypatch.setenv("STSBENCH_DATA", str(tmp_path / "b"))
+    with pytest.raises(UserError) as failure:
+        found(tmp_path / "a")
+    assert str(failure.value) == (
+        f"STS12 was not found in {tmp_path / 'a'} (--data-dir), {tmp_path / 'b'} (STSBENCH_DATA), "
+        f"{tmp_path / 'cache' / 'data'} (cache): run `stsbench data get senteval`, "
+        "or set STSBENCH_DATA to the folder that holds it."
+    )
+
+
+def test_absent_raw_text_is_answered_with_where_to_get_it():
+    with pytest.raises(UserError, match=r"get it by hand from http\S+ and set STSBENCH_DATA to its folder\.$"):
+        load_sts("STS12", text="raw")
+
+
+def test_a_task_is_never_put_together_from_two_folders(tmp_path):
+    other = "STS/STS12-en-test/STS.input.MSRpar.txt"
+    put(tmp_path / "half" / "downstream")
+    put(tmp_path / "full" / "downstream")
+    put(tmp_path / "full" / "downstream", other)
+    with pytest.raises(
+        UserError, match=r"STS12 is incomplete in .*half.*: STS/.*STS\.input\.MSRpar\.txt is missing"
+    ):
+        found(tmp_path / "half", tmp_path / "full", paths=(FILE, other))

@@ -1,0 +1,70 @@
+"""The tables say what there is, where it was found, and what differs from the catalogue."""
+
+import shutil
+
+import pytest
+
+from stsbench.data.overview import catalogue_table, verify, where
+
+
+def row(table, **values):
+    for column, value in values.items():
+        table = table[table[column] == value]
+    (only,) = table.to_dict("records")
+    return only
+
+
+def test_the_catalogue_lists_every_task_and_text():
+    table = catalogue_table()
+    stsb = row(table, task="STS-B", text="raw")
+    assert (stsb["splits"], stsb["source"], stsb["found"]) == (
+        "train 5749, dev 1500, test 1379",
+        "sts-raw",
+        "",
+    )
+    assert row(table, task="STS13", text="senteval")["subsets"] == "FNWN 189, headlines 750, OnWN 561"
+    assert row(table, task="MR")["splits"] == "all 10662"
+    assert row(table, task="sample")["found"].endswith("sample")
+    assert table["licence"].str.len().gt(0).all()
+
+
+def test_the_catalogue_says_where_a_task_would_be_read_from(small_senteval):
+    table = catalogue_table([small_senteval])
+    assert row(table, task="STS12", text="senteval")["found"] == str(small_senteval / "downstream")
+    assert row(table, task="STS13", text="senteval")["found"] == ""
+
+
+def test_verifying_names_what_is_missing_and_what_differs(small_senteval):
+    table = verify([small_senteval])
+    video = row(table, text="senteval", file="STS/STS12-en-test/STS.gs.MSRvid.txt")
+    assert (video["status"], video["expected_lines"], video["found_lines"]) == ("modified", 750, 3)
+    assert video["found_sha256"] != video["expected_sha256"]
+    assert video["folder"] == str(small_senteval / "downstream")
+    absent = row(table, file="MR/rt-polarity.pos")
+    assert (absent["status"], absent["found_sha256"], absent["folder"]) == ("missing", "", "")
+    assert set(table.loc[table["text"] == "sample", "status"]) == {"ok"}
+
+
+@pytest.mark.shared
+def test_a_single_missing_file_among_real_ones_is_found(shared, tmp_path):
+    for name in ("SICK_train.txt", "SICK_test_annotated.txt"):
+        (tmp_path / "SICK").mkdir(exist_ok=True)
+        shutil.copyfile(shared / "data/senteval/downstream/SICK" / name, tmp_path / "SICK" / name)
+    table = verify([tmp_path])
+    statuses = table.loc[table["task"] == "SICK-R", ["file", "status"]].values.tolist()
+    assert statuses == [
+        ["SICK/SICK_train.txt", "ok"],
+        ["SICK/SICK_trial.txt", "missing"],
+        ["SICK/SICK_test_annotated.txt", "ok"],
+    ]
+
+
+def test_the_places_are_listed_in_order_with_what_they_hold(small_senteval, tmp_path, monkeypatch):
+    (tmp_path / "other").mkdir()
+    monkeypatch.setenv("STSBENCH_DATA", str(tmp_path / "other"))
+    table = where([small_senteval])
+    assert table.drop_duplicates("order")["origin"].tolist() == ["--data-dir", "STSBENCH_DATA", "cache"]
+    held = row(table, order=1, source="senteval")
+    assert (held["found"], held["files"]) == (str(small_senteval / "downstream"), "10 of 78")
+    assert row(table, order=3, source="wiki1m")["files"] == "0 of 1"
+    assert "sample" not in set(table["source"])

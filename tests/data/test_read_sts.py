@@ -1,0 +1,183 @@
+"""Scored pairs are read exactly, and a wrong file is named with its line."""
+
+import re
+
+import pandas as pd
+import pytest
+
+from stsbench.base.errors import UserError
+from stsbench.data.benchmarks import load_sts
+
+YEARS = {"STS12": 3108, "STS13": 1500, "STS14": 3750, "STS15": 3000, "STS16": 1186}
+COLUMNS = ["subset", "split", "pair_id", "gold", "sentence1", "sentence2"]
+
+
+def year_file(folder, kind, subset="MSRvid"):
+    return folder / "downstream" / "STS" / "STS12-en-test" / f"STS.{kind}.{subset}.txt"
+
+
+def expect(folder, message, task="STS12", **options):
+    with pytest.raises(UserError, match=message):
+        load_sts(task, data_dirs=[folder], **options)
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("text", ["senteval", "raw"])
+@pytest.mark.parametrize(("task", "count"), [*YEARS.items(), ("STS-B", 1379)])
+def test_a_test_set_has_the_published_number_of_pairs(shared, task, count, text):
+    data = load_sts(task, text=text, data_dirs=[shared / "data"])
+    assert (data.status, data.problems, len(data.pairs)) == ("verified", (), count)
+    assert list(data.pairs.columns) == COLUMNS
+    assert data.pairs["gold"].between(*data.gold_range).all()
+    assert data.pairs["pair_id"].is_unique
+    assert data.pairs[["sentence1", "sentence2"]].map(lambda text: text == text.strip() != "").all(axis=None)
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize(
+    ("task", "sizes"),
+    [("STS-B", {"train": 5749, "dev": 1500, "test": 1379}), ("SICK-R", {"train": 4500, "dev": 500, "test": 4927})],
+)
+def test_all_is_train_dev_and_test_in_this_order(shared, task, sizes):
+    whole = load_sts(task, "all", data_dirs=[shared / "data"])
+    assert whole.split == "all"
+    assert whole.pairs.groupby("split", sort=False).size().to_dict() == sizes
+    parts = [load_sts(task, split, data_dirs=[shared / "data"]) for split in sizes]
+    pd.testing.assert_frame_equal(pd.concat([part.pairs for part in parts], ignore_index=True), whole.pairs)
+    assert whole.files == tuple(file for part in parts for file in part.files)
+    assert len({whole.sha256, *(part.sha256 for part in parts)}) == 4
+
+
+@pytest.mark.shared
+def test_both_texts_hold_the_same_pairs_in_the_same_order(shared):
+    for task in (*YEARS, "STS-B"):
+        ours, raw = (load_sts(task, text=text, data_dirs=[shared / "data"]) for text in ("senteval", "raw"))
+        pd.testing.assert_frame_equal(ours.pairs[COLUMNS[:4]], raw.pairs[COLUMNS[:4]])
+        assert ours.sha256 != raw.sha256
+
+
+@pytest.mark.shared
+def test_sentences_are_the_files_own_text(shared):
+    lines = (shared / "data/senteval/downstream/STS/STSBenchmark/sts-test.csv").read_bytes().split(b"\n")
+    data = load_sts("stsb", data_dirs=[shared / "data"])
+    for row, line in zip(data.pairs.itertuples(), lines, strict=False):
+        cells = line.decode().split("\t")
+        assert (row.gold, row.sentence1, row.sentence2) == (float(cells[4]), cells[5].strip(), cells[6].strip())
+
+
+def test_unscored_pairs_are_left_out_and_lines_keep_their_numbers(small_senteval):
+    data = load_sts("sts12", data_dirs=[small_senteval])
+    video = data.pairs[data.pairs["subset"] == "MSRvid"]
+    assert video["pair_id"].tolist() == ["MSRvid-1", "MSRvid-3"]
+    assert video["gold"].tolist() == [4.5, 5.0]
+    assert video["sentence2"].tolist() == ["the kettle whistles .", "it rained ."]
+
+
+def test_characters_that_look_like_line_ends_stay_inside_a_sentence(small_senteval):
+    odd = 'one\u2028two\x85three\x0bfour "five"'
+    year_file(small_senteval, "input").write_text(f"{odd}\tsix\n" * 3, encoding="utf-8")
+    pairs = load_sts("STS12", data_dirs=[small_senteval]).pairs
+    assert set(pairs[pairs["subset"] == "MSRvid"]["sentence1"]) == {odd}
+
+
+def test_windows_line_ends_are_read(small_senteval):
+    for kind in ("input", "gs"):
+        path = year_file(small_senteval, kind)
+        path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
+    pairs = load_sts("STS12", data_dirs=[small_senteval]).pairs
+    assert pairs[pairs["subset"] == "MSRvid"]["sentence2"].tolist() == ["the kettle whistles .", "it rained ."]
+
+
+def test_a_file_with_other_counts_is_reported_with_both(small_senteval):
+    data = load_sts("STS12", data_dirs=[small_senteval])
+    assert data.status == "modified"
+    assert (
+        f"{year_file(small_senteval, 'gs')} is not the catalogued file: 750 lines expected, 3 found."
+        in data.problems
+    )
+    assert "STS12 MSRvid test: 750 items expected, 2 found." in data.problems
+    assert len(data.files) == 10
+    assert all(file.sha256 != file.expected for file in data.files)
+
+
+@pytest.mark.shared
+def test_a_file_with_the_same_count_but_other_bytes_is_reported(shared, tmp_path):
+    name = "STS/STSBenchmark/sts-dev.csv"
+    original = (shared / "data/senteval/downstream" / name).read_bytes()
+    copy = tmp_path / name
+    copy.parent.mkdir(parents=True)
+    copy.write_bytes(original.replace(b" a ", b" the ", 1))
+    data = load_sts("STS-B", "dev", data_dirs=[tmp_path])
+    (problem,) = data.problems
+    assert data.status == "modified"
+    assert problem.startswith(
+        f"{copy} is not the catalogued file: 1500 lines expected and found, but their bytes differ"
+    )
+
+
+def test_the_hash_depends_on_every_byte_read(small_senteval):
+    before = load_sts("STS12", data_dirs=[small_senteval])
+    assert re.fullmatch("[0-9a-f]{64}", before.sha256)
+    assert before.sha256 == load_sts("STS12", data_dirs=[small_senteval / "downstream"]).sha256
+    year_file(small_senteval, "gs").write_text("4.5\n\n4.9\n")
+    assert load_sts("STS12", data_dirs=[small_senteval]).sha256 != before.sha256
+
+
+def test_files_of_unequal_length_are_both_named_with_their_counts(small_senteval):
+    year_file(small_senteval, "gs").write_text("4.5\n\n")
+    expect(small_senteval, r"STS\.input\.MSRvid\.txt has 3 lines but .*STS\.gs\.MSRvid\.txt has 2")
+
+
+def test_a_missing_subset_file_is_named(small_senteval):
+    year_file(small_senteval, "gs", "SMTeuroparl").unlink()
+    expect(small_senteval, r"STS12 is incomplete in .*STS\.gs\.SMTeuroparl\.txt is missing; put it there")
+
+
+def test_a_line_with_a_wrong_number_of_columns_is_named(small_senteval):
+    year_file(small_senteval, "input").write_text("a\tb\nan owl\tnaps\tnow\nc\td\n")
+    expect(small_senteval, r"STS\.input\.MSRvid\.txt, line 2: 2 tab-separated columns expected, 3 found; mend")
+
+
+@pytest.mark.parametrize("gold", ["four", "nan", "inf", "4,5", "4_5"])
+def test_a_gold_score_that_is_no_number_is_named(small_senteval, gold):
+    year_file(small_senteval, "gs").write_text(f"4.5\n\n{gold}\n")
+    expect(small_senteval, rf"STS\.gs\.MSRvid\.txt, line 3: the gold score '{gold}' is not a number; mend")
+
+
+def test_bytes_that_are_not_utf8_are_named(small_senteval):
+    year_file(small_senteval, "input").write_bytes(b"a\tb\nc\td\ncaf\xe9\te\n")
+    expect(small_senteval, r"STS\.input\.MSRvid\.txt, line 3: byte 0xe9 is not utf-8; save the file as utf-8\.")
+
+
+def test_a_file_that_cannot_be_read_is_named(small_senteval, monkeypatch):
+    def deny(path):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr("pathlib.Path.read_bytes", deny)
+    expect(small_senteval, r"cannot read .*STS\.input\.MSRpar\.txt: Permission denied; check")
+
+
+@pytest.mark.parametrize(
+    ("task", "options", "message"),
+    [
+        ("STS12", {"split": "dev"}, r"STS12 has no split 'dev': choose one of test\."),
+        ("STS12", {"split": "all"}, r"STS12 has no split 'all': choose one of test\."),
+        ("STS-B", {"split": "val"}, r"STS-B has no split 'val': choose one of train, dev, test, all\."),
+        ("SICK-R", {"text": "raw"}, r"SICK-R has no text 'raw': choose one of senteval\."),
+        ("MR", {}, r"MR has labels, not similarity scores: choose one of STS12, "),
+    ],
+)
+def test_what_does_not_exist_is_answered_with_what_does(small_senteval, task, options, message):
+    expect(small_senteval, message, task, **options)
+
+
+def test_raw_rows_may_carry_notes_behind_the_sentences(tmp_path):
+    (tmp_path / "STSBenchmark").mkdir()
+    row = "main-forums\tsome\t2016\t0001\t3.5\tAn owl naps.\tAn owl sleeps."
+    (tmp_path / "STSBenchmark" / "sts-test.csv").write_text(f"{row}\n{row}\tnote\tnote\n")
+    pairs = load_sts("STS-B", text="raw", data_dirs=[tmp_path]).pairs
+    assert pairs["sentence2"].tolist() == ["An owl sleeps."] * 2
+    assert pairs["pair_id"].tolist() == ["test-1", "test-2"]
+    assert set(pairs["subset"]) == {"STS-B"}
+    (tmp_path / "STSBenchmark" / "sts-test.csv").write_text(f"{row}\tnote\n")
+    expect(tmp_path, r"sts-test\.csv, line 1: 7 or 9 tab-separated columns expected, 8 found", "STS-B", text="raw")

@@ -1,0 +1,147 @@
+"""How settings are ranked, merged, left out, and when they explain nothing."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+
+from stsbench.diagnosis.claim import read_claim
+from stsbench.diagnosis.grid import Axis, Grid, averages_of, tasks_in
+from stsbench.diagnosis.search import Search
+
+POOLINGS = Axis.of("pooling", ("avg", "cls"), "avg")
+METRICS = Axis.of("metric", ("spearman", "pearson"), "spearman")
+COMPARISONS = Axis("comparison", ("cosine", "euclidean, scaled to unit length"), 0, (0, 2))
+AXES = (POOLINGS, METRICS, COMPARISONS, averages_of(("STS16",), with_sample=False))
+
+
+def search(claim: str | Mapping[str, float], *, tolerance: float | None = None, **scores: list) -> Search:
+    """Return a search in a grid of poolings by metrics by comparisons."""
+    arrays = {task: np.array(values, dtype=float).reshape(2, 2, -1, 1) for task, values in scores.items()}
+    return Search(Grid(AXES, arrays), read_claim(claim, tolerance).about(tuple(scores)))
+
+
+def changes(candidate) -> dict[str, str]:
+    return {change.choice: change.value for change in candidate.changes}
+
+
+#                  avg: spearman  pearson | cls: spearman  pearson, each by cosine and the distance
+SCORES = [[80.00, 81.00], [82.00, 83.00], [70.00, 71.00], [72.00, 73.00]]
+
+
+def test_the_one_choice_that_gives_the_claim_is_found() -> None:
+    found = search("70.00", STS16=SCORES)
+    (explanation,) = found.explanations
+    assert changes(explanation.best) == {"pooling": "cls"}
+    assert (explanation.best.count, explanation.best.scores, found.default.scores) == (1, (70.0,), (80.0,))
+    assert not found.default.fits
+
+
+def test_a_similarity_with_a_scaling_counts_as_two_choices() -> None:
+    (explanation,) = search("71.00", STS16=SCORES).explanations
+    assert explanation.best.count == 3
+    assert len(explanation.best.changes) == 2
+
+
+def test_fewer_changes_go_before_smaller_distance() -> None:
+    scores = [[80.00, 80.00], [82.03, 80.00], [70.00, 71.00], [82.00, 73.00]]
+    best = [changes(one.best) for one in search("82.00", tolerance=0.05, STS16=scores).explanations]
+    assert best[0] == {"metric": "pearson"}
+
+
+def test_a_setting_is_left_out_if_part_of_its_changes_would_do() -> None:
+    scores = [[80.00, 80.00], [80.00, 80.00], [70.00, 70.00], [70.01, 72.00]]
+    found = search("70.00", tolerance=0.05, STS16=scores)
+    assert [changes(one.best) for one in found.explanations] == [{"pooling": "cls"}]
+    assert search("80.00", STS16=scores).default.fits
+    assert [one.best.count for one in search("80.00", STS16=scores).explanations] == [0]
+
+
+def test_settings_with_the_same_printed_numbers_are_merged_and_the_more_usual_mistake_named() -> None:
+    scores = [[80.00, 80.00], [70.001, 80.00], [70.004, 71.00], [72.00, 73.00]]
+    (explanation,) = search("70.00", STS16=scores).explanations
+    assert changes(explanation.best) == {"pooling": "cls"}, "pooling goes before metric where both print the claim"
+    assert [changes(other) for other in explanation.alike] == [{"metric": "pearson"}]
+
+
+def test_settings_that_print_different_numbers_are_not_merged() -> None:
+    scores = [[80.00, 80.00], [70.02, 80.00], [70.00, 71.00], [72.00, 73.00]]
+    found = search("70.00", tolerance=0.05, STS16=scores)
+    assert [changes(one.best) for one in found.explanations] == [{"pooling": "cls"}, {"metric": "pearson"}]
+
+
+def test_several_numbers_must_fit_together() -> None:
+    other = [[50, 50], [51, 50], [60, 50], [61, 50]]
+    found = search({"STS16": 82.00, "STS12": 51.00}, STS16=SCORES, STS12=other)
+    assert changes(found.explanations[0].best) == {"metric": "pearson"}
+    nothing = search({"STS16": 82.00, "STS12": 60.00}, STS16=SCORES, STS12=other)
+    assert not nothing.explanations
+    assert nothing.fitting(nothing.most) in ([True, False], [False, True])
+    assert nothing.most.count == 1
+
+
+def test_where_nothing_fits_the_nearest_is_named_and_how_far_off() -> None:
+    found = search("84.00", STS16=SCORES)
+    assert not found.explanations
+    assert (changes(found.nearest_single), found.nearest_single.distance) == ({"metric": "pearson"}, 2.0)
+    assert (found.nearest.count, found.nearest.distance) == (3, 1.0)
+
+
+def test_the_chance_is_the_share_of_numbers_nearby_that_as_few_changes_give() -> None:
+    found = search("80.50", tolerance=0.1, STS16=SCORES)
+    # Within two points: the default 80 and, with one change, 82; of the latter's interval half is inside.
+    assert found.chance(0) == pytest.approx(0.2 / 4)
+    assert found.chance(1) == pytest.approx((0.2 + 0.2) / 4)
+    assert search("80.00", tolerance=0.1, STS16=SCORES).chance(1) == pytest.approx((0.2 + 0.1) / 4)
+    overlapping = [[80.00, 80.00], [80.05, 90.00], [60.00, 71.00], [72.00, 73.00]]
+    assert search("80.00", tolerance=0.1, STS16=overlapping).chance(1) == pytest.approx(0.25 / 4)
+
+
+def test_many_changes_that_would_give_any_number_explain_none() -> None:
+    poolings = Axis.of("pooling", tuple(f"p{n}" for n in range(30)), "p0")
+    aggregations = Axis.of("aggregation", tuple(f"a{n}" for n in range(30)), "a0")
+    rng = np.random.default_rng(0)
+    scores = rng.uniform(70, 72, (30, 30, 1))
+    scores[0, :], scores[:, 0] = 50, 50
+    grid = Grid((poolings, aggregations, averages_of(("STS16",), with_sample=False)), {"STS16": scores})
+    found = Search(grid, read_claim("71.00").about(("STS16",)))
+    assert not found.explanations
+    assert found.coincidences[0].best.count == 2
+    assert found.chance(2) > 0.5
+
+
+def test_several_numbers_are_much_harder_to_meet_by_chance() -> None:
+    other = [[50, 50], [51, 50], [60, 50], [61, 50]]
+    together = search({"STS16": 82.00, "STS12": 51.00}, STS16=SCORES, STS12=other)
+    # Two settings within two points on both tasks, each with a box of 0.02 by 0.02 in one of 4 by 4.
+    assert together.chance(1) == pytest.approx(2 * (0.02 / 4) ** 2)
+
+
+def test_what_has_no_score_is_no_setting() -> None:
+    nan = float("nan")
+    found = search("82.00", STS16=[[80.00, nan], [nan, nan], [70.00, nan], [nan, 82.00]])
+    assert found.settings == 3
+    assert found.explanations[0].best.count == 4
+
+
+def test_a_choice_that_does_not_concern_a_task_is_not_varied() -> None:
+    found = search("80.00", STS16=[[80.00], [82.00], [70.00], [72.00]])
+    assert found.settings == 4
+    assert all("comparison" not in changes(c) for c in (found.nearest, found.default))
+
+
+def test_averages_are_taken_over_the_tasks_that_their_names_say() -> None:
+    tasks = ("STS12", "STS16", "STS-B", "SICK-R")
+    names = averages_of(tasks, with_sample=True).values
+    taken = {name: tasks_in(name, [*tasks, "sample"]) for name in names}
+    assert taken["of all tasks"] == taken["of rounded scores"] == list(tasks)
+    assert taken["without SICK-R"] == ["STS12", "STS16", "STS-B"]
+    assert taken["without STS-B and SICK-R"] == ["STS12", "STS16"]
+    assert taken["STS-B alone"] == ["STS-B"]
+    assert taken["sample"] == ["sample"]
+    scores = {task: np.full((1,), 70 + n / 3) for n, task in enumerate([*tasks, "sample"])}
+    grid = Grid((averages_of(tasks, with_sample=True),), scores)
+    found = dict(zip(names, grid.of("Avg."), strict=True))
+    assert found["of all tasks"] == pytest.approx(70.5)
+    assert found["of rounded scores"] == pytest.approx((70 + 70.33 + 70.67 + 71) / 4)
+    assert found["sample"] == pytest.approx(70 + 4 / 3)

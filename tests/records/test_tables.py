@@ -1,0 +1,157 @@
+"""Records as tables: side by side only where they compare, and told apart where they are of one model."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import stsbench as sb
+from stsbench.data.tables import StsData
+from stsbench.records.scores import labels, long_table, remarks, require_comparable, scores_table, subsets_table
+
+Encode = Callable[[list[str]], Any]
+Data = Callable[..., StsData]
+
+
+def renamed(record: sb.RunRecord, **changes: Any) -> sb.RunRecord:
+    return record.model_copy(update={"model": record.model.model_copy(update=changes)})
+
+
+@pytest.fixture
+def record(hash_encode: Encode, toy_data: Data) -> sb.RunRecord:
+    return renamed(sb.evaluate(hash_encode, [toy_data("b"), toy_data("a", seed=1)]), name="one", kind="static")
+
+
+def test_a_model_has_a_row_with_its_tasks_and_their_average(record: sb.RunRecord) -> None:
+    table = scores_table([record, renamed(record, name="two")])
+    assert list(table.columns) == ["model", "b", "a", "Avg."]
+    assert table["model"].tolist() == ["one", "two"]
+    assert record.average is not None
+    assert record.average.score is not None
+    assert table["Avg."].tolist() == [pytest.approx(100 * record.average.score)] * 2
+
+
+def test_its_interval_stands_in_two_rows_below(record: sb.RunRecord) -> None:
+    table = scores_table([record], intervals=True)
+    assert table["model"].tolist() == ["one", "  2.5 %", "  97.5 %"]
+    low, high = record.tasks[0].interval or (0, 0)
+    assert table["b"].tolist()[1:] == [pytest.approx(100 * low), pytest.approx(100 * high)]
+
+
+def test_without_resamples_there_are_no_interval_rows(hash_encode: Encode, toy_data: Data) -> None:
+    record = sb.evaluate(hash_encode, toy_data(), bootstrap=sb.Bootstrap(resamples=0))
+    assert len(scores_table([record], intervals=True)) == 1
+
+
+def test_a_single_task_shows_its_subsets(hash_encode: Encode, toy_data: Data) -> None:
+    assert list(scores_table([sb.evaluate(hash_encode, toy_data())]).columns) == [
+        "model",
+        "toy",
+        "first",
+        "second",
+    ]
+
+
+def test_averages_over_different_tasks_do_not_stand_under_one_name(
+    record: sb.RunRecord, hash_encode: Encode, toy_data: Data
+) -> None:
+    other = sb.evaluate(hash_encode, [toy_data("b"), toy_data("a", seed=1), toy_data("c", seed=2)])
+    table = scores_table([record, other])
+    assert list(table.columns) == ["model", "b", "a", "c"]
+    assert np.isnan(table["c"][0])
+
+
+def test_the_subsets_table_keeps_the_order_of_the_tasks_with_a_column_per_model(record: sb.RunRecord) -> None:
+    table = subsets_table([record, renamed(record, name="two")])
+    assert list(table.columns) == ["task", "subset", "metric", "pairs", "one", "two"]
+    assert table["task"].tolist() == ["b", "b", "b", "a", "a", "a", "Avg."]
+    assert table["one"].equals(table["two"])
+
+
+def test_the_long_table_has_all_that_is_needed_to_work_on(record: sb.RunRecord) -> None:
+    table = long_table([record, renamed(record, name="two")])
+    assert len(table) == 14
+    assert {
+        "model",
+        "task",
+        "subset",
+        "pairs",
+        "score",
+        "low",
+        "high",
+        "signature",
+        "aggregation",
+        "metric",
+    } < set(table)
+
+
+@pytest.mark.parametrize(
+    ("changes", "label"),
+    [
+        ({"name": "/models/mine"}, "mine"),
+        ({"name": "~/models/mine/"}, "mine"),
+        ({"name": "org/mine"}, "org/mine"),
+        ({"name": "."}, "."),
+        ({"name": "module:encode", "kind": "function"}, "module:encode"),
+        ({"name": "__main__:encode", "kind": "function"}, "encode"),
+    ],
+)
+def test_a_label_is_the_model_s_name_without_folders(
+    changes: dict[str, str], label: str, record: sb.RunRecord
+) -> None:
+    assert labels([renamed(record, **changes)]) == [label]
+
+
+def test_records_of_one_model_are_labelled_with_what_they_differ_in(record: sb.RunRecord) -> None:
+    found = labels([record, renamed(record, pooling="cls", max_length=32), renamed(record, name="two")])
+    assert found == ["one (pooling own)", "one (pooling cls, max_length 32)", "two"]
+
+
+def test_records_that_differ_in_nothing_are_numbered(record: sb.RunRecord) -> None:
+    assert labels([record, record, renamed(record, name="two")]) == ["one (1)", "one (2)", "two"]
+    assert list(subsets_table([record, record]).columns)[4:] == ["one (1)", "one (2)"]
+
+
+@pytest.mark.parametrize(
+    ("choice", "value"), [("aggregation", "wmean"), ("metric", "pearson"), ("similarity", "dot")]
+)
+def test_records_of_other_protocols_do_not_compare_and_the_field_is_named(
+    choice: str, value: str, hash_encode: Encode, toy_data: Data
+) -> None:
+    data = toy_data()
+    one, two = (sb.evaluate(hash_encode, data, protocol=sb.protocol(**set_)) for set_ in ({}, {choice: value}))
+    with pytest.raises(
+        sb.UserError, match=rf"do not compare on toy: {choice} is \w+ in one and {value} in the other"
+    ):
+        require_comparable([one, two])
+
+
+def test_records_on_other_data_do_not_compare(hash_encode: Encode, toy_data: Data) -> None:
+    one, two = (sb.evaluate(hash_encode, toy_data(seed=seed)) for seed in (0, 1))
+    with pytest.raises(sb.UserError, match="do not compare on toy: data is"):
+        require_comparable([one, two])
+
+
+def test_records_of_other_tasks_poolings_and_lengths_do_compare(hash_encode: Encode, toy_data: Data) -> None:
+    one, two = (sb.evaluate(hash_encode, toy_data(name)) for name in ("a", "b"))
+    cut = sb.evaluate(hash_encode, toy_data("a"), postprocessing=sb.Postprocessing(dimensions=2))
+    require_comparable([one, two, cut])
+
+
+def test_remarks_tell_signatures_rounding_zero_vectors_and_modified_data(
+    record: sb.RunRecord, toy_data: Data
+) -> None:
+    average = record.average.model_copy(update={"score": 0.5, "of_rounded": 50.01}) if record.average else None
+    lines = remarks([record.model_copy(update={"average": average})])
+    assert lines[:2] == record.signature.splitlines()
+    assert lines[2:] == ["one: the average of the rounded scores, as papers print it, is 50.01"]
+    data = StsData(**(vars(toy_data()) | {"status": "modified", "problems": ("x differs.",)}))
+    zeros = sb.evaluate(lambda sentences: [[float("owl" in s), float("bus" in s)] for s in sentences], data)
+    assert zeros.tasks[0].zero_pairs > 0
+    (label,) = labels([zeros])
+    assert remarks([zeros])[1:] == [
+        f"{label}: {zeros.tasks[0].zero_pairs} pairs with a zero vector, scored 0",
+        f"{label}: data: modified (see the notes)",
+    ]
+    assert "x differs." in zeros.notes

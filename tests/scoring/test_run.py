@@ -1,0 +1,154 @@
+"""What `stsbench run` chooses where nothing is said: models, data, folders."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from stsbench import UserError, protocol
+from stsbench.data.benchmarks import load_sample
+from stsbench.data.tables import StsData
+from stsbench.encoders.protocol import Identity
+from stsbench.records.record import RunRecord
+from stsbench.scoring.run import (
+    SAMPLE_BANNER,
+    ModelOptions,
+    Request,
+    choose_data,
+    choose_folder,
+    measure_each,
+    run_name,
+    subjects,
+)
+from stsbench.scoring.settings import Postprocessing, Settings
+
+Data = Callable[..., StsData]
+MINILM = Identity("minilm", "sentence-transformers", "avg", weights_sha256="a" * 64, max_length=256)
+
+
+def test_without_data_the_sample_is_scored_and_the_banner_counts_its_pairs() -> None:
+    data = choose_data(Request())
+    assert data.is_sample
+    assert [task.task for task in data.sets] == ["sample"]
+    assert f"{len(load_sample().pairs)} pairs" in SAMPLE_BANNER
+
+
+def test_a_task_that_was_asked_for_is_not_replaced_by_the_sample() -> None:
+    with pytest.raises(UserError, match="STS16 was not found"):
+        choose_data(Request(tasks="STS16"))
+    with pytest.raises(UserError, match="STS12 was not found"):
+        choose_data(Request(tasks="sts"))
+    with pytest.raises(UserError, match="no task was named"):
+        choose_data(Request(tasks=""))
+
+
+def test_data_that_a_named_folder_lacks_is_a_mistake_and_not_the_sample(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UserError, match="STS12 was not found"):
+        choose_data(Request(data_dirs=(tmp_path / "empty",)))
+    monkeypatch.setenv("STSBENCH_DATA", str(tmp_path / "empty"))
+    with pytest.raises(UserError, match="STS12 was not found"):
+        choose_data(Request())
+    monkeypatch.setenv("STSBENCH_DATA", str(tmp_path / "nowhere"))
+    with pytest.raises(UserError, match=r"STSBENCH_DATA names .*nowhere, which is not a folder"):
+        choose_data(Request())
+
+
+def test_the_sample_asked_for_by_name_has_no_banner() -> None:
+    assert not choose_data(Request(tasks="sample")).is_sample
+
+
+def test_each_model_is_measured_once() -> None:
+    assert [subject.name for subject in subjects(["a", "b", "a"], ModelOptions())] == ["a", "b"]
+
+
+def test_several_models_cannot_share_a_folder(tmp_path: Path) -> None:
+    data = choose_data(Request())
+    wanted = subjects(["a", "b"], ModelOptions())
+    settings = Settings(out=tmp_path)
+    with pytest.raises(UserError, match="--out names one folder, and several models need one each"):
+        list(measure_each(wanted, data, settings, failed=lambda *_: None, progress=lambda *_: None))
+
+
+@pytest.mark.parametrize(
+    ("identity", "settings", "name"),
+    [
+        (MINILM, Settings(), "minilm-avg-toy"),
+        (replace(MINILM, name="org/model"), Settings(), "model-avg-toy"),
+        (replace(MINILM, name="/models/my model/"), Settings(), "my_model-avg-toy"),
+        (replace(MINILM, precision="bf16"), Settings(), "minilm-avg-toy-bf16"),
+        (MINILM, Settings(protocol("senteval")), "minilm-avg-toy-senteval-wmean"),
+        (MINILM, Settings(protocol(metric="pearson", text="raw")), "minilm-avg-toy-pearson-raw"),
+        (MINILM, Settings(postprocessing=Postprocessing(64, 32)), "minilm-avg-toy-dim64-whiten32"),
+        (Identity("my.module:encode", "function", "own"), Settings(), "my.module_encode-own-toy"),
+        (Identity("../../x", "similarities", "given"), Settings(), "x-given-toy"),
+        (Identity("…", "function", "own"), Settings(), "own-toy"),
+    ],
+)
+def test_a_folder_s_name_tells_model_pooling_tasks_and_unusual_choices(
+    identity: Identity, settings: Settings, name: str, toy_data: Data
+) -> None:
+    assert run_name(identity, [toy_data()], settings) == name
+
+
+def test_the_folder_here_has_a_name_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, toy_data: Data) -> None:
+    (tmp_path / "checkpoint").mkdir()
+    monkeypatch.chdir(tmp_path / "checkpoint")
+    assert run_name(replace(MINILM, name="."), [toy_data()], Settings()) == "checkpoint-avg-toy"
+
+
+def test_a_folder_s_name_tells_which_tasks(toy_data: Data) -> None:
+    names = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R")
+    assert run_name(MINILM, [toy_data(name) for name in names], Settings()) == "minilm-avg-sts"
+    some = [toy_data("STS12"), toy_data("STS-B", split="dev")]
+    assert run_name(MINILM, some, Settings()) == "minilm-avg-STS12_STS-B-dev"
+
+
+def test_a_name_fits_a_file_system(toy_data: Data) -> None:
+    sets = [toy_data(f"{'täsk' * 5}{number}") for number in range(60)]
+    assert len(run_name(replace(MINILM, name="m" * 300), sets, Settings()).encode()) <= 200
+
+
+def test_another_measurement_of_that_name_gets_a_folder_of_its_own_and_the_same_one_again(
+    toy_data: Data, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make_run: Callable[..., RunRecord]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    sets = [toy_data()]
+    plain = choose_folder(MINILM, sets, Settings())
+    assert plain == Path("runs/minilm-avg-toy")
+    make_run(MINILM, sets, plain)
+    shorter = replace(MINILM, max_length=128)
+    trained = replace(MINILM, weights_sha256="b" * 64)
+    folders = [choose_folder(identity, sets, Settings()) for identity in (MINILM, shorter, trained)]
+    assert folders[0] == plain
+    assert len(set(folders)) == 3
+    assert all(folder.name.startswith("minilm-avg-toy") for folder in folders)
+    make_run(shorter, sets, folders[1])
+    assert choose_folder(shorter, sets, Settings()) == folders[1]
+    assert choose_folder(shorter, sets, Settings(overwrite=True)) == plain
+    assert choose_folder(shorter, sets, Settings(overwrite=True), taken={plain}) == folders[1]
+
+
+@pytest.fixture
+def make_run() -> Callable[..., RunRecord]:
+    """Return a maker of saved records of models that need not exist."""
+    import numpy as np
+
+    from stsbench.scoring.recording import Measured, Recording
+    from stsbench.scoring.settings import Stages
+    from stsbench.scoring.sts import pair_table
+    from stsbench.scoring.tasks import sentences_of
+
+    def make(identity: Identity, sets: list[StsData], folder: Path) -> RunRecord:
+        recording = Recording.of(sets, identity, Settings(out=folder))
+        tables = []
+        for task in sets:
+            rows = np.arange(len(sentences_of(task)))
+            vectors = np.random.default_rng(0).normal(size=(len(rows), 4))
+            tables.append(pair_table(task, vectors, rows, rows))
+        return recording.finish(Measured(tables, truncated=[0] * len(sets)), Stages())
+
+    return make

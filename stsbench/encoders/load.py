@@ -9,7 +9,7 @@ from typing import Any
 from stsbench.base.errors import UserError
 from stsbench.encoders import static
 from stsbench.encoders.callables import CallableEncoder, from_function, import_function, is_callable
-from stsbench.encoders.checkpoint import MINILM, Checkpoint, CheckpointOptions, find_checkpoint
+from stsbench.encoders.checkpoint import MINILM, PACKAGED, Checkpoint, CheckpointOptions, find_checkpoint
 from stsbench.encoders.device import PRECISIONS, resolve_device
 from stsbench.encoders.known import find_known
 from stsbench.encoders.poolers import AUTO
@@ -21,7 +21,35 @@ from stsbench.published.catalogue import checkpoints, row, system
 from stsbench.published.conflicts import as_printed
 from stsbench.published.schema import Checkpoint as PublishedCheckpoint
 
-_PACKAGED = "minilm"
+@dataclass(frozen=True)
+class LoadOptions:
+    """How a model is loaded: what `load` takes beside the model, for whoever passes all of it on.
+
+    Attributes:
+        pooling: one of the poolers, or `auto`.
+        max_length: sub-words kept, special tokens included; None for the published one, or the model's own limit.
+        prompt: text put before every sentence; None for the checkpoint's own, "" for none.
+        precision: `fp32`, `bf16` or `fp16`.
+        device: `auto`, `cpu`, `cuda` or `mps`.
+        revision: a branch, tag or commit on the Hub.
+        trust_remote_code: whether Python code that comes with a checkpoint may run.
+    """
+
+    pooling: str = AUTO
+    max_length: int | None = None
+    prompt: str | None = None
+    precision: str = "fp32"
+    device: str = "auto"
+    revision: str | None = None
+    trust_remote_code: bool = False
+
+    def changed(self) -> list[str]:
+        """Return the names of the fields that differ from the defaults.
+
+        >>> LoadOptions(pooling="cls", max_length=128).changed()
+        ['pooling', 'max_length']
+        """
+        return [field.name for field in dataclasses.fields(self) if getattr(self, field.name) != field.default]
 
 
 @dataclass(frozen=True)
@@ -44,7 +72,7 @@ class Resolved:
 def load(
     model: str | Path | Callable[[list[str]], Any],
     *,
-    pooling: str = "auto",
+    pooling: str = AUTO,
     max_length: int | None = None,
     prompt: str | None = None,
     precision: str = "fp32",
@@ -70,18 +98,22 @@ def load(
     Raises:
         UserError: if there is no such model, or it cannot be used as asked.
     """
-    found = resolve(model, pooling, max_length) if isinstance(model, str) else None
-    encoder = load_checkpoint(
-        found.name if found else model,
-        pooling=found.pooling if found else pooling,
-        max_length=found.max_length if found else max_length,
-        prompt=prompt,
-        precision=precision,
-        device=device,
-        revision=revision,
-        trust_remote_code=trust_remote_code,
+    return load_with(
+        model, LoadOptions(pooling, max_length, prompt, precision, device, revision, trust_remote_code)
     )
-    return _noted(encoder, found.notes) if found else encoder
+
+
+def load_with(model: str | Path | Callable[[list[str]], Any], options: LoadOptions) -> Encoder:
+    """Load an encoder, as `load` does.
+
+    Raises:
+        UserError: if there is no such model, or it cannot be used as asked.
+    """
+    found = resolve(model, options.pooling, options.max_length) if isinstance(model, str) else None
+    if found is None:
+        return load_checkpoint(model, **vars(options))
+    chosen = replace(options, pooling=found.pooling, max_length=found.max_length)
+    return _noted(load_checkpoint(found.name, **vars(chosen)), found.notes)
 
 
 def resolve(name: str, pooling: str = "auto", max_length: int | None = None) -> Resolved | None:
@@ -96,7 +128,7 @@ def resolve(name: str, pooling: str = "auto", max_length: int | None = None) -> 
     >>> found.name, found.pooling, found.max_length
     ('ffgcc/esimcse-bert-base-uncased', 'cls_before_pooler', 512)
     """
-    if name == _PACKAGED or "/" in name or ":" in name or Path(name).expanduser().exists():
+    if name == PACKAGED or "/" in name or ":" in name or Path(name).expanduser().exists():
         return None
     try:
         measured = system(name)
@@ -110,7 +142,7 @@ def resolve(name: str, pooling: str = "auto", max_length: int | None = None) -> 
         )
     return Resolved(
         # By that name the packaged copy is found, too.
-        _PACKAGED if entry.hub == MINILM else entry.hub,
+        PACKAGED if entry.hub == MINILM else entry.hub,
         entry.pooling if pooling == "auto" else pooling,
         entry.max_length if max_length is None else max_length,
         tuple(_notes(entry, pooling)),

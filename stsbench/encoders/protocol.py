@@ -2,10 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+# Not typing's: before Python 3.12 an `isinstance` with it evaluates the properties, and `identity` hashes weights.
+from typing_extensions import Protocol, runtime_checkable
 
 from stsbench.base.errors import UserError
 

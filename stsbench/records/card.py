@@ -7,7 +7,7 @@ from stsbench.base.errors import UserError
 from stsbench.records.record import RunRecord
 from stsbench.records.signature import Signature
 from stsbench.render.cells import one_line
-from stsbench.render.formats import escape, to_markdown
+from stsbench.render.formats import escape_markdown, to_markdown
 from stsbench.reports.write import fenced
 
 if TYPE_CHECKING:
@@ -103,4 +103,4 @@ def _body(name: str, records: Sequence[RunRecord]) -> str:
 
 
 def _plain(text: str) -> str:
-    return escape(one_line(text).strip())
+    return escape_markdown(one_line(text).strip())

@@ -1,1 +1,1 @@
-"""A DataFrame as a table: for the terminal, in Markdown, LaTeX, CSV or JSON; verdicts for CI services."""
+"""What people are shown: `Table` and `Result`, the formats, figures, sections of reports, verdicts for CI."""

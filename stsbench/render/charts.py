@@ -1,4 +1,4 @@
-"""Forest plots: values with their intervals, one below the other."""
+"""Charts of more than one subject: forest plots of intervals, curves over the steps of trainings."""
 
 from collections.abc import Mapping
 from textwrap import fill

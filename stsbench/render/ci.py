@@ -1,4 +1,4 @@
-"""Verdicts as the lines that GitHub Actions turns into annotations of a workflow's run."""
+"""Verdicts for continuous integration: annotations of a GitHub workflow's run, and JUnit XML."""
 
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence

@@ -1,13 +1,12 @@
-"""The plot style: readable at a paper's column width, safe for the colour-blind, one colour per model."""
+"""Figures in the house style: a paper's column wide, safe for the colour-blind, one colour per model."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from io import BytesIO, StringIO
 from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
-
-from matplotlib.figure import Figure
 
 from stsbench.base.errors import UserError
 from stsbench.base.files import atomic_path, told_as_unwritable
@@ -15,6 +14,7 @@ from stsbench.render.cells import one_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 COLUMN_WIDTH = 3.3
 """Inches: a column of a two-column paper."""
@@ -51,6 +51,9 @@ _CHARACTERS_PER_INCH = 20
 _HANDLE_CHARACTERS = 10
 _LEGEND_LINE = 0.13
 
+_PIXELS_PER_INCH = 144
+"""Half as large again as CSS has an inch: the 8 points of a figure are then as large as the text around it."""
+
 
 @contextmanager
 def style() -> Iterator[None]:
@@ -65,7 +68,7 @@ def style() -> Iterator[None]:
 
 def new_figure(width: float = COLUMN_WIDTH, height: float = 2.4) -> "Figure":
     """Return an empty figure of so many inches, known to no window: it needs no screen. Notebooks show it."""
-    return ShownFigure(figsize=(width, height))
+    return _shown_figure()(figsize=(width, height))
 
 
 def colours(names: Sequence[str]) -> dict[str, str]:
@@ -137,27 +140,30 @@ def legend_above(figure: "Figure", axes: "Axes") -> None:
     figure.legend(handles, labels, loc="outside upper left", ncols=columns)
 
 
-_PIXELS_PER_INCH = 144
-"""Half as large again as CSS has an inch: the 8 points of a figure are then as large as the text around it."""
+@cache
+def _shown_figure() -> "type[Figure]":
+    # Made when the first figure is: matplotlib takes long to import.
+    from matplotlib.figure import Figure
 
+    class ShownFigure(Figure):
+        """A matplotlib figure of no window, which Jupyter would else tell of by its size alone."""
 
-class ShownFigure(Figure):
-    """A matplotlib figure of no window, which Jupyter would else tell of by its size alone."""
+        def _ipython_display_(self) -> None:
+            from IPython.display import Image, display
 
-    def _ipython_display_(self) -> None:
-        from IPython.display import Image, display
+            png = BytesIO()
+            with style():
+                self.savefig(png, format="png")
+            width = round(self.get_figwidth() * _PIXELS_PER_INCH)
+            display(Image(png.getvalue(), format="png", width=width, alt=described(self)))
 
-        png = BytesIO()
-        with style():
-            self.savefig(png, format="png")
-        width = round(self.get_figwidth() * _PIXELS_PER_INCH)
-        display(Image(png.getvalue(), format="png", width=width, alt=described(self)))
+    return ShownFigure
 
 
 def described(figure: Any) -> str:
     """Return what a figure shows in words: the axes of each panel, and the names in its legends.
 
-    >>> figure = ShownFigure()
+    >>> figure = new_figure()
     >>> axes = figure.add_subplot()
     >>> _ = axes.set_xlabel("step"), axes.set_ylabel("loss"), axes.plot([1, 2], label="minilm"), axes.legend()
     >>> described(figure)

@@ -1,4 +1,4 @@
-"""A table for the terminal."""
+"""A table in each format: for the terminal, in Markdown and LaTeX for readers, as CSV and JSON for programs."""
 
 import json
 import math
@@ -75,7 +75,7 @@ def print_table(
     """
     from rich.text import Text
 
-    table = _table(columns_of(frame, decimals), headline)
+    table = _rich_table(columns_of(frame, decimals), headline)
     narrowest = sum(_GAP + (column.min_width or 0) for column in table.columns) - _GAP
     if narrowest > console.width:
         table.width = narrowest
@@ -84,7 +84,7 @@ def print_table(
     console.print(table, crop=False)
 
 
-def _table(columns: list[Column], headline: str | None) -> "Table":
+def _rich_table(columns: list[Column], headline: str | None) -> "Table":
     from rich import box
     from rich.cells import cell_len
     from rich.table import Table
@@ -113,7 +113,7 @@ def _table(columns: list[Column], headline: str | None) -> "Table":
 
 
 # An underscore inside a word, as in cls_before_pooler, is an underscore in Markdown: it stays readable.
-_SPECIAL = re.compile(r"[\\`*\[\]~$|&<>]|(?<![0-9A-Za-z])_|_(?![0-9A-Za-z])")
+_SPECIAL_IN_MARKDOWN = re.compile(r"[\\`*\[\]~$|&<>]|(?<![0-9A-Za-z])_|_(?![0-9A-Za-z])")
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 
 
@@ -134,22 +134,22 @@ def to_markdown(frame: "pd.DataFrame", *, decimals: int = 2, caption: str | None
     """
     columns = columns_of(frame, decimals)
     rows = [
-        [escape(column.name) for column in columns],
+        [escape_markdown(column.name) for column in columns],
         ["---:" if column.is_numeric else "---" for column in columns],
-        *zip(*(map(escape, column.cells) for column in columns), strict=True),
+        *zip(*(map(escape_markdown, column.cells) for column in columns), strict=True),
     ]
     table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
-    return table if caption is None else f"**{escape(one_line(caption).strip())}**\n\n{table}"
+    return table if caption is None else f"**{escape_markdown(one_line(caption).strip())}**\n\n{table}"
 
 
-def escape(text: str) -> str:
+def escape_markdown(text: str) -> str:
     r"""Return one line of text with all that Markdown, HTML or GitHub's mathematics would act on escaped.
 
     Example:
-        >>> print(escape("<b> $x$ cls_before_pooler"))
+        >>> print(escape_markdown("<b> $x$ cls_before_pooler"))
         &lt;b&gt; \$x\$ cls_before_pooler
     """
-    return _SPECIAL.sub(lambda match: _ENTITIES.get(match[0], f"\\{match[0]}"), text)
+    return _SPECIAL_IN_MARKDOWN.sub(lambda match: _ENTITIES.get(match[0], f"\\{match[0]}"), text)
 
 
 _REPLACEMENTS = {
@@ -175,7 +175,7 @@ _REPLACEMENTS = {
     "–": "--",
     "−": "$-$",
 }
-_SPECIAL_latex = re.compile(r"[\\{}$&#%_^~<>|\"\[*–−]|-(?=-)")
+_SPECIAL_IN_LATEX = re.compile(r"[\\{}$&#%_^~<>|\"\[*–−]|-(?=-)")
 
 
 def to_latex(frame: "pd.DataFrame", *, decimals: int = 2, caption: str | None = None) -> str:
@@ -201,34 +201,34 @@ def to_latex(frame: "pd.DataFrame", *, decimals: int = 2, caption: str | None = 
     lines = [
         rf"\begin{{tabular}}{{{''.join('r' if column.is_numeric else 'l' for column in columns)}}}",
         r"\toprule",
-        _row([escape_of_latex(column.name) for column in columns]),
+        _latex_row([escape_latex(column.name) for column in columns]),
         r"\midrule",
-        *(_row(row) for row in zip(*(_cells(column) for column in columns), strict=True)),
+        *(_latex_row(row) for row in zip(*(_latex_cells(column) for column in columns), strict=True)),
         r"\bottomrule",
         r"\end{tabular}",
     ]
     if caption is not None:
-        title = rf"\caption{{{escape_of_latex(one_line(caption))}}}"
+        title = rf"\caption{{{escape_latex(one_line(caption))}}}"
         lines = [r"\begin{table}", r"\centering", title, *lines, r"\end{table}"]
     return "\n".join(lines)
 
 
-def escape_of_latex(text: str) -> str:
+def escape_latex(text: str) -> str:
     r"""Return one line of text with LaTeX's special characters escaped.
 
     Example:
-        >>> print(escape_of_latex("50% of a_b"))
+        >>> print(escape_latex("50% of a_b"))
         50\% of a\_b
     """
-    return _SPECIAL_latex.sub(lambda match: _REPLACEMENTS[match[0]], text)
+    return _SPECIAL_IN_LATEX.sub(lambda match: _REPLACEMENTS[match[0]], text)
 
 
-def _cells(column: Column) -> list[str]:
+def _latex_cells(column: Column) -> list[str]:
     # A hyphen before a number is a minus sign.
-    return [escape_of_latex(cell.replace("-", "−") if column.is_numeric else cell) for cell in column.cells]
+    return [escape_latex(cell.replace("-", "−") if column.is_numeric else cell) for cell in column.cells]
 
 
-def _row(cells: Iterable[str]) -> str:
+def _latex_row(cells: Iterable[str]) -> str:
     return " & ".join(cells) + r" \\"
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from stsbench.base.errors import UserError
 from stsbench.base.files import told_as_unwritable
 from stsbench.render.cells import MISSING, columns_of, is_missing, one_line
-from stsbench.render.formats import escape, to_csv, to_latex, to_markdown
+from stsbench.render.formats import escape_markdown, to_csv, to_latex, to_markdown
 from stsbench.render.section import Report, Section
 from stsbench.render.table import Table
 
@@ -75,7 +75,7 @@ def fenced(lines: Sequence[str], language: str = "") -> list[str]:
 
 
 def _plain(text: str) -> str:
-    return escape(one_line(text).strip())
+    return escape_markdown(one_line(text).strip())
 
 
 GENERATOR = "stsbench report"

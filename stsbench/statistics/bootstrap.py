@@ -1,8 +1,12 @@
-"""Seeded draws of pairs with replacement."""
+"""The bootstrap over pairs or items: seeded draws, replicates of a statistic, and the interval that they give.
+
+A resample is held as how often it has each pair, and statistics are computed from these counts (`counted`), which
+is why the bootstrap is ours: `scipy.stats.bootstrap` would rank every resample anew.
+"""
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +15,19 @@ from numpy.typing import ArrayLike, NDArray
 from stsbench.statistics.aggregation import Aggregation, aggregate, members_of
 from stsbench.statistics.correlations import Metric, as_pairs, spearman
 from stsbench.statistics.counted import COUNTED, counted_spearman
+
+RESAMPLES = 1000
+LEVEL = 0.95
+SEED = 12345
+
+_MOST_UNDEFINED = 0.01
+"""The share of undefined replicates above which there is no interval."""
+
+_BLOCK_CELLS = 2**18
+"""Counts held at once (pairs times resamples). Two MiB an array: in the cache, and some 12 MiB in all."""
+
+_BLOCK_SUMS = 2**20
+"""The same where a resample is a product of matrices. (Other blocks would round products otherwise.)"""
 
 
 def generator(seed: int, *names: str) -> np.random.Generator:
@@ -59,17 +76,6 @@ def resample_counts(size: int, resamples: int, rng: np.random.Generator) -> NDAr
     cells += np.arange(resamples)[:, np.newaxis]
     counts = np.bincount(cells.ravel(), minlength=size * resamples).reshape(size, resamples)
     return counts.astype(np.int32)
-
-
-RESAMPLES = 1000
-LEVEL = 0.95
-SEED = 12345
-
-_MOST_UNDEFINED = 0.01
-"""The share of undefined replicates above which there is no interval."""
-
-_BLOCK_CELLS = 2**18
-"""Counts held at once (pairs times resamples). Two MiB an array: in the cache, and some 12 MiB in all."""
 
 
 @dataclass(frozen=True)
@@ -174,12 +180,7 @@ def bootstrap_correlation(
         True
     """
     x, y = as_pairs(x, y)
-    correlate = COUNTED[metric](x, y)
-    replicates = np.empty(resamples)
-    for block in _blocks(len(x), resamples):
-        counts = resample_counts(len(x), block.stop - block.start, rng)
-        replicates[block] = correlate(counts)
-    return replicates
+    return _replicates(COUNTED[metric](x, y), len(x), resamples, rng)
 
 
 def percentile_interval(replicates: ArrayLike, level: float = LEVEL) -> tuple[float, float]:
@@ -256,21 +257,12 @@ def _highest_quantile_not_above_zero(values: NDArray[np.float64]) -> float:
     return float((below - 1 - lower / (upper - lower)) / (len(values) - 1))
 
 
-def _blocks(pairs: int, resamples: int) -> Iterator[slice]:
-    step = max(1, _BLOCK_CELLS // max(1, pairs))
-    for start in range(0, resamples, step):
-        yield slice(start, min(start + step, resamples))
-
-
-_BLOCK_CELLS_ratios = 2**20
-
-
 def bootstrap_ratio(
     numerators: ArrayLike,
     denominators: ArrayLike = 1.0,
     *,
     rng: np.random.Generator,
-    resamples: int = 1000,
+    resamples: int = RESAMPLES,
 ) -> NDArray[np.float64]:
     """Resample items and return the (resamples,) ratios of two sums over them, NaN where the lower one is zero.
 
@@ -296,17 +288,45 @@ def bootstrap_ratio(
     below = np.broadcast_to(np.asarray(denominators, dtype=np.float64), above.shape)
     if above.ndim != 1 or not len(above):
         raise ValueError(f"expected at least one item in one dimension, got shape {above.shape}")
-    replicates = np.empty(resamples)
-    step = max(1, _BLOCK_CELLS_ratios // len(above))
-    for start in range(0, resamples, step):
-        counts = resample_counts(len(above), min(step, resamples - start), rng)
-        lower = below @ counts
-        upper = above @ counts
-        replicates[start : start + step] = np.where(lower == 0, np.nan, upper / np.where(lower == 0, 1, lower))
-    return replicates
+
+    def ratios(counts: NDArray[np.int32]) -> NDArray[np.float64]:
+        lower, upper = below @ counts, above @ counts
+        return np.where(lower == 0, np.nan, upper / np.where(lower == 0, 1, lower))
+
+    return _replicates(ratios, len(above), resamples, rng, _BLOCK_SUMS)
 
 
-_BLOCK_CELLS_partial = 2**18
+def bootstrap_sums(
+    terms: ArrayLike, *, rng: np.random.Generator, resamples: int = RESAMPLES
+) -> NDArray[np.float64]:
+    """Resample items and return the sums of several terms over each resample.
+
+    All sums of a column come from one draw. A group's mean is the ratio of two of them (the values, and ones,
+    of its members); a regression slope is a function of five.
+
+    Args:
+        terms: (m, n) the m terms of each of n items, n at least 1.
+        rng: where the draws come from; see `generator`.
+        resamples: number of resamples.
+
+    Returns:
+        (m, resamples) sums.
+
+    Raises:
+        ValueError: if `terms` is not two-dimensional, or there are no items.
+
+    Example:
+        >>> sums = bootstrap_sums([[1, 1, 1], [2, 4, 6]], rng=np.random.default_rng(0), resamples=500)
+        >>> sums.shape, bool(3.9 < (sums[1] / sums[0]).mean() < 4.1)
+        ((2, 500), True)
+    """
+    terms = np.asarray(terms, dtype=np.float64)
+    if terms.ndim != 2 or not terms.shape[1]:
+        raise ValueError(f"expected terms of at least one item in two dimensions, got shape {terms.shape}")
+    sums = np.empty((len(terms), resamples))
+    for block in _blocks(terms.shape[1], resamples, _BLOCK_SUMS):
+        sums[:, block] = terms @ resample_counts(terms.shape[1], block.stop - block.start, rng)
+    return sums
 
 
 def partial_spearman(x: ArrayLike, y: ArrayLike, fixed: ArrayLike) -> float:
@@ -336,7 +356,7 @@ def partial_spearman(x: ArrayLike, y: ArrayLike, fixed: ArrayLike) -> float:
 
 
 def bootstrap_partial_spearman(
-    x: ArrayLike, y: ArrayLike, fixed: ArrayLike, *, rng: np.random.Generator, resamples: int = 1000
+    x: ArrayLike, y: ArrayLike, fixed: ArrayLike, *, rng: np.random.Generator, resamples: int = RESAMPLES
 ) -> NDArray[np.float64]:
     """Resample the triples of three samples and return the (resamples,) partial correlations.
 
@@ -356,17 +376,36 @@ def bootstrap_partial_spearman(
     x, fixed = as_pairs(x, fixed)
     y, _ = as_pairs(y, fixed)
     correlations = [counted_spearman(a, b) for a, b in ((x, y), (x, fixed), (y, fixed))]
-    replicates = np.empty(resamples)
-    step = max(1, _BLOCK_CELLS_partial // len(x))
-    for start in range(0, resamples, step):
-        counts = resample_counts(len(x), min(step, resamples - start), rng)
+
+    def partial(counts: NDArray[np.int32]) -> NDArray[np.float64]:
         both, of_x, of_y = (correlate(counts) for correlate in correlations)
         constant = np.isnan(of_x) & np.isnan(of_y)
-        replicates[start : start + step] = np.where(constant, both, _partial(both, of_x, of_y))
-    return replicates
+        return np.where(constant, both, _partial(both, of_x, of_y))
+
+    return _replicates(partial, len(x), resamples, rng)
 
 
 def _partial(xy: NDArray[np.float64], xz: NDArray[np.float64], yz: NDArray[np.float64]) -> NDArray[np.float64]:
     with np.errstate(invalid="ignore", divide="ignore"):
         partial = (xy - xz * yz) / np.sqrt((1 - xz**2) * (1 - yz**2))
     return np.where(np.isfinite(partial), np.clip(partial, -1.0, 1.0), np.nan)
+
+
+def _replicates(
+    statistic: Callable[[NDArray[np.int32]], NDArray[np.float64]],
+    items: int,
+    resamples: int,
+    rng: np.random.Generator,
+    cells: int = _BLOCK_CELLS,
+) -> NDArray[np.float64]:
+    """Return a statistic of each resample of so many items; it takes (items, k) counts and returns (k,) values."""
+    values = np.empty(resamples)
+    for block in _blocks(items, resamples, cells):
+        values[block] = statistic(resample_counts(items, block.stop - block.start, rng))
+    return values
+
+
+def _blocks(items: int, resamples: int, cells: int = _BLOCK_CELLS) -> Iterator[slice]:
+    step = max(1, cells // max(1, items))
+    for start in range(0, resamples, step):
+        yield slice(start, min(start + step, resamples))

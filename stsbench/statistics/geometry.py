@@ -1,4 +1,4 @@
-"""Alignment: how close the vectors of positive pairs are on the unit sphere (Wang and Isola, 2020)."""
+"""Vectors on the unit sphere: alignment and uniformity (Wang and Isola, 2020), and their mean cosine."""
 
 from typing import Any
 
@@ -8,6 +8,9 @@ from numpy.typing import NDArray
 from stsbench.base.progress import Progress, silent
 
 _BLOCK_ROWS = 4096
+
+_PAIR_ROWS = 2048
+"""Two blocks of vectors and the products between them: some 30 MB for 768 dimensions in float32."""
 
 
 def unit_rows(vectors: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
@@ -70,10 +73,6 @@ def alignment(left: NDArray[np.floating[Any]], right: NDArray[np.floating[Any]],
     difference = unit_rows(left) - unit_rows(right)
     squares = np.einsum("ij,ij->i", difference, difference)
     return float(np.mean(squares ** (alpha / 2)))
-
-
-_PAIR_ROWS = 2048
-"""Two blocks of vectors and the products between them: some 30 MB for 768 dimensions in float32."""
 
 
 def uniformity(vectors: NDArray[np.floating[Any]], *, t: float = 2.0, progress: Progress = silent) -> float:

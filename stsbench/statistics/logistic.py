@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from stsbench.statistics.logistic_descent import Objective, descend
+from stsbench.statistics.logistic_descent import LogisticObjective, descend
 
 if TYPE_CHECKING:
     import torch
@@ -116,7 +116,7 @@ def fit_logistic(
     count = int(y.max()) + 1 if classes is None else classes
     penalties = _penalties(regularisers, masks.shape[1])
     _check(x, y, masks, count)
-    objective = Objective.of(x, y, masks, count, device=device)
+    objective = LogisticObjective.of(x, y, masks, count, device=device)
     solved = descend(objective, penalties, tolerance=tolerance, max_iterations=max_iterations)
     f, c = penalties.shape
     weights = _to_numpy(solved.weights).reshape(-1, f, c, objective.outputs).transpose(1, 2, 3, 0)

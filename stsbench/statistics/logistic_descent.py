@@ -1,4 +1,7 @@
-"""The objective of many logistic regressions on one feature matrix, and its gradient.
+"""Logistic regressions on one feature matrix, minimised together: objective, curvature, L-BFGS in many columns.
+
+It is ours because it is measured faster: `benchmarks/transfer_speed.py` holds it against scikit-learn, which
+fits one at a time and gives the same minimisers.
 
 Tensors of weights have the shape (d + 1, p, k): the last row is the intercept, p counts problems (a training
 set with a regulariser), k the rows of weights of a problem (1 for two classes).
@@ -20,7 +23,7 @@ _BLOCK_BYTES = 24 * 2**20
 
 
 @dataclass(frozen=True)
-class Objective:
+class LogisticObjective:
     """The data of the fits.
 
     Attributes:
@@ -42,7 +45,7 @@ class Objective:
         classes: int,
         *,
         device: str,
-    ) -> "Objective":
+    ) -> "LogisticObjective":
         """Put the data on the device, in float64."""
         import torch
 
@@ -57,9 +60,9 @@ class Objective:
         """The number k of rows of weights of a problem."""
         return int(self.targets.shape[2])
 
-    def pooled(self) -> "Objective":
+    def pooled(self) -> "LogisticObjective":
         """Return the objective with a single training set: every row that is in any."""
-        return Objective(self.x, self.targets, self.masks.any(dim=1, keepdim=True))
+        return LogisticObjective(self.x, self.targets, self.masks.any(dim=1, keepdim=True))
 
     def gradient(self, w: "torch.Tensor", sets: "torch.Tensor", c: "torch.Tensor") -> "torch.Tensor":
         """Return the (d + 1, p, k) gradient of every problem.
@@ -105,7 +108,7 @@ _MOST_CLASSES = 16
 """Above, the classes share the inverse of their mean Hessian: there would be too many to factorise."""
 
 
-def inverse_bounds(objective: Objective, c_values: Sequence[float]) -> "list[torch.Tensor]":
+def inverse_bounds(objective: LogisticObjective, c_values: Sequence[float]) -> "list[torch.Tensor]":
     """Return for each C the (1, d + 1, d + 1) inverse of a Hessian above all, for every class alike.
 
     The second derivatives of the loss never exceed a quarter of the features' inner products for two classes,
@@ -121,7 +124,7 @@ def inverse_bounds(objective: Objective, c_values: Sequence[float]) -> "list[tor
     return [_inverse(total * (c / (4 if k == 1 else 2))) for c in c_values]
 
 
-def inverse_hessian(objective: Objective, w: "torch.Tensor", c: float) -> "torch.Tensor":
+def inverse_hessian(objective: LogisticObjective, w: "torch.Tensor", c: float) -> "torch.Tensor":
     """Return the inverses of the Hessians of one problem on all masked rows.
 
     Args:
@@ -182,7 +185,7 @@ class Solved:
 
 
 def descend(
-    objective: Objective, penalties: NDArray[np.float64], *, tolerance: float, max_iterations: int
+    objective: LogisticObjective, penalties: NDArray[np.float64], *, tolerance: float, max_iterations: int
 ) -> Solved:
     """Minimise the objective for every training set and its penalties.
 
@@ -216,7 +219,7 @@ def descend(
     )
 
 
-def _starts(objective: Objective, c_values: "torch.Tensor") -> "torch.Tensor":
+def _starts(objective: LogisticObjective, c_values: "torch.Tensor") -> "torch.Tensor":
     """Return near-minimisers (d + 1, values, k) of the fits on all rows, one for each value of C."""
     import torch
 

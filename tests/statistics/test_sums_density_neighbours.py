@@ -8,7 +8,7 @@ from stsbench.analysis import retrieve as module
 from stsbench.analysis.density import kernel_density
 from stsbench.analysis.retrieve import nearest
 from stsbench.statistics.bootstrap import generator
-from stsbench.statistics.estimates import bootstrap_sums
+from stsbench.statistics.bootstrap import bootstrap_sums
 
 
 def test_sums_are_those_of_resampled_items() -> None:

@@ -5,8 +5,8 @@ other hardware and other versions of PyTorch, because rounding decides when a ne
 
 SentEval seeds every net alike. So nets with equally many training rows start from the same weights and draw
 the same permutations of their rows, and can be trained side by side: one product for each layer serves all
-folds and regularisers (which no library offers; it is why this net is ours). The loss is the mean over the batch (as with every PyTorch since 0.4.1, which does not
-look at the `size_average` that SentEval sets afterwards).
+folds and regularisers. No library offers that, and so this net is ours. The loss is the mean over the batch (as
+with every PyTorch since 0.4.1, which does not look at the `size_average` that SentEval sets afterwards).
 """
 
 from collections.abc import Sequence

@@ -21,6 +21,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 CLAIM = "76.25"
 
@@ -47,14 +48,14 @@ def timed(what: str, threads: int) -> None:
     print(json.dumps({"seconds": seconds, "tokens": encoding["tokens"], "peak_mb": peak, "stages": stages}))
 
 
-def measured(what: str, threads: int) -> dict:
+def measured(what: str, threads: int) -> dict[str, Any]:
     command = [sys.executable, __file__, "--only", what, "--threads", str(threads)]
     finished = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     return json.loads(finished.stdout.strip().splitlines()[-1])
 
 
 def compare(repeat: int, threads: int) -> None:
-    found: dict[str, list[dict]] = {"run": [], "diagnose": [], "again": []}
+    found: dict[str, list[dict[str, Any]]] = {"run": [], "diagnose": [], "again": []}
     for _ in range(repeat):
         for names in (("run",), ("diagnose", "again")):
             with tempfile.TemporaryDirectory() as cache:

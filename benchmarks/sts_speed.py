@@ -61,12 +61,13 @@ def time_forward(threads: int) -> None:
 
     import stsbench as sb
     from stsbench.scoring.protocols import Protocol
-    from stsbench.scoring.sts import sides_of
-    from stsbench.scoring.tasks import parse_tasks, read_task
+    from stsbench.scoring.tasks import parse_tasks, read_task, sentences_of
 
     torch.set_num_threads(threads)
     encoder = sb.load("minilm", device="cpu")
-    texts = dict.fromkeys(text for spec in parse_tasks("sts", Protocol()) for text in sides_of(read_task(spec)))
+    texts = dict.fromkeys(
+        text for spec in parse_tasks("sts", Protocol()) for text in sentences_of(read_task(spec))
+    )
     sequences = sorted(set(encoder.tokenize(list(texts)).sequences), key=len, reverse=True)
     model = AutoModel.from_pretrained(get_model_path(), dtype=torch.float32).eval()
     batches, start, padded = [], 0, 0

@@ -31,20 +31,25 @@ from stsbench.training.token_store import open_store
 from stsbench.training.trainer import assemble
 
 SENTENCES, SCORES, DEV_SENTENCES = 1_000_000, 125, 3000
-WARM = 20
 
 
-def card_rate() -> float:
+def wait_for(device: str) -> None:
+    """Wait until a GPU has done what it was given."""
+    if device.startswith("cuda"):
+        torch.cuda.synchronize()
+
+
+def card_rate(device: str, size: int) -> float:
     """Return TFLOP/s of large bf16 products."""
-    a, b = (torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16) for _ in range(2))
+    a, b = (torch.randn(size, size, device=device, dtype=torch.bfloat16) for _ in range(2))
     for _ in range(5):
         a @ b
-    torch.cuda.synchronize()
+    wait_for(device)
     start = time.perf_counter()
     for _ in range(50):
         a @ b
-    torch.cuda.synchronize()
-    return 50 * 2 * 8192**3 / (time.perf_counter() - start) / 1e12
+    wait_for(device)
+    return 50 * 2.0 * size**3 / (time.perf_counter() - start) / 1e12
 
 
 def flops(config: BertConfig, lengths: list[int]) -> float:
@@ -62,10 +67,14 @@ def main() -> None:
     parser.add_argument("--precision", default="bf16")
     parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--compile", action="store_true")
+    parser.add_argument("--device", default="cuda", help="the CPU only shows that it runs")
+    parser.add_argument("--layers", type=int, default=12)
+    parser.add_argument("--matrix", type=int, default=8192, help="size of the products that tell the card's rate")
+    parser.add_argument("--warm", type=int, default=20, help="steps before the clock starts")
     options = parser.parse_args()
 
     with tempfile.TemporaryDirectory() as folder:
-        BertModel(BertConfig()).save_pretrained(folder)
+        BertModel(BertConfig(num_hidden_layers=options.layers)).save_pretrained(folder)
         AutoTokenizer.from_pretrained(find_checkpoint("minilm").folder).save_pretrained(folder)
         changes = [
             f"base={folder}",
@@ -74,19 +83,18 @@ def main() -> None:
             "optimiser.epochs=1000",
         ]
         recipe, corpus = read_recipe(options.recipe, changes), corpus_file(options.corpus)
-        base = find_base(recipe, "cuda")
+        base = find_base(recipe, options.device)
         limit = recipe.corpus.max_length - base.tokenizer.special_tokens
         rows = read_rows(corpus, 1)
         store = open_store(Path(folder), {"corpus": sha256_of(corpus)}, rows, base.tokenizer, limit=limit)
-        trainer = assemble(recipe, store, base, World(), "cuda")
+        trainer = assemble(recipe, store, base, World(), options.device)
         config = trainer.model.transformer.config
 
-        done = sentences = tokens = 0
-        start = 0.0
-        for step in range(WARM + options.steps):
-            if step == WARM:
-                torch.cuda.synchronize()
-                start, done, sentences, tokens = time.perf_counter(), 0, 0, 0
+        done, sentences, tokens, start = 0.0, 0, 0, 0.0
+        for step in range(options.warm + options.steps):
+            if step == options.warm:
+                wait_for(options.device)
+                done, sentences, tokens, start = 0.0, 0, 0, time.perf_counter()
             _, batches, _ = trainer.step(step)
             for batch in batches:
                 lengths = [len(sequence) for sequence in batch.sequences]
@@ -95,7 +103,7 @@ def main() -> None:
                     done += flops(config, [len(sequence) for sequence in batch.query])
                 sentences += len(batch.query)
                 tokens += sum(lengths)
-        torch.cuda.synchronize()
+        wait_for(options.device)
         seconds = time.perf_counter() - start
 
         texts = [text for _, (text,) in read_rows(corpus, 1)][:DEV_SENTENCES]
@@ -105,10 +113,11 @@ def main() -> None:
         embed(encoder, texts, use_cache=False)
         dev = time.perf_counter() - start
 
-    rate, achieved = card_rate(), done / seconds / 1e12
+    rate, achieved = card_rate(options.device, options.matrix), done / seconds / 1e12
     steps = -(-SENTENCES // recipe.optimiser.batch)
     projected = steps * seconds / options.steps + SCORES * dev
-    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, {options.recipe}, {options.precision}")
+    name = torch.cuda.get_device_name() if options.device.startswith("cuda") else options.device
+    print(f"{name}, torch {torch.__version__}, {options.recipe}, {options.precision}")
     per_second = f"{tokens / seconds:,.0f} tokens/s, {options.steps / seconds:.1f} steps/s"
     print(f"{sentences / seconds:,.0f} sentences/s, {per_second}")
     print(f"{achieved:.1f} TFLOP/s, {100 * achieved / rate:.1f} % of {rate:.0f} TFLOP/s measured in bf16 products")

@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections import defaultdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -25,11 +26,12 @@ from torch.nn import functional
 from stsbench.base.files import sha256_of
 from stsbench.data.corpus import corpus_file, read_rows
 from stsbench.encoders.poolers import POOLERS
-from stsbench.training.base import find_base, load_model
+from stsbench.training.base import Base, find_base, load_model
 from stsbench.training.batches import BatchReader, make_schedule
 from stsbench.training.distributed import World
+from stsbench.training.recipe import Recipe
 from stsbench.training.recipe_files import read_recipe
-from stsbench.training.token_store import open_store
+from stsbench.training.token_store import TokenStore, open_store
 from stsbench.training.trainer import assemble
 
 RECIPES = {"simcse": "minilm-simcse", "esimcse": "minilm-esimcse"}
@@ -41,7 +43,7 @@ class Clock:
     """Adds up the seconds that calls take, by name."""
 
     def __init__(self, device: str) -> None:
-        self.seconds = defaultdict(float)
+        self.seconds: dict[str, float] = defaultdict(float)
         self.cuda = device.startswith("cuda")
 
     def now(self) -> float:
@@ -60,7 +62,7 @@ class Clock:
         return timed
 
 
-def prepare(recipe, corpus, device):
+def prepare(recipe: Recipe, corpus: Path, device: str) -> tuple[Base, TokenStore]:
     base = find_base(recipe, device)
     limit = recipe.corpus.max_length - base.tokenizer.special_tokens
     root = Path(tempfile.gettempdir()) / "stsbench-train-speed"
@@ -69,9 +71,10 @@ def prepare(recipe, corpus, device):
     return base, store
 
 
-def ours(recipe, base, store, steps, device):
+def ours(recipe: Recipe, base: Base, store: TokenStore, steps: int, device: str) -> tuple[Any, ...]:
     """Return seconds of each step, seconds by part, and real and padded tokens of the encoder in training."""
-    trainer = assemble(recipe, store, base, World(), device)
+    # Any: its parts are exchanged for timed ones.
+    trainer: Any = assemble(recipe, store, base, World(), device)
     clock, forward = Clock(device), trainer.terms[0].forward
     trainer.terms = [clock.around("forward and backward", term) for term in trainer.terms]
     trainer.reader = clock.around("reading", trainer.reader)
@@ -91,13 +94,14 @@ def ours(recipe, base, store, steps, device):
     return seconds[WARM:], clock.seconds, tokens
 
 
-def theirs(recipe, base, store, steps, device):
+def theirs(recipe: Recipe, base: Base, store: TokenStore, steps: int, device: str) -> tuple[Any, ...]:
     """Return seconds of each step of a Trainer, and the real and padded tokens of its batches."""
     from transformers import Trainer, TrainerCallback, TrainingArguments
 
     schedule = make_schedule(recipe, len(store))
     reader = BatchReader(store, base.tokenizer, recipe, base.longest)
     model, _ = load_model(base, recipe, device)
+    queue_part: Any
     queue_part, temperature = recipe.negatives.queue, recipe.objective.temperature
     pool = POOLERS[recipe.pooling]
     batches = [reader(schedule.batches(step)[0], str(step), "0") for step in range(steps)]
@@ -136,7 +140,8 @@ def theirs(recipe, base, store, steps, device):
             return (loss, None) if return_outputs else loss
 
     class Steps(TrainerCallback):
-        seconds, clock, start = [], Clock(device), 0.0
+        seconds: list[float]
+        clock, start = Clock(device), 0.0
 
         def on_step_begin(self, *_, **__):
             self.start = self.clock.now()
@@ -205,9 +210,10 @@ def main() -> None:
     recipes = {name: read_recipe(recipe, changes) for name, recipe in RECIPES.items()}
     recipes |= {name: read_recipe(RECIPES["esimcse"], [*changes, *more]) for name, more in EXTRA.items()}
     base, store = prepare(recipes["simcse"], corpus, options.device)
-    mine, plain = defaultdict(list), defaultdict(list)
-    parts = defaultdict(lambda: defaultdict(float))
-    real = {}
+    mine: dict[str, list[float]] = defaultdict(list)
+    plain: dict[str, list[float]] = defaultdict(list)
+    parts: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    real: dict[str, dict[str, Any]] = {}
     for round_ in range(options.rounds):
         for name, recipe in recipes.items():
             seconds, own_parts, tokens = ours(recipe, base, store, options.steps, options.device)

@@ -23,8 +23,8 @@ from stsbench.encoders.load import load_checkpoint as load
 from stsbench.encoders.plan import embed
 from stsbench.scoring.classifiers import NESTED_SEED, arrange, stratified
 from stsbench.scoring.classifiers import LogisticRegression as Ours
-from stsbench.scoring.sts import Bootstrap
-from stsbench.scoring.transfer import KFOLD, SEED, TransferResult, pair_features, score_labelled
+from stsbench.scoring.settings import KFOLD, SEED, Bootstrap
+from stsbench.scoring.transfer import TransferResult, pair_features, score_labelled
 
 TASKS = "MR,CR,SUBJ,MPQA,SST2,TREC,MRPC"
 

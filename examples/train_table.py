@@ -84,7 +84,7 @@ def write_tables(out: Path) -> None:
         {
             "variant": table.index,
             **{
-                name: [told(*table[name].loc[variant], decimals) for variant in table.index]
+                name: [told(*table[name].loc[variant].tolist(), decimals) for variant in table.index]
                 for name, decimals in MEASURES.items()
             },
             "seeds": table["Avg."]["count"].to_numpy(),

@@ -14,7 +14,7 @@ from typer.main import get_command
 from stsbench._version import __version__
 from stsbench.base.errors import UserError
 
-_COMMANDS = {
+COMMANDS = {
     "run": "stsbench.scoring.command:run",
     "show": "stsbench.records.command:show",
     "compare": "stsbench.comparison.command:app",
@@ -63,13 +63,13 @@ class _Commands(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names of the commands, in the order of the help."""
-        return list(_COMMANDS)
+        return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Import a command; None if there is none of that name."""
-        if cmd_name not in _COMMANDS:
+        if cmd_name not in COMMANDS:
             return None
-        module, _, name = _COMMANDS[cmd_name].partition(":")
+        module, _, name = COMMANDS[cmd_name].partition(":")
         target = getattr(import_module(module), name)
         if not isinstance(target, typer.Typer):
             function, target = target, typer.Typer()

@@ -1,0 +1,48 @@
+"""Takes the pictures of README and the documentation's first page: the first screen of the example report.
+
+    python docs/pictures.py
+
+Needs Chromium. Writes `docs/_static/report-light.png` and `report-dark.png`, to be committed.
+"""
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from stsbench.base.files import atomic_path
+
+HERE = Path(__file__).parent
+PAGE = HERE.parent / "reports" / "examples" / "all-minilm-l6-v2" / "index.html"
+WIDTH, HEIGHT = 1100, 760
+SCHEMES = {"light": 1, "dark": 0}
+"""What Chromium calls the two preferences."""
+
+
+def main() -> None:
+    """Take both."""
+    browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if browser is None:
+        sys.exit("pictures are taken by Chromium, which is not here.")
+    for scheme, number in SCHEMES.items():
+        target = HERE / "_static" / f"report-{scheme}.png"
+        with tempfile.TemporaryDirectory() as profile, atomic_path(target) as picture:
+            options = [
+                "--headless=new",
+                "--no-sandbox",
+                "--disable-gpu",
+                "--hide-scrollbars",
+                "--no-first-run",
+                "--disable-background-networking",
+                f"--user-data-dir={profile}",
+                f"--blink-settings=preferredColorScheme={number}",
+                f"--window-size={WIDTH},{HEIGHT}",
+                f"--screenshot={picture}",
+            ]
+            subprocess.run([browser, *options, PAGE.resolve().as_uri()], check=True, capture_output=True)
+        print(f"written to {target}")
+
+
+if __name__ == "__main__":
+    main()

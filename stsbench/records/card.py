@@ -1,4 +1,4 @@
-"""The Hub's model card: scores as `model-index` for programs, and the same for readers."""
+"""The model card: what the Hub and sentence-transformers read of a model's scores, and the same for readers."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -7,8 +7,7 @@ from stsbench.base.errors import UserError
 from stsbench.records.record import RunRecord
 from stsbench.records.signature import Signature
 from stsbench.render.cells import one_line
-from stsbench.render.formats import escape_markdown, to_markdown
-from stsbench.reports.write import fenced
+from stsbench.render.formats import escape_markdown, fenced, to_markdown
 
 if TYPE_CHECKING:
     from huggingface_hub import EvalResult
@@ -16,90 +15,120 @@ if TYPE_CHECKING:
 _LIBRARIES = {"sentence-transformers": "sentence-transformers", "transformers": "transformers"}
 
 
-def model_card(name: str, records: Sequence[RunRecord]) -> str:
-    """Return a model card: YAML with `model-index`, then tables of the scores and how to repeat them.
+def model_card(
+    name: str,
+    records: Sequence[RunRecord],
+    *,
+    base_model: str = "",
+    library: str = "",
+    about: Sequence[str] = (),
+    after_scores: str = "",
+    recipe: str = "",
+) -> str:
+    """Return a model card: YAML with `model-index`, then the scores and how to repeat them.
 
-    What a record does not know (licence, language, training data) is not in it: it is for the author to add.
+    Programs find a score as sentence-transformers writes it: `spearman_cosine` and the like, between -1 and 1, one
+    result a task. Readers find it x 100, as papers print it. What nobody knows here (licence, language) is not in
+    it: it is for the author to add.
 
     Args:
         name: what the card calls the model.
         records: of one model.
+        base_model: that it was trained from.
+        library: that loads it; by default the kind of checkpoint that was measured.
+        about: paragraphs in Markdown, below the name.
+        after_scores: a paragraph in Markdown, below the scores.
+        recipe: YAML that it was trained by.
 
     Raises:
-        UserError: if they are of several models.
+        UserError: if the records are of several models.
     """
     from huggingface_hub import ModelCardData
 
     models = {(record.model.name, record.model.weights_sha256, record.model.pooling) for record in records}
     if len(models) > 1:
-        told = ", ".join(record.model.name for record in records)
-        raise UserError(f"a model card is of one model, these are runs of several ({told}): name one.")
-    model = records[0].model
+        names = ", ".join(record.model.name for record in records)
+        raise UserError(f"a model card is of one model, these are runs of several ({names}): name one.")
+    library = library or _LIBRARIES.get(records[0].model.kind, "")
+    tags = ["sentence-similarity", "feature-extraction", "sentence-embeddings", "stsbench"]
+    results = [result for record in records for result in _results(record)]
     data = ModelCardData(
-        library_name=_LIBRARIES.get(model.kind),
+        library_name=library or None,
         pipeline_tag="sentence-similarity",
-        tags=["sentence-similarity", "sentence-embeddings"],
-        model_name=one_line(name),
-        eval_results=[result for record in records for result in _results(record)],
+        base_model=base_model or None,
+        tags=[library, *tags] if library == "sentence-transformers" else tags,
+        # The Hub takes a model's name only beside its results.
+        **({"model_name": one_line(name), "eval_results": results} if results else {}),
     )
-    return f"---\n{data.to_yaml()}\n---\n\n{_body(name, records)}"
+    lines = [f"# {_plain(name)}", ""]
+    for paragraph in about:
+        lines += [paragraph, ""]
+    lines += _scores(records)
+    if after_scores:
+        lines += [after_scores, ""]
+    lines += _measured_how(records)
+    if recipe:
+        lines += ["", "## Recipe", "", *fenced(recipe.strip().splitlines(), "yaml")]
+    return f"---\n{data.to_yaml()}\n---\n\n" + "\n".join(lines) + "\n"
 
 
 def _results(record: RunRecord) -> "Iterator[EvalResult]":
     for part in record.tasks:
         signature = Signature.parse(part.signature)
-        named = f"{signature.similarity}_{signature.metric}"
-        yield from _result(part, "STS", part.split, named, part.score)
+        metric = f"{signature.metric}_{signature.similarity}"
+        yield from _result(part, "semantic-similarity", part.split, metric, part.score)
     for other in record.transfer:
-        yield from _result(other, "Classification", "test", "accuracy", other.acc)
+        yield from _result(other, "text-classification", "test", "accuracy", other.acc)
         if other.f1 is not None:
-            yield from _result(other, "Classification", "test", "f1", other.f1)
+            yield from _result(other, "text-classification", "test", "f1", other.f1)
     for trained in record.supervised:
-        yield from _result(trained, "Relatedness", "test", "pearson", trained.pearson)
-        yield from _result(trained, "Relatedness", "test", "spearman", trained.spearman)
+        yield from _result(trained, "semantic-similarity", "test", "pearson", trained.pearson)
+        yield from _result(trained, "semantic-similarity", "test", "spearman", trained.spearman)
 
 
 def _result(part: Any, kind: str, split: str, metric: str, score: float | None) -> "Iterator[EvalResult]":
     from huggingface_hub import EvalResult
 
-    if score is not None:
-        yield EvalResult(
-            task_type=kind,
-            dataset_type=part.task.lower(),
-            dataset_name=one_line(part.task),
-            dataset_split=split,
-            dataset_revision=part.data.sha256,
-            metric_type=metric,
-            metric_value=round(100 * score, 4),
-            # Without it nobody can say what the number means.
-            metric_args={"signature": part.signature},
-        )
+    # An undefined score is none: YAML would say .nan, and programs would read it.
+    if score is None or score != score:  # noqa: PLR0124 (only NaN differs from itself)
+        return
+    yield EvalResult(
+        task_type=kind,
+        task_name=kind.replace("-", " ").title(),
+        dataset_type=part.task.lower(),
+        dataset_name=one_line(part.task if split == "test" else f"{part.task} ({split})"),
+        dataset_split=split,
+        dataset_revision=part.data.sha256,
+        metric_type=metric,
+        metric_name=metric.replace("_", " ").title(),
+        metric_value=round(score, 6),
+        # Without it nobody can say what the number means.
+        metric_args={"signature": part.signature},
+    )
 
 
-def _body(name: str, records: Sequence[RunRecord]) -> str:
+def _scores(records: Sequence[RunRecord]) -> list[str]:
     import pandas as pd
 
-    lines = [f"# {_plain(name)}", "", "## Scores", ""]
-    shown = ("task", "metric", "score", "low", "high")
-    rows = [
-        {name: row[name] for name in shown}
-        for record in records
-        for row in record.table().to_dict("records")
-        if not row["subset"]
-    ]
-    level = records[0].protocol.level
-    frame = pd.DataFrame(rows).dropna(axis="columns", how="all")
-    lines += [to_markdown(frame), ""]
+    shown = ["task", "metric", "score", "low", "high"]
+    frame = pd.concat([record.frame for record in records])
+    frame = frame.loc[frame["subset"] == "", shown].dropna(axis="columns", how="all")
+    lines = ["## Scores", "", to_markdown(frame), ""]
     if "low" in frame:
+        level = records[0].protocol.level
         lines += [f"Scores x 100, with their {100 * level:g} % bootstrap intervals.", ""]
+    return lines
+
+
+def _measured_how(records: Sequence[RunRecord]) -> list[str]:
     signatures = [line for record in records for line in record.signature.splitlines()]
-    lines += ["## How they were measured", "", *fenced(signatures), ""]
-    if model := records[0].model.weights_sha256:
-        lines += [f"SHA-256 of the weights: `{model}`.", ""]
+    lines = ["## How they were measured", "", *fenced(signatures), ""]
+    if weights := records[0].model.weights_sha256:
+        lines += [f"SHA-256 of the weights: `{weights}`.", ""]
     if commands := [record.command for record in records if record.command]:
         lines += [*fenced(commands, "sh"), ""]
-    lines += [f"Measured with stsbench {_plain(', '.join(dict.fromkeys(record.stsbench for record in records)))}."]
-    return "\n".join(lines) + "\n"
+    versions = ", ".join(dict.fromkeys(record.stsbench for record in records))
+    return [*lines, f"Measured with stsbench {_plain(versions)}."]
 
 
 def _plain(text: str) -> str:

@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
@@ -150,6 +150,19 @@ def escape_markdown(text: str) -> str:
         &lt;b&gt; \$x\$ cls_before_pooler
     """
     return _SPECIAL_IN_MARKDOWN.sub(lambda match: _ENTITIES.get(match[0], f"\\{match[0]}"), text)
+
+
+def fenced(lines: Sequence[str], language: str = "") -> list[str]:
+    """Return lines as a block of code, whatever is in them.
+
+    >>> fenced(["```"])
+    ['````', '```', '````']
+    """
+    plain = [one_line(line) for line in lines]
+    # A fence ends at one as long: longer than any run of backticks inside it cannot end early.
+    longest = max((len(run) for line in plain for run in re.findall("`+", line)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return [f"{fence}{language}", *plain, fence]
 
 
 _REPLACEMENTS = {

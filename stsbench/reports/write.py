@@ -1,10 +1,9 @@
 """A report in Markdown, for where pages are read as GitHub shows them."""
 
-import re
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any
 from stsbench.base.errors import UserError
 from stsbench.base.files import told_as_unwritable
 from stsbench.render.cells import MISSING, columns_of, is_missing, one_line
-from stsbench.render.formats import escape_markdown, to_csv, to_latex, to_markdown
+from stsbench.render.formats import escape_markdown, fenced, to_csv, to_latex, to_markdown
 from stsbench.render.section import Report, Section
 from stsbench.render.table import Table
 
@@ -59,19 +58,6 @@ def _section(section: Section, level: int) -> Iterator[str]:
     for part in section.parts:
         if part:
             yield from _section(part, min(level + 1, 6))
-
-
-def fenced(lines: Sequence[str], language: str = "") -> list[str]:
-    """Return lines as a block of code, whatever is in them.
-
-    >>> fenced(["```"])
-    ['````', '```', '````']
-    """
-    plain = [one_line(line) for line in lines]
-    # A fence ends at one as long: longer than any run of backticks inside it cannot end early.
-    longest = max((len(run) for line in plain for run in re.findall("`+", line)), default=0)
-    fence = "`" * max(3, longest + 1)
-    return [f"{fence}{language}", *plain, fence]
 
 
 def _plain(text: str) -> str:

@@ -19,7 +19,9 @@ def test_a_card_reads_back_as_the_records_scores(make_record: Make) -> None:
     assert card.data.model_name == "mine"
     results = card.data.eval_results or []
     assert [result.dataset_name for result in results] == ["toy", "other"]
-    assert [result.metric_value for result in results] == [round(100 * (task.score or 0), 4) for task in run.tasks]
+    # As sentence-transformers writes it: between -1 and 1.
+    assert {result.metric_type for result in results} == {"spearman_cosine"}
+    assert [result.metric_value for result in results] == [round(task.score or 0, 6) for task in run.tasks]
     assert [(result.metric_args or {})["signature"] for result in results] == run.signature.splitlines()
     assert f"{100 * (run.tasks[0].score or 0):.2f}" in card.text
     assert "license" not in card.data.to_dict()
@@ -38,6 +40,15 @@ def test_runs_of_one_model_share_a_card_and_others_do_not(make_record: Make) -> 
     assert len(ModelCard(sb.model_card([run, run])).data.eval_results or []) > 0
     with pytest.raises(sb.UserError, match="one model"):
         sb.model_card([run, make_record("theirs")])
+
+
+def test_an_undefined_score_is_in_no_card(make_record: Make) -> None:
+    run = make_record()
+    task = run.tasks[0].model_copy(update={"score": None})
+    other = run.tasks[1].model_copy(update={"score": float("nan")})
+    text = sb.model_card(run.model_copy(update={"tasks": (task, other)}))
+    assert ".nan" not in text
+    assert ModelCard(text).data.eval_results is None
 
 
 @pytest.mark.parametrize(("off", "told"), [(0.0, "pass: 2 of 2"), (-1.0, "fail: 1 of 2")])

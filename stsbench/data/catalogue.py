@@ -20,12 +20,12 @@ Label = int | str
 """A class of a labelled task, as the task's own files spell it."""
 
 
-class _Entry(BaseModel):
+class _CatalogueModel(BaseModel):
     # A misspelt key in an entry must not pass for an absent one.
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class CatalogueFile(_Entry):
+class CatalogueFile(_CatalogueModel):
     """One file of a data set, as it is read.
 
     `path` is relative to a root of the file's source; `lines` counts every line, a header included.
@@ -36,7 +36,7 @@ class CatalogueFile(_Entry):
     sha256: Sha256
 
 
-class Part(_Entry):
+class CataloguePart(_CatalogueModel):
     """The files of one subset and split, and how many scored pairs (or labelled items) they hold.
 
     `label` is the class of every item, for data sets that keep one file per class.
@@ -49,7 +49,7 @@ class Part(_Entry):
     label: Label | None = None
 
 
-class Columns(_Entry):
+class Columns(_CatalogueModel):
     """Where a tab-separated table keeps what: column numbers from 0."""
 
     sentence1: int
@@ -61,7 +61,7 @@ class Columns(_Entry):
     design: int | None = None
 
 
-class TextVariant(_Entry):
+class TextVariant(_CatalogueModel):
     """One text of a data set (SentEval's tokenised one, the raw one, ...) and how its files are laid out.
 
     - `pairs-and-gold`: a file of tab-separated pairs, and a file with one gold score a line, empty where
@@ -81,7 +81,7 @@ class TextVariant(_Entry):
     widths: tuple[int, ...] = ()
     columns: Columns | None = None
     header: bool = False
-    parts: tuple[Part, ...]
+    parts: tuple[CataloguePart, ...]
 
     @model_validator(mode="after")
     def _layout_is_described(self) -> Self:
@@ -89,10 +89,12 @@ class TextVariant(_Entry):
             raise ValueError("columns belong to the layout 'table', and to it alone")
         if bool(self.widths) != (self.layout in {"table", "pairs-and-gold"}):
             raise ValueError("widths belong to the layouts 'table' and 'pairs-and-gold', and to them alone")
+        if self.layout == "pairs-and-gold" and not all(part.subset for part in self.parts):
+            raise ValueError("each part of the layout 'pairs-and-gold' names its subset")
         return self
 
 
-class DataSet(_Entry):
+class DataSet(_CatalogueModel):
     """A task: what it is, where it comes from, under which terms, and its files.
 
     `gold_range` holds the lowest and highest score that the task's annotators could give (kind `sts`);
@@ -121,7 +123,7 @@ class DataSet(_Entry):
         return self
 
 
-class Source(_Entry):
+class Source(_CatalogueModel):
     """Where files come from, and where in a data folder they may lie.
 
     `roots` are tried in order below each data folder. `sha256` is `"unverified"` where nobody could vouch
@@ -168,12 +170,12 @@ def data_set(task: str) -> DataSet:
     'STS-B'
     """
     names = _names()
-    found = names.get(_plain(task))
-    if found is None:
+    name = names.get(_plain(task))
+    if name is None:
         close = difflib.get_close_matches(_plain(task), names, n=1)
         hint = f"did you mean {names[close[0]]}?" if close else f"choose one of {', '.join(data_sets())}."
         raise UserError(f"there is no task {task!r}: {hint}")
-    return data_sets()[found]
+    return data_sets()[name]
 
 
 def source(name: str) -> Source:
@@ -209,8 +211,8 @@ def _plain(name: str) -> str:
 
 def _entry_files(folder: str) -> list[Traversable]:
     # The numbers in front of the names give the order in which tables list the entries.
-    found = files("stsbench.data").joinpath("entries", folder).iterdir()
-    return sorted((path for path in found if path.name.endswith(".toml")), key=lambda path: path.name)
+    paths = files("stsbench.data").joinpath("entries", folder).iterdir()
+    return sorted((path for path in paths if path.name.endswith(".toml")), key=lambda path: path.name)
 
 
 def _read(path: Traversable) -> dict[str, Any]:

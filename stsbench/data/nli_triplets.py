@@ -9,7 +9,7 @@ from pathlib import Path
 
 from stsbench.base.errors import UserError
 from stsbench.base.files import atomic_path
-from stsbench.data.lines import decode, read_bytes, split_lines
+from stsbench.data.rows import decode, read_bytes, split_lines
 
 HEADER = ("sent0", "sent1", "hard_neg")
 """The columns of the file that the SimCSE authors host; `stsbench train` reads three columns under any name."""

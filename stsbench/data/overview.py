@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from stsbench.data.benchmarks import read_catalogued
 from stsbench.data.catalogue import CatalogueFile, DataSet, Source, TextVariant, data_sets, source, sources
 from stsbench.data.fetch import catalogued_files
-from stsbench.data.lines import read_catalogued
 from stsbench.data.locate import bundled_root, places, root_in
 
 if TYPE_CHECKING:

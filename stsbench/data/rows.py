@@ -1,71 +1,142 @@
-"""A person's own table as rows with line numbers: TSV, CSV, JSON Lines, Parquet."""
+"""Rows of a file: one reader of text, TSV, CSV, JSON Lines and Parquet, for corpora and for people's own tables.
+
+Rows are a stream, so that a corpus need not fit into memory. What is wrong with a file is told with its line.
+"""
 
 import csv
+import gzip
 import io
-from collections.abc import Callable, Iterator
+import json
+import math
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
-from typing import TextIO
+from typing import Any, BinaryIO, cast
 
 from stsbench.base.errors import UserError
-from stsbench.data.lines import decode, json_object, number, read_bytes, split_lines
 
-HEADERLESS = ("sentence1", "sentence2", "score")
-"""What the columns of a file without a header are: exactly these three, in this order."""
+FORMATS = (".txt", ".tsv", ".csv", ".jsonl", ".parquet")
+"""The endings that say what a file holds."""
 
-Row = tuple[int, list[object]]
+PACKED = (".gz", ".zst")
+"""What may stand behind any of them but Parquet's, which is packed in itself."""
+
+NumberedCells = tuple[int, Sequence[object]]
+"""The line that a row begins on, counted from 1 (in Parquet the row's number), and its cells."""
 
 
 @dataclass(frozen=True)
-class UserTable:
-    """A table as the person wrote it.
+class Rows:
+    """The rows of a file, to be read once.
 
-    `rows` are (line, cells), each with as many cells as `columns`; a line is counted from 1 in the file, in
-    Parquet it is the row's number.
+    Attributes:
+        path: of the file.
+        columns: the names of the cells; empty where nothing names them.
+        rows: where columns are named, each has as many cells as there are columns. A line of TSV or CSV without
+            any text is a row of empty cells.
     """
 
     path: Path
     columns: tuple[str, ...]
-    rows: list[Row]
+    rows: Iterator[NumberedCells]
 
     def at(self, line: int) -> str:
-        """Return where `line` is, for a message."""
+        """Return where a row is, for a message."""
         return f"{self.path}, {'row' if self.path.suffix.lower() == '.parquet' else 'line'} {line}"
 
 
-def read_user_table(path: Path) -> UserTable:
-    """Read a table by its ending: .tsv, .csv, .jsonl or .parquet.
+def open_rows(
+    path: Path,
+    *,
+    is_header: Callable[[Sequence[str]], bool],
+    names: Sequence[str] | None = None,
+    unnamed: Sequence[str] = (),
+) -> Rows:
+    """Open a file; it is read as its rows are taken.
 
-    In TSV quotes are plain characters, in CSV they are as spreadsheets write them. The first row of either is
-    its header, unless it has three cells of which the third is a number: then the columns are sentence1,
-    sentence2, score. Text is UTF-8, with or without a byte-order mark. Empty lines at the end do not count.
+    Text (.txt) has one cell a line. TSV has no quotes, CSV is as spreadsheets write it; the first row of either
+    may be a header. JSON Lines holds an object a line, Parquet one table. Text is UTF-8, with or without a
+    byte-order mark; empty lines of JSON Lines do not count.
+
+    Args:
+        path: of the file, whose ending says its format.
+        is_header: whether the first row of TSV or CSV names the columns; asked unless `names` says so.
+        names: the columns to read, in this order; None for all.
+        unnamed: what the columns of TSV or CSV without a header are called; empty if nobody knows.
 
     Raises:
-        UserError: if there is no such file, its ending is unknown, it is empty or cannot be parsed.
+        UserError: naming file and line, here or as rows are taken, if something cannot be read.
     """
-    if not path.is_file():
-        raise UserError(f"there is no file {path}: check the path given to --data.")
-    reader = _READERS.get(path.suffix.lower())
-    if reader is None:
-        raise UserError(f"{path}: unknown ending {path.suffix!r}; use {', '.join(_READERS)}.")
-    if path.stat().st_size == 0:
-        raise UserError(f"{path} is empty: give it one pair a line, with columns {', '.join(HEADERLESS)}.")
-    return reader(path)
+    match ending_of(path):
+        case ".txt":
+            if names is not None:
+                raise UserError(f"{path} is text, one sentence a line: it has no columns to name.")
+            return Rows(path, (), ((line, [text]) for line, text in text_lines(path)))
+        case ".jsonl":
+            return _json_lines(path, names)
+        case ".parquet":
+            return _parquet(path, names)
+        case ".tsv":
+            cells: Iterator[tuple[int, list[str]]] = ((line, text.split("\t")) for line, text in text_lines(path))
+        case _:
+            cells = _csv_cells(path)
+    return _delimited(path, cells, is_header, names, unnamed)
 
 
-def _read_tsv(path: Path) -> UserTable:
-    rows = ((line, text.split("\t")) for line, text in enumerate(_text_lines(path), start=1))
-    return _with_header(path, rows)
+def ending_of(path: Path, formats: Sequence[str] = FORMATS) -> str:
+    """Return the ending that says a file's format, in lower case and without that of its packing.
+
+    Raises:
+        UserError: if it is none of `formats`.
+
+    >>> ending_of(Path("pairs.TSV.gz"))
+    '.tsv'
+    """
+    packed = path.suffix.lower() in PACKED
+    ending = Path(path.stem if packed else path.name).suffix.lower()
+    if ending not in formats or (packed and ending == ".parquet"):
+        unknown = "".join(path.suffixes[-1 - packed :])
+        known = f"{', '.join(formats)}; all but Parquet also with {' or '.join(PACKED)}"
+        raise UserError(f"{path}: unknown ending {unknown!r}; use {known}.")
+    return ending
 
 
-def _read_csv(path: Path) -> UserTable:
-    # newline="" leaves line ends inside quotes as they are.
-    text = io.StringIO(decode(read_bytes(path), path, "utf-8-sig"), newline="")
-    return _with_header(path, _csv_rows(path, text))
+def text_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a UTF-8 file, packed or not, with their numbers from 1.
+
+    Raises:
+        UserError: if it cannot be read, or naming the line, if one is not UTF-8.
+    """
+    return ((line, text.removesuffix("\n").removesuffix("\r")) for line, text in _lines_with_ends(path))
 
 
-def _csv_rows(path: Path, text: TextIO) -> Iterator[tuple[int, list[str]]]:
-    reader = csv.reader(text, strict=True)
+def _lines_with_ends(path: Path) -> Iterator[tuple[int, str]]:
+    try:
+        with _open(path) as stream:
+            # Lines end at the line feed alone: other separators of Unicode occur inside sentences.
+            for line, data in enumerate(stream, start=1):
+                yield line, decode(data, path, "utf-8-sig" if line == 1 else "utf-8", first_line=line)
+    except (OSError, EOFError, zlib.error) as error:
+        raise _unreadable(path, error) from error
+
+
+def _open(path: Path) -> BinaryIO:
+    if path.suffix.lower() == ".gz":
+        return cast(BinaryIO, gzip.open(path, "rb"))
+    if path.suffix.lower() == ".zst":
+        import pyarrow as pa
+
+        return io.BufferedReader(pa.input_stream(path, compression="zstd"))
+    return path.open("rb")
+
+
+def _csv_cells(path: Path) -> Iterator[tuple[int, list[str]]]:
+    # A line end inside quotes is the cell's own; outside of them a carriage return alone ends a row, too.
+    pieces = (piece for _, text in _lines_with_ends(path) for piece in io.StringIO(text, newline=""))
+    reader = csv.reader(pieces, strict=True)
     while True:
         line = reader.line_num + 1
         try:
@@ -77,69 +148,163 @@ def _csv_rows(path: Path, text: TextIO) -> Iterator[tuple[int, list[str]]]:
         yield line, cells
 
 
-def _with_header(path: Path, lines: Iterator[tuple[int, list[str]]]) -> UserTable:
-    rows = list(lines)
-    while rows and not any(cell.strip() for cell in rows[-1][1]):
-        rows.pop()
-    if not rows:
-        raise UserError(f"{path} is empty: give it one pair a line, with columns {', '.join(HEADERLESS)}.")
-    columns: tuple[str, ...] = HEADERLESS
-    first = rows[0][1]
-    if not (len(first) == len(HEADERLESS) and _is_number(first[2])):
+def _delimited(
+    path: Path,
+    cells: Iterator[tuple[int, list[str]]],
+    is_header: Callable[[Sequence[str]], bool],
+    names: Sequence[str] | None,
+    unnamed: Sequence[str],
+) -> Rows:
+    line, first = next(cells, (0, []))
+    if names is not None or (line and is_header(first)):
         columns = tuple(cell.strip() for cell in first)
-        rows = rows[1:]
+        rows = _of_one_width(path, cells, columns, len(first))
+    else:
+        columns = tuple(unnamed) if line else ()
+        rows = _of_one_width(path, chain([(line, first)] if line else [], cells), columns, len(first))
+    if names is None:
+        return Rows(path, columns, rows)
+    places = [_place(path, columns, name) for name in names]
+    return Rows(path, tuple(names), ((line, [cells[place] for place in places]) for line, cells in rows))
+
+
+def _of_one_width(
+    path: Path, rows: Iterator[tuple[int, list[str]]], columns: Sequence[str], width: int
+) -> Iterator[tuple[int, list[str]]]:
     for line, cells in rows:
-        if len(cells) != len(columns):
+        if not any(cell.strip() for cell in cells):
+            yield line, [""] * (len(columns) or width)
+        elif columns and len(cells) != len(columns):
             raise UserError(
                 f"{path}, line {line}: {len(columns)} columns expected ({', '.join(columns)}), "
                 f"{len(cells)} found; mend the line."
             )
-    return UserTable(path, columns, [(line, list(cells)) for line, cells in rows])
+        else:
+            yield line, cells
 
 
-def _is_number(text: str) -> bool:
-    # "nan" and "inf" are scores gone wrong, not names of a column.
-    return number(text) is not None or text.strip().casefold().lstrip("+-") in {"nan", "inf", "infinity"}
+def _place(path: Path, columns: Sequence[str], name: str) -> int:
+    if name not in columns:
+        raise UserError(f"{path} has no column {name!r}: choose from {', '.join(columns)}.")
+    return list(columns).index(name)
 
 
-def _read_jsonl(path: Path) -> UserTable:
-    columns: tuple[str, ...] = ()
-    rows: list[Row] = []
-    for line, text in enumerate(_text_lines(path), start=1):
-        record = json_object(text, path, line, "pair")
-        columns = columns or tuple(record)
-        missing = [name for name in columns if name not in record]
-        if missing:
-            raise UserError(f"{path}, line {line}: {missing[0]!r} is missing, which line 1 has; add it.")
-        rows.append((line, [record[name] for name in columns]))
-    return UserTable(path, columns, rows)
+def _json_lines(path: Path, names: Sequence[str] | None) -> Rows:
+    records = ((line, _json_object(text, path, line)) for line, text in text_lines(path) if text.strip())
+    first = next(records, None)
+    if first is None:
+        return Rows(path, tuple(names or ()), iter(()))
+    columns = tuple(names or first[1])
+
+    def rows() -> Iterator[NumberedCells]:
+        for line, record in chain([first], records):
+            missing = [name for name in columns if name not in record]
+            if missing:
+                which = "" if names else f", which line {first[0]} has"
+                raise UserError(f"{path}, line {line}: {missing[0]!r} is missing{which}; add it.")
+            yield line, [record[name] for name in columns]
+
+    return Rows(path, columns, rows())
 
 
-def _read_parquet(path: Path) -> UserTable:
-    import pyarrow as pa
+def _json_object(text: str, path: Path, line: int) -> dict[str, Any]:
+    try:
+        record = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise UserError(f"{path}, line {line}: not valid JSON ({error.msg}); mend the line.") from error
+    if not isinstance(record, dict):
+        raise UserError(f"{path}, line {line}: a JSON object expected, one a line; mend the line.")
+    return record
+
+
+def _parquet(path: Path, names: Sequence[str] | None) -> Rows:
     import pyarrow.parquet as pq
 
+    with _told_as_no_parquet(path):
+        table = pq.ParquetFile(path)
+    columns = tuple(names or table.schema_arrow.names)
+    for name in columns:
+        _place(path, table.schema_arrow.names, name)
+
+    def rows() -> Iterator[NumberedCells]:
+        row = 0
+        with _told_as_no_parquet(path):
+            for batch in table.iter_batches(columns=names and list(names)):
+                arrays = [batch.column(name) for name in names] if names else batch.columns
+                for cells in zip(*(array.to_pylist() for array in arrays), strict=True):
+                    row += 1
+                    yield row, cells
+
+    return Rows(path, columns, rows())
+
+
+@contextmanager
+def _told_as_no_parquet(path: Path) -> Iterator[None]:
+    import pyarrow as pa
+
     try:
-        table = pq.read_table(path)
+        yield
     except (pa.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0]
         raise UserError(f"{path} cannot be read as Parquet ({reason}): write it again.") from error
-    cells = zip(*(column.to_pylist() for column in table.columns), strict=True)
-    return UserTable(path, tuple(table.column_names), [(row, list(values)) for row, values in enumerate(cells, 1)])
 
 
-def _text_lines(path: Path) -> list[str]:
-    lines = split_lines(decode(read_bytes(path), path, "utf-8-sig"))
-    while lines and not lines[-1].strip():
+def read_bytes(path: Path) -> bytes:
+    """Return a file's bytes.
+
+    Raises:
+        UserError: if the file cannot be read.
+    """
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: Path, error: Exception) -> UserError:
+    reason = getattr(error, "strerror", None) or error
+    return UserError(f"cannot read {path}: {reason}; check the path, the file and its permissions.")
+
+
+def decode(data: bytes, path: Path, encoding: str, *, first_line: int = 1) -> str:
+    """Decode a file's bytes, or those from line `first_line` on.
+
+    Raises:
+        UserError: naming the line of the first byte that does not fit.
+    """
+    try:
+        return data.decode(encoding)
+    except UnicodeDecodeError as error:
+        line = first_line + data.count(b"\n", 0, error.start)
+        byte, name = data[error.start], encoding.removesuffix("-sig")
+        raise UserError(
+            f"{path}, line {line}: byte 0x{byte:02x} is not {name}; save the file as {name}."
+        ) from error
+
+
+def split_lines(text: str) -> list[str]:
+    r"""Split on the line feed alone, dropping one carriage return before it.
+
+    `str.splitlines` would also split at characters that occur inside sentences (U+0085, U+2028, ...).
+
+    >>> split_lines("one\u2028still one\r\ntwo\n")
+    ['one\u2028still one', 'two']
+    """
+    lines = text.split("\n")
+    if lines[-1] == "":
         lines.pop()
-    if not lines:
-        raise UserError(f"{path} is empty: give it one pair a line, with columns {', '.join(HEADERLESS)}.")
-    return lines
+    return [line.removesuffix("\r") for line in lines]
 
 
-_READERS: dict[str, Callable[[Path], UserTable]] = {
-    ".tsv": _read_tsv,
-    ".csv": _read_csv,
-    ".jsonl": _read_jsonl,
-    ".parquet": _read_parquet,
-}
+def number(text: str) -> float | None:
+    """Return the finite number that `text` spells, or None.
+
+    >>> number(" 4.75"), number("nan"), number("1_0"), number("four")
+    (4.75, None, None, None)
+    """
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    # Python reads "1_0" as ten; in a table of scores it is a slip.
+    return value if math.isfinite(value) and "_" not in text else None

@@ -1,5 +1,6 @@
 """A person's own pairs are read in four formats, and every mistake is named with its file and line."""
 
+import gzip
 import json
 
 import pandas as pd
@@ -105,6 +106,23 @@ def test_quotes_are_plain_in_tsv_and_quoting_in_csv(tmp_path):
 
 
 @pytest.mark.parametrize("ending", [".tsv", ".csv", ".jsonl"])
+def test_a_table_is_uncompressed_on_the_way_and_called_without_its_endings(tmp_path, ending):
+    WRITERS[ending](tmp_path / f"mine{ending}", HEADER, ROWS)
+    packed = tmp_path / f"mine{ending}.gz"
+    packed.write_bytes(gzip.compress((tmp_path / f"mine{ending}").read_bytes()))
+    data = load_pairs(packed)
+    pd.testing.assert_frame_equal(data.pairs, load_pairs(tmp_path / f"mine{ending}").pairs)
+    assert (data.task, data.files[0].name) == ("mine", f"mine{ending}.gz")
+
+
+def test_a_line_end_inside_quotes_stays_as_it_is(tmp_path):
+    path = text_file(tmp_path, "a.csv", 's1,s2,score\r\n"one\r\ntwo",b,1\r\nc,d,2\r\n')
+    assert load_pairs(path).pairs["sentence1"].tolist() == ["one\r\ntwo", "c"]
+    old_mac = text_file(tmp_path, "b.csv", "s1,s2,score\ra,b,1\rc,d,2\r")
+    assert load_pairs(old_mac).pairs["pair_id"].tolist() == ["2", "3"]
+
+
+@pytest.mark.parametrize("ending", [".tsv", ".csv", ".jsonl"])
 def test_a_byte_order_mark_and_windows_line_ends_are_no_part_of_the_data(tmp_path, ending):
     path = tmp_path / f"mine{ending}"
     WRITERS[ending](path, HEADER, ROWS)
@@ -149,7 +167,7 @@ def test_a_file_that_does_not_exist_is_named(tmp_path):
 
 def test_an_unknown_ending_is_named(tmp_path):
     path = text_file(tmp_path, "mine.xlsx", "x")
-    fails(path, f"{path}: unknown ending '.xlsx'; use .tsv, .csv, .jsonl, .parquet.")
+    fails(path, f"{path}: unknown ending '.xlsx'; use .tsv, .csv, .jsonl, .parquet; all but Parquet also with")
 
 
 @pytest.mark.parametrize("ending", WRITERS)
@@ -179,7 +197,12 @@ def test_a_header_alone_is_not_enough(tmp_path, ending, text):
         (
             "a.tsv",
             "a\tb\t1\n\nc\td\t2\n",
-            "a.tsv, line 2: 3 columns expected (sentence1, sentence2, score), 1 found",
+            "a.tsv, line 2: sentence1 is empty; fill it in or delete the line.",
+        ),
+        (
+            "a.tsv",
+            "a\tb\t1\nb\tc\nc\td\t2\n",
+            "a.tsv, line 2: 3 columns expected (sentence1, sentence2, score), 2 found",
         ),
         ("a.csv", "s1,s2,score\na,b,1\nalone\n", "a.csv, line 3: 3 columns expected (s1, s2, score), 1 found"),
         ("a.csv", 's1,s2,score\na,b,1\n"open,c,2\n', "a.csv, line 3: not valid CSV (unexpected end of data)"),
@@ -251,7 +274,7 @@ def test_a_mistake_is_named_with_its_file_and_line(tmp_path, name, text, message
 
 @pytest.mark.parametrize("ending", [".tsv", ".csv", ".jsonl"])
 def test_a_wrong_encoding_is_named_with_its_line(tmp_path, ending):
-    path = text_file(tmp_path, f"mine{ending}", "a\nb\ncafé\n", "latin-1")
+    path = text_file(tmp_path, f"mine{ending}", "{}\n{}\ncafé\n", "latin-1")
     fails(path, f"{path}, line 3: byte 0xe9 is not utf-8; save the file as utf-8.")
 
 

@@ -2,12 +2,13 @@
 
 import gzip
 import json
+import tracemalloc
 
 import pytest
 
 import stsbench as sb
 from stsbench.data.benchmarks import sample_sentences
-from stsbench.data.corpus import corpus_file, read_rows
+from stsbench.data.corpus import corpus_file, load_corpus, read_rows
 
 PAIRS = [
     ("A cat sat.", "A cat was sitting."),
@@ -54,7 +55,7 @@ def test_pairs_are_read_from_parquet_by_their_names(tmp_path):
     path = tmp_path / "pairs.parquet"
     pd.DataFrame(PAIRS, columns=["a", "b"]).assign(score=1.0).to_parquet(path)
     assert [row for _, row in read_rows(path, 2, ["b", "a"])] == [(b, a) for a, b in PAIRS]
-    with pytest.raises(sb.UserError, match=r"line 1: 1\.0 is no sentence"):
+    with pytest.raises(sb.UserError, match=r"row 1: 1\.0 is no sentence"):
         list(read_rows(path, 2))
 
 
@@ -96,7 +97,29 @@ def test_what_is_wrong_is_told_with_its_line(name, data, columns, message, tmp_p
         list(read_rows(corpus_file(str(path)), columns))
 
 
+def test_a_corpus_is_never_held(tmp_path):
+    path = tmp_path / "c.tsv"
+    path.write_bytes(b"".join(b"sentence number %d\tof many\n" % number for number in range(50_000)))
+    tracemalloc.start()
+    count = sum(1 for _ in read_rows(path, 2))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert count == 50_000
+    assert peak < path.stat().st_size / 4
+
+
+def test_sentences_to_look_at_are_read_from_a_packed_file_each_once(tmp_path):
+    path = write(tmp_path / "c.txt.gz", b"One.\n\n Two. \nOne.\n")
+    assert load_corpus(path) == ("One.", "Two.")
+
+
 def test_a_broken_archive_and_a_missing_file_are_told(tmp_path):
+    data = bytearray(gzip.compress(b"".join(b"%d owls\n" % (number**7 % 99_991) for number in range(5000))))
+    data[2000:2060] = bytes(60)
+    damaged = tmp_path / "d.txt.gz"
+    damaged.write_bytes(data)
+    with pytest.raises(sb.UserError, match=r"cannot read .*d\.txt\.gz: Error -3 while decompressing"):
+        list(read_rows(damaged, 1))
     path = tmp_path / "c.txt.gz"
     path.write_bytes(gzip.compress(b"a sentence\n" * 1000)[:-20])
     with pytest.raises(sb.UserError, match="cannot read"):

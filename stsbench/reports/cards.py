@@ -2,19 +2,28 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from xml.sax.saxutils import escape, quoteattr
 
 from stsbench.base.errors import UserError
 from stsbench.base.files import atomic_path
-from stsbench.checking.check import check
+from stsbench.checking.check import check as run_check
+from stsbench.checking.outcome import Check, Verdict
 from stsbench.records import card as cards
 from stsbench.records.imports.read import read_results
+from stsbench.records.labels import labels
 from stsbench.records.record import RunRecord
-from stsbench.records.scores import labels
-from stsbench.reports import badge as badges
-
-__all__ = ["badge", "model_card", "write_text"]
+from stsbench.render.cells import one_line
 
 Run = RunRecord | str | Path
+
+_COLOURS: dict[Verdict, str] = {"pass": "#116329", "fail": "#a40e26"}
+_OTHER = "#57606a"
+"""All three with a contrast to white of at least 4.5."""
+
+_LABEL = "STS check"
+
+_HEIGHT, _CHARACTER, _MARGIN = 20, 6.5, 6
+"""Pixels; a character's width is forced upon the text, so that it fits whatever font there is."""
 
 
 def model_card(runs: Run | Sequence[Run]) -> str:
@@ -43,7 +52,7 @@ def badge(run: Run, against: str | None = None, *, tolerance: float | None = Non
     Raises:
         UserError: if the run or a row cannot be found.
     """
-    return badges.badge(check(run, against, tolerance=tolerance))
+    return _svg(run_check(run, against, tolerance=tolerance))
 
 
 def write_text(text: str, path: Path) -> Path:
@@ -58,3 +67,26 @@ def write_text(text: str, path: Path) -> Path:
     with atomic_path(path) as file:
         file.write_text(text, encoding="utf-8", errors="backslashreplace", newline="")
     return path
+
+
+def _svg(check: Check) -> str:
+    """Return a check's verdict as an SVG badge, whose title tells it in a sentence."""
+    passed, failed = len(check.of("pass")), len(check.of("fail"))
+    is_judged = check.verdict in _COLOURS
+    verdict = f"{check.verdict}: {passed} of {passed + failed}" if is_judged else check.verdict
+    left, right = (round(_CHARACTER * len(text) + 2 * _MARGIN) for text in (_LABEL, verdict))
+    colour = _COLOURS.get(check.verdict, _OTHER)
+    sentence = one_line(str(check))
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + right}" height="{_HEIGHT}" role="img" '
+        f"aria-label={quoteattr(f'{_LABEL}: {verdict}')}>\n"
+        f"<title>{escape(sentence)}</title>\n"
+        f'<rect width="{left + right}" height="{_HEIGHT}" rx="3" fill="{colour}"/>\n'
+        f'<path d="M0 3a3 3 0 0 1 3-3h{left - 3}v{_HEIGHT}H3a3 3 0 0 1-3-3z" fill="#24292f"/>\n'
+        '<g fill="#fff" font-family="Verdana,DejaVu Sans,sans-serif" font-size="11">\n'
+        f"{_text(_LABEL, _MARGIN, left)}\n{_text(verdict, left + _MARGIN, right)}\n</g>\n</svg>\n"
+    )
+
+
+def _text(text: str, x: int, width: int) -> str:
+    return f'<text x="{x}" y="14" textLength="{width - 2 * _MARGIN}">{escape(text)}</text>'

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from stsbench.base.errors import UserError
+from stsbench.base.words import listed
 from stsbench.checking.measured import DEVACC, Measured, measured_scores
 from stsbench.checking.outcome import CellCheck
 from stsbench.checking.published import AVERAGES, TOLERANCE, Fit, check_published, fitting, known_checkpoint, told
 from stsbench.published.catalogue import PublishedRow, papers, rows_of, systems, tables
-from stsbench.published.schema import Cell, Paper, PublishedTable, Setting
+from stsbench.published.schema import Paper, PublishedCell, PublishedTable, Setting
 from stsbench.records.record import RunRecord
 from stsbench.render.section import Filled, Section
 from stsbench.render.table import Table
@@ -140,17 +141,29 @@ def as_table(filling: Filling, *, every_column: bool) -> Table:
 
 
 def missing(filling: Filling) -> list[str]:
-    """Return in a sentence which columns no run has a value for, if there are any."""
+    """Return in a sentence which columns of a table that runs fill have no value, if there are any."""
     filled = filling.filled
     absent = [
         column.name
         for column in filling.table.columns
         if column.name not in filled and filling.settings[column.name].task != "delta"
     ]
-    if not absent:
+    return [f"{filling.title} ({_venue(filling.table)}): {', '.join(absent)}"] if absent and filled else []
+
+
+def untouched(fillings: Sequence[Filling]) -> list[str]:
+    """Return in a sentence which tables of a paper no run has any value for, if there are any."""
+    empty = [filling for filling in fillings if not filling.filled]
+    if not empty:
         return []
-    what = ", ".join(absent) if filled else "none of its values is a score of these runs"
-    return [f"{filling.title} ({papers()[filling.table.paper].venue}): {what}"]
+    names = listed(
+        [f"table {filling.table.number}" if filling.table.number else filling.title for filling in empty]
+    )
+    return [f"{_venue(empty[0].table)}, {names}: none of the values is a score of these runs"]
+
+
+def _venue(table: PublishedTable) -> str:
+    return papers()[table.paper].venue
 
 
 def _is_score(setting: Setting) -> bool:
@@ -194,7 +207,7 @@ def _row_title(row: PublishedRow) -> str:
     return f"{title} ({told_apart})" if told_apart else title
 
 
-def _printed(cell: Cell) -> float | None:
+def _printed(cell: PublishedCell) -> float | None:
     return cell.value if cell.setting.unit == "pairs" else cell.score
 
 
@@ -223,10 +236,10 @@ def paper_named(name: str) -> Paper:
     """
     plain = name.strip().casefold()
     known = papers()
-    found = [known[plain]] if plain in known else [known[key] for key in known if key.startswith(f"{plain}-")]
-    if not found:
+    editions = [known[plain]] if plain in known else [known[key] for key in known if key.startswith(f"{plain}-")]
+    if not editions:
         raise UserError(f"there is no paper {name!r}: choose one of {', '.join(known)}, or how it begins.")
-    return found[-1]
+    return editions[-1]
 
 
 def filled_papers(runs: Runs, tolerance: float = TOLERANCE) -> Iterator[Filled]:
@@ -236,17 +249,19 @@ def filled_papers(runs: Runs, tolerance: float = TOLERANCE) -> Iterator[Filled]:
     """
     measured = {label: measured_scores(record) for label, record in runs.items()}
     for paper in papers().values():
-        own = [table for table in tables().values() if table.paper == paper.name]
-        found = [filling for table in own if (filling := fill(table, runs, measured, tolerance)).takes_runs]
-        shown = [as_table(filling, every_column=False) for filling in found if filling.is_filled]
-        absent = tuple(sentence for filling in found for sentence in missing(filling))
-        yield Filled(_section(paper, shown) if shown else Section("", ""), absent)
+        fillings = [
+            fill(table, runs, measured, tolerance) for table in tables().values() if table.paper == paper.name
+        ]
+        fillings = [filling for filling in fillings if filling.takes_runs]
+        shown = [as_table(filling, every_column=False) for filling in fillings if filling.is_filled]
+        absent = [sentence for filling in fillings for sentence in missing(filling)] + untouched(fillings)
+        yield Filled(_section(paper, shown) if shown else Section("", ""), tuple(absent))
 
 
 def whole_paper(paper: Paper, runs: Runs, tolerance: float = TOLERANCE) -> Filled:
     """Return all tables of a paper in its order, with all of their columns, whether a run fills them or not."""
     measured = {label: measured_scores(record) for label, record in runs.items()}
-    shown, absent = [], []
+    shown, absent, fillings = [], [], []
     for table in tables().values():
         if table.paper != paper.name:
             continue
@@ -256,11 +271,12 @@ def whole_paper(paper: Paper, runs: Runs, tolerance: float = TOLERANCE) -> Fille
         else:
             shown.append(as_table(filling, every_column=True))
             absent += missing(filling)
-    return Filled(_section(paper, shown), tuple(absent))
+            fillings.append(filling)
+    return Filled(_section(paper, shown), (*absent, *untouched(fillings)))
 
 
-def _section(paper: Paper, found: Iterable[Table]) -> Section:
+def _section(paper: Paper, filled: Iterable[Table]) -> Section:
     year = f", {paper.year}" if paper.year and str(paper.year) not in paper.venue else ""
     source = f"{paper.authors}: {paper.title}. {paper.venue}{year}. {paper.address}".rstrip()
     title = f"{paper.title.partition(':')[0]} ({paper.venue})"
-    return Section(f"paper-{paper.name}", title, (source, paper.note) if paper.note else (source,), tuple(found))
+    return Section(f"paper-{paper.name}", title, (source, paper.note) if paper.note else (source,), tuple(filled))

@@ -11,12 +11,11 @@ from stsbench._version import __version__
 from stsbench.analysis.explain import TITLES, Part, explain_each
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
-from stsbench.checking.published import AUTO, TOLERANCE
-from stsbench.comparison import tables as shown
+from stsbench.checking.published import AUTO, TOLERANCE, check_published, known_checkpoint, rows_to_check
 from stsbench.comparison.compare import compare
 from stsbench.records.imports.read import read_results
+from stsbench.records.labels import labels
 from stsbench.records.record import RunRecord
-from stsbench.records.scores import labels
 from stsbench.render.figures import svg_of
 from stsbench.render.section import Filled, Report, ReportFigure, Section
 from stsbench.render.table import Table
@@ -25,8 +24,10 @@ from stsbench.reports.reproducibility import reproducibility
 from stsbench.reports.scores import Runs, intervals, scores, subsets
 from stsbench.reports.seeds import seed_distributions
 from stsbench.reports.training import training
-from stsbench.reports.verdicts import verdicts
 from stsbench.reports.write import require_replaceable, write_report
+
+FEW = 5
+"""How many runs are analysed and compared: of more the curves hide one another, and it takes minutes."""
 
 
 def report(
@@ -144,8 +145,32 @@ def _date(asked: str, records: Sequence[RunRecord]) -> str:
     return max(record.created for record in records)
 
 
-FEW = 5
-"""How many runs are analysed and compared: of more the curves hide one another, and it takes minutes."""
+def verdicts(runs: Runs, against: str = AUTO, tolerance: float = TOLERANCE) -> Filled:
+    """Return a table of differences and verdicts for each run, and why others could not be checked.
+
+    Raises:
+        UserError: if `against` is no row.
+    """
+    tables, unknown, missing, sentences = [], [], [], []
+    for number, (label, record) in enumerate(runs.items(), 1):
+        if against == AUTO and known_checkpoint(record) is None:
+            unknown.append(label)
+            continue
+        try:
+            check = check_published(record, rows_to_check(record, against), tolerance)
+        except UserError as error:
+            if against != AUTO:
+                raise
+            missing.append(f"check of {label}: {error}")
+            continue
+        sentences.append(str(check))
+        caption, notes = f"{label} against {' and '.join(check.against)}", check.notes
+        tables.append(Table(check.table(), caption, name=f"check-{number}", verdicts="verdict", notes=notes))
+    if unknown:
+        missing.append(f"check: no published row is known for {', '.join(unknown)}; --against names one")
+    text = f"A score passes if it is within {tolerance:g} points of the printed value, or prints as that does."
+    section = Section("checks", "Verdicts", (text,) if tables else (), tuple(tables), points=tuple(sentences))
+    return Filled(section, tuple(missing))
 
 
 def analyses(runs: Runs, data_dirs: Sequence[str | Path], progress: Progress) -> Filled:
@@ -175,26 +200,12 @@ def comparisons(runs: Runs, progress: Progress) -> Filled:
     parts = []
     for number, other in enumerate(others, 1):
         try:
-            found = compare(runs[first], runs[other], progress=progress)
+            comparison = compare(runs[first], runs[other], progress=progress)
         except UserError as error:
             missing.append(f"comparison of {first} and {other}: {error}")
             continue
-        tables = tuple(
-            Table(table, f"A: {first}; B: {other}", name=f"compare-{number}-{place}")
-            for place, table in enumerate(shown.tables(found, subsets=True), 1)
-        )
-        caption = f"{other} less {first}, with {100 * found.level:g} % intervals"
-        figure = ReportFigure(f"compare-figure-{number}", caption, found.sentence, svg_of(shown.figure(found)))
-        parts.append(
-            Section(
-                f"comparison-{number}",
-                f"{other} and {first}",
-                (found.sentence,),
-                tables,
-                (figure,),
-                points=found.notes,
-            )
-        )
+        # The report's names: of two runs alone, labels may be shorter.
+        parts.append(replace(comparison, a=first, b=other).section(number))
     text = (
         "Paired bootstrap of the pairs or items, with Williams' or McNemar's test; Holm's correction over tasks."
     )

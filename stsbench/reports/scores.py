@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from stsbench.records.record import Row, RunRecord, sts_rows, supervised_rows, transfer_rows
+from stsbench.records.record import RunRecord
+from stsbench.records.scores import Row, sts_rows, supervised_rows, transfer_rows
 from stsbench.records.signature import Signature
 from stsbench.render.section import Section
 from stsbench.render.table import Table
@@ -22,12 +23,13 @@ _KINDS = {
 def scores(runs: Runs) -> Section:
     """Return the scores of all runs, one row each; an interval is told when a reader points at its score."""
     tables = [table for kind in _KINDS for table in _tables(runs, kind)]
-    text = (
-        "Scores are x 100. Point at a score, or move to it with the keyboard, for its 95 % interval "
-        "(bootstrap over pairs or items)."
-    )
-    intervals = any(table.hints for table in tables)
-    return Section("scores", "Scores", (text,) if intervals else ("Scores are x 100.",), tuple(tables))
+    text = "Scores are x 100."
+    if any(table.hints for table in tables):
+        text += (
+            " Point at a score, or move to it with the keyboard, for its "
+            f"{_levels(runs)} interval (bootstrap over pairs or items)."
+        )
+    return Section("scores", "Scores", (text,), tuple(tables))
 
 
 def intervals(runs: Runs) -> Section:
@@ -43,9 +45,10 @@ def intervals(runs: Runs) -> Section:
     if frame.empty:
         return Section("intervals", "Intervals")
     frame = frame.rename(columns={"pairs": "pairs or items"})
-    levels = sorted({record.protocol.level for record in runs.values()})
-    told = " or ".join(f"{100 * level:g} %" for level in levels)
-    text = f"Percentile bootstrap intervals at {told}: how far the score carries to other pairs of the same kind."
+    text = (
+        f"Percentile bootstrap intervals at {_levels(runs)}: how far the score carries to other pairs of the same "
+        "kind."
+    )
     return Section("intervals", "Intervals", (text,), (Table(frame, "Scores and limits", name="every-interval"),))
 
 
@@ -65,21 +68,25 @@ def subsets(runs: Runs) -> Section:
     return Section("subsets", "Subsets", (), (Table(frame, "Each subset of the STS tasks", name="every-subset"),))
 
 
+def _levels(runs: Runs) -> str:
+    return " or ".join(f"{100 * level:g} %" for level in sorted({run.protocol.level for run in runs.values()}))
+
+
 def _tables(runs: Runs, kind: str) -> Iterator[Table]:
     """Yield a table for all runs that were measured on the same tasks by the same protocol: they alone compare."""
     caption, rows_of, metric = _KINDS[kind]
     groups: dict[tuple[str, ...], dict[str, list[Row]]] = {}
     for label, record in runs.items():
-        own = [row for row in rows_of(record) if not row["subset"] and metric in {None, row["metric"]}]
-        if own:
+        task_rows = [row for row in rows_of(record) if not row["subset"] and metric in {None, row["metric"]}]
+        if task_rows:
             # Rows without a signature (averages, the dev scores) are fixed by those that have one.
             protocols = (Signature.parse(row["signature"]).protocol for row in rows_of(record) if row["signature"])
-            groups.setdefault(tuple(protocols), {})[label] = own
+            groups.setdefault(tuple(protocols), {})[label] = task_rows
     for number, group in enumerate(groups.values(), 1):
         named = f"{caption}: {_metric(group)} x 100" if kind == "sts" else caption
-        told = f"{named} (protocol {number})" if len(groups) > 1 else named
+        heading = f"{named} (protocol {number})" if len(groups) > 1 else named
         name = f"scores-{kind}" if number == 1 else f"scores-{kind}-{number}"
-        yield _wide(name, told, group, {label: runs[label].protocol.level for label in group})
+        yield _wide(name, heading, group, {label: runs[label].protocol.level for label in group})
 
 
 def _wide(name: str, caption: str, group: Mapping[str, Sequence[Row]], levels: Mapping[str, float]) -> Table:

@@ -31,7 +31,7 @@ def seed_distributions(runs: Runs) -> Filled:
         except UserError as error:
             missing.append(f"seeds of {method}: {error}")
             continue
-        frame = found.table()[["task", "a_runs", "a_mean", "a_sd", "a_lowest", "a_highest"]]
+        frame = found.frame[["task", "a_runs", "a_mean", "a_sd", "a_lowest", "a_highest"]]
         frame = frame.rename(columns=lambda name: name.removeprefix("a_"))
         caption = f"{method} over {len(group)} seeds"
         tables.append(Table(frame, caption, name=f"seeds-{number}", notes=found.notes))

@@ -1,10 +1,9 @@
 """How a model came about: the loss and the dev score over the steps, from the log beside its record."""
 
-import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from stsbench.base.errors import UserError
 from stsbench.checking.published import known_checkpoint
 from stsbench.published.measured import logged_dev_scores, logged_systems, source
 from stsbench.render.charts import curves as draw
@@ -13,7 +12,8 @@ from stsbench.render.section import Filled, ReportFigure, Section
 from stsbench.render.table import Table
 from stsbench.reports.scores import Runs
 from stsbench.reports.seeds import methods
-from stsbench.training.state import LOG
+from stsbench.training.folder import LOG
+from stsbench.training.log import log_frame, read_log
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,13 +24,12 @@ def training(runs: Runs) -> Filled:
     own: dict[str, pd.DataFrame] = {}
     missing = []
     for label, record in runs.items():
-        try:
-            log = None if record.folder is None else _read(record.folder / LOG)
-        except (OSError, ValueError) as error:
-            missing.append(f"training of {label}: its {LOG} cannot be read ({error})")
+        if record.folder is None or not (record.folder / LOG).is_file():
             continue
-        if log is not None:
-            own[label] = log
+        try:
+            own[label] = log_frame(read_log(record.folder / LOG))
+        except (UserError, ValueError) as error:
+            missing.append(f"training of {label}: its {LOG} cannot be read ({error})")
     parts = []
     if own:
         curves = {label: _points(log, "dev") for label, log in own.items()}
@@ -49,18 +48,6 @@ def training(runs: Runs) -> Filled:
         )
     parts += _published(runs)
     return Filled(Section("training", "Training curves", parts=tuple(parts)), tuple(missing))
-
-
-def _read(path: Path) -> "pd.DataFrame | None":
-    import pandas as pd
-
-    if not path.is_file():
-        return None
-    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
-    if not all(isinstance(line, dict) and "step" in line for line in lines):
-        raise ValueError("a line names no step")
-    rows = [{name: line.get(name) for name in ("step", "loss", "dev")} for line in lines]
-    return pd.DataFrame(rows, columns=["step", "loss", "dev"]).astype(float)
 
 
 def _points(log: "pd.DataFrame", name: str) -> "pd.DataFrame":

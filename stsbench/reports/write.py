@@ -1,4 +1,4 @@
-"""A report in Markdown, for where pages are read as GitHub shows them."""
+"""A report as a folder: a page that needs no network, the same in Markdown, every table and figure as files."""
 
 import shutil
 import tempfile
@@ -16,124 +16,12 @@ from stsbench.render.formats import escape_markdown, fenced, to_csv, to_latex, t
 from stsbench.render.section import Report, Section
 from stsbench.render.table import Table
 
-
-def to_page(report: Report) -> str:
-    """Return the report in Markdown; all text of the report is escaped."""
-    lines = [
-        f"# {_plain(report.title)}",
-        "",
-        f"Made by stsbench {report.version}, dated {_plain(report.date)}.",
-        "",
-        *_contents(report.sections),
-    ]
-    for section in report.sections:
-        if section:
-            lines += _section(section, 2)
-    return "\n".join(lines) + "\n"
-
-
-def _contents(sections: tuple[Section, ...], depth: int = 0) -> Iterator[str]:
-    for section in sections:
-        if section:
-            yield f"{'  ' * depth}- [{_plain(section.title)}](#{section.name})"
-            yield from _contents(section.parts, depth + 1)
-
-
-def _section(section: Section, level: int) -> Iterator[str]:
-    yield from ("", f'<a id="{section.name}"></a>', "", f"{'#' * level} {_plain(section.title)}")
-    for paragraph in section.text:
-        yield from ("", _plain(paragraph))
-    if section.points:
-        yield from ("", *(f"- {_plain(point)}" for point in section.points))
-    for table in section.tables:
-        yield from ("", f'<a id="{table.name}"></a>', "")
-        yield to_markdown(table.frame, decimals=table.decimals, caption=table.caption)
-        if table.notes:
-            yield from ("", *(f"- {_plain(note)}" for note in table.notes))
-        yield from ("", f"[CSV](tables/{table.name}.csv), [LaTeX](tables/{table.name}.tex)")
-    for figure in section.figures:
-        yield from ("", f"![{_plain(figure.alt)}](figures/{figure.name}.svg)", "", _plain(figure.caption))
-    if section.commands:
-        yield from ("", *fenced(section.commands, "sh"))
-    for part in section.parts:
-        if part:
-            yield from _section(part, min(level + 1, 6))
-
-
-def _plain(text: str) -> str:
-    return escape_markdown(one_line(text).strip())
-
+PAGE = "index.html"
 
 GENERATOR = "stsbench report"
 """What the page says that it was made by; a folder with such a page may be made anew."""
 
 _VERDICTS = {"pass": "pass", "fail": "fail"}
-
-
-@dataclass(frozen=True)
-class Cell:
-    """A cell as the page shows it: its text, what it is sorted by, what is told at it, its look."""
-
-    text: str
-    key: str
-    hint: str
-    look: str
-
-
-def to_html(report: Report) -> str:
-    """Return the page; all text of the report is escaped."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader("stsbench.reports"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    environment.filters["line"] = one_line
-    return environment.get_template("page.html.j2").render(
-        report=report,
-        generator=GENERATOR,
-        heads=_heads,
-        rows=_rows,
-        css=_asset("page.css"),
-        script=_asset("page.js"),
-    )
-
-
-def _asset(name: str) -> Any:
-    from markupsafe import Markup
-
-    # Our own files, not data: they go into the page as they are.
-    return Markup(files("stsbench.reports").joinpath("templates", name).read_text(encoding="utf-8"))
-
-
-def _heads(table: Table) -> list[tuple[str, bool]]:
-    return [(column.name, column.is_numeric) for column in columns_of(table.frame, table.decimals)]
-
-
-def _rows(table: Table) -> Iterator[tuple[bool, list[Cell]]]:
-    """Yield each row: whether it was measured here, and its cells."""
-    columns = columns_of(table.frame, table.decimals)
-    names = [str(name) for name in table.frame]
-    values = [list(table.frame.iloc[:, place]) for place in range(len(names))]
-    for number in range(len(table.frame)):
-        cells = []
-        for column, name, own in zip(columns, names, values, strict=True):
-            text = column.cells[number]
-            key = "" if is_missing(own[number]) else repr(float(own[number])) if column.is_numeric else text
-            look = "num" if column.is_numeric else "text"
-            if name == table.verdicts:
-                look = f"verdict {_VERDICTS.get(text, 'other')}"
-            if text == MISSING:
-                look += " missing"
-            cells.append(Cell(text, key, one_line(table.hints.get((number, name), "")), look))
-        yield number in table.own, cells
-
-
-PAGE = "index.html"
 
 
 def write_report(report: Report, folder: Path) -> Path:
@@ -191,3 +79,113 @@ def _fill(report: Report, folder: Path) -> None:
 def _write(path: Path, text: str) -> None:
     # Line ends as they are; of file names in another encoding a record may hold halves of characters.
     path.write_text(text, encoding="utf-8", errors="backslashreplace", newline="")
+
+
+def to_page(report: Report) -> str:
+    """Return the report in Markdown; all text of the report is escaped."""
+    lines = [
+        f"# {_plain(report.title)}",
+        "",
+        f"Made by stsbench {report.version}, dated {_plain(report.date)}.",
+        "",
+        *_contents(report.sections),
+    ]
+    for section in report.sections:
+        if section:
+            lines += _section(section, 2)
+    return "\n".join(lines) + "\n"
+
+
+def _contents(sections: tuple[Section, ...], depth: int = 0) -> Iterator[str]:
+    for section in sections:
+        if section:
+            yield f"{'  ' * depth}- [{_plain(section.title)}](#{section.name})"
+            yield from _contents(section.parts, depth + 1)
+
+
+def _section(section: Section, level: int) -> Iterator[str]:
+    yield from ("", f'<a id="{section.name}"></a>', "", f"{'#' * level} {_plain(section.title)}")
+    for paragraph in section.text:
+        yield from ("", _plain(paragraph))
+    if section.points:
+        yield from ("", *(f"- {_plain(point)}" for point in section.points))
+    for table in section.tables:
+        yield from ("", f'<a id="{table.name}"></a>', "")
+        yield to_markdown(table.frame, decimals=table.decimals, caption=table.caption)
+        if table.notes:
+            yield from ("", *(f"- {_plain(note)}" for note in table.notes))
+        yield from ("", f"[CSV](tables/{table.name}.csv), [LaTeX](tables/{table.name}.tex)")
+    for figure in section.figures:
+        yield from ("", f"![{_plain(figure.alt)}](figures/{figure.name}.svg)", "", _plain(figure.caption))
+    if section.commands:
+        yield from ("", *fenced(section.commands, "sh"))
+    for part in section.parts:
+        if part:
+            yield from _section(part, min(level + 1, 6))
+
+
+def _plain(text: str) -> str:
+    return escape_markdown(one_line(text).strip())
+
+
+@dataclass(frozen=True)
+class HtmlCell:
+    """A cell as the page shows it: its text, what it is sorted by, what is told at it, its look."""
+
+    text: str
+    key: str
+    hint: str
+    look: str
+
+
+def to_html(report: Report) -> str:
+    """Return the page; all text of the report is escaped."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("stsbench.reports"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters["line"] = one_line
+    return environment.get_template("page.html.j2").render(
+        report=report,
+        generator=GENERATOR,
+        heads=_heads,
+        rows=_rows,
+        css=_asset("page.css"),
+        script=_asset("page.js"),
+    )
+
+
+def _asset(name: str) -> Any:
+    from markupsafe import Markup
+
+    # Our own files, not data: they go into the page as they are.
+    return Markup(files("stsbench.reports").joinpath("templates", name).read_text(encoding="utf-8"))
+
+
+def _heads(table: Table) -> list[tuple[str, bool]]:
+    return [(column.name, column.is_numeric) for column in columns_of(table.frame, table.decimals)]
+
+
+def _rows(table: Table) -> Iterator[tuple[bool, list[HtmlCell]]]:
+    """Yield each row: whether it was measured here, and its cells."""
+    columns = columns_of(table.frame, table.decimals)
+    names = [str(name) for name in table.frame]
+    values = [list(table.frame.iloc[:, place]) for place in range(len(names))]
+    for number in range(len(table.frame)):
+        cells = []
+        for column, name, own in zip(columns, names, values, strict=True):
+            text = column.cells[number]
+            key = "" if is_missing(own[number]) else repr(float(own[number])) if column.is_numeric else text
+            look = "num" if column.is_numeric else "text"
+            if name == table.verdicts:
+                look = f"verdict {_VERDICTS.get(text, 'other')}"
+            if text == MISSING:
+                look += " missing"
+            cells.append(HtmlCell(text, key, one_line(table.hints.get((number, name), "")), look))
+        yield number in table.own, cells

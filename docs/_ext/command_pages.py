@@ -27,18 +27,18 @@ def pages() -> Iterator[tuple[str, str]]:
     >>> dict(pages())["cite"].splitlines()[0]
     '# `stsbench cite`'
     """
-    root = get_command(stsbench)
+    root: Any = get_command(stsbench)
     context = typer.Context(root, info_name="stsbench")
-    names = root.list_commands(context)
-    yield "index", _index(root, names)
-    for name in names:
-        yield name, "\n\n".join(_sections(root.commands[name], f"stsbench {name}", "#")) + "\n"
+    commands = {name: root.get_command(context, name) for name in root.list_commands(context)}
+    yield "index", _index(commands)
+    for name, command in commands.items():
+        yield name, "\n\n".join(_sections(command, f"stsbench {name}", "#")) + "\n"
 
 
-def _index(root: Any, names: list[str]) -> str:
-    rows = [f"| [`{name}`]({name}.md) | {_first_line(root.commands[name])} |" for name in names]
+def _index(commands: dict[str, Any]) -> str:
+    rows = [f"| [`{name}`]({name}.md) | {_first_line(command)} |" for name, command in commands.items()]
     table = "\n".join(["| command | |", "| --- | --- |", *rows])
-    toctree = "\n".join(["```{toctree}", ":hidden:", "", *names, "```"])
+    toctree = "\n".join(["```{toctree}", ":hidden:", "", *commands, "```"])
     return f"{_INTRODUCTION}\n\n{table}\n\n{toctree}\n"
 
 

@@ -18,7 +18,7 @@ def test_the_catalogue_describes_the_files_of_the_sample(file):
     data = (bundled_root(source("sample")) / file.path).read_bytes()
     found = f'lines = {data.count(10)}, sha256 = "{hashlib.sha256(data).hexdigest()}"'
     assert found == f'lines = {file.lines}, sha256 = "{file.sha256}"', (
-        f"{file.path} has changed: write {found} (and the count) into its entry in stsbench/datasets/entries/tasks"
+        f"{file.path} has changed: write {found} (and the count) into its entry in stsbench/data/entries/tasks"
     )
 
 

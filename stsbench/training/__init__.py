@@ -1,1 +1,6 @@
-"""Recipe to checkpoint: views, heads, negatives and objective terms that a recipe composes, and the loop."""
+"""Recipe to checkpoint. The verb is `train` (train.py), which returns a `Training` (result.py).
+
+To read it top-down: recipe, recipe_files and parts (what a recipe says); train; base, token_store and batches
+(what it starts from and reads); trainer (a step and the loop); model, objectives, negatives and optimisation
+(what a step is made of); selection, checkpoints, folder and log (what is scored and kept); distributed.
+"""

@@ -7,9 +7,8 @@ import torch
 from torch import nn
 
 from stsbench.base.errors import UserError
-from stsbench.encoders.checkpoint import Checkpoint
-from stsbench.encoders.device import quiet_transformers
-from stsbench.encoders.load import load_checkpoint as load
+from stsbench.encoders.checkpoint import Checkpoint, quiet_transformers
+from stsbench.encoders.load import load
 from stsbench.encoders.network import Network, load_network
 from stsbench.encoders.tokenizer import Tokenizer, position_limit
 from stsbench.encoders.transformer import TransformerEncoder
@@ -97,8 +96,14 @@ def random_copy(model: SentenceModel, seed: int) -> nn.Module:
     return fresh
 
 
-def load_masked_language(base: Base, model: SentenceModel, device: str) -> nn.Module:
+def load_masked_language(base: Base, model: SentenceModel, device: str, *, tied: bool) -> nn.Module:
     """Return a masked-language model around the encoder that is being trained.
+
+    Args:
+        base: has the head.
+        model: has the encoder.
+        device: to compute on.
+        tied: whether the head guesses by the encoder's own table of words, or by a copy that is trained apart.
 
     Raises:
         UserError: if the base has no such head, or no mask token.
@@ -116,8 +121,10 @@ def load_masked_language(base: Base, model: SentenceModel, device: str) -> nn.Mo
             "choose another --base, or --set objective.mlm=null."
         )
     whole: Any = network
+    # The head keeps the table that it was read with, equal to the encoder's and apart from it, unless it is tied.
     setattr(whole, whole.base_model_prefix, model.transformer)
-    whole.tie_weights()
+    if tied:
+        whole.tie_weights()
     trained: nn.Module = whole.to(device).train()
     return trained
 

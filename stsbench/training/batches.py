@@ -1,4 +1,8 @@
-"""BERT's masking: which sub-words a masked-language model has to guess, and what it sees in their place."""
+"""Which rows each step reads, and the sequences that the recipe's views make of them.
+
+Every random draw follows from the recipe's seed and the name of the batch, so nothing has to be remembered for a
+training to be resumed.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,54 +14,12 @@ from numpy.typing import NDArray
 from stsbench.base.errors import UserError
 from stsbench.encoders.tokenizer import Tokenizer
 from stsbench.statistics.bootstrap import generator
+from stsbench.training.parts import TextView, Tokens, View
 from stsbench.training.recipe import Recipe
 from stsbench.training.token_store import TokenStore, special_tokens
-from stsbench.training.views import TextView, Tokens, View
 
 Sequences = list[NDArray[np.int64]]
 """Token ids of some sentences, special tokens included."""
-
-IGNORED = -100
-"""The label of a token that is not guessed."""
-
-
-def mask_tokens(
-    sequences: Sequences,
-    *,
-    share: float,
-    mask_id: int,
-    vocabulary: int,
-    around: tuple[int, int],
-    rng: np.random.Generator,
-) -> tuple[Sequences, list[NDArray[np.int64]]]:
-    """Return a masked copy of some sequences, and the labels: the token where it is to be guessed.
-
-    Each sub-word is chosen with probability `share`. Of the chosen, 80 % are masked, 10 % are any token at random,
-    10 % stay (BERT, section 3.1).
-
-    Args:
-        sequences: token ids, special tokens included.
-        share: of the sub-words that are to be guessed.
-        mask_id: the mask token.
-        vocabulary: how many tokens there are.
-        around: how many special tokens stand before and behind each sentence; they are never chosen.
-        rng: where the draws come from.
-    """
-    before, behind = around
-    seen, labels = [], []
-    for sequence in sequences:
-        places = np.arange(len(sequence))
-        inner = (places >= before) & (places < len(sequence) - behind)
-        chosen = inner & (rng.random(len(sequence)) < share)
-        what = rng.random(len(sequence))
-        other = rng.integers(vocabulary, size=len(sequence))
-        seen.append(
-            np.select(
-                [chosen & (what < 0.8), chosen & (what < 0.9)], [np.full_like(sequence, mask_id), other], sequence
-            )
-        )
-        labels.append(np.where(chosen, sequence, IGNORED))
-    return seen, labels
 
 
 @dataclass(frozen=True)
@@ -192,11 +154,11 @@ class BatchReader:
         seen = [view.tokens(self.store.tokens(row, column), rng) for row, rng in zip(rows, draws, strict=True)]
         return self._around(seen, cut=view.cut)
 
-    def _around(self, found: Sequence[Tokens], *, cut: bool) -> Sequences:
+    def _around(self, sentences: Sequence[Tokens], *, cut: bool) -> Sequences:
         before, behind = self._special_tokens
         limit = self.recipe.corpus.max_length if cut else self.longest
         room = None if limit is None else limit - len(before) - len(behind)
-        return [np.concatenate([before, tokens[:room], behind]) for tokens in found]
+        return [np.concatenate([before, tokens[:room], behind]) for tokens in sentences]
 
     @property
     def around(self) -> tuple[int, int]:

@@ -1,22 +1,25 @@
-"""Checkpoints that Transformers and sentence-transformers load, whole or absent.
+"""What is kept of a training on disk: checkpoints for others to load, and the state that it goes on from.
 
-A folder holds the base's configuration and tokenizer, the trained weights, and what sentence-transformers reads:
-pooling, maximum length, and the head where it is scored. Where the head stands behind the first token and the
-model has a pooler of that shape, its weights are put there too, as in the checkpoints that the SimCSE authors
+A checkpoint holds the base's configuration and tokenizer, the trained weights, and what sentence-transformers
+reads: pooling, maximum length, and the head where it is scored. Where the head stands behind the first token and
+the model has a pooler of that shape, its weights are put there too, as in the checkpoints that the SimCSE authors
 published: `pooling cls` is behind the head then, `cls_before_pooler` before it.
 """
 
 import json
 import shutil
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stsbench.base.files import atomic_folder, told_as_unwritable
-from stsbench.encoders.checkpoint import Checkpoint
-from stsbench.encoders.device import quiet_transformers
+from stsbench.base.errors import UserError
+from stsbench.base.files import atomic_folder, atomic_path, remove_leftovers, told_as_unwritable
+from stsbench.encoders.checkpoint import Checkpoint, quiet_transformers
+from stsbench.training.folder import RunFolder
 from stsbench.training.recipe import Pooling, Recipe
+from stsbench.training.selection import Best
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -53,14 +56,30 @@ class CheckpointWriter:
         Raises:
             UserError: if the disk is full or the folder cannot be written.
         """
-        with atomic_folder(folder) as building:
-            self._fill(weights, building)
+        with atomic_folder(folder) as building, _library_errors():
+            self._write_transformer(weights, building)
+            for path in self.base.tokenizer_files():
+                shutil.copyfile(path, building / path.relative_to(self.base.folder))
+            modules = ["Transformer", "Pooling"]
+            _write_json(building / "1_Pooling" / "config.json", self._pooling())
+            about = {"max_seq_length": self.max_length, "do_lower_case": self.lower_case}
+            _write_json(building / "sentence_bert_config.json", about)
+            if self.recipe.head.evaluate:
+                modules.append("Dense")
+                self._write_head(weights, building / "2_Dense")
+            listing = [
+                {
+                    "idx": number,
+                    "name": str(number),
+                    "path": f"{number}_{name}" if number else "",
+                    "type": f"sentence_transformers.models.{name}",
+                }
+                for number, name in enumerate(modules)
+            ]
+            _write_json(building / "modules.json", listing)
 
-    def _fill(self, weights: Weights, folder: Path) -> None:
-        from safetensors.torch import save_file
-
-        tensors = {n.removeprefix("transformer."): t for n, t in weights.items() if n.startswith("transformer.")}
-        head = {n.removeprefix("head.0."): t for n, t in weights.items() if n.startswith("head.0.")}
+    def _write_transformer(self, weights: Weights, folder: Path) -> None:
+        tensors, head = _named(weights, "transformer."), _named(weights, "head.0.")
         places = {"weight": "pooler.dense.weight", "bias": "pooler.dense.bias"}
         if self.recipe.pooling == "cls_before_pooler" and all(
             name in head and tensors.get(place) is not None and tensors[place].shape == head[name].shape
@@ -69,72 +88,165 @@ class CheckpointWriter:
             tensors |= {place: head[name] for name, place in places.items()}
         with quiet_transformers():
             # safetensors refuses tensors that share memory; those of a state dict may.
-            own = {name: tensor.detach().cpu().clone().contiguous() for name, tensor in tensors.items()}
+            copies = {name: tensor.detach().cpu().clone().contiguous() for name, tensor in tensors.items()}
             transformer: Any = self.model.transformer
-            transformer.save_pretrained(folder, state_dict=own)
-        for path in self.base.tokenizer_files():
-            shutil.copyfile(path, folder / path.relative_to(self.base.folder))
-        modules = ["Transformer", "Pooling"]
-        width = self.model.width
-        _json(folder / "1_Pooling" / "config.json", self._pooling(width))
-        _json(
-            folder / "sentence_bert_config.json",
-            {"max_seq_length": self.max_length, "do_lower_case": self.lower_case},
-        )
-        if self.recipe.head.evaluate:
-            modules.append("Dense")
-            about = {
-                "in_features": width,
-                "out_features": width,
-                "bias": True,
-                "activation_function": "torch.nn.modules.activation.Tanh",
-            }
-            _json(folder / "2_Dense" / "config.json", about)
-            linear = {f"linear.{name}": tensor.detach().cpu().clone() for name, tensor in head.items()}
-            save_file(linear, folder / "2_Dense" / "model.safetensors")
-        listing = [
-            {
-                "idx": number,
-                "name": str(number),
-                "path": f"{number}_{name}" if number else "",
-                "type": f"sentence_transformers.models.{name}",
-            }
-            for number, name in enumerate(modules)
-        ]
-        _json(folder / "modules.json", listing)
+            transformer.save_pretrained(folder, state_dict=copies)
 
-    def _pooling(self, width: int) -> dict[str, Any]:
+    def _write_head(self, weights: Weights, folder: Path) -> None:
+        from safetensors.torch import save_file
+
+        width = self.model.width
+        about = {
+            "in_features": width,
+            "out_features": width,
+            "bias": True,
+            "activation_function": "torch.nn.modules.activation.Tanh",
+        }
+        _write_json(folder / "config.json", about)
+        linear = {f"linear.{n}": tensor.detach().cpu().clone() for n, tensor in _named(weights, "head.0.").items()}
+        save_file(linear, folder / "model.safetensors")
+
+    def _pooling(self) -> dict[str, Any]:
         # The names that every release of the library reads.
         modes = {"cls": "cls_token", "mean": "mean_tokens", "max": "max_tokens", "lasttoken": "lasttoken"}
         wanted = _POOLINGS[self.recipe.pooling]
         return {
-            "word_embedding_dimension": width,
+            "word_embedding_dimension": self.model.width,
             **{f"pooling_mode_{key}": mode == wanted for mode, key in modes.items()},
         }
 
 
+@dataclass
+class Keeper:
+    """Saves a training.
+
+    The best weights are held in memory until the next save: a training that is killed goes back to its last save
+    and finds them again.
+
+    Attributes:
+        folder: of the training.
+        writer: of checkpoints.
+        keep: how many of the last saves have a checkpoint kept, beside the best.
+        best: score and step so far.
+    """
+
+    folder: RunFolder
+    writer: CheckpointWriter
+    keep: int
+    best: Best | None = None
+    _weights: dict[str, Any] | None = field(default=None, repr=False)
+    _saves: list[int] = field(default_factory=list)
+
+    def offer(self, step: int, score: float) -> None:
+        """Take note of the score of a step; the first of equal ones stays the best."""
+        if self.best is None or score > self.best.score:
+            self.best = Best(step, score)
+            weights = self.writer.model.state_dict()
+            self._weights = {name: tensor.detach().clone() for name, tensor in weights.items()}
+
+    def save(self, step: int, state: Mapping[str, Any], log_size: int) -> None:
+        """Write the best checkpoint, this step's, and at last the state, which commits them.
+
+        Args:
+            step: taken last.
+            state: all that the next step depends on.
+            log_size: the bytes of the log so far.
+
+        Raises:
+            UserError: if the disk is full or the folder cannot be written.
+        """
+        if self.best is not None and self._weights is not None:
+            self.writer.write(self._weights, self.folder.checkpoint(self.best.step))
+            self._weights = None
+        if self.keep:
+            if self.best is None or self.best.step != step:
+                self.writer.write(self.writer.model.state_dict(), self.folder.checkpoint(step))
+            self._saves = [*self._saves, step][-self.keep :]
+        best = None if self.best is None else {"step": self.best.step, "score": self.best.score}
+        progress = {"step": step, "log_size": log_size, "best": best, "saves": self._saves}
+        save_state(self.folder.state, {**progress, **state})
+        kept = {*self._saves, *([self.best.step] if self.best else [])}
+        for path in self.folder.checkpoints.glob("step-*"):
+            if int(path.name.removeprefix("step-")) not in kept:
+                shutil.rmtree(path)
+
+    def load(self, device: str) -> dict[str, Any] | None:
+        """Return the last state saved, which names its `step` and the `log_size`; None if none was.
+
+        Raises:
+            UserError: if it is damaged.
+        """
+        if not self.folder.state.is_file():
+            return None
+        state = load_state(self.folder.state, device)
+        self.best = None if state["best"] is None else Best(**state["best"])
+        self._saves = list(state["saves"])
+        return state
+
+
+def save_state(path: Path, state: Mapping[str, Any]) -> None:
+    """Write a state: nested dictionaries and lists of tensors and plain values.
+
+    Raises:
+        UserError: if the disk is full or the folder cannot be written; the state before is untouched.
+    """
+    import torch
+
+    with atomic_path(path) as temporary, _library_errors():
+        torch.save(state, temporary)
+
+
+def load_state(path: Path, device: str) -> dict[str, Any]:
+    """Read a state; no code that it may hold runs.
+
+    Raises:
+        UserError: if it is damaged.
+    """
+    import torch
+
+    try:
+        state: dict[str, Any] = torch.load(path, map_location=device, weights_only=True)
+    except Exception as error:  # the libraries raise a dozen kinds for what is one thing to the person
+        raise UserError(f"{path} is damaged ({type(error).__name__}): start the training again.") from error
+    return state
+
+
 def publish(checkpoint: Path, folder: Path) -> None:
-    """Copy a checkpoint's files into the folder of the training; what makes it a checkpoint comes last."""
+    """Copy a checkpoint's files into the folder of the training; what makes it a checkpoint comes last.
+
+    Raises:
+        UserError: if the disk is full or the folder cannot be written.
+    """
     with told_as_unwritable(folder):
         files = sorted(path.relative_to(checkpoint) for path in checkpoint.rglob("*") if path.is_file())
         last = {Path("modules.json"), Path("config.json")}
-        for path in [*(path for path in files if path not in last), *(path for path in files if path in last)]:
+        for path in sorted(files, key=lambda path: path in last):
             target = folder / path
             target.parent.mkdir(parents=True, exist_ok=True)
-            beside = target.with_name(f".{target.name}")
-            shutil.copyfile(checkpoint / path, beside)
-            beside.replace(target)
+            remove_leftovers(target)
+            with atomic_path(target) as copy:
+                shutil.copyfile(checkpoint / path, copy)
 
 
-def prune(folder: Path, kept: set[int]) -> None:
-    """Remove the checkpoints of all steps but `kept`, and what killed writers left."""
-    for path in folder.glob("step-*"):
-        if int(path.name.removeprefix("step-")) not in kept:
-            shutil.rmtree(path)
-    for path in folder.glob(".step-*"):
-        shutil.rmtree(path)
+@contextmanager
+def _library_errors() -> Iterator[None]:
+    """Turn what the writers of weights raise when the system refuses into the OSError that it was.
+
+    Their writers are not Python: torch raises a RuntimeError, safetensors an exception of its own.
+    """
+    from safetensors import SafetensorError
+
+    try:
+        yield
+    except (RuntimeError, SafetensorError) as error:
+        raise OSError(str(error).strip().partition("\n")[0]) from error
 
 
-def _json(path: Path, content: Any) -> None:
+def _named(weights: Weights, prefix: str) -> dict[str, "Tensor"]:
+    """Return the weights whose name starts with a prefix, without it."""
+    return {name.removeprefix(prefix): tensor for name, tensor in weights.items() if name.startswith(prefix)}
+
+
+def _write_json(path: Path, content: Any) -> None:
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")

@@ -7,16 +7,17 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from stsbench.base.progress import Progress, silent
-from stsbench.cli.output import JsonFlag, QuietFlag, print_frame, tell
+from stsbench.cli.options import Output, grouped
+from stsbench.cli.output import print_frame, print_result, tell
 
-Option = typer.Option
 
-
+@grouped
 def train(
     recipe: Annotated[
-        str | None, typer.Argument(help="A known recipe (see --list) or a YAML file.", show_default=False)
+        str | None, Argument(help="A known recipe (see --list) or a YAML file.", show_default=False)
     ] = None,
     corpus: Annotated[
         str | None,
@@ -46,8 +47,7 @@ def train(
     wandb: Annotated[bool, Option("--wandb", help="Send the log to Weights & Biases too.")] = False,
     list_: Annotated[bool, Option("--list", help="List the known recipes and exit.")] = False,
     print_: Annotated[bool, Option("--print", help="Print the recipe in full and exit.")] = False,
-    json: JsonFlag = False,
-    quiet: QuietFlag = False,
+    output: Output = Output(),
 ) -> None:
     """Train a sentence encoder by a recipe: SimCSE, ESimCSE, or your own YAML file.
 
@@ -61,18 +61,20 @@ def train(
     * `stsbench train esimcse-bert-base --corpus wiki1m_for_simcse.txt --set precision=bf16`
     * `stsbench train --resume runs/esimcse`
     """
+    style, quiet = output.style, output.quiet
     if list_ or print_:
-        from stsbench.training.recipe_files import print_recipe, recipe_list
+        from stsbench.training.recipe_files import as_yaml, read_recipe, recipe_list
 
         if list_:
-            print_frame(recipe_list(), "json" if json else "terminal")
+            print_frame(recipe_list(), style)
         else:
-            typer.echo(print_recipe(recipe or "demo", set_ or ()), nl=False)
+            typer.echo(as_yaml(read_recipe(recipe or "demo", set_ or ())), nl=False)
         return
-    from stsbench.training import train as workflow
+    from stsbench.records.provenance import command_line
+    from stsbench.training.train import train as run_training
 
     with _display(quiet=quiet) as (progress, listener):
-        done = workflow.train(
+        training = run_training(
             recipe,
             corpus,
             out,
@@ -88,18 +90,16 @@ def train(
             progress=progress,
             listeners=[listener],
             notice=lambda sentence: tell(sentence, quiet=quiet),
-            command=workflow.command_line(["stsbench", *sys.argv[1:]]),
+            command=command_line(["stsbench", *sys.argv[1:]]),
         )
-    if not done.leads:
+    if not training.leads:
         return
-    task = done.record.tasks[0]
-    if json:
-        typer.echo(done.record.model_dump_json(indent=1))
+    if style == "terminal":
+        task, score = training.recipe.selection.task, training.record.tasks[0].score
+        typer.echo(f"{task} {100 * (score or 0):.2f} at step {training.best.step} of {training.steps}")
     else:
-        typer.echo(
-            f"{done.recipe.selection.task} {100 * (task.score or 0):.2f} at step {done.best.step} of {done.steps}"
-        )
-    tell(f"checkpoint in {done.folder}, dev curve in {done.folder / 'dev-curve.png'}", quiet=quiet)
+        print_result(training, output)
+    tell(f"checkpoint in {training.folder}, dev curve in {training.folder / 'dev-curve.png'}", quiet=quiet)
 
 
 @contextmanager

@@ -10,13 +10,16 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING, Any
 
 from stsbench.base.errors import UserError
-from stsbench.training.batches import Batch
+from stsbench.base.files import told_as_unwritable
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from torch import Tensor
+
+    from stsbench.training.batches import Batch
 
 Listener = Callable[[dict[str, Any]], None]
 """Called with each line of the log."""
@@ -30,9 +33,13 @@ class Log:
     listeners: Sequence[Listener] = ()
 
     def write(self, line: dict[str, Any]) -> None:
-        """Append a line and tell it."""
+        """Append a line and tell it.
+
+        Raises:
+            UserError: if the disk is full. What is half-written is cut off when the training goes on.
+        """
         if self.path is not None:
-            with self.path.open("a", encoding="utf-8") as stream:
+            with told_as_unwritable(self.path), self.path.open("a", encoding="utf-8") as stream:
                 stream.write(json.dumps(line) + "\n")
         for listener in self.listeners:
             listener(line)
@@ -41,7 +48,7 @@ class Log:
         """Make sure that what was written is on the disk; return its size in bytes."""
         if self.path is None:
             return 0
-        with self.path.open("ab") as stream:
+        with told_as_unwritable(self.path), self.path.open("ab") as stream:
             os.fsync(stream.fileno())
             return stream.tell()
 
@@ -52,17 +59,50 @@ class Log:
 
 
 def read_log(path: Path) -> list[dict[str, Any]]:
-    """Return the lines of a log.
+    """Return the lines of a log, each an object with its `kind` and its `step`.
 
     Raises:
         UserError: if there is none, or a line is damaged.
     """
     try:
-        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise UserError(f"cannot read {path} ({error.strerror}): is it the folder of a training?") from error
-    except ValueError as error:
+    except UnicodeDecodeError as error:
         raise UserError(f"{path} is damaged ({error}): resume the training from its state.") from error
+    lines = []
+    for number, content in enumerate(text.splitlines(), start=1):
+        if not content.strip():
+            continue
+        try:
+            line = json.loads(content)
+        except ValueError as error:
+            raise UserError(
+                f"{path}, line {number} is damaged ({error}): resume the training from its state."
+            ) from error
+        if not isinstance(line, dict) or "step" not in line:
+            raise UserError(f"{path}, line {number} names no step: is it the log of a training?")
+        lines.append(line)
+    return lines
+
+
+def log_frame(lines: Sequence[dict[str, Any]]) -> "pd.DataFrame":
+    """Return what a log says of losses and dev scores.
+
+    Returns:
+        A row for each line that has one, in the order of the log: `step`, `loss` (the mean since the last line),
+        `learning_rate`, `dev` (Spearman from -1 to 1), and `alignment` and `uniformity` if they were computed; NaN
+        for what a line does not say.
+
+    >>> log_frame([{"kind": "dev", "step": 5, "dev": 0.8}])[["step", "dev"]].values.tolist()
+    [[5, 0.8]]
+    """
+    import pandas as pd
+
+    rows = [line for line in lines if "loss" in line or "dev" in line]
+    geometry = [name for name in ("alignment", "uniformity") if any(name in line for line in rows)]
+    frame = pd.DataFrame(rows, columns=["step", "loss", "learning_rate", "dev", *geometry])
+    return frame.astype({name: float for name in frame if name != "step"} | {"step": int})
 
 
 @dataclass
@@ -72,12 +112,12 @@ class Meter:
     Losses stay on the device until a line is due: to look at each would make the device wait.
     """
 
-    losses: list[Tensor] = field(default_factory=list)
+    losses: "list[Tensor]" = field(default_factory=list)
     sentences: int = 0
     tokens: int = 0
     since: float = field(default_factory=time.perf_counter)
 
-    def add(self, loss: Tensor, batches: Sequence[Batch]) -> None:
+    def add(self, loss: "Tensor", batches: "Sequence[Batch]") -> None:
         """Count a step."""
         self.losses.append(loss)
         for batch in batches:
@@ -91,6 +131,8 @@ class Meter:
         Raises:
             UserError: if a loss was not finite.
         """
+        import torch
+
         losses = torch.stack(self.losses).double()
         if not bool(losses.isfinite().all()):
             first = step - len(losses) + 1 + int((~losses.isfinite()).nonzero()[0])
@@ -124,7 +166,7 @@ class Meter:
 _PLACE = {"kind", "step", "time"}
 
 
-def tensorboard(folder: Path) -> Listener:
+def tensorboard_listener(folder: Path) -> Listener:
     """Return a listener that writes TensorBoard's files into a folder.
 
     Raises:
@@ -148,7 +190,7 @@ def tensorboard(folder: Path) -> Listener:
     return listen
 
 
-def wandb(name: str, recipe: dict[str, Any]) -> Listener:
+def wandb_listener(name: str, recipe: dict[str, Any]) -> Listener:
     """Return a listener that sends the log to Weights & Biases.
 
     Args:

@@ -43,13 +43,14 @@ class InBatch:
 
 @dataclass
 class MomentumQueue(InBatch):
-    """Vectors of the last sentences, newest first, by an encoder that follows the trained one slowly.
+    """Vectors of the last sentences by an encoder that follows the trained one slowly.
 
     Attributes:
         online: the model in training.
         forward: how sequences become vectors.
         part: size, decay and the order of events.
         world: the processes; each encodes its share, and all have the same queue.
+        start: the weights that the momentum encoder starts with; None for the online ones.
         vectors: (rows, d); fewer than `part.size` rows while it fills.
         momentum: the other encoder. It has no dropout.
     """
@@ -66,7 +67,7 @@ class MomentumQueue(InBatch):
         if self.start is not None:
             self.momentum.transformer.load_state_dict(self.start.state_dict())
             self.start = None
-        self.vectors = self._none()
+        self.vectors = self._empty()
 
     def columns(self) -> Tensor:
         """Return the queue: (rows, d), without gradient."""
@@ -75,7 +76,7 @@ class MomentumQueue(InBatch):
     def start_epoch(self) -> None:
         """Empty the queue, if each epoch is to start with an empty one."""
         if self.part.emptied == "each_epoch":
-            self.vectors = self._none()
+            self.vectors = self._empty()
 
     def before_loss(self) -> None:
         """Move the momentum encoder, if it moves before the loss."""
@@ -89,12 +90,16 @@ class MomentumQueue(InBatch):
 
     @torch.no_grad()
     def push(self, batch: Batch) -> None:
-        """Put the vectors of a batch's queries (the side that is not repeated) first, and drop the oldest."""
-        own = batch.share(self.world.share(len(batch.query)))
+        """Take in the vectors of a batch's queries (the side that is not repeated), and drop the oldest."""
+        share = batch.share(self.world.share(len(batch.query)))
         head = self.momentum.head if self.part.head == "momentum" else self.online.head
-        vectors = self.forward(self.momentum, head, self.forward.chunks(own.query), None)
+        vectors = self.forward(self.momentum, head, self.forward.chunks(share.query), None)
         newest = self.world.gather(vectors, len(batch.query))
-        self.vectors = torch.cat([newest, self.vectors])[: self.part.size]
+        # Cut at its oldest end: the newest batch first leaves the oldest its first rows, the newest last its last.
+        if self.part.keeps == "first_rows":
+            self.vectors = torch.cat([newest, self.vectors])[: self.part.size]
+        else:
+            self.vectors = torch.cat([self.vectors, newest])[-self.part.size :]
 
     def state_dict(self) -> dict[str, Any]:
         """Return the queue and the momentum encoder's weights."""
@@ -112,5 +117,5 @@ class MomentumQueue(InBatch):
         fast: list[Tensor] = list(self.online.parameters())
         torch._foreach_lerp_(slow, fast, 1 - self.part.decay)
 
-    def _none(self) -> Tensor:
+    def _empty(self) -> Tensor:
         return torch.zeros((0, self.online.width), device=self.forward.device)

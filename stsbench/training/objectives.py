@@ -1,21 +1,29 @@
-"""The losses, as functions of vectors. Symbols as in the papers: N sentences, temperature t, cosine similarity."""
+"""The objective: InfoNCE as a function of vectors, the masked-language loss, and the terms that a step adds up.
+
+Symbols as in the papers: N sentences, temperature t, cosine similarity s.
+"""
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.autograd import backward
 from torch.nn import functional
 
 from stsbench.statistics.bootstrap import generator
-from stsbench.training.batches import IGNORED, Batch, Sequences, mask_tokens
+from stsbench.training.batches import Batch, Sequences
 from stsbench.training.distributed import World
 from stsbench.training.model import Chunk, Forward, SentenceModel, at_least_single
 from stsbench.training.negatives import InBatch
 from stsbench.training.recipe import MaskedLanguage, Recipe
+
+IGNORED = -100
+"""The label of a token that is not guessed."""
 
 
 def info_nce(
@@ -210,6 +218,45 @@ class MaskedLanguageTerm:
         return functional.cross_entropy(
             logits, self.forward.move(wanted.flatten()), ignore_index=IGNORED, reduction="sum"
         )
+
+
+def mask_tokens(
+    sequences: Sequences,
+    *,
+    share: float,
+    mask_id: int,
+    vocabulary: int,
+    around: tuple[int, int],
+    rng: np.random.Generator,
+) -> tuple[Sequences, list[NDArray[np.int64]]]:
+    """Return a masked copy of some sequences, and the labels: the token where it is to be guessed.
+
+    Each sub-word is chosen with probability `share`. Of the chosen, 80 % are masked, 10 % are any token at random,
+    10 % stay (BERT, section 3.1).
+
+    Args:
+        sequences: token ids, special tokens included.
+        share: of the sub-words that are to be guessed.
+        mask_id: the mask token.
+        vocabulary: how many tokens there are.
+        around: how many special tokens stand before and behind each sentence; they are never chosen.
+        rng: where the draws come from.
+    """
+    before, behind = around
+    seen, labels = [], []
+    for sequence in sequences:
+        places = np.arange(len(sequence))
+        inner = (places >= before) & (places < len(sequence) - behind)
+        chosen = inner & (rng.random(len(sequence)) < share)
+        what = rng.random(len(sequence))
+        other = rng.integers(vocabulary, size=len(sequence))
+        seen.append(
+            np.select(
+                [chosen & (what < 0.8), chosen & (what < 0.9)], [np.full_like(sequence, mask_id), other], sequence
+            )
+        )
+        labels.append(np.where(chosen, sequence, IGNORED))
+    return seen, labels
 
 
 def dropout_seed(seed: int, batch: Batch, world: World, name: str) -> Callable[[int], int]:

@@ -4,15 +4,17 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from stsbench.training.heads import Head, NoHead
-from stsbench.training.part import Part
-from stsbench.training.views import Identity, TextView, View
+from stsbench.training.parts import Head, NoHead, RecipePart, TextView, Unchanged, View
 
 Pooling = Literal["cls_before_pooler", "avg", "max", "last"]
 """The poolings that a sentence-transformers checkpoint can name."""
 
+_HIGHEST_RATE = 0.01
+_LOWEST_TEMPERATURE, _HIGHEST_TEMPERATURE = 1e-3, 10.0
+_LARGEST_QUEUE = 65_536
 
-class Corpus(Part):
+
+class Corpus(RecipePart):
     """The text.
 
     Attributes:
@@ -30,29 +32,32 @@ class Corpus(Part):
     max_length: int = Field(32, ge=3)
 
 
-class Views(Part):
+class Views(RecipePart):
     """The two sides of a positive pair: `query` is made of a row's first sentence, `key` of its second.
 
     A row of one sentence has it on both sides.
     """
 
-    query: View = Identity()
-    key: View = Identity()
+    query: View = Unchanged()
+    key: View = Unchanged()
 
 
-class MaskedLanguage(Part):
+class MaskedLanguage(RecipePart):
     """The masked-language term.
 
     Attributes:
         weight: lambda, what its loss is multiplied by.
         share: of the sub-words are masked.
+        tied: whether words are guessed by the encoder's own table of word embeddings, as in BERT, or by a copy of
+            it that is trained apart, as in the SimCSE authors' code.
     """
 
     weight: float = Field(gt=0)
     share: float = Field(0.15, gt=0, lt=1)
+    tied: bool = True
 
 
-class Objective(Part):
+class Objective(RecipePart):
     """What is minimised.
 
     Attributes:
@@ -64,7 +69,7 @@ class Objective(Part):
     mlm: MaskedLanguage | None = None
 
 
-class HardNegatives(Part):
+class HardNegatives(RecipePart):
     """The third sentence of each row as a further column.
 
     Attributes:
@@ -74,7 +79,7 @@ class HardNegatives(Part):
     weight: float = Field(1.0, gt=0)
 
 
-class Queue(Part):
+class Queue(RecipePart):
     """A momentum encoder's vectors of earlier batches as further columns (ESimCSE, section 3.2).
 
     Attributes:
@@ -84,6 +89,7 @@ class Queue(Part):
         head: whether queue vectors pass the momentum encoder's copy of the head or the online one.
         start: whether the momentum encoder starts as a copy of the encoder or from random weights.
         emptied: whether it is emptied never or at each epoch.
+        keeps: which rows of the oldest batch stay where not all of them fit.
     """
 
     size: int = Field(ge=1)
@@ -92,16 +98,17 @@ class Queue(Part):
     head: Literal["momentum", "online"] = "momentum"
     start: Literal["copy", "random"] = "copy"
     emptied: Literal["never", "each_epoch"] = "never"
+    keeps: Literal["first_rows", "last_rows"] = "first_rows"
 
 
-class Negatives(Part):
+class Negatives(RecipePart):
     """What a sentence is told apart from, beside the other keys of its batch."""
 
     hard: HardNegatives | None = None
     queue: Queue | None = None
 
 
-class Optimiser(Part):
+class Optimiser(RecipePart):
     """AdamW with linear decay.
 
     Attributes:
@@ -126,7 +133,7 @@ class Optimiser(Part):
     chunk: int | None = Field(None, ge=1)
 
 
-class Selection(Part):
+class Selection(RecipePart):
     """Which checkpoint is kept as the best.
 
     Attributes:
@@ -134,22 +141,24 @@ class Selection(Part):
         every: steps between two scores.
         last: whether the last step is scored too, where `every` does not meet it.
         geometry: whether alignment and uniformity on the task are logged with the score.
+        on_test: whether the task may be a test set. What was selected on one says so everywhere.
     """
 
     task: str = "STS-B:dev"
     every: int = Field(125, ge=1)
     last: bool = False
     geometry: bool = False
+    on_test: bool = False
 
 
-class Saving(Part):
+class Saving(RecipePart):
     """When the state is saved that `--resume` goes on from, and how many checkpoints are kept beside the best."""
 
     every: int = Field(1000, ge=1)
     keep: int = Field(1, ge=0)
 
 
-class Recipe(Part):
+class Recipe(RecipePart):
     """Every choice of a training.
 
     Attributes:
@@ -196,3 +205,26 @@ class Recipe(Part):
     def reads_text(self) -> bool:
         """Whether a view needs the sentences themselves, not only their tokens."""
         return any(isinstance(view, TextView) for view in (self.views.query, self.views.key))
+
+    def remarks(self) -> list[str]:
+        """Return what is allowed but far from anything that trains well, a sentence for each.
+
+        The limits are ours, far beyond what the papers of these methods and their code use; the largest queue is
+        that of MoCo for images (He et al. 2020).
+        """
+        rate, temperature, queue = self.optimiser.learning_rate, self.objective.temperature, self.negatives.queue
+        sentences = []
+        if rate > _HIGHEST_RATE:
+            sentences.append(
+                f"optimiser.learning_rate {rate:g} is far above the papers' 1e-5 to 5e-5: expect the encoder to "
+                "forget what it knew."
+            )
+        if not _LOWEST_TEMPERATURE <= temperature <= _HIGHEST_TEMPERATURE:
+            effect = "alone the nearest sentence counts" if temperature < 1 else "all sentences count alike"
+            sentences.append(f"objective.temperature {temperature:g} is far from the papers' 0.05: {effect}.")
+        if queue is not None and queue.size > _LARGEST_QUEUE:
+            sentences.append(
+                f"negatives.queue.size {queue.size:,} holds {queue.size / self.optimiser.batch:,.0f} batches, the "
+                "papers' 2 to 8: its oldest vectors are of an encoder long gone, and each loss reads them all."
+            )
+        return sentences

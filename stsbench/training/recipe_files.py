@@ -1,7 +1,8 @@
 """Recipes as YAML files: found by name, extended, overridden; a mistake is told with its file and line."""
 
 import difflib
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _Keys = tuple[str, ...]
+_SET = "--set "
 
 
 @dataclass
@@ -36,9 +38,12 @@ def recipe_names() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in _folder().glob("*.yaml")))
 
 
-def recipe_summary(name: str) -> str:
-    """Return the first line of a known recipe's file, which says what it is."""
-    return _find(name).read_text(encoding="utf-8").partition("\n")[0].removeprefix("#").strip()
+def recipe_list() -> "pd.DataFrame":
+    """Return the recipes that come with stsbench, a row for each: `recipe`, `what`."""
+    import pandas as pd
+
+    summaries = [{"recipe": name, "what": _summary(_find(name))} for name in recipe_names()]
+    return pd.DataFrame(summaries)
 
 
 def read_recipe(recipe: str | Path, overrides: Sequence[str] = ()) -> Recipe:
@@ -63,12 +68,17 @@ def read_recipe(recipe: str | Path, overrides: Sequence[str] = ()) -> Recipe:
     try:
         return Recipe.model_validate(draft.values)
     except ValidationError as error:
-        raise UserError(_told(error, draft, str(recipe))) from error
+        raise UserError(_sentence(error, draft, str(recipe))) from error
 
 
 def as_yaml(recipe: Recipe) -> str:
     """Return a recipe in full, every default written out; it can be read again."""
     return str(yaml.safe_dump(recipe.model_dump(mode="json"), sort_keys=False, allow_unicode=True))
+
+
+def _summary(file: Path) -> str:
+    """Return the first line of a recipe's file, which says what it is."""
+    return file.read_text(encoding="utf-8").partition("\n")[0].removeprefix("#").strip()
 
 
 def _folder() -> Path:
@@ -96,8 +106,8 @@ def _read(path: Path, above: tuple[Path, ...]) -> _Draft:
         text = path.read_text(encoding="utf-8")
         loader = yaml.SafeLoader(text)
         node = loader.get_single_node()
-        own = _Draft()
-        values = {} if node is None else _plain(loader, node, path, (), own.places)
+        places: dict[_Keys, str] = {}
+        values = {} if node is None else _plain(loader, node, path, (), places)
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"cannot read {path} ({error}): check the file.") from error
     except yaml.MarkedYAMLError as error:
@@ -109,10 +119,10 @@ def _read(path: Path, above: tuple[Path, ...]) -> _Draft:
         raise UserError(f"{path} is not a recipe: it holds no keys; see `stsbench train demo --print`.")
     parent = values.pop("extends", None)
     if parent is None:
-        return _Draft(values, own.places)
+        return _Draft(values, places)
     draft = _read(_find(str(parent), path.parent), (*above, path))
     draft.values = _merge(draft.values, values)
-    draft.places |= own.places
+    draft.places |= places
     return draft
 
 
@@ -152,19 +162,29 @@ def _set(draft: _Draft, override: str) -> None:
     for key in reversed(keys):
         value = {key: value}
     draft.values = _merge(draft.values, value)
-    draft.places |= {keys[: depth + 1]: f"--set {override}" for depth in range(len(keys))}
+    draft.places |= dict.fromkeys(_paths(value), f"{_SET}{override}")
 
 
-def _told(error: ValidationError, draft: _Draft, recipe: str) -> str:
-    """Return the first mistake as a sentence."""
+def _paths(values: Any, above: _Keys = ()) -> Iterator[_Keys]:
+    """Yield the path of each key, those of nested mappings too."""
+    for key, value in values.items() if isinstance(values, dict) else ():
+        path = (*above, str(key))
+        yield path
+        yield from _paths(value, path)
+
+
+def _sentence(error: ValidationError, draft: _Draft, recipe: str) -> str:
+    """Return the first mistake as a sentence, blaming the line or the option that wrote the value."""
     first, *others = error.errors()
+    there = set(_paths(draft.values))
+    places = {path: place for path, place in draft.places.items() if path in there}
     # Beside keys, a location holds the names of union members: only what was written is followed.
     written: _Keys = ()
     for part in map(str, first["loc"]):
-        if (*written, part) in draft.places:
+        if (*written, part) in places:
             written = (*written, part)
     last = str(first["loc"][-1]) if first["loc"] else ""
-    place = draft.places.get(written, f"recipe {recipe}")
+    place = places[written] if written else _blamed(first["msg"], places) or f"recipe {recipe}"
     name = ".".join(written if written and written[-1] == last else (*written, last)).strip(".")
     match first["type"]:
         case "extra_forbidden":
@@ -177,18 +197,13 @@ def _told(error: ValidationError, draft: _Draft, recipe: str) -> str:
     return f"{place}: {what}" + (f" ({len(others)} more mistakes)" if others else "")
 
 
+def _blamed(message: str, places: dict[_Keys, str]) -> str | None:
+    """Return where one of the keys that do not fit together was written: what --set wrote before a file's line."""
+    names = set(re.findall(r"\w+(?:\.\w+)+", message))
+    named = [place for path, place in places.items() if ".".join(path) in names]
+    return max(named, key=lambda place: place.startswith(_SET), default=None)
+
+
 def _known_keys() -> list[str]:
     schema = Recipe.model_json_schema()
     return sorted({key for part in (schema, *schema["$defs"].values()) for key in part.get("properties", ())})
-
-
-def recipe_list() -> "pd.DataFrame":
-    """Return the recipes that come with stsbench, a row for each: `recipe`, `what`."""
-    import pandas as pd
-
-    return pd.DataFrame([{"recipe": name, "what": recipe_summary(name)} for name in recipe_names()])
-
-
-def print_recipe(recipe: str, overrides: Sequence[str] = ()) -> str:
-    """Return a recipe in full, as YAML."""
-    return as_yaml(read_recipe(recipe, overrides))

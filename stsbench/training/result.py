@@ -1,65 +1,175 @@
-"""What a training leaves: the best checkpoint in its place, with its record, its card and the dev curve."""
+"""What `train` returns: the checkpoint's folder and record, the log, and the dev curve.
 
-import math
-from dataclasses import replace
+The dev curve is the dev score over a training, beside the curve that the ESimCSE authors published where the two
+can be read together.
+"""
 
-from stsbench._version import __version__
-from stsbench.base.files import atomic_path
-from stsbench.encoders.checkpoint import MINILM
-from stsbench.encoders.load import load_checkpoint as load
-from stsbench.records.provenance import redact
-from stsbench.scoring.measure import measure_encoder
-from stsbench.scoring.settings import Settings, Stages
-from stsbench.training.card import CardScore, model_card
-from stsbench.training.dev_curve import draw_dev_curve
-from stsbench.training.job import Job
-from stsbench.training.log import read_log
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from stsbench.published.measured import logged_dev_scores, logged_systems
+from stsbench.records.record import RunRecord
+from stsbench.render.charts import curves
+from stsbench.render.figures import COLUMN_WIDTH, colours, new_figure, style
+from stsbench.render.result import Result
+from stsbench.render.table import Table, Tables
+from stsbench.training.folder import RunFolder
+from stsbench.training.log import log_frame, read_log
 from stsbench.training.recipe import Recipe
-from stsbench.training.selection import best_of
-from stsbench.training.state import write_start
+from stsbench.training.recipe_files import read_recipe
+from stsbench.training.selection import Best
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+_REFERENCE = "esimcse-bert-base"
+_PUBLISHED_TASK = "STS-B:dev"
 
 
-def publish_result(job: Job, steps: int) -> None:
-    """Publish the best checkpoint of a training that has taken all its steps, with its record on the dev set.
+@dataclass(frozen=True)
+class Training(Result):
+    """A finished training.
 
-    Killed in between, it is done again when the training is resumed.
+    Attributes:
+        folder: holds the checkpoint, `run.json`, `log.jsonl`, `recipe.yaml` and the dev curve.
+        recipe: in full.
+        best: the step that was selected and its dev score.
+        steps: taken.
+        record: of the checkpoint on the dev set.
+        log: its lines, as in `log.jsonl`.
+        leads: whether this is the first of the processes that trained: the one to speak of it.
     """
-    from stsbench.training.checkpoints import publish
 
-    out, log = job.folder.path, read_log(job.folder.log)
-    best = best_of(log)
-    publish(job.folder.checkpoint(best.step), out)
-    # As a person would load it: the checkpoint says itself how it is pooled.
-    settings = Settings(use_cache=False, out=out, overwrite=True, command=job.start.command)
-    record = measure_encoder(
-        load(str(out), device=job.device.partition(":")[0]), [job.dev], settings, Stages(job.progress)
-    )
-    (task,) = record.tasks
-    score = CardScore(task.task, task.split, math.nan if task.score is None else task.score, task.signature)
-    card = model_card(
-        _public(job.recipe),
-        out.resolve().name,
-        [score],
-        step=best.step,
-        steps=steps,
-        rows=len(job.store),
-        version=__version__,
-    )
-    with atomic_path(out / "README.md") as path:
-        path.write_text(card, encoding="utf-8")
-    draw_dev_curve(log, job.recipe, steps, out)
-    write_start(job.folder, replace(job.start, finished=True), job.recipe)
-    # There is nothing left to resume, and a state is several times the model.
-    job.folder.state.unlink(missing_ok=True)
+    folder: Path
+    recipe: Recipe
+    best: Best
+    steps: int
+    record: RunRecord
+    log: Sequence[dict[str, Any]] = field(default=(), repr=False)
+    leads: bool = True
 
+    @property
+    def frame(self) -> "pd.DataFrame":
+        """The losses and dev scores, a row for each line of the log; see `log_frame`."""
+        return log_frame(self.log)
 
-def _public(recipe: Recipe) -> Recipe:
-    """Return a recipe that names no folder of the person's."""
-    path = recipe.corpus.path
-    name = None if path is None else path.replace("\\", "/").rpartition("/")[2]
-    return recipe.model_copy(
-        update={
-            "base": MINILM if recipe.base == "minilm" else redact(recipe.base),
-            "corpus": recipe.corpus.model_copy(update={"path": name}),
+    def table(self) -> Tables:
+        """Return what came of it in a row: the dev score before and of the checkpoint kept, the last loss."""
+        import pandas as pd
+
+        losses = [line["loss"] for line in self.log if "loss" in line]
+        before = next((line["dev"] for line in self.log if "dev" in line), None)
+        kept = self.record.tasks[0].score
+        row = {
+            "Recipe": self.recipe.name,
+            "Selected on": self.recipe.selection.task,
+            "Dev before × 100": None if before is None else 100 * before,
+            "Best dev × 100": None if kept is None else 100 * kept,
+            "At step": self.best.step,
+            "Steps": self.steps,
+            "Last loss": f"{losses[-1]:.4g}" if losses else None,
         }
-    )
+        remarks = tuple(str(line["remark"]) for line in self.log if "remark" in line)
+        caption = f"Training {self.folder.resolve().name}"
+        return Tables([Table(pd.DataFrame([row]), caption, name="training", notes=remarks)])
+
+    def plot(self, *others: "Training | str | Path") -> "Figure":
+        """Draw the dev curve: beside the published one, or over the same steps as those of other trainings.
+
+        Args:
+            others: what `train` returned, or the folders of trainings.
+
+        Raises:
+            UserError: if a folder holds no training.
+        """
+        if others:
+            return dev_curves([self, *others])
+        return draw_dev_curve(self.frame, self.recipe, self.steps)
+
+    def to_dict(self) -> Any:
+        """Return the record as plain data, and under `training` what is said of that."""
+        best = {"step": self.best.step, "dev": self.record.tasks[0].score}
+        training = {
+            "folder": str(self.folder),
+            "steps": self.steps,
+            "best": best,
+            "recipe": self.recipe.model_dump(mode="json"),
+            "log": list(self.log),
+        }
+        return {**json.loads(self.record.model_dump_json()), "training": training}
+
+
+def dev_curves(trainings: Training | str | Path | Sequence[Training | str | Path]) -> "Figure":
+    """Draw the dev scores of one or several trainings over their steps.
+
+    Args:
+        trainings: what `train` returned, or the folders of trainings, whose names the curves get.
+
+    Raises:
+        UserError: if a folder holds no training.
+    """
+    points, tasks = {}, []
+    for training in [trainings] if isinstance(trainings, Training | str | Path) else trainings:
+        folder = RunFolder(training.folder if isinstance(training, Training) else Path(training).expanduser())
+        dev = log_frame(read_log(folder.log)).dropna(subset=["dev"])
+        points[folder.path.resolve().name] = dev.assign(value=100 * dev["dev"])
+        tasks.append(read_recipe(folder.recipe).selection.task)
+    return curves(points, f"Spearman × 100, {' and '.join(dict.fromkeys(tasks))}")
+
+
+def draw_dev_curve(log: "pd.DataFrame", recipe: Recipe, steps: int) -> "Figure":
+    """Draw the dev curve of a training over the share of its steps, and a published one.
+
+    Args:
+        log: as `log_frame` returns it.
+        recipe: that it followed.
+        steps: that it took.
+    """
+    curve = log.dropna(subset=["dev"])
+    published = published_curve(recipe)
+    # Another system starts elsewhere: in one panel the two scales would flatten each other.
+    apart = published is not None and published[0] != _system(recipe)
+    with style():
+        figure = new_figure(width=(2 if apart else 1) * COLUMN_WIDTH)
+        panels = figure.subplots(1, 2 if apart else 1, squeeze=False)[0]
+        ours, authors = colours(["ours", "authors"]).values()
+
+        share, score = (100 * curve["step"] / steps).to_numpy(), (100 * curve["dev"]).to_numpy()
+        label = f"{recipe.name}, {steps} steps"
+        panels[0].plot(share, score, color=ours, marker=".", markersize=3, label=label)
+        if len(score) > 1:  # the first is the base's, before any step
+            best = 1 + int(score[1:].argmax())
+            mark = {"color": ours, "marker": "o", "fillstyle": "none", "linestyle": "none"}
+            panels[0].plot(share[best], score[best], **mark, label=f"best, {score[best]:.2f}")
+        if published is not None:
+            system, scores = published
+            label = f"{system}, the authors' log, best {100 * scores['STS-B'].max():.2f}"
+            published_share = 100 * scores["step"] / scores["step"].max()
+            panels[-1].plot(published_share, 100 * scores["STS-B"], color=authors, linewidth=0.8, label=label)
+        for axes in panels:
+            axes.set_xlabel("share of the training (%)")
+            axes.set_ylabel(f"Spearman x 100, {recipe.selection.task}")
+            # Above the panel, where no line can run through it.
+            axes.legend(loc="lower left", bbox_to_anchor=(0, 1))
+    return figure
+
+
+def published_curve(recipe: Recipe) -> tuple[str, "pd.DataFrame"] | None:
+    """Return the authors' curve to draw beside a recipe's, and the system it is of.
+
+    It is that of the same system where there is one, else that of ESimCSE with BERT-base; None where the recipe
+    selects on another task.
+    """
+    if recipe.selection.task != _PUBLISHED_TASK:
+        return None
+    system = _system(recipe) if _system(recipe) in logged_systems() else _REFERENCE
+    return system, logged_dev_scores(system)
+
+
+def _system(recipe: Recipe) -> str:
+    """Return the published system that a recipe is, if it is one."""
+    return recipe.name.removesuffix("-released")

@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,9 @@ from stsbench.encoders.transformer import TransformerEncoder
 from stsbench.scoring.sts import pair_table
 from stsbench.scoring.tasks import sentences_of
 from stsbench.statistics.aggregation import correlate_task
-from stsbench.training.model import SentenceModel
+
+if TYPE_CHECKING:
+    from stsbench.training.model import SentenceModel
 
 
 @dataclass
@@ -35,7 +37,7 @@ class LiveEncoder:
 
     base: TransformerEncoder
     network: Network
-    model: SentenceModel
+    model: "SentenceModel"
     notes: tuple[str, ...] = ()
     _tokenized: dict[tuple[str, ...], Tokenized] = field(default_factory=dict)
 
@@ -132,14 +134,14 @@ class Selector:
     def score(self) -> DevScore:
         """Return the score of the model as it is now."""
         start = time.perf_counter()
-        found = embed(self.encoder, sentences_of(self.data), use_cache=False)
-        (vectors,) = found.vectors.values()
-        table = pair_table(self.data, vectors, found.rows, found.lengths)
+        embeddings = embed(self.encoder, sentences_of(self.data), use_cache=False)
+        (vectors,) = embeddings.vectors.values()
+        table = pair_table(self.data, vectors, embeddings.rows, embeddings.lengths)
         codes = np.zeros(len(table), dtype=np.int64)
         score = correlate_task(table["gold"].to_numpy(), table["cosine"].to_numpy(), codes, "spearman")
         overall = score.aggregates["all"]
-        about = self._geometry(vectors, found.rows) if self.geometry else {}
-        return DevScore(overall if math.isfinite(overall) else -math.inf, about, time.perf_counter() - start)
+        geometry = self._geometry(vectors, embeddings.rows) if self.geometry else {}
+        return DevScore(overall if math.isfinite(overall) else -math.inf, geometry, time.perf_counter() - start)
 
     def _geometry(self, vectors: FloatMatrix, rows: NDArray[np.int64]) -> dict[str, float]:
         """Return alignment over pairs in the highest fifth of the gold range, and uniformity."""

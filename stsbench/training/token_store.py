@@ -2,6 +2,10 @@
 
 Token ids take two bytes each where the vocabulary allows it, so a million sentences of 25 sub-words take some
 60 MB, and with the sentences themselves (for views of text) under 200 MB.
+
+It is ours, not a library's table of rows, because training asks for one thing, the ids of one sentence, and here
+that is a slice of a mapped array: nothing is read whole or decoded, several processes share the pages, and a
+resumed training starts at once.
 """
 
 import hashlib
@@ -22,7 +26,7 @@ from stsbench.base.files import atomic_folder, cache_dir, told_as_unwritable
 from stsbench.base.progress import Progress, silent
 from stsbench.data.corpus import Row
 from stsbench.encoders.tokenizer import Tokenizer
-from stsbench.training.views import Tokens
+from stsbench.training.parts import Tokens
 
 _LAYOUT = 1
 _ROWS_AT_ONCE = 4096
@@ -46,7 +50,7 @@ class CorpusCounts:
     cut: int
     tokens: int
 
-    def told(self) -> str:
+    def sentence(self) -> str:
         """Return the counts as a sentence."""
         return (
             f"{self.rows} rows of {self.columns} sentences, {self.tokens / (self.rows * self.columns):.1f} "
@@ -73,8 +77,8 @@ class TokenStore:
 
     def tokens(self, row: int, column: int) -> Tokens:
         """Return the token ids of a sentence."""
-        found: Tokens = self._tokens[_span(self._token_ends, row * self.counts.columns + column)]
-        return found
+        ids: Tokens = self._tokens[_span(self._token_ends, row * self.counts.columns + column)]
+        return ids
 
     def text(self, row: int, column: int) -> str:
         """Return a sentence; the store must have been built with text."""

@@ -1,49 +1,56 @@
-"""`train`: from a recipe and a corpus to a checkpoint with its record, card and dev curve; resumable."""
+"""`train`: from a recipe and a corpus to a checkpoint with its record, card and dev curve; resumable.
+
+What is missing or wrong is told before anything is begun, in the order in which a person names it: recipe,
+folder, corpus, dev set, base.
+"""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from stsbench._version import __version__
 from stsbench.base.errors import UserError
+from stsbench.base.files import atomic_path, sha256_of
 from stsbench.base.progress import Progress, silent
+from stsbench.data.corpus import SAMPLE, corpus_file, read_rows
+from stsbench.data.rows import ending_of
+from stsbench.data.tables import StsData
+from stsbench.encoders.checkpoint import MINILM, PACKAGED
 from stsbench.encoders.device import resolve_device
-from stsbench.records.provenance import command_line
+from stsbench.encoders.load import load
+from stsbench.encoders.transformer import TransformerEncoder
+from stsbench.published.catalogue import known_checkpoint
+from stsbench.records.card import model_card
+from stsbench.records.provenance import environment, redact, threads
 from stsbench.records.record import RunRecord
 from stsbench.records.store import load_run
+from stsbench.render.figures import save_figure
+from stsbench.scoring.measure import measure_encoder
+from stsbench.scoring.protocols import Protocol
 from stsbench.scoring.run import RUNS
-from stsbench.training.job import Job
-from stsbench.training.log import Listener, read_log
+from stsbench.scoring.settings import Settings, Stages
+from stsbench.scoring.tasks import read_data
+from stsbench.training.batches import make_schedule
+from stsbench.training.folder import RunFolder, Start, edits, read_start, started_recipe, write_start
+from stsbench.training.log import Listener, Log, log_frame, read_log, tensorboard_listener, wandb_listener
 from stsbench.training.recipe import Recipe
-from stsbench.training.recipe_files import read_recipe
-from stsbench.training.result import publish_result
-from stsbench.training.selection import Best, best_of
-from stsbench.training.state import RunFolder, Start, read_start, started_recipe
+from stsbench.training.recipe_files import as_yaml, read_recipe
+from stsbench.training.result import Training, draw_dev_curve
+from stsbench.training.selection import Best, LiveEncoder, Selector, best_of
+from stsbench.training.token_store import TokenStore, open_store, tokens_dir
 
-__all__ = ["Training", "command_line", "train"]
+if TYPE_CHECKING:
+    from stsbench.training.base import Base
+    from stsbench.training.distributed import World
 
-
-@dataclass(frozen=True)
-class Training:
-    """A finished training.
-
-    Attributes:
-        folder: holds the checkpoint, `run.json`, `log.jsonl`, `recipe.yaml` and the dev curve.
-        recipe: in full.
-        best: the step that was selected and its dev score.
-        steps: taken.
-        record: of the checkpoint on the dev set.
-        leads: whether this is the first of the processes that trained: the one to speak of it.
-    """
-
-    folder: Path
-    recipe: Recipe
-    best: Best
-    steps: int
-    record: RunRecord
-    leads: bool = True
+ON_TEST = (
+    "selected on test: the checkpoint was chosen by its score on a test set, {task}, so that score is no result."
+)
+"""What the log, the card and the record say where a test set was asked for by name."""
 
 
 def train(
@@ -87,6 +94,9 @@ def train(
         notice: told what the person should know.
         command: the command line, for the record.
 
+    Returns:
+        The training: `.folder` is a checkpoint, `.record` its record on the dev set, `.plot()` the dev curve.
+
     Raises:
         UserError: for a person's mistake, in one sentence; nothing is overwritten.
     """
@@ -94,14 +104,14 @@ def train(
 
     if (recipe is None) == (resume is None):
         raise UserError("name a recipe, or a folder with --resume, and not both; --list names the recipes.")
-    then: Start | None = None
+    began: Start | None = None
     if resume is not None:
         _refuse_with_resume(corpus=corpus, out=out, base=base, seed=seed, set=overrides, columns=columns)
         folder = RunFolder(Path(resume).expanduser())
-        then = read_start(folder)
-        if then.finished:
+        began = read_start(folder)
+        if began.finished:
             raise UserError(f"the training in {folder.path} is finished: its checkpoint is there.")
-        chosen = started_recipe(then)
+        chosen = started_recipe(began)
     else:
         changes = {"corpus.path": corpus, "base": base, "seed": seed, "corpus.names": columns}
         given = [f"{name}={_as_yaml_value(value)}" for name, value in changes.items() if value is not None]
@@ -113,12 +123,12 @@ def train(
     world, device = join_world(device)
     if not world.leads:
         progress, listeners, notice = silent, (), lambda _: None
-    if then is None and world.leads:
+    if began is None and world.leads:
         folder.require_free()  # asked before anything is read, and again by the only one who is there
-    job = Job.prepare(
+    job = _Job.prepare(
         chosen,
         folder,
-        then,
+        began,
         world=world,
         device=device,
         data_dirs=data_dirs,
@@ -126,38 +136,300 @@ def train(
         notice=notice,
         command=command,
     )
-    with _held(folder, new=then is None) if world.leads else nullcontext():
-        trackers = _trackers(folder, chosen, tensorboard=tensorboard, wandb=wandb) if world.leads else []
+    with folder.alone() if world.leads else nullcontext():
+        if began is None and world.leads:
+            folder.require_free()
+        if world.leads:
+            listeners = [*listeners, *_trackers(folder, chosen, tensorboard=tensorboard, wandb=wandb)]
         try:
-            steps = job.run([*listeners, *trackers])
+            steps = job.run(listeners)
             if world.leads:
-                publish_result(job, steps)
+                job.publish(steps)
         except KeyboardInterrupt as error:
             raise UserError(
                 f"interrupted: `stsbench train --resume {folder.path}` goes on from the last save."
             ) from error
         world.wait()
     world.leave()
-    best = best_of(read_log(folder.log))
-    return Training(folder.path, job.recipe, best, steps, load_run(folder.path), world.leads)
+    log = read_log(folder.log)
+    return Training(folder.path, job.recipe, best_of(log), steps, load_run(folder.path), log, world.leads)
 
 
-@contextmanager
-def _held(folder: RunFolder, *, new: bool) -> Iterator[None]:
-    """Hold the folder, so that no second training runs in it."""
-    with folder.alone():
-        if new:
-            folder.require_free()
-        yield
+@dataclass(frozen=True)
+class _Job:
+    """A prepared training: its data read, its base found.
+
+    Attributes:
+        recipe: in full, the corpus's path absolute.
+        folder: of the training.
+        start: what it starts from.
+        resumed: whether it was begun before.
+        dev: the set that checkpoints are selected on.
+        base: what training starts from.
+        store: the corpus.
+        world: the processes.
+        device: of this one.
+        progress: told how far it is.
+        notice: told what the person should know.
+    """
+
+    recipe: Recipe
+    folder: RunFolder
+    start: Start
+    resumed: bool
+    dev: StsData
+    base: "Base"
+    store: TokenStore
+    world: "World"
+    device: str
+    progress: Progress
+    notice: Callable[[str], None]
+
+    @classmethod
+    def prepare(
+        cls,
+        recipe: Recipe,
+        folder: RunFolder,
+        began: Start | None,
+        *,
+        world: "World",
+        device: str,
+        data_dirs: Sequence[str | Path],
+        progress: Progress,
+        notice: Callable[[str], None],
+        command: str,
+    ) -> "_Job":
+        """Read what the training needs; of one that was begun before, make sure that it is the same.
+
+        Raises:
+            UserError: if something is missing, or not what the training began with.
+        """
+        recipe, file = _with_corpus(recipe)
+        dev = _read_dev_set(recipe.selection.task, data_dirs)
+        if began is None:
+            _require_no_test_set(recipe, dev)
+
+        from stsbench.training.base import find_base
+
+        base = find_base(recipe, device.partition(":")[0])
+        identity = base.encoder.identity
+        now = Start(
+            recipe=recipe.model_dump(mode="json"),
+            corpus_sha256=sha256_of(file),
+            dev_sha256=dev.sha256,
+            base_sha256=str(identity.weights_sha256),
+            tokenizer_sha256=str(identity.tokenizer_sha256),
+            threads=threads(),
+            world=world.size,
+            command=command,
+            environment=environment(),
+        )
+        notes = [] if began is None else [*began.differences(now), *edits(folder, recipe)]
+        for note in (*notes, *base.encoder.notes):
+            notice(note)
+        store = _open_store(recipe, base, file, now, world=world, progress=progress)
+        make_schedule(recipe, len(store))  # which says so if the corpus is smaller than a batch
+        notice(f"corpus: {store.counts.sentence()}")
+        if world.size > 1:
+            notice(f"{world.size} processes share each batch.")
+        start, resumed = began or now, began is not None
+        job = cls(recipe, folder, start, resumed, dev, base, store, world, device, progress, notice)
+        for remark in job.remarks:
+            notice(remark)
+        return job
+
+    @property
+    def remarks(self) -> list[str]:
+        """What the person should know of the recipe, and everybody who reads the log."""
+        return [*self.recipe.remarks(), *self._on_test]
+
+    @property
+    def _on_test(self) -> list[str]:
+        return [ON_TEST.format(task=self.recipe.selection.task)] if _is_test_set(self.dev) else []
+
+    def run(self, listeners: Sequence[Listener]) -> int:
+        """Take all steps that are left; return the number of all."""
+        import torch
+
+        # What is drawn in training follows from the recipe's seed, and leaves the person's own draws as they were.
+        with torch.random.fork_rng():
+            return self._run(listeners)
+
+    def _run(self, listeners: Sequence[Listener]) -> int:
+        from stsbench.training.checkpoints import CheckpointWriter, Keeper
+        from stsbench.training.trainer import Loop, assemble
+
+        trainer = assemble(self.recipe, self.store, self.base, self.world, self.device)
+        settings = self.base.encoder.settings
+        writer = CheckpointWriter(
+            trainer.model, self.base.checkpoint, self.recipe, settings.max_length, settings.lower_case
+        )
+        keeper = Keeper(self.folder, writer, self.recipe.saving.keep)
+        log = Log(self.folder.log if self.world.leads else None, listeners)
+        done = 0
+        if self.resumed:
+            state = keeper.load(self.device)
+            if state is not None:
+                trainer.load_state_dict(state)
+                done = int(state["step"])
+            log.cut_back(0 if state is None else int(state["log_size"]))
+            self.notice(f"resumed after step {done} of {trainer.schedule.steps}.")
+        elif self.world.leads:
+            write_start(self.folder, self.start, self.recipe)
+        encoder = LiveEncoder(self.base.encoder, trainer.evaluating, trainer.model)
+        selector = Selector(encoder, self.dev, self.recipe.selection.geometry)
+        Loop(self.recipe, trainer, selector, keeper, log, self.remarks, self.progress).run(done)
+        return trainer.schedule.steps
+
+    def publish(self, steps: int) -> None:
+        """Publish the best checkpoint of a training that has taken all its steps, with its record on the dev set.
+
+        Killed in between, it is done again when the training is resumed.
+        """
+        from stsbench.training.checkpoints import publish
+
+        out, log = self.folder.path, read_log(self.folder.log)
+        best = best_of(log)
+        publish(self.folder.checkpoint(best.step), out)
+        record = self._measure(out)
+        with atomic_path(self.folder.card) as path:
+            path.write_text(self._card(record, best, steps), encoding="utf-8")
+        figure = draw_dev_curve(log_frame(log), self.recipe, steps)
+        for path in (self.folder.curve, self.folder.curve.with_suffix(".svg")):
+            save_figure(figure, path)
+        write_start(self.folder, replace(self.start, finished=True), self.recipe)
+        # There is nothing left to resume, and a state is several times the model.
+        self.folder.state.unlink(missing_ok=True)
+
+    def _measure(self, checkpoint: Path) -> RunRecord:
+        """Measure a checkpoint on the dev set as a person would: it says itself how it is pooled."""
+        encoder = load(str(checkpoint), device=self.device.partition(":")[0])
+        assert isinstance(encoder, TransformerEncoder)  # it was written as one
+        encoder.notes = (*encoder.notes, *self._on_test)
+        settings = Settings(use_cache=False, out=checkpoint, overwrite=True, command=self.start.command)
+        return measure_encoder(encoder, [self.dev], settings, Stages(self.progress))
+
+    def _card(self, record: RunRecord, best: Best, steps: int) -> str:
+        recipe, head = self._public_recipe(), self.recipe.head
+        behind = "behind the head" if head.evaluate else "before the head"
+        about_head = "" if head.kind == "none" else f" ({head.kind}, in training; vectors are {behind})"
+        return model_card(
+            self.folder.path.resolve().name,
+            # The command may name the person's folders.
+            [record.model_copy(update={"command": ""})],
+            base_model=recipe.base,
+            library="sentence-transformers",
+            about=[
+                f"A sentence encoder: `{recipe.base}` trained with stsbench {__version__} by the recipe "
+                f"`{recipe.name}` on {len(self.store):,} rows of text. The checkpoint is that of step {best.step} "
+                f"of {steps}, the best on {recipe.selection.task}.",
+                f"Pooling: `{recipe.pooling}`{about_head}. Read it with `SentenceTransformer(folder)`, "
+                "`AutoModel`, or `stsbench run --model folder`.",
+            ],
+            after_scores=self._on_test[0].capitalize()
+            if self._on_test
+            else "The checkpoint was selected by this score, which therefore does not measure it on other data.",
+            recipe=as_yaml(recipe),
+        )
+
+    def _public_recipe(self) -> Recipe:
+        """Return the recipe without the name of any folder of the person's."""
+        path = self.recipe.corpus.path
+        corpus = None if path is None else path.replace("\\", "/").rpartition("/")[2]
+        return self.recipe.model_copy(
+            update={
+                "base": _public_name(self.recipe.base, self.start.base_sha256),
+                "corpus": self.recipe.corpus.model_copy(update={"path": corpus}),
+            }
+        )
+
+
+def _public_name(base: str, weights_sha256: str) -> str:
+    """Return what others know a base by: of a folder its name on the Hub if the weights say it, else its own."""
+    if base == PACKAGED:
+        return MINILM
+    folder = Path(base).expanduser()
+    if not folder.is_dir():
+        return redact(base)
+    folder = folder.resolve()
+    known = known_checkpoint(folder.name, weights_sha256=weights_sha256)
+    if known is not None and known.weights_sha256 == weights_sha256:
+        return known.hub or known.name
+    # The Hub's own cache names a folder by the commit, below one that is named by the model.
+    of_cache = [part.removeprefix("models--") for part in folder.parts if part.startswith("models--")]
+    return of_cache[-1].replace("--", "/") if of_cache else folder.name
+
+
+def _with_corpus(recipe: Recipe) -> tuple[Recipe, Path]:
+    """Return the recipe with its corpus's absolute path, and the file."""
+    path = recipe.corpus.path
+    if path is None:
+        raise UserError("no corpus was named: use --corpus FILE.")
+    file = corpus_file(path)
+    if path != SAMPLE:
+        corpus = recipe.corpus.model_copy(update={"path": str(file.resolve())})
+        recipe = recipe.model_copy(update={"corpus": corpus})
+    return recipe, file
+
+
+def _read_dev_set(task: str, data_dirs: Sequence[str | Path]) -> StsData:
+    sets = read_data(task, protocol=Protocol(), data_dirs=data_dirs)
+    if len(sets) != 1 or not isinstance(sets[0], StsData):
+        raise UserError(f"selection.task {task!r}: name one task with similarity scores, such as STS-B:dev.")
+    return sets[0]
+
+
+def _is_test_set(dev: StsData) -> bool:
+    # Nothing is ever reported on the sample, which has one split.
+    return dev.split == "test" and dev.task != SAMPLE
+
+
+def _require_no_test_set(recipe: Recipe, dev: StsData) -> None:
+    task = recipe.selection.task
+    if _is_test_set(dev) and not recipe.selection.on_test:
+        raise UserError(
+            f"selection.task {task} is a test set, and a checkpoint that was chosen by its score there has no "
+            "result to report on it: select on STS-B:dev, or ask for it with --set selection.on_test=true, and "
+            "recipe, log, card and record say so."
+        )
+    if recipe.selection.on_test and not _is_test_set(dev):
+        raise UserError(f"selection.on_test: {task} is no test set; remove it.")
+
+
+def _open_store(
+    recipe: Recipe, base: "Base", file: Path, now: Start, *, world: "World", progress: Progress
+) -> TokenStore:
+    corpus, tokenizer = recipe.corpus, base.tokenizer
+    if not world.leads:  # the first process builds what the others then find
+        world.wait()
+    store = open_store(
+        tokens_dir(),
+        {
+            "corpus": now.corpus_sha256,
+            # The same bytes are other sentences where they are read as a table.
+            "format": ending_of(file),
+            "names": corpus.names,
+            "columns": corpus.columns,
+            "tokenizer": now.tokenizer_sha256,
+            **({} if corpus.rows is None else {"rows": corpus.rows}),
+        },
+        islice(read_rows(file, corpus.columns, corpus.names), corpus.rows),
+        tokenizer,
+        limit=corpus.max_length - tokenizer.special_tokens,
+        lower_case=base.encoder.settings.lower_case,
+        with_text=recipe.reads_text,
+        progress=progress,
+    )
+    if world.leads:
+        world.wait()
+    return store
 
 
 def _trackers(folder: RunFolder, recipe: Recipe, *, tensorboard: bool, wandb: bool) -> list[Listener]:
-    from stsbench.training import log as trackers
-
     name = folder.path.resolve().name
     return [
-        *([trackers.tensorboard(folder.path / "tensorboard")] if tensorboard else []),
-        *([trackers.wandb(name, recipe.model_dump(mode="json"))] if wandb else []),
+        *([tensorboard_listener(folder.path / "tensorboard")] if tensorboard else []),
+        *([wandb_listener(name, recipe.model_dump(mode="json"))] if wandb else []),
     ]
 
 

@@ -1,4 +1,4 @@
-"""A recipe put together, and one step of it."""
+"""A recipe put together, a step of it, and the loop that scores, saves and logs between steps."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,8 +11,8 @@ from stsbench.base.progress import Progress, silent
 from stsbench.encoders.network import Network
 from stsbench.training.base import Base, load_masked_language, load_model, random_copy
 from stsbench.training.batches import Batch, BatchReader, Schedule, make_schedule
+from stsbench.training.checkpoints import Keeper
 from stsbench.training.distributed import World
-from stsbench.training.keeping import Keeper
 from stsbench.training.log import Log, Meter
 from stsbench.training.model import Forward, SentenceModel
 from stsbench.training.negatives import InBatch, MomentumQueue
@@ -64,8 +64,8 @@ class Trainer:
         rows = self.schedule.batches(number)
         scale = self.descent.scale(len(rows))
         losses, batches = [], []
-        for place, own in enumerate(rows):
-            batch = self.reader(own, str(number), str(place))
+        for place, rows_of_batch in enumerate(rows):
+            batch = self.reader(rows_of_batch, str(number), str(place))
             self.negatives.before_loss()
             losses += [term(batch, scale) for term in self.terms]
             self.negatives.push(batch)
@@ -113,7 +113,7 @@ def assemble(recipe: Recipe, store: TokenStore, base: Base, world: World, device
     terms: list[Term] = [Contrastive(model, forward, negatives, recipe, world)]
     modules: dict[str, nn.Module] = {"model": model}
     if recipe.objective.mlm is not None:
-        modules["mlm"] = load_masked_language(base, model, device)
+        modules["mlm"] = load_masked_language(base, model, device, tied=recipe.objective.mlm.tied)
         terms.append(
             MaskedLanguageTerm(
                 network=modules["mlm"],
@@ -150,6 +150,7 @@ class Loop:
         selector: scores.
         keeper: saves; on the leading process only.
         log: is written by the leading process only.
+        remarks: what the person should know of the recipe; they stand at the top of the log.
         progress: told of each step.
     """
 
@@ -158,6 +159,7 @@ class Loop:
     selector: Selector
     keeper: Keeper
     log: Log
+    remarks: Sequence[str] = ()
     progress: Progress = silent
 
     def run(self, start: int = 0) -> None:
@@ -168,6 +170,8 @@ class Loop:
         """
         steps, meter = self.trainer.schedule.steps, Meter()
         if start == 0:
+            for remark in self.remarks if self.trainer.world.leads else ():
+                self.log.write({"kind": "remark", "step": 0, "remark": remark})
             self._score(0)
             meter.restart()
         for step in range(start + 1, steps + 1):
@@ -182,7 +186,7 @@ class Loop:
             if scored:
                 self._score(step)
             if saved and self.trainer.world.leads:
-                self.keeper.save(step, self.trainer, self.log.commit())
+                self.keeper.save(step, self.trainer.state_dict(), self.log.commit())
             if scored or saved:
                 self.trainer.world.wait()
                 meter.restart()
@@ -196,7 +200,7 @@ class Loop:
     def _score(self, step: int) -> None:
         if not self.trainer.world.leads:
             return
-        found = self.selector.score()
+        dev = self.selector.score()
         if step > 0:  # the base as it was is in the log, but it is not what was trained
-            self.keeper.offer(step, found.score)
-        self.log.write(found.line(step, self.keeper.best))
+            self.keeper.offer(step, dev.score)
+        self.log.write(dev.line(step, self.keeper.best))

@@ -60,7 +60,7 @@ def test_the_store_holds_the_tokens_counts_empty_lines_and_cuts_long_ones(store_
     assert [store.tokens(row, 0).tolist() for row in range(len(store))] == [ids[:10] for ids in whole]
     assert (store.counts.rows, store.counts.empty) == (3, 2)
     assert store.counts.cut == sum(len(ids) > 10 for ids in whole) > 0
-    assert "left out 2 empty rows" in store.counts.told()
+    assert "left out 2 empty rows" in store.counts.sentence()
 
 
 def test_a_store_is_built_once_and_mapped(store_of, tmp_path):

@@ -20,7 +20,7 @@ WORKER = textwrap.dedent(
 
     import numpy as np, torch
     from stsbench.training.base import find_base
-    from stsbench.training.corpus import read_rows
+    from stsbench.data.corpus import read_rows
     from stsbench.training.distributed import join_world
     from stsbench.training.recipe_files import read_recipe
     from stsbench.training.token_store import open_store

@@ -12,14 +12,14 @@ import pytest
 import torch
 
 import stsbench as sb
-from stsbench.training.state import RunFolder
+from stsbench.training.folder import RunFolder
 
 # Kills itself when it is about to write a line of the log for a step, or in the middle of a save.
 KILLED = textwrap.dedent(
     """
     import os, signal, sys
     import stsbench as sb
-    from stsbench.training import keeping, log
+    from stsbench.training import checkpoints, log
 
     recipe, corpus, out, where, at, *overrides = sys.argv[1:]
 
@@ -30,14 +30,14 @@ KILLED = textwrap.dedent(
         write = log.Log.write
         log.Log.write = lambda self, line: die() if line["step"] == int(at) else write(self, line)
     else:
-        count, save = 0, keeping.save_state
+        count, save = 0, checkpoints.save_state
         def save_state(path, state):
             global count
             count += 1
             if count == int(at):
                 die()
             save(path, state)
-        keeping.save_state = save_state
+        checkpoints.save_state = save_state
     sb.train(recipe, corpus, out, overrides=overrides, device="cpu")
     """
 )

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from stsbench.training.batches import IGNORED, mask_tokens
+from stsbench.training.objectives import IGNORED, mask_tokens
 
 HARD = "negatives.hard.weight=2"
 

@@ -7,7 +7,8 @@ from typer.testing import CliRunner
 
 import stsbench as sb
 from stsbench.cli.app import app
-from stsbench.training.dev_curve import dev_curve, published_curve
+from stsbench.training.log import log_frame
+from stsbench.training.result import published_curve
 
 
 def files(folder):
@@ -29,7 +30,7 @@ def test_a_training_leaves_a_checkpoint_a_record_a_log_and_a_curve(train):
             assert set(line) == {"kind", "step", "epoch", "loss", "learning_rate", "sentences", "tokens", "time"}
             assert line["time"]["tokens_per_second"] > 0
     assert sum(line["sentences"] for line in lines if line["kind"] == "train") == 2 * 42
-    assert dev_curve(lines)["step"].tolist() == [0, 4]
+    assert log_frame(lines).dropna(subset=["dev"])["step"].tolist() == [0, 4]
     assert not (done.folder / "training" / "state.pt").exists()
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from stsbench.training.views import Identity, SubwordRepetition, WordRepetition, doubled
+from stsbench.training.parts import SubwordRepetition, Unchanged, WordRepetition, doubled
 
 DRAWS = 20_000
 
@@ -70,4 +70,4 @@ def test_words_are_doubled_whole_and_by_the_same_law():
 
 
 def test_identity_changes_nothing():
-    assert Identity().tokens(np.arange(5), np.random.default_rng(0)).tolist() == [0, 1, 2, 3, 4]
+    assert Unchanged().tokens(np.arange(5), np.random.default_rng(0)).tolist() == [0, 1, 2, 3, 4]

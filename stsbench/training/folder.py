@@ -1,6 +1,7 @@
-"""The state of a training on disk: everything that the next step depends on, whole or absent."""
+"""The folder of one training: what lies where, who may write there, and what the training started from."""
 
 import json
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
@@ -10,14 +11,15 @@ from typing import Any
 from pydantic import ValidationError
 
 from stsbench.base.errors import UserError
-from stsbench.base.files import atomic_path, told_as_unwritable
+from stsbench.base.files import atomic_path, remove_leftovers, told_as_unwritable
+from stsbench.base.words import listed
 from stsbench.training.recipe import Recipe
-from stsbench.training.recipe_files import as_yaml
+from stsbench.training.recipe_files import as_yaml, read_recipe
+
+LOG = "log.jsonl"
+"""The name of the training log."""
 
 _VERSION = 1
-
-RECIPE, LOG, START, STATE = "recipe.yaml", "log.jsonl", "start.json", "state.pt"
-_OWN_FOLDER, _LOCK = "training", ".lock"
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ class RunFolder:
     @property
     def recipe(self) -> Path:
         """The recipe in full."""
-        return self.path / RECIPE
+        return self.path / "recipe.yaml"
 
     @property
     def log(self) -> Path:
@@ -41,19 +43,37 @@ class RunFolder:
         return self.path / LOG
 
     @property
+    def card(self) -> Path:
+        """The model card."""
+        return self.path / "README.md"
+
+    @property
+    def curve(self) -> Path:
+        """The picture of the dev curve; the same stands beside it as `.svg`."""
+        return self.path / "dev-curve.png"
+
+    @property
     def start(self) -> Path:
         """What the training started from."""
-        return self.path / _OWN_FOLDER / START
+        return self._inner / "start.json"
 
     @property
     def state(self) -> Path:
         """The last state saved."""
-        return self.path / _OWN_FOLDER / STATE
+        return self._inner / "state.pt"
 
     @property
     def checkpoints(self) -> Path:
         """The folder of the checkpoints kept."""
-        return self.path / _OWN_FOLDER / "checkpoints"
+        return self._inner / "checkpoints"
+
+    @property
+    def _inner(self) -> Path:
+        return self.path / "training"
+
+    @property
+    def _lock(self) -> Path:
+        return self._inner / ".lock"
 
     def checkpoint(self, step: int) -> Path:
         """Return the folder of the checkpoint of a step."""
@@ -61,30 +81,44 @@ class RunFolder:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Keep a second process from training here.
+        """Keep a second process from training here; delete what writers left that were killed.
 
         Raises:
-            UserError: if one is.
+            UserError: if another process is training here.
         """
         from filelock import FileLock, Timeout
 
-        own = self.path / _OWN_FOLDER
         with told_as_unwritable(self.path):
-            own.mkdir(parents=True, exist_ok=True)
+            self._inner.mkdir(parents=True, exist_ok=True)
         try:
-            with FileLock(own / _LOCK, timeout=0):
+            with FileLock(self._lock, timeout=0):
                 try:
+                    self._clean()
                     yield
                 finally:
                     if not self.start.is_file():  # nothing has begun, so nothing is left
-                        (own / _LOCK).unlink(missing_ok=True)
+                        self._lock.unlink(missing_ok=True)
                         with suppress(OSError):
-                            own.rmdir()
+                            self._inner.rmdir()
                             self.path.rmdir()
         except Timeout as error:
             raise UserError(
                 f"another process is training in {self.path}: wait for it, or stop it first."
             ) from error
+
+    def _clean(self) -> None:
+        with told_as_unwritable(self.path):
+            for target in (
+                self.recipe,
+                self.card,
+                self.curve,
+                self.curve.with_suffix(".svg"),
+                self.start,
+                self.state,
+            ):
+                remove_leftovers(target)
+            for leftover in self.checkpoints.glob(".step-*"):
+                shutil.rmtree(leftover)
 
     def require_free(self) -> None:
         """Make sure that nothing is lost if a training starts here.
@@ -97,15 +131,14 @@ class RunFolder:
         if not self.path.is_dir():
             raise UserError(f"{self.path} is a file: choose a folder with --out.")
         if self.start.is_file():
-            what = "a finished training" if read_start(self).finished else "an unfinished training"
-            way = (
-                "" if read_start(self).finished else f"go on with it (`stsbench train --resume {self.path}`), or "
-            )
+            finished = read_start(self).finished
+            what = "a finished training" if finished else "an unfinished training"
+            way = "" if finished else f"go on with it (`stsbench train --resume {self.path}`), or "
             raise UserError(f"{self.path} holds {what}: {way}choose another folder with --out.")
-        own = self.path / _OWN_FOLDER
-        held = [path for path in (*self.path.iterdir(), *own.glob("*")) if path not in {own, own / _LOCK}]
-        if held:
-            raise UserError(f"{self.path} is not empty ({held[0].name}, ...): choose another folder with --out.")
+        ours = {self._inner, self._lock}
+        others = [path for path in (*self.path.iterdir(), *self._inner.glob("*")) if path not in ours]
+        if others:
+            raise UserError(f"{self.path} is not empty ({others[0].name}, ...): choose another folder with --out.")
 
 
 @dataclass(frozen=True)
@@ -137,7 +170,7 @@ class Start:
     finished: bool = False
     version: int = _VERSION
 
-    def held_against(self, now: "Start") -> list[str]:
+    def differences(self, now: "Start") -> list[str]:
         """Return what the person should know when a training goes on in changed surroundings.
 
         Raises:
@@ -202,28 +235,29 @@ def started_recipe(start: Start) -> Recipe:
         ) from error
 
 
-def save_state(path: Path, state: dict[str, Any]) -> None:
-    """Write a state: nested dictionaries and lists of tensors and plain values.
-
-    Raises:
-        UserError: if the disk is full or the folder cannot be written; the state before is untouched.
-    """
-    import torch
-
-    with atomic_path(path) as temporary:
-        torch.save(state, temporary)
-
-
-def load_state(path: Path, device: str) -> dict[str, Any]:
-    """Read a state; no code that it may hold runs.
-
-    Raises:
-        UserError: if it is damaged.
-    """
-    import torch
-
+def edits(folder: RunFolder, recipe: Recipe) -> list[str]:
+    """Return what the person should know if `recipe.yaml` is no longer what the training started with."""
     try:
-        state: dict[str, Any] = torch.load(path, map_location=device, weights_only=True)
-    except Exception as error:  # the libraries raise a dozen kinds for what is one thing to the person
-        raise UserError(f"{path} is damaged ({type(error).__name__}): start the training again.") from error
-    return state
+        written = read_recipe(folder.recipe)
+    except UserError as error:
+        changes = str(error).rstrip(".")
+    else:
+        if written == recipe:
+            return []
+        changes = listed(_differing(written.model_dump(), recipe.model_dump()))
+    return [
+        f"{folder.recipe} was changed since the training began ({changes}): it goes on with the recipe that it "
+        "started with; for another, start anew with --out."
+    ]
+
+
+def _differing(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
+    """Return the keys that differ, with dots."""
+    names = []
+    for key in dict.fromkeys([*one, *other]):
+        a, b = one.get(key), other.get(key)
+        if isinstance(a, dict) and isinstance(b, dict):
+            names += [f"{key}.{name}" for name in _differing(a, b)]
+        elif a != b:
+            names.append(key)
+    return names

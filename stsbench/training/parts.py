@@ -1,26 +1,36 @@
-"""Views: how a sentence is changed before it is encoded. A view is a part of the recipe, arguments and all.
+"""The parts of a recipe that bring their own code: views change a sentence, heads change its vector.
 
-The two sides of a positive pair are two views. `identity` on both is SimCSE, where dropout alone tells them apart.
-A view of tokens gets the sub-words that the model reads, special tokens apart; a view of text gets the sentence,
-which is tokenised afterwards. To add one, write its class and name it in `View`.
+A part is validated data, arguments and all, and knows no other part. The two sides of a positive pair are two
+views; `identity` on both is SimCSE, where dropout alone tells them apart. To add a view or a head, write its class
+here and name it in `View` or `Head`.
 """
 
 from abc import ABC, abstractmethod
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BeforeValidator, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from stsbench.training.part import Part, kind_of
+if TYPE_CHECKING:
+    from torch import nn
 
 Tokens = NDArray[np.integer]
-
-# "paper" and "released" differ in three things; see `SubwordRepetition`.
-Variant = Literal["paper", "released"]
+"""The token ids of one sentence, special tokens apart."""
 
 
-class TokenView(Part, ABC):
+class RecipePart(BaseModel):
+    """A part of a recipe: it cannot be changed, and takes no key that it does not know."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+def _kind_of(value: Any) -> Any:
+    """Read a bare name as a part without arguments: `identity` is `{kind: identity}`."""
+    return {"kind": value} if isinstance(value, str) else value
+
+
+class TokenView(RecipePart, ABC):
     """A view of the sub-words that the model reads, special tokens apart."""
 
     @property
@@ -38,7 +48,7 @@ class TokenView(Part, ABC):
         """Return the changed tokens."""
 
 
-class TextView(Part, ABC):
+class TextView(RecipePart, ABC):
     """A view of the sentence before it is tokenised."""
 
     @abstractmethod
@@ -46,7 +56,7 @@ class TextView(Part, ABC):
         """Return the changed sentence."""
 
 
-class Identity(TokenView):
+class Unchanged(TokenView):
     """The sentence as it is."""
 
     kind: Literal["identity"] = "identity"
@@ -71,7 +81,7 @@ class SubwordRepetition(TokenView):
 
     kind: Literal["subword-repetition"]
     rate: float = Field(gt=0, le=1)
-    variant: Variant = "paper"
+    variant: Literal["paper", "released"] = "paper"
 
     @property
     def once(self) -> bool:
@@ -111,8 +121,8 @@ class WordRepetition(TextView):
 
 
 View = Annotated[
-    Annotated[Identity | SubwordRepetition | WordRepetition, Field(discriminator="kind")],
-    BeforeValidator(kind_of),
+    Annotated[Unchanged | SubwordRepetition | WordRepetition, Field(discriminator="kind")],
+    BeforeValidator(_kind_of),
 ]
 """Any view, by its `kind`."""
 
@@ -135,3 +145,40 @@ def _most_paper(rate: float, size: int) -> int:
 
 def _most_released(rate: float, size: int) -> int:
     return min(10, int(rate * (size + 2))) - 1
+
+
+class NoHead(RecipePart):
+    """The pooled vector itself."""
+
+    kind: Literal["none"] = "none"
+    evaluate: Literal[False] = False
+
+    def build(self, _width: int, _std: float) -> "nn.Module":
+        """Return a module that changes nothing."""
+        from torch import nn
+
+        return nn.Identity()
+
+
+class DenseTanh(RecipePart):
+    """A dense layer of the hidden size and tanh (SimCSE), randomly initialised.
+
+    Attributes:
+        evaluate: whether the vector is scored behind the head (supervised SimCSE) or before it (unsupervised).
+    """
+
+    kind: Literal["dense-tanh"]
+    evaluate: bool = False
+
+    def build(self, width: int, std: float) -> "nn.Module":
+        """Return the module; weights normal with deviation `std`, as Transformers makes BERT's, and no bias."""
+        from torch import nn
+
+        dense = nn.Linear(width, width)
+        nn.init.normal_(dense.weight, std=std)
+        nn.init.zeros_(dense.bias)
+        return nn.Sequential(dense, nn.Tanh())
+
+
+Head = Annotated[Annotated[NoHead | DenseTanh, Field(discriminator="kind")], BeforeValidator(_kind_of)]
+"""Any head, by its `kind`."""

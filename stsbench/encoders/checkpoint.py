@@ -1,11 +1,15 @@
-"""Where a checkpoint's files are, which of them hold weights, and their hashes."""
+"""A checkpoint's files: where they are or how they come from the Hub, which hold weights, what they hash to.
+
+At the end stands what every reader of those files through torch or Transformers shares.
+"""
 
 import errno
 import hashlib
 import importlib.util
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
@@ -37,6 +41,18 @@ _TOKENIZER_PATTERNS = (
     "special_tokens_map.json",
     "added_tokens.json",
 )
+
+# What loading reads of a repository on the Hub.
+_HUB_SETTINGS = ("*.json", "*.txt", "*.model", "*.tiktoken", "bpe.codes")
+_HUB_CODE = ("*.py",)
+_HUB_WEIGHTS = re.compile(r"(model|pytorch_model)(-\d+-of-\d+)?\.(safetensors|bin)")
+
+# Beside the root, the folders of a sentence-transformers checkpoint's modules hold weights (`2_Dense`). Others
+# hold what nothing here reads: exports for other runtimes, the optimiser of a training run.
+_MODULE_FOLDER = re.compile(r"\d+_.*")
+
+_PATIENCE_SECONDS = 20.0
+_DISK = {errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS}
 
 
 @dataclass(frozen=True)
@@ -136,18 +152,6 @@ class Checkpoint:
         return shards
 
 
-@dataclass(frozen=True)
-class CheckpointOptions:
-    """What a person chose about a checkpoint, named as in `load`; the device is resolved."""
-
-    pooling: str
-    max_length: int | None
-    prompt: str | None
-    precision: str
-    device: str
-    trust_remote_code: bool
-
-
 def packaged_model() -> Path | None:
     """Return the folder of the model that comes as a Python package; None if that is not installed."""
     spec = importlib.util.find_spec(_PACKAGE)
@@ -183,43 +187,6 @@ def find_checkpoint(name: str, *, revision: str | None = None, with_code: bool =
         raise UserError(f"no such model: {name} is not a folder.")
     downloaded = from_hub(name, revision, with_code=with_code)
     return Checkpoint(name, downloaded, revision=downloaded.name)
-
-
-def read_weights(path: Path) -> "dict[str, Tensor]":
-    """Return the tensors of a weight file without executing anything that is in it.
-
-    Raises:
-        UserError: if the file is damaged, or holds more than tensors.
-    """
-    import torch
-    from safetensors.torch import load_file
-
-    try:
-        if path.suffix == ".safetensors":
-            return load_file(path)
-        tensors: dict[str, Tensor] = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # the libraries raise a dozen kinds for what is one thing to the person
-        raise UserError(
-            f"{path} is damaged, or holds more than weights ({type(error).__name__}): fetch it again."
-        ) from error
-    return tensors
-
-
-def why(error: Exception) -> str:
-    """Return the first line of what a library says went wrong, as the end of a sentence."""
-    return (str(error).strip().partition("\n")[0].rstrip(" .:") or type(error).__name__) + "."
-
-
-_SETTINGS = ("*.json", "*.txt", "*.model", "*.tiktoken", "bpe.codes")
-_CODE = ("*.py",)
-_WEIGHTS = re.compile(r"(model|pytorch_model)(-\d+-of-\d+)?\.(safetensors|bin)")
-
-# Beside the root, the folders of a sentence-transformers checkpoint's modules hold weights (`2_Dense`). Others
-# hold what nothing here reads: exports for other runtimes, the optimiser of a training run.
-_MODULE_FOLDER = re.compile(r"\d+_.*")
-
-_PATIENCE_SECONDS = 20.0
-_DISK = {errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS}
 
 
 def from_hub(name: str, revision: str | None, *, with_code: bool) -> Path:
@@ -283,8 +250,8 @@ def needed_files(files: Sequence[str], *, with_code: bool = False) -> list[str]:
     """
     paths = [PurePosixPath(file) for file in files]
     paths = [path for path in paths if len(path.parts) == 1 or _MODULE_FOLDER.fullmatch(path.parts[0])]
-    settings = (*_SETTINGS, *_CODE) if with_code else _SETTINGS
-    weights = [path for path in paths if _WEIGHTS.fullmatch(path.name)]
+    settings = (*_HUB_SETTINGS, *_HUB_CODE) if with_code else _HUB_SETTINGS
+    weights = [path for path in paths if _HUB_WEIGHTS.fullmatch(path.name)]
     safe = {path.parent for path in weights if path.suffix == ".safetensors"}
     read = {path for path in weights if path.suffix == ".safetensors" or path.parent not in safe}
     return [str(path) for path in paths if path in read or any(map(path.match, settings))]
@@ -303,3 +270,44 @@ def _downloaded_before(name: str, revision: str | None, reason: Exception) -> Pa
         f"no such model: {name} is not a folder here, and the Hugging Face Hub cannot be reached "
         f"({type(reason).__name__}): go online once, or give a local folder."
     ) from reason
+
+
+def read_weights(path: Path) -> "dict[str, Tensor]":
+    """Return the tensors of a weight file without executing anything that is in it.
+
+    Raises:
+        UserError: if the file is damaged, or holds more than tensors.
+    """
+    import torch
+    from safetensors.torch import load_file
+
+    try:
+        if path.suffix == ".safetensors":
+            return load_file(path)
+        tensors: dict[str, Tensor] = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # the libraries raise a dozen kinds for what is one thing to the person
+        raise UserError(
+            f"{path} is damaged, or holds more than weights ({type(error).__name__}): fetch it again."
+        ) from error
+    return tensors
+
+
+def why(error: Exception) -> str:
+    """Return the first line of what a library says went wrong, as the end of a sentence."""
+    return (str(error).strip().partition("\n")[0].rstrip(" .:") or type(error).__name__) + "."
+
+
+@contextmanager
+def quiet_transformers() -> Iterator[None]:
+    """Silence Transformers for a while, and leave it as it was."""
+    from transformers.utils import logging
+
+    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(verbosity)
+        if bars:
+            logging.enable_progress_bar()

@@ -3,14 +3,13 @@
 import ctypes
 import platform
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from stsbench.base.errors import UserError
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
-PRECISIONS = ("fp32", "bf16", "fp16")
+PRECISIONS = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
+"""What a person calls each precision, and what torch does."""
 
 
 def resolve_device(device: str) -> str:
@@ -51,19 +50,3 @@ def _opens(library: str) -> bool:
     except OSError:
         return False
     return True
-
-
-@contextmanager
-def quiet_transformers() -> Iterator[None]:
-    """Silence Transformers for a while, and leave it as it was."""
-    from transformers.utils import logging
-
-    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        logging.set_verbosity(verbosity)
-        if bars:
-            logging.enable_progress_bar()

@@ -1,32 +1,35 @@
-"""What a person calls a model: a published system's name stands for its checkpoint, used as its paper used it."""
+"""From what a person calls a model to an encoder: a published system, a checkpoint, word vectors or a callable.
 
-import dataclasses
+`load` is the verb, `load_with` the same for whoever passes a set of options on. A published system stands for its
+checkpoint, used as its paper used it (`resolve`). What neither the person nor the checkpoint says about pooling
+and prompt, the list of known checkpoints in `published` says.
+"""
+
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from stsbench.base.errors import UserError
 from stsbench.encoders import static
 from stsbench.encoders.callables import CallableEncoder, from_function, import_function, is_callable
-from stsbench.encoders.checkpoint import MINILM, PACKAGED, Checkpoint, CheckpointOptions, find_checkpoint
+from stsbench.encoders.checkpoint import MINILM, PACKAGED, Checkpoint, find_checkpoint
 from stsbench.encoders.device import PRECISIONS, resolve_device
-from stsbench.encoders.known import find_known
-from stsbench.encoders.poolers import AUTO
+from stsbench.encoders.poolers import AUTO, POOLING_NAMES
 from stsbench.encoders.protocol import Encoder
-from stsbench.encoders.sentence_transformers import read_settings
+from stsbench.encoders.sentence_transformers import load_with_library, read_settings
 from stsbench.encoders.tokenizer import model_limit, position_limit
-from stsbench.encoders.transformer import TransformerEncoder, TransformerSettings, choose_pooling
-from stsbench.published.catalogue import checkpoints, row, system
-from stsbench.published.conflicts import as_printed
-from stsbench.published.schema import Checkpoint as PublishedCheckpoint
+from stsbench.encoders.transformer import TransformerEncoder, TransformerSettings
+from stsbench.published.catalogue import hub_checkpoints, known_checkpoint, row, system
+from stsbench.published.schema import KnownCheckpoint
+
 
 @dataclass(frozen=True)
 class LoadOptions:
     """How a model is loaded: what `load` takes beside the model, for whoever passes all of it on.
 
     Attributes:
-        pooling: one of the poolers, or `auto`.
+        pooling: one of `POOLING_NAMES`, or `auto`.
         max_length: sub-words kept, special tokens included; None for the published one, or the model's own limit.
         prompt: text put before every sentence; None for the checkpoint's own, "" for none.
         precision: `fp32`, `bf16` or `fp16`.
@@ -49,23 +52,21 @@ class LoadOptions:
         >>> LoadOptions(pooling="cls", max_length=128).changed()
         ['pooling', 'max_length']
         """
-        return [field.name for field in dataclasses.fields(self) if getattr(self, field.name) != field.default]
+        return [field.name for field in fields(self) if getattr(self, field.name) != field.default]
 
 
 @dataclass(frozen=True)
 class Resolved:
-    """What to load for a model, and how.
+    """What to load for a name, and how.
 
     Attributes:
-        name: what to load: a Hub name, or `minilm`.
-        pooling: the person's choice, or the published one.
-        max_length: likewise.
-        notes: what the published name stands for and where that is said, and what is expected of it.
+        name: what to load: a Hub name, `minilm`, or the name as it was given.
+        options: the person's choices, and the published ones where the person made none.
+        notes: what a published name stands for and where that is said, and what is expected of it.
     """
 
     name: str
-    pooling: str
-    max_length: int | None
+    options: LoadOptions
     notes: tuple[str, ...] = ()
 
 
@@ -84,9 +85,11 @@ def load(
 
     Args:
         model: a published system, such as `esimcse-bert-base`: its checkpoint is loaded, pooled as its paper
-            pooled; or a checkpoint's folder or Hub name, a file of word vectors, `module:function`, a callable
+            pooled; `minilm` (the packaged all-MiniLM-L6-v2 if installed, else the Hub's); a checkpoint's folder or
+            Hugging Face Hub name (Transformers, sentence-transformers or SimCSE-style training checkpoint); a file
+            of word vectors (GloVe or word2vec, text or binary); `module:function`; any callable
             `list[str] -> array`, or an object with such a method `encode`.
-        pooling: one of the poolers, or `auto`: the published one, the checkpoint's own, or else what its paper
+        pooling: one of `POOLING_NAMES`, or `auto`: the published one, the checkpoint's own, or else what its paper
             used.
         max_length: sub-words kept, special tokens included; None for the published one, or the model's own limit.
         prompt: text put before every sentence; None for the checkpoint's own, "" for none.
@@ -97,6 +100,9 @@ def load(
 
     Raises:
         UserError: if there is no such model, or it cannot be used as asked.
+
+    >>> load(lambda sentences: [[len(sentence), 1.0] for sentence in sentences]).identity.kind
+    'function'
     """
     return load_with(
         model, LoadOptions(pooling, max_length, prompt, precision, device, revision, trust_remote_code)
@@ -109,141 +115,129 @@ def load_with(model: str | Path | Callable[[list[str]], Any], options: LoadOptio
     Raises:
         UserError: if there is no such model, or it cannot be used as asked.
     """
-    found = resolve(model, options.pooling, options.max_length) if isinstance(model, str) else None
-    if found is None:
-        return load_checkpoint(model, **vars(options))
-    chosen = replace(options, pooling=found.pooling, max_length=found.max_length)
-    return _noted(load_checkpoint(found.name, **vars(chosen)), found.notes)
-
-
-def resolve(name: str, pooling: str = "auto", max_length: int | None = None) -> Resolved | None:
-    """Return what a published system's name stands for; None if it is none, or something else first.
-
-    A folder or a file of that name comes first, then the packaged model.
-
-    Raises:
-        UserError: if the system has no public checkpoint.
-
-    >>> found = resolve("esimcse-bert-base")
-    >>> found.name, found.pooling, found.max_length
-    ('ffgcc/esimcse-bert-base-uncased', 'cls_before_pooler', 512)
-    """
-    if name == PACKAGED or "/" in name or ":" in name or Path(name).expanduser().exists():
-        return None
-    try:
-        measured = system(name)
-    except UserError:
-        return None
-    entry = next((entry for entry in checkpoints().values() if entry.system == measured.name), None)
-    if entry is None or not entry.hub:
-        raise UserError(
-            f"{measured.name} is a published system without a known checkpoint on the Hugging Face Hub: give the "
-            "folder of one."
-        )
-    return Resolved(
-        # By that name the packaged copy is found, too.
-        PACKAGED if entry.hub == MINILM else entry.hub,
-        entry.pooling if pooling == "auto" else pooling,
-        entry.max_length if max_length is None else max_length,
-        tuple(_notes(entry, pooling)),
-    )
-
-
-def _notes(entry: PublishedCheckpoint, pooling: str) -> list[str]:
-    stated = f"{entry.name} is {entry.hub} ({entry.hub_source}), pooling {entry.pooling} ({entry.pooling_source})"
-    if pooling not in {"auto", entry.pooling}:
-        stated += f"; {pooling} was asked for, so its numbers are not to be expected"
-    expected = [f"{entry.name} is expected to score as {_row(name)}." for name in entry.expected]
-    return [f"{stated}.", *expected, *([f"{entry.name}: {entry.note}"] if entry.note else [])]
-
-
-def _row(name: str) -> str:
-    averages = [cell for cell in row(name).cells if cell.setting.task.startswith("Avg.")]
-    return ", ".join([name, *(f"{cell.column} {as_printed(cell)}" for cell in averages)])
-
-
-def _noted(encoder: Encoder, notes: tuple[str, ...]) -> Encoder:
-    """Return the encoder of a checkpoint with sentences for the person before its own."""
-    assert isinstance(encoder, TransformerEncoder | CallableEncoder)
-    return dataclasses.replace(encoder, notes=(*notes, *encoder.notes))
-
-
-def load_checkpoint(
-    model: str | Path | Callable[[list[str]], Any],
-    *,
-    pooling: str = AUTO,
-    max_length: int | None = None,
-    prompt: str | None = None,
-    precision: str = "fp32",
-    device: str = "auto",
-    revision: str | None = None,
-    trust_remote_code: bool = False,
-) -> Encoder:
-    """Load an encoder. The weights themselves are read at the first sentence that is not in the cache.
-
-    Args:
-        model: `minilm` (the packaged all-MiniLM-L6-v2 if installed, else the Hub's); a checkpoint's folder or
-            Hugging Face Hub name (Transformers, sentence-transformers or SimCSE-style training checkpoint);
-            a file of word vectors (GloVe or word2vec, text or binary); `module:function`; or any callable
-            `list[str] -> array`, or an object with such a method `encode`.
-        pooling: one of `POOLING_NAMES`, or `auto`: the checkpoint's own, or else what its paper used.
-        max_length: sub-words kept, special tokens included; None for the model's own limit.
-        prompt: text put before every sentence; None for the checkpoint's own, "" for none.
-        precision: `fp32`, `bf16` or `fp16`.
-        device: `auto`, `cpu`, `cuda` or `mps`.
-        revision: a branch, tag or commit on the Hub.
-        trust_remote_code: whether Python code that comes with a checkpoint may run.
-
-    Raises:
-        UserError: if there is no such model, or it cannot be used as asked.
-    """
-    if precision not in PRECISIONS:
-        raise UserError(f"unknown precision {precision!r}: choose one of {', '.join(PRECISIONS)}.")
-    if max_length is not None and max_length < 3:
-        raise UserError(f"a maximum length of {max_length} leaves no room for a word: use 3 or more.")
-    checkpoint_options = {
-        "--max-length": max_length is not None,
-        "--prompt": bool(prompt),
-        "--precision": precision != "fp32",
-        "--device": device not in {"auto", "cpu"},
-        "--revision": revision is not None,
-    }
-    meant = [option for option, given in checkpoint_options.items() if given]
+    if options.precision not in PRECISIONS:
+        raise UserError(f"unknown precision {options.precision!r}: choose one of {', '.join(PRECISIONS)}.")
+    if options.max_length is not None and options.max_length < 3:
+        raise UserError(f"a maximum length of {options.max_length} leaves no room for a word: use 3 or more.")
     if is_callable(model):
-        _refuse("a callable", pooling != AUTO, meant)
+        _refuse(options, "a callable")
         return from_function(model)
     name = str(model)
     path = Path(name).expanduser()
     if path.is_file() and any(suffix in static.SUFFIXES for suffix in path.suffixes[-2:]):
-        _refuse("word vectors, which are averaged", pooling not in {AUTO, "avg"}, meant)
+        _refuse(options, "word vectors, which are averaged", poolings=(AUTO, "avg"))
         return static.StaticEncoder(path, name)
     if ":" in name and not path.exists():
-        _refuse("a callable", pooling != AUTO, meant)
+        _refuse(options, "a callable")
         return import_function(name)
+    resolved = resolve(name, options)
+    encoder = _load_checkpoint(resolved.name, resolved.options)
+    return replace(encoder, notes=(*resolved.notes, *encoder.notes))
 
-    checkpoint = find_checkpoint(name, revision=revision, with_code=trust_remote_code)
-    if (code := checkpoint.own_code()) is not None and not trust_remote_code:
+
+def _refuse(options: LoadOptions, what: str, *, poolings: Sequence[str] = (AUTO,)) -> None:
+    """Refuse the options that are for checkpoints, but for values that ask for nothing.
+
+    Raises:
+        UserError: naming those that were given.
+    """
+    harmless: dict[str, Sequence[object]] = {
+        "pooling": poolings,
+        "prompt": ("",),
+        "device": ("cpu",),
+        "trust_remote_code": (True,),
+    }
+    refused = [
+        f"--{name.replace('_', '-')}"
+        for name in options.changed()
+        if getattr(options, name) not in harmless.get(name, ())
+    ]
+    if refused:
+        raise UserError(f"{' and '.join(refused)}: not for {what}.")
+
+
+def resolve(name: str, options: LoadOptions = LoadOptions()) -> Resolved:
+    """Return what a published system's name stands for; a Hub name that is known stands for itself, used likewise.
+
+    A folder or a file of that name comes first, then the packaged model; any other name stays as it is.
+
+    Raises:
+        UserError: if the system has no public checkpoint.
+
+    >>> resolved = resolve("esimcse-bert-base")
+    >>> resolved.name, resolved.options.pooling, resolved.options.max_length
+    ('ffgcc/esimcse-bert-base-uncased', 'cls_before_pooler', 512)
+    """
+    if name == PACKAGED or ":" in name or Path(name).expanduser().exists():
+        return Resolved(name, options)
+    known = known_checkpoint(name)
+    by_hub_name = "/" in name
+    if by_hub_name and (known is None or known.hub.casefold() != name.casefold()):
+        return Resolved(name, options)
+    if known is None or not known.hub:
+        try:
+            measured = known.system if known else system(name).name
+        except UserError:
+            return Resolved(name, options)
+        raise UserError(
+            f"{measured} is a published system without a known checkpoint on the Hugging Face Hub: give the "
+            "folder of one."
+        )
+    used = replace(
+        options,
+        pooling=known.pooling if options.pooling == AUTO else options.pooling,
+        max_length=known.max_length if options.max_length is None else options.max_length,
+    )
+    if by_hub_name:
+        return Resolved(name, used, _doubts(known, options.pooling))
+    # By its short name the packaged copy is found, too.
+    return Resolved(PACKAGED if known.hub == MINILM else known.hub, used, _introduction(known, options.pooling))
+
+
+def _introduction(known: KnownCheckpoint, pooling: str) -> tuple[str, ...]:
+    stated = f"{known.name} is {known.hub} ({known.hub_source}), pooling {known.pooling} ({known.pooling_source})"
+    if pooling not in {AUTO, known.pooling}:
+        stated += f"; {pooling} was asked for, so its numbers are not to be expected"
+    expected = [f"{known.name} is expected to score as {_row(name)}." for name in known.expected]
+    return (f"{stated}.", *expected, *([f"{known.name}: {known.note}"] if known.note else []))
+
+
+def _doubts(known: KnownCheckpoint, pooling: str) -> tuple[str, ...]:
+    if pooling != AUTO or "pooling" not in known.unverified:
+        return ()
+    return (f"pooling {known.pooling} was chosen for {known.hub} (unverified). {known.note}".rstrip(),)
+
+
+def _row(name: str) -> str:
+    averages = [cell for cell in row(name).cells if cell.setting.task.startswith("Avg.")]
+    return ", ".join([name, *(f"{cell.column} {cell.printed}" for cell in averages)])
+
+
+def _load_checkpoint(name: str, options: LoadOptions) -> TransformerEncoder | CallableEncoder:
+    checkpoint = find_checkpoint(name, revision=options.revision, with_code=options.trust_remote_code)
+    if (code := checkpoint.own_code()) is not None and not options.trust_remote_code:
         raise UserError(
             f"{name} comes with Python code of its own ({code}), which does not run unless you trust it: "
             "read it, then pass --trust-remote-code."
         )
-    options = CheckpointOptions(
-        pooling=pooling,
-        max_length=max_length,
-        prompt=prompt,
-        precision=precision,
-        device=resolve_device(device),
-        trust_remote_code=trust_remote_code,
-    )
-    own = read_settings(checkpoint)
-    if own is None and checkpoint.modules() and pooling == AUTO:
-        from stsbench.encoders.sentence_transformers import load_with_library
-
-        return load_with_library(checkpoint, options)
-    return _load_natively(checkpoint, own, options)
+    options = replace(options, device=resolve_device(options.device))
+    settings = read_settings(checkpoint)
+    if settings is None and checkpoint.modules() and options.pooling == AUTO:
+        return load_with_library(
+            checkpoint,
+            max_length=options.max_length,
+            prompt=options.prompt,
+            precision=options.precision,
+            device=options.device,
+            trust_remote_code=options.trust_remote_code,
+        )
+    return _load_natively(checkpoint, settings, options)
 
 
-def _load_natively(checkpoint: Checkpoint, own: TransformerSettings | None, options: CheckpointOptions) -> Encoder:
+def _load_natively(
+    checkpoint: Checkpoint, own: TransformerSettings | None, options: LoadOptions
+) -> TransformerEncoder:
+    """Return the encoder of a Transformers checkpoint; `own` is what its sentence-transformers files say."""
     name, config = checkpoint.name, checkpoint.json("config.json")
     if not config:
         raise UserError(f"{name} has no Transformer's config.json at its top: --pooling is not for it.")
@@ -257,23 +251,23 @@ def _load_natively(checkpoint: Checkpoint, own: TransformerSettings | None, opti
         raise UserError(
             f"{name} reads at most {longest} sub-words: --max-length {options.max_length} is too long."
         )
-    chosen, notes = choose_pooling(checkpoint, options.pooling, own.pooling if own else None)
+    known = next(iter(hub_checkpoints(name)), None)
+    pooling, notes = _choose_pooling(checkpoint, options.pooling, own.pooling if own else None, known)
     if own is None and checkpoint.modules():
-        notes += (f"{name} has modules that are not read natively: --pooling {chosen} leaves them out.",)
-    settings = own or TransformerSettings(chosen, model_limit(checkpoint))
-    known = find_known(name)
-    if options.prompt is None and not settings.prompt and known and known.prompt:
-        settings = replace(settings, prompt=known.prompt)
-        notes += (f"{name}: {known.prompt!r} is put before every sentence ({known.source}).",)
-    settings = replace(
-        settings,
-        pooling=chosen,
-        max_length=settings.max_length if options.max_length is None else options.max_length,
-        prompt=settings.prompt if options.prompt is None else options.prompt,
-    )
+        notes += (f"{name} has modules that are not read natively: --pooling {pooling} leaves them out.",)
+    settings = own or TransformerSettings(pooling, model_limit(checkpoint))
+    prompt = settings.prompt if options.prompt is None else options.prompt
+    if options.prompt is None and not prompt and known and known.prompt:
+        prompt = known.prompt
+        notes += (f"{name}: {prompt!r} is put before every sentence ({known.usage}).",)
     return TransformerEncoder(
         checkpoint,
-        settings,
+        replace(
+            settings,
+            pooling=pooling,
+            max_length=settings.max_length if options.max_length is None else options.max_length,
+            prompt=prompt,
+        ),
         kind="sentence-transformers" if own else "transformer",
         precision=options.precision,
         device=options.device,
@@ -282,7 +276,37 @@ def _load_natively(checkpoint: Checkpoint, own: TransformerSettings | None, opti
     )
 
 
-def _refuse(what: str, other_pooling: bool, options: Sequence[str]) -> None:
-    given = [*(["--pooling"] if other_pooling else []), *options]
-    if given:
-        raise UserError(f"{' and '.join(given)}: not for {what}.")
+def _choose_pooling(
+    checkpoint: Checkpoint, wanted: str, own: str | None, known: KnownCheckpoint | None
+) -> tuple[str, tuple[str, ...]]:
+    """Return the pooling to use and what the person should know about the choice.
+
+    Args:
+        checkpoint: the model.
+        wanted: what the person asked for; `auto` follows the checkpoint, then the list of known ones.
+        own: the pooling that the checkpoint's own configuration names, if it does.
+        known: what is known of a checkpoint of that name.
+
+    Raises:
+        UserError: if the pooling is unknown.
+    """
+    if wanted not in (AUTO, *POOLING_NAMES):
+        raise UserError(f"unknown pooling {wanted!r}: choose one of {', '.join((AUTO, *POOLING_NAMES))}.")
+    expected = own or (known.pooling if known else None)
+    if wanted != AUTO:
+        if expected is None or wanted == expected:
+            return wanted, ()
+        said_by = "its own configuration says" if own or known is None else f"its paper used: {known.usage}"
+        return wanted, (f"pooling {wanted} differs from {expected} for {checkpoint.name} ({said_by}).",)
+    if expected is not None:
+        return expected, ()
+    architectures = checkpoint.json("config.json").get("architectures") or []
+    if any(name.endswith("ForCL") for name in architectures):
+        return "cls_before_pooler", (
+            f"{checkpoint.name} is a SimCSE training checkpoint: pooling cls_before_pooler, as unsupervised "
+            "models are scored; a supervised one wants --pooling cls.",
+        )
+    return "avg", (
+        f"{checkpoint.name} does not say how to pool: pooling avg was chosen; "
+        "set --pooling if its paper used another.",
+    )

@@ -6,17 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stsbench.base.errors import UserError
-from stsbench.encoders.checkpoint import Checkpoint, read_weights, why
-from stsbench.encoders.device import quiet_transformers
+from stsbench.encoders.checkpoint import Checkpoint, quiet_transformers, read_weights, why
+from stsbench.encoders.device import PRECISIONS
 from stsbench.encoders.poolers import NEEDS_ALL_LAYERS, POOLERS, POOLING_NAMES
 from stsbench.encoders.protocol import DeviceOutOfMemory, FloatMatrix, TokenSequence
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from torch import Tensor, nn
-
-_PRECISIONS = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 
 # SimCSE's training code stores its dense+tanh head under these names, beside the encoder.
 _HEAD_WEIGHT, _HEAD_BIAS = "mlp.dense.weight", "mlp.dense.bias"
@@ -129,7 +125,7 @@ def load_network(
     import torch
     from transformers import AutoModel
 
-    dtype = getattr(torch, _PRECISIONS[precision])
+    dtype = getattr(torch, PRECISIONS[precision])
     with quiet_transformers():
         try:
             # Transformers reads safetensors, and .bin files with weights_only=True. The precision is given here

@@ -1,12 +1,15 @@
-"""Reading a sentence-transformers checkpoint's own settings, so that they can be obeyed natively."""
+"""Checkpoints of sentence-transformers: their own settings, read so that they can be obeyed natively.
+
+Where a module or an option is not one that is read here, the library itself encodes.
+"""
 
 from pathlib import Path
 from typing import Any
 
 from stsbench.base.errors import UserError
 from stsbench.encoders.callables import CallableEncoder
-from stsbench.encoders.checkpoint import Checkpoint, CheckpointOptions, why
-from stsbench.encoders.device import quiet_transformers
+from stsbench.encoders.checkpoint import Checkpoint, quiet_transformers, why
+from stsbench.encoders.device import PRECISIONS
 from stsbench.encoders.network import ACTIVATIONS, TailModule
 from stsbench.encoders.protocol import Identity
 from stsbench.encoders.tokenizer import model_limit, position_limit
@@ -26,6 +29,9 @@ _TRANSFORMER_CONFIGS = tuple(
     f"sentence_{name}_config.json"
     for name in ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
 )
+
+# Files of a checkpoint that cannot change its vectors.
+_NOT_READ = {".md", ".png"}
 
 _SENTENCE = "sentence_embedding"
 _PLAIN_TEXT: dict[str, Any] = {
@@ -111,18 +117,31 @@ def _unusual(transformer: dict[str, Any]) -> bool:
     return any(value and value != _PLAIN_TEXT.get(key) for key, value in rest.items())
 
 
-_DTYPES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
-_NOT_READ = {".md", ".png"}
+def load_with_library(
+    checkpoint: Checkpoint,
+    *,
+    max_length: int | None,
+    prompt: str | None,
+    precision: str,
+    device: str,
+    trust_remote_code: bool,
+) -> CallableEncoder:
+    """Return an encoder that calls `SentenceTransformer.encode`, pooled as the checkpoint says.
 
-
-def load_with_library(checkpoint: Checkpoint, options: CheckpointOptions) -> CallableEncoder:
-    """Return an encoder that calls `SentenceTransformer.encode`, pooled as the checkpoint says."""
-    prompt = own_prompt(checkpoint) if options.prompt is None else options.prompt
+    Args:
+        checkpoint: with modules that are not read natively.
+        max_length: as in `load`, as are the others.
+        prompt: None for the checkpoint's own.
+        precision: one of `PRECISIONS`.
+        device: `cpu`, `cuda` or `mps`.
+        trust_remote_code: whether Python code that comes with the checkpoint may run.
+    """
+    prompt = own_prompt(checkpoint) if prompt is None else prompt
     model: Any = None
 
     def load_model() -> None:
         nonlocal model
-        model = model or _load(checkpoint, options)
+        model = model or _load(checkpoint, max_length, precision, device, trust_remote_code)
 
     def encode(sentences: list[str]) -> Any:
         load_model()
@@ -135,10 +154,10 @@ def load_with_library(checkpoint: Checkpoint, options: CheckpointOptions) -> Cal
         pooling="own",
         revision=checkpoint.revision,
         weights_sha256=checkpoint.sha256(_files(checkpoint.folder)),
-        max_length=options.max_length,
+        max_length=max_length,
         prompt=prompt,
-        precision=options.precision,
-        device=options.device,
+        precision=precision,
+        device=device,
     )
     note = (
         f"{checkpoint.name} has modules that are not read natively: the sentence-transformers library "
@@ -158,7 +177,9 @@ def _files(folder: Path) -> list[Path]:
     ]
 
 
-def _load(checkpoint: Checkpoint, options: CheckpointOptions) -> Any:
+def _load(
+    checkpoint: Checkpoint, max_length: int | None, precision: str, device: str, trust_remote_code: bool
+) -> Any:
     try:
         from sentence_transformers import SentenceTransformer
     except ImportError as error:
@@ -172,12 +193,12 @@ def _load(checkpoint: Checkpoint, options: CheckpointOptions) -> Any:
         try:
             model = SentenceTransformer(
                 str(checkpoint.folder),
-                device=options.device,
-                trust_remote_code=options.trust_remote_code,
+                device=device,
+                trust_remote_code=trust_remote_code,
                 local_files_only=True,
             )
         except Exception as error:  # whatever it is, it is about the files of this checkpoint
             raise UserError(f"cannot load {checkpoint.name}: {why(error)}") from error
-    if options.max_length is not None:
-        model.max_seq_length = options.max_length
-    return model.to(getattr(torch, _DTYPES[options.precision]))
+    if max_length is not None:
+        model.max_seq_length = max_length
+    return model.to(getattr(torch, PRECISIONS[precision]))

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from stsbench.base.errors import UserError
-from stsbench.encoders.checkpoint import Checkpoint, why
-from stsbench.encoders.device import quiet_transformers
+from stsbench.encoders.checkpoint import Checkpoint, quiet_transformers, why
 
 # Position ids of RoBERTa-like models start after the padding index, so that many positions cannot be used.
 _OFFSET_POSITIONS = re.compile("roberta|camembert|mpnet|longformer|ernie_m|data2vec-text|luke|ibert|xmod|lilt|esm")

@@ -4,11 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from stsbench.base.errors import UserError
 from stsbench.encoders.checkpoint import Checkpoint
-from stsbench.encoders.known import find_known
 from stsbench.encoders.network import Network, TailModule, load_network
-from stsbench.encoders.poolers import AUTO, POOLING_NAMES
 from stsbench.encoders.protocol import Encoder, FloatMatrix, Identity, Tokenized, TokenSequence
 from stsbench.encoders.tokenizer import Tokenizer, position_limit
 
@@ -134,40 +131,6 @@ class TransformerEncoder:
     @cached_property
     def _tokenizer(self) -> Tokenizer:
         return Tokenizer(self.checkpoint, trust_remote_code=self.trust_remote_code)
-
-
-def choose_pooling(checkpoint: Checkpoint, wanted: str, own: str | None) -> tuple[str, tuple[str, ...]]:
-    """Return the pooling to use and what the person should know about the choice.
-
-    Args:
-        checkpoint: the model.
-        wanted: what the person asked for; `auto` follows the checkpoint, then the table of known ones.
-        own: the pooling that the checkpoint's own configuration names, if it does.
-
-    Raises:
-        UserError: if the pooling is unknown.
-    """
-    if wanted not in (AUTO, *POOLING_NAMES):
-        raise UserError(f"unknown pooling {wanted!r}: choose one of {', '.join((AUTO, *POOLING_NAMES))}.")
-    known = find_known(checkpoint.name)
-    expected = own or (known.pooling if known else None)
-    said_by = "its own configuration says" if own else f"its paper used: {known.source}" if known else ""
-    if wanted != AUTO:
-        if expected is not None and wanted != expected:
-            return wanted, (f"pooling {wanted} differs from {expected} for {checkpoint.name} ({said_by}).",)
-        return wanted, ()
-    if expected is not None:
-        return expected, ()
-    architectures = checkpoint.json("config.json").get("architectures") or []
-    if any(name.endswith("ForCL") for name in architectures):
-        return "cls_before_pooler", (
-            f"{checkpoint.name} is a SimCSE training checkpoint: pooling cls_before_pooler, as unsupervised "
-            "models are scored; a supervised one wants --pooling cls.",
-        )
-    return "avg", (
-        f"{checkpoint.name} does not say how to pool: pooling avg was chosen; "
-        "set --pooling if its paper used another.",
-    )
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from stsbench.base.errors import UserError
-from stsbench.published.schema import Cell, Checkpoint, Paper, PublishedTable, Row, System
+from stsbench.published.schema import KnownCheckpoint, Paper, PublishedCell, PublishedTable, Row, System
 
-Entry = TypeVar("Entry", Paper, PublishedTable, System, Checkpoint)
+Entry = TypeVar("Entry", Paper, PublishedTable, System, KnownCheckpoint)
 
 
 @dataclass(frozen=True)
@@ -32,14 +32,14 @@ class PublishedRow:
     row: Row
     paper: Paper
     system: System | None
-    cells: tuple[Cell, ...]
+    cells: tuple[PublishedCell, ...]
 
     @property
     def name(self) -> str:
         """The full name, `table/row`."""
         return f"{self.table.name}/{self.row.name}"
 
-    def cell(self, column: str) -> Cell:
+    def cell(self, column: str) -> PublishedCell:
         """Return the cell of a column.
 
         Raises:
@@ -82,10 +82,14 @@ def systems() -> Mapping[str, System]:
 
 
 @cache
-def checkpoints() -> Mapping[str, Checkpoint]:
+def checkpoints() -> Mapping[str, KnownCheckpoint]:
     """Return every known public checkpoint by its name."""
-    entries = _read(_entries() / "checkpoints.toml")["checkpoints"]
-    return _by_name(Checkpoint.model_validate(entry) for entry in entries)
+    content = _read(_entries() / "checkpoints.toml")
+    citations = content["citations"]
+    return _by_name(
+        KnownCheckpoint.model_validate(entry | {"citation": citations[entry["citation"]].strip()})
+        for entry in content["checkpoints"]
+    )
 
 
 @cache
@@ -93,6 +97,11 @@ def rows() -> Mapping[str, PublishedRow]:
     """Return every row by its full name, `table/row`."""
     found = (row for table in tables().values() for row in rows_of(table))
     return MappingProxyType({row.name: row for row in found})
+
+
+def row_names() -> list[str]:
+    """Return every name that a row can be asked for by: the systems that have one, then `table/row`."""
+    return [*(name for name, entry in systems().items() if entry.row), *rows()]
 
 
 def rows_of(table: PublishedTable) -> Iterator[PublishedRow]:
@@ -133,26 +142,52 @@ def system(name: str) -> System:
     return systems()[found]
 
 
-def checkpoint(name: str) -> Checkpoint:
-    """Return the checkpoint that a person means: its name, its Hub name, or its system's name.
+def known_checkpoint(name: str, *, pooling: str = "", weights_sha256: str | None = None) -> KnownCheckpoint | None:
+    """Return what is known of a checkpoint; None if nothing is.
 
-    Raises:
-        UserError: if none is known, naming close ones.
+    Args:
+        name: its Hub name, or that of a folder which bears the model's own name; its name here; or its system's
+            name, or an alias of that.
+        pooling: which entry is wanted where one checkpoint has rows with several poolings: by default, and where
+            none has this one, the first.
+        weights_sha256: the hash of its weights, for a name that says nothing.
 
-    >>> checkpoint("esimcse-bert-base").hub
+    >>> known_checkpoint("esimcse-bert-base").hub
     'ffgcc/esimcse-bert-base-uncased'
+    >>> known_checkpoint("models/bert-base-uncased", pooling="avg").name
+    'bert-base-avg'
     """
-    known = {
-        _plain(label): entry for entry in checkpoints().values() for label in (entry.name, entry.hub) if label
-    }
-    if _plain(name) in known:
-        return known[_plain(name)]
-    measured = _system_names().get(_plain(name))
-    for entry in checkpoints().values():
-        if entry.system == measured:
-            return entry
-    hint = _suggest(name, checkpoints(), "stsbench published list checkpoints")
-    raise UserError(f"there is no known checkpoint {name!r}: {hint}")
+    entries = hub_checkpoints(name)
+    if not entries:
+        system_name = _system_names().get(_plain(name))
+        entries = [
+            entry
+            for entry in checkpoints().values()
+            if _plain(entry.name) == _plain(name) or (entry.system and entry.system == system_name)
+        ]
+    if not entries and weights_sha256:
+        entries = [entry for entry in checkpoints().values() if entry.weights_sha256 == weights_sha256]
+    return next((entry for entry in entries if entry.pooling == pooling), next(iter(entries), None))
+
+
+def hub_checkpoints(name: str) -> list[KnownCheckpoint]:
+    """Return the entries of a Hub name, or of a folder that bears the model's own name; the first is to expect.
+
+    >>> [entry.pooling for entry in hub_checkpoints("google-bert/bert-base-uncased")]
+    ['avg_static_last', 'avg', 'cls_before_pooler']
+    """
+    label = _last_part(name)
+    return [entry for entry in checkpoints().values() if entry.hub and _last_part(entry.hub) == label]
+
+
+def checkpoint_of_system(name: str) -> KnownCheckpoint | None:
+    """Return the checkpoint of a system, by the system's own name; None if none is known."""
+    entries = (entry for entry in checkpoints().values() if entry.system == name)
+    return next(entries, None) if name else None
+
+
+def _last_part(name: str) -> str:
+    return name.rstrip("/").rpartition("/")[2].casefold()
 
 
 def row(name: str) -> PublishedRow:
@@ -221,7 +256,7 @@ def find_rows(
     ]
 
 
-def _meets(cell: Cell, task: str, split: str, variant: str | None) -> bool:
+def _meets(cell: PublishedCell, task: str, split: str, variant: str | None) -> bool:
     setting = cell.setting
     return (
         (not task or setting.task.casefold() == task.casefold())
@@ -236,7 +271,9 @@ def _table_name(name: str) -> str:
 
 @cache
 def _system_names() -> Mapping[str, str]:
-    names = {_plain(entry.hub): entry.system for entry in reversed(list(checkpoints().values())) if entry.hub}
+    # Where several entries share a Hub name, the first is the one to expect.
+    entries = [entry for entry in reversed(list(checkpoints().values())) if entry.hub and entry.system]
+    names = {_plain(entry.hub): entry.system for entry in entries}
     names |= {_plain(label): entry.name for entry in systems().values() for label in (*entry.aliases, entry.name)}
     return names
 

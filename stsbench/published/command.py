@@ -4,35 +4,17 @@ from typing import Annotated
 
 import typer
 
-from stsbench.cli.output import (
-    CsvFlag,
-    JsonFlag,
-    LatexFlag,
-    MarkdownFlag,
-    QuietFlag,
-    chosen_style,
-    print_frame,
-    tell,
-)
+from stsbench.cli.options import Output, grouped
+from stsbench.cli.output import print_result, tell
 
 app = typer.Typer(help="Look up numbers from papers, each with where it was printed.", no_args_is_help=True)
 
-_SHORT = {
-    "tables": ["table", "title", "rows", "cells", "restored", "lost"],
-    "rows": ["row", "system", "variant", "label"],
-    "systems": ["system", "kind", "Avg. STS", "row"],
-    "checkpoints": ["checkpoint", "hub", "pooling", "unverified"],
-}
-"""What a reader sees of each list; JSON and CSV tell all."""
-
 
 @app.command("list")
+@grouped
 def list_(
     what: Annotated[str, typer.Argument(help="`tables`, `rows`, `systems` or `checkpoints`.")] = "tables",
-    json: JsonFlag = False,
-    csv: CsvFlag = False,
-    markdown: MarkdownFlag = False,
-    latex: LatexFlag = False,
+    output: Output = Output(),
 ) -> None:
     """List the tables, rows, systems or checkpoints that are known.
 
@@ -40,21 +22,16 @@ def list_(
 
     Example: `stsbench published list checkpoints`
     """
-    style = chosen_style(json=json, csv=csv, markdown=markdown, latex=latex)
-    from stsbench.published import verb as published
+    from stsbench.published.lookup import list_published
 
-    frame = published.list_(what)
-    print_frame(frame if style in {"json", "csv"} else frame[_SHORT[what]], style)
+    print_result(list_published(what), output)
 
 
 @app.command()
+@grouped
 def show(
     table: Annotated[str, typer.Argument(help="A table's name, as `stsbench published list` gives it.")],
-    json: JsonFlag = False,
-    csv: CsvFlag = False,
-    markdown: MarkdownFlag = False,
-    latex: LatexFlag = False,
-    quiet: QuietFlag = False,
+    output: Output = Output(),
 ) -> None:
     """Print a table as its paper prints it.
 
@@ -62,58 +39,48 @@ def show(
 
     Example: `stsbench published show mocose-acl2022-1 --markdown`
     """
-    style = chosen_style(json=json, csv=csv, markdown=markdown, latex=latex)
-    from stsbench.published import verb as published
+    from stsbench.published.lookup import show_table
 
-    if style in {"json", "csv"}:
-        print_frame(published.show_cells(table), style)
-    else:
-        print_frame(published.show(table), style, decimals=published.decimals(table))
-    for note in published.notes(table):
-        tell(note, quiet=quiet)
+    result = show_table(table)
+    print_result(result, output)
+    if output.style in {"json", "csv"}:
+        for note in result.notes():
+            tell(note, quiet=output.quiet)
 
 
 @app.command()
+@grouped
 def row(
     name: Annotated[str, typer.Argument(help="A system, a checkpoint's Hub name, or `table/row`.")],
-    json: JsonFlag = False,
-    csv: CsvFlag = False,
-    markdown: MarkdownFlag = False,
-    latex: LatexFlag = False,
-    quiet: QuietFlag = False,
+    output: Output = Output(),
 ) -> None:
     """Print a published row, where it was read, and what other papers print for it.
 
     Example: `stsbench published row esimcse-bert-base`
     """
-    style = chosen_style(json=json, csv=csv, markdown=markdown, latex=latex)
-    from stsbench.published import verb as published
+    from stsbench.published.lookup import show_row
 
-    frame = published.row(name)
-    full_name, file, lines = frame["row"].iloc[0], frame["file"].iloc[0], sorted(set(frame["line"]))
-    if style not in {"json", "csv"}:
-        frame = frame[["column", "value", "split", "metric", "status", "raw", "elsewhere"]]
-    print_frame(frame, style, headline="value", decimals=published.decimals(full_name.partition("/")[0]))
-    tell(f"{full_name}: {file}, line {', '.join(map(str, lines))}", quiet=quiet)
+    result = show_row(name)
+    print_result(result, output)
+    if output.style in {"json", "csv"}:
+        tell(result.place, quiet=output.quiet)
 
 
 @app.command()
+@grouped
 def conflicts(
     page: Annotated[bool, typer.Option("--page", help="Print the whole page in Markdown.")] = False,
-    json: JsonFlag = False,
-    csv: CsvFlag = False,
-    markdown: MarkdownFlag = False,
-    latex: LatexFlag = False,
+    output: Output = Output(),
 ) -> None:
     """List what does not add up: averages, differences, and what papers print differently.
 
     Example: `stsbench published conflicts --page > docs/published-conflicts.md`
     """
-    style = chosen_style(json=json, csv=csv, markdown=markdown, latex=latex)
-    from stsbench.published import verb as published
-
     if page:
-        typer.echo(published.conflicts_page(), nl=False)
+        from stsbench.published.conflicts_page import conflicts_page
+
+        typer.echo(conflicts_page(), nl=False)
         return
-    frame = published.conflicts()
-    print_frame(frame if style in {"json", "csv"} else frame[["kind", "table", "row", "column", "message"]], style)
+    from stsbench.published.lookup import conflicts as look_for_conflicts
+
+    print_result(look_for_conflicts(), output)

@@ -4,9 +4,9 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from stsbench.published.catalogue import papers, row, rows, tables
-from stsbench.published.conflicts import KINDS, Finding, as_printed, validate
+from stsbench.published.conflicts import KINDS, Conflict, find_conflicts
 from stsbench.published.measured import logged_systems, seeded_systems, seeds, share_of_seeds_below
-from stsbench.published.schema import Cell
+from stsbench.published.schema import PublishedCell
 
 _INTRODUCTION = """\
 # What does not add up in the published numbers
@@ -35,10 +35,10 @@ average over runs or folds, or a misprint.""",
 
 def conflicts_page() -> str:
     """Return the page in Markdown, with a line break at its end."""
-    findings = validate()
-    parts = [_INTRODUCTION, _summary(findings)]
+    conflicts = find_conflicts()
+    parts = [_INTRODUCTION, _summary(conflicts)]
     for kind, title in KINDS.items():
-        of_kind = [finding for finding in findings if finding.kind == kind]
+        of_kind = [conflict for conflict in conflicts if conflict.kind == kind]
         if of_kind:
             explanation = [_EXPLANATIONS[kind]] if kind in _EXPLANATIONS else []
             parts += [f"## {title}", *explanation, _edition(of_kind) if kind == "edition" else _listing(of_kind)]
@@ -53,33 +53,33 @@ def conflicts_page() -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _summary(findings: list[Finding]) -> str:
+def _summary(conflicts: list[Conflict]) -> str:
     cells = [cell for found in rows().values() for cell in found.cells]
     counted = f"{len(tables())} tables, {len(rows())} rows and {len(cells)} cells were looked at."
-    rows_ = [(title, str(sum(finding.kind == kind for finding in findings))) for kind, title in KINDS.items()]
-    parts = [counted, _markdown(("finding", "count"), rows_)]
-    if not any(finding.kind == "log" for finding in findings):
+    counts = [(title, str(sum(conflict.kind == kind for conflict in conflicts))) for kind, title in KINDS.items()]
+    parts = [counted, _markdown(("finding", "count"), counts)]
+    if not any(conflict.kind == "log" for conflict in conflicts):
         parts.append(f"The training logs of {', '.join(logged_systems())} agree with all that their papers print.")
     return "\n\n".join(parts)
 
 
-def _listing(findings: list[Finding]) -> str:
-    places = [f"`{'/'.join(filter(None, (finding.table, finding.row)))}`" for finding in findings]
+def _listing(conflicts: list[Conflict]) -> str:
+    places = [f"`{'/'.join(filter(None, (conflict.table, conflict.row)))}`" for conflict in conflicts]
     cells = [
-        (place, finding.column, str(finding.line), finding.printed, finding.message)
-        for place, finding in zip(places, findings, strict=True)
+        (place, conflict.column, str(conflict.line), conflict.printed, conflict.message)
+        for place, conflict in zip(places, conflicts, strict=True)
     ]
     return _markdown(("row", "column", "line", "printed", "finding"), cells)
 
 
-def _edition(findings: list[Finding]) -> str:
+def _edition(conflicts: list[Conflict]) -> str:
     # A table per row would repeat the same two places for every cell: one line per pair of rows instead.
-    by_row: dict[tuple[str, str], list[Finding]] = defaultdict(list)
-    for finding in findings:
-        by_row[finding.table, finding.row].append(finding)
+    by_row: dict[tuple[str, str], list[Conflict]] = defaultdict(list)
+    for conflict in conflicts:
+        by_row[conflict.table, conflict.row].append(conflict)
     lines = []
     for (table, name), of_row in by_row.items():
-        values = ", ".join(f"{one.column} {one.expected} → {one.printed}" for one in of_row)
+        values = ", ".join(f"{conflict.column} {conflict.expected} → {conflict.printed}" for conflict in of_row)
         lines.append((f"`{table}/{name}`", values))
     return _markdown(("final row", "preprint → final"), lines)
 
@@ -103,7 +103,7 @@ def _restored() -> str:
     cells = [
         cell for found in rows().values() for cell in found.cells if cell.status in {"restored", "derived", "lost"}
     ]
-    counts: dict[tuple[str, str, str], list[Cell]] = defaultdict(list)
+    counts: dict[tuple[str, str, str], list[PublishedCell]] = defaultdict(list)
     for cell in cells:
         how = "lost" if cell.status == "lost" else cell.how
         counts[cell.table, how, _borne_out(cell)].append(cell)
@@ -121,15 +121,15 @@ def _restored() -> str:
     return "\n\n".join([_markdown(head, lines), *missing])
 
 
-def _borne_out(cell: Cell) -> str:
+def _borne_out(cell: PublishedCell) -> str:
     if cell.status == "lost":
         return cell.how
     said = ["another print" if "/" in text.partition(":")[0] else text for text in cell.evidence]
     return "; ".join("the row's average" if text == "average" else text for text in said)
 
 
-def _value(cell: Cell) -> str:
-    return as_printed(cell) or "nothing"
+def _value(cell: PublishedCell) -> str:
+    return cell.printed or "nothing"
 
 
 def _notes() -> str:
@@ -140,5 +140,5 @@ def _notes() -> str:
 
 
 def _markdown(head: tuple[str, ...], lines: Iterable[tuple[str, ...]]) -> str:
-    rows_ = [head, tuple("---" for _ in head), *lines]
-    return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in rows_)
+    everything = [head, tuple("---" for _ in head), *lines]
+    return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in everything)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Source:
+class MeasuredSource:
     """Where measurements come from, and what to know about them."""
 
     title: str
@@ -23,9 +23,9 @@ class Source:
     note: str
 
 
-def source(kind: str) -> Source:
+def source(kind: str) -> MeasuredSource:
     """Return the source of `training-logs` or of `seeds`."""
-    return Source(**_sources()[kind])
+    return MeasuredSource(**_sources()[kind])
 
 
 def logged_systems() -> tuple[str, ...]:

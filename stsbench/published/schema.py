@@ -21,12 +21,12 @@ _PRINTED = re.compile(r"^\(?(?P<number>[+-]?\d[\d,]*(?:\.\d+)?)%?\)?$")
 _RANGES = {"x100": 100.0, "1": 1.0, "pairs": float("inf")}
 
 
-class _Entry(BaseModel):
+class _PublishedEntry(BaseModel):
     # A misspelt key in an entry must not pass for an absent one.
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Paper(_Entry):
+class Paper(_PublishedEntry):
     """Where numbers were printed.
 
     `file` is the text that the cells were read from; lines are counted in it from 1.
@@ -42,7 +42,7 @@ class Paper(_Entry):
     note: str = ""
 
 
-class Setting(_Entry):
+class Setting(_PublishedEntry):
     """What a value is a measurement of. A row's setting goes before its column's, that before the table's.
 
     Attributes:
@@ -74,7 +74,7 @@ class Setting(_Entry):
         return other.model_copy(update=self.model_dump(exclude_defaults=True))
 
 
-class Column(_Entry):
+class PublishedColumn(_PublishedEntry):
     """A column as printed, and what its values are.
 
     `average_of` names the columns whose mean it should be; `difference_of` the column whose difference to the
@@ -89,7 +89,7 @@ class Column(_Entry):
     minus: str = ""
 
 
-class Restored(_Entry):
+class Restored(_PublishedEntry):
     """A value that the text at hand does not hold as it was printed, and how it was found again.
 
     Each piece of `evidence` is `average` (the row's printed average then is the mean of its cells), the full
@@ -111,14 +111,14 @@ class Restored(_Entry):
     evidence: Annotated[tuple[str, ...], Field(min_length=1)]
 
 
-class Lost(_Entry):
+class Lost(_PublishedEntry):
     """A cell of the print whose value cannot be had from the text at hand."""
 
     column: str
     why: str
 
 
-class Row(_Entry):
+class Row(_PublishedEntry):
     """A row as printed.
 
     Attributes:
@@ -154,7 +154,7 @@ class Row(_Entry):
 
 
 @dataclass(frozen=True)
-class Cell:
+class PublishedCell:
     """One value, and where it was read.
 
     Attributes:
@@ -194,6 +194,11 @@ class Cell:
         return f"{self.table}/{self.row}"
 
     @property
+    def printed(self) -> str:
+        """The number with as many digits as were printed; empty where there is none."""
+        return "" if self.value is None else f"{self.value:.{self.decimals}f}"
+
+    @property
     def score(self) -> float | None:
         """The value on the scale from 0 to 100, whatever the unit it was printed in."""
         if self.value is None:
@@ -207,7 +212,7 @@ class Cell:
         return 0.5 * 10.0**-self.decimals * (100 if self.setting.unit == "1" else 1)
 
 
-class PublishedTable(_Entry):
+class PublishedTable(_PublishedEntry):
     """A numeric table of a paper.
 
     `number` is empty where the paper gives none; `missing` says why there are no rows where there are none.
@@ -220,7 +225,7 @@ class PublishedTable(_Entry):
     caption_line: int | None = None
     missing: str = ""
     notes: tuple[str, ...] = ()
-    columns: tuple[Column, ...]
+    columns: tuple[PublishedColumn, ...]
     setting: Setting = Setting()
     rows: tuple[Row, ...] = ()
 
@@ -248,7 +253,7 @@ class PublishedTable(_Entry):
         list(self.cells(""))
         return self
 
-    def cells(self, file: str) -> Iterator[Cell]:
+    def cells(self, file: str) -> Iterator[PublishedCell]:
         """Yield every cell in which the paper prints something.
 
         Args:
@@ -257,7 +262,7 @@ class PublishedTable(_Entry):
         for row in self.rows:
             yield from self.cells_of(row, file)
 
-    def cells_of(self, row: Row, file: str) -> Iterator[Cell]:
+    def cells_of(self, row: Row, file: str) -> Iterator[PublishedCell]:
         """Yield the cells of one row of this table."""
         restored = {entry.column: entry for entry in row.restored}
         lost = {entry.column: entry for entry in row.lost}
@@ -271,7 +276,7 @@ class PublishedTable(_Entry):
             value = float(number) if number else None
             if value is not None and abs(value) > _RANGES[setting.unit]:
                 raise ValueError(f"row {row.name}, {column.name}: {raw!r} is outside the unit {setting.unit!r}")
-            yield Cell(
+            yield PublishedCell(
                 table=self.name,
                 row=row.name,
                 column=column.name,
@@ -311,7 +316,7 @@ def _read(
     return match["number"].replace(",", ""), "printed", "", ()
 
 
-class System(_Entry):
+class System(_PublishedEntry):
     """Something that was measured.
 
     Attributes:
@@ -333,16 +338,18 @@ class System(_Entry):
     note: str = ""
 
 
-class Checkpoint(_Entry):
-    """A public checkpoint of a system: what to load, how to pool, what to expect.
+class KnownCheckpoint(_PublishedEntry):
+    """A public checkpoint: what to load, how to use it, what to expect of it, what to cite.
 
     Attributes:
         name: what a person calls it.
-        system: the system it is a checkpoint of.
+        system: the published system that it is a checkpoint of; empty where no table at hand has one.
         hub: its name on the Hugging Face Hub; empty where it is not there.
         hub_source: the document that gives that name, or `unverified`.
         pooling: the pooler that its numbers were taken with, named as in `stsbench run --pooling`.
         pooling_source: the document that gives it, or `unverified`.
+        usage: the paper (or card) and how it uses the checkpoint, in words.
+        prompt: what its card says to put before every sentence in symmetric tasks.
         max_length: in sub-words with the special tokens.
         max_length_source: the document that gives it, or `unverified`.
         weights_sha256: the hash of the weights that its numbers were taken with, where it is known.
@@ -351,14 +358,17 @@ class Checkpoint(_Entry):
         listed_average: the average that the checkpoint's own page lists.
         listed_source: that page.
         note: what a reader should know.
+        citation: BibTeX of its paper.
     """
 
     name: Name
-    system: Name
+    system: str = ""
     hub: str
     hub_source: str
     pooling: str
     pooling_source: str
+    usage: str
+    prompt: str = ""
     max_length: int | None = None
     max_length_source: str = UNVERIFIED
     weights_sha256: str = ""
@@ -367,6 +377,7 @@ class Checkpoint(_Entry):
     listed_average: float | None = None
     listed_source: str = ""
     note: str = ""
+    citation: str
 
     @property
     def unverified(self) -> tuple[str, ...]:

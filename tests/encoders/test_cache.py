@@ -17,7 +17,7 @@ from stsbench.encoders.cache import (
     max_cache_bytes,
     touch_and_trim,
 )
-from stsbench.encoders.load import load_checkpoint as load
+from stsbench.encoders.load import load
 from stsbench.encoders.network import Network
 from stsbench.encoders.plan import embed
 from stsbench.encoders.protocol import Identity

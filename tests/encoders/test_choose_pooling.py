@@ -2,9 +2,9 @@
 
 import pytest
 
-from stsbench.encoders.known import find_known
-from stsbench.encoders.load import load_checkpoint as load
+from stsbench.encoders.load import load
 from stsbench.encoders.poolers import POOLING_NAMES
+from stsbench.published.catalogue import checkpoints, hub_checkpoints
 
 
 @pytest.mark.parametrize(
@@ -15,26 +15,26 @@ from stsbench.encoders.poolers import POOLING_NAMES
         ("ffgcc/esimcse-roberta-base", "cls_before_pooler"),
         ("google-bert/bert-base-uncased", "avg_static_last"),
         ("bert-base-uncased", "avg_static_last"),
+        ("FacebookAI/roberta-base", "avg_static_last"),
         ("intfloat/e5-base-v2", "avg"),
+        ("cambridgeltl/mirror-bert-base-uncased-sentence", "cls_before_pooler"),
     ],
 )
-def test_the_table_knows_what_papers_used(name, pooling):
-    known = find_known(name)
+def test_the_list_of_known_checkpoints_knows_what_papers_used(name, pooling):
+    known = hub_checkpoints(name)[0]
     assert known.pooling == pooling
-    assert known.source
+    assert known.usage
     assert known.citation.startswith("@")
 
 
-def test_every_pooling_of_the_table_is_one_there_is():
-    from stsbench.encoders.known import _known
-
-    assert {row.pooling for row in _known().values()} <= set(POOLING_NAMES)
+def test_every_pooling_of_the_list_is_one_there_is():
+    assert {known.pooling for known in checkpoints().values()} <= set(POOLING_NAMES)
 
 
 def test_a_name_is_known_by_its_last_part_in_any_case_and_with_a_slash():
-    assert find_known("/models/Sup-SimCSE-bert-base-uncased/").pooling == "cls"
-    assert find_known("models/e5-small").prompt == "query: "
-    assert find_known("e5-tiny") is None
+    assert hub_checkpoints("/models/Sup-SimCSE-bert-base-uncased/")[0].pooling == "cls"
+    assert hub_checkpoints("models/e5-small")[0].prompt == "query: "
+    assert hub_checkpoints("e5-tiny") == []
 
 
 def test_a_local_folder_with_a_known_models_name_is_pooled_as_its_paper_did(tiny):

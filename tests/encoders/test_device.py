@@ -8,7 +8,7 @@ import pytest
 from stsbench.base.errors import UserError
 from stsbench.encoders import device as devices
 from stsbench.encoders.device import resolve_device
-from stsbench.encoders.load import load_checkpoint as load
+from stsbench.encoders.load import load
 from stsbench.encoders.plan import embed
 
 

@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 from stsbench.encoders.checkpoint import needed_files
-from stsbench.encoders.load import load_checkpoint as load
+from stsbench.encoders.load import load
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 NAME = "someone/tiny-model"
@@ -103,7 +103,7 @@ def ask(hub, tmp_path):
         }
         env |= environment
         prelude = """
-            from stsbench.encoders.load import load_checkpoint as load
+            from stsbench.encoders.load import load
             from stsbench.base.errors import UserError
             def told(*args, **options):
                 try:

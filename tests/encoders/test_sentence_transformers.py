@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from stsbench.base.errors import UserError
-from stsbench.encoders.load import load_checkpoint as load
+from stsbench.encoders.load import load
 from stsbench.encoders.plan import embed
 
 pytest.importorskip("sentence_transformers")

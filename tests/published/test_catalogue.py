@@ -1,8 +1,6 @@
 """What is there, and how it is found."""
 
-import tomllib
 from collections import Counter
-from importlib.resources import files
 
 import pytest
 from pydantic import ValidationError
@@ -10,9 +8,10 @@ from pydantic import ValidationError
 from stsbench.base.errors import UserError
 from stsbench.encoders.poolers import POOLING_NAMES
 from stsbench.published.catalogue import (
-    checkpoint,
+    checkpoint_of_system,
     checkpoints,
     find_rows,
+    known_checkpoint,
     papers,
     row,
     rows,
@@ -21,8 +20,8 @@ from stsbench.published.catalogue import (
     table,
     tables,
 )
-from stsbench.published.frames import cells_frame, table_frame
-from stsbench.published.schema import Cell, PublishedTable
+from stsbench.published.lookup import cells_frame, show_table
+from stsbench.published.schema import PublishedCell, PublishedTable
 
 ALL_CELLS = [cell for found in rows().values() for cell in found.cells]
 
@@ -238,7 +237,7 @@ def test_rows_are_found_by_model_paper_table_task_and_variant() -> None:
 
 
 def test_tables_and_cells_come_as_dataframes() -> None:
-    frame = table_frame("esimcse-coling2022-3")
+    frame = show_table("esimcse-coling2022-3").table()[0].frame
     assert frame.shape == (18, 9)
     assert frame.set_index("row").loc["ct-bert-base", "STS13"] == 76.80
     cells = cells_frame([row("mocose-bert-base")])
@@ -247,34 +246,52 @@ def test_tables_and_cells_come_as_dataframes() -> None:
 
 def test_each_checkpoint_says_what_to_load_how_to_pool_and_what_to_expect() -> None:
     for entry in checkpoints().values():
-        assert entry.system in systems()
         assert entry.pooling in POOLING_NAMES
         assert entry.hub or "Not on the Hub" in entry.note
-        assert entry.expected or entry.listed_average
+        assert entry.system in systems() if entry.system else entry.prompt
+        assert entry.expected or entry.listed_average or not entry.system
         assert all(row(name).row.system == entry.system for name in entry.expected)
 
 
 def test_what_no_document_gives_is_marked_unverified() -> None:
-    assert checkpoint("esimcse-bert-base").unverified == ()
-    assert "hub" in checkpoint("declutr").unverified
-    assert "pooling" in checkpoint("mirror-bert").unverified
-    assert checkpoint("ffgcc/esimcse-roberta-large").pooling == "cls_before_pooler"
-    assert checkpoint("sup-simcse-roberta-base").pooling == "cls"
+    assert known_checkpoint("esimcse-bert-base").unverified == ()
+    assert "hub" in known_checkpoint("declutr").unverified
+    assert "pooling" in known_checkpoint("mirror-bert").unverified
+    assert known_checkpoint("ffgcc/esimcse-roberta-large").pooling == "cls_before_pooler"
+    assert known_checkpoint("sup-simcse-roberta-base").pooling == "cls"
 
 
-def test_checkpoints_agree_with_the_table_that_chooses_the_pooling() -> None:
-    text = (files("stsbench.encoders") / "known_checkpoints.toml").read_text(encoding="utf-8")
-    pooling = {name: group["pooling"] for group in tomllib.loads(text)["group"] for name in group["names"]}
-    # One checkpoint may have rows with several poolings; the first is the one to expect.
-    ours: dict[str, str] = {}
-    for entry in checkpoints().values():
-        ours.setdefault(entry.hub, entry.pooling)
-    shared = pooling.keys() & ours.keys()
-    assert len(shared) >= 14
-    assert {name: ours[name] for name in shared} == {name: pooling[name] for name in shared}
+def test_a_checkpoint_is_found_by_hub_name_folder_name_system_alias_or_weights() -> None:
+    entry = checkpoints()["mirror-bert-base"]
+    for name in (entry.hub, f"/models/{entry.hub.rpartition('/')[2]}/", entry.name, "Mirror BERT"):
+        assert known_checkpoint(name) == entry
+    minilm = checkpoints()["all-minilm-l6-v2"]
+    assert known_checkpoint("minilm") == known_checkpoint("sentence-transformers/all-MiniLM-L6-v2") == minilm
+    assert known_checkpoint("runs/a", weights_sha256=minilm.weights_sha256) == minilm
+    assert known_checkpoint("runs/a", weights_sha256="0" * 64) is None
+    assert known_checkpoint("runs/a") is None
+
+
+def test_where_a_checkpoint_has_rows_with_several_poolings_the_first_or_the_pooling_asked_for_counts() -> None:
+    assert known_checkpoint("google-bert/bert-base-uncased") == checkpoints()["bert-base-first-last"]
+    for pooling, name in (("avg", "bert-base-avg"), ("cls_before_pooler", "bert-base-cls")):
+        assert known_checkpoint("bert-base-uncased", pooling=pooling) == checkpoints()[name]
+    assert known_checkpoint("bert-base-uncased", pooling="max") == checkpoints()["bert-base-first-last"]
+
+
+def test_the_checkpoint_of_a_system_is_known_and_a_row_of_counts_has_none() -> None:
+    entry = checkpoint_of_system("esimcse-bert-base")
+    assert entry is not None
+    assert entry.hub == "ffgcc/esimcse-bert-base-uncased"
+    assert checkpoint_of_system("glove-avg") is None
+    assert checkpoint_of_system("") is None
+
+
+def test_every_checkpoint_has_a_citation() -> None:
+    assert all(entry.citation.startswith("@") for entry in checkpoints().values())
 
 
 def test_a_score_is_on_the_scale_from_0_to_100_whatever_the_print() -> None:
     cell = row("esimcse-arxiv-v1-1/sts12").cell("le3")
-    assert isinstance(cell, Cell)
+    assert isinstance(cell, PublishedCell)
     assert (cell.value, cell.score, cell.rounding) == (0.7298, 72.98, pytest.approx(0.005))

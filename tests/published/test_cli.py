@@ -7,6 +7,7 @@ from typer.testing import CliRunner
 
 from stsbench.base.errors import UserError
 from stsbench.cli.app import app
+from stsbench.published.lookup import conflicts, list_published, show_row, show_table
 
 
 def output(*arguments: str) -> str:
@@ -77,3 +78,28 @@ def test_an_unknown_row_is_the_person_s_mistake() -> None:
 def test_conflicts_lists_the_findings_and_prints_the_page() -> None:
     assert "69.45 instead of 69.54" in output("conflicts", "--csv")
     assert output("conflicts", "--page").startswith("# What does not add up")
+
+
+def test_a_score_that_was_printed_as_a_fraction_is_shown_like_the_others_and_says_so() -> None:
+    result = CliRunner().invoke(app, ["published", "row", "minilm"], env={"COLUMNS": "200"})
+    assert ["STS12", "72.37", "test", "spearman", "printed", "0.72369"] in [
+        line.split() for line in result.stdout.splitlines()
+    ]
+    assert "Its source prints scores from 0 to 1 (`raw`): here they are x 100" in result.stderr
+    assert "x 100" not in CliRunner().invoke(app, ["published", "row", "esimcse-bert-base"]).stderr
+    (first, *_) = json.loads(output("row", "minilm", "--json"))
+    assert (first["value"], first["unit"], first["score"]) == (0.72369, "1", 72.369)
+
+
+@pytest.mark.parametrize("arguments", [["list"], ["show", "mocose-acl2022-1"], ["row", "mocose"], ["conflicts"]])
+@pytest.mark.parametrize("style", ["json", "csv", "markdown", "latex"])
+def test_every_command_has_one_format_and_its_old_flags(arguments: list[str], style: str) -> None:
+    assert output(*arguments, "--format", style) == output(*arguments, f"--{style}")
+
+
+def test_results_show_themselves() -> None:
+    for result in (list_published("systems"), show_table("mocose-acl2022-1"), show_row("mocose"), conflicts()):
+        assert isinstance(result.to_dict(), list)
+        assert len(result.to_dict()) == len(result.frame)
+        assert "<table>" in result._repr_html_()
+        assert str(result) == str(result.table())

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from stsbench.published.catalogue import papers, rows_of, tables
-from stsbench.published.schema import Cell
+from stsbench.published.schema import PublishedCell
 
 # In these the values stand in sentences, or as a JSON object: not in the order of a table's columns.
 NO_TABLE = {"gaussian-dropout-simcse-cs224n", "mteb"}
@@ -39,9 +39,9 @@ def lines_of(shared: Path, file: str) -> list[str]:
     return (folder / file).read_text(encoding="utf-8").split("\n")
 
 
-def cells_by_line(paper: str) -> dict[int, list[Cell]]:
+def cells_by_line(paper: str) -> dict[int, list[PublishedCell]]:
     """Return a paper's cells by line, in each line as a reader meets them: column by column, row by row."""
-    found: dict[int, list[tuple[int, int, Cell]]] = defaultdict(list)
+    found: dict[int, list[tuple[int, int, PublishedCell]]] = defaultdict(list)
     for table in tables().values():
         order = [column.name for column in table.columns]
         for number, row in enumerate(rows_of(table)):

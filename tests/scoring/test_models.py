@@ -1,5 +1,7 @@
 """A published system's name stands for its checkpoint, used as its paper used it."""
 
+import dataclasses
+import inspect
 from pathlib import Path
 from typing import Any
 
@@ -7,22 +9,23 @@ import pytest
 
 import stsbench as sb
 from stsbench.base.errors import UserError
+from stsbench.cli.options import Loading
 from stsbench.encoders import load as module
-from stsbench.encoders.load import resolve
-from stsbench.published.catalogue import checkpoints
+from stsbench.encoders.callables import from_function
+from stsbench.encoders.load import LoadOptions, Resolved, load_with, resolve
+from stsbench.published.catalogue import checkpoints, known_checkpoint
 
 
 @pytest.fixture
 def loaded(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """Put a callable in place of any checkpoint, and return what was asked of the loader last."""
     asked: dict[str, Any] = {}
-    real = module.load_checkpoint
 
-    def load(model: Any, **options: Any) -> Any:
-        asked.update(options, model=model)
-        return real(lambda sentences: [[len(sentence), 1.0] for sentence in sentences])
+    def load(name: str, options: LoadOptions) -> Any:
+        asked.update(vars(options), model=name)
+        return from_function(lambda sentences: [[len(sentence), 1.0] for sentence in sentences])
 
-    monkeypatch.setattr(module, "load_checkpoint", load)
+    monkeypatch.setattr(module, "_load_checkpoint", load)
     return asked
 
 
@@ -61,22 +64,68 @@ def test_a_system_without_a_public_checkpoint_is_told_as_such(name: str) -> None
         sb.load(name)
 
 
-@pytest.mark.parametrize(
-    "name", ["minilm", "princeton-nlp/unsup-simcse-bert-base-uncased", "toys:esimcse", "gpt2"]
-)
+@pytest.mark.parametrize("name", ["minilm", "toys:esimcse", "gpt2", "nobody/esimcse-bert-base-uncased"])
 def test_every_other_name_is_left_alone(name: str) -> None:
-    assert resolve(name) is None
+    assert resolve(name) == Resolved(name, LoadOptions())
 
 
 def test_a_folder_of_that_name_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "esimcse-bert-base").mkdir()
     monkeypatch.chdir(tmp_path)
-    assert resolve("esimcse-bert-base") is None
+    assert resolve("esimcse-bert-base") == Resolved("esimcse-bert-base", LoadOptions())
+
+
+@pytest.mark.parametrize("asked", [LoadOptions(), LoadOptions(pooling="avg", max_length=64, prompt="query: ")])
+def test_a_system_and_the_hub_name_of_its_checkpoint_are_used_alike(asked: LoadOptions) -> None:
+    for entry in checkpoints().values():
+        # Where several systems share a checkpoint, the Hub name stands for the first of them.
+        if entry.hub and known_checkpoint(entry.hub) == entry and entry.name != "all-minilm-l6-v2":
+            by_system, by_hub_name = resolve(entry.name, asked), resolve(entry.hub, asked)
+            assert (by_system.name, by_system.options) == (by_hub_name.name, by_hub_name.options), entry.name
+
+
+def test_mirror_bert_is_pooled_alike_by_either_name_and_the_doubt_is_told(loaded: dict[str, Any]) -> None:
+    for name in ("mirror-bert-base", "cambridgeltl/mirror-bert-base-uncased-sentence"):
+        encoder = sb.load(name)
+        assert loaded["model"] == "cambridgeltl/mirror-bert-base-uncased-sentence"
+        assert loaded["pooling"] == "cls_before_pooler"
+        assert "cls_before_pooler" in encoder.notes[0]
+        assert "unverified" in encoder.notes[0]
+
+
+def test_a_hub_name_whose_use_is_verified_needs_no_words(loaded: dict[str, Any]) -> None:
+    assert resolve("princeton-nlp/unsup-simcse-bert-base-uncased").notes == ()
 
 
 def test_every_known_checkpoint_resolves_to_what_its_entry_says() -> None:
     for entry in checkpoints().values():
         if entry.hub:
-            found: Any = resolve(entry.name)
+            resolved = resolve(entry.name)
             name = "minilm" if entry.name == "all-minilm-l6-v2" else entry.hub
-            assert (found.name, found.pooling, found.max_length) == (name, entry.pooling, entry.max_length)
+            options = LoadOptions(pooling=entry.pooling, max_length=entry.max_length)
+            assert (resolved.name, resolved.options) == (name, options)
+
+
+def test_the_options_of_loading_are_one_list_with_one_set_of_defaults() -> None:
+    of_fields = {field.name: field.default for field in dataclasses.fields(LoadOptions)}
+    signature = inspect.signature(sb.load).parameters.values()
+    assert of_fields == {
+        parameter.name: parameter.default
+        for parameter in signature
+        if parameter.kind is inspect.Parameter.KEYWORD_ONLY
+    }
+    assert of_fields == {field.name: field.default for field in dataclasses.fields(Loading)}
+    assert LoadOptions(**vars(Loading())) == LoadOptions()
+
+
+def test_options_of_loading_know_which_differ_from_the_defaults() -> None:
+    assert LoadOptions().changed() == []
+    assert LoadOptions(prompt="", device="cpu").changed() == ["prompt", "device"]
+
+
+def test_every_option_of_load_reaches_the_loader(loaded: dict[str, Any]) -> None:
+    options = LoadOptions("max", 9, "q: ", "bf16", "cpu", "v2", trust_remote_code=True)
+    sb.load("some/model", **vars(options))
+    assert loaded == vars(options) | {"model": "some/model"}
+    load_with("other/model", options)
+    assert loaded == vars(options) | {"model": "other/model"}

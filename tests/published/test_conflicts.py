@@ -1,4 +1,4 @@
-"""The validator finds what does not add up, and finds nothing else."""
+"""The check finds what does not add up, and finds nothing else."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from stsbench.published.catalogue import row, rows, tables
-from stsbench.published.conflicts import KINDS, Finding, other_prints, validate
+from stsbench.published.conflicts import KINDS, Conflict, find_conflicts, other_prints
 from stsbench.published.conflicts_page import conflicts_page
 from stsbench.published.schema import PublishedTable
 
-FINDINGS = validate()
+CONFLICTS = find_conflicts()
 
 
 def changed(name: str, change: Callable[[dict[str, Any]], None]) -> list[PublishedTable]:
@@ -30,17 +30,17 @@ def put(entry: dict[str, Any], name: str, column: int, raw: str) -> None:
     found["cells"] = (*found["cells"][:column], raw, *found["cells"][column + 1 :])
 
 
-def new(given: list[PublishedTable]) -> list[Finding]:
-    known = set(FINDINGS)
-    return [finding for finding in validate(given) if finding not in known]
+def new(given: list[PublishedTable]) -> list[Conflict]:
+    known = set(CONFLICTS)
+    return [conflict for conflict in find_conflicts(given) if conflict not in known]
 
 
 def test_our_own_entries_hold_together() -> None:
-    assert [finding for finding in FINDINGS if finding.kind == "entry"] == []
+    assert [conflict for conflict in CONFLICTS if conflict.kind == "entry"] == []
 
 
 def test_three_printed_averages_are_not_the_mean_of_their_cells() -> None:
-    found = {(one.table, one.row): (one.printed, one.expected) for one in FINDINGS if one.kind == "average"}
+    found = {(one.table, one.row): (one.printed, one.expected) for one in CONFLICTS if one.kind == "average"}
     assert found == {
         ("simcse-slides-sts", "sbert-base"): ("74.89", "74.860"),
         ("simcse-slides-transfer", "bert-base-avg"): ("84.94", "84.954"),
@@ -49,16 +49,16 @@ def test_three_printed_averages_are_not_the_mean_of_their_cells() -> None:
 
 
 def test_two_swapped_digits_that_would_mend_an_average_are_named() -> None:
-    (found,) = [one for one in FINDINGS if one.kind == "average" and one.table == "mocose-acl2022-2"]
+    (found,) = [one for one in CONFLICTS if one.kind == "average" and one.table == "mocose-acl2022-2"]
     assert found.message.endswith("it would be right if MRPC were 69.45 instead of 69.54")
 
 
 def test_all_printed_differences_are_differences_and_all_logs_agree() -> None:
-    assert [one for one in FINDINGS if one.kind in {"difference", "log"}] == []
+    assert [one for one in CONFLICTS if one.kind in {"difference", "log"}] == []
 
 
 def test_the_two_rows_of_bert_flow_and_the_seven_defaults_of_mocose_are_listed() -> None:
-    found = [one for one in FINDINGS if one.kind == "prints"]
+    found = [one for one in CONFLICTS if one.kind == "prints"]
     assert {(one.table, one.row) for one in found} == {
         ("simcse-slides-sts", "bert-base-flow"),
         ("mocose-acl2022-1", "mocose-bert-base"),
@@ -69,7 +69,7 @@ def test_the_two_rows_of_bert_flow_and_the_seven_defaults_of_mocose_are_listed()
 
 
 def test_a_preprint_s_value_is_a_finding_of_its_own_kind() -> None:
-    found = {(one.row, one.column): (one.expected, one.printed) for one in FINDINGS if one.kind == "edition"}
+    found = {(one.row, one.column): (one.expected, one.printed) for one in CONFLICTS if one.kind == "edition"}
     assert found["unsup-simcse-bert-base", "Avg."] in {("74.54", "76.25"), ("84.67", "85.81")}
     assert {name for name, _ in found} == {
         f"unsup-simcse-{m}" for m in ("bert-base", "roberta-base", "roberta-large")
@@ -77,7 +77,7 @@ def test_a_preprint_s_value_is_a_finding_of_its_own_kind() -> None:
 
 
 def test_trec_accuracies_that_are_no_share_of_500_are_listed() -> None:
-    found = {(one.table, one.row) for one in FINDINGS if one.kind == "granularity" and one.column == "TREC"}
+    found = {(one.table, one.row) for one in CONFLICTS if one.kind == "granularity" and one.column == "TREC"}
     assert found == {
         ("simcse-slides-transfer", "is-bert-base"),
         ("mocose-acl2022-2", "mocose-bert-base"),

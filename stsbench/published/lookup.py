@@ -1,0 +1,318 @@
+"""The verbs of `stsbench published`: what there is, one table, one row, and what does not add up."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from stsbench.base.errors import UserError
+from stsbench.published.catalogue import (
+    PublishedRow,
+    checkpoints,
+    papers,
+    row,
+    rows,
+    rows_of,
+    systems,
+    table,
+    tables,
+)
+from stsbench.published.conflicts import KINDS, Conflict, find_conflicts, other_prints
+from stsbench.published.schema import PublishedCell, PublishedTable
+from stsbench.render.result import Result
+from stsbench.render.table import Table, Tables
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# Programs get every digit; people read four.
+_MOST_DECIMALS = 4
+
+
+@dataclass(frozen=True)
+class Listing(Result):
+    """The tables, rows, systems or checkpoints that are known.
+
+    Attributes:
+        what: which of them.
+    """
+
+    what: str
+
+    @property
+    def frame(self) -> "pd.DataFrame":
+        """One row for each, with sources, lines and notes."""
+        records, _ = _LISTS[self.what]
+        return _frame(records())
+
+    def table(self) -> Tables:
+        """Return what people choose by."""
+        _, columns = _LISTS[self.what]
+        return Tables([Table(self.frame[columns])])
+
+
+def list_published(what: str = "tables") -> Listing:
+    """Return the tables, rows, systems or checkpoints that are known.
+
+    Raises:
+        UserError: if there is no such list.
+
+    >>> list_published("checkpoints").frame.loc[0, "hub"]
+    'princeton-nlp/unsup-simcse-bert-base-uncased'
+    """
+    if what not in _LISTS:
+        raise UserError(f"there is no list of {what!r}: choose one of {', '.join(_LISTS)}.")
+    return Listing(what)
+
+
+@dataclass(frozen=True)
+class PrintedTable(Result):
+    """A table of a paper.
+
+    Attributes:
+        entry: the table.
+    """
+
+    entry: PublishedTable
+
+    @property
+    def frame(self) -> "pd.DataFrame":
+        """One row for each cell: value, setting, and where and how it was read."""
+        return cells_frame(rows_of(self.entry))
+
+    def table(self) -> Tables:
+        """Return it as it was printed: a row per row, a column per column, values in the printed unit."""
+        cells = [cell for row_ in rows_of(self.entry) for cell in row_.cells]
+        printed = max((cell.decimals for cell in cells), default=2)
+        return Tables([Table(self._as_printed(cells), decimals=min(_MOST_DECIMALS, printed), notes=self.notes())])
+
+    def _as_printed(self, cells: Iterable[PublishedCell]) -> "pd.DataFrame":
+        import pandas as pd
+
+        values = {(cell.row, cell.column): cell.value for cell in cells}
+        names = [entry.name for entry in self.entry.rows]
+        frame = pd.DataFrame({"row": names})
+        for column in self.entry.columns:
+            frame[column.name] = pd.Series(
+                [values.get((name, column.name)) for name in names],
+                dtype="Int64" if self.entry.setting.unit == "pairs" else float,
+            )
+        return frame
+
+    def notes(self) -> tuple[str, ...]:
+        """Return what a reader should know: where it was printed, what was restored, its notes."""
+        entry, paper = self.entry, papers()[self.entry.paper]
+        status = [cell.status for row_ in rows_of(entry) for cell in row_.cells]
+        restored, lost = sum(name in {"restored", "derived"} for name in status), status.count("lost")
+        number = f", table {entry.number}" if entry.number else ""
+        notes = [f"{entry.title}. {paper.title} ({paper.venue}){number}."]
+        if restored or lost:
+            notes.append(
+                f"Of {len(status)} cells {restored} were restored and {lost} are lost: --json says which and how."
+            )
+        return (*notes, *filter(None, (entry.missing, *entry.notes)))
+
+
+def show_table(name: str) -> PrintedTable:
+    """Return a table as it was printed.
+
+    Raises:
+        UserError: if there is no such table.
+
+    >>> print(show_table("mocose-acl2022-1").table()[0].frame.loc[:1, ["row", "STS12", "Avg."]].to_string())
+                        row  STS12   Avg.
+    0             glove-avg  55.14  61.32
+    1  bert-base-first-last  39.70  56.70
+    """
+    return PrintedTable(table(name))
+
+
+@dataclass(frozen=True)
+class PrintedRow(Result):
+    """A row of a table, with what other papers print for it.
+
+    Attributes:
+        row: the row.
+    """
+
+    row: PublishedRow
+
+    @property
+    def frame(self) -> "pd.DataFrame":
+        """One row for each cell: value, setting, where and how it was read, and other prints that differ."""
+        frame = cells_frame([self.row])
+        frame.insert(4, "elsewhere", [_elsewhere(self.row, column) for column in frame["column"]])
+        return frame
+
+    @property
+    def place(self) -> str:
+        """Where it was read."""
+        lines = ", ".join(map(str, sorted({cell.line for cell in self.row.cells})))
+        return f"{self.row.name}: {self.row.paper.file}, line {lines}"
+
+    def table(self) -> Tables:
+        """Return the scores x 100, whatever the unit that they were printed in, beside what was printed."""
+        frame, notes = self.frame, [self.place]
+        fractions = "1" in set(frame["unit"])
+        if fractions:
+            frame["value"] = frame["score"]
+            notes.append("Its source prints scores from 0 to 1 (`raw`): here they are x 100, as everywhere else.")
+        cells = [cell for row_ in rows_of(self.row.table) for cell in row_.cells]
+        decimals = min(_MOST_DECIMALS, max((cell.decimals for cell in cells), default=2))
+        shown = frame[["column", "value", "split", "metric", "status", "raw", "elsewhere"]]
+        return Tables([Table(shown, headline="value", decimals=decimals - 2 * fractions, notes=tuple(notes))])
+
+
+def show_row(name: str) -> PrintedRow:
+    """Return a published row, where it was read, and what other papers print for it.
+
+    Args:
+        name: `table/row`, a system, or the Hub name of its checkpoint.
+
+    Raises:
+        UserError: if there is no such row.
+
+    >>> show_row("minilm").table()[0].frame["value"].round(2).tolist()
+    [72.37, 80.6, 85.39, 78.99, 82.03, 77.58]
+    """
+    return PrintedRow(row(name))
+
+
+@dataclass(frozen=True)
+class Conflicts(Result):
+    """What does not add up in the published numbers.
+
+    Attributes:
+        conflicts: by kind in the order of `KINDS`, then in the order of the tables.
+    """
+
+    conflicts: tuple[Conflict, ...]
+
+    @property
+    def frame(self) -> "pd.DataFrame":
+        """One row for each conflict, with its kind in words."""
+        import pandas as pd
+
+        columns = ["kind", "table", "row", "column", "printed", "expected", "message", "meaning", "file", "line"]
+        records = [vars(conflict) | {"meaning": KINDS[conflict.kind]} for conflict in self.conflicts]
+        return pd.DataFrame(records, columns=columns)
+
+    def table(self) -> Tables:
+        """Return where each is, and the conflict in words."""
+        return Tables([Table(self.frame[["kind", "table", "row", "column", "message"]])])
+
+
+def conflicts() -> Conflicts:
+    """Return what does not add up: averages, differences, and what papers print differently."""
+    return Conflicts(tuple(find_conflicts()))
+
+
+def cells_frame(published: Iterable[PublishedRow]) -> "pd.DataFrame":
+    """Return one row per cell of some rows: value, setting, where and how it was read, and the score x 100."""
+    return _frame(
+        {
+            "row": cell.row_name,
+            "column": cell.column,
+            "system": cell.system,
+            "value": cell.value,
+            **cell.setting.model_dump(exclude={"open"}),
+            "open": ", ".join(cell.setting.open),
+            "status": cell.status,
+            "raw": cell.raw,
+            "file": cell.file,
+            "line": cell.line,
+            "how": cell.how,
+            "evidence": "; ".join(cell.evidence),
+            "score": None if cell.setting.unit == "pairs" else cell.score,
+        }
+        for entry in published
+        for cell in entry.cells
+    )
+
+
+def _elsewhere(row_: PublishedRow, column: str) -> str:
+    cell = row_.cell(column)
+    prints = other_prints(cell, rows().values())
+    return "; ".join(f"{other.printed} {other.row_name}" for other in prints if other.score != cell.score)
+
+
+def _tables() -> Iterable[dict[str, Any]]:
+    for entry in tables().values():
+        status = [cell.status for row_ in rows_of(entry) for cell in row_.cells]
+        yield {
+            "table": entry.name,
+            "number": entry.number,
+            "title": entry.title,
+            "rows": len(entry.rows),
+            "cells": len(status),
+            "restored": sum(name in {"restored", "derived"} for name in status),
+            "lost": status.count("lost"),
+            "missing": entry.missing,
+            "paper": papers()[entry.paper].title,
+            "venue": papers()[entry.paper].venue,
+            "address": papers()[entry.paper].address,
+        }
+
+
+def _rows() -> Iterable[dict[str, Any]]:
+    for entry in rows().values():
+        yield {
+            "row": entry.name,
+            "system": entry.row.system,
+            "variant": entry.row.variant,
+            "label": entry.row.label,
+            "origin": entry.row.origin,
+            "file": entry.paper.file,
+            "line": entry.row.line,
+            "notes": " ".join(entry.row.notes),
+        }
+
+
+def _systems() -> Iterable[dict[str, Any]]:
+    for entry in systems().values():
+        cells = rows()[entry.row].cells if entry.row else ()
+        yield {
+            "system": entry.name,
+            "kind": entry.kind,
+            "Avg. STS": next((cell.printed for cell in cells if cell.setting.task == "Avg. STS"), ""),
+            "row": entry.row,
+            "edition of": entry.edition_of,
+            "aliases": ", ".join(entry.aliases),
+            "note": entry.note,
+        }
+
+
+def _checkpoints() -> Iterable[dict[str, Any]]:
+    for entry in checkpoints().values():
+        yield {
+            "checkpoint": entry.name,
+            "hub": entry.hub,
+            "pooling": entry.pooling,
+            "max_length": "" if entry.max_length is None else str(entry.max_length),
+            "text": entry.text,
+            "expected": ", ".join(entry.expected),
+            "unverified": ", ".join(entry.unverified),
+            "hub_source": entry.hub_source,
+            "pooling_source": entry.pooling_source,
+            "max_length_source": entry.max_length_source,
+            "listed_average": entry.listed_average,
+            "listed_source": entry.listed_source,
+            "note": entry.note,
+            "system": entry.system,
+            "prompt": entry.prompt,
+            "usage": entry.usage,
+        }
+
+
+_LISTS: dict[str, tuple[Callable[[], Iterable[dict[str, Any]]], list[str]]] = {
+    "tables": (_tables, ["table", "title", "rows", "cells", "restored", "lost"]),
+    "rows": (_rows, ["row", "system", "variant", "label"]),
+    "systems": (_systems, ["system", "kind", "Avg. STS", "row"]),
+    "checkpoints": (_checkpoints, ["checkpoint", "hub", "pooling", "unverified"]),
+}
+"""Each list's records, and the columns that readers choose by."""
+
+
+def _frame(records: Iterable[dict[str, Any]]) -> "pd.DataFrame":
+    import pandas as pd
+
+    return pd.DataFrame(list(records))

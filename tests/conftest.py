@@ -31,10 +31,27 @@ hypothesis.settings.load_profile("stsbench")
 WORDS = ("owl", "bus", "kettle", "rain", "a", "the", "sings", "leaves", "naps", "slowly", "tonight", "again")
 
 
+_ROOT = Path(__file__).resolve().parents[1]
+_DATA_PLACES = [
+    *(Path(name) for name in os.environ.get("STSBENCH_DATA", "").split(os.pathsep) if name),
+    _ROOT / "data" / "senteval",
+    _ROOT.parent / "shared" / "data" / "senteval",
+]
+
+
+@pytest.fixture(scope="session")
+def senteval() -> Path:
+    """Return the folder with the benchmarks' `downstream/` in it, wherever it is, or skip the test."""
+    for folder in _DATA_PLACES:
+        if (folder / "downstream" / "STS").is_dir():
+            return folder.absolute()
+    pytest.skip("needs the benchmark data in STSBENCH_DATA, data/senteval or ../shared")
+
+
 @pytest.fixture(scope="session")
 def shared() -> Path:
     """Return the folder of benchmark data and published numbers beside the repository, or skip the test."""
-    folder = Path(__file__).resolve().parents[2] / "shared"
+    folder = _ROOT.parent / "shared"
     if not folder.is_dir():
         pytest.skip("needs ../shared")
     return folder
@@ -42,9 +59,11 @@ def shared() -> Path:
 
 @pytest.fixture(autouse=True)
 def _own_cache_and_no_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep the person's own data and embeddings out of the tests."""
+    """Keep the person's own data and embeddings out of the tests, and what lies in the checkout's `data`."""
     monkeypatch.setenv("STSBENCH_CACHE", str(tmp_path / "cache"))
-    monkeypatch.delenv("STSBENCH_DATA", raising=False)
+    # Empty it keeps the checkout's data out of other processes, too; in this one it may be set to a folder.
+    monkeypatch.setenv("STSBENCH_DATA", "")
+    monkeypatch.setattr("stsbench.data.locate.checkout_data", lambda: None)
 
 
 def encode_by_hash(sentences: list[str]) -> NDArray[np.float64]:

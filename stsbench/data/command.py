@@ -5,45 +5,24 @@ from typing import Annotated
 
 import typer
 
-from stsbench.cli.output import (
-    CsvFlag,
-    JsonFlag,
-    LatexFlag,
-    MarkdownFlag,
-    QuietFlag,
-    chosen_style,
-    print_frame,
-    progress_bars,
-    tell,
-)
+from stsbench.cli.options import DataDirs, Output, grouped
+from stsbench.cli.output import QuietFlag, print_result, progress_bars, tell
 
 app = typer.Typer(help="See, get and verify the benchmark data.", no_args_is_help=True)
 
-DataDirs = Annotated[list[Path] | None, typer.Option("--data-dir", help="Look for data here first. Repeatable.")]
-
 
 @app.command("list")
-def list_(
-    data_dir: DataDirs = None,
-    json: JsonFlag = False,
-    csv: CsvFlag = False,
-    markdown: MarkdownFlag = False,
-    latex: LatexFlag = False,
-) -> None:
+@grouped
+def list_(data_dir: DataDirs = None, output: Output = Output()) -> None:
     """List every data set: splits with their counts, licence, and whether it is here.
 
     JSON and CSV tell all: subsets, documentation, source, the folder it is in.
 
     Example: `stsbench data list --json`
     """
-    style = chosen_style(json=json, csv=csv, markdown=markdown, latex=latex)
-    from stsbench.data.overview import catalogue_table
+    from stsbench.data.overview import list_data
 
-    table = catalogue_table(data_dir or ())
-    if style not in {"json", "csv"}:
-        table["here"] = table["found"].map(lambda folder: "yes" if folder else "no")
-        table = table[["task", "text", "kind", "splits", "here"]]
-    print_frame(table, style)
+    print_result(list_data(data_dir or ()), output)
 
 
 @app.command()
@@ -51,65 +30,54 @@ def get(
     what: Annotated[
         str, typer.Argument(help="`senteval` (the benchmarks), `wiki1m` or `nli` (training text).")
     ] = "senteval",
+    to: Annotated[
+        Path | None,
+        typer.Option(help="The folder to fill instead of the cache; name it in STSBENCH_DATA to have it used."),
+    ] = None,
     quiet: QuietFlag = False,
 ) -> None:
     """Download data into the cache; an interrupted download goes on where it stopped.
 
-    `HF_ENDPOINT` names a mirror of the Hugging Face Hub; `STSBENCH_CACHE` another cache folder.
+    `HF_ENDPOINT` names a mirror of the Hugging Face Hub; `STSBENCH_CACHE` another cache folder. In a checkout of
+    stsbench, what is in its folder `data` is found without being named.
 
-    Example: `stsbench data get senteval`
+    Example: `stsbench data get senteval --to data/senteval`
     """
     from stsbench.data import fetch
 
     with progress_bars(quiet=quiet) as progress:
-        fetched = fetch.get(what, progress)
+        fetched = fetch.get(what, progress, to=to)
     vouched = "verified" if fetched.verified else f"not verified by the catalogue, sha256 {fetched.sha256}"
     tell(f"{'downloaded' if fetched.fresh else 'already there'}: {fetched.path} ({vouched})", quiet=quiet)
 
 
 @app.command()
-def verify(
-    data_dir: DataDirs = None,
-    json: JsonFlag = False,
-    csv: CsvFlag = False,
-    markdown: MarkdownFlag = False,
-    latex: LatexFlag = False,
-) -> None:
+@grouped
+def verify(data_dir: DataDirs = None, output: Output = Output()) -> None:
     """Hold every file against the catalogue; exit code 1 if one differs.
 
     Example: `STSBENCH_DATA=data/senteval stsbench data verify`
     """
-    style = chosen_style(json=json, csv=csv, markdown=markdown, latex=latex)
     from stsbench.data import overview
 
-    table = overview.verify(data_dir or ())
-    counts = table["status"].value_counts()
-    if style not in {"json", "csv"}:
-        # Of a source that is not here at all, the count says enough.
-        table = table.loc[(table["status"] != "ok") & (table["folder"] != ""), ["task", "text", "file", "status"]]
-    if len(table) or style in {"json", "csv"}:
-        print_frame(table, style)
-    tell(", ".join(f"{count} files {status}" for status, count in counts.items()))
+    result = overview.verify(data_dir or ())
+    counts = result.counts()
+    print_result(result, output)
+    tell(", ".join(f"{count} files {status}" for status, count in counts.items()), quiet=output.quiet)
     if counts.get("modified", 0):
         raise typer.Exit(1)
 
 
 @app.command()
-def where(
-    data_dir: DataDirs = None,
-    json: JsonFlag = False,
-    csv: CsvFlag = False,
-    markdown: MarkdownFlag = False,
-    latex: LatexFlag = False,
-) -> None:
+@grouped
+def where(data_dir: DataDirs = None, output: Output = Output()) -> None:
     """Show where data is looked for, in order, and what was found at each place.
 
     Example: `stsbench data where --data-dir my/senteval`
     """
-    style = chosen_style(json=json, csv=csv, markdown=markdown, latex=latex)
     from stsbench.data import overview
 
-    print_frame(overview.where(data_dir or ()), style)
+    print_result(overview.where(data_dir or ()), output)
 
 
 @app.command("nli-triplets")
@@ -127,9 +95,9 @@ def nli_triplets(
     """
     from stsbench.data.nli_triplets import write_nli_triplets
 
-    made = write_nli_triplets(folders, out, split)
+    counts = write_nli_triplets(folders, out, split)
     tell(
-        f"{made.triplets} triplets in {out}, from {made.pairs} pairs of {made.premises} premises; {made.without} "
-        "premises lack an entailed or a contradicting sentence.",
+        f"{counts.triplets} triplets in {out}, from {counts.pairs} pairs of {counts.premises} premises; "
+        f"{counts.without} premises lack an entailed or a contradicting sentence.",
         quiet=quiet,
     )

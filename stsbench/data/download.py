@@ -1,5 +1,8 @@
 """Downloading one file over HTTP, and going on where an earlier attempt stopped.
 
+Ours, because the libraries for it do not go on in a later call: pooch, and today huggingface_hub (which fetches
+models here), start a file anew in each process, and what a slow line has brought is lost.
+
 While a file is on its way it lies beside its target as `<name>.part`, with the server's word for its version
 (ETag or Last-Modified) in `<name>.part.version`. The next attempt asks for the rest only of that very version
 (`If-Range`), so that two versions are never spliced.
@@ -7,12 +10,9 @@ While a file is on its way it lies beside its target as `<name>.part`, with the 
 
 from __future__ import annotations
 
-import lzma
-import tarfile
 import time
-import zlib
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath, PureWindowsPath
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stsbench.base.files import sha256_of
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 CONNECT_SECONDS = 10.0
 SILENT_SECONDS = 60.0
 """How long a server may take to answer, and to send nothing in the middle of a file."""
+
+PAUSES = (0.5, 1.0, 2.0)
+"""Seconds to wait before each further attempt within one call."""
 
 CHUNK_BYTES = 1 << 16
 
@@ -53,71 +56,61 @@ def download(url: str, target: Path, sha256: str | None, progress: Progress = si
             differs. What has come so far is kept, so that the next attempt goes on from there; a file with
             the wrong hash is not.
     """
-    import logging
-
-    import pooch
-    import requests
-
-    # pooch tells hashes to standard error; who called us says what there is to say.
-    pooch.get_logger().setLevel(logging.WARNING)
+    if target.is_file():
+        held = sha256_of(target)
+        if sha256 in {None, held}:
+            return held
+    arrival = _Arrival(target, progress)
     try:
-        pooch.retrieve(
-            url,
-            known_hash=sha256 and f"sha256:{sha256}",
-            fname=target.name,
-            path=target.parent,
-            downloader=ResumingDownloader(target, progress),
-        )
-    except (requests.RequestException, _CutShortError) as error:
-        raise DownloadError(f"cannot download {url}: {_reason(error)}") from error
-    except ValueError as error:
-        # Raised by pooch alone, for a hash that is not the expected one; it has removed the file.
-        raise DownloadError(
-            f"cannot download {url}: what came is not the catalogued file (SHA-256 {sha256} expected)"
-        ) from error
+        target.parent.mkdir(parents=True, exist_ok=True)
+        arrival.complete(url)
+        received = sha256_of(arrival.part)
+        if sha256 not in {None, received}:
+            arrival.discard()
+            raise DownloadError(
+                f"cannot download {url}: what came is not the catalogued file (SHA-256 {sha256} expected)"
+            )
+        arrival.part.replace(target)
+        arrival.discard()
     except OSError as error:
         raise DownloadError(f"cannot write {target}: {error.strerror or error}") from error
-    return sha256_of(target)
+    return received
 
 
 @dataclass(frozen=True)
-class ResumingDownloader:
-    """A downloader for pooch that resumes, and tries again where that may help.
-
-    Attributes:
-        target: the file in the making; the partial file lies beside it.
-        progress: told bytes done and bytes in all.
-        attempts: how often to try.
-        pause: seconds before the second attempt; each further one waits twice as long.
-    """
+class _Arrival:
+    """A file on its way: what has come of it lies beside its target."""
 
     target: Path
-    progress: Progress = silent
-    attempts: int = 4
-    pause: float = 0.5
-
-    def __call__(self, url: str, output_file: str, _pooch: object) -> None:
-        """Download `url` to `output_file`."""
-        import requests
-
-        for attempt in range(1, self.attempts + 1):
-            try:
-                self._fetch_rest(url)
-                break
-            except (requests.RequestException, _CutShortError) as error:
-                if attempt == self.attempts or not _may_pass(error):
-                    raise
-            time.sleep(self.pause * 2 ** (attempt - 1))
-        self._part.replace(output_file)
-        self._version.unlink(missing_ok=True)
+    progress: Progress
 
     @property
-    def _part(self) -> Path:
+    def part(self) -> Path:
         return self.target.with_name(f"{self.target.name}.part")
 
     @property
     def _version(self) -> Path:
         return self.target.with_name(f"{self.target.name}.part.version")
+
+    def complete(self, url: str) -> None:
+        """Fetch what is missing, and try again where that may help."""
+        import requests
+
+        for pause in (*PAUSES, None):
+            try:
+                self._fetch_rest(url)
+            except (requests.RequestException, _CutShortError) as error:
+                if pause is None or not _may_pass(error):
+                    raise DownloadError(f"cannot download {url}: {_reason(error)}") from error
+                time.sleep(pause)
+            else:
+                return
+
+    def discard(self) -> None:
+        """Delete what has come."""
+        # First the bytes, then their version: a kill in between must not give old bytes a new version.
+        self.part.unlink(missing_ok=True)
+        self._version.unlink(missing_ok=True)
 
     def _fetch_rest(self, url: str) -> None:
         import requests
@@ -129,33 +122,28 @@ class ResumingDownloader:
             if response.status_code == requests.codes.requested_range_not_satisfiable:
                 if response.headers.get("Content-Range") == f"bytes */{have}":
                     return  # An earlier attempt had it all, and was ended before it could say so.
-                self._start_over()
+                self.discard()
                 raise _CutShortError("the partial file was longer than the server's")
             response.raise_for_status()
             resumed = response.status_code == requests.codes.partial_content
             if resumed and not response.headers.get("Content-Range", "").startswith(f"bytes {have}-"):
-                self._start_over()
+                self.discard()
                 raise _CutShortError("the server sent another part than it was asked for")
             if not resumed:
                 have = 0
-                self._start_over()
+                self.discard()
                 self._remember_version(response)
             self._receive(response, have)
 
     def _resume_point(self) -> tuple[int, dict[str, str]]:
         # A compressed answer would make byte counts meaningless.
         headers = {"Accept-Encoding": "identity"}
-        if not (self._part.is_file() and self._version.is_file()):
+        if not (self.part.is_file() and self._version.is_file()):
             return 0, headers
-        have = self._part.stat().st_size
+        have = self.part.stat().st_size
         if have:
             headers |= {"Range": f"bytes={have}-", "If-Range": self._version.read_text(encoding="ascii")}
         return have, headers
-
-    def _start_over(self) -> None:
-        # First the bytes, then their version: a kill in between must not give old bytes a new version.
-        self._part.unlink(missing_ok=True)
-        self._version.unlink(missing_ok=True)
 
     def _remember_version(self, response: requests.Response) -> None:
         etag = response.headers.get("ETag", "")
@@ -169,7 +157,7 @@ class ResumingDownloader:
         total = have + length if length else 0
         stage = f"downloading {self.target.name}"
         self.progress(stage, have, total)
-        with self._part.open("ab") as stream:
+        with self.part.open("ab") as stream:
             for chunk in response.iter_content(CHUNK_BYTES):
                 stream.write(chunk)
                 have += len(chunk)
@@ -198,71 +186,3 @@ def _reason(error: Exception) -> str:
     if isinstance(error, requests.ConnectionError):
         return "the connection to the server failed (are you offline?)"
     return str(error)
-
-
-class UnpackError(Exception):
-    """Why an archive was not unpacked."""
-
-
-def unpack(archive: Path, folder: Path, progress: Progress = silent) -> None:
-    """Unpack a tar archive (compressed or not) into `folder`.
-
-    The whole listing is checked before the first file is written, and each member once more by
-    `tarfile`'s own `data` filter.
-
-    Args:
-        archive: the tar file.
-        folder: an existing, empty folder.
-        progress: told members done and members in all.
-
-    Raises:
-        UnpackError: if the archive is damaged, or a member is a device or would lie outside the folder.
-    """
-    stage = f"unpacking {archive.name}"
-    try:
-        with tarfile.open(archive) as tar:
-            members = tar.getmembers()
-            for member in members:
-                _demand_harmless(member, archive)
-            for done, member in enumerate(members):
-                progress(stage, done, len(members))
-                tar.extract(member, folder, filter="data")
-            progress(stage, len(members), len(members))
-    except tarfile.FilterError as error:
-        raise UnpackError(f"{archive.name} was not unpacked, because it is unsafe: {error}") from error
-    except (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError) as error:
-        raise UnpackError(f"{archive.name} is damaged or no tar archive") from error
-    except OSError as error:
-        raise UnpackError(f"{archive.name} cannot be unpacked: {error.strerror or error}") from error
-
-
-def _demand_harmless(member: tarfile.TarInfo, archive: Path) -> None:
-    unsafe = None
-    if not (member.isfile() or member.isdir() or member.issym() or member.islnk()):
-        unsafe = "is a device"
-    elif _escapes(PurePosixPath(member.name)):
-        unsafe = "lies outside its folder"
-    elif (member.issym() or member.islnk()) and _escapes(_link_target(member)):
-        unsafe = "links to a place outside its folder"
-    if unsafe:
-        raise UnpackError(
-            f"{archive.name} was not unpacked, because it is unsafe: its member {member.name!r} {unsafe}"
-        )
-
-
-def _link_target(member: tarfile.TarInfo) -> PurePosixPath:
-    # A symbolic link is read from where it lies, a hard link from the archive's root.
-    start = PurePosixPath(member.name).parent if member.issym() else PurePosixPath()
-    return start / member.linkname
-
-
-def _escapes(path: PurePosixPath) -> bool:
-    # Joining with an absolute link target gives that target, so this sees absolute links too.
-    if path.is_absolute() or PureWindowsPath(path).drive:
-        return True
-    depth = 0
-    for step in path.parts:
-        depth += -1 if step == ".." else 1
-        if depth < 0:
-            return True
-    return False

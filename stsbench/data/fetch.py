@@ -1,17 +1,20 @@
-"""Getting data into the cache: download, check, unpack, check again, put in place."""
+"""Getting data: download, check, unpack, check again, put in place."""
 
+import lzma
 import os
 import shutil
+import tarfile
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from stsbench.base.errors import UserError
 from stsbench.base.files import atomic_path, sha256_of
 from stsbench.base.progress import Progress, silent
 from stsbench.data.catalogue import CatalogueFile, Source, data_sets, source, sources
-from stsbench.data.download import DownloadError, UnpackError, download, unpack
+from stsbench.data.download import DownloadError, download
 from stsbench.data.locate import Place, data_cache, root_in
 
 HUB = "https://huggingface.co"
@@ -37,8 +40,8 @@ class Fetched:
     fresh: bool
 
 
-def get(what: str = "senteval", progress: Progress = silent) -> Fetched:
-    """Get a source of the catalogue into the cache, unless it is there already, whole and unchanged.
+def get(what: str = "senteval", progress: Progress = silent, *, to: Path | None = None) -> Fetched:
+    """Get a source of the catalogue, unless it is there already, whole and unchanged.
 
     The environment variable `HF_ENDPOINT` names a mirror of the Hugging Face Hub. Several processes may ask
     at once: one downloads, the others wait for it.
@@ -46,19 +49,22 @@ def get(what: str = "senteval", progress: Progress = silent) -> Fetched:
     Args:
         what: "senteval" (the benchmarks), "wiki1m" or "nli" (training text).
         progress: told what goes on.
+        to: the folder that the file, or the archive's folder (`downstream`), goes to; None for the cache.
 
     Raises:
-        UserError: if there is no such source, or it cannot be had, saying how to get it by hand.
+        UserError: if there is no such source, or it cannot be had, saying how to get it by hand; or if `to` holds
+            something else in its place.
     """
     chosen = source(what)
     if chosen.kind not in {"archive", "file"}:
         fetchable = ", ".join(name for name, other in sources().items() if other.kind in {"archive", "file"})
         where = "comes with stsbench" if chosen.kind == "bundled" else f"is to be had from {chosen.address}"
         raise UserError(f"{what} {where}, not by download: choose one of {fetchable}.")
+    folder = data_cache() if to is None else Path(to).expanduser()
     try:
-        return fetch(chosen, catalogued_files(what), data_cache(), progress)
+        return fetch(chosen, catalogued_files(what), folder, progress, cached=to is None)
     except (DownloadError, UnpackError) as error:
-        raise UserError(f"{error}; try again, or {_by_hand(chosen)}.") from error
+        raise UserError(f"{error}; try again, or {_by_hand(chosen, folder)}.") from error
 
 
 def catalogued_files(name: str) -> tuple[CatalogueFile, ...]:
@@ -74,28 +80,39 @@ def catalogued_files(name: str) -> tuple[CatalogueFile, ...]:
     return tuple(listed.values())
 
 
-def fetch(chosen: Source, expected: Sequence[CatalogueFile], folder: Path, progress: Progress = silent) -> Fetched:
+def fetch(
+    chosen: Source,
+    expected: Sequence[CatalogueFile],
+    folder: Path,
+    progress: Progress = silent,
+    *,
+    cached: bool = True,
+) -> Fetched:
     """Get one source into `folder`, unless it is there already.
 
     Args:
         chosen: a source of kind "archive" or "file".
         expected: the files that an archive must hold.
-        folder: the data folder of the cache.
+        folder: the data folder of the cache, or a person's own.
         progress: told what goes on.
+        cached: whether the folder is the cache, which has a folder for each source, and where what differs from
+            the catalogue is replaced. In a person's own it is an error.
 
     Raises:
         DownloadError: if the file cannot be had or is not the catalogued one.
         UnpackError: if the archive is unsafe or damaged, or what it holds is not what the catalogue says.
-        UserError: if `folder` cannot be written.
+        UserError: if `folder` cannot be written, or is a person's own and holds something else.
     """
-    steps = _fetch_archive if chosen.kind == "archive" else _fetch_file
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with _alone(folder / f".{chosen.name}.lock", progress):
-            return steps(chosen, expected, folder, progress)
+            if chosen.kind == "archive":
+                return _fetch_archive(chosen, expected, folder, progress, cached=cached)
+            return _fetch_file(chosen, folder, progress, cached=cached)
     except OSError as error:
+        other = "set STSBENCH_CACHE" if cached else "name another folder"
         raise UserError(
-            f"cannot write {folder} ({error.strerror or error}): free some space or set STSBENCH_CACHE."
+            f"cannot write {folder} ({error.strerror or error}): free some space or {other}."
         ) from error
 
 
@@ -105,7 +122,7 @@ def address_of(chosen: Source) -> str:
     return chosen.address.replace(HUB, mirror, 1) if chosen.address.startswith(f"{HUB}/") else chosen.address
 
 
-def _fetch_file(chosen: Source, _expected: Sequence[CatalogueFile], folder: Path, progress: Progress) -> Fetched:
+def _fetch_file(chosen: Source, folder: Path, progress: Progress, *, cached: bool) -> Fetched:
     target = folder / chosen.file_name
     known = _known_sha256(chosen)
     if target.is_file():
@@ -114,18 +131,28 @@ def _fetch_file(chosen: Source, _expected: Sequence[CatalogueFile], folder: Path
         if held == (known or _recorded_sha256(target) or held):
             _record_sha256(target, held)
             return Fetched(chosen.name, target, held, verified=known is not None, fresh=False)
+        if not cached:
+            raise UserError(f"{target} is there, and is another file: move it away, or name another folder.")
         target.unlink()
     sha256 = download(address_of(chosen), target, known, progress)
     _record_sha256(target, sha256)
     return Fetched(chosen.name, target, sha256, verified=known is not None, fresh=True)
 
 
-def _fetch_archive(chosen: Source, expected: Sequence[CatalogueFile], folder: Path, progress: Progress) -> Fetched:
+def _fetch_archive(
+    chosen: Source, expected: Sequence[CatalogueFile], folder: Path, progress: Progress, *, cached: bool
+) -> Fetched:
     archive = folder / chosen.file_name
     assert chosen.folder is not None, "an archive says where it is unpacked to"
-    target = folder / chosen.folder
-    if not _differences(target, expected):
+    target = folder / (chosen.folder if cached else PurePosixPath(chosen.folder).name)
+    different = _differences(target, expected)
+    if not different:
         return Fetched(chosen.name, target, _recorded_sha256(archive), verified=True, fresh=False)
+    if not cached and target.exists() and any(target.iterdir()):
+        raise UserError(
+            f"{target} is there, and {len(different)} of its {len(expected)} files are missing or differ, the "
+            f"first is {different[0]}: move it away, or name another folder."
+        )
     sha256 = download(address_of(chosen), archive, _known_sha256(chosen), progress)
     try:
         _unpack_to(target, archive, chosen, expected, progress)
@@ -209,8 +236,76 @@ def _recorded_sha256(file: Path) -> str:
     return record.read_text(encoding="utf-8").split()[0] if record.is_file() else ""
 
 
-def _by_hand(chosen: Source) -> str:
+def _by_hand(chosen: Source, folder: Path) -> str:
     url = address_of(chosen)
     if chosen.kind == "archive":
         return f"download {url} by hand, unpack it and set STSBENCH_DATA to its folder"
-    return f"download {url} by hand to {data_cache() / chosen.file_name}"
+    return f"download {url} by hand to {folder / chosen.file_name}"
+
+
+class UnpackError(Exception):
+    """Why an archive was not unpacked."""
+
+
+def unpack(archive: Path, folder: Path, progress: Progress = silent) -> None:
+    """Unpack a tar archive (compressed or not) into `folder`.
+
+    The whole listing is checked before the first file is written, and each member once more by
+    `tarfile`'s own `data` filter.
+
+    Args:
+        archive: the tar file.
+        folder: an existing, empty folder.
+        progress: told members done and members in all.
+
+    Raises:
+        UnpackError: if the archive is damaged, or a member is a device or would lie outside the folder.
+    """
+    stage = f"unpacking {archive.name}"
+    try:
+        with tarfile.open(archive) as tar:
+            members = tar.getmembers()
+            for member in members:
+                _demand_harmless(member, archive)
+            for done, member in enumerate(members):
+                progress(stage, done, len(members))
+                tar.extract(member, folder, filter="data")
+            progress(stage, len(members), len(members))
+    except tarfile.FilterError as error:
+        raise UnpackError(f"{archive.name} was not unpacked, because it is unsafe: {error}") from error
+    except (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError) as error:
+        raise UnpackError(f"{archive.name} is damaged or no tar archive") from error
+    except OSError as error:
+        raise UnpackError(f"{archive.name} cannot be unpacked: {error.strerror or error}") from error
+
+
+def _demand_harmless(member: tarfile.TarInfo, archive: Path) -> None:
+    unsafe = None
+    if not (member.isfile() or member.isdir() or member.issym() or member.islnk()):
+        unsafe = "is a device"
+    elif _escapes(PurePosixPath(member.name)):
+        unsafe = "lies outside its folder"
+    elif (member.issym() or member.islnk()) and _escapes(_link_target(member)):
+        unsafe = "links to a place outside its folder"
+    if unsafe:
+        raise UnpackError(
+            f"{archive.name} was not unpacked, because it is unsafe: its member {member.name!r} {unsafe}"
+        )
+
+
+def _link_target(member: tarfile.TarInfo) -> PurePosixPath:
+    # A symbolic link is read from where it lies, a hard link from the archive's root.
+    start = PurePosixPath(member.name).parent if member.issym() else PurePosixPath()
+    return start / member.linkname
+
+
+def _escapes(path: PurePosixPath) -> bool:
+    # Joining with an absolute link target gives that target, so this sees absolute links too.
+    if path.is_absolute() or PureWindowsPath(path).drive:
+        return True
+    depth = 0
+    for step in path.parts:
+        depth += -1 if step == ".." else 1
+        if depth < 0:
+            return True
+    return False

@@ -1,12 +1,15 @@
 """Where data is looked for, in which order, and what to do when it is not there.
 
-The order is the same everywhere: the folders that the person names (`--data-dir`), those in `STSBENCH_DATA`,
-the cache. Nothing is downloaded unless asked for (see `stsbench.data.fetch`).
+The order is the same everywhere: the folders that the person names (`--data-dir`), those in `STSBENCH_DATA`, in
+a checkout of stsbench its folder `data`, the cache. Nothing is downloaded unless asked for (see
+`stsbench.data.fetch`).
 """
 
 import os
+import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
@@ -30,6 +33,8 @@ class Place:
 def places(data_dirs: Sequence[Path] = ()) -> tuple[Place, ...]:
     """Return the folders in which data is looked for, in order.
 
+    `STSBENCH_DATA` holds folders as PATH does. Set but empty it names none, and leaves the checkout's out, too.
+
     Args:
         data_dirs: folders that the person names for this call; they come first.
 
@@ -37,15 +42,37 @@ def places(data_dirs: Sequence[Path] = ()) -> tuple[Place, ...]:
         UserError: if a folder that the person named, here or in `STSBENCH_DATA`, does not exist.
     """
     named = [Place("--data-dir", Path(folder).expanduser()) for folder in data_dirs]
-    variable = os.environ.get("STSBENCH_DATA", "")
-    named += [Place("STSBENCH_DATA", Path(name).expanduser()) for name in variable.split(os.pathsep) if name]
+    variable = os.environ.get("STSBENCH_DATA")
+    names = variable.split(os.pathsep) if variable else []
+    named += [Place("STSBENCH_DATA", Path(name).expanduser()) for name in names if name]
     for place in named:
         if not place.folder.is_dir():
             raise UserError(
                 f"{place.origin} names {place.folder}, which is not a folder: "
                 "name the folder that holds the data (in SentEval's layout the one with `downstream/` in it)."
             )
-    return (*named, Place("cache", data_cache()))
+    checkout = None if variable == "" else checkout_data()
+    ours = [Place("checkout", checkout)] if checkout is not None else []
+    return (*named, *ours, Place("cache", data_cache()))
+
+
+def checkout_data() -> Path | None:
+    """Return the folder `data` beside the package, if it is there and this is a checkout of stsbench.
+
+    It does not depend on where the person works: the package has to lie beside stsbench's own `pyproject.toml`, as
+    it does in a clone, installed from it (`pip install -e .`) or not, and does not where a wheel was installed.
+    """
+    folder = Path(str(files("stsbench"))).parent
+    return folder / "data" if _is_checkout(folder) and (folder / "data").is_dir() else None
+
+
+@cache
+def _is_checkout(folder: Path) -> bool:
+    try:
+        project = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8")).get("project", {})
+    except (OSError, ValueError):
+        return False
+    return isinstance(project, dict) and project.get("name") == "stsbench"
 
 
 def data_cache() -> Path:

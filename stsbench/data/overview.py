@@ -1,8 +1,9 @@
-"""Tables of what there is, where it was found, and whether it is what the catalogue says."""
+"""What there is, where it is, and whether it is what the catalogue says."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,27 +11,60 @@ from stsbench.data.benchmarks import read_catalogued
 from stsbench.data.catalogue import CatalogueFile, DataSet, Source, TextVariant, data_sets, source, sources
 from stsbench.data.fetch import catalogued_files
 from stsbench.data.locate import bundled_root, places, root_in
+from stsbench.render.result import Result
+from stsbench.render.table import Table, Tables
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-def catalogue_table(data_dirs: Sequence[Path] = ()) -> pd.DataFrame:
+@dataclass(frozen=True)
+class DataOverview(Result):
+    """What `stsbench data list`, `verify` and `where` show.
+
+    Attributes:
+        rows: all of it.
+        headlines: the rows and columns that readers are shown.
+    """
+
+    rows: pd.DataFrame
+    headlines: pd.DataFrame
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """All of it; see the verbs for its columns."""
+        return self.rows
+
+    def table(self) -> Tables:
+        """Return what readers are shown; no table at all if there is nothing to show."""
+        return Tables([Table(self.headlines)] if len(self.headlines) else [])
+
+    def counts(self) -> dict[str, int]:
+        """Return how many rows have each status (of `verify`), the commonest first."""
+        return {str(status): int(count) for status, count in self.rows["status"].value_counts().items()}
+
+
+def list_data(data_dirs: Sequence[Path] = ()) -> DataOverview:
     """Return what the catalogue holds, one row per data set and text.
 
     Columns: task, text, kind ("sts" or "labelled"), splits ("train 5749, dev 1500, test 1379"), subsets
     (their names with counts, empty where there are none), title, licence, documentation, source, found (the
-    folder that it would be read from, empty where it is nowhere).
+    folder that it would be read from, empty where it is nowhere). Readers are shown some of them, and whether
+    it is here.
 
     Args:
-        data_dirs: folders to look in first (default: `STSBENCH_DATA`, then the cache).
+        data_dirs: folders to look in first (default: the places of `stsbench.data.locate`).
 
     Raises:
         UserError: if a named folder does not exist.
+
+    >>> frame = list_data().frame
+    >>> frame[frame["task"] == "STS-B"]["splits"].to_list()
+    ['train 5749, dev 1500, test 1379', 'train 5749, dev 1500, test 1379']
     """
     import pandas as pd
 
-    return pd.DataFrame(
+    rows = pd.DataFrame(
         {
             "task": entry.task,
             "text": text,
@@ -45,36 +79,40 @@ def catalogue_table(data_dirs: Sequence[Path] = ()) -> pd.DataFrame:
         }
         for entry, text, variant in _variants()
     )
+    here = rows["found"].map(lambda folder: "yes" if folder else "no")
+    return DataOverview(rows, rows[["task", "text", "kind", "splits"]].assign(here=here))
 
 
-def verify(data_dirs: Sequence[Path] = ()) -> pd.DataFrame:
+def verify(data_dirs: Sequence[Path] = ()) -> DataOverview:
     """Hold every catalogued file against what is on disk, one row per data set and file.
 
     Columns: task, text, file (its path below the root), status ("ok", "modified" or "missing"),
     expected_lines and found_lines (nullable integers), expected_sha256 and found_sha256 (empty where the file
-    is missing), folder (the root, empty where there is none).
+    is missing), folder (the root, empty where there is none). Readers are shown what is not "ok".
 
     Args:
-        data_dirs: folders to look in first (default: `STSBENCH_DATA`, then the cache).
+        data_dirs: folders to look in first (default: the places of `stsbench.data.locate`).
 
     Raises:
         UserError: if a named folder does not exist, or a file cannot be read.
     """
     import pandas as pd
 
-    rows = [
+    rows = pd.DataFrame(
         {"task": entry.task, "text": text} | _verdict(_root(variant, data_dirs), file)
         for entry, text, variant in _variants()
         for part in variant.parts
         for file in part.files
-    ]
-    return pd.DataFrame(rows).astype({"expected_lines": "Int64", "found_lines": "Int64"})
+    ).astype({"expected_lines": "Int64", "found_lines": "Int64"})
+    # Of a source that is not here at all, the count says enough.
+    wrong = (rows["status"] != "ok") & (rows["folder"] != "")
+    return DataOverview(rows, rows.loc[wrong, ["task", "text", "file", "status"]])
 
 
-def where(data_dirs: Sequence[Path] = ()) -> pd.DataFrame:
+def where(data_dirs: Sequence[Path] = ()) -> DataOverview:
     """Return the order in which data is looked for, and what each place holds of each source.
 
-    Columns: order (from 1), origin ("--data-dir", "STSBENCH_DATA" or "cache"), folder, source,
+    Columns: order (from 1), origin ("--data-dir", "STSBENCH_DATA", "checkout" or "cache"), folder, source,
     found (the root, empty where there is none), files ("78 of 78"). The bundled sample is not looked for.
 
     Args:
@@ -85,12 +123,13 @@ def where(data_dirs: Sequence[Path] = ()) -> pd.DataFrame:
     """
     import pandas as pd
 
-    return pd.DataFrame(
+    rows = pd.DataFrame(
         {"order": order, "origin": place.origin, "folder": str(place.folder)}
         | _holding(chosen, paths, root_in(place, chosen, paths))
         for order, place in enumerate(places(data_dirs), start=1)
         for chosen, paths in _paths_of_sources()
     )
+    return DataOverview(rows, rows)
 
 
 def _variants() -> Iterator[tuple[DataSet, str, TextVariant]]:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from stsbench._version import __version__
 from stsbench.base.errors import UserError
-from stsbench.data.overview import catalogue_table
+from stsbench.data.overview import list_data
 from stsbench.encoders.cache import cache_files, embeddings_dir
 from stsbench.encoders.device import resolve_device
 from stsbench.records.provenance import threads
@@ -61,7 +61,7 @@ def _model() -> list[Finding]:
 
 
 def _data() -> list[Finding]:
-    table = catalogue_table()
+    table = list_data().frame
     findings = []
     for kind, tasks in (("STS", STS_TASKS), ("transfer", TRANSFER_TASKS)):
         rows = table[table["task"].isin(tasks)]

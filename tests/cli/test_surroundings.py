@@ -58,6 +58,15 @@ def test_the_places_of_data_are_listed_in_order(
     assert rows[0]["files"].startswith("6 of ")
 
 
+def test_data_is_listed_verified_and_located_in_every_format(stsbench: Stsbench, sts13: Path) -> None:
+    for verb in ("list", "verify", "where"):
+        asked = ("data", verb, "--data-dir", sts13)
+        for name in ("json", "csv", "markdown", "latex"):
+            assert stsbench(*asked, "--format", name).out == stsbench(*asked, f"--{name}").out != ""
+        assert stsbench(*asked, "--format", "table").out == stsbench(*asked).out
+    stsbench("data", "where", "--json", "--csv").demand_one_sentence("--json and --csv cannot go together")
+
+
 def test_modified_data_is_found_out_and_ends_with_one(stsbench: Stsbench, sts13: Path) -> None:
     done = stsbench("data", "verify", "--data-dir", sts13)
     assert done.code == 1
@@ -93,18 +102,19 @@ def test_getting_data_tells_what_was_fetched(
 ) -> None:
     from stsbench.data.fetch import Fetched
 
-    asked: list[str] = []
+    asked: list[tuple[str, Path | None]] = []
 
-    def get(what: str, _progress: object) -> Fetched:
-        asked.append(what)
+    def get(what: str, _progress: object, *, to: Path | None) -> Fetched:
+        asked.append((what, to))
         return Fetched(what, tmp_path / "x", "ab" * 32, verified=what == "senteval", fresh=what == "senteval")
 
     monkeypatch.setattr(fetch, "get", get)
     assert stsbench("data", "get").err == f"downloaded: {tmp_path}/x (verified)\n"
     done = stsbench("data", "get", "wiki1m")
     assert done.err.startswith(f"already there: {tmp_path}/x (not verified by the catalogue, sha256 abab")
-    assert (asked, done.out) == (["senteval", "wiki1m"], "")
-    assert stsbench("data", "get", "--quiet").err == ""
+    assert (asked, done.out) == ([("senteval", None), ("wiki1m", None)], "")
+    assert stsbench("data", "get", "--quiet", "--to", "data/senteval").err == ""
+    assert asked[-1] == ("senteval", Path("data/senteval"))
 
 
 def test_the_cache_tells_what_it_holds_and_is_cleared_on_demand(stsbench: Stsbench, tmp_path: Path) -> None:

@@ -15,11 +15,9 @@ PAIRS = "the kettle sings .\tthe kettle whistles .\nan owl naps .\ta bus leaves 
 
 
 @pytest.fixture(autouse=True)
-def _clean_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep the person's own data, cache, mirror and proxy out of the tests."""
-    monkeypatch.setenv("STSBENCH_CACHE", str(tmp_path / "cache"))
+def _no_mirror_and_no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep the person's own mirror and proxy out of the tests."""
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    monkeypatch.delenv("STSBENCH_DATA", raising=False)
     monkeypatch.delenv("HF_ENDPOINT", raising=False)
 
 

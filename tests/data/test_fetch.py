@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import random
 import tarfile
 import threading
 
@@ -10,8 +11,8 @@ import pytest
 from stsbench.base.errors import UserError
 from stsbench.data import fetch as module
 from stsbench.data.catalogue import CatalogueFile, source
-from stsbench.data.download import DownloadError, UnpackError
-from stsbench.data.fetch import address_of, catalogued_files, fetch, get
+from stsbench.data.download import DownloadError
+from stsbench.data.fetch import UnpackError, address_of, catalogued_files, fetch, get
 
 TEXTS = {
     "STS/one.txt": b"the kettle sings .\tthe kettle whistles .\n",
@@ -205,6 +206,58 @@ def test_a_damaged_archive_says_how_to_get_it_by_hand_and_is_not_kept(site, page
     ):
         get()
     assert not (folder / "senteval.tar").exists()
+
+
+def test_an_archive_fills_a_named_folder_and_is_found_there_again(archive, tmp_path, site):
+    described, mine = archive(tar_of(TEXTS, "senteval/downstream/")), tmp_path / "data" / "senteval"
+    fetched = fetch(described, EXPECTED, mine, cached=False)
+    assert fetched.path == mine / "downstream"
+    assert {path: (fetched.path / path).read_bytes() for path in TEXTS} == TEXTS
+    assert {path.name for path in mine.iterdir()} == {"downstream", "senteval.tar.sha256", ".senteval.lock"}
+    assert not fetch(described, EXPECTED, mine, cached=False).fresh
+    assert len(site.asked) == 1
+
+
+def test_a_download_into_a_named_folder_goes_on_where_it_stopped(site, page, tmp_path):
+    body = tar_of({"STS/one.txt": random.Random(1).randbytes(1_000_000)})
+    expected = [CatalogueFile(path="STS/one.txt", lines=1, sha256=sha256(body[512 : 512 + 1_000_000]))]
+    described = source("senteval").model_copy(
+        update={"address": site.put("/senteval.tar", page(body, cuts=[500_000, 0, 0, 0]))}
+    )
+    with pytest.raises(DownloadError, match="cut again and again"):
+        fetch(described, expected, tmp_path / "mine", cached=False)
+    assert not (tmp_path / "mine" / "downstream").exists()
+    site.asked.clear()
+    assert fetch(described, expected, tmp_path / "mine", cached=False).fresh
+    ((_, asked),) = site.asked
+    assert asked is not None
+    assert asked != "bytes=0-"
+
+
+def test_what_a_person_keeps_in_a_named_folder_is_not_replaced(archive, tmp_path, site):
+    mine = tmp_path / "downstream" / "STS" / "one.txt"
+    mine.parent.mkdir(parents=True)
+    mine.write_bytes(b"my own\n")
+    with pytest.raises(UserError, match=r"downstream is there, and 2 of its 2 .* first is STS/one\.txt: move"):
+        fetch(archive(tar_of(TEXTS)), EXPECTED, tmp_path, cached=False)
+    assert mine.read_bytes() == b"my own\n"
+    assert site.asked == []
+
+
+def test_a_text_file_goes_to_a_named_folder_and_replaces_none(site, page, mirror, tmp_path):
+    site.put(f"{mirror}/wiki1m_for_simcse.txt", page(b"An owl naps.\n"))
+    held = get("wiki1m", to=tmp_path / "mine").path
+    assert held == tmp_path / "mine" / "wiki1m_for_simcse.txt"
+    held.write_bytes(b"my own\n")
+    with pytest.raises(UserError, match=r"wiki1m_for_simcse\.txt is there, and is another file: move it away"):
+        get("wiki1m", to=tmp_path / "mine")
+    assert held.read_bytes() == b"my own\n"
+
+
+def test_a_named_folder_that_cannot_be_made_is_told(archive, tmp_path):
+    (tmp_path / "file").write_text("a file where a folder should be")
+    with pytest.raises(UserError, match=r"cannot write .*file.*or name another folder"):
+        fetch(archive(tar_of(TEXTS)), EXPECTED, tmp_path / "file", cached=False)
 
 
 def test_without_a_mirror_the_hub_is_asked():

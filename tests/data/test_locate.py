@@ -2,13 +2,18 @@
 
 import os
 import shutil
+from pathlib import Path
 
 import pytest
 
 from stsbench.base.errors import UserError
+from stsbench.data import locate
 from stsbench.data.benchmarks import load_sts
 from stsbench.data.catalogue import source
 from stsbench.data.locate import find_root, places
+
+CHECKOUT_DATA = locate.checkout_data
+"""Before the tests' surroundings take it away."""
 
 FILE = "STS/STS12-en-test/STS.gs.MSRpar.txt"
 
@@ -69,9 +74,60 @@ def test_a_folder_without_the_data_is_passed_over(tmp_path):
     assert found(tmp_path / "empty", tmp_path / "full") == tmp_path / "full" / "downstream"
 
 
-def test_an_empty_variable_counts_as_unset(monkeypatch):
+@pytest.fixture
+def checkout(tmp_path, monkeypatch):
+    """Let the package lie in a checkout with a folder `data`, and return that."""
+    (tmp_path / "clone" / "stsbench").mkdir(parents=True)
+    (tmp_path / "clone" / "pyproject.toml").write_text('[project]\nname = "stsbench"\n')
+    (tmp_path / "clone" / "data").mkdir()
+    monkeypatch.setattr(locate, "files", lambda _package: tmp_path / "clone" / "stsbench")
+    monkeypatch.setattr(locate, "checkout_data", CHECKOUT_DATA)
+    monkeypatch.delenv("STSBENCH_DATA")
+    return tmp_path / "clone" / "data"
+
+
+def test_a_checkout_looks_into_its_folder_data_after_the_variable(checkout, tmp_path, monkeypatch):
+    (tmp_path / "variable").mkdir()
+    put(checkout / "senteval" / "downstream")
+    assert found() == checkout / "senteval" / "downstream"
+    monkeypatch.setenv("STSBENCH_DATA", str(tmp_path / "variable"))
+    assert [place.origin for place in places()] == ["STSBENCH_DATA", "checkout", "cache"]
+    assert found() == checkout / "senteval" / "downstream"
+    put(tmp_path / "variable" / "downstream")
+    assert found() == tmp_path / "variable" / "downstream"
+
+
+def test_raw_text_is_found_in_a_checkout_too(checkout):
+    put(checkout / "sts-raw", "STS12/STS.gs.MSRpar.txt")
+    assert find_root(source("sts-raw"), ["STS12/STS.gs.MSRpar.txt"], "STS12") == checkout / "sts-raw"
+
+
+def test_where_the_person_works_makes_no_checkout(tmp_path, monkeypatch):
+    put(tmp_path / "data" / "senteval" / "downstream")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("STSBENCH_DATA")
+    assert [place.origin for place in places()] == ["cache"]
+
+
+@pytest.mark.parametrize("project", ['[project]\nname = "mine"\n', "no TOML", None])
+def test_a_folder_data_beside_an_installed_package_is_somebody_else_s(checkout, project):
+    pyproject = checkout.parent / "pyproject.toml"
+    pyproject.unlink() if project is None else pyproject.write_text(project)
+    assert [place.origin for place in places()] == ["cache"]
+
+
+def test_an_empty_variable_leaves_the_checkout_s_folder_out(checkout, monkeypatch):
     monkeypatch.setenv("STSBENCH_DATA", "")
     assert [place.origin for place in places()] == ["cache"]
+
+
+def test_this_checkout_has_a_folder_for_data_that_git_ignores():
+    root = Path(__file__).parents[2]
+    assert CHECKOUT_DATA() == root / "data"
+    assert "stsbench data get --to data/senteval" in (root / "data" / "README.md").read_text()
+    ignored = (root / ".gitignore").read_text().splitlines()
+    assert {"/data/*", "!/data/README.md"} <= set(ignored)
+    assert "data/" not in ignored
 
 
 def test_a_named_folder_that_does_not_exist_is_an_error(tmp_path):

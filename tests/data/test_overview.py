@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from stsbench.data.overview import catalogue_table, verify, where
+from stsbench.data.overview import list_data, verify, where
 
 
 def row(table, **values):
@@ -15,7 +15,7 @@ def row(table, **values):
 
 
 def test_the_catalogue_lists_every_task_and_text():
-    table = catalogue_table()
+    table = list_data().frame
     stsb = row(table, task="STS-B", text="raw")
     assert (stsb["splits"], stsb["source"], stsb["found"]) == (
         "train 5749, dev 1500, test 1379",
@@ -29,13 +29,13 @@ def test_the_catalogue_lists_every_task_and_text():
 
 
 def test_the_catalogue_says_where_a_task_would_be_read_from(small_senteval):
-    table = catalogue_table([small_senteval])
+    table = list_data([small_senteval]).frame
     assert row(table, task="STS12", text="senteval")["found"] == str(small_senteval / "downstream")
     assert row(table, task="STS13", text="senteval")["found"] == ""
 
 
 def test_verifying_names_what_is_missing_and_what_differs(small_senteval):
-    table = verify([small_senteval])
+    table = verify([small_senteval]).frame
     video = row(table, text="senteval", file="STS/STS12-en-test/STS.gs.MSRvid.txt")
     assert (video["status"], video["expected_lines"], video["found_lines"]) == ("modified", 750, 3)
     assert video["found_sha256"] != video["expected_sha256"]
@@ -50,7 +50,7 @@ def test_a_single_missing_file_among_real_ones_is_found(shared, tmp_path):
     for name in ("SICK_train.txt", "SICK_test_annotated.txt"):
         (tmp_path / "SICK").mkdir(exist_ok=True)
         shutil.copyfile(shared / "data/senteval/downstream/SICK" / name, tmp_path / "SICK" / name)
-    table = verify([tmp_path])
+    table = verify([tmp_path]).frame
     statuses = table.loc[table["task"] == "SICK-R", ["file", "status"]].values.tolist()
     assert statuses == [
         ["SICK/SICK_train.txt", "ok"],
@@ -62,9 +62,19 @@ def test_a_single_missing_file_among_real_ones_is_found(shared, tmp_path):
 def test_the_places_are_listed_in_order_with_what_they_hold(small_senteval, tmp_path, monkeypatch):
     (tmp_path / "other").mkdir()
     monkeypatch.setenv("STSBENCH_DATA", str(tmp_path / "other"))
-    table = where([small_senteval])
+    table = where([small_senteval]).frame
     assert table.drop_duplicates("order")["origin"].tolist() == ["--data-dir", "STSBENCH_DATA", "cache"]
     held = row(table, order=1, source="senteval")
     assert (held["found"], held["files"]) == (str(small_senteval / "downstream"), "10 of 78")
     assert row(table, order=3, source="wiki1m")["files"] == "0 of 1"
     assert "sample" not in set(table["source"])
+
+
+def test_readers_are_shown_whether_a_task_is_here_and_what_is_wrong(small_senteval):
+    (table,) = list_data([small_senteval]).table()
+    assert list(table.frame.columns) == ["task", "text", "kind", "splits", "here"]
+    assert row(table.frame, task="STS12", text="senteval")["here"] == "yes"
+    verified = verify([small_senteval])
+    assert set(verified.table()[0].frame["status"]) == {"modified"}
+    assert verified.counts()["modified"] == 10
+    assert verify().table() == ()

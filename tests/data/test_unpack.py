@@ -5,7 +5,7 @@ import tarfile
 
 import pytest
 
-from stsbench.data.download import UnpackError, unpack
+from stsbench.data.fetch import UnpackError, unpack
 
 
 def archive_of(path, *members, mode="w"):

@@ -6,7 +6,11 @@ second run needs neither tokeniser nor weights. SQLite keeps a file whole when a
 pulled. A damaged file is replaced by a new one, since everything in it can be made again.
 
 The cache keeps to `STSBENCH_CACHE_SIZE` (bytes, or "5GB", "500 MB"; 10 GiB by default): above it, the files
-that were not used for longest are deleted.
+that were not used for longest are deleted. Processes take turns by one lock; a run that does not get it in a
+minute goes on without the cache and says so.
+
+It is ours and not a general cache's (joblib's, diskcache's): those key whole calls or single objects, where here
+thousands of sentences are asked for in one query, and two keys lead to a vector.
 """
 
 import hashlib
@@ -15,14 +19,14 @@ import logging
 import os
 import re
 import sqlite3
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, closing, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-from filelock import FileLock
+from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
@@ -41,10 +45,14 @@ CREATE TABLE IF NOT EXISTS texts (
 CREATE TABLE IF NOT EXISTS vectors (sequence BLOB PRIMARY KEY, vector BLOB NOT NULL);
 """
 _WAIT_SECONDS = 60.0
+_WAIT_AGAIN_SECONDS = 1.0
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
 _Result = TypeVar("_Result")
 _log = logging.getLogger(__name__)
+
+# Folders whose lock this process waited for in vain: it asks again, but does not wait so long a second time.
+_busy: set[Path] = set()
 
 
 @dataclass(frozen=True)
@@ -93,12 +101,12 @@ class EmbeddingCache:
     def texts(self, texts: Sequence[str]) -> dict[str, CachedText]:
         """Return what is known of those of the texts that are known."""
         by_key = {text_key(text): text for text in texts}
-        rows = self._ask(lambda file: _select(file, "SELECT * FROM texts WHERE text IN", list(by_key)))
+        rows = self._ask(lambda file: _select(file, "SELECT * FROM texts WHERE text IN", list(by_key))) or []
         return {by_key[key]: CachedText(sequence, length, bool(cut)) for key, sequence, length, cut in rows}
 
     def vectors(self, sequences: Sequence[bytes]) -> dict[bytes, NDArray[np.float32]]:
         """Return the vectors of those of the token sequences that have one."""
-        rows = self._ask(lambda file: _select(file, "SELECT * FROM vectors WHERE sequence IN", sequences))
+        rows = self._ask(lambda file: _select(file, "SELECT * FROM vectors WHERE sequence IN", sequences)) or []
         return {key: np.frombuffer(vector, dtype="<f4") for key, vector in rows}
 
     def add_texts(self, texts: dict[str, CachedText]) -> None:
@@ -111,8 +119,11 @@ class EmbeddingCache:
         rows = [(key, vector.astype("<f4").tobytes()) for key, vector in vectors.items()]
         self._ask(lambda file: file.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows))
 
-    def _ask(self, question: Callable[[sqlite3.Connection], _Result]) -> _Result:
+    def _ask(self, question: Callable[[sqlite3.Connection], _Result]) -> _Result | None:
         """Open the file for one question in one transaction, while no other process has any file open.
+
+        Returns:
+            The answer; None where another process holds the cache for too long.
 
         Raises:
             UserError: if the file cannot be written.
@@ -132,6 +143,8 @@ class EmbeddingCache:
                         error,
                     )
                     return self._answer(question)
+        except Timeout:
+            return None
         except (sqlite3.Error, OSError) as error:
             raise UserError(
                 f"cannot use the embedding cache {self.path} ({error}): "
@@ -169,12 +182,21 @@ def cache_files(folder: Path | None = None) -> list[CacheFile]:
 
 
 def clear_cache(folder: Path | None = None) -> int:
-    """Delete the cache; return how many bytes that freed."""
+    """Delete the cache; return how many bytes that freed.
+
+    Raises:
+        UserError: if another process holds it for too long.
+    """
     folder = folder or embeddings_dir()
     if not folder.is_dir():
         return 0
-    with _alone(folder):
-        return sum(_remove(path) for path in folder.glob("*.sqlite"))
+    try:
+        with _alone(folder):
+            return sum(_remove(path) for path in folder.glob("*.sqlite"))
+    except Timeout as error:
+        raise UserError(
+            f"another process holds the embedding cache {folder}: clear it when that is done."
+        ) from error
 
 
 def max_cache_bytes() -> int:
@@ -210,13 +232,39 @@ def touch_and_trim(used: Path, max_bytes: int = DEFAULT_MAX_BYTES) -> None:
                 total += _size(path)
                 if total > max_bytes and path != used:
                     _remove(path)
+    except Timeout:  # the next run tidies
+        return
     except OSError as error:
         raise UserError(f"cannot tidy the embedding cache {used.parent} ({error}): use --no-cache.") from error
 
 
-def _alone(folder: Path) -> AbstractContextManager[Any]:
-    # SQLite's own locks do not stop one process from deleting a file that another has open, which damages it.
-    return FileLock(folder / ".lock", timeout=_WAIT_SECONDS)
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Hold the lock of the cache.
+
+    SQLite's own locks do not stop one process from deleting a file that another has open, which damages it.
+
+    Raises:
+        Timeout: if another process holds it for too long; the first time, the person is told.
+    """
+    lock = FileLock(folder / ".lock")
+    try:
+        lock.acquire(timeout=_WAIT_AGAIN_SECONDS if folder in _busy else _WAIT_SECONDS)
+    except Timeout:
+        if folder not in _busy:
+            _busy.add(folder)
+            _log.warning(
+                "another process has held the embedding cache %s for %g s: going on without it, so known "
+                "sentences may be encoded again, and new ones may not be kept.",
+                folder,
+                _WAIT_SECONDS,
+            )
+        raise
+    _busy.discard(folder)
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def _select(file: sqlite3.Connection, query: str, keys: Sequence[bytes]) -> list[Any]:

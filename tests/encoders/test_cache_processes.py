@@ -11,7 +11,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stsbench.encoders.cache import CachedText, EmbeddingCache, cache_files, clear_cache, touch_and_trim
+from stsbench.base.errors import UserError
+from stsbench.encoders import cache as module
+from stsbench.encoders.cache import (
+    CachedText,
+    EmbeddingCache,
+    cache_files,
+    clear_cache,
+    embeddings_dir,
+    touch_and_trim,
+)
 from stsbench.encoders.plan import embed
 from stsbench.encoders.protocol import Identity, Tokenized
 
@@ -157,3 +166,51 @@ def test_a_process_killed_in_the_middle_of_a_write_leaves_the_file_whole(tmp_pat
         found = cache.vectors([key(number) for number in range(100_000)])
         assert len(found) % 500 == 0, "a write is kept whole or not at all"
         assert all(np.array_equal(value, vector(int.from_bytes(k, "big"))) for k, value in found.items())
+
+
+@pytest.fixture
+def held(script, monkeypatch):
+    """Have another process hold the cache's lock until the test lets go of it; nobody waits for long."""
+    monkeypatch.setattr(module, "_WAIT_SECONDS", 0.2)
+    monkeypatch.setattr(module, "_WAIT_AGAIN_SECONDS", 0.01)
+    monkeypatch.setattr(module, "_busy", set())
+    lines = """
+        import time
+        from filelock import FileLock
+        from stsbench.encoders.cache import embeddings_dir
+        with FileLock(embeddings_dir() / ".lock"):
+            (embeddings_dir() / "held").touch()
+            time.sleep(60)
+    """
+    embed(SlowEncoder(), TEXTS[:5])
+    process = script(lines)
+    while not (embeddings_dir() / "held").exists():
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.01)
+    yield process
+    process.kill()
+    process.wait()
+
+
+def test_a_run_that_waits_too_long_for_the_cache_goes_on_without_it_and_says_so_once(held, caplog):
+    result = embed(SlowEncoder(), TEXTS)
+    assert result.vectors["avg"][result.rows, 0].tolist() == list(range(1, 41))
+    assert result.cost.encoded == 40, "what the cache holds could not be asked for"
+    (message,) = caplog.messages
+    assert (
+        f"another process has held the embedding cache {embeddings_dir()} for 0.2 s: going on without" in message
+    )
+
+
+def test_when_the_cache_is_free_again_it_is_used_again(held):
+    embed(SlowEncoder(), TEXTS)
+    held.kill()
+    held.wait()
+    assert embed(SlowEncoder(), TEXTS).cost.encoded == 35
+    assert embed(SlowEncoder(), TEXTS).cost.encoded == 0
+
+
+def test_a_cache_that_another_process_holds_is_not_cleared_and_the_person_is_told(held):
+    with pytest.raises(UserError, match="another process holds the embedding cache"):
+        clear_cache()
+    assert cache_files()

@@ -1,0 +1,51 @@
+"""What counts as an encoder."""
+
+import pytest
+
+from stsbench.encoders.load import load
+from stsbench.encoders.protocol import Encoder, Identity, Tokenized
+
+
+class Costly:
+    """An encoder whose properties must not be asked for without need."""
+
+    @property
+    def identity(self):
+        pytest.fail("identity was evaluated: of a checkpoint, that hashes the weights")
+
+    @property
+    def notes(self):
+        pytest.fail("notes was evaluated")
+
+    token_budget = 1
+
+    def prepare(self, *, weights): ...
+
+    def tokenize(self, texts):
+        return Tokenized([], [], [])
+
+    def forward(self, sequences, poolings):
+        return {}
+
+
+def test_asking_whether_something_is_an_encoder_evaluates_nothing(tiny):
+    assert isinstance(Costly(), Encoder)
+    encoder = load(tiny())
+    assert isinstance(encoder, Encoder)
+    assert "identity" not in vars(encoder), "the weights were hashed"
+
+
+def test_members_set_on_the_object_count():
+    class Plain:
+        token_budget = 1
+        prepare = tokenize = forward = Costly.forward
+
+        def __init__(self):
+            self.identity, self.notes = Identity("plain", "function", "own"), ()
+
+    assert isinstance(Plain(), Encoder)
+
+
+@pytest.mark.parametrize("value", ["minilm", len, None, object(), Identity("a", "function", "own")])
+def test_nothing_else_is_one(value):
+    assert not isinstance(value, Encoder)

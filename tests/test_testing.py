@@ -42,4 +42,4 @@ def test_the_golden_results_of_mteb_match_their_row_and_senteval_s_do_not_on_sic
     assert_matches_published(golden / "all-MiniLM-L6-v2.mteb.json", tolerance=0.0001)
     found = sb.check(golden / "all-MiniLM-L6-v2.mean.senteval.json", "minilm", tolerance=0.01)
     assert (len(found.of("pass")), [cell.name for cell in found.of("not comparable")]) == (5, ["SICK-R"])
-    assert "split is test here and all there" in str(found)
+    assert "split is test here and all there" in found.sentence

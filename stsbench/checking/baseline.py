@@ -3,19 +3,18 @@
 from collections.abc import Iterator, Sequence
 
 from stsbench.base.errors import UserError
-from stsbench.checking.measured import ACC, STS, SUPERVISED, Measured, measured_scores
-from stsbench.checking.outcome import CellCheck, Check, Difference
-from stsbench.checking.published import told
-from stsbench.records.record import AVERAGE, TRANSFER_AVERAGE, RunRecord
-from stsbench.records.signature import MODEL_FIELDS, PROTOCOL_FIELDS, UNKNOWN, Signature
+from stsbench.checking.fitting import ACC, STS, SUPERVISED, MeasuredScore, measured_scores
+from stsbench.checking.result import CellCheck, Check, FieldDifference, in_words, within
+from stsbench.records.labels import AVERAGE, TRANSFER_AVERAGE
+from stsbench.records.parts import plain_mean
+from stsbench.records.record import RunRecord
+from stsbench.records.signature import MODEL_FIELDS, PROTOCOL_FIELDS, UNKNOWN, Signature, differing_fields
 
 MAX_DROP = 0.3
 """How many points a score may be lower by default."""
 
 _GATED = {STS: AVERAGE, ACC: TRANSFER_AVERAGE, SUPERVISED: ""}
 """The headline scores, with the name of their average."""
-
-_NOISE = 1e-9
 
 
 def check_baseline(record: RunRecord, baseline: RunRecord, max_drop: float = MAX_DROP) -> Check:
@@ -38,44 +37,43 @@ def check_baseline(record: RunRecord, baseline: RunRecord, max_drop: float = MAX
     cells: list[CellCheck] = []
     for quantity, average in _GATED.items():
         old_scores = [score for score in measured_scores(baseline) if score.quantity == quantity]
-        own = [_check(old, _closest(old, scores), max_drop) for old in old_scores]
-        if average and len(own) > 1 and all(cell.difference is not None for cell in own):
-            own.append(_average(average, own, max_drop))
-        cells += own
+        checked = [_check(old, _closest(old, scores), max_drop) for old in old_scores]
+        cells += checked
+        if average and len(checked) > 1 and all(cell.difference is not None for cell in checked):
+            means = (
+                plain_mean([cell.expected for cell in checked]),
+                plain_mean([cell.measured for cell in checked]),
+            )
+            cells.append(_cell(average, *means, max_drop))
     name = f"the baseline {baseline.folder or baseline.model.name}"
     return Check(record.model.name, (name,), "baseline", max_drop, tuple(cells), tuple(_notes(record, baseline)))
 
 
-def _check(old: Measured, new: Measured | None, max_drop: float) -> CellCheck:
+def _check(old: MeasuredScore, new: MeasuredScore | None, max_drop: float) -> CellCheck:
     if new is None:
-        gap = Difference("task", "not measured", old.name, f"measure with --tasks {old.task}")
-        return CellCheck(old.name, old.score, None, "not comparable", told([gap]), (gap,))
+        gap = FieldDifference("task", "not measured", old.name, f"measure with --tasks {old.task}")
+        return CellCheck(old.name, old.score, None, "not comparable", in_words([gap]), (gap,))
     if different := _differences(old.signature, new.signature):
-        return CellCheck(old.name, old.score, new.score, "not comparable", told(different), different)
-    if old.score is None or new.score is None:
-        which = "the baseline's" if old.score is None else "the"
-        return CellCheck(old.name, old.score, new.score, "fail", f"{which} correlation is undefined")
-    passes = old.score - new.score <= max_drop + _NOISE
-    return CellCheck(old.name, old.score, new.score, "pass" if passes else "fail")
+        return CellCheck(old.name, old.score, new.score, "not comparable", in_words(different), different)
+    return _cell(old.name, old.score, new.score, max_drop)
 
 
-def _average(name: str, cells: Sequence[CellCheck], max_drop: float) -> CellCheck:
-    old = sum(cell.expected for cell in cells if cell.expected is not None) / len(cells)
-    new = sum(cell.measured for cell in cells if cell.measured is not None) / len(cells)
-    return CellCheck(name, old, new, "pass" if old - new <= max_drop + _NOISE else "fail")
+def _cell(name: str, old: float | None, new: float | None, max_drop: float) -> CellCheck:
+    if old is None or new is None:
+        which = "the baseline's" if old is None else "the"
+        return CellCheck(name, old, new, "fail", f"{which} correlation is undefined")
+    return CellCheck(name, old, new, "pass" if within(old - new, max_drop) else "fail")
 
 
-def _closest(old: Measured, scores: Sequence[Measured]) -> Measured | None:
+def _closest(old: MeasuredScore, scores: Sequence[MeasuredScore]) -> MeasuredScore | None:
     same = [score for score in scores if (score.task, score.quantity) == (old.task, old.quantity)]
     return min(same, key=lambda score: len(_differences(old.signature, score.signature)), default=None)
 
 
-def _differences(old: Signature, new: Signature) -> tuple[Difference, ...]:
-    fields = ((name, getattr(new, name), getattr(old, name)) for name in PROTOCOL_FIELDS)
+def _differences(old: Signature, new: Signature) -> tuple[FieldDifference, ...]:
+    fields = ((name, getattr(new, name), getattr(old, name)) for name in differing_fields(old, new))
     return tuple(
-        Difference(name, here, there)
-        for name, here, there in fields
-        if here != there and UNKNOWN not in {here, there}
+        FieldDifference(name, here, there) for name, here, there in fields if UNKNOWN not in {here, there}
     )
 
 

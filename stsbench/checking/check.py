@@ -1,27 +1,13 @@
 """`check`: is a run's number right, or no worse than its predecessor's?"""
 
-import os
 from pathlib import Path
 
 from stsbench.base.errors import UserError
-from stsbench.base.files import atomic_path, told_as_unwritable
 from stsbench.checking.baseline import MAX_DROP, check_baseline
-from stsbench.checking.outcome import Check, Verdict
 from stsbench.checking.published import AUTO, TOLERANCE, check_published, rows_to_check
+from stsbench.checking.result import Check
 from stsbench.records.imports.read import read_results
 from stsbench.records.record import RunRecord
-from stsbench.render.ci import Case, Level, Status, annotation, to_junit
-from stsbench.render.formats import escape, to_markdown
-
-__all__ = ["AUTO", "MAX_DROP", "TOLERANCE", "Check", "annotations", "append_step_summary", "check", "write_junit"]
-
-_STATUS: dict[Verdict, Status] = {
-    "pass": "passed",
-    "fail": "failed",
-    "not comparable": "error",
-    "not measured": "skipped",
-    "no value": "skipped",
-}
 
 
 def check(
@@ -44,8 +30,8 @@ def check(
         max_drop: how many points a score may be lower than the baseline's; 0.3 by default.
 
     Returns:
-        The check. `.verdict` is `pass`, `fail` or `not comparable`, `.table()` has a row per score, `str` tells
-        it in a sentence, `.notes` what matched only because somebody leaves it open.
+        The check. `.verdict` is `pass`, `fail` or `not comparable`, `.frame` has a row per score, `.sentence` says
+        it, `.notes` tells what matched only because somebody leaves it open.
 
     Raises:
         UserError: if a run or a row cannot be found, or the options do not fit together.
@@ -66,32 +52,3 @@ def check(
     record = read_results(run)
     allowed = TOLERANCE if tolerance is None else tolerance
     return check_published(record, rows_to_check(record, against or AUTO), allowed)
-
-
-def write_junit(found: Check, path: str | Path) -> None:
-    """Write the verdicts as JUnit XML, one test case for each score.
-
-    Raises:
-        UserError: if the file cannot be written.
-    """
-    suite = f"stsbench check {found.run}"
-    name = {cell: f"{cell.origin} {cell.name}".strip() for cell in found.cells}
-    cases = [Case(name[cell], _STATUS[cell.verdict], str(cell)) for cell in found.cells]
-    with atomic_path(Path(path).expanduser()) as file:
-        file.write_text(to_junit(suite, cases), encoding="utf-8")
-
-
-def annotations(found: Check) -> list[str]:
-    """Return what GitHub Actions shows on the page of a workflow's run: each score that fails, and the verdict."""
-    lines = [annotation("error", f"{cell.name}: {cell.verdict}", str(cell)) for cell in found.of("fail")]
-    level: Level = "notice" if found.verdict == "pass" else "error"
-    return [*lines, annotation(level, "stsbench check", str(found))]
-
-
-def append_step_summary(found: Check) -> None:
-    """Add the check to the summary page of a GitHub workflow's step, if there is one (`GITHUB_STEP_SUMMARY`)."""
-    page = os.environ.get("GITHUB_STEP_SUMMARY")
-    if page:
-        notes = "".join(f"- {escape(note)}\n" for note in found.notes)
-        with told_as_unwritable(Path(page)), Path(page).open("a", encoding="utf-8") as file:
-            file.write(f"### stsbench check\n\n{escape(str(found))}\n\n{to_markdown(found.table())}\n\n{notes}\n")

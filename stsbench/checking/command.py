@@ -1,31 +1,23 @@
 """`stsbench check`."""
 
-import json as json_
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from stsbench.cli.output import (
-    CsvFlag,
-    JsonFlag,
-    LatexFlag,
-    MarkdownFlag,
-    QuietFlag,
-    chosen_style,
-    print_frame,
-    tell,
-)
+from stsbench.cli.options import Output, grouped
+from stsbench.cli.output import print_result, tell
 
 _FOR_CI = "For continuous integration"
 
 
 def _rows(incomplete: str) -> list[str]:
-    from stsbench.published.verb import row_names
+    from stsbench.published.catalogue import row_names
 
     return [name for name in ("auto", *row_names()) if name.startswith(incomplete)]
 
 
+@grouped
 def check(
     run: Annotated[
         Path, typer.Argument(help="A run's folder or run.json, or a file of results of SentEval or MTEB.")
@@ -58,11 +50,7 @@ def check(
             rich_help_panel=_FOR_CI,
         ),
     ] = False,
-    json: JsonFlag = False,
-    csv: CsvFlag = False,
-    markdown: MarkdownFlag = False,
-    latex: LatexFlag = False,
-    quiet: QuietFlag = False,
+    output: Output = Output(),
 ) -> None:
     """Compare a run with published numbers, or with the run of a predecessor.
 
@@ -74,22 +62,19 @@ def check(
     * `stsbench check results.json --against esimcse-coling2022-3/esimcse-bert-base`
     * `stsbench check runs/new --baseline runs/old --max-drop 0.3 --junit check.xml`
     """
-    style = chosen_style(json=json, csv=csv, markdown=markdown, latex=latex)
-    from stsbench.checking import check as workflow
+    is_screen = output.style == "terminal"
+    from stsbench.checking import check as verb
 
-    found = workflow.check(run, against, tolerance=tolerance, baseline=baseline, max_drop=max_drop)
-    if style == "json":
-        typer.echo(json_.dumps(found.as_dict(), indent=1, ensure_ascii=False))
-    else:
-        print_frame(found.table(), style)
+    result = verb.check(run, against, tolerance=tolerance, baseline=baseline, max_drop=max_drop)
+    print_result(result, output)
     if junit is not None:
-        workflow.write_junit(found, junit)
+        result.write_junit(junit)
     if github:
         # Beside the output where that is for a program: the service reads both.
-        for line in workflow.annotations(found):
-            typer.echo(line, err=style != "terminal")
-        workflow.append_step_summary(found)
-    for note in found.notes:
-        tell(f"note: {note}", quiet=quiet)
-    tell(str(found), quiet=quiet and found.verdict == "pass")
-    raise typer.Exit(found.exit_code)
+        for line in result.annotations:
+            typer.echo(line, err=not is_screen)
+        result.append_step_summary()
+    for note in result.notes:
+        tell(f"note: {note}", quiet=output.quiet)
+    tell(result.sentence, quiet=output.quiet and result.passed)
+    raise typer.Exit(result.exit_code)

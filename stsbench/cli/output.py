@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from stsbench.cli.options import Output
     from stsbench.render.result import Result
+    from stsbench.render.table import Tables
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON.", rich_help_panel="Output")]
 CsvFlag = Annotated[bool, typer.Option("--csv", help="Print CSV, full precision.", rich_help_panel="Output")]
@@ -72,13 +73,16 @@ def print_frame(
         typer.echo(render(frame, style, decimals, caption))  # type: ignore[arg-type]
 
 
-def print_result(result: "Result", output: "Output", *, figure: Path | None = None) -> None:
+def print_result(
+    result: "Result", output: "Output", *, figure: Path | None = None, tables: "Tables | None" = None
+) -> None:
     """Print a result in the format that was asked for, and draw it if asked to.
 
     Args:
         result: for readers its tables are printed, for programs all of it.
         output: how to print.
         figure: the file for its picture: only for results that have one.
+        tables: what readers see instead of `result.table()`: with more rows, say.
 
     Raises:
         UserError: if the figure cannot be written.
@@ -90,7 +94,7 @@ def print_result(result: "Result", output: "Output", *, figure: Path | None = No
     if output.style in {"json", "csv"}:
         typer.echo(result.to(output.style))  # type: ignore[arg-type]
         return
-    for number, table in enumerate(result.table()):
+    for number, table in enumerate(result.table() if tables is None else tables):
         if number:
             typer.echo()
         print_frame(

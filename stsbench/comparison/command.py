@@ -7,18 +7,8 @@ import typer
 from typer.core import TyperCommand
 
 from stsbench.base.errors import UserError
-from stsbench.cli.output import (
-    CsvFlag,
-    JsonFlag,
-    LatexFlag,
-    MarkdownFlag,
-    QuietFlag,
-    chosen_style,
-    drawable,
-    print_frame,
-    progress_bars,
-    tell,
-)
+from stsbench.cli.options import OUTPUT, Output, grouped
+from stsbench.cli.output import drawable, print_result, progress_bars, tell
 
 _SETS = ("--a", "--b")
 
@@ -28,21 +18,22 @@ class SeveralRuns(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Repeat the option before each of its runs, which is what the parser understands."""
-        told: list[str] = []
+        understood: list[str] = []
         option = ""
         for argument in args:
             if argument.startswith("-"):
                 option = argument if argument in _SETS else ""
-                told += [] if option else [argument]
+                understood += [] if option else [argument]
             else:
-                told += [option, argument] if option else [argument]
-        return super().parse_args(ctx, told)
+                understood += [option, argument] if option else [argument]
+        return super().parse_args(ctx, understood)
 
 
 app = typer.Typer()
 
 
 @app.command(cls=SeveralRuns)
+@grouped
 def compare(
     runs: Annotated[
         list[Path] | None, typer.Argument(metavar="RUN", help="Two run folders or run.json files.")
@@ -74,21 +65,17 @@ def compare(
     seed: Annotated[int, typer.Option(help="Seed of the bootstrap.", rich_help_panel="Statistics")] = 12345,
     level: Annotated[float, typer.Option(help="Level of the intervals.", rich_help_panel="Statistics")] = 0.95,
     subsets: Annotated[
-        bool, typer.Option("--subsets", help="Print every subset too.", rich_help_panel="Output")
+        bool, typer.Option("--subsets", help="Print every subset too.", rich_help_panel=OUTPUT)
     ] = False,
     figure: Annotated[
         Path | None,
         typer.Option(
             callback=drawable,
             help="Draw the differences into a .png, .svg or .pdf file.",
-            rich_help_panel="Output",
+            rich_help_panel=OUTPUT,
         ),
     ] = None,
-    json: JsonFlag = False,
-    csv: CsvFlag = False,
-    markdown: MarkdownFlag = False,
-    latex: LatexFlag = False,
-    quiet: QuietFlag = False,
+    output: Output = Output(),
 ) -> None:
     """Tell whether the difference between two models is real.
 
@@ -101,43 +88,32 @@ def compare(
     * `stsbench compare --a runs/simcse-seed* --b runs/esimcse-seed*`
     * `stsbench compare runs/a runs/b --corpus wiki1m.txt`
     """
-    style = chosen_style(json=json, csv=csv, markdown=markdown, latex=latex)
+    _ = output.style  # Refused before the work, if two formats were asked for.
     _demand_one_way(runs or [], a or [], b or [])
-    from stsbench.comparison import compare as workflow
-    from stsbench.comparison import tables as shown
+    from stsbench.comparison import compare as verb
+    from stsbench.render.figures import save_figure
+    from stsbench.scoring.settings import Bootstrap
 
-    with progress_bars(quiet=quiet) as progress:
-        result = workflow.compare(
-            runs[0] if runs else workflow.matching_runs(a or []),
-            runs[1] if runs else workflow.matching_runs(b or []),
+    with progress_bars(quiet=output.quiet) as progress:
+        comparison = verb.compare(
+            runs[0] if runs else verb.matching_runs(a or []),
+            runs[1] if runs else verb.matching_runs(b or []),
             corpora=corpus or (),
             data_dirs=data_dir or (),
-            bootstrap=workflow.Bootstrap(resamples, level, seed),
+            bootstrap=Bootstrap(resamples, level, seed),
             progress=progress,
         )
-    drawn = None if figure is None else shown.save(result, figure)
-    if style == "json":
-        import json as json_
-
-        typer.echo(json_.dumps(result.as_dict(), indent=1, ensure_ascii=False))
-    elif style == "csv":
-        print_frame(result.table(), style)
-    else:
-        is_screen = style == "terminal"
-        for line in shown.legend(result):
-            typer.echo(line) if is_screen else tell(line, quiet=quiet)
-        for number, table in enumerate(shown.tables(result, subsets=subsets)):
-            if is_screen or number:
-                typer.echo()
-            print_frame(table, style, headline="B − A")
-        if is_screen:
-            typer.echo(f"\n{result.sentence}")
-    if style in {"markdown", "latex"}:
-        tell(result.sentence, quiet=quiet)
-    for line in (*shown.overlap_sentences(result), *(f"note: {note}" for note in result.notes)):
-        tell(line, quiet=quiet)
-    if drawn is not None:
-        tell(f"drawn in {drawn}", quiet=quiet)
+    if figure is not None:
+        tell(f"drawn in {save_figure(comparison.plot(), figure)}", quiet=output.quiet)
+    is_screen = output.style == "terminal"
+    # Beside a table for a paper the words stand on standard error; a program gets them with the rest.
+    is_silent = output.quiet or output.style in {"json", "csv"}
+    legend = "\n".join(comparison.legend)
+    typer.echo(f"{legend}\n") if is_screen else tell(legend, quiet=is_silent)
+    print_result(comparison, output, tables=comparison.table(subsets=subsets))
+    typer.echo(f"\n{comparison.sentence}") if is_screen else tell(comparison.sentence, quiet=is_silent)
+    for line in comparison.remarks:
+        tell(line, quiet=output.quiet)
 
 
 def _demand_one_way(runs: list[Path], a: list[str], b: list[str]) -> None:

@@ -8,26 +8,17 @@ from pathlib import Path
 
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
-from stsbench.comparison.aligned import ScoredPart
-from stsbench.comparison.items import compare_transfer
-from stsbench.comparison.overlap import Overlap, overlap
-from stsbench.comparison.pairs import compare_pairs
-from stsbench.comparison.result import Comparison
-from stsbench.comparison.seeds import SeedsComparison, compare_seeds
-from stsbench.data.tables import LabelledData
+from stsbench.comparison.overlap import overlaps_of
+from stsbench.comparison.paired import compare_pairs, compare_transfer
+from stsbench.comparison.result import Comparison, SeedsComparison
+from stsbench.comparison.seeds import compare_seeds
+from stsbench.records.labels import labels
 from stsbench.records.record import RunRecord
-from stsbench.records.scores import labels
-from stsbench.records.signature import Signature
 from stsbench.records.store import load_run
-from stsbench.scoring.sts import Bootstrap
-from stsbench.scoring.tasks import TaskData, TaskSpec, read_task, sentences_of, source_of
-
-__all__ = ["Bootstrap", "Comparison", "Run", "SeedsComparison", "compare", "matching_runs"]
+from stsbench.scoring.settings import Bootstrap
 
 Run = RunRecord | str | Path
 """A record, or the folder or `run.json` that it is in."""
-
-_RUN = (RunRecord, str, Path)
 
 RESAMPLES = 5000
 """More than for an interval: Holm's correction over seven tasks asks for p-values near 0.007, which 1000 resamples
@@ -59,31 +50,30 @@ def compare(
         progress: told how far it is.
 
     Returns:
-        `.sentence` says it, `.table()` tells all of it.
+        `.sentence` says it, `.table()` shows it, `.plot()` draws it, `.frame` holds all of the numbers.
 
     Raises:
         UserError: if the runs do not compare, naming the field; or something cannot be read.
 
     >>> import stsbench as sb
-    >>> one = sb.evaluate(lambda sentences: [[len(s), s.count("e")] for s in sentences], "sample")
-    >>> compare(one, one).sentence
+    >>> run = sb.evaluate(lambda sentences: [[len(s), s.count("e")] for s in sentences], "sample")
+    >>> compare(run, run).sentence
     'Neither is shown to be better on sample: the difference of 0.00 [0.00, 0.00] may be chance at 5 %.'
     """
     bootstrap = bootstrap or Bootstrap(RESAMPLES)
     if not bootstrap.resamples:
         raise UserError("a comparison rests on resamples of the pairs: give at least one, better 5000.")
+    runs = _records(a), _records(b)
     result: Comparison | SeedsComparison
-    if isinstance(a, _RUN) and isinstance(b, _RUN):
-        records = [_record(a), _record(b)]
-        result = _two_runs(records[0], records[1], bootstrap, progress)
+    if isinstance(a, Run) and isinstance(b, Run):
+        (one,), (other,) = runs
+        result = _compare_models(one, other, bootstrap, progress)
     else:
-        methods = [[_record(run) for run in ([runs] if isinstance(runs, _RUN) else runs)] for runs in (a, b)]
-        records = [*methods[0], *methods[1]]
-        result = _two_methods(methods[0], methods[1], bootstrap.level)
+        result = _compare_methods(*runs, bootstrap.level)
     if not corpora:
         return result
-    found, notes = _overlaps(records, corpora, data_dirs, progress)
-    return replace(result, overlaps=found, notes=(*result.notes, *notes))
+    overlaps, notes = overlaps_of([*runs[0], *runs[1]], corpora, data_dirs, progress)
+    return replace(result, overlaps=overlaps, notes=(*result.notes, *notes))
 
 
 def matching_runs(patterns: Sequence[str | Path]) -> list[Path]:
@@ -92,28 +82,33 @@ def matching_runs(patterns: Sequence[str | Path]) -> list[Path]:
     Raises:
         UserError: if nothing matches a pattern.
     """
-    found: list[Path] = []
+    runs: list[Path] = []
     for pattern in map(Path, patterns):
         path = pattern.expanduser()
         if path.exists() or not re.search(r"[*?[]", str(path)):
-            found.append(path)
+            runs.append(path)
             continue
         root = Path(path.anchor)
         matches = sorted(root.glob(str(path.relative_to(root))))
         if not matches:
             raise UserError(f"no run matches {pattern}: check the pattern.")
-        found += matches
-    return found
+        runs += matches
+    return runs
 
 
-def _two_runs(a: RunRecord, b: RunRecord, bootstrap: Bootstrap, progress: Progress) -> Comparison:
+def _records(runs: Run | Sequence[Run]) -> list[RunRecord]:
+    sequence = [runs] if isinstance(runs, Run) else runs
+    return [run if isinstance(run, RunRecord) else load_run(run) for run in sequence]
+
+
+def _compare_models(a: RunRecord, b: RunRecord, bootstrap: Bootstrap, progress: Progress) -> Comparison:
     first, second = labels([a, b])
     names = (first, second)
-    pairs, left_out_pairs = compare_pairs(a, b, names, bootstrap=bootstrap, progress=progress)
-    items, left_out_items = compare_transfer(a, b, names, bootstrap=bootstrap)
+    pairs, notes_on_pairs = compare_pairs(a, b, names, bootstrap=bootstrap, progress=progress)
+    items, notes_on_items = compare_transfer(a, b, names, bootstrap=bootstrap)
     if not (pairs or items):
         raise UserError(f"{first} and {second} have no task in common: measure both on the same tasks.")
-    notes = [*left_out_pairs, *left_out_items]
+    notes = [*notes_on_pairs, *notes_on_items]
     smallest = 2 / (bootstrap.resamples + 1)
     tests = max(sum(row.is_task for row in rows) for rows in (pairs, items))
     if smallest * tests >= 1 - bootstrap.level:
@@ -128,20 +123,16 @@ def _two_runs(a: RunRecord, b: RunRecord, bootstrap: Bootstrap, progress: Progre
     )
 
 
-def _two_methods(a: Sequence[RunRecord], b: Sequence[RunRecord], level: float) -> SeedsComparison:
+def _compare_methods(a: Sequence[RunRecord], b: Sequence[RunRecord], level: float) -> SeedsComparison:
     if not a:
         raise UserError("there is no run to compare: name at least one.")
-    names = _names([*a, *b])
+    names = _run_names([*a, *b])
     first = dict(zip(names[: len(a)], a, strict=True))
     second = dict(zip(names[len(a) :], b, strict=True))
-    return compare_seeds(first, second, _methods(first, second), level=level)
+    return compare_seeds(first, second, _method_names(first, second), level=level)
 
 
-def _record(run: Run) -> RunRecord:
-    return run if isinstance(run, RunRecord) else load_run(run)
-
-
-def _names(records: Sequence[RunRecord]) -> list[str]:
+def _run_names(records: Sequence[RunRecord]) -> list[str]:
     """Return a name for each record: its folder, or what its model is called where it has none."""
     names = [
         str(record.folder) if record.folder else label
@@ -153,7 +144,7 @@ def _names(records: Sequence[RunRecord]) -> list[str]:
     return names
 
 
-def _methods(a: Iterable[str], b: Iterable[str]) -> tuple[str, str]:
+def _method_names(a: Iterable[str], b: Iterable[str]) -> tuple[str, str]:
     """Return a name for each method: what the names of its runs have in common, or else the first of them."""
     runs = [list(a), list(b)]
     # Character by character, as folders are named simcse-seed1, simcse-seed2.
@@ -162,38 +153,3 @@ def _methods(a: Iterable[str], b: Iterable[str]) -> tuple[str, str]:
         alike = ["", ""]
     one, other = (name or next(iter(names), "") for name, names in zip(alike, runs, strict=True))
     return one, other
-
-
-def _overlaps(
-    records: Sequence[RunRecord],
-    corpora: Sequence[str | Path],
-    data_dirs: Sequence[str | Path],
-    progress: Progress,
-) -> tuple[tuple[Overlap, ...], list[str]]:
-    """Return what of the records' test sentences stands in each corpus, and what a reader should know."""
-    sentences: dict[str, list[str]] = {}
-    notes = []
-    folders = [Path(folder) for folder in data_dirs]
-    parts: list[ScoredPart] = []
-    for record in records:
-        parts += record.tasks
-        parts += record.transfer
-    for part in {part.signature.partition("||")[0]: part for part in parts}.values():
-        if part.text == "user":
-            notes.append(f"the sentences of {part.task} are in a file of your own: not looked for in the corpus.")
-            continue
-        task = read_task(TaskSpec(part.task, getattr(part, "split", ""), part.text), folders)
-        if not source_of(task).sha256.startswith(Signature.parse(part.signature).data):
-            notes.append(f"the sentences of {part.task} that are here are not those that the runs were scored on.")
-        sentences.setdefault(part.task, []).extend(_test_sentences(task))
-    if not sentences:
-        return (), notes
-    return tuple(
-        entry for corpus in corpora for entry in overlap(Path(corpus).expanduser(), sentences, progress)
-    ), notes
-
-
-def _test_sentences(task: TaskData) -> list[str]:
-    if isinstance(task, LabelledData) and (is_test := task.items["split"] == "test").any():
-        task = replace(task, items=task.items[is_test])
-    return sentences_of(task)

@@ -5,12 +5,18 @@ import gzip
 import io
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
+from stsbench.data.tables import LabelledData
+from stsbench.records.parts import TaskPart, TransferPart
+from stsbench.records.record import RunRecord
+from stsbench.records.signature import Signature
+from stsbench.render.table import Table
+from stsbench.scoring.tasks import TaskData, TaskSpec, read_task, sentences_of, source_of
 
 EVERYWHERE = "all tasks"
 
@@ -38,6 +44,48 @@ class Overlap:
     share: float
     found_by_letters: int
     share_by_letters: float
+
+
+def overlaps_of(
+    records: Sequence[RunRecord],
+    corpora: Sequence[str | Path],
+    data_dirs: Sequence[str | Path] = (),
+    progress: Progress = silent,
+) -> tuple[tuple[Overlap, ...], tuple[str, ...]]:
+    """Return what of the records' test sentences stands in each corpus, and what a reader should know.
+
+    Args:
+        records: of STS and transfer tasks.
+        corpora: see `overlap`.
+        data_dirs: folders to look for the test sentences in, before `STSBENCH_DATA` and the cache.
+        progress: told how far it is.
+
+    Raises:
+        UserError: if a corpus cannot be read, or the test sentences are not here.
+    """
+    sentences: dict[str, list[str]] = {}
+    notes = []
+    folders = [Path(folder) for folder in data_dirs]
+    parts: list[TaskPart | TransferPart] = []
+    for record in records:
+        parts += record.tasks
+        parts += record.transfer
+    for part in {part.signature.partition("||")[0]: part for part in parts}.values():
+        if part.text == "user":
+            notes.append(f"the sentences of {part.task} are in a file of your own: not looked for in the corpus.")
+            continue
+        task = read_task(TaskSpec(part.task, getattr(part, "split", ""), part.text), folders)
+        if not source_of(task).sha256.startswith(Signature.parse(part.signature).data):
+            notes.append(f"the sentences of {part.task} that are here are not those that the runs were scored on.")
+        sentences.setdefault(part.task, []).extend(_test_sentences(task))
+    entries = [entry for corpus in corpora for entry in overlap(Path(corpus).expanduser(), sentences, progress)]
+    return tuple(entries), tuple(notes)
+
+
+def _test_sentences(task: TaskData) -> list[str]:
+    if isinstance(task, LabelledData) and (is_test := task.items["split"] == "test").any():
+        task = replace(task, items=task.items[is_test])
+    return sentences_of(task)
 
 
 def same_words(text: str) -> str:
@@ -74,6 +122,8 @@ def overlap(
     Raises:
         UserError: if the corpus cannot be read.
     """
+    if not sentences:
+        return ()
     tasks = {task: {same_words(text) for text in texts} for task, texts in sentences.items()}
     if len(tasks) > 1:
         tasks[EVERYWHERE] = set().union(*tasks.values())
@@ -96,19 +146,52 @@ def overlap(
         Overlap(
             corpus.name,
             task,
-            sentences=len(own),
-            found=len(own & found),
-            share=len(own & found) / len(own),
-            found_by_letters=len(own & alike),
-            share_by_letters=len(own & alike) / len(own),
+            sentences=len(members),
+            found=len(members & found),
+            share=len(members & found) / len(members),
+            found_by_letters=len(members & alike),
+            share_by_letters=len(members & alike) / len(members),
         )
-        for task, own in tasks.items()
-        if own
+        for task, members in tasks.items()
+        if members
     )
+
+
+def overlap_sentences(overlaps: Sequence[Overlap]) -> list[str]:
+    """Return what was found in each corpus, in a sentence each."""
+    # The last entry of a corpus is of all tasks, or of the only one.
+    totals = {entry.corpus: entry for entry in overlaps}
+    return [
+        f"{corpus} holds {total.found} of {total.sentences} test sentences ({total.share:.1%}); whatever the "
+        f"tokenisation and punctuation, {total.found_by_letters} ({total.share_by_letters:.1%})."
+        for corpus, total in totals.items()
+    ]
+
+
+def overlap_table(overlaps: Sequence[Overlap]) -> Table:
+    """Return what was found, a row a corpus and task."""
+    import pandas as pd
+
+    rows = [
+        {
+            "corpus": entry.corpus,
+            "task": entry.task,
+            "sentences": entry.sentences,
+            "found": entry.found,
+            "% found": 100 * entry.share,
+            "by letters": entry.found_by_letters,
+            "% by letters": 100 * entry.share_by_letters,
+        }
+        for entry in overlaps
+    ]
+    return Table(pd.DataFrame(rows))
 
 
 def _texts(corpus: Path, progress: Progress) -> Iterator[str]:
     """Yield the texts of a corpus; what is not UTF-8 becomes a character that matches nothing.
+
+    Unlike what reads data to measure or to train on (`stsbench.data.rows`), this takes a file of any name, and
+    nothing broken inside it keeps the rest from being looked at.
 
     Raises:
         UserError: if it cannot be read.
@@ -127,5 +210,5 @@ def _texts(corpus: Path, progress: Progress) -> Iterator[str]:
                 yield from cells
         progress("corpus", size, size)
     except (OSError, EOFError, zlib.error, csv.Error) as error:
-        told = getattr(error, "strerror", None) or error
-        raise UserError(f"cannot read the corpus {corpus} ({told}): check the file.") from error
+        reason = getattr(error, "strerror", None) or error
+        raise UserError(f"cannot read the corpus {corpus} ({reason}): check the file.") from error

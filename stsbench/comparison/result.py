@@ -1,41 +1,36 @@
-"""Results as data that JSON can hold."""
+"""What a comparison finds: rows of numbers, the sentence that they allow, tables and a forest plot."""
 
+import html
 import math
-from collections.abc import Iterable, Sequence
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal
 
 from stsbench.base.words import listed
-from stsbench.comparison.overlap import Overlap
-from stsbench.records.record import AVERAGE, TRANSFER_AVERAGE
+from stsbench.comparison.overlap import Overlap, overlap_sentences, overlap_table
+from stsbench.records.labels import AVERAGE, TRANSFER_AVERAGE
+from stsbench.render.charts import forest
+from stsbench.render.figures import shortened, svg_of
+from stsbench.render.result import Result
+from stsbench.render.section import ReportFigure, Section
+from stsbench.render.table import Table, Tables
 from stsbench.statistics.significance import holm
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from stsbench.comparison.seeds import SeedsDifference
-
-    Row: TypeAlias = "Difference | SeedsDifference"
-
-
-def plain(value: Any) -> Any:
-    """Return nested data with None for every number that JSON has not.
-
-    >>> plain({"p": float("nan"), "rows": (1.0,)})
-    {'p': None, 'rows': [1.0]}
-    """
-    if isinstance(value, dict):
-        return {key: plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
+    from matplotlib.figure import Figure
 
 Kind = Literal["sts", "transfer"]
 AVERAGES: dict[Kind, str] = {"sts": AVERAGE, "transfer": TRANSFER_AVERAGE}
 """What the average of each kind of task is called."""
 
-_NAMES: dict[Kind, str] = {"sts": "STS", "transfer": "Transfer"}
+ENOUGH = 5
+"""Seeds of each method from which on a test is made."""
+
+_KINDS: dict[Kind, str] = {"sts": "STS", "transfer": "Transfer"}
+_TESTS: dict[Kind, str] = {"sts": "Williams", "transfer": "McNemar"}
+_EFFECTS: dict[Kind, str] = {"sts": "q", "transfer": "h"}
 
 
 @dataclass(frozen=True)
@@ -74,7 +69,7 @@ class Difference:
     test: str = ""
     test_p: float = math.nan
     test_p_holm: float = math.nan
-    details: dict[str, float] = field(default_factory=dict)
+    details: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def is_task(self) -> bool:
@@ -83,7 +78,146 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class SeedsDifference:
+    """How two methods score on one task, or on average; scores x 100. NaN where something is undefined.
+
+    Attributes:
+        kind: `sts` or `transfer`.
+        task: its name; `Avg.` or `Avg. transfer` for the average of a kind.
+        a_runs: the number of runs of A; `a_mean`, `a_sd` (sample standard deviation), `a_lowest` and `a_highest`
+            of their scores; the same of B, whose `b_runs` is 0 where there is none.
+        difference: mean of B less mean of A, with Welch's interval `low` to `high`; these and the p-values only
+            from `ENOUGH` runs of each on.
+        p: by Welch's t test; `p_holm`: after Holm's correction over the tasks.
+        permutation_p: by the permutation test, not corrected.
+    """
+
+    kind: Kind
+    task: str
+    a_runs: int
+    a_mean: float
+    a_sd: float
+    a_lowest: float
+    a_highest: float
+    b_runs: int = 0
+    b_mean: float = math.nan
+    b_sd: float = math.nan
+    b_lowest: float = math.nan
+    b_highest: float = math.nan
+    difference: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    p: float = math.nan
+    p_holm: float = math.nan
+    permutation_p: float = math.nan
+
+    @property
+    def is_task(self) -> bool:
+        """Whether this is a task, not the average."""
+        return self.task not in AVERAGES.values()
+
+
+def corrected(rows: Sequence[Difference]) -> tuple[Difference, ...]:
+    """Return rows of one kind with p-values after Holm's correction: over the tasks, and over all subsets."""
+    adjusted = _adjusted(row for row in rows if row.is_task) | _adjusted(row for row in rows if row.subset)
+    return tuple(adjusted.get((row.task, row.subset), row) for row in rows)
+
+
+def _adjusted(family: Iterable[Difference]) -> dict[tuple[str, str], Difference]:
+    rows = list(family)
+    p_values, test_p_values = (holm([getattr(row, name) for row in rows]).tolist() for name in ("p", "test_p"))
+    return {
+        (row.task, row.subset): replace(row, p_holm=p, test_p_holm=test_p)
+        for row, p, test_p in zip(rows, p_values, test_p_values, strict=True)
+    }
+
+
+class ComparisonResult(Result):
+    """What comparing two models and comparing two methods have in common: how they show themselves.
+
+    Attributes:
+        a: the name of the one; `b`: of the other, empty if there is none.
+        level: of the intervals; 1 - level is what p-values are held against.
+        notes: what a reader should know.
+        overlaps: what of the test sentences was found in training corpora, if any were given.
+    """
+
+    a: str
+    b: str
+    level: float
+    notes: tuple[str, ...]
+    overlaps: tuple[Overlap, ...]
+
+    @property
+    @abstractmethod
+    def sentence(self) -> str:
+        """What is to be said, in a sentence for each kind of task."""
+
+    @abstractmethod
+    def table(self, *, subsets: bool = False) -> Tables:
+        """Return what readers are shown: the scores, then what was found in corpora.
+
+        Args:
+            subsets: whether to show every subset too.
+        """
+
+    @abstractmethod
+    def plot(self) -> "Figure":
+        """Return a forest plot."""
+
+    @property
+    @abstractmethod
+    def _title(self) -> str: ...
+
+    @property
+    def legend(self) -> list[str]:
+        """Which is A and which is B."""
+        return [f"{letter}: {name}" for letter, name in (("A", self.a), ("B", self.b)) if name]
+
+    @property
+    def remarks(self) -> list[str]:
+        """What was found in each corpus, and the notes; a line each."""
+        return [*overlap_sentences(self.overlaps), *(f"note: {note}" for note in self.notes)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all of it as plain data; what is undefined is None."""
+        whole: dict[str, Any] = _plain({"sentence": self.sentence} | asdict(self))  # type: ignore[call-overload]
+        return whole
+
+    def section(self, number: int = 1) -> Section:
+        """Return it as a report's section.
+
+        Args:
+            number: the place among the report's comparisons.
+        """
+        tables = tuple(
+            replace(table, caption="; ".join(self.legend), name=f"compare-{number}-{place}")
+            for place, table in enumerate(self.table(subsets=True), 1)
+        )
+        figure = ReportFigure(f"compare-figure-{number}", self._title, self.sentence, svg_of(self.plot()))
+        name, title = f"comparison-{number}", " and ".join(filter(None, (self.b, self.a)))
+        return Section(name, title, (self.sentence,), tables, (figure,), points=self.notes)
+
+    def __str__(self) -> str:
+        """Return what a terminal shows: which is A and which B, the tables, the sentence, and what to know."""
+        return "\n\n".join(filter(None, ["\n".join(self.legend), *map(str, self.table()), self._words]))
+
+    def _repr_html_(self) -> str:
+        above, below = (html.escape(text).replace("\n", "<br>") for text in ("\n".join(self.legend), self._words))
+        return f"<p>{above}</p>{self.table()._repr_html_()}<p>{below}</p>"
+
+    @property
+    def _words(self) -> str:
+        return "\n".join([self.sentence, *self.remarks])
+
+    @property
+    def _limits(self) -> tuple[str, str]:
+        tail = 50 * (1 - self.level)
+        return f"{tail:g} %", f"{100 - tail:g} %"
+
+
+@dataclass(frozen=True)
+class Comparison(ComparisonResult):
     """Two models on the same pairs and items.
 
     Attributes:
@@ -108,44 +242,181 @@ class Comparison:
     @property
     def sentence(self) -> str:
         """What is to be said of the two, a sentence for the STS tasks and one for the transfer tasks."""
-        kinds = list(dict.fromkeys(row.kind for row in self.rows))
-        sentences = [
-            verdict([row for row in self.rows if row.kind == kind and not row.subset], self.level)
-            for kind in kinds
-        ]
-        if len(kinds) == 1:
-            return sentences[0]
-        return " ".join(f"{_NAMES[kind]}: {text}" for kind, text in zip(kinds, sentences, strict=True))
+        sentences = {
+            kind: verdict(rows, self.level, (self.a, self.b))
+            for kind in AVERAGES
+            if (rows := [row for row in self.rows if row.kind == kind and not row.subset])
+        }
+        if len(sentences) == 1:
+            return next(iter(sentences.values()))
+        return " ".join(f"{_KINDS[kind]}: {sentence}" for kind, sentence in sentences.items())
 
-    def table(self) -> "pd.DataFrame":
-        """Return one row per task, subset and average, with the columns of `Difference`."""
+    @property
+    def frame(self) -> "pd.DataFrame":
+        """One row per task, subset and average, with the columns of `Difference`, its details spread out."""
         import pandas as pd
 
         rows = [asdict(row) for row in self.rows]
         return pd.DataFrame([{**row, **row.pop("details")} for row in rows])
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return all of it as plain data; what is undefined is None."""
-        data: dict[str, Any] = plain({"sentence": self.sentence} | asdict(self))
-        return data
+    def table(self, *, subsets: bool = False) -> Tables:
+        """Return a table for each kind of task, and one of what was found in corpora.
+
+        Args:
+            subsets: whether to show every subset too.
+        """
+        import pandas as pd
+
+        rows = [row for row in self.rows if subsets or not row.subset]
+        by_kind = [[self._cells(row, subsets) for row in rows if row.kind == kind] for kind in AVERAGES]
+        return _tables([pd.DataFrame(cells) for cells in by_kind if cells], self.overlaps)
+
+    def plot(self) -> "Figure":
+        """Return a forest plot: the differences with their intervals, filled where they are real."""
+        import pandas as pd
+
+        alpha = 1 - self.level
+        rows = [
+            {
+                "label": row.task,
+                "series": "",
+                "value": row.difference,
+                "low": row.low,
+                "high": row.high,
+                "filled": (row.p_holm if row.is_task else row.p) < alpha,
+                "summary": not row.is_task,
+            }
+            for row in self.rows
+            if not row.subset
+        ]
+        label = f"{shortened(self.b)} less {shortened(self.a)} (filled: real at {100 * alpha:g} % by Holm)"
+        return forest(pd.DataFrame(rows), label, reference=0.0)
+
+    @property
+    def _title(self) -> str:
+        return f"{self.b} less {self.a}, with {100 * self.level:g} % intervals"
+
+    def _cells(self, row: Difference, subsets: bool) -> dict[str, object]:
+        low, high = self._limits
+        return {
+            "task": row.task,
+            **({"subset": row.subset} if subsets else {}),
+            "A": row.a,
+            "B": row.b,
+            "B − A": row.difference,
+            low: row.low,
+            high: row.high,
+            _EFFECTS[row.kind]: None if math.isnan(row.effect) else f"{row.effect:.3f}",
+            "p": p_text(row.p),
+            "p (Holm)": p_text(row.p_holm),
+            f"{_TESTS[row.kind]} p (Holm)": p_text(row.test_p_holm),
+        }
 
 
-def corrected(rows: Sequence[Difference]) -> tuple[Difference, ...]:
-    """Return rows of one kind with p-values after Holm's correction: over the tasks, and over all subsets."""
-    adjusted = _adjusted(row for row in rows if row.is_task) | _adjusted(row for row in rows if row.subset)
-    return tuple(adjusted.get((row.task, row.subset), row) for row in rows)
+@dataclass(frozen=True)
+class SeedsComparison(ComparisonResult):
+    """Methods over seeds.
+
+    Attributes:
+        a: the name of the one; `b`: of the other, empty if there is none.
+        rows: each task; after the tasks of a kind their average.
+        level: of the intervals.
+        notes: what a reader should know.
+        overlaps: what of the test sentences was found in training corpora, if any were given.
+    """
+
+    a: str
+    b: str
+    rows: tuple[SeedsDifference, ...]
+    level: float
+    notes: tuple[str, ...] = ()
+    overlaps: tuple[Overlap, ...] = ()
+
+    @property
+    def sentence(self) -> str:
+        """What is to be said, in a sentence for each kind of task; a claim only from `ENOUGH` runs on."""
+        by_kind = [[row for row in self.rows if row.kind == kind] for kind in AVERAGES]
+        return " ".join(self._sentence(rows) for rows in by_kind if rows)
+
+    @property
+    def frame(self) -> "pd.DataFrame":
+        """One row per task and the average, with the columns of `SeedsDifference`."""
+        import pandas as pd
+
+        return pd.DataFrame([asdict(row) for row in self.rows])
+
+    def table(self, *, subsets: bool = False) -> Tables:
+        """Return a table of all tasks, and one of what was found in corpora.
+
+        Args:
+            subsets: without effect: methods are compared by whole tasks.
+        """
+        import pandas as pd
+
+        frame = pd.DataFrame([self._cells(row) for row in self.rows])
+        # Of a method alone, or of few seeds, there is no test.
+        return _tables([frame.dropna(axis="columns", how="all")], self.overlaps)
+
+    def plot(self) -> "Figure":
+        """Return a forest plot: the means with their ranges."""
+        import pandas as pd
+
+        rows = [
+            {
+                "label": row.task,
+                "series": name,
+                "value": getattr(row, f"{side}_mean"),
+                "low": getattr(row, f"{side}_lowest"),
+                "high": getattr(row, f"{side}_highest"),
+                "filled": True,
+                "summary": not row.is_task,
+            }
+            for row in self.rows
+            for side, name in (("a", self.a), ("b", self.b))
+            if name
+        ]
+        return forest(pd.DataFrame(rows), self._title)
+
+    @property
+    def _title(self) -> str:
+        return "mean and range over seeds"
+
+    def _sentence(self, rows: Sequence[SeedsDifference]) -> str:
+        last = rows[-1]
+        where = f"on {last.task}" if last.is_task else f"on {'STS' if last.kind == 'sts' else 'transfer'} average"
+        spreads = f"{self.a}: {_spread_text(last.a_mean, last.a_sd, last.a_runs)}"
+        if not last.b_runs:
+            return f"{spreads} {where}."
+        spreads += f", {self.b}: {_spread_text(last.b_mean, last.b_sd, last.b_runs)} {where}"
+        if min(last.a_runs, last.b_runs) < ENOUGH:
+            return f"{spreads}; no claim: that takes {ENOUGH} runs of each."
+        return f"{spreads}. {verdict(rows, self.level, (self.a, self.b))}"
+
+    def _cells(self, row: SeedsDifference) -> dict[str, object]:
+        cells: dict[str, object] = {"task": row.task}
+        for name, side in {"A": "a", "B": "b"}.items() if self.b else {"A": "a"}.items():
+            runs, mean, sd, lowest, highest = (
+                getattr(row, f"{side}_{part}") for part in ("runs", "mean", "sd", "lowest", "highest")
+            )
+            cells |= {
+                name: mean,
+                f"sd {name}": sd,
+                f"range {name}": f"{lowest:.2f} to {highest:.2f}" if runs > 1 else None,
+            }
+        low, high = self._limits
+        return cells | {
+            "B − A": row.difference,
+            low: row.low,
+            high: row.high,
+            "p": p_text(row.p),
+            "p (Holm)": p_text(row.p_holm),
+            "permutation p": p_text(row.permutation_p),
+        }
 
 
-def _adjusted(family: Iterable[Difference]) -> dict[tuple[str, str], Difference]:
-    rows = list(family)
-    p, test_p = (holm([getattr(row, name) for row in rows]).tolist() for name in ("p", "test_p"))
-    return {
-        (row.task, row.subset): replace(row, p_holm=own, test_p_holm=its)
-        for row, own, its in zip(rows, p, test_p, strict=True)
-    }
-
-
-def verdict(rows: "Sequence[Row]", level: float) -> str:
+def verdict(
+    rows: Sequence[Difference] | Sequence[SeedsDifference], level: float, names: tuple[str, str] = ("A", "B")
+) -> str:
     """Return what a test of each task and of the average shows, in one sentence.
 
     A task counts as different if its p-value is below 1 - level after Holm's correction; the average by its own.
@@ -153,15 +424,17 @@ def verdict(rows: "Sequence[Row]", level: float) -> str:
     Args:
         rows: the tasks of one kind; their average last, if there are several.
         level: of the intervals.
+        names: of A and B.
     """
     alpha = 1 - level
     tasks = [row for row in rows if row.is_task]
     average = rows[-1]
     if average.is_task:
         (only,) = tasks
-        return f"{_winner(only, alpha)} on {only.task}: {_told(only, 'the', alpha)}."
+        winner = f"{names[only.difference > 0]} is better" if only.p < alpha else "Neither is shown to be better"
+        return f"{winner} on {only.task}: {_judged(only, 'the', alpha)}."
     parts = []
-    for name, sign in (("B", 1), ("A", -1)):
+    for name, sign in ((names[1], 1), (names[0], -1)):
         won = [row.task for row in tasks if row.p_holm < alpha and sign * row.difference > 0]
         if won:
             parts.append(f"{name} is better on {'all tasks' if len(won) == len(tasks) else listed(won)}")
@@ -169,20 +442,43 @@ def verdict(rows: "Sequence[Row]", level: float) -> str:
     if undefined:
         parts.append(f"{listed(undefined)} could not be tested")
     start = "; ".join(parts) or "No task shows a difference"
-    return f"{start}; {_told(average, 'the average', alpha)}."
+    return f"{start}; {_judged(average, 'the average', alpha)}."
 
 
-def _winner(row: "Row", alpha: float) -> str:
-    if not row.p < alpha:
-        return "Neither is shown to be better"
-    return f"{'B' if row.difference > 0 else 'A'} is better"
-
-
-def _told(row: "Row", which: str, alpha: float) -> str:
+def _judged(row: Difference | SeedsDifference, which: str, alpha: float) -> str:
     if math.isnan(row.difference):
         return f"{which} difference is undefined"
     values = f"{which} difference of {row.difference:.2f}"
     if math.isnan(row.p):
         return f"{values} could not be tested"
-    judged = "is real" if row.p < alpha else "may be chance"
-    return f"{values} [{row.low:.2f}, {row.high:.2f}] {judged} at {100 * alpha:g} %"
+    judgement = "is real" if row.p < alpha else "may be chance"
+    return f"{values} [{row.low:.2f}, {row.high:.2f}] {judgement} at {100 * alpha:g} %"
+
+
+def _spread_text(mean: float, sd: float, runs: int) -> str:
+    return f"{mean:.2f} (one run)" if runs == 1 else f"{mean:.2f} ± {sd:.2f} over {runs} runs"
+
+
+def p_text(p: float) -> str | None:
+    """Return a p-value as it is printed: three digits, or that it is smaller.
+
+    >>> p_text(0.0312), p_text(0.0002), p_text(float("nan"))
+    ('0.031', '<0.001', None)
+    """
+    if math.isnan(p):
+        return None
+    return f"{p:.3f}" if p >= 0.001 else "<0.001"
+
+
+def _tables(scores: "Sequence[pd.DataFrame]", overlaps: Sequence[Overlap]) -> Tables:
+    tables = [Table(frame, headline="B − A") for frame in scores]
+    return Tables([*tables, overlap_table(overlaps)] if overlaps else tables)
+
+
+def _plain(value: Any) -> Any:
+    """Return nested data with None for every number that JSON has not."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -7,7 +7,7 @@ from xml.sax.saxutils import escape, quoteattr
 from stsbench.base.errors import UserError
 from stsbench.base.files import atomic_path
 from stsbench.checking.check import check as run_check
-from stsbench.checking.outcome import Check, Verdict
+from stsbench.checking.result import Check, Verdict
 from stsbench.records import card as cards
 from stsbench.records.imports.read import read_results
 from stsbench.records.labels import labels
@@ -76,7 +76,7 @@ def _svg(check: Check) -> str:
     verdict = f"{check.verdict}: {passed} of {passed + failed}" if is_judged else check.verdict
     left, right = (round(_CHARACTER * len(text) + 2 * _MARGIN) for text in (_LABEL, verdict))
     colour = _COLOURS.get(check.verdict, _OTHER)
-    sentence = one_line(str(check))
+    sentence = one_line(check.sentence)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + right}" height="{_HEIGHT}" role="img" '
         f"aria-label={quoteattr(f'{_LABEL}: {verdict}')}>\n"

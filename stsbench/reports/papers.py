@@ -6,9 +6,9 @@ from typing import Any
 
 from stsbench.base.errors import UserError
 from stsbench.base.words import listed
-from stsbench.checking.measured import DEVACC, Measured, measured_scores
-from stsbench.checking.outcome import CellCheck
-from stsbench.checking.published import AVERAGES, TOLERANCE, Fit, check_published, fitting, known_checkpoint, told
+from stsbench.checking.fitting import AVERAGES, DEVACC, Fit, MeasuredScore, fitting, measured_scores
+from stsbench.checking.published import TOLERANCE, check_published, known_checkpoint
+from stsbench.checking.result import CellCheck, in_words
 from stsbench.published.catalogue import PublishedRow, papers, rows_of, systems, tables
 from stsbench.published.schema import Paper, PublishedCell, PublishedTable, Setting
 from stsbench.records.record import RunRecord
@@ -72,7 +72,7 @@ class Filling:
 
 
 def fill(
-    table: PublishedTable, runs: Runs, measured: Mapping[str, Sequence[Measured]], tolerance: float
+    table: PublishedTable, runs: Runs, measured: Mapping[str, Sequence[MeasuredScore]], tolerance: float
 ) -> Filling:
     """Return what runs have for a table.
 
@@ -196,7 +196,7 @@ def _notes(filling: Filling) -> Iterator[str]:
         reasons: dict[str, list[str]] = {}
         for name, fit in fits.items():
             if fit.differences and not fit.missing:
-                reasons.setdefault(told(fit.differences), []).append(name)
+                reasons.setdefault(in_words(fit.differences), []).append(name)
         for reason, names in reasons.items():
             yield f"{label}: {', '.join(names)} not comparable: {reason}"
 

@@ -8,7 +8,7 @@ import pytest
 
 import stsbench as sb
 from stsbench.base.errors import UserError
-from stsbench.checking.outcome import Check
+from stsbench.checking.result import Check
 from stsbench.checking.published import check_published
 from stsbench.published.catalogue import row
 from stsbench.published.measured import seeds
@@ -35,8 +35,8 @@ def test_the_printed_scores_themselves_pass_cell_by_cell_and_on_average(
     assert [cell.name for cell in found.of("pass")] == [
         "STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R", "Avg.",
     ]  # fmt: skip
-    assert found.table()["difference"].abs().max() < 0.006
-    assert str(found) == f"pass: mine is within 0.05 of {SIMCSE}: 8 of 8 scores."
+    assert found.frame["difference"].abs().max() < 0.006
+    assert found.sentence == f"pass: mine is within 0.05 of {SIMCSE}: 8 of 8 scores."
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_a_score_passes_within_the_tolerance_on_either_side(
 def test_a_failure_names_the_scores_that_are_off_and_by_how_much(make_run: MakeRun, printed: Printed) -> None:
     found = check(make_run(printed(SIMCSE) | {"STS12": 67.4}))
     assert [cell.name for cell in found.of("fail")] == ["STS12", "Avg."]
-    assert str(found) == f"fail: mine is not within 0.05 of {SIMCSE}: 2 of 8 scores: STS12 -1.00, Avg. -0.14."
+    assert found.sentence == f"fail: mine is not within 0.05 of {SIMCSE}: 2 of 8 scores: STS12 -1.00, Avg. -0.14."
 
 
 def test_what_prints_as_the_published_value_passes_at_any_tolerance(make_run: MakeRun) -> None:
@@ -84,7 +84,7 @@ def test_what_was_taken_otherwise_does_not_compare_and_the_field_is_named(
     (cell,) = found.of("not comparable")
     assert [difference.field for difference in cell.differences] == [field]
     assert cell.difference is None
-    assert f"{field} is " in str(found)
+    assert f"{field} is " in found.sentence
 
 
 def test_over_a_single_subset_the_aggregation_is_no_difference(make_run: MakeRun) -> None:
@@ -98,7 +98,7 @@ def test_sick_r_on_its_test_split_does_not_compare_with_mteb_and_the_rest_does(
     assert [cell.name for cell in found.of("not comparable")] == ["SICK-R"]
     assert len(found.of("pass")) == 5
     assert found.exit_code == 2
-    assert "SICK-R: split is test here and all there (measure with --tasks SICK-R:all)" in str(found)
+    assert "SICK-R: split is test here and all there (measure with --tasks SICK-R:all)" in found.sentence
 
 
 def test_of_two_measurements_of_a_task_the_one_that_compares_is_taken(make_run: MakeRun, printed: Printed) -> None:
@@ -112,7 +112,7 @@ def test_tasks_that_were_not_measured_are_listed_and_do_not_fail(make_run: MakeR
     found = check(make_run({"STS-B": 76.85}))
     assert found.verdict == "pass"
     assert len(found.of("not measured")) == 7
-    assert "7 could not be compared" in str(found)
+    assert "7 could not be compared" in found.sentence
     average = found.cells[-1]
     assert (average.name, average.verdict) == ("Avg.", "not measured")
     assert average.reason == "not measured: STS12, STS13, STS14, STS15, STS16, SICK-R"
@@ -121,13 +121,13 @@ def test_tasks_that_were_not_measured_are_listed_and_do_not_fail(make_run: MakeR
 def test_nothing_in_common_is_no_pass(make_run: MakeRun) -> None:
     found = check(make_run({"sample": 50.0}))
     assert (found.verdict, found.exit_code) == ("not comparable", 2)
-    assert "task: none of STS12, STS13, STS14, STS15, STS16, STS-B, SICK-R, Avg. was measured" in str(found)
+    assert "task: none of STS12, STS13, STS14, STS15, STS16, STS-B, SICK-R, Avg. was measured" in found.sentence
 
 
 def test_a_group_of_the_pairs_does_not_compare_with_all_of_them(make_run: MakeRun) -> None:
     found = check(make_run({"STS12": 72.98}), "esimcse-arxiv-v1-1/sts12")
     assert found.verdict == "not comparable"
-    assert "length difference <= 3" in str(found)
+    assert "length difference <= 3" in found.sentence
 
 
 def test_a_lost_cell_is_told_as_such(make_run: MakeRun, printed: Printed) -> None:
@@ -144,7 +144,7 @@ def test_a_restored_value_says_so(make_run: MakeRun) -> None:
 def test_an_undefined_score_fails(make_run: MakeRun) -> None:
     found = check(make_run({"STS-B": None}))
     assert found.verdict == "fail"
-    assert "STS-B undefined" in str(found)
+    assert "STS-B undefined" in found.sentence
 
 
 def test_what_the_paper_leaves_open_matches_with_a_note(make_run: MakeRun, printed: Printed) -> None:
@@ -229,7 +229,7 @@ def test_the_verdict_says_where_the_run_lies_among_known_seeds(make_run: MakeRun
     assert "90 % below the 76.25 published" in note
     assert "in 50 of an independent reproduction" in note
     assert "outside" not in note
-    assert list(found.table()["seeds below"])[-1].endswith(" %")
+    assert list(found.frame["seeds below"])[-1].endswith(" %")
 
 
 def test_a_run_outside_the_range_of_the_seeds_is_told_to_be(make_run: MakeRun) -> None:
@@ -240,13 +240,13 @@ def test_a_run_outside_the_range_of_the_seeds_is_told_to_be(make_run: MakeRun) -
 def test_where_no_seeds_are_known_nothing_is_said_of_them(make_run: MakeRun, printed: Printed) -> None:
     found = check(make_run(printed("esimcse-bert-base")), "esimcse-bert-base")
     assert not any("the seed" in note for note in found.notes)
-    assert "seeds below" not in found.table()
+    assert "seeds below" not in found.frame
 
 
 def test_several_rows_are_told_apart(make_run: MakeRun, printed: Printed) -> None:
     run = make_run(printed(SIMCSE))
     found = check_published(run, [row(SIMCSE), row("esimcse-arxiv-v1-5/unsup-simcse-bert-base")])
-    assert found.table()["row"].nunique() == 2
+    assert found.frame["row"].nunique() == 2
     assert len(found.cells) == 16
 
 
@@ -261,13 +261,13 @@ def test_counts_and_differences_are_no_scores(make_run: MakeRun, printed: Printe
     run = make_run(printed(SIMCSE))
     assert check(run, "esimcse-arxiv-v1-5/unsup-simcse-bert-base").cells[-1].name == "Avg."
     counts = check(run, "esimcse-arxiv-v1-3/test")
-    assert (counts.cells, counts.exit_code, len(counts.table())) == ((), 2, 0)
-    assert str(counts).endswith("do not compare: there is no value to compare with.")
+    assert (counts.cells, counts.exit_code, len(counts.frame)) == ((), 2, 0)
+    assert counts.sentence.endswith("do not compare: there is no value to compare with.")
 
 
 def test_the_whole_finding_is_plain_data(make_run: MakeRun) -> None:
     found = check(make_run({"STS-B": 76.0}, {"pooling": "avg"}))
-    told = found.as_dict()
+    told = found.to_dict()
     assert told["verdict"] == "not comparable"
     cell = next(cell for cell in told["cells"] if cell["name"] == "STS-B")
     assert cell["differences"][0] == {
@@ -321,4 +321,4 @@ def test_a_regressors_score_does_not_compare_with_a_similaritys(make_run: MakeRu
         data=DataPart(status="verified", sha256="3f2a91"),
     )  # fmt: skip
     run = make_run({"STS-B": 76.85}).model_copy(update={"tasks": (), "supervised": (part,)})
-    assert "similarity is supervised here and cosine there" in str(check(run))
+    assert "similarity is supervised here and cosine there" in check(run).sentence

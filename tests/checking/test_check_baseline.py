@@ -34,7 +34,7 @@ def test_a_single_task_has_no_average(make_run: MakeRun) -> None:
 def test_a_task_that_is_missing_keeps_the_gate_shut(make_run: MakeRun) -> None:
     found = check_baseline(make_run({"STS12": 70.0}), make_run(OLD))
     assert found.exit_code == 2
-    assert "task is not measured here and STS-B there (measure with --tasks STS-B)" in str(found)
+    assert "task is not measured here and STS-B there (measure with --tasks STS-B)" in found.sentence
 
 
 def test_a_task_more_than_the_baseline_has_is_no_obstacle(make_run: MakeRun) -> None:
@@ -45,7 +45,7 @@ def test_a_task_more_than_the_baseline_has_is_no_obstacle(make_run: MakeRun) -> 
 def test_another_protocol_does_not_compare(field: str, value: str, make_run: MakeRun) -> None:
     found = check_baseline(make_run(OLD, **{field: value}), make_run(OLD))
     assert found.exit_code == 2
-    assert f"{field} is {value} here" in str(found)
+    assert f"{field} is {value} here" in found.sentence
 
 
 def test_other_data_does_not_compare(make_run: MakeRun) -> None:
@@ -55,7 +55,7 @@ def test_other_data_does_not_compare(make_run: MakeRun) -> None:
         for part in new.tasks
     )
     found = check_baseline(new.model_copy(update={"tasks": tasks}), old)
-    assert "data is 000000 here and 3f2a91 there" in str(found)
+    assert "data is 000000 here and 3f2a91 there" in found.sentence
 
 
 def test_another_use_of_the_model_is_noted_and_compares(make_run: MakeRun) -> None:
@@ -67,7 +67,7 @@ def test_another_use_of_the_model_is_noted_and_compares(make_run: MakeRun) -> No
 def test_an_undefined_score_keeps_the_gate_shut(make_run: MakeRun) -> None:
     found = check_baseline(make_run(OLD | {"STS-B": None}), make_run(OLD))
     assert found.verdict == "fail"
-    assert "STS-B undefined" in str(found)
+    assert "STS-B undefined" in found.sentence
 
 
 def test_a_negative_drop_is_refused(make_run: MakeRun) -> None:

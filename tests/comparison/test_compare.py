@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import stsbench as sb
-from stsbench.comparison.tables import figure, tables
 
 Encode = Callable[[list[str]], Any]
 TASKS = "sample,sample-questions,sample-products"
@@ -32,7 +31,7 @@ def test_both_kinds_of_task_are_compared_each_with_its_own_test(
 ) -> None:
     a, b = records
     found = sb.compare(a, b)
-    table = found.table().query("subset == ''")
+    table = found.frame.query("subset == ''")
     assert table["kind"].tolist() == ["sts", "transfer", "transfer", "transfer"]
     assert table["task"].tolist() == ["sample", "sample-questions", "sample-products", "Avg. transfer"]
     assert table["test"].tolist() == ["williams", "mcnemar", "mcnemar", ""]
@@ -40,8 +39,8 @@ def test_both_kinds_of_task_are_compared_each_with_its_own_test(
         row = table.set_index("task").loc[part.task]
         # Of nested folds the record holds the mean over the folds, the comparison the share of all items.
         assert row["a"] == pytest.approx(100 * part.acc, abs=1.0 if part.design == "nested" else 0.01)
-    assert len(tables(found)) == 2
-    assert len(figure(found).axes[0].get_yticks()) == 4
+    assert len(found.table()) == 2
+    assert len(found.plot().axes[0].get_yticks()) == 4
     assert found.sentence.startswith("STS: ")
     assert " at 5 %. Transfer: " in found.sentence
 
@@ -49,7 +48,7 @@ def test_both_kinds_of_task_are_compared_each_with_its_own_test(
 def test_records_read_from_their_folders_say_the_same(records: tuple[sb.RunRecord, sb.RunRecord]) -> None:
     a, b = records
     folders: list[Path] = [record.folder for record in records if record.folder]
-    assert sb.compare(*folders).as_dict() == sb.compare(a, b).as_dict()
+    assert sb.compare(*folders).to_dict() == sb.compare(a, b).to_dict()
 
 
 def test_transfer_tasks_by_other_classifiers_do_not_compare(records: tuple[sb.RunRecord, sb.RunRecord]) -> None:
@@ -77,9 +76,9 @@ def test_runs_without_a_common_task_are_refused(
 def test_seeds_have_rows_for_both_kinds(records: tuple[sb.RunRecord, sb.RunRecord]) -> None:
     a, b = records
     found = sb.compare([a], [b])
-    assert found.table()["task"].tolist() == ["sample", "sample-questions", "sample-products", "Avg. transfer"]
-    assert found.table()["a_mean"].tolist()[1:3] == pytest.approx([100 * part.acc for part in a.transfer])
-    assert found.table()["a_mean"].iloc[3] == pytest.approx(np.mean(found.table()["a_mean"][1:3]))
+    assert found.frame["task"].tolist() == ["sample", "sample-questions", "sample-products", "Avg. transfer"]
+    assert found.frame["a_mean"].tolist()[1:3] == pytest.approx([100 * part.acc for part in a.transfer])
+    assert found.frame["a_mean"].iloc[3] == pytest.approx(np.mean(found.frame["a_mean"][1:3]))
     assert found.sentence.endswith("on transfer average; no claim: that takes 5 runs of each.")
 
 

@@ -9,7 +9,8 @@ import pytest
 import scipy.stats
 
 import stsbench as sb
-from stsbench.comparison.seeds import SeedsComparison, compare_seeds
+from stsbench.comparison.result import SeedsComparison
+from stsbench.comparison.seeds import compare_seeds
 from stsbench.data.tables import StsData
 from stsbench.statistics.significance import holm
 
@@ -58,7 +59,7 @@ def test_from_five_runs_on_the_means_are_tested(measure: Measure, scores: tuple[
     )
     assert [row.p_holm for row in result.rows[:2]] == pytest.approx(holm([row.p] * 2).tolist())
     assert math.isnan(result.rows[-1].p_holm)
-    assert ". B is better on all tasks; the average difference of " in result.sentence
+    assert ". b is better on all tasks; the average difference of " in result.sentence
 
 
 def test_with_fewer_there_is_the_spread_and_no_claim(
@@ -74,7 +75,7 @@ def test_with_fewer_there_is_the_spread_and_no_claim(
 
 def test_one_method_alone_has_its_spread(measure: Measure) -> None:
     result = compared(runs_of(measure(), [0.75, 0.76, 0.77], "a"), {})
-    assert result.sentence == "A: 76.00 ± 1.00 over 3 runs on STS average."
+    assert result.sentence == "a: 76.00 ± 1.00 over 3 runs on STS average."
     assert result.rows[0].b_runs == 0
 
 
@@ -84,7 +85,7 @@ def test_the_average_of_a_run_is_of_the_tasks_that_all_hold(measure: Measure, to
     result = compared({"a0": more}, {"b0": less})
     assert [row.task for row in result.rows] == ["x"]
     assert "not all records hold z: left out." in result.notes
-    assert result.sentence == ("A: 50.00 (one run), B: 60.00 (one run) on x; no claim: that takes 5 runs of each.")
+    assert result.sentence == ("a: 50.00 (one run), b: 60.00 (one run) on x; no claim: that takes 5 runs of each.")
 
 
 def test_the_same_weights_twice_are_one_seed(measure: Measure) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import stsbench as sb
-from stsbench.comparison.pairs import compare_pairs
+from stsbench.comparison.paired import compare_pairs
 from stsbench.comparison.result import Difference
 from stsbench.data.tables import StsData
 from stsbench.statistics.bootstrap import bootstrap_task, percentile_interval, percentile_p_value
@@ -45,7 +45,7 @@ def test_scores_and_average_are_those_of_the_records(measure: Measure) -> None:
     a, b = measure(), measure(noise=1)
     rows = rows_of(a, b)
     for record, side in ((a, "a"), (b, "b")):
-        for (task, subset), score in record.table().set_index(["task", "subset"])["score"].items():  # type: ignore[misc]
+        for (task, subset), score in record.frame.set_index(["task", "subset"])["score"].items():  # type: ignore[misc]
             assert getattr(rows[task, subset], side) == pytest.approx(score, abs=1e-9)
     assert all(row.difference == row.b - row.a for row in rows.values())
 
@@ -177,8 +177,8 @@ def test_another_split_or_other_data_do_not_compare(measure: Measure, toy_data: 
 def test_of_two_splits_each_is_compared_with_its_own(measure: Measure, toy_data: Data) -> None:
     both = [toy_data("x"), toy_data("x", split="dev", seed=2)]
     assert [task for task, subset in rows_of(measure(both), measure(both, noise=1)) if not subset] == [
-        "x:test@toy",
-        "x:dev@toy",
+        "x:test",
+        "x:dev",
         "Avg.",
     ]
     rows, notes = compare_pairs(measure(both), measure(both[:1]), ("one", "two"), bootstrap=BOOTSTRAP)

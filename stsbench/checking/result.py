@@ -1,8 +1,17 @@
-"""What a check finds: a verdict on every value, and one on all of them."""
+"""What a check finds: a verdict on every value and one on all of them, for readers, programs and CI services."""
 
-from collections.abc import Iterator
+import html
+import os
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
+
+from stsbench.base.files import atomic_path, told_as_unwritable
+from stsbench.render.ci import Case, Level, Status, annotation, to_junit
+from stsbench.render.formats import escape_markdown
+from stsbench.render.result import Result
+from stsbench.render.table import Table, Tables
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -12,9 +21,28 @@ Verdict = Literal["pass", "fail", "not comparable", "not measured", "no value"]
 EXIT_CODES: dict[Verdict, int] = {"pass": 0, "fail": 1, "not comparable": 2}
 """How a command ends on each verdict."""
 
+_STATUS: dict[Verdict, Status] = {
+    "pass": "passed",
+    "fail": "failed",
+    "not comparable": "error",
+    "not measured": "skipped",
+    "no value": "skipped",
+}
+
+_NOISE = 1e-9
+
+
+def within(points: float, allowed: float) -> bool:
+    """Return whether a score is off by no more than is allowed, whatever rounding did to its last bit.
+
+    >>> within(70.3 - 70.0, 0.3)
+    True
+    """
+    return points <= allowed + _NOISE
+
 
 @dataclass(frozen=True)
-class Difference:
+class FieldDifference:
     """A choice that was made otherwise here and there, so that two scores do not compare.
 
     Attributes:
@@ -33,6 +61,11 @@ class Difference:
         """Return the difference in words."""
         remedy = f" ({self.remedy})" if self.remedy else ""
         return f"{self.field} is {self.here} here and {self.there} there{remedy}"
+
+
+def in_words(differences: Sequence[FieldDifference]) -> str:
+    """Return some differences in one clause."""
+    return ", ".join(map(str, differences))
 
 
 @dataclass(frozen=True)
@@ -57,7 +90,7 @@ class CellCheck:
     measured: float | None
     verdict: Verdict
     reason: str = ""
-    differences: tuple[Difference, ...] = ()
+    differences: tuple[FieldDifference, ...] = ()
     origin: str = ""
     source: str = ""
     seeds_below: float | None = None
@@ -73,12 +106,17 @@ class CellCheck:
         """Return the finding in words."""
         if self.difference is None:
             return f"{self.name}: {self.verdict}: {self.reason}"
-        told = f"{self.name}: {self.measured:.2f}, expected {self.expected:.2f} ({self.difference:+.2f})"
-        return f"{told}: {self.reason}" if self.reason else told
+        scores = f"{self.name}: {self.measured:.2f}, expected {self.expected:.2f} ({self.difference:+.2f})"
+        return f"{scores}: {self.reason}" if self.reason else scores
+
+    @property
+    def _shown_verdict(self) -> str:
+        fields = ", ".join(difference.field for difference in self.differences)
+        return f"{self.verdict}: {fields}" if fields else self.verdict
 
 
 @dataclass(frozen=True)
-class Check:
+class Check(Result):
     """What was found about a run.
 
     Attributes:
@@ -100,10 +138,15 @@ class Check:
     @property
     def verdict(self) -> Verdict:
         """`not comparable` if any value is, or if nothing could be compared; else `fail` if any fails."""
-        found = {cell.verdict for cell in self.cells}
-        if "not comparable" in found or not found & {"pass", "fail"}:
+        verdicts = {cell.verdict for cell in self.cells}
+        if "not comparable" in verdicts or not verdicts & {"pass", "fail"}:
             return "not comparable"
-        return "fail" if "fail" in found else "pass"
+        return "fail" if "fail" in verdicts else "pass"
+
+    @property
+    def passed(self) -> bool:
+        """Whether the verdict is `pass`."""
+        return self.verdict == "pass"
 
     @property
     def exit_code(self) -> int:
@@ -114,8 +157,9 @@ class Check:
         """Return the cells with a verdict."""
         return [cell for cell in self.cells if cell.verdict == verdict]
 
-    def __str__(self) -> str:
-        """Return the verdict in a sentence."""
+    @property
+    def sentence(self) -> str:
+        """The verdict in a sentence."""
         against, failed, passed = " and ".join(self.against), self.of("fail"), self.of("pass")
         if self.verdict == "not comparable":
             return f"{self.run} and {against} do not compare: {'; '.join(self._reasons())}."
@@ -124,8 +168,8 @@ class Check:
         rest = f" ({others} could not be compared)" if others else ""
         if not failed:
             return f"pass: {self.run} is {allowed} {against}: {compared} of {compared} scores{rest}."
-        told = ", ".join(f"{cell.name} {_signed(cell)}" for cell in failed)
-        return f"fail: {self.run} is not {allowed} {against}: {len(failed)} of {compared} scores{rest}: {told}."
+        scores = ", ".join(f"{cell.name} {_signed(cell)}" for cell in failed)
+        return f"fail: {self.run} is not {allowed} {against}: {len(failed)} of {compared} scores{rest}: {scores}."
 
     def _reasons(self) -> Iterator[str]:
         """Yield why values do not compare, each reason once with the values that it holds for."""
@@ -143,8 +187,9 @@ class Check:
         for reason, of in names.items():
             yield reason if len(of) == len(self.cells) else f"{', '.join(of)}: {reason}"
 
-    def table(self) -> "pd.DataFrame":
-        """Return one row per expected value: task, published (or baseline), measured, difference, verdict."""
+    @property
+    def frame(self) -> "pd.DataFrame":
+        """One row per expected value: task, published (or baseline), measured, difference, verdict."""
         import pandas as pd
 
         several = len(self.against) > 1
@@ -155,7 +200,7 @@ class Check:
             self.kind: [cell.expected for cell in self.cells],
             "measured": [cell.measured for cell in self.cells],
             "difference": [cell.difference for cell in self.cells],
-            "verdict": [_verdict(cell) for cell in self.cells],
+            "verdict": [cell._shown_verdict for cell in self.cells],
         }
         if with_seeds:
             shares = [cell.seeds_below for cell in self.cells]
@@ -163,16 +208,59 @@ class Check:
         numbers = [self.kind, "measured", "difference"]
         return pd.DataFrame(columns).astype(dict.fromkeys(numbers, float))
 
-    def as_dict(self) -> dict[str, Any]:
+    def table(self) -> Tables:
+        """Return the table of all values."""
+        return Tables([Table(self.frame, verdicts="verdict")])
+
+    def to_dict(self) -> dict[str, Any]:
         """Return everything as plain data, for JSON."""
         cells = [asdict(cell) | {"difference": cell.difference} for cell in self.cells]
-        whole = {"verdict": self.verdict, "summary": str(self), "run": self.run, "against": list(self.against)}
+        whole = {"verdict": self.verdict, "summary": self.sentence, "run": self.run, "against": list(self.against)}
         return whole | {"kind": self.kind, "allowed": self.allowed, "cells": cells, "notes": list(self.notes)}
 
+    def __str__(self) -> str:
+        """Return what a terminal shows: the table, the notes and the verdict in a sentence."""
+        return "\n".join([str(self.table()), *self._words])
 
-def _verdict(cell: CellCheck) -> str:
-    fields = ", ".join(difference.field for difference in cell.differences)
-    return f"{cell.verdict}: {fields}" if fields else cell.verdict
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_() + "".join(f"<p>{html.escape(line)}</p>" for line in self._words)
+
+    @property
+    def _words(self) -> list[str]:
+        return [*(f"note: {note}" for note in self.notes), self.sentence]
+
+    def write_junit(self, path: str | Path) -> None:
+        """Write the verdicts as JUnit XML, one test case for each score.
+
+        Raises:
+            UserError: if the file cannot be written.
+        """
+        cases = [
+            Case(f"{cell.origin} {cell.name}".strip(), _STATUS[cell.verdict], str(cell)) for cell in self.cells
+        ]
+        with atomic_path(Path(path).expanduser()) as file:
+            file.write_text(to_junit(f"stsbench check {self.run}", cases), encoding="utf-8")
+
+    @property
+    def annotations(self) -> list[str]:
+        """What GitHub Actions shows on the page of a workflow's run: each score that fails, and the verdict."""
+        lines = [annotation("error", f"{cell.name}: {cell.verdict}", str(cell)) for cell in self.of("fail")]
+        level: Level = "notice" if self.passed else "error"
+        return [*lines, annotation(level, "stsbench check", self.sentence)]
+
+    def append_step_summary(self) -> None:
+        """Add the check to the summary page of a GitHub workflow's step, if there is one (`GITHUB_STEP_SUMMARY`).
+
+        Raises:
+            UserError: if the page cannot be written.
+        """
+        page = os.environ.get("GITHUB_STEP_SUMMARY")
+        if not page:
+            return
+        notes = "".join(f"- {escape_markdown(note)}\n" for note in self.notes)
+        text = f"{escape_markdown(self.sentence)}\n\n{self.table().to('markdown')}\n\n{notes}"
+        with told_as_unwritable(Path(page)), Path(page).open("a", encoding="utf-8") as file:
+            file.write(f"### stsbench check\n\n{text}\n")
 
 
 def _signed(cell: CellCheck) -> str:

@@ -35,9 +35,9 @@ def measures(model: str, record: sb.RunRecord) -> dict[str, float]:
     """Return the row of one checkpoint."""
     assert record.average is not None
     scores = {task.task: task.score for task in record.tasks}
-    bias = sb.length_bias(record, bootstrap=sb.Bootstrap(resamples=0))
+    bias = sb.length_bias(record, bootstrap=sb.Bootstrap(resamples=0)).frame
     gap = bias[(bias["task"] == "Avg.") & (bias["measure"] == "signed difference") & (bias["group"] == "gap")]
-    shape = sb.geometry(model, task="STS-B", split="test").iloc[0]
+    shape = sb.geometry(model, task="STS-B", split="test").frame.iloc[0]
     return {
         "Avg.": 100 * (record.average.score or np.nan),
         "STS-B": 100 * (scores["STS-B"] or np.nan),
@@ -84,7 +84,7 @@ def write_tables(out: Path) -> None:
         {
             "variant": table.index,
             **{
-                name: [told(*table[name].loc[variant].tolist(), decimals) for variant in table.index]
+                name: [told(table[name].loc[variant], decimals) for variant in table.index]
                 for name, decimals in MEASURES.items()
             },
             "seeds": table["Avg."]["count"].to_numpy(),
@@ -94,8 +94,9 @@ def write_tables(out: Path) -> None:
     print(for_readers.to_string(index=False), flush=True)
 
 
-def told(mean: float, sd: float, count: float, decimals: int) -> str:
+def told(spread: "pd.Series[float]", decimals: int) -> str:
     """Return a mean with its standard deviation, if there is one; it does not break over lines."""
+    mean, sd, count = map(float, spread)
     return f"{mean:.{decimals}f}" if count < 2 else f"{mean:.{decimals}f}\u00a0±\u00a0{sd:.{decimals}f}"
 
 

@@ -1,5 +1,6 @@
 """The model card: what the Hub and sentence-transformers read of a model's scores, and the same for readers."""
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -58,7 +59,8 @@ def model_card(
         base_model=base_model or None,
         tags=[library, *tags] if library == "sentence-transformers" else tags,
         # The Hub takes a model's name only beside its results.
-        **({"model_name": one_line(name), "eval_results": results} if results else {}),
+        model_name=one_line(name) if results else None,
+        eval_results=results or None,
     )
     lines = [f"# {_plain(name)}", ""]
     for paragraph in about:
@@ -90,7 +92,7 @@ def _result(part: Any, kind: str, split: str, metric: str, score: float | None) 
     from huggingface_hub import EvalResult
 
     # An undefined score is none: YAML would say .nan, and programs would read it.
-    if score is None or score != score:  # noqa: PLR0124 (only NaN differs from itself)
+    if score is None or math.isnan(score):
         return
     yield EvalResult(
         task_type=kind,

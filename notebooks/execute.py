@@ -67,10 +67,11 @@ def execute(
 
 def _environment(folder: Path, data: Path | None) -> dict[str, str]:
     """Return the surroundings of a newcomer: nothing in the caches, no settings, no network asked for."""
-    own = {name: value for name, value in os.environ.items() if name != "STSBENCH_DATA"}
+    # Set but empty, it leaves the data of a checkout out, too.
+    own = os.environ | {"STSBENCH_DATA": "" if data is None else str(data)}
     own |= {"STSBENCH_CACHE": str(folder / "cache"), "IPYTHONDIR": str(folder / "ipython"), "HF_HUB_OFFLINE": "1"}
     own["TMPDIR"] = str(folder)  # what a notebook makes in passing is deleted with the folder, or looked at
-    return own if data is None else own | {"STSBENCH_DATA": str(data)}
+    return own
 
 
 def _describe_figures(cell: nbformat.NotebookNode) -> None:

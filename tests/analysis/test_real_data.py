@@ -32,19 +32,19 @@ class Measured:
 
 
 @pytest.fixture(scope="module")
-def measured(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Measured]:
+def measured(senteval: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Measured]:
     with pytest.MonkeyPatch.context() as patch:
         cache = tmp_path_factory.mktemp("cache")
         patch.setenv("STSBENCH_CACHE", str(cache))
-        patch.setenv("STSBENCH_DATA", str(shared / "data" / "senteval"))
+        patch.setenv("STSBENCH_DATA", str(senteval))
         yield Measured(cache)
 
 
 @pytest.fixture(autouse=True)
-def _its_cache_and_data(measured: Measured, shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _its_cache_and_data(measured: Measured, senteval: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let each test find what was encoded once: the analyses start from the run and the cache."""
     monkeypatch.setenv("STSBENCH_CACHE", str(measured.cache))
-    monkeypatch.setenv("STSBENCH_DATA", str(shared / "data" / "senteval"))
+    monkeypatch.setenv("STSBENCH_DATA", str(senteval))
 
 
 def test_alignment_and_uniformity_are_their_definitions_in_float64(measured: Measured) -> None:

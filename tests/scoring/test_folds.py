@@ -38,8 +38,8 @@ def test_rows_are_sorted_by_tokens_then_label_and_ties_stay(toy, design, pairs):
 
 @pytest.mark.shared
 @pytest.mark.parametrize("name", ["CR", "TREC", "MRPC", "SICK-E"])
-def test_real_tasks_are_sorted_as_senteval_sorts_them(shared, name):
-    data = load_labelled(name, [shared / "data/senteval"])
+def test_real_tasks_are_sorted_as_senteval_sorts_them(senteval, name):
+    data = load_labelled(name, [senteval])
     assert arrange(data).order.tolist() == order_by_python(data)
 
 

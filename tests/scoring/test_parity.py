@@ -91,9 +91,9 @@ def truncated_minilm(tmp_path: Path) -> Path:
 @pytest.mark.minilm
 @pytest.mark.parametrize("pooling", ["cls_before_pooler", "avg"])
 def test_a_truncated_minilm_scores_as_the_plain_computation(
-    pooling: str, truncated_minilm: Path, shared: Path, monkeypatch: pytest.MonkeyPatch
+    pooling: str, truncated_minilm: Path, senteval: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("STSBENCH_DATA", str(shared / "data" / "senteval"))
+    monkeypatch.setenv("STSBENCH_DATA", str(senteval))
     sets = [some(load_sts("STS16"), 30), some(load_sts("STS-B", "dev"), 100)]
     assert_parity(truncated_minilm, pooling, sets)
 

@@ -62,7 +62,7 @@ def test_what_is_missing_or_broken_is_told(folder):
 
 
 @pytest.mark.shared
-def test_snli_dev_gives_triplets(shared, tmp_path):
-    counts = write_nli_triplets([shared / "data/senteval/downstream/SNLI"], tmp_path / "out.csv", "dev")
+def test_snli_dev_gives_triplets(senteval, tmp_path):
+    counts = write_nli_triplets([senteval / "downstream/SNLI"], tmp_path / "out.csv", "dev")
     assert counts.pairs == 9842
     assert counts.triplets + counts.without >= counts.premises

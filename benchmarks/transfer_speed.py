@@ -19,7 +19,7 @@ import torch
 from sklearn.linear_model import LogisticRegression
 
 from stsbench.data.benchmarks import load_labelled
-from stsbench.encoders.load import load_checkpoint as load
+from stsbench.encoders.load import load
 from stsbench.encoders.plan import embed
 from stsbench.scoring.classifiers import NESTED_SEED, arrange, stratified
 from stsbench.scoring.classifiers import LogisticRegression as Ours

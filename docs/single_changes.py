@@ -7,8 +7,7 @@ import sys
 
 import stsbench as sb
 from stsbench.diagnosis.grid import AVERAGE_OF, Grid
-from stsbench.diagnosis.words import phrase
-from stsbench.records.record import AVERAGE
+from stsbench.records.labels import AVERAGE
 
 
 def table(grid: Grid) -> list[str]:
@@ -16,24 +15,25 @@ def table(grid: Grid) -> list[str]:
 
     The average, how far it is from the default's, and the task that moves most.
     """
-    own = grid.value(AVERAGE, grid.default)
+    default = grid.value(AVERAGE, grid.default)
     lines = [
         "| one change | average | difference | most of all |",
         "| --- | ---: | ---: | --- |",
-        f"| none | {own:.2f} | | |",
+        f"| none | {default:.2f} | | |",
     ]
     tasks = [task for task in grid.scores if task != "sample"]
     for number, axis in enumerate(grid.axes):
-        for value, name in enumerate(axis.values):
+        for place, value in enumerate(axis.values):
             # An average of one task alone says nothing of a choice; the sample is another measurement.
-            if axis.costs[value] != 1 or (axis.name == AVERAGE_OF and (" alone" in name or "sample" in name)):
+            if axis.changes[place] != 1 or (axis.choice == AVERAGE_OF and len(value.tasks) == 1):
                 continue
-            place = (*grid.default[:number], value, *grid.default[number + 1 :])
-            average = grid.value(AVERAGE, place)
-            moved = {task: grid.value(task, place) - grid.value(task, grid.default) for task in tasks}
+            setting = (*grid.default[:number], place, *grid.default[number + 1 :])
+            average = grid.value(AVERAGE, setting)
+            moved = {task: grid.value(task, setting) - grid.value(task, grid.default) for task in tasks}
             most = max(moved, key=lambda task: abs(moved[task]))
-            told = f"{most} {moved[most]:+.2f}" if abs(moved[most]) >= 0.005 else ""
-            lines.append(f"| {phrase(axis.name, name)} | {average:.2f} | {average - own:+.2f} | {told} |")
+            farthest = f"{most} {moved[most]:+.2f}" if abs(moved[most]) >= 0.005 else ""
+            phrase = axis.choice.phrase_of(value)
+            lines.append(f"| {phrase} | {average:.2f} | {average - default:+.2f} | {farthest} |")
     return lines
 
 

@@ -1,4 +1,4 @@
-"""`stsbench show`."""
+"""`stsbench show` and `stsbench import`."""
 
 import sys
 from pathlib import Path
@@ -6,18 +6,15 @@ from typing import Annotated
 
 import typer
 
-from stsbench.cli.output import CsvFlag, JsonFlag, LatexFlag, MarkdownFlag, QuietFlag, chosen_style, tell
-from stsbench.records.show import print_scores
+from stsbench.cli.options import Output, grouped
+from stsbench.cli.output import tell
 
 
+@grouped
 def show(
     runs: Annotated[list[Path], typer.Argument(help="Run folders or run.json files.")],
     subsets: Annotated[bool, typer.Option("--subsets", help="Print every subset too.")] = False,
-    json: JsonFlag = False,
-    csv: CsvFlag = False,
-    markdown: MarkdownFlag = False,
-    latex: LatexFlag = False,
-    quiet: QuietFlag = False,
+    output: Output = Output(),
 ) -> None:
     """Print records again; several stand side by side if their protocols agree.
 
@@ -25,12 +22,12 @@ def show(
     * `stsbench show runs/minilm-avg-sts --subsets`
     * `stsbench show runs/a runs/b --latex`
     """
-    style = chosen_style(json=json, csv=csv, markdown=markdown, latex=latex)
-    from stsbench.records.show import comparable
+    from stsbench.records import show as verb
 
-    print_scores(comparable(runs), style, subsets=subsets, quiet=quiet, as_list=len(runs) > 1)
+    verb.print_scores(verb.show(runs, subsets=subsets), output, as_list=len(runs) > 1)
 
 
+@grouped
 def import_(
     results: Annotated[
         Path,
@@ -46,11 +43,7 @@ def import_(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace another measurement in that folder.")
     ] = False,
-    json: JsonFlag = False,
-    csv: CsvFlag = False,
-    markdown: MarkdownFlag = False,
-    latex: LatexFlag = False,
-    quiet: QuietFlag = False,
+    output: Output = Output(),
 ) -> None:
     """Make a record of the results of another program: to check, show or compare.
 
@@ -60,11 +53,12 @@ def import_(
     * `stsbench import results.json --out runs/senteval`
     * `stsbench import results/owner__model/revision --out runs/mteb`
     """
-    style = chosen_style(json=json, csv=csv, markdown=markdown, latex=latex)
-    from stsbench.records.imports import read as workflow
+    from stsbench.records.imports.read import import_results
     from stsbench.records.provenance import command_line
+    from stsbench.records.scores import Scores
+    from stsbench.records.show import print_scores
 
-    record = workflow.import_results(
+    record = import_results(
         results,
         out=out,
         model=model,
@@ -73,5 +67,5 @@ def import_(
         overwrite=overwrite,
         command=command_line(["stsbench", *sys.argv[1:]]),
     )
-    print_scores([record], style, subsets=False, quiet=quiet, as_list=False)
-    tell(f"recorded in {record.folder}", quiet=quiet)
+    print_scores(Scores([record]), output, as_list=False)
+    tell(f"recorded in {record.folder}", quiet=output.quiet)

@@ -1,10 +1,19 @@
-"""The parts of a run record that say what was measured, on what, and what came out for the STS tasks."""
+"""The fields of `run.json`: what was measured, on what, how, and what came out."""
 
-from typing import Annotated, Literal
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict
+import numpy as np
+from pydantic import AfterValidator, BaseModel, ConfigDict, PrivateAttr, model_validator
 
 from stsbench.records.signature import Signature
+
+SCHEMA_VERSION = 2
+"""Of the layout. Version 1, of stsbench 0.1, is read too: it has the whitening as text alone."""
+
+IMPORTED = "imported"
+"""The kind of a model whose scores were read from the results of another program."""
 
 MetricValues = dict[str, float | None]
 """A correlation by each metric, between -1 and 1; None where it is undefined (constant similarities)."""
@@ -21,14 +30,20 @@ SignatureText = Annotated[str, AfterValidator(_readable)]
 """A signature as text, which is known to read back."""
 
 
-class Part(BaseModel):
+class RecordPart(BaseModel):
     """What every part is: unchangeable, and without fields that the schema does not know."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class ModelPart(Part):
-    """The model that was measured: `Identity` of the encoders, and what was done to its vectors."""
+class ModelPart(RecordPart):
+    """The model that was measured: `Identity` of the encoders, and what was done to its vectors.
+
+    Attributes:
+        normalize: whether the vectors were scaled to unit length.
+        dimensions: how many leading dimensions were kept (Matryoshka); None for all.
+        whiten: how many dimensions whitening kept; 0 for all, None for no whitening.
+    """
 
     name: str
     kind: str
@@ -44,10 +59,26 @@ class ModelPart(Part):
     modules: tuple[str, ...] = ()
     normalize: bool = False
     dimensions: int | None = None
-    postprocessing: str = ""
+    whiten: int | None = None
+
+    @property
+    def postprocessing(self) -> str:
+        """What stands in the signature: `whiten128`, `whiten` where all dimensions were kept, or nothing."""
+        return "" if self.whiten is None else f"whiten{self.whiten or ''}"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_version_1(cls, values: Any) -> Any:
+        # A record of stsbench 0.1 has the signature's text.
+        if isinstance(values, dict) and "postprocessing" in values:
+            values = dict(values)
+            text = str(values.pop("postprocessing"))
+            if text.startswith("whiten"):
+                values["whiten"] = int(text.removeprefix("whiten") or 0)
+        return values
 
 
-class DataFile(Part):
+class DataFile(RecordPart):
     """A file that was read: its name in the data folder, its hash, and the catalogue's."""
 
     name: str
@@ -55,7 +86,7 @@ class DataFile(Part):
     expected: str | None = None
 
 
-class DataPart(Part):
+class DataPart(RecordPart):
     """What a task was read from.
 
     `modified`: at least one file is not the catalogued one. `unknown`: the score was imported, and nobody says.
@@ -67,7 +98,7 @@ class DataPart(Part):
     problems: tuple[str, ...] = ()
 
 
-class SubsetPart(Part):
+class SubsetPart(RecordPart):
     """The scores of one subset."""
 
     name: str
@@ -76,7 +107,7 @@ class SubsetPart(Part):
     interval: Interval | None = None
 
 
-class TaskPart(Part):
+class TaskPart(RecordPart):
     """The scores of one task.
 
     Attributes:
@@ -107,7 +138,7 @@ class TaskPart(Part):
     truncated_sentences: int | None
 
 
-class AveragePart(Part):
+class AveragePart(RecordPart):
     """The plain mean of the tasks' headline scores.
 
     `of_rounded` is the mean of the scores x 100 rounded to two decimals, as the papers' scripts take it: its
@@ -119,8 +150,31 @@ class AveragePart(Part):
     of_rounded: float | None
     interval: Interval | None = None
 
+    @classmethod
+    def of(
+        cls, tasks: Sequence[str], scores: Sequence[float | None], interval: Interval | None = None
+    ) -> "AveragePart | None":
+        """Return the average of the scores of some tasks; None for a single task.
 
-class ProtocolPart(Part):
+        An average over an undefined score is undefined, and so is its interval.
+
+        >>> AveragePart.of(["STS12", "STS13"], [0.512344, 0.612344]).of_rounded
+        56.230000000000004
+        """
+        if len(tasks) < 2:
+            return None
+        rounded = plain_mean([None if score is None else round(100 * score, 2) for score in scores])
+        mean = plain_mean(scores)
+        return cls(tasks=tuple(tasks), score=mean, of_rounded=rounded, interval=None if mean is None else interval)
+
+
+def plain_mean(scores: Sequence[float | None]) -> float | None:
+    """Return the mean of some scores; None if any of them is undefined."""
+    defined = [score for score in scores if score is not None]
+    return float(np.mean(defined)) if defined and len(defined) == len(scores) else None
+
+
+class ProtocolPart(RecordPart):
     """The choices that were made for all tasks."""
 
     name: str
@@ -132,7 +186,7 @@ class ProtocolPart(Part):
     seed: int
 
 
-class TableFile(Part):
+class TableFile(RecordPart):
     """A table that belongs to the record: the pairs or the items."""
 
     file: str
@@ -140,7 +194,7 @@ class TableFile(Part):
     sha256: str
 
 
-class TransferPart(Part):
+class TransferPart(RecordPart):
     """The scores of one transfer task: shares between 0 and 1, which print as percent with two decimals.
 
     Attributes:
@@ -184,7 +238,7 @@ class TransferPart(Part):
     truncated_sentences: int | None
 
 
-class SupervisedPart(Part):
+class SupervisedPart(RecordPart):
     """The scores of a relatedness task whose regressor was trained: correlations between -1 and 1.
 
     Attributes:
@@ -217,3 +271,87 @@ class SupervisedPart(Part):
     signature: SignatureText
     data: DataPart
     truncated_sentences: int
+
+
+ScoredPart = TaskPart | TransferPart | SupervisedPart
+"""What a record holds of a task of any kind."""
+
+
+class RunFields(RecordPart):
+    """Everything that `run.json` says of one measurement of one model.
+
+    Attributes:
+        schema_version: of this layout.
+        stsbench: the version that wrote it.
+        created: when, in UTC.
+        command: the command line, home folder redacted.
+        model: what was measured.
+        protocol: how.
+        tasks: the STS scores.
+        average: their mean; None for a single task.
+        transfer: the scores of the transfer tasks.
+        transfer_average: the mean of their `acc`; None for a single task.
+        supervised: the scores of the relatedness tasks whose regressor was trained.
+        notes: what the person was told: choices made for them, mismatches, modified data.
+        environment: Python, platform, packages, threads.
+        seconds: time by stage.
+        encoding: distinct texts and sequences, how many were encoded, real and padded tokens.
+        pairs_file: the pair table on disk; None for a record in memory, or without STS tasks.
+        items_file: the item table on disk; None for a record in memory, or with STS tasks alone.
+    """
+
+    schema_version: int = SCHEMA_VERSION
+    stsbench: str
+    created: str
+    command: str = ""
+    model: ModelPart
+    protocol: ProtocolPart
+    tasks: tuple[TaskPart, ...] = ()
+    average: AveragePart | None = None
+    transfer: tuple[TransferPart, ...] = ()
+    transfer_average: AveragePart | None = None
+    supervised: tuple[SupervisedPart, ...] = ()
+    notes: tuple[str, ...] = ()
+    environment: dict[str, Any]
+    seconds: dict[str, float]
+    encoding: dict[str, int]
+    pairs_file: TableFile | None = None
+    items_file: TableFile | None = None
+
+    _folder: Path | None = PrivateAttr(default=None)
+
+    @model_validator(mode="after")
+    def _headline_is_there(self) -> Self:
+        if not self.parts:
+            raise ValueError("it has no task")
+        metric = self.protocol.metric
+        for task in self.tasks:
+            parts = [task.scores.get(self.protocol.aggregation, {}), *(subset.scores for subset in task.subsets)]
+            if not all(metric in scores for scores in parts):
+                raise ValueError(f"{task.task} lacks a score by {metric}")
+        return self
+
+    @property
+    def parts(self) -> tuple[ScoredPart, ...]:
+        """The scores of all tasks of all kinds."""
+        return (*self.tasks, *self.transfer, *self.supervised)
+
+    @property
+    def is_imported(self) -> bool:
+        """Whether the scores come from the results of another program; there are no tables then."""
+        return self.model.kind == IMPORTED
+
+    @property
+    def signature(self) -> str:
+        """All signatures, one a line."""
+        return "\n".join(part.signature for part in self.parts)
+
+    @property
+    def signatures(self) -> tuple[Signature, ...]:
+        """The signature of each task's score."""
+        return tuple(Signature.parse(part.signature) for part in self.parts)
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder that the record was saved in or read from; None for one in memory."""
+        return self._folder

@@ -11,6 +11,8 @@ from dataclasses import dataclass, fields
 from typing import Any
 from urllib.parse import quote, unquote
 
+from stsbench.base.errors import UserError
+
 _DATA_DIGITS = 6
 
 UNKNOWN = "-"
@@ -124,7 +126,42 @@ _SIGNATURE = re.compile(
 )
 
 PROTOCOL_FIELDS = ("task", "split", "aggregation", "metric", "similarity", "text", "data")
+"""Two scores compare only if they agree in these."""
+
 MODEL_FIELDS = tuple(field.name for field in fields(Signature) if field.name not in PROTOCOL_FIELDS)
+
+
+def differing_fields(one: Signature, other: Signature) -> tuple[str, ...]:
+    """Return the fields of the protocol in which two scores differ; none if they compare.
+
+    >>> from dataclasses import replace
+    >>> signature = Signature("STS16", "test", "all", "spearman", "cosine", "senteval", "3f2a91", "avg")
+    >>> differing_fields(signature, replace(signature, metric="pearson", pooling="cls"))
+    ('metric',)
+    """
+    return tuple(name for name in PROTOCOL_FIELDS if getattr(one, name) != getattr(other, name))
+
+
+def require_same_protocol(
+    one: Signature, other: Signature, *, names: tuple[str, str], task: str, remedy: str
+) -> None:
+    """Make sure that two scores compare.
+
+    Args:
+        one: what the one score means.
+        other: what the other means.
+        names: of the two runs, for the message.
+        task: as the reader knows it.
+        remedy: what to do, the end of the message.
+
+    Raises:
+        UserError: naming the first field in which they differ.
+    """
+    for field in differing_fields(one, other):
+        raise UserError(
+            f"{names[0]} and {names[1]} do not compare on {task}: {field} is {getattr(one, field)} in one and "
+            f"{getattr(other, field)} in the other: {remedy}."
+        )
 
 
 def _quoted(text: str) -> str:

@@ -10,7 +10,7 @@ apart.
 import json
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,20 +18,18 @@ from pydantic import ValidationError
 
 from stsbench.base.errors import UserError
 from stsbench.base.files import atomic_path, remove_leftovers, sha256_of, told_as_unwritable
-from stsbench.records.parts import ModelPart, TableFile
-from stsbench.records.record import SCHEMA_VERSION, RunRecord
+from stsbench.records.parts import SCHEMA_VERSION, ModelPart, TableFile
+from stsbench.records.record import ITEMS, PAIRS, RECORD, RunRecord, staged
 from stsbench.records.signature import Signature
 
 if TYPE_CHECKING:
     import pandas as pd
 
-RECORD = "run.json"
-PAIRS = "pairs.parquet"
-ITEMS = "items.parquet"
-
 
 def save_run(record: RunRecord, folder: str | Path) -> RunRecord:
     """Write a record and its tables into a folder; return the record as it can be read from there.
+
+    Its `replaced` says whether the same measurement was recorded there before.
 
     Raises:
         UserError: if the disk is full or the folder cannot be written. What was there before is untouched.
@@ -41,6 +39,7 @@ def save_run(record: RunRecord, folder: str | Path) -> RunRecord:
     items = record.items if (record.transfer or record.supervised) and not record.is_imported else None
     with told_as_unwritable(folder), _alone(folder):
         _settle(folder)
+        replaced = (folder / RECORD).is_file() and held_by(folder, record.signatures, record.model) is None
         try:
             files = {"pairs_file": _stage(pairs, folder / PAIRS), "items_file": _stage(items, folder / ITEMS)}
             saved = record.model_copy(update=files)
@@ -48,7 +47,7 @@ def save_run(record: RunRecord, folder: str | Path) -> RunRecord:
                 path.write_text(saved.model_dump_json(indent=1) + "\n", encoding="utf-8")
         finally:
             _settle(folder)
-    return saved.with_tables(pairs, items, folder)
+    return saved.with_tables(pairs, items, folder, replaced=replaced)
 
 
 def require_free(
@@ -106,9 +105,9 @@ def load_run(path: str | Path) -> RunRecord:
     version = content.get("schema_version") if isinstance(content, dict) else None
     if not isinstance(version, int):
         raise UserError(f"{file} is not a run record: it names no schema version; measure again.")
-    if version != SCHEMA_VERSION:
+    if not 1 <= version <= SCHEMA_VERSION:
         raise UserError(
-            f"{file} has schema version {version}, this stsbench reads version {SCHEMA_VERSION}: "
+            f"{file} has schema version {version}, this stsbench reads versions 1 to {SCHEMA_VERSION}: "
             f"{'update stsbench' if version > SCHEMA_VERSION else 'measure again'}."
         )
     try:
@@ -121,41 +120,10 @@ def load_run(path: str | Path) -> RunRecord:
     return record
 
 
-def read_table(folder: Path | None, name: str, file: TableFile | None) -> "pd.DataFrame":
-    """Return a table of a record that was read from a folder.
-
-    Args:
-        folder: the record's; None for one that has none.
-        name: `PAIRS` or `ITEMS`.
-        file: what the record says of the table; None if it has no such table.
-
-    Raises:
-        UserError: if there is none, it is missing, or not the one the record was computed from.
-    """
-    import pandas as pd
-
-    if folder is None or file is None:
-        lacking = {PAIRS: "pair table (no STS task in it)", ITEMS: "item table (no transfer task in it)"}
-        raise UserError(f"this record has no {lacking[name]}: measure with --tasks that have one.")
-    table = folder / name
-    # The first name is looked at twice: the table may be moved there from the second while we look.
-    for path in (table, _staged(table), table):
-        with suppress(FileNotFoundError):
-            if path.is_file() and sha256_of(path) == file.sha256:
-                return pd.read_parquet(path)
-    if not table.is_file():
-        raise UserError(f"{table} is missing: copy it beside {RECORD}, or measure again.")
-    raise UserError(f"{table} is not the table that {RECORD} was computed from: measure again.")
-
-
-def _staged(table: Path) -> Path:
-    return table.with_suffix(f".next{table.suffix}")
-
-
 def _stage(table: "pd.DataFrame | None", place: Path) -> TableFile | None:
     if table is None:
         return None
-    with atomic_path(_staged(place)) as path:
+    with atomic_path(staged(place)) as path:
         table.to_parquet(path, index=False)
         return TableFile(file=place.name, rows=len(table), sha256=sha256_of(path))
 
@@ -174,16 +142,16 @@ def _settle(folder: Path) -> None:
     """Leave no staged table: put a committed one in its place, delete one that nothing refers to."""
     committed = _committed(folder)
     for name in (PAIRS, ITEMS):
-        place, staged = folder / name, _staged(folder / name)
-        if staged.is_file():
-            if committed and name in committed and committed[name] == sha256_of(staged):
-                staged.replace(place)
+        place, waiting = folder / name, staged(folder / name)
+        if waiting.is_file():
+            if committed and name in committed and committed[name] == sha256_of(waiting):
+                waiting.replace(place)
             else:
-                staged.unlink()
+                waiting.unlink()
         if committed is not None and name not in committed:
             # Of the record before, which had such a table.
             place.unlink(missing_ok=True)
-        remove_leftovers(staged)
+        remove_leftovers(waiting)
     remove_leftovers(folder / RECORD)
 
 
@@ -193,7 +161,7 @@ def _committed(folder: Path) -> dict[str, str] | None:
         record = load_run(folder)
     except UserError:
         return None
-    return {file.file: file.sha256 for file in (record.pairs_file, record.items_file) if file is not None}
+    return {table.file: table.sha256 for table in (record.pairs_file, record.items_file) if table is not None}
 
 
 def _require_writable(folder: Path) -> None:

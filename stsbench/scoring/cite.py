@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from stsbench.data.catalogue import data_set
-from stsbench.encoders.known import find_known
+from stsbench.published.catalogue import known_checkpoint
 from stsbench.records.store import load_run
 
 
@@ -19,8 +19,9 @@ def cite(paths: Sequence[str | Path]) -> dict[str, str]:
     """
     citations: dict[str, str] = {}
     for record in map(load_run, paths):
-        known = find_known(record.model.name)
-        citations[record.model.name] = known.citation if known else "not known here: see its model card."
+        model = record.model
+        known = known_checkpoint(model.name, weights_sha256=model.weights_sha256)
+        citations[model.name] = known.citation if known else "not known here: see its model card."
         for task in record.parts:
             own = task.data.status == "user"
             citations[task.task] = "a file of your own." if own else data_set(task.task).citation

@@ -1,4 +1,4 @@
-"""`stsbench run`."""
+"""`stsbench run` and `stsbench cite`."""
 
 import sys
 from pathlib import Path
@@ -7,33 +7,15 @@ from typing import Annotated
 import typer
 
 from stsbench.base.errors import UserError
-from stsbench.cli.options import (
-    DataDirs,
-    Device,
-    NoCache,
-    Precision,
-    Prompt,
-    Revision,
-    Sentences,
-    TrustRemoteCode,
-)
-from stsbench.cli.output import (
-    CsvFlag,
-    JsonFlag,
-    LatexFlag,
-    MarkdownFlag,
-    QuietFlag,
-    chosen_style,
-    progress_bars,
-    tell,
-)
-from stsbench.records.show import print_scores
+from stsbench.cli.options import DATA, MODEL, OUTPUT, RUN, DataDirs, Loading, NoCache, Output, Sentences, grouped
+from stsbench.cli.output import progress_bars, tell
 
-_MODEL, _DATA, _SCORE, _RUN = "Model", "Data", "Scores", "Run"
+_SCORE = "Scores"
 
 Option = typer.Option
 
 
+@grouped
 def run(
     model: Annotated[
         list[str] | None,
@@ -43,34 +25,23 @@ def run(
             help="What to measure: a Hub name, a folder, `minilm`, a published system (`esimcse-bert-base`, say), "
             "a file of word vectors, or `module:function`. "
             "Give it several times for several models. Default: the packaged `minilm`.",
-            rich_help_panel=_MODEL,
+            rich_help_panel=MODEL,
         ),
     ] = None,
     encoder_module: Annotated[
         list[str] | None,
         Option(
             help="A function of your own, `list[str] -> array`: `mymodel:encode`. Repeatable.",
-            rich_help_panel=_MODEL,
+            rich_help_panel=MODEL,
         ),
     ] = None,
-    pooling: Annotated[
-        str,
-        Option(
-            help="`auto` (the checkpoint's own), `cls`, `cls_before_pooler`, `avg`, `avg_top2`, `avg_first_last`, "
-            "`avg_static_last`, `max`, `last`.",
-            rich_help_panel=_MODEL,
-        ),
-    ] = "auto",
-    max_length: Annotated[
-        int | None, Option(help="Sub-words kept. Default: the model's own limit.", rich_help_panel=_MODEL)
-    ] = None,
-    prompt: Prompt = None,
+    loading: Loading = Loading(),
     dimensions: Annotated[
-        int | None, Option(help="Keep the first so many dimensions (Matryoshka).", rich_help_panel=_MODEL)
+        int | None, Option(help="Keep the first so many dimensions (Matryoshka).", rich_help_panel=MODEL)
     ] = None,
     whiten: Annotated[
         int | None,
-        Option(help="Whiten on each task's sentences, keep so many dimensions (0: all).", rich_help_panel=_MODEL),
+        Option(help="Whiten on each task's sentences, keep so many dimensions (0: all).", rich_help_panel=MODEL),
     ] = None,
     normalize: Annotated[
         bool | None,
@@ -78,21 +49,17 @@ def run(
             "--normalize/--no-normalize",
             help="Scale vectors to unit length. Default: as the checkpoint says for similarities, never for the "
             "classifiers of the transfer tasks.",
-            rich_help_panel=_MODEL,
+            rich_help_panel=MODEL,
         ),
     ] = None,
-    precision: Precision = "fp32",
-    device: Device = "auto",
-    revision: Revision = None,
-    trust_remote_code: TrustRemoteCode = False,
     vectors: Annotated[
         Path | None,
-        Option(help="Score saved vectors: a .npy matrix, with --sentences.", rich_help_panel=_MODEL),
+        Option(help="Score saved vectors: a .npy matrix, with --sentences.", rich_help_panel=MODEL),
     ] = None,
     sentences: Sentences = None,
     similarities: Annotated[
         Path | None,
-        Option(help="Score saved similarities: .npy or one number a line, per pair.", rich_help_panel=_MODEL),
+        Option(help="Score saved similarities: .npy or one number a line, per pair.", rich_help_panel=MODEL),
     ] = None,
     tasks: Annotated[
         str | None,
@@ -102,15 +69,15 @@ def run(
             help="`sts` or `transfer` (seven each), `all` (both), `supervised`, `sample`, `sample-transfer`, or "
             "names with split and text: `STS12,STS-B:dev,STS16@raw,TREC`. Default: `sts` if its data is here, "
             "else the sample.",
-            rich_help_panel=_DATA,
+            rich_help_panel=DATA,
         ),
     ] = None,
     data: Annotated[
         Path | None,
-        Option(help="Your own pairs instead: .tsv, .csv, .jsonl or .parquet.", rich_help_panel=_DATA),
+        Option(help="Your own pairs instead: .tsv, .csv, .jsonl or .parquet.", rich_help_panel=DATA),
     ] = None,
     subset_column: Annotated[
-        str, Option(help="The column of --data that names subsets.", rich_help_panel=_DATA)
+        str, Option(help="The column of --data that names subsets.", rich_help_panel=DATA)
     ] = "subset",
     data_dir: DataDirs = None,
     protocol: Annotated[
@@ -149,41 +116,38 @@ def run(
             "--out",
             "-o",
             help="Folder of the record. Default: `runs/<model>-<pooling>-<tasks>`.",
-            rich_help_panel=_RUN,
+            rich_help_panel=RUN,
         ),
     ] = None,
     overwrite: Annotated[
-        bool, Option("--overwrite", help="Replace another measurement in that folder.", rich_help_panel=_RUN)
+        bool, Option("--overwrite", help="Replace another measurement in that folder.", rich_help_panel=RUN)
     ] = False,
     no_cache: NoCache = False,
     subsets: Annotated[
         bool, Option("--subsets", help="Print every subset too.", rich_help_panel="Output")
     ] = False,
-    json: JsonFlag = False,
-    csv: CsvFlag = False,
-    markdown: MarkdownFlag = False,
-    latex: LatexFlag = False,
-    quiet: QuietFlag = False,
+    output: Output = Output(),
 ) -> None:
     """Measure models on the STS and transfer tasks and record it.
 
     With no arguments: the packaged model, on the seven tasks if their data is here, else on the sample.
 
     Examples:
-    * `stsbench run_command --model princeton-nlp/unsup-simcse-bert-base-uncased`
-    * `stsbench run_command -m my/checkpoint --pooling cls_before_pooler --tasks STS-B:dev`
-    * `stsbench run_command -m minilm -m glove.6B.300d.txt --subsets --csv > scores.csv`
-    * `stsbench run_command -m minilm --tasks all`
-    * `stsbench run_command --encoder-module mymodel:encode --tasks MR,CR,TREC --json`
+    * `stsbench run --model princeton-nlp/unsup-simcse-bert-base-uncased`
+    * `stsbench run -m my/checkpoint --pooling cls_before_pooler --tasks STS-B:dev`
+    * `stsbench run -m minilm -m glove.6B.300d.txt --subsets --csv > scores.csv`
+    * `stsbench run -m minilm --tasks all`
+    * `stsbench run --encoder-module mymodel:encode --tasks MR,CR,TREC --json`
     """
-    style = chosen_style(json=json, csv=csv, markdown=markdown, latex=latex)
+    from stsbench.encoders.load import LoadOptions
     from stsbench.records.provenance import command_line
-    from stsbench.scoring import run as workflow
+    from stsbench.records.scores import Scores
+    from stsbench.records.show import print_scores
     from stsbench.scoring.protocols import choose_protocol
-    from stsbench.scoring.settings import Classification, Postprocessing, Settings
-    from stsbench.scoring.sts import Bootstrap
+    from stsbench.scoring.run import SAMPLE_BANNER, Request, choose_data, choose_models, measure_each
+    from stsbench.scoring.settings import Bootstrap, Classification, Postprocessing, Settings
 
-    request = workflow.Request(
+    request = Request(
         tasks=tasks,
         data=data,
         subset_column=subset_column,
@@ -201,56 +165,49 @@ def run(
             command=command_line(["stsbench", *sys.argv[1:]]),
         ),
     )
-    options = workflow.ModelOptions(
-        pooling=pooling,
-        max_length=max_length,
-        prompt=prompt,
-        precision=precision,
-        device=device,
-        revision=revision,
-        trust_remote_code=trust_remote_code,
-    )
-    wanted = workflow.subjects(
+    models = choose_models(
         model or [],
-        options,
+        LoadOptions(**vars(loading)),
         functions=encoder_module or [],
         vectors=vectors,
         sentences=sentences,
         similarities=similarities,
     )
-    chosen = workflow.choose_data(request)
+    chosen = choose_data(request)
     if chosen.is_sample:
-        tell(workflow.SAMPLE_BANNER)
+        tell(SAMPLE_BANNER)
     failures: list[str] = []
-    with progress_bars(quiet=quiet) as progress:
-        measured = workflow.measure_each(
-            wanted,
+    with progress_bars(quiet=output.quiet) as progress:
+        measured = measure_each(
+            models,
             chosen,
             request.settings,
-            failed=lambda subject, error: failures.append(
-                f"{subject.name}: {error}" if len(wanted) > 1 else str(error)
+            failed=lambda failing, error: failures.append(
+                f"{failing.name}: {error}" if len(models) > 1 else str(error)
             ),
             progress=progress,
         )
         records = list(measured)
     if records:
-        print_scores(records, style, subsets=subsets, quiet=quiet, as_list=len(wanted) > 1)
+        print_scores(Scores(records, subsets=subsets), output, as_list=len(models) > 1)
     for record in records:
-        tell(f"recorded in {record.folder}", quiet=quiet)
+        replaced = ", where it replaced the record of the same measurement" if record.replaced else ""
+        tell(f"recorded in {record.folder}{replaced}", quiet=output.quiet)
     if failures:
         raise UserError("\nstsbench: ".join(failures))
 
 
 def cite(
-    runs: Annotated[list[Path], typer.Argument(help="Run folders or run.json files.")], json: JsonFlag = False
+    runs: Annotated[list[Path], typer.Argument(help="Run folders or run.json files.")],
+    json: Annotated[bool, Option("--json", help="Print JSON.", rich_help_panel=OUTPUT)] = False,
 ) -> None:
     """Print what to cite for the models and tasks of some records, as BibTeX.
 
     Example: `stsbench cite runs/minilm-avg-sts > references.bib`
     """
-    from stsbench.scoring.cite import cite as workflow
+    from stsbench.scoring import cite as verb
 
-    citations = workflow(runs)
+    citations = verb.cite(runs)
     if json:
         import json as json_
 

@@ -1,39 +1,51 @@
 """`evaluate`: measure an encoder, or saved similarities, from Python."""
 
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from stsbench.base.progress import Progress, silent
-from stsbench.data.own_pairs import load_pairs
 from stsbench.encoders.load import load
 from stsbench.encoders.protocol import Encoder
 from stsbench.records.record import RunRecord
 from stsbench.scoring.measure import measure_encoder, measure_similarities
 from stsbench.scoring.protocols import Protocol
 from stsbench.scoring.saved import SavedSimilarities
-from stsbench.scoring.settings import Classification, Postprocessing, Settings, Stages
-from stsbench.scoring.sts import Bootstrap
-from stsbench.scoring.tasks import TaskData, demand_scorable, parse_tasks, read_task
-
-__all__ = ["Classification", "Postprocessing", "evaluate", "evaluate_similarities", "read_data"]
+from stsbench.scoring.settings import (
+    CLASSIFIERS,
+    KFOLD,
+    SEED,
+    Bootstrap,
+    Classification,
+    Postprocessing,
+    Settings,
+    Stages,
+)
+from stsbench.scoring.tasks import TaskData, read_data
 
 
 def evaluate(
     encoder: Encoder | str | Path | Callable[[list[str]], Any],
-    tasks: str | TaskData | Sequence[str | TaskData] = "sts",
+    tasks: str | TaskData | Sequence[str | TaskData] | None = None,
     *,
     protocol: Protocol | None = None,
     data: str | Path | None = None,
     subset_column: str = "subset",
     data_dirs: Sequence[str | Path] = (),
-    postprocessing: Postprocessing | None = None,
-    classification: Classification | None = None,
+    dimensions: int | None = None,
+    whiten: int | None = None,
+    normalize: bool | None = None,
+    classifier: str = CLASSIFIERS[0],
+    kfold: int = KFOLD,
+    classifier_seed: int = SEED,
     bootstrap: Bootstrap | None = None,
     use_cache: bool = True,
     out: str | Path | None = None,
     overwrite: bool = False,
     progress: Progress = silent,
+    postprocessing: Postprocessing | None = None,
+    classification: Classification | None = None,
 ) -> RunRecord:
     """Measure an encoder on STS and transfer tasks.
 
@@ -41,21 +53,30 @@ def evaluate(
         encoder: an encoder, or what `load` makes one of: a name, a path, a callable `list[str] -> array`.
         tasks: `sts` or `transfer` (the seven tasks of the papers), `all` (both), `supervised`, `sample`,
             `sample-transfer`, names such as `STS16`, `STS-B:dev`, `STS12@raw`, `TREC` or `STS-B:supervised`, or
-            data that was read already.
+            data that was read already. By default `sts` if its data is here, else `sample`.
         protocol: aggregation, metric, similarity and text; `simcse` by default (see `stsbench.protocol`).
         data: a file of scored pairs of your own instead of `tasks`.
         subset_column: the column of that file that names each pair's subset.
         data_dirs: folders to look for data in, before `STSBENCH_DATA` and the cache.
-        postprocessing: what to do to the vectors first; nothing by default.
-        classification: how transfer tasks are classified: classifier, folds and seed.
+        dimensions: how many leading dimensions of the vectors to keep (Matryoshka); None for all.
+        whiten: how many dimensions to keep when whitening on each task's own sentences; 0 for all, None for no
+            whitening.
+        normalize: whether to scale the vectors to unit length. By default as the checkpoint says for similarities,
+            and never for the classifiers of the transfer tasks.
+        classifier: of the transfer tasks: `logreg` (converged logistic regression) or `mlp-adam` (SentEval's net,
+            the SimCSE papers').
+        kfold: folds of the transfer tasks, at either level.
+        classifier_seed: of the folds of the tasks with a test set, of the net, and of the trained regressors.
         bootstrap: resamples, level and seed of the intervals.
         use_cache: whether to read and write the embedding cache.
         out: folder to save the record and its tables in; None to keep them in memory.
         overwrite: whether a record of another measurement in that folder may be replaced.
         progress: told how far it is.
+        postprocessing: deprecated: `dimensions`, `whiten` and `normalize` as one object.
+        classification: deprecated: `classifier`, `kfold` and `classifier_seed` as one object.
 
     Returns:
-        The record; `.table()`, `.signature`, `.pairs` and `.items` look into it.
+        The record; `.table()`, `.frame`, `.signature`, `.pairs` and `.items` look into it.
 
     Raises:
         UserError: for a person's mistake, in one sentence.
@@ -65,11 +86,15 @@ def evaluate(
     252
     """
     stages = Stages(progress)
+    if postprocessing is not None:
+        _deprecated("postprocessing", "dimensions=, whiten= and normalize=")
+    if classification is not None:
+        _deprecated("classification", "classifier=, kfold= and classifier_seed=")
     encoder = encoder if isinstance(encoder, Encoder) else load(encoder)
     settings = Settings(
         protocol=protocol or Protocol(),
-        postprocessing=postprocessing or Postprocessing(),
-        classification=classification or Classification(),
+        postprocessing=postprocessing or Postprocessing(dimensions, whiten, normalize),
+        classification=classification or Classification(classifier, kfold, classifier_seed),
         bootstrap=bootstrap or Bootstrap(),
         use_cache=use_cache,
         out=None if out is None else Path(out).expanduser(),
@@ -84,7 +109,7 @@ def evaluate(
 
 def evaluate_similarities(
     similarities: SavedSimilarities | str | Path,
-    tasks: str | TaskData | Sequence[str | TaskData] = "sts",
+    tasks: str | TaskData | Sequence[str | TaskData] | None = None,
     *,
     protocol: Protocol | None = None,
     data: str | Path | None = None,
@@ -128,27 +153,5 @@ def evaluate_similarities(
     return measure_similarities(given, sets, settings, stages)
 
 
-def read_data(
-    tasks: str | TaskData | Sequence[str | TaskData],
-    *,
-    protocol: Protocol,
-    data: str | Path | None = None,
-    subset_column: str = "subset",
-    data_dirs: Sequence[str | Path] = (),
-) -> list[TaskData]:
-    """Return what to score: a file of the person's own, catalogued tasks, or data already read.
-
-    Raises:
-        UserError: if something is missing or broken, or no correlation is defined on it.
-    """
-    if data is not None:
-        return [load_pairs(Path(data), subset_column)]
-    folders = [Path(folder) for folder in data_dirs]
-    items = tasks if isinstance(tasks, Sequence) and not isinstance(tasks, str) else [tasks]
-    sets: list[TaskData] = [item for item in items if not isinstance(item, str)]
-    names = [item for item in items if isinstance(item, str)]
-    if names or not sets:
-        sets += [read_task(spec, folders) for spec in parse_tasks(names, protocol)]
-    for task in sets:
-        demand_scorable(task)
-    return sets
+def _deprecated(option: str, replacement: str) -> None:
+    warnings.warn(f"evaluate({option}=...) goes: use {replacement}.", DeprecationWarning, stacklevel=3)

@@ -1,4 +1,4 @@
-"""Measure one thing: encode every distinct sentence once, compare pairs, train classifiers, record."""
+"""Measure one model: encode every distinct sentence once, compare pairs, train classifiers, record."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from stsbench.encoders.plan import Embeddings, embed
 from stsbench.encoders.postprocess import normalize, truncate, whiten
 from stsbench.encoders.protocol import Encoder
 from stsbench.records.record import RunRecord
-from stsbench.scoring.recording import Measured, Recording
+from stsbench.scoring.recording import Measurements, Recording
 from stsbench.scoring.relatedness import Supervised, score_relatedness
 from stsbench.scoring.saved import SavedSimilarities
 from stsbench.scoring.settings import Postprocessing, Settings, Stages
@@ -32,11 +32,10 @@ def measure_encoder(encoder: Encoder, sets: Sequence[TaskData], settings: Settin
     recording = Recording.of(sets, identity, settings)
     recording.prepare()
 
-    ordered = recording.sets
-    sentences = [sentences_of(task) for task in ordered]
+    sentences = [sentences_of(task) for task in recording.sets]
     embeddings = embed(
         encoder,
-        [text for own in sentences for text in own],
+        [text for of_task in sentences for text in of_task],
         normalize=False,
         use_cache=settings.use_cache,
         progress=stages.progress,
@@ -44,23 +43,25 @@ def measure_encoder(encoder: Encoder, sets: Sequence[TaskData], settings: Settin
     stages.done("encode")
     stages.seconds |= {stage: round(value, 3) for stage, value in embeddings.cost.seconds.items()}
     vectors = _Vectors.of(embeddings, identity.normalize, settings.postprocessing)
-    ends = np.cumsum([len(own) for own in sentences]).tolist()
-    places = [slice(end - len(own), end) for own, end in zip(sentences, ends, strict=True)]
+    ends = np.cumsum([len(of_task) for of_task in sentences]).tolist()
+    places = [slice(end - len(of_task), end) for of_task, end in zip(sentences, ends, strict=True)]
 
-    measured = Measured(notes=list(encoder.notes))
-    for own, place in zip(sentences, places, strict=True):
-        cut = dict(zip(own, embeddings.truncated[place].tolist(), strict=True))
+    measured = Measurements(notes=list(encoder.notes))
+    trained = []
+    for task, of_task, place in zip(recording.sets, sentences, places, strict=True):
+        # A sentence that occurs twice was cut once.
+        cut = dict(zip(of_task, embeddings.truncated[place].tolist(), strict=True))
         measured.truncated.append(sum(cut.values()))
-    scored = [place for task, place in zip(ordered, places, strict=True) if isinstance(task, StsData)]
-    for pairs, place in zip(split_by_kind(ordered)[0], scored, strict=True):
         rows = embeddings.rows[place]
-        measured.tables.append(pair_table(pairs, vectors.to_compare(rows), rows, embeddings.lengths[place]))
+        if isinstance(task, StsData):
+            measured.tables.append(pair_table(task, vectors.to_compare(rows), rows, embeddings.lengths[place]))
+        else:
+            trained.append((task, rows))
     stages.done("similarities")
 
-    trained = list(zip(ordered, places, strict=True))[len(scored) :]
-    for number, (task, place) in enumerate(trained):
+    for number, (task, rows) in enumerate(trained):
         stages.progress("training", number, len(trained))
-        _train(task, vectors.to_train_on(embeddings.rows[place]), settings, identity.device, measured)
+        _train(task, vectors.to_train_on(rows), settings, identity.device, measured)
     if trained:
         stages.progress("training", len(trained), len(trained))
         stages.done("train")
@@ -81,21 +82,22 @@ def measure_similarities(
         raise UserError(
             "similarities have no vectors any more: --dimensions, --whiten and --normalize are not for them."
         )
-    scored = split_by_kind(sets)[0]
+    tasks = split_by_kind(sets)[0]
     for other in (task for task in sets if not isinstance(task, StsData)):
         raise UserError(f"{source_of(other).task} is no matter of similarities: give the vectors.")
     recording = Recording.of(sets, similarities.identity, settings)
     recording.prepare()
-    values, sizes = similarities.values, [len(task.pairs) for task in scored]
+    values, sizes = similarities.values, [len(task.pairs) for task in tasks]
     if len(values) != sum(sizes):
         raise UserError(
             f"{similarities.path} holds {len(values)} similarities for {sum(sizes)} pairs "
-            f"({', '.join(task.task for task in scored)}): give one for each, in the order of the pairs."
+            f"({', '.join(task.task for task in tasks)}): give one for each, in the order of the pairs."
         )
-    measured, start = Measured(truncated=[0] * len(scored)), 0
-    for task, size in zip(scored, sizes, strict=True):
-        measured.tables.append(pair_table_of_similarities(task, values[start : start + size]))
-        start += size
+    parts = np.split(values, np.cumsum(sizes)[:-1])
+    measured = Measurements(
+        tables=[pair_table_of_similarities(task, part) for task, part in zip(tasks, parts, strict=True)],
+        truncated=[0] * len(tasks),
+    )
     stages.done("similarities")
     return recording.finish(measured, stages)
 
@@ -109,12 +111,12 @@ class _Vectors:
     whiten: int | None
 
     @classmethod
-    def of(cls, embeddings: Embeddings, own: bool, post: Postprocessing) -> "_Vectors":
+    def of(cls, embeddings: Embeddings, normalized: bool, post: Postprocessing) -> "_Vectors":
+        """Return them from those of the one pooler, which the checkpoint says are `normalized` or not."""
         (plain,) = embeddings.vectors.values()
         if post.dimensions is not None:
             plain = truncate(plain, post.dimensions)
-        wanted = own if post.normalize is None else post.normalize
-        compared = normalize(plain) if wanted else plain
+        compared = normalize(plain) if (normalized if post.normalize is None else post.normalize) else plain
         return cls(compared, compared if post.normalize else plain, post.whiten)
 
     def to_compare(self, rows: NDArray[np.int64]) -> NDArray[np.floating]:
@@ -125,22 +127,23 @@ class _Vectors:
 
     def to_train_on(self, rows: NDArray[np.int64]) -> NDArray[np.floating]:
         """Return the vector of each of a task's sentences."""
-        own = self.trained_on[rows]
-        return own if self.whiten is None else whiten(own, own, self.whiten or None)
+        vectors = self.trained_on[rows]
+        return vectors if self.whiten is None else whiten(vectors, vectors, self.whiten or None)
 
 
 def _train(
-    task: TaskData, vectors: NDArray[np.floating], settings: Settings, device: str, measured: Measured
+    task: TaskData, vectors: NDArray[np.floating], settings: Settings, device: str, measured: Measurements
 ) -> None:
     how, bootstrap = settings.classification, settings.bootstrap
     # Apple's GPU has no float64, in which the logistic regression is solved.
     device = "cuda" if device == "cuda" else "cpu"
     half = len(vectors) // 2
     if isinstance(task, Supervised):
-        found = score_relatedness(
-            task.data, vectors[:half], vectors[half:], seed=how.seed, bootstrap=bootstrap, device=device
+        measured.supervised.append(
+            score_relatedness(
+                task.data, vectors[:half], vectors[half:], seed=how.seed, bootstrap=bootstrap, device=device
+            )
         )
-        measured.supervised.append(found)
     elif not isinstance(task, StsData):
         paired = len(vectors) == 2 * len(task.items)
         sides = (vectors[:half], vectors[half:]) if paired else (vectors,)

@@ -1,4 +1,4 @@
-"""From the results of what is trained on vectors to their parts of the record and its item table."""
+"""From what measuring gave to a run record: what each score means, what it was computed from, and the averages."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,6 +14,7 @@ from stsbench.records.parts import (
     AveragePart,
     DataFile,
     DataPart,
+    Interval,
     ModelPart,
     ProtocolPart,
     SupervisedPart,
@@ -25,14 +26,194 @@ from stsbench.records.signature import Signature
 from stsbench.records.store import require_free, save_run
 from stsbench.scoring.classifiers import arrange
 from stsbench.scoring.relatedness import RelatednessResult, Supervised
-from stsbench.scoring.settings import Settings, Stages
-from stsbench.scoring.sts import GIVEN, Bootstrap, average, score_task
+from stsbench.scoring.settings import Bootstrap, Settings, Stages
+from stsbench.scoring.sts import GIVEN, StsResult, average, score_task
 from stsbench.scoring.tasks import TaskData, source_of, split_by_kind
-from stsbench.scoring.transfer import Interval, TransferResult
+from stsbench.scoring.transfer import TransferResult
 from stsbench.statistics.bootstrap import bootstrap_ratio, generator, percentile_interval
 
 if TYPE_CHECKING:
     import pandas as pd
+
+_STOP_BY = "pearson"
+
+
+@dataclass
+class Measurements:
+    """What measuring gave, task by task in the order of `split_by_kind`.
+
+    Attributes:
+        tables: the pair table of each STS task.
+        transfer: the result of each transfer task.
+        supervised: the result of each relatedness task with a trained regressor.
+        truncated: for each task of all kinds, how many of its sentences were cut.
+        notes: what the person should know of the model and the fits.
+        encoding: what encoding took.
+    """
+
+    tables: "list[pd.DataFrame]" = field(default_factory=list)
+    transfer: list[TransferResult] = field(default_factory=list)
+    supervised: list[RelatednessResult] = field(default_factory=list)
+    truncated: list[int] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    encoding: dict[str, int] = field(default_factory=dict)
+
+
+class _About(TypedDict):
+    """What a task's part of the record says beside its scores."""
+
+    signature: Signature
+    data: DataPart
+    truncated_sentences: int
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A measurement that is going on: what its record says before there is a score.
+
+    Attributes:
+        sets: what to score, in the order of `split_by_kind`.
+        model: what is measured.
+        similarity: the column of the pair tables that is correlated with gold.
+        signatures: what each task's score will mean.
+        settings: how it is measured.
+    """
+
+    sets: Sequence[TaskData]
+    model: ModelPart
+    similarity: str
+    signatures: tuple[Signature, ...]
+    settings: Settings
+
+    @classmethod
+    def of(cls, sets: Sequence[TaskData], identity: Identity, settings: Settings) -> "Recording":
+        """Begin to record what `identity` says of a model."""
+        similarity = GIVEN if identity.kind == "similarities" else settings.protocol.similarity
+        post = settings.postprocessing
+        said = identity.as_dict() | {"name": redact(identity.name)}
+        if post.normalize is not None:
+            said["normalize"] = post.normalize
+        model = ModelPart(**said, dimensions=post.dimensions, whiten=post.whiten)
+        ordered = [task for kind in split_by_kind(sets) for task in kind]
+        signatures = tuple(_signature(task, similarity, model, settings) for task in ordered)
+        return cls(ordered, model, similarity, signatures, settings)
+
+    def prepare(self) -> None:
+        """Make sure that the record can be saved where it is to be.
+
+        Raises:
+            UserError: if the folder cannot be written, or another measurement would be lost there.
+        """
+        if self.settings.out is not None:
+            require_free(self.settings.out, self.signatures, self.model, overwrite=self.settings.overwrite)
+
+    def finish(self, measured: Measurements, stages: Stages) -> RunRecord:
+        """Score the pair tables and return the record, saved if it has a folder.
+
+        Args:
+            measured: what measuring gave.
+            stages: told of the scoring, and asked for the time of all stages.
+        """
+        import pandas as pd
+
+        _, labelled, supervised = split_by_kind(self.sets)
+        protocol, bootstrap = self.settings.protocol, self.settings.bootstrap
+        about = [
+            _About(signature=signature, data=_data_part(task), truncated_sentences=truncated)
+            for signature, task, truncated in zip(self.signatures, self.sets, measured.truncated, strict=True)
+        ]
+        scored = self._score(measured.tables, about[: len(measured.tables)], stages)
+        about = about[len(scored) :]
+        classified = list(zip(labelled, measured.transfer, strict=True))
+        regressed = list(zip(supervised, measured.supervised, strict=True))
+        transfer = zip(classified, about[: len(classified)], strict=True)
+        relatedness = zip(regressed, about[len(classified) :], strict=True)
+        stages.done("score")
+        problems = [problem for task in self.sets for problem in source_of(task).problems]
+        record = RunRecord(
+            stsbench=__version__,
+            created=now(),
+            command=self.settings.command,
+            model=self.model,
+            protocol=ProtocolPart(
+                name=protocol.name,
+                aggregation=protocol.aggregation,
+                metric=protocol.metric,
+                similarity=self.similarity,
+                resamples=bootstrap.resamples,
+                level=bootstrap.level,
+                seed=bootstrap.seed,
+            ),
+            tasks=tuple(result.part for result in scored),
+            average=average(scored, bootstrap),
+            transfer=tuple(transfer_part(result, task, **its) for (task, result), its in transfer),
+            transfer_average=average_accuracy(measured.transfer, bootstrap),
+            supervised=tuple(supervised_part(result, task, **its) for (task, result), its in relatedness),
+            notes=tuple(dict.fromkeys(map(redact, [*measured.notes, *problems]))),
+            environment=environment(),
+            seconds=stages.seconds,
+            encoding=measured.encoding,
+        ).with_tables(
+            pd.concat(measured.tables, ignore_index=True) if measured.tables else None,
+            item_table(classified, regressed),
+        )
+        return record if self.settings.out is None else save_run(record, self.settings.out)
+
+    def _score(self, tables: "Sequence[pd.DataFrame]", about: Sequence[_About], stages: Stages) -> list[StsResult]:
+        results = []
+        for number, (table, its) in enumerate(zip(tables, about, strict=True)):
+            stages.progress("scoring", number, len(tables))
+            results.append(
+                score_task(
+                    table,
+                    protocol=self.settings.protocol,
+                    similarity=self.similarity,
+                    bootstrap=self.settings.bootstrap,
+                    **its,
+                )
+            )
+        stages.progress("scoring", len(tables), len(tables))
+        return results
+
+
+def _signature(task: TaskData, similarity: str, model: ModelPart, settings: Settings) -> Signature:
+    """Return what a task's score means; what is trained names its design, `acc` and the classifier instead."""
+    data, protocol = source_of(task), settings.protocol
+    what: tuple[str, str, str, str]
+    normalize = settings.postprocessing.normalize is True
+    if isinstance(task, StsData):
+        what = (task.split, protocol.aggregation, protocol.metric, similarity)
+        normalize = model.normalize
+    elif isinstance(task, LabelledData):
+        design, kfold = arrange(task).design, settings.classification.kfold
+        split, folds = ("all" if design == "nested" else "test"), ("" if design == "split" else str(kfold))
+        what = (split, design + folds, "acc", settings.classification.classifier)
+    else:
+        what = ("test", "all", _STOP_BY, "supervised")
+    return Signature(
+        data.task,
+        *what,
+        text=data.text,
+        data=data.sha256,
+        pooling=model.pooling,
+        max_length=model.max_length,
+        prompt=model.prompt,
+        precision=model.precision,
+        normalize=normalize,
+        dimensions=model.dimensions,
+        postprocessing=model.postprocessing,
+        version=__version__,
+    )
+
+
+def _data_part(task: TaskData) -> DataPart:
+    data = source_of(task)
+    return DataPart(
+        status=data.status,
+        sha256=data.sha256,
+        files=tuple(DataFile(name=f.name, sha256=f.sha256, expected=f.expected) for f in data.files),
+        problems=tuple(map(redact, data.problems)),
+    )
 
 
 def transfer_part(
@@ -90,16 +271,17 @@ def average_accuracy(results: Sequence[TransferResult], bootstrap: Bootstrap) ->
 
     Tasks are resampled independently, so the k-th replicates of all tasks average to one of the mean.
     """
-    if len(results) < 2:
-        return None
     interval = None
-    if bootstrap.resamples:
+    if bootstrap.resamples and len(results) > 1:
         replicates = np.mean([_replicates(result, bootstrap) for result in results], axis=0)
         interval = percentile_interval(replicates, bootstrap.level)
-    mean = float(np.mean([result.acc for result in results]))
-    return AveragePart(
-        tasks=tuple(result.task for result in results), score=_share(mean), of_rounded=mean, interval=interval
+    part = AveragePart.of(
+        [result.task for result in results], [_share(result.acc) for result in results], interval
     )
+    if part is None or part.of_rounded is None:
+        return None
+    # The accuracies are rounded already: their mean is the one of the percents.
+    return part.model_copy(update={"score": _share(part.of_rounded)})
 
 
 def item_table(
@@ -136,181 +318,3 @@ def _share(percent: float) -> float:
 
 def _shares(interval: Interval | None) -> Interval | None:
     return None if interval is None else (interval[0] / 100, interval[1] / 100)
-
-
-_STOP_BY = "pearson"
-
-
-@dataclass
-class Measured:
-    """What measuring gave, task by task in the order of `split_by_kind`.
-
-    Attributes:
-        tables: the pair table of each STS task.
-        transfer: the result of each transfer task.
-        supervised: the result of each relatedness task with a trained regressor.
-        truncated: for each task of all kinds, how many of its sentences were cut.
-        notes: what the person should know of the model and the fits.
-        encoding: what encoding took.
-    """
-
-    tables: "list[pd.DataFrame]" = field(default_factory=list)
-    transfer: list[TransferResult] = field(default_factory=list)
-    supervised: list[RelatednessResult] = field(default_factory=list)
-    truncated: list[int] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    encoding: dict[str, int] = field(default_factory=dict)
-
-
-class _About(TypedDict):
-    signature: Signature
-    data: DataPart
-    truncated_sentences: int
-
-
-@dataclass(frozen=True)
-class Recording:
-    """A measurement that is going on: what its record says before there is a score.
-
-    Attributes:
-        sets: what to score, in the order of `split_by_kind`.
-        model: what is measured.
-        similarity: the column of the pair tables that is correlated with gold.
-        signatures: what each task's score will mean.
-        settings: how it is measured.
-    """
-
-    sets: Sequence[TaskData]
-    model: ModelPart
-    similarity: str
-    signatures: tuple[Signature, ...]
-    settings: Settings
-
-    @classmethod
-    def of(cls, sets: Sequence[TaskData], identity: Identity, settings: Settings) -> "Recording":
-        """Begin to record what `identity` says of a model."""
-        similarity = GIVEN if identity.kind == "similarities" else settings.protocol.similarity
-        post = settings.postprocessing
-        own = identity.normalize if post.normalize is None else post.normalize
-        values = identity.as_dict() | {
-            "name": redact(identity.name),
-            "postprocessing": str(post),
-            "normalize": own,
-        }
-        model = ModelPart(**values, dimensions=post.dimensions)
-        ordered = [task for kind in split_by_kind(sets) for task in kind]
-        signatures = tuple(_signature(task, similarity, model, settings) for task in ordered)
-        return cls(ordered, model, similarity, signatures, settings)
-
-    def prepare(self) -> None:
-        """Make sure that the record can be saved where it is to be.
-
-        Raises:
-            UserError: if the folder cannot be written, or another measurement would be lost there.
-        """
-        out, overwrite = self.settings.out, self.settings.overwrite
-        if out is not None:
-            require_free(out, self.signatures, self.model, overwrite=overwrite)
-
-    def finish(self, measured: Measured, stages: Stages) -> RunRecord:
-        """Score the pair tables and return the record, saved if it has a folder.
-
-        Args:
-            measured: what measuring gave.
-            stages: told of the scoring, and asked for the time of all stages.
-        """
-        import pandas as pd
-
-        scored, labelled, supervised = split_by_kind(self.sets)
-        protocol, bootstrap = self.settings.protocol, self.settings.bootstrap
-        about = [
-            _About(signature=signature, data=_data_part(task), truncated_sentences=truncated)
-            for signature, task, truncated in zip(self.signatures, self.sets, measured.truncated, strict=True)
-        ]
-        results = []
-        for number, (table, its) in enumerate(zip(measured.tables, about, strict=False)):
-            stages.progress("scoring", number, len(scored))
-            results.append(
-                score_task(table, protocol=protocol, similarity=self.similarity, bootstrap=bootstrap, **its)
-            )
-        stages.progress("scoring", len(scored), len(scored))
-        classified = list(zip(labelled, measured.transfer, strict=True))
-        regressed = list(zip(supervised, measured.supervised, strict=True))
-        of_labelled, of_supervised = about[len(scored) :], about[len(scored) + len(labelled) :]
-        stages.done("score")
-        problems = [problem for task in self.sets for problem in source_of(task).problems]
-        record = RunRecord(
-            stsbench=__version__,
-            created=now(),
-            command=self.settings.command,
-            model=self.model,
-            protocol=ProtocolPart(
-                name=protocol.name,
-                aggregation=protocol.aggregation,
-                metric=protocol.metric,
-                similarity=self.similarity,
-                resamples=bootstrap.resamples,
-                level=bootstrap.level,
-                seed=bootstrap.seed,
-            ),
-            tasks=tuple(result.part for result in results),
-            average=average(results, bootstrap),
-            transfer=tuple(
-                transfer_part(result, task, **its)
-                for (task, result), its in zip(classified, of_labelled, strict=False)
-            ),
-            transfer_average=average_accuracy(measured.transfer, bootstrap),
-            supervised=tuple(
-                supervised_part(result, task, **its)
-                for (task, result), its in zip(regressed, of_supervised, strict=True)
-            ),
-            notes=tuple(dict.fromkeys(map(redact, [*measured.notes, *problems]))),
-            environment=environment(),
-            seconds=stages.seconds,
-            encoding=measured.encoding,
-        ).with_tables(
-            pd.concat(measured.tables, ignore_index=True) if measured.tables else None,
-            item_table(classified, regressed),
-        )
-        return record if self.settings.out is None else save_run(record, self.settings.out)
-
-
-def _signature(task: TaskData, similarity: str, model: ModelPart, settings: Settings) -> Signature:
-    """Return what a task's score means; what is trained names its design, `acc` and the classifier instead."""
-    data, protocol = source_of(task), settings.protocol
-    what: tuple[str, str, str, str]
-    normalize = model.normalize
-    if isinstance(task, StsData):
-        what = (task.split, protocol.aggregation, protocol.metric, similarity)
-    elif isinstance(task, LabelledData):
-        design, kfold = arrange(task).design, settings.classification.kfold
-        split, folds = ("all" if design == "nested" else "test"), ("" if design == "split" else str(kfold))
-        what = (split, design + folds, "acc", settings.classification.classifier)
-        normalize = settings.postprocessing.normalize is True
-    else:
-        what = ("test", "all", _STOP_BY, "supervised")
-        normalize = settings.postprocessing.normalize is True
-    return Signature(
-        data.task,
-        *what,
-        text=data.text,
-        data=data.sha256,
-        pooling=model.pooling,
-        max_length=model.max_length,
-        prompt=model.prompt,
-        precision=model.precision,
-        normalize=normalize,
-        dimensions=model.dimensions,
-        postprocessing=model.postprocessing,
-        version=__version__,
-    )
-
-
-def _data_part(task: TaskData) -> DataPart:
-    data = source_of(task)
-    return DataPart(
-        status=data.status,
-        sha256=data.sha256,
-        files=tuple(DataFile(name=f.name, sha256=f.sha256, expected=f.expected) for f in data.files),
-        problems=tuple(map(redact, data.problems)),
-    )

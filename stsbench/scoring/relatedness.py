@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
 from stsbench.data.tables import StsData
-from stsbench.scoring.sts import Bootstrap
-from stsbench.scoring.transfer import SEED, Interval, pair_features
+from stsbench.records.parts import Interval
+from stsbench.scoring.settings import SEED, Bootstrap
+from stsbench.scoring.transfer import pair_features
 from stsbench.statistics.bootstrap import bootstrap_correlation, generator, percentile_interval
 from stsbench.statistics.correlations import pearson, spearman
 

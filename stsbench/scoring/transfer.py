@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from stsbench.base.errors import UserError
 from stsbench.data.tables import LabelledData
+from stsbench.records.parts import Interval
 from stsbench.scoring.classifiers import (
     NESTED_SEED,
     Classifier,
@@ -29,17 +30,11 @@ from stsbench.scoring.classifiers import (
     stratified,
 )
 from stsbench.scoring.mlp import Mlp
-from stsbench.scoring.sts import Bootstrap
+from stsbench.scoring.settings import CLASSIFIERS, KFOLD, SEED, Bootstrap
 from stsbench.statistics.bootstrap import bootstrap_ratio, generator, percentile_interval
 
 if TYPE_CHECKING:
     import pandas as pd
-
-CLASSIFIERS = ("logreg", "mlp-adam")
-SEED = 1111
-KFOLD = 10
-
-Interval = tuple[float, float]
 
 
 @dataclass(frozen=True)

@@ -197,7 +197,7 @@ def test_an_imported_record_is_saved_and_read_back_without_pairs(write: Write, t
     read = sb.load_run(tmp_path / "run")
     assert read == saved
     assert not (tmp_path / "run" / "pairs.parquet").exists()
-    assert read.table()["score"].tolist()[0] == pytest.approx(73.0)
+    assert read.frame["score"].tolist()[0] == pytest.approx(73.0)
     with pytest.raises(UserError, match="theirs was imported, with scores alone"):
         _ = read.pairs
 

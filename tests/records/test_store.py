@@ -13,7 +13,8 @@ import pytest
 
 from stsbench import RunRecord, UserError, load_run
 from stsbench.records import store
-from stsbench.records.store import PAIRS, RECORD, held_by, require_free, save_run
+from stsbench.records.record import PAIRS, RECORD
+from stsbench.records.store import held_by, require_free, save_run
 
 Maker = Callable[..., RunRecord]
 
@@ -39,7 +40,7 @@ def test_a_record_and_its_pairs_come_back_as_they_were(make_record: Maker, tmp_p
     assert loaded.model_copy(update={"pairs_file": None}) == record
     pd.testing.assert_frame_equal(loaded.pairs, record.pairs, check_dtype=False, check_exact=True)
     assert loaded.pairs["cosine"].dtype == "float64"
-    pd.testing.assert_frame_equal(loaded.table(), record.table())
+    pd.testing.assert_frame_equal(loaded.frame, record.frame)
     assert names(tmp_path / "run") == [".lock", PAIRS, RECORD]
 
 
@@ -85,14 +86,14 @@ def test_damaged_json_is_told_in_a_sentence(content: bytes, tmp_path: Path) -> N
         load_run(tmp_path)
 
 
-@pytest.mark.parametrize(("version", "remedy"), [(2, "update stsbench"), (0, "measure again")])
+@pytest.mark.parametrize(("version", "remedy"), [(3, "update stsbench"), (0, "measure again")])
 def test_a_record_of_another_schema_version_is_refused(
     version: int, remedy: str, make_record: Maker, tmp_path: Path
 ) -> None:
     save_run(make_record(), tmp_path)
     rewrite(tmp_path, lambda content: content.update(schema_version=version))
     with pytest.raises(
-        UserError, match=rf"has schema version {version}, this stsbench reads version 1: {remedy}\."
+        UserError, match=rf"has schema version {version}, this stsbench reads versions 1 to 2: {remedy}\."
     ):
         load_run(tmp_path)
 
@@ -279,3 +280,29 @@ def test_a_reader_finds_the_table_that_is_moved_while_it_looks(
     record = load_run(tmp_path)
     monkeypatch.setattr(store, "sha256_of", moved_meanwhile)
     assert len(record.pairs) == 60
+
+
+def test_a_record_of_version_0_1_is_read_with_its_whitening(make_record: Maker, tmp_path: Path) -> None:
+    def as_in_0_1(content: dict[str, Any]) -> None:
+        content["schema_version"] = 1
+        assert content["model"].pop("whiten") is None
+        content["model"]["postprocessing"] = "whiten128"
+
+    save_run(make_record(), tmp_path)
+    rewrite(tmp_path, as_in_0_1)
+    model = load_run(tmp_path).model
+    assert (model.whiten, model.postprocessing) == (128, "whiten128")
+    for text, whiten in (("", None), ("whiten", 0)):
+        old = model.model_dump() | {"postprocessing": text}
+        del old["whiten"]
+        read = type(model).model_validate(old)
+        assert (read.whiten, read.postprocessing) == (whiten, text)
+
+
+def test_a_record_says_whether_it_replaced_the_same_measurement(make_record: Maker, tmp_path: Path) -> None:
+    record = make_record()
+    assert not save_run(record, tmp_path).replaced
+    assert save_run(record, tmp_path).replaced
+    assert not load_run(tmp_path).replaced
+    other = record.model_copy(update={"model": record.model.model_copy(update={"name": "other"})})
+    assert not save_run(other, tmp_path).replaced

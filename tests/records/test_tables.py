@@ -1,17 +1,29 @@
 """Records as tables: side by side only where they compare, and told apart where they are of one model."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import stsbench as sb
 from stsbench.data.tables import StsData
-from stsbench.records.scores import labels, long_table, remarks, require_comparable, scores_table, subsets_table
+from stsbench.records.labels import labels
+from stsbench.records.scores import Scores, require_comparable
+from stsbench.records.store import save_run
 
 Encode = Callable[[list[str]], Any]
 Data = Callable[..., StsData]
+
+
+def scores_table(records: list[sb.RunRecord], *, intervals: bool = False) -> pd.DataFrame:
+    return Scores(records, intervals=intervals).table()[0].frame
+
+
+def subsets_table(records: list[sb.RunRecord]) -> pd.DataFrame:
+    return Scores(records, subsets=True).table()[-1].frame
 
 
 def renamed(record: sb.RunRecord, **changes: Any) -> sb.RunRecord:
@@ -70,7 +82,7 @@ def test_the_subsets_table_keeps_the_order_of_the_tasks_with_a_column_per_model(
 
 
 def test_the_long_table_has_all_that_is_needed_to_work_on(record: sb.RunRecord) -> None:
-    table = long_table([record, renamed(record, name="two")])
+    table = Scores([record, renamed(record, name="two")]).frame
     assert len(table) == 14
     assert {
         "model",
@@ -108,7 +120,17 @@ def test_records_of_one_model_are_labelled_with_what_they_differ_in(record: sb.R
     assert found == ["one (pooling own)", "one (pooling cls, max_length 32)", "two"]
 
 
-def test_records_that_differ_in_nothing_are_numbered(record: sb.RunRecord) -> None:
+def test_records_that_differ_in_nothing_are_told_apart_by_their_folders(
+    record: sb.RunRecord, tmp_path: Path
+) -> None:
+    saved = [save_run(record, tmp_path / name) for name in ("monday", "tuesday")]
+    assert labels([*saved, renamed(record, name="two")]) == ["one (monday)", "one (tuesday)", "two"]
+    deeper = [save_run(record, tmp_path / parent / "run") for parent in ("a", "b")]
+    first, second = labels(deeper)
+    assert (first[-7:], second[-7:]) == ("/a/run)", "/b/run)")
+
+
+def test_records_that_differ_in_nothing_and_have_no_folder_are_numbered(record: sb.RunRecord) -> None:
     assert labels([record, record, renamed(record, name="two")]) == ["one (1)", "one (2)", "two"]
     assert list(subsets_table([record, record]).columns)[4:] == ["one (1)", "one (2)"]
 
@@ -135,7 +157,7 @@ def test_records_on_other_data_do_not_compare(hash_encode: Encode, toy_data: Dat
 
 def test_records_of_other_tasks_poolings_and_lengths_do_compare(hash_encode: Encode, toy_data: Data) -> None:
     one, two = (sb.evaluate(hash_encode, toy_data(name)) for name in ("a", "b"))
-    cut = sb.evaluate(hash_encode, toy_data("a"), postprocessing=sb.Postprocessing(dimensions=2))
+    cut = sb.evaluate(hash_encode, toy_data("a"), dimensions=2)
     require_comparable([one, two, cut])
 
 
@@ -143,15 +165,26 @@ def test_remarks_tell_signatures_rounding_zero_vectors_and_modified_data(
     record: sb.RunRecord, toy_data: Data
 ) -> None:
     average = record.average.model_copy(update={"score": 0.5, "of_rounded": 50.01}) if record.average else None
-    lines = remarks([record.model_copy(update={"average": average})])
+    lines = Scores([record.model_copy(update={"average": average})]).remarks
     assert lines[:2] == record.signature.splitlines()
     assert lines[2:] == ["one: the average of the rounded scores, as papers print it, is 50.01"]
     data = StsData(**(vars(toy_data()) | {"status": "modified", "problems": ("x differs.",)}))
     zeros = sb.evaluate(lambda sentences: [[float("owl" in s), float("bus" in s)] for s in sentences], data)
     assert zeros.tasks[0].zero_pairs > 0
     (label,) = labels([zeros])
-    assert remarks([zeros])[1:] == [
+    assert Scores([zeros]).remarks[1:] == [
         f"{label}: {zeros.tasks[0].zero_pairs} pairs with a zero vector, scored 0",
         f"{label}: data: modified (see the notes)",
     ]
     assert "x differs." in zeros.notes
+
+
+def test_a_record_is_a_result_that_prints_itself_as_run_does(record: sb.RunRecord) -> None:
+    (table,) = record.table()
+    assert table.frame["model"].tolist() == ["one", "  2.5 %", "  97.5 %"]
+    assert table.headline == "Avg."
+    assert str(record) == str(record.table())
+    assert "Avg." in record._repr_html_()
+    assert "2.5 %" not in record.to("latex")
+    assert record.frame["task"].tolist() == ["b", "b", "b", "a", "a", "a", "Avg."]
+    assert sb.RunRecord.model_validate(record.to_dict()) == record

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from stsbench.data.tables import LabelledData
-from stsbench.encoders.load import load_checkpoint as load
+from stsbench.encoders.load import load
 from stsbench.encoders.plan import embed
 
 SPLITS = {"nested": ("all",), "kfold": ("train", "test"), "split": ("train", "dev", "test")}

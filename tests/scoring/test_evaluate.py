@@ -50,7 +50,7 @@ def test_the_record_tells_how_it_was_made(hash_encode: Encode, toy_data: Data) -
     record = sb.evaluate(
         hash_encode, [toy_data("a"), toy_data("b", pairs=60)], bootstrap=sb.Bootstrap(200, seed=7)
     )
-    assert record.schema_version == 1
+    assert record.schema_version == 2
     assert record.stsbench == sb.__version__
     assert record.model.kind == "function"
     assert record.model.name.endswith(":encode_by_hash")
@@ -77,7 +77,7 @@ def test_every_distinct_sentence_is_encoded_once(toy_data: Data, hash_encode: En
 
 
 def test_the_table_has_a_row_per_task_and_subset_and_the_average(hash_encode: Encode, toy_data: Data) -> None:
-    table = sb.evaluate(hash_encode, [toy_data("a"), toy_data("b")]).table()
+    table = sb.evaluate(hash_encode, [toy_data("a"), toy_data("b")]).frame
     assert table["task"].tolist() == ["a", "a", "a", "b", "b", "b", "Avg."]
     assert table["subset"].tolist() == ["", "first", "second"] * 2 + [""]
     assert table["pairs"].tolist() == [30, 10, 20, 30, 10, 20, 60]
@@ -86,7 +86,7 @@ def test_the_table_has_a_row_per_task_and_subset_and_the_average(hash_encode: En
 
 
 def test_two_splits_of_a_task_are_told_apart_in_the_table(hash_encode: Encode, toy_data: Data) -> None:
-    table = sb.evaluate(hash_encode, [toy_data(), toy_data(split="dev", seed=1)]).table()
+    table = sb.evaluate(hash_encode, [toy_data(), toy_data(split="dev", seed=1)]).frame
     assert [name for name in table["task"].unique() if ":" in name] == ["toy:test", "toy:dev"]
 
 
@@ -94,15 +94,19 @@ def test_dimensions_and_whitening_stand_in_the_signature_and_change_the_vectors(
     hash_encode: Encode, toy_data: Data
 ) -> None:
     plain = sb.evaluate(hash_encode, toy_data())
-    cut = sb.evaluate(hash_encode, toy_data(), postprocessing=sb.Postprocessing(dimensions=3))
-    white = sb.evaluate(hash_encode, toy_data(), postprocessing=sb.Postprocessing(whiten=0))
-    both = sb.evaluate(hash_encode, toy_data(), postprocessing=sb.Postprocessing(dimensions=6, whiten=4))
+    cut = sb.evaluate(hash_encode, toy_data(), dimensions=3)
+    white = sb.evaluate(hash_encode, toy_data(), whiten=0)
+    both = sb.evaluate(hash_encode, toy_data(), dimensions=6, whiten=4)
     models = [
         record.signatures[0].model.removesuffix(f"|stsbench:{sb.__version__}") for record in (cut, white, both)
     ]
     assert models == ["own|fp32|dim3", "own|fp32|post:whiten", "own|fp32|dim6|post:whiten4"]
-    assert both.model.dimensions == 6
-    assert both.model.postprocessing == "whiten4"
+    assert [(record.model.dimensions, record.model.whiten) for record in (plain, cut, white, both)] == [
+        (None, None),
+        (3, None),
+        (None, 0),
+        (6, 4),
+    ]
     assert len({tuple(record.pairs["cosine"]) for record in (plain, cut, white, both)}) == 4
     first = hash_encode([toy_data().pairs["sentence1"][0], toy_data().pairs["sentence2"][0]])[:, :3].astype("f4")
     cosine = first[0] @ first[1] / np.linalg.norm(first[0]) / np.linalg.norm(first[1])
@@ -111,9 +115,8 @@ def test_dimensions_and_whitening_stand_in_the_signature_and_change_the_vectors(
 
 def test_whitening_takes_each_task_s_own_sentences(hash_encode: Encode, toy_data: Data) -> None:
     a, b = toy_data("a"), toy_data("b", seed=1)
-    white = sb.Postprocessing(whiten=0)
-    together = sb.evaluate(hash_encode, [a, b], postprocessing=white)
-    alone = sb.evaluate(hash_encode, b, postprocessing=white)
+    together = sb.evaluate(hash_encode, [a, b], whiten=0)
+    alone = sb.evaluate(hash_encode, b, whiten=0)
     np.testing.assert_allclose(together.pairs["cosine"][30:], alone.pairs["cosine"], atol=1e-9)
 
 

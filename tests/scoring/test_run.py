@@ -9,17 +9,17 @@ import pytest
 from stsbench import UserError, protocol
 from stsbench.data.benchmarks import load_sample
 from stsbench.data.tables import StsData
+from stsbench.encoders.load import LoadOptions
 from stsbench.encoders.protocol import Identity
 from stsbench.records.record import RunRecord
 from stsbench.scoring.run import (
     SAMPLE_BANNER,
-    ModelOptions,
     Request,
     choose_data,
     choose_folder,
+    choose_models,
     measure_each,
     run_name,
-    subjects,
 )
 from stsbench.scoring.settings import Postprocessing, Settings
 
@@ -62,12 +62,12 @@ def test_the_sample_asked_for_by_name_has_no_banner() -> None:
 
 
 def test_each_model_is_measured_once() -> None:
-    assert [subject.name for subject in subjects(["a", "b", "a"], ModelOptions())] == ["a", "b"]
+    assert [model.name for model in choose_models(["a", "b", "a"], LoadOptions())] == ["a", "b"]
 
 
 def test_several_models_cannot_share_a_folder(tmp_path: Path) -> None:
     data = choose_data(Request())
-    wanted = subjects(["a", "b"], ModelOptions())
+    wanted = choose_models(["a", "b"], LoadOptions())
     settings = Settings(out=tmp_path)
     with pytest.raises(UserError, match="--out names one folder, and several models need one each"):
         list(measure_each(wanted, data, settings, failed=lambda *_: None, progress=lambda *_: None))
@@ -137,7 +137,7 @@ def make_run() -> Callable[..., RunRecord]:
     """Return a maker of saved records of models that need not exist."""
     import numpy as np
 
-    from stsbench.scoring.recording import Measured, Recording
+    from stsbench.scoring.recording import Measurements, Recording
     from stsbench.scoring.settings import Stages
     from stsbench.scoring.sts import pair_table
     from stsbench.scoring.tasks import sentences_of
@@ -149,6 +149,6 @@ def make_run() -> Callable[..., RunRecord]:
             rows = np.arange(len(sentences_of(task)))
             vectors = np.random.default_rng(0).normal(size=(len(rows), 4))
             tables.append(pair_table(task, vectors, rows, rows))
-        return recording.finish(Measured(tables, truncated=[0] * len(sets)), Stages())
+        return recording.finish(Measurements(tables, truncated=[0] * len(sets)), Stages())
 
     return make

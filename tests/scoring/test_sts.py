@@ -110,7 +110,7 @@ def test_constant_similarities_have_no_correlation_and_that_is_no_crash(toy_data
     assert record.average.score is None
     assert record.average.of_rounded is None
     assert record.average.interval is None
-    assert record.table()["score"].isna().all()
+    assert record.frame["score"].isna().all()
     assert sb.RunRecord.model_validate_json(record.model_dump_json()) == record
 
 
@@ -167,7 +167,7 @@ def test_no_resamples_give_no_intervals(toy_data: Data, hash_encode: Encode) -> 
     assert [task.interval for task in record.tasks] == [None, None]
     assert {subset.interval for task in record.tasks for subset in task.subsets} == {None}
     assert all(task.intervals == {} for task in record.tasks)
-    assert record.table()["low"].isna().all()
+    assert record.frame["low"].isna().all()
 
 
 @pytest.mark.parametrize("wrong", [{"resamples": -1}, {"level": 0.0}, {"level": 95.0}])

@@ -8,7 +8,7 @@ from sklearn.model_selection import StratifiedKFold
 
 from stsbench.base.errors import UserError
 from stsbench.scoring.classifiers import arrange
-from stsbench.scoring.sts import Bootstrap
+from stsbench.scoring.settings import Bootstrap
 from stsbench.scoring.transfer import choose, score_labelled
 
 

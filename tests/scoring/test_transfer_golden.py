@@ -10,7 +10,7 @@ import stsbench as sb
 from stsbench.data.benchmarks import load_labelled
 from stsbench.scoring.classifiers import LogisticRegression as Ours
 from stsbench.scoring.classifiers import arrange, stratified
-from stsbench.scoring.sts import Bootstrap
+from stsbench.scoring.settings import Bootstrap
 from stsbench.scoring.transfer import pair_features, score_labelled
 
 pytestmark = [pytest.mark.shared, pytest.mark.minilm]
@@ -24,8 +24,8 @@ TASKS = [
 
 
 @pytest.fixture
-def read(shared):
-    return lambda name: load_labelled(name, [shared / "data/senteval"])
+def read(senteval):
+    return lambda name: load_labelled(name, [senteval])
 
 
 @pytest.mark.parametrize("name", TASKS)

@@ -13,12 +13,11 @@ import stsbench as sb
 from stsbench.data.benchmarks import load_labelled
 from stsbench.data.tables import StsData
 from stsbench.encoders.callables import CallableEncoder, from_function
-from stsbench.records.scores import long_table, remarks, scores_tables, transfer_table
+from stsbench.records.scores import Scores
 from stsbench.records.signature import Signature
 from stsbench.records.store import load_run
 from stsbench.scoring.relatedness import Supervised
-from stsbench.scoring.settings import Classification
-from stsbench.scoring.sts import Bootstrap
+from stsbench.scoring.settings import Bootstrap
 from stsbench.scoring.transfer import score_labelled
 
 Encode = Callable[[list[str]], Any]
@@ -97,9 +96,9 @@ def test_signatures_name_design_and_classifier(record: sb.RunRecord) -> None:
 
 
 def test_tables_keep_the_two_kinds_apart(record: sb.RunRecord) -> None:
-    sts, transfer = scores_tables([record], intervals=True)
-    assert "sample-products" not in sts.table
-    assert list(transfer.table) == [
+    sts, transfer = Scores([record]).table()
+    assert "sample-products" not in sts.frame
+    assert list(transfer.frame) == [
         "model",
         "sample-products",
         "sample-questions",
@@ -107,15 +106,15 @@ def test_tables_keep_the_two_kinds_apart(record: sb.RunRecord) -> None:
         "sample-sentiment",
         "Avg. transfer",
     ]
-    assert transfer.table["model"].tolist()[1:] == ["  2.5 %", "  97.5 %", "  devacc"]
-    scores = transfer.table.iloc[0]
+    assert transfer.frame["model"].tolist()[1:] == ["  2.5 %", "  97.5 %", "  devacc"]
+    scores = transfer.frame.iloc[0]
     assert scores["Avg. transfer"] == pytest.approx(
         scores[["sample-products", "sample-questions", "sample-paraphrases", "sample-sentiment"]].mean()
     )
-    low, high = transfer.table["Avg. transfer"][1:3]
+    low, high = transfer.frame["Avg. transfer"][1:3]
     assert low < scores["Avg. transfer"] < high
-    assert any("F1 of sample-paraphrases" in line for line in remarks([record]))
-    long = long_table([record])
+    assert any("F1 of sample-paraphrases" in line for line in Scores([record]).remarks)
+    long = Scores([record]).frame
     trec = long[long["task"] == "sample-questions"]
     assert trec["metric"].tolist() == ["acc", "devacc"]
     assert set(trec["aggregation"]) == {"kfold10"}
@@ -124,7 +123,7 @@ def test_tables_keep_the_two_kinds_apart(record: sb.RunRecord) -> None:
 
 def test_means_of_different_tasks_do_not_stand_under_one_name(record: sb.RunRecord, vectors: Encode) -> None:
     other = sb.evaluate(vectors, "sample-products,sample-questions", bootstrap=FEW)
-    assert "Avg. transfer" not in transfer_table([record, other])
+    assert "Avg. transfer" not in Scores([record, other]).table()[-1].frame
 
 
 def test_a_record_without_pairs_says_so_and_takes_the_folder_over(vectors: Encode, tmp_path: Path) -> None:
@@ -149,18 +148,19 @@ def test_the_closing_normalisation_is_for_similarities_alone_unless_asked_for(ve
     lengths = {name: run.pairs["dot"].abs().max() for name, run in (("bare", bare), ("own", own))}
     assert lengths["own"] <= 1 + 1e-6 < lengths["bare"]
 
-    forced = sb.evaluate(plain, tasks, bootstrap=FEW, postprocessing=sb.Postprocessing(normalize=True))
+    forced = sb.evaluate(plain, tasks, bootstrap=FEW, normalize=True)
     assert "|norm|" in forced.transfer[0].signature
     assert forced.transfer[0].acc != bare.transfer[0].acc
     assert forced.pairs["dot"].tolist() == own.pairs["dot"].tolist()
-    dropped = sb.evaluate(normal, tasks, bootstrap=FEW, postprocessing=sb.Postprocessing(normalize=False))
+    dropped = sb.evaluate(normal, tasks, bootstrap=FEW, normalize=False)
     assert dropped.pairs["dot"].tolist() == bare.pairs["dot"].tolist()
 
 
 def test_the_net_is_a_classifier_and_its_seed_counts(vectors: Encode) -> None:
     def run(seed: int) -> sb.RunRecord:
-        how = Classification("mlp-adam", kfold=2, seed=seed)
-        return sb.evaluate(vectors, "sample-questions", classification=how, bootstrap=FEW)
+        return sb.evaluate(
+            vectors, "sample-questions", classifier="mlp-adam", kfold=2, classifier_seed=seed, bootstrap=FEW
+        )
 
     one, again, other = run(1), run(1), run(2)
     assert one.transfer == again.transfer
@@ -180,8 +180,8 @@ def test_a_trained_regressor_is_another_measurement(hash_encode: Encode, toy_dat
     assert len(record.items) == 40
     assert record.items["estimate"].between(1, 5).all()
     assert record.items["estimate"].corr(record.items["gold"]) == pytest.approx(part.pearson)
-    assert [list(scores.table)[1:] for scores in scores_tables([record])] == [
+    assert [list(table.frame)[1:] for table in Scores([record]).table()] == [
         ["toy", "first", "second"],
         ["STS-B:supervised"],
     ]
-    assert record.table()["task"].tolist()[-2:] == ["STS-B:supervised"] * 2
+    assert record.frame["task"].tolist()[-2:] == ["STS-B:supervised"] * 2

@@ -16,7 +16,7 @@ from stsbench.data.tables import LabelledData, StsData
 from stsbench.scoring.classifiers import Classifier, LogisticRegression, arrange
 from stsbench.scoring.mlp import Mlp, net_settings
 from stsbench.scoring.relatedness import StopBy, pair_order, score_relatedness
-from stsbench.scoring.sts import Bootstrap
+from stsbench.scoring.settings import Bootstrap
 from stsbench.scoring.transfer import score_labelled
 
 NAMES = {

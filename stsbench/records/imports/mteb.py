@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from stsbench.records.imports.parts import ImportedResults, ImportedTask, correlation
+from stsbench.records.imports.results import ImportedResults, ImportedTask, correlation
 from stsbench.records.parts import MetricValues
 from stsbench.records.signature import UNKNOWN
 
@@ -58,8 +58,8 @@ def read_mteb(content: Mapping[str, Any]) -> ImportedResults:
 
 def _tables(content: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     """Return the tables of scores by metric, where tasks stand below metrics and not the other way round."""
-    found = {metric: content.get(f"cosine_{metric}") for metric in _METRICS}
-    return {metric: table for metric, table in found.items() if isinstance(table, Mapping)}
+    tables = {metric: content.get(f"cosine_{metric}") for metric in _METRICS}
+    return {metric: table for metric, table in tables.items() if isinstance(table, Mapping)}
 
 
 def _test_scores(content: Mapping[str, Any]) -> dict[str, Any]:

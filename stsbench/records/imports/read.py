@@ -1,4 +1,4 @@
-"""From a file or a folder of another program's results to a record."""
+"""`import_results`: from a file or a folder of another program's results to a record."""
 
 import json
 from collections.abc import Mapping
@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from stsbench.base.errors import UserError
-from stsbench.records.imports.build import build_record
 from stsbench.records.imports.mteb import is_mteb, read_mteb, task_name
-from stsbench.records.imports.parts import ImportedResults
+from stsbench.records.imports.results import ImportedResults, build_record
 from stsbench.records.imports.senteval import is_senteval, read_senteval
-from stsbench.records.record import RunRecord
-from stsbench.records.store import RECORD, load_run, require_free, save_run
+from stsbench.records.record import RECORD, RunRecord
+from stsbench.records.store import load_run, require_free, save_run
 
 _META = "model_meta.json"
 
@@ -22,29 +21,34 @@ class NotResultsError(UserError):
     """A file that holds no results of SentEval or MTEB."""
 
 
-def read_foreign(
+def import_results(
     path: str | Path,
     *,
+    out: str | Path | None = None,
     model: str = "",
     aggregation: str | None = None,
     metric: str = "spearman",
+    overwrite: bool = False,
     command: str = "",
 ) -> RunRecord:
-    """Make a record of the results of SentEval or MTEB.
+    """Make a record of results of SentEval or MTEB.
 
     What the files do not say is marked as unknown (`-` in the signature): the files that were scored, the
     pooling, of MTEB the text. The record has no pair table.
 
     Args:
-        path: a JSON file, or a folder of MTEB's with one for each task.
+        path: SentEval's dictionary of results as JSON, in either shape; a JSON file of MTEB's for one task; or a
+            folder of those.
+        out: folder to save the record in; None to keep it in memory.
         model: the model's name; by default what the files say, or else the file's name.
         aggregation: over subsets; by default `all` if every task has it, else `wmean`.
         metric: `spearman` or `pearson`.
+        overwrite: whether a record of another measurement in that folder may be replaced.
         command: the command line, for the record.
 
     Raises:
         NotResultsError: if the file is none of theirs.
-        UserError: if it cannot be read, or lacks what was asked for.
+        UserError: if it cannot be read or lacks what was asked for, or the record cannot be saved.
     """
     path = Path(path).expanduser()
     results = _read_folder(path) if path.is_dir() else _read_file(path)
@@ -60,7 +64,33 @@ def read_foreign(
         model=model or results.model or _name_in_path(path),
         notes=(f"imported from {results.program}'s results, {path.name}.", *results.notes),
     )
-    return build_record(named, chosen, metric, command)
+    record = build_record(named, chosen, metric, command)
+    if out is None:
+        return record
+    folder = Path(out).expanduser()
+    require_free(folder, record.signatures, record.model, overwrite=overwrite)
+    return save_run(record, folder)
+
+
+def read_results(run: RunRecord | str | Path) -> RunRecord:
+    """Return a record: as it is, read from its folder or `run.json`, or imported from results of SentEval or MTEB.
+
+    Raises:
+        UserError: if there is nothing of that, or it is damaged.
+    """
+    if isinstance(run, RunRecord):
+        return run
+    path = Path(run).expanduser()
+    return load_run(path) if not path.exists() or _is_record(path) else import_results(path)
+
+
+def _is_record(path: Path) -> bool:
+    if path.is_dir():
+        return (path / RECORD).is_file() or not any(path.glob("*.json"))
+    with suppress(OSError, ValueError):
+        content = json.loads(path.read_bytes())
+        return isinstance(content, dict) and "schema_version" in content
+    return True
 
 
 def _read_file(path: Path) -> ImportedResults:
@@ -121,57 +151,3 @@ def _name_in_path(path: Path) -> str:
         if "__" in part:
             return part.replace("__", "/")
     return path.stem
-
-
-def read_results(run: RunRecord | str | Path) -> RunRecord:
-    """Return a record: as it is, read from its folder or `run.json`, or imported from results of SentEval or MTEB.
-
-    Raises:
-        UserError: if there is nothing of that, or it is damaged.
-    """
-    if isinstance(run, RunRecord):
-        return run
-    path = Path(run).expanduser()
-    return load_run(path) if not path.exists() or _is_record(path) else read_foreign(path)
-
-
-def import_results(
-    path: str | Path,
-    *,
-    out: str | Path | None = None,
-    model: str = "",
-    aggregation: str | None = None,
-    metric: str = "spearman",
-    overwrite: bool = False,
-    command: str = "",
-) -> RunRecord:
-    """Make a record of results of SentEval or MTEB.
-
-    Args:
-        path: SentEval's dictionary of results as JSON, in either shape; a JSON file of MTEB's for one task; or a
-            folder of those.
-        out: folder to save the record in; None to keep it in memory.
-        model: the model's name; by default what the files say.
-        aggregation: over subsets; by default `all` if every task has it, else `wmean`.
-        metric: `spearman` or `pearson`.
-        overwrite: whether a record of another measurement in that folder may be replaced.
-        command: the command line, for the record.
-
-    Raises:
-        UserError: if the file is none of theirs, or the record cannot be saved.
-    """
-    record = read_foreign(path, model=model, aggregation=aggregation, metric=metric, command=command)
-    if out is None:
-        return record
-    folder = Path(out).expanduser()
-    require_free(folder, record.signatures, record.model, overwrite=overwrite)
-    return save_run(record, folder)
-
-
-def _is_record(path: Path) -> bool:
-    if path.is_dir():
-        return (path / RECORD).is_file() or not any(path.glob("*.json"))
-    with suppress(OSError, ValueError):
-        content = json.loads(path.read_bytes())
-        return isinstance(content, dict) and "schema_version" in content
-    return True

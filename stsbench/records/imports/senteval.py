@@ -3,7 +3,14 @@
 from collections.abc import Mapping
 from typing import Any
 
-from stsbench.records.imports.parts import ImportedResults, ImportedTask, ImportedTransfer, correlation, share
+from stsbench.records.imports.results import (
+    TEXT,
+    ImportedResults,
+    ImportedTask,
+    ImportedTransfer,
+    correlation,
+    share,
+)
 from stsbench.records.parts import MetricValues, SubsetPart
 
 _YEARS = ("STS12", "STS13", "STS14", "STS15", "STS16")
@@ -22,7 +29,6 @@ _TRANSFER = {
 """SentEval's names of the transfer tasks, the catalogue's, and how each is divided."""
 
 _METRICS = ("pearson", "spearman")
-TEXT = "senteval"
 
 _NOTE = (
     "SentEval's results do not say how the model pools, on which files it was scored, by which classifier, or by "

@@ -1,0 +1,202 @@
+"""What a file of results says, whichever program wrote it, and the record of it: the rest is marked as unknown."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from stsbench._version import __version__
+from stsbench.records.parts import (
+    IMPORTED,
+    AveragePart,
+    DataPart,
+    MetricValues,
+    ModelPart,
+    ProtocolPart,
+    SubsetPart,
+    TaskPart,
+    TransferPart,
+)
+from stsbench.records.provenance import now
+from stsbench.records.record import RunRecord
+from stsbench.records.signature import UNKNOWN, Signature
+
+TEXT = "senteval"
+"""The text variant of SentEval's results."""
+
+_PROTOCOLS = {"SentEval": {"all": "simcse", "wmean": "senteval"}, "MTEB": {"all": "mteb"}}
+_NO_DATA = DataPart(status="unknown", sha256=UNKNOWN)
+
+
+@dataclass(frozen=True)
+class ImportedTask:
+    """The scores of one task.
+
+    Attributes:
+        task: by the catalogue's name.
+        split: by the catalogue's name.
+        text: the text variant; `UNKNOWN` where the file does not tell.
+        scores: correlations between -1 and 1, every metric by every aggregation that there is.
+        subsets: the same of each subset.
+        pairs: how many; None where the file does not tell.
+    """
+
+    task: str
+    split: str
+    text: str
+    scores: Mapping[str, MetricValues]
+    subsets: tuple[SubsetPart, ...] = ()
+    pairs: int | None = None
+
+
+@dataclass(frozen=True)
+class ImportedTransfer:
+    """The scores of one transfer task, fields as in `TransferPart`; accuracies are shares between 0 and 1."""
+
+    task: str
+    design: str
+    acc: float
+    devacc: float
+    ndev: int
+    ntest: int
+    f1: float | None = None
+
+
+@dataclass(frozen=True)
+class ImportedResults:
+    """What a file, or a folder of them, says.
+
+    Attributes:
+        program: whose results they are: `SentEval` or `MTEB`.
+        tasks: the STS tasks that the catalogue knows.
+        transfer: the transfer tasks that it knows.
+        model: the model's name, where the file tells it.
+        revision: its commit on the Hub.
+        weights_sha256: the hash of its weights.
+        notes: what was left out, or taken for granted.
+    """
+
+    program: str
+    tasks: tuple[ImportedTask, ...]
+    transfer: tuple[ImportedTransfer, ...] = ()
+    model: str = ""
+    revision: str | None = None
+    weights_sha256: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+def correlation(value: Any) -> float | None:
+    """Return a correlation however it was saved: a number, `[correlation, p]` or `{"correlation": ...}`.
+
+    None stands for an undefined one (`NaN`).
+
+    Raises:
+        ValueError: if it is nothing of that.
+
+    >>> correlation([0.5, 0.01]), correlation({"correlation": 0.5}), correlation(float("nan"))
+    (0.5, 0.5, None)
+    """
+    if isinstance(value, Mapping):
+        value = value.get("correlation", value.get("statistic"))
+    if isinstance(value, list | tuple) and value:
+        value = value[0]
+    if value is None or isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"no correlation: {value!r}")
+    if not math.isfinite(value):
+        return None
+    if abs(value) > 1:
+        raise ValueError(f"a correlation of {value!r}")
+    return float(value)
+
+
+def share(percent: Any) -> float:
+    """Return an accuracy in percent as a share between 0 and 1.
+
+    Raises:
+        ValueError: if it is none.
+    """
+    if isinstance(percent, bool) or not isinstance(percent, int | float) or not 0 <= percent <= 100:
+        raise ValueError(f"no accuracy: {percent!r}")
+    return percent / 100
+
+
+def build_record(results: ImportedResults, aggregation: str, metric: str, command: str = "") -> RunRecord:
+    """Return the record of imported results.
+
+    Args:
+        results: what the files say; with the model's name.
+        aggregation: the headline's, which every STS task has.
+        metric: the headline's, likewise.
+        command: the command line, for the record.
+    """
+    parts = tuple(_part(task, aggregation, metric) for task in results.tasks)
+    transfer = tuple(map(_transfer_part, results.transfer))
+    return RunRecord(
+        stsbench=__version__,
+        created=now(),
+        command=command,
+        model=ModelPart(
+            name=results.model,
+            kind=IMPORTED,
+            revision=results.revision,
+            weights_sha256=results.weights_sha256,
+            pooling=UNKNOWN,
+            precision=UNKNOWN,
+            device=UNKNOWN,
+        ),
+        protocol=ProtocolPart(
+            name=_PROTOCOLS[results.program].get(aggregation, results.program.lower()),
+            aggregation=aggregation,
+            metric=metric,
+            similarity="cosine",
+            resamples=0,
+            level=0.95,
+            seed=0,
+        ),
+        tasks=parts,
+        average=AveragePart.of([part.task for part in parts], [part.score for part in parts]),
+        transfer=transfer,
+        transfer_average=AveragePart.of([part.task for part in transfer], [part.acc for part in transfer]),
+        notes=results.notes,
+        environment={},
+        seconds={},
+        encoding={},
+    )
+
+
+def _part(task: ImportedTask, aggregation: str, metric: str) -> TaskPart:
+    return TaskPart(
+        task=task.task,
+        split=task.split,
+        text=task.text,
+        pairs=task.pairs,
+        score=task.scores[aggregation][metric],
+        scores=dict(task.scores),
+        subsets=task.subsets,
+        signature=_signature(task.task, task.split, aggregation, metric, similarity="cosine", text=task.text),
+        data=_NO_DATA,
+        identical_pairs=None,
+        zero_pairs=None,
+        truncated_sentences=None,
+    )
+
+
+def _transfer_part(task: ImportedTransfer) -> TransferPart:
+    split = "all" if task.design == "nested" else "test"
+    return TransferPart(
+        **asdict(task),
+        text=TEXT,
+        classifier=UNKNOWN,
+        kfold=None,
+        seed=None,
+        grid=(),
+        chosen=(),
+        signature=_signature(task.task, split, task.design, "acc", similarity=UNKNOWN, text=TEXT),
+        data=_NO_DATA,
+        truncated_sentences=None,
+    )
+
+
+def _signature(task: str, split: str, aggregation: str, metric: str, *, similarity: str, text: str) -> str:
+    what = Signature(task, split, aggregation, metric, similarity, text, data=UNKNOWN, pooling=UNKNOWN)
+    return str(replace(what, precision=UNKNOWN, version=UNKNOWN))

@@ -1,0 +1,96 @@
+"""What tasks and models are called in tables and messages: as short as tells them apart."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path, PurePath
+
+from stsbench.records.parts import ModelPart, RunFields, ScoredPart, SupervisedPart, TaskPart
+from stsbench.records.provenance import redact
+
+AVERAGE = "Avg."
+TRANSFER_AVERAGE = "Avg. transfer"
+
+# In what records of one model may differ, most telling first.
+_TELLING = (
+    "pooling",
+    "max_length",
+    "prompt",
+    "dimensions",
+    "postprocessing",
+    "precision",
+    "weights_sha256",
+    "device",
+)
+
+
+def task_labels(parts: Sequence[ScoredPart]) -> list[str]:
+    """Return a name for each scored task: its own, with split and text only where those tell two apart."""
+    return distinct_labels([_key(part) for part in parts])
+
+
+def distinct_labels(keys: Sequence[tuple[str, str, str]]) -> list[str]:
+    """Return a name for each (task, split, text): of several splits or texts of one task, it says which.
+
+    >>> distinct_labels([("STS-B", "test", "senteval"), ("STS-B", "dev", "senteval"), ("STS16", "test", "raw")])
+    ['STS-B:test', 'STS-B:dev', 'STS16']
+    """
+    splits, texts = defaultdict(set), defaultdict(set)
+    for task, split, text in keys:
+        splits[task].add(split)
+        texts[task].add(text)
+    return [
+        task + (f":{split}" if len(splits[task]) > 1 else "") + (f"@{text}" if len(texts[task]) > 1 else "")
+        for task, split, text in keys
+    ]
+
+
+def labels(records: Sequence[RunFields]) -> list[str]:
+    """Return a name for each record's model, as short as it can be and tell it from the others.
+
+    That is the model's own name: of a path without folders, of a function of a script or a notebook without
+    `__main__`. Where several have the same, what they differ in follows, or else the record's folder; a number
+    where it has none.
+    """
+    return model_labels([record.model for record in records], [record.folder for record in records])
+
+
+def model_labels(models: Sequence[ModelPart], folders: Sequence[Path | None] = ()) -> list[str]:
+    """Return a name for each model as `labels` does.
+
+    Args:
+        models: what was measured, or is to be.
+        folders: of their records, None for a model without one; by default none has one.
+    """
+    folders = folders or [None] * len(models)
+    names = list(map(_model_name, models))
+    chosen = []
+    for model, name in zip(models, names, strict=True):
+        namesakes = [other for other, its in zip(models, names, strict=True) if its == name]
+        differing = [field for field in _TELLING if len({getattr(other, field) for other in namesakes}) > 1]
+        # A choice that was not made (no dimensions left out, no prompt) goes without saying.
+        values = {field: getattr(model, field) for field in differing if getattr(model, field) not in {None, ""}}
+        choices = ", ".join(f"{field} {str(value)[:20]}" for field, value in values.items())
+        chosen.append(f"{name} ({choices})" if choices else name)
+    places = [str(number) if folder is None else folder.name for number, folder in enumerate(folders, 1)]
+    in_full = [
+        place if folder is None else redact(str(folder)) for place, folder in zip(places, folders, strict=True)
+    ]
+    for candidates in (places, in_full, [str(number) for number, _ in enumerate(models, 1)]):
+        several = [f"{label} ({place})" for label, place in zip(chosen, candidates, strict=True)]
+        if len(set(several)) == len(several):
+            break
+    return [
+        distinct if chosen.count(label) > 1 else label for label, distinct in zip(chosen, several, strict=True)
+    ]
+
+
+def _key(part: ScoredPart) -> tuple[str, str, str]:
+    if isinstance(part, SupervisedPart):
+        return f"{part.task}:supervised", "", part.text
+    return part.task, part.split if isinstance(part, TaskPart) else "", part.text
+
+
+def _model_name(model: ModelPart) -> str:
+    is_path = model.kind not in {"function", "vectors", "similarities"} and model.name.startswith(("/", "~", "."))
+    # A function of a script or a notebook is known by its own name.
+    return PurePath(model.name).name or model.name if is_path else model.name.removeprefix("__main__:")

@@ -8,7 +8,8 @@ from itertools import count
 from pathlib import Path
 
 from stsbench._version import __version__
-from stsbench.analysis.explain import TITLES, Part, explain_each
+from stsbench.analysis.explain import explain
+from stsbench.analysis.registry import analysis
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.checking.published import AUTO, TOLERANCE, check_published, known_checkpoint, rows_to_check
@@ -16,8 +17,7 @@ from stsbench.comparison.compare import compare
 from stsbench.records.imports.read import read_results
 from stsbench.records.labels import labels
 from stsbench.records.record import RunRecord
-from stsbench.render.figures import svg_of
-from stsbench.render.section import Filled, Report, ReportFigure, Section
+from stsbench.render.section import Filled, Report, Section
 from stsbench.render.table import Table
 from stsbench.reports.papers import filled_papers, paper_named, whole_paper
 from stsbench.reports.reproducibility import reproducibility
@@ -163,9 +163,9 @@ def verdicts(runs: Runs, against: str = AUTO, tolerance: float = TOLERANCE) -> F
                 raise
             missing.append(f"check of {label}: {error}")
             continue
-        sentences.append(str(check))
+        sentences.append(check.sentence)
         caption, notes = f"{label} against {' and '.join(check.against)}", check.notes
-        tables.append(Table(check.table(), caption, name=f"check-{number}", verdicts="verdict", notes=notes))
+        tables += [replace(table, caption=caption, name=f"check-{number}", notes=notes) for table in check.table()]
     if unknown:
         missing.append(f"check: no published row is known for {', '.join(unknown)}; --against names one")
     text = f"A score passes if it is within {tolerance:g} points of the printed value, or prints as that does."
@@ -175,19 +175,18 @@ def verdicts(runs: Runs, against: str = AUTO, tolerance: float = TOLERANCE) -> F
 
 def analyses(runs: Runs, data_dirs: Sequence[str | Path], progress: Progress) -> Filled:
     """Return what is behind the scores, and which analyses were not possible."""
-    missing: list[str] = []
+    section = Section("analyses", "Analyses")
     if len(runs) > FEW:
         told = f"analyses: made for at most {FEW} runs, here are {len(runs)}; `stsbench explain` takes more"
-        return Filled(Section("analyses", "Analyses"), (told,))
-    parts = explain_each(
-        list(runs.values()),
-        published=True,
-        data_dirs=data_dirs,
-        failed=lambda name, error: missing.append(f"{TITLES[name].lower()}: {error}"),
-        progress=progress,
-    )
-    sections = tuple(_analysis(part) for part in parts)
-    return Filled(Section("analyses", "Analyses", parts=sections), tuple(missing))
+        return Filled(section, (told,))
+    try:
+        explanation = explain(
+            list(runs.values()), published=True, data_dirs=data_dirs, leave_out=True, progress=progress
+        )
+    except UserError as error:
+        return Filled(section, (f"analyses: {error}",))
+    missing = (f"{analysis(name).result.title.lower()}: {why}" for name, why in explanation.missing.items())
+    return Filled(replace(section, parts=explanation.sections()), tuple(missing))
 
 
 def comparisons(runs: Runs, progress: Progress) -> Filled:
@@ -210,15 +209,3 @@ def comparisons(runs: Runs, progress: Progress) -> Filled:
         "Paired bootstrap of the pairs or items, with Williams' or McNemar's test; Holm's correction over tasks."
     )
     return Filled(replace(section, text=(text,) if parts else (), parts=tuple(parts)), tuple(missing))
-
-
-def _analysis(part: Part) -> Section:
-    title = TITLES[part.name]
-    tables = tuple(
-        Table(view.frame, view.caption, view.decimals, name=f"{part.name}-{number}")
-        for number, view in enumerate(part.views, 1)
-        if len(view.frame)
-    )
-    alt = f"{title}; the numbers stand in the tables above it."
-    figure = ReportFigure(f"figure-{part.name}", title, alt, svg_of(part.draw()))
-    return Section(part.name, title, tables=tables, figures=(figure,))

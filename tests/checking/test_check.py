@@ -8,8 +8,8 @@ import pytest
 
 import stsbench as sb
 from stsbench.base.errors import UserError
-from stsbench.checking.result import Check
 from stsbench.checking.published import check_published
+from stsbench.checking.result import Check
 from stsbench.published.catalogue import row
 from stsbench.published.measured import seeds
 from stsbench.records.parts import DataPart, SupervisedPart, TransferPart
@@ -322,3 +322,14 @@ def test_a_regressors_score_does_not_compare_with_a_similaritys(make_run: MakeRu
     )  # fmt: skip
     run = make_run({"STS-B": 76.85}).model_copy(update={"tasks": (), "supervised": (part,)})
     assert "similarity is supervised here and cosine there" in check(run).sentence
+
+
+def test_a_check_shows_its_table_its_notes_and_its_verdict(make_run: MakeRun, printed: Printed) -> None:
+    found = check(make_run(printed(SIMCSE)))
+    lines = str(found).splitlines()
+    assert lines[0].split() == ["task", "published", "measured", "difference", "verdict", "seeds", "below"]
+    assert lines[-1] == found.sentence
+    assert "note: text: the paper leaves it open; taken as senteval" in lines
+    assert found.sentence in found._repr_html_()
+    assert found.to("markdown").startswith("| task |")
+    assert found.passed

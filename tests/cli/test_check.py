@@ -85,6 +85,7 @@ def test_json_holds_the_verdict_and_every_cell(stsbench: Stsbench, bad: Path) ->
     assert (done.code, told["verdict"], told["against"]) == (1, "fail", [ROW])
     assert {cell["name"]: cell["verdict"] for cell in told["cells"]}["STS12"] == "fail"
     assert told["cells"][0]["difference"] == pytest.approx(-1)
+    assert stsbench("check", bad, "--format", "json").out == done.out
 
 
 def test_junit_is_written_beside_the_table(stsbench: Stsbench, bad: Path) -> None:

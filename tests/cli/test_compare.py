@@ -62,6 +62,9 @@ def test_papers_get_the_table_and_the_rest_beside_it(runs: Stsbench, style: str,
     assert done.out.startswith(start)
     assert done.err.startswith("A: toys:words\nB: toys:letters\n")
     assert runs("compare", "a", "b", style, "--quiet").err == ""
+    assert runs("compare", "a", "b", "--format", style.removeprefix("--")).out == done.out
+    mixed = runs("compare", "a", "b", style, "--csv")
+    assert (mixed.code, mixed.out) == (2, "")
 
 
 @pytest.mark.parametrize("kind", ["png", "svg", "pdf"])

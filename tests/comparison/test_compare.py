@@ -109,3 +109,52 @@ def test_a_comparison_without_resamples_is_refused(records: tuple[sb.RunRecord, 
         sb.compare(*records, bootstrap=sb.Bootstrap(resamples=0))
     with pytest.raises(sb.UserError, match="no run to compare"):
         sb.compare([])
+
+
+def test_a_comparison_shows_who_is_who_its_tables_its_sentence_and_its_notes(
+    records: tuple[sb.RunRecord, sb.RunRecord],
+) -> None:
+    found = sb.compare(*records, bootstrap=sb.Bootstrap(resamples=60))
+    shown = str(found)
+    assert shown.startswith(f"A: {found.a}\nB: {found.b}\n\ntask ")
+    assert shown.endswith(f"\n\n{found.sentence}\nnote: {found.notes[0]}")
+    assert found._repr_html_().count("<table>") == 2
+    assert "subset" not in found.table()[0].frame
+    assert "subset" in found.table(subsets=True)[0].frame
+    assert found.to("latex").startswith(r"\begin{tabular}")
+
+
+def test_what_is_better_is_called_by_its_name(records: tuple[sb.RunRecord, sb.RunRecord]) -> None:
+    named = [
+        record.model_copy(update={"model": record.model.model_copy(update={"name": name, "kind": "transformer"})})
+        for record, name in zip(records, ("org/words", "org/letters"), strict=True)
+    ]
+    a, b = (record.with_tables(whole.pairs, whole.items) for record, whole in zip(named, records, strict=True))
+    swapped = a.with_tables(a.pairs.assign(cosine=a.pairs["gold"]), a.items)
+    assert "org/words is better on sample: " in sb.compare(b, swapped).sentence
+
+
+def test_a_comparison_is_a_section_of_a_report(records: tuple[sb.RunRecord, sb.RunRecord]) -> None:
+    section = sb.compare(*records).section(3)
+    assert (section.name, [table.name for table in section.tables]) == (
+        "comparison-3",
+        ["compare-3-1", "compare-3-2"],
+    )
+    assert section.text == (section.figures[0].alt,)
+    assert section.tables[0].caption.startswith("A: ")
+    assert "<svg" in section.figures[0].svg
+
+
+def test_seeds_show_themselves_too(records: tuple[sb.RunRecord, sb.RunRecord]) -> None:
+    found = sb.compare([records[0]], [records[1]])
+    assert "sd A" not in found.table()[0].frame
+    assert found.plot().axes[0].get_xlabel() == "mean and range over seeds"
+    assert str(found).startswith(f"A: {found.a}\nB: {found.b}\n\ntask ")
+
+
+def test_the_name_that_version_0_1_had_for_plain_data_still_works(
+    records: tuple[sb.RunRecord, sb.RunRecord],
+) -> None:
+    found = sb.compare(*records, bootstrap=sb.Bootstrap(resamples=60))
+    with pytest.warns(DeprecationWarning, match="use to_dict"):
+        assert found.as_dict() == found.to_dict()

@@ -1,1 +1,6 @@
-"""What the benchmarks are: the catalogue, finding, fetching, verifying and reading; the bundled sample."""
+"""Benchmark data: what there is, where it is, getting it, reading it; corpora, people's own pairs, the sample.
+
+Read `catalogue` (what there is), `locate` and `fetch` (with `download`), `rows` (one reader of files), then what gives
+tables: `benchmarks` (`load_sts`, `load_labelled`), `own_pairs` (`load_pairs`) and `corpus`; the tables are in
+`tables`. `overview` answers `stsbench data list`, `verify` and `where` with a `DataOverview`.
+"""

@@ -19,7 +19,7 @@ _LABELS = ("entailment", "neutral", "contradiction")
 
 @dataclass(frozen=True)
 class TripletCounts:
-    """What was found and what came of it.
+    """How much there was, and what came of it.
 
     Attributes:
         pairs: sentence pairs read.
@@ -56,30 +56,30 @@ def write_nli_triplets(folders: Sequence[Path], out: Path, split: str = "train")
     Raises:
         UserError: if a file is missing or broken, or no premise has both.
     """
-    found: dict[str, _Hypotheses] = {}
+    by_premise: dict[str, _Hypotheses] = {}
     pairs = 0
     for folder in folders:
         for premise, hypothesis, label in _pairs(folder, split):
             pairs += 1
             if premise:
-                own = found.setdefault(premise, _Hypotheses())
+                hypotheses = by_premise.setdefault(premise, _Hypotheses())
                 if hypothesis and label != "neutral":
-                    getattr(own, label).append(hypothesis)
-    triplets = list(_triplets(found))
+                    getattr(hypotheses, label).append(hypothesis)
+    triplets = list(_triplets(by_premise))
     if not triplets:
         raise UserError(f"no premise in {', '.join(map(str, folders))} has an entailment and a contradiction.")
     with atomic_path(out) as path, path.open("w", encoding="utf-8", newline="") as stream:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(HEADER)
         writer.writerows(triplets)
-    without = sum(not (own.entailment and own.contradiction) for own in found.values())
-    return TripletCounts(pairs, len(found), len(triplets), without)
+    without = sum(not (kinds.entailment and kinds.contradiction) for kinds in by_premise.values())
+    return TripletCounts(pairs, len(by_premise), len(triplets), without)
 
 
-def _triplets(found: dict[str, _Hypotheses]) -> Iterator[tuple[str, str, str]]:
-    for premise, own in found.items():
+def _triplets(by_premise: dict[str, _Hypotheses]) -> Iterator[tuple[str, str, str]]:
+    for premise, hypotheses in by_premise.items():
         # A sentence that stands there twice makes no second triplet.
-        entailed, contradicting = dict.fromkeys(own.entailment), dict.fromkeys(own.contradiction)
+        entailed, contradicting = dict.fromkeys(hypotheses.entailment), dict.fromkeys(hypotheses.contradiction)
         for entailment, contradiction in zip(entailed, contradicting, strict=False):
             yield premise, entailment, contradiction
 
@@ -88,8 +88,8 @@ def _pairs(folder: Path, split: str) -> Iterable[tuple[str, str, str]]:
     files = [folder / f"{name}.{split}" for name in ("s1", "s2", "labels")]
     for file in files:
         if not file.is_file():
-            there = sorted(path.name.removeprefix("labels.") for path in folder.glob("labels.*"))
-            hint = f"splits there: {', '.join(there)}" if there else "no split is there"
+            splits = sorted(path.name.removeprefix("labels.") for path in folder.glob("labels.*"))
+            hint = f"splits there: {', '.join(splits)}" if splits else "no split is there"
             raise UserError(f"there is no {file}: {hint}; choose one with --split, or another folder.")
     first, second, labels = ([text.strip() for text in _lines(file)] for file in files)
     if not len(first) == len(second) == len(labels):

@@ -78,7 +78,7 @@ class CallableEncoder:
             if type(error).__name__ == "OutOfMemoryError":  # torch's, which may not be here to import
                 raise DeviceOutOfMemory(str(error)) from error
             raise UserError(
-                f"{self.identity.name} raised {_told(error, getattr(self.encode, '__code__', None))} "
+                f"{self.identity.name} raised {_described(error, getattr(self.encode, '__code__', None))} "
                 f"when given {len(texts)} sentences: mend it there."
             ) from error
         return dict.fromkeys(poolings, self._as_matrix(returned, len(texts)))
@@ -116,10 +116,10 @@ def from_function(encode: Any, *, name: str | None = None) -> CallableEncoder:
     """
     # A sentence-transformers model is callable as well, but as a torch module, on tensors.
     method = getattr(encode, "encode", encode)
-    named = encode if hasattr(encode, "__qualname__") else type(encode)
-    given = name or f"{named.__module__}:{named.__qualname__}"
-    note = f"{given} is a callable: it has no weight file to hash, so its vectors are not cached."
-    return CallableEncoder(method, Identity(given, "function", "own"), (note,))
+    definition = encode if hasattr(encode, "__qualname__") else type(encode)
+    name = name or f"{definition.__module__}:{definition.__qualname__}"
+    note = f"{name} is a callable: it has no weight file to hash, so its vectors are not cached."
+    return CallableEncoder(method, Identity(name, "function", "own"), (note,))
 
 
 def import_function(target: str) -> CallableEncoder:
@@ -135,31 +135,31 @@ def import_function(target: str) -> CallableEncoder:
     if here not in sys.path:
         sys.path.insert(0, here)
     try:
-        found: Any = importlib.import_module(module_name)
+        member: Any = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         raise UserError(
             f"no module named {error.name!r} (for {target}): run from its folder or install it."
         ) from error
     except Exception as error:
-        raise UserError(f"importing {module_name} raised {_told(error, None)}: mend it there.") from error
+        raise UserError(f"importing {module_name} raised {_described(error, None)}: mend it there.") from error
     for part in attribute.split("."):
-        if not hasattr(found, part):
+        if not hasattr(member, part):
             raise UserError(f"module {module_name} has no {attribute!r}: name a function that is in it.")
-        found = getattr(found, part)
-    if not is_callable(found):
-        raise UserError(f"{target} is a {type(found).__name__}, not a callable list[str] -> array.")
-    return from_function(found, name=target)
+        member = getattr(member, part)
+    if not is_callable(member):
+        raise UserError(f"{target} is a {type(member).__name__}, not a callable list[str] -> array.")
+    return from_function(member, name=target)
 
 
-def _told(error: Exception, code: CodeType | None) -> str:
+def _described(error: Exception, code: CodeType | None) -> str:
     """Return an exception's type, message and place, so that the person finds it in their own code.
 
     The place is the deepest line in the callable's own file, or where there is none, the deepest at all.
     """
     message = f"{type(error).__name__}: {error}".strip().partition("\n")[0]
     frames = traceback.extract_tb(error.__traceback__)[1:]  # the first is ours
-    own = [frame for frame in frames if code is not None and frame.filename == code.co_filename]
+    in_callable = [frame for frame in frames if code is not None and frame.filename == code.co_filename]
     if not frames or isinstance(error, SyntaxError):  # which names its own place
         return message
-    place = (own or frames)[-1]
+    place = (in_callable or frames)[-1]
     return f"{message} ({place.filename}, line {place.lineno})"

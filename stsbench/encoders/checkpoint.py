@@ -125,8 +125,8 @@ class Checkpoint:
 
     def tokenizer_files(self) -> list[Path]:
         """Return the files that make the tokenizer."""
-        found = {path for pattern in _TOKENIZER_PATTERNS for path in self.folder.glob(pattern)}
-        return sorted(path for path in found if path.is_file())
+        paths = {path for pattern in _TOKENIZER_PATTERNS for path in self.folder.glob(pattern)}
+        return sorted(path for path in paths if path.is_file())
 
     def tokenizer_sha256(self) -> str:
         """Return one hash over the tokenizer's files."""
@@ -263,9 +263,9 @@ def _downloaded_before(name: str, revision: str | None, reason: Exception) -> Pa
 
     # Asked for the snapshot itself, the library would miss the files that were not wanted.
     for anchor in ("config.json", "modules.json"):
-        found = try_to_load_from_cache(name, anchor, revision=revision)
-        if isinstance(found, str):
-            return Path(found).parent
+        cached = try_to_load_from_cache(name, anchor, revision=revision)
+        if isinstance(cached, str):
+            return Path(cached).parent
     raise UserError(
         f"no such model: {name} is not a folder here, and the Hugging Face Hub cannot be reached "
         f"({type(reason).__name__}): go online once, or give a local folder."

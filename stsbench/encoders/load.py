@@ -235,9 +235,9 @@ def _load_checkpoint(name: str, options: LoadOptions) -> TransformerEncoder | Ca
 
 
 def _load_natively(
-    checkpoint: Checkpoint, own: TransformerSettings | None, options: LoadOptions
+    checkpoint: Checkpoint, saved: TransformerSettings | None, options: LoadOptions
 ) -> TransformerEncoder:
-    """Return the encoder of a Transformers checkpoint; `own` is what its sentence-transformers files say."""
+    """Return the encoder of a Transformers checkpoint; `saved` is what its sentence-transformers files say."""
     name, config = checkpoint.name, checkpoint.json("config.json")
     if not config:
         raise UserError(f"{name} has no Transformer's config.json at its top: --pooling is not for it.")
@@ -252,10 +252,10 @@ def _load_natively(
             f"{name} reads at most {longest} sub-words: --max-length {options.max_length} is too long."
         )
     known = next(iter(hub_checkpoints(name)), None)
-    pooling, notes = _choose_pooling(checkpoint, options.pooling, own.pooling if own else None, known)
-    if own is None and checkpoint.modules():
+    pooling, notes = _choose_pooling(checkpoint, options.pooling, saved.pooling if saved else None, known)
+    if saved is None and checkpoint.modules():
         notes += (f"{name} has modules that are not read natively: --pooling {pooling} leaves them out.",)
-    settings = own or TransformerSettings(pooling, model_limit(checkpoint))
+    settings = saved or TransformerSettings(pooling, model_limit(checkpoint))
     prompt = settings.prompt if options.prompt is None else options.prompt
     if options.prompt is None and not prompt and known and known.prompt:
         prompt = known.prompt
@@ -268,7 +268,7 @@ def _load_natively(
             max_length=settings.max_length if options.max_length is None else options.max_length,
             prompt=prompt,
         ),
-        kind="sentence-transformers" if own else "transformer",
+        kind="sentence-transformers" if saved else "transformer",
         precision=options.precision,
         device=options.device,
         notes=notes,
@@ -277,14 +277,14 @@ def _load_natively(
 
 
 def _choose_pooling(
-    checkpoint: Checkpoint, wanted: str, own: str | None, known: KnownCheckpoint | None
+    checkpoint: Checkpoint, wanted: str, configured: str | None, known: KnownCheckpoint | None
 ) -> tuple[str, tuple[str, ...]]:
     """Return the pooling to use and what the person should know about the choice.
 
     Args:
         checkpoint: the model.
         wanted: what the person asked for; `auto` follows the checkpoint, then the list of known ones.
-        own: the pooling that the checkpoint's own configuration names, if it does.
+        configured: the pooling that the checkpoint's own configuration names, if it does.
         known: what is known of a checkpoint of that name.
 
     Raises:
@@ -292,11 +292,11 @@ def _choose_pooling(
     """
     if wanted not in (AUTO, *POOLING_NAMES):
         raise UserError(f"unknown pooling {wanted!r}: choose one of {', '.join((AUTO, *POOLING_NAMES))}.")
-    expected = own or (known.pooling if known else None)
+    expected = configured or (known.pooling if known else None)
     if wanted != AUTO:
         if expected is None or wanted == expected:
             return wanted, ()
-        said_by = "its own configuration says" if own or known is None else f"its paper used: {known.usage}"
+        said_by = "its own configuration says" if configured or known is None else f"its paper used: {known.usage}"
         return wanted, (f"pooling {wanted} differs from {expected} for {checkpoint.name} ({said_by}).",)
     if expected is not None:
         return expected, ()

@@ -18,6 +18,46 @@ if TYPE_CHECKING:
 _HEAD_WEIGHT, _HEAD_BIAS = "mlp.dense.weight", "mlp.dense.bias"
 
 
+ACTIVATIONS = {
+    "torch.nn.modules.linear.Identity": "Identity",
+    "torch.nn.modules.activation.Tanh": "Tanh",
+    "torch.nn.modules.activation.ReLU": "ReLU",
+    "torch.nn.modules.activation.GELU": "GELU",
+    "torch.nn.modules.activation.Sigmoid": "Sigmoid",
+}
+"""The activations of a dense module that are read natively, by the name its configuration gives them."""
+
+
+@dataclass(frozen=True)
+class TailModule:
+    """One module after the pooling.
+
+    Attributes:
+        kind: `dense` or `normalize`.
+        folder: where a dense module's weights are, relative to the checkpoint.
+        activation: the class name in `torch.nn` of a dense module's activation.
+    """
+
+    kind: str
+    folder: str = ""
+    activation: str = "Identity"
+
+    def config_file(self, checkpoint: Path) -> Path:
+        """Return the file that names a dense module's activation."""
+        return checkpoint / self.folder / "config.json"
+
+    def weight_file(self, checkpoint: Path) -> Path:
+        """Return the file that holds a dense module's weights.
+
+        Raises:
+            UserError: if there is none.
+        """
+        for name in ("model.safetensors", "pytorch_model.bin"):
+            if (path := checkpoint / self.folder / name).is_file():
+                return path
+        raise UserError(f"{checkpoint / self.folder} holds no weights for its dense layer: fetch it again.")
+
+
 @dataclass
 class Network:
     """A Transformers model on its device, with what turns hidden states into sentence vectors.
@@ -114,7 +154,7 @@ def load_network(
     precision: str,
     device: str,
     pad_id: int,
-    tail: "Sequence[TailModule]",
+    tail: Sequence[TailModule],
     trust_remote_code: bool,
 ) -> Network:
     """Load a checkpoint's network for evaluation, without running code that comes with its weights.
@@ -201,46 +241,6 @@ def _names_head(path: Path) -> bool:
 
     with safe_open(path, framework="pt") as tensors:
         return _HEAD_WEIGHT in tensors.keys()  # noqa: SIM118
-
-
-ACTIVATIONS = {
-    "torch.nn.modules.linear.Identity": "Identity",
-    "torch.nn.modules.activation.Tanh": "Tanh",
-    "torch.nn.modules.activation.ReLU": "ReLU",
-    "torch.nn.modules.activation.GELU": "GELU",
-    "torch.nn.modules.activation.Sigmoid": "Sigmoid",
-}
-"""The activations of a dense module that are read natively, by the name its configuration gives them."""
-
-
-@dataclass(frozen=True)
-class TailModule:
-    """One module after the pooling.
-
-    Attributes:
-        kind: `dense` or `normalize`.
-        folder: where a dense module's weights are, relative to the checkpoint.
-        activation: the class name in `torch.nn` of a dense module's activation.
-    """
-
-    kind: str
-    folder: str = ""
-    activation: str = "Identity"
-
-    def config_file(self, checkpoint: Path) -> Path:
-        """Return the file that names a dense module's activation."""
-        return checkpoint / self.folder / "config.json"
-
-    def weight_file(self, checkpoint: Path) -> Path:
-        """Return the file that holds a dense module's weights.
-
-        Raises:
-            UserError: if there is none.
-        """
-        for name in ("model.safetensors", "pytorch_model.bin"):
-            if (path := checkpoint / self.folder / name).is_file():
-                return path
-        raise UserError(f"{checkpoint / self.folder} holds no weights for its dense layer: fetch it again.")
 
 
 def load_tail(checkpoint: Path, modules: Sequence[TailModule], *, device: str) -> "Callable[[Tensor], Tensor]":

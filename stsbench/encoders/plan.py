@@ -1,4 +1,10 @@
-"""The planner: every distinct token sequence is encoded once, in length-sorted batches of a token budget."""
+"""The planner: every distinct token sequence is encoded once, in length-sorted batches of a token budget.
+
+It is ours and not a library's: `SentenceTransformer.encode` sorts by characters and fills batches by number,
+encodes equal sentences again, pools in one way a pass, and fails where a batch does not fit. Here texts that
+tokenise alike share a vector, one pass gives all poolings, the cache is asked first, and a batch that is too large
+is halved.
+"""
 
 import hashlib
 import time
@@ -89,12 +95,12 @@ def embed(
     Raises:
         UserError: if the encoder returns no finite vectors, or one sentence does not fit in memory.
     """
-    wanted = tuple(dict.fromkeys(poolings or (encoder.identity.pooling,)))
-    caches = _caches(encoder, wanted) if use_cache else {}
+    poolings = tuple(dict.fromkeys(poolings or (encoder.identity.pooling,)))
+    caches = _caches(encoder, poolings) if use_cache else {}
     cache_size = max_cache_bytes()
     clock = _Stopwatch()
     distinct = list(dict.fromkeys(texts))
-    about, vectors = _recall(caches, wanted, distinct)
+    about, vectors = _recall(caches, poolings, distinct)
     new = [text for text in distinct if text not in about]
     clock.lap("tokenize")
     if new:
@@ -106,7 +112,7 @@ def embed(
     # A new text may be a known sequence, and a killed run has left vectors without their texts.
     for pooling, cache in caches.items():
         vectors[pooling] |= cache.vectors(list(sequences))
-    missing = [key for key in sequences if not all(key in found for found in vectors.values())]
+    missing = [key for key in sequences if not all(key in known for known in vectors.values())]
     clock.lap("tokenize")
     if missing:
         encoder.prepare(weights=True)
@@ -121,7 +127,7 @@ def embed(
     clock.lap("encode")
 
     row_of = {key: row for row, key in enumerate(keys)}
-    matrices = {pooling: _stack([found[key] for key in keys], encoder) for pooling, found in vectors.items()}
+    matrices = {pooling: _stack([by_key[key] for key in keys], encoder) for pooling, by_key in vectors.items()}
     if encoder.identity.normalize if normalize is None else normalize:
         matrices = {pooling: to_unit_length(matrix) for pooling, matrix in matrices.items()}
     return Embeddings(
@@ -223,7 +229,7 @@ def _recall(
     if not caches:
         return {}, vectors
     known = [cache.texts(texts) for cache in caches.values()]
-    about = {text: row for text, row in known[0].items() if all(text in more for more in known)}
+    about = {text: row for text, row in known[0].items() if all(text in texts_known for texts_known in known)}
     keys = list({row.sequence for row in about.values()})
     vectors |= {pooling: cache.vectors(keys) for pooling, cache in caches.items()}
     whole = set(keys).intersection(*vectors.values())

@@ -88,10 +88,10 @@ class StaticEncoder:
                 rows = _binary_rows(stream, words, *header, self.path)
             else:
                 rows = _text_rows(stream, words, dimensions, self.path, first_line=2 if header else 1)
-            found: dict[str, NDArray[np.float32]] = {}
+            vectors: dict[str, NDArray[np.float32]] = {}
             for word, vector in rows:
-                found.setdefault(word, vector)
-        self._vectors.update(dict.fromkeys(words) | found)
+                vectors.setdefault(word, vector)
+        self._vectors.update(dict.fromkeys(words) | vectors)
 
 
 @contextmanager

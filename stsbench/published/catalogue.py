@@ -65,14 +65,13 @@ def tables() -> Mapping[str, PublishedTable]:
     >>> tables()["esimcse-coling2022-3"].title
     'STS test sets'
     """
-    found = []
+    paths = []
     for paper in papers():
         folder = _entries().joinpath("tables", paper)
-        entries = sorted(
+        paths += sorted(
             (path for path in folder.iterdir() if path.name.endswith(".toml")), key=lambda path: path.name
         )
-        found += [PublishedTable.model_validate(_read(path)) for path in entries]
-    return _by_name(found)
+    return _by_name(PublishedTable.model_validate(_read(path)) for path in paths)
 
 
 @cache
@@ -95,8 +94,7 @@ def checkpoints() -> Mapping[str, KnownCheckpoint]:
 @cache
 def rows() -> Mapping[str, PublishedRow]:
     """Return every row by its full name, `table/row`."""
-    found = (row for table in tables().values() for row in rows_of(table))
-    return MappingProxyType({row.name: row for row in found})
+    return MappingProxyType({row.name: row for table in tables().values() for row in rows_of(table)})
 
 
 def row_names() -> list[str]:
@@ -135,11 +133,11 @@ def system(name: str) -> System:
     >>> system("princeton-nlp/unsup-simcse-bert-base-uncased").name
     'unsup-simcse-bert-base'
     """
-    found = _system_names().get(_plain(name))
-    if found is None:
+    system_name = _system_names().get(_plain(name))
+    if system_name is None:
         hint = _suggest(name, systems(), "stsbench published list systems")
         raise UserError(f"there is no published system {name!r}: {hint}")
-    return systems()[found]
+    return systems()[system_name]
 
 
 def known_checkpoint(name: str, *, pooling: str = "", weights_sha256: str | None = None) -> KnownCheckpoint | None:
@@ -207,14 +205,14 @@ def row(name: str) -> PublishedRow:
     known = {_plain(key): key for key in rows()}
     if _plain(name) in known:
         return rows()[known[_plain(name)]]
-    found = _system_names().get(_plain(name))
-    if found is None:
-        names = [*systems(), *rows()]
-        hint = _suggest(name, names, "stsbench published list rows")
+    system_name = _system_names().get(_plain(name))
+    if system_name is None:
+        hint = _suggest(name, [*systems(), *rows()], "stsbench published list rows")
         raise UserError(f"there is no published row {name!r}: {hint}")
-    if not systems()[found].row:
-        raise UserError(f"no row of {found} is published in a document at hand: {systems()[found].note}")
-    return rows()[systems()[found].row]
+    measured = systems()[system_name]
+    if not measured.row:
+        raise UserError(f"no row of {system_name} is published in a document at hand: {measured.note}")
+    return rows()[measured.row]
 
 
 def find_rows(
@@ -242,17 +240,17 @@ def find_rows(
     >>> [row.name for row in find_rows("mocose-bert-large")]
     ['mocose-acl2022-1/mocose-bert-large', 'mocose-acl2022-2/mocose-bert-large']
     """
-    wanted = system(model).name if model else ""
-    in_table = _table_name(table) if table else ""
+    system_name = system(model).name if model else ""
+    table_name = _table_name(table) if table else ""
     if paper and paper not in papers():
         raise UserError(f"there is no paper {paper!r}: choose one of {', '.join(papers())}.")
     return [
-        found
-        for found in rows().values()
-        if (not wanted or (found.system is not None and wanted in {found.system.name, found.system.edition_of}))
-        and (not paper or found.paper.name == paper)
-        and (not in_table or found.table.name == in_table)
-        and any(_meets(cell, task, split, variant) for cell in found.cells)
+        row
+        for row in rows().values()
+        if (not model or (row.system is not None and system_name in {row.system.name, row.system.edition_of}))
+        and (not paper or row.paper.name == paper)
+        and (not table or row.table.name == table_name)
+        and any(_meets(cell, task, split, variant) for cell in row.cells)
     ]
 
 
@@ -289,12 +287,12 @@ def _suggest(name: str, known: Iterable[str], command: str) -> str:
 
 
 def _by_name(entries: Iterable[Entry]) -> Mapping[str, Entry]:
-    found: dict[str, Entry] = {}
+    by_name: dict[str, Entry] = {}
     for entry in entries:
-        if entry.name in found:
+        if entry.name in by_name:
             raise ValueError(f"two entries are called {entry.name}")
-        found[entry.name] = entry
-    return MappingProxyType(found)
+        by_name[entry.name] = entry
+    return MappingProxyType(by_name)
 
 
 def _entries() -> Traversable:

@@ -232,10 +232,10 @@ def _check_prints(rows: Iterable[PublishedRow]) -> Iterator[Conflict]:
         for values in editions.values():
             if len(values) > 1:
                 yield _several_values("prints", values)
-        own = editions.pop(base, [])
+        final = editions.pop(base, [])
         for values in editions.values():
-            if own and values and not _agree(own[0][0], values[0][0]):
-                yield _several_values("edition", [own[0], values[0]])
+            if final and values and not _agree(final[0][0], values[0][0]):
+                yield _several_values("edition", [final[0], values[0]])
 
 
 def _quantity(cell: PublishedCell) -> Quantity | None:

@@ -100,8 +100,8 @@ def _frame(kind: str, system: str, suffix: str, known: tuple[str, ...]) -> "pd.D
 
 
 def _names(kind: str, suffix: str) -> tuple[str, ...]:
-    found = (_folder() / kind).iterdir()
-    return tuple(sorted(path.name.removesuffix(suffix) for path in found if path.name.endswith(suffix)))
+    paths = (_folder() / kind).iterdir()
+    return tuple(sorted(path.name.removesuffix(suffix) for path in paths if path.name.endswith(suffix)))
 
 
 @cache

@@ -14,6 +14,8 @@ from stsbench.encoders import load as module
 from stsbench.encoders.callables import from_function
 from stsbench.encoders.load import LoadOptions, Resolved, load_with, resolve
 from stsbench.published.catalogue import checkpoints, known_checkpoint
+from stsbench.records.store import save_run
+from stsbench.scoring.cite import cite
 
 
 @pytest.fixture
@@ -129,3 +131,20 @@ def test_every_option_of_load_reaches_the_loader(loaded: dict[str, Any]) -> None
     assert loaded == vars(options) | {"model": "some/model"}
     load_with("other/model", options)
     assert loaded == vars(options) | {"model": "other/model"}
+
+
+def test_the_paper_of_mirror_bert_is_cited_by_the_hub_name_and_for_a_folder_by_the_hash_of_its_weights(
+    loaded: dict[str, Any], tmp_path: Path
+) -> None:
+    record = sb.evaluate("mirror-bert-base", "sample", bootstrap=sb.Bootstrap(resamples=0))
+    minilm = checkpoints()["all-minilm-l6-v2"]
+    named = {
+        "cambridgeltl/mirror-bert-base-uncased-sentence": ("", "liu-etal-2021-fast"),
+        "mirror-bert-base": ("", "liu-etal-2021-fast"),
+        "runs/mine": (minilm.weights_sha256, "reimers-gurevych-2019"),
+    }
+    for number, (name, (weights, paper)) in enumerate(named.items()):
+        model = record.model.model_copy(update={"name": name, "weights_sha256": weights or None})
+        folder = tmp_path / str(number)
+        save_run(record.model_copy(update={"model": model}).with_tables(record.pairs), folder)
+        assert paper in cite([folder])[name]

@@ -25,7 +25,7 @@ REPLACEMENTS = MappingProxyType(
         "plot_repetition_bias": "repetition_bias(...).plot()",
         "plot_retrieve": "retrieve(...).plot()",
         "plot_spectrum": "spectrum(...).plot()",
-        "plot_train": "train(...).plot()",
+        "plot_train": "train(...).plot(), or stsbench.training.result.dev_curves for several",
     }
 )
 """What to write instead of each name."""

@@ -87,10 +87,11 @@ def test_the_default_tasks_are_the_seven_where_they_are_and_else_the_sample(
         default_tasks = sb.default_tasks
     assert default_tasks() == "sample"
     assert default_tasks([benchmark_folder]) == "sts"
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(sb.UserError, match="was not found"):
+        default_tasks([tmp_path / "empty"])
     monkeypatch.setenv("STSBENCH_DATA", str(benchmark_folder))
     assert default_tasks() == "sts"
-    with pytest.raises(sb.UserError, match="was not found"):
-        default_tasks([tmp_path])
 
 
 def test_another_name_is_an_attribute_error() -> None:

@@ -22,7 +22,7 @@ from stsbench.scoring.settings import (
     Settings,
     Stages,
 )
-from stsbench.scoring.tasks import TaskData, read_data
+from stsbench.scoring.tasks import SAMPLE, SAMPLE_USED, TaskData, read_data, source_of
 
 
 def evaluate(
@@ -53,7 +53,7 @@ def evaluate(
         encoder: an encoder, or what `load` makes one of: a name, a path, a callable `list[str] -> array`.
         tasks: `sts` or `transfer` (the seven tasks of the papers), `all` (both), `supervised`, `sample`,
             `sample-transfer`, names such as `STS16`, `STS-B:dev`, `STS12@raw`, `TREC` or `STS-B:supervised`, or
-            data that was read already. By default `sts` if its data is here, else `sample`.
+            data that was read already. By default `sts` if its data is here, else `sample`, with a warning.
         protocol: aggregation, metric, similarity and text; `simcse` by default (see `stsbench.protocol`).
         data: a file of scored pairs of your own instead of `tasks`.
         subset_column: the column of that file that names each pair's subset.
@@ -103,6 +103,8 @@ def evaluate(
     sets = read_data(
         tasks, protocol=settings.protocol, data=data, subset_column=subset_column, data_dirs=data_dirs
     )
+    if tasks is None and data is None and source_of(sets[0]).task == SAMPLE:
+        warnings.warn(SAMPLE_USED, stacklevel=2)
     stages.done("data")
     return measure_encoder(encoder, sets, settings, stages)
 

@@ -156,6 +156,26 @@ def test_a_rerun_reuses_the_folder(stsbench: Stsbench) -> None:
     assert len(list(Path("runs").iterdir())) == 1
 
 
+def test_a_rerun_says_that_it_replaced_the_record_of_the_same_measurement(stsbench: Stsbench) -> None:
+    said = "recorded in runs/toys_words-own-sample, where it replaced the record of the same measurement"
+    assert said not in stsbench(*PLAIN).err
+    again = stsbench(*PLAIN)
+    assert said in again.err
+    assert "replaced" not in again.out
+    assert stsbench(*PLAIN, "--quiet").err == ""
+
+
+@pytest.mark.parametrize("name", ["json", "csv", "markdown", "latex"])
+def test_a_format_prints_what_the_flag_of_its_name_prints(name: str, stsbench: Stsbench) -> None:
+    stsbench(*PLAIN)
+    shown = ("show", "runs/toys_words-own-sample")
+    assert stsbench(*shown, "--format", name).out == stsbench(*shown, f"--{name}").out != stsbench(*shown).out
+    assert stsbench(*shown, "--format", "table").out == stsbench(*shown).out
+    both = stsbench(*shown, "--format", "csv" if name == "json" else "json", f"--{name}")
+    assert (both.code, both.out) == (2, "")
+    assert "cannot go together: choose one output format" in both.err
+
+
 def test_models_of_one_name_get_folders_of_their_own(
     stsbench: Stsbench, word_vectors: Callable[..., Path]
 ) -> None:

@@ -87,3 +87,10 @@ def test_citations_are_bibtex_with_comments(stsbench: Stsbench, sts13: Path, pai
     outside = re.sub(r"^@.*?^\}", "", done.out, flags=re.MULTILINE | re.DOTALL)
     assert all(line.startswith("%") for line in outside.splitlines() if line)
     assert set(json.loads(stsbench("cite", "a", "b", "--json").out)) == {"toys:words", "STS13", "pairs"}
+
+
+def test_how_to_load_a_model_is_refused_where_only_records_are_named(runs: Stsbench) -> None:
+    done = runs("geometry", "a", "--pooling", "cls")
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("stsbench: --pooling is for models that are to be loaded")
+    assert len(done.err.splitlines()) == 1

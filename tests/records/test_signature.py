@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stsbench.records.signature import MODEL_FIELDS, PROTOCOL_FIELDS, Signature
+from stsbench.base.errors import UserError
+from stsbench.records.signature import (
+    MODEL_FIELDS,
+    PROTOCOL_FIELDS,
+    Signature,
+    differing_fields,
+    require_same_protocol,
+)
 
 PLAIN = Signature(
     "STS16", "test", "all", "spearman", "cosine", "senteval", "3f2a91" + "0" * 58, "avg", 256, version="0.1.0"
@@ -89,3 +96,15 @@ def test_every_field_belongs_to_protocol_or_model_and_changes_its_part_alone() -
         other = replace(PLAIN, **{name: changed.get(name, "other")})
         assert other.protocol == PLAIN.protocol
         assert other.model != PLAIN.model
+
+
+def test_two_scores_compare_if_their_protocols_agree_and_else_the_first_field_is_named() -> None:
+    other = replace(PLAIN, similarity="dot", metric="pearson", pooling="cls")
+    assert differing_fields(PLAIN, replace(PLAIN, pooling="cls", version="0.2.0")) == ()
+    assert differing_fields(PLAIN, other) == ("metric", "similarity")
+    require_same_protocol(PLAIN, PLAIN, names=("a", "b"), task="STS16", remedy="measure again")
+    with pytest.raises(
+        UserError,
+        match=r"^a and b do not compare on STS16: metric is spearman in one and pearson in the other: measure",
+    ):
+        require_same_protocol(PLAIN, other, names=("a", "b"), task="STS16", remedy="measure again")

@@ -10,7 +10,7 @@ import pytest
 
 import stsbench as sb
 from stsbench.data.tables import StsData
-from stsbench.records.labels import labels
+from stsbench.records.labels import distinct_labels, labels, task_labels
 from stsbench.records.scores import Scores, require_comparable
 from stsbench.records.store import save_run
 
@@ -113,6 +113,17 @@ def test_a_label_is_the_model_s_name_without_folders(
     changes: dict[str, str], label: str, record: sb.RunRecord
 ) -> None:
     assert labels([renamed(record, **changes)]) == [label]
+
+
+def test_a_task_is_labelled_with_what_tells_it_apart_and_no_more(hash_encode: Encode, toy_data: Data) -> None:
+    assert distinct_labels([("a", "test", "raw"), ("b", "test", "raw"), ("b", "test", "senteval")]) == [
+        "a",
+        "b@raw",
+        "b@senteval",
+    ]
+    run = sb.evaluate(hash_encode, [toy_data(), toy_data(split="dev", seed=1)], bootstrap=sb.Bootstrap(0))
+    assert task_labels(run.parts) == ["toy:test", "toy:dev"]
+    assert set(run.frame["task"]) == {"toy:test", "toy:dev", "Avg."}
 
 
 def test_records_of_one_model_are_labelled_with_what_they_differ_in(record: sb.RunRecord) -> None:

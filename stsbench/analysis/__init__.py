@@ -1,1 +1,6 @@
-"""What is behind a score: arrays and pair tables in, tidy DataFrames and figures out."""
+"""What is behind a score: `length_bias`, `geometry`, `spectrum`, `density`, `repetition_bias`, `retrieve`.
+
+Each verb returns an `AnalysisResult`, and `explain` all of them as an `Explanation`. Read `registry.py` (which
+analyses there are), `analysis.py` (what one is made of), any of them, such as `spectrum.py`, then `explain.py` and
+`command.py`.
+"""

@@ -1,68 +1,143 @@
-"""The density of numbers in an interval, estimated with Gaussian kernels."""
+"""The density of cosines at each level of gold scores: are levels of similarity kept apart?"""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from typer import Option
 
+from stsbench.analysis.analysis import AnalysisResult, TaskOptions
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
-from stsbench.records.record import RunRecord
 from stsbench.render.figures import colours, legend_above, new_figure, style
-from stsbench.render.table import Table, place
-from stsbench.scoring.subjects import Subject, Wanted, named_subjects, pair_tables
-from stsbench.scoring.tasks import SAMPLE
-from stsbench.scoring.vectors import STS_B, canonical, gold_ranges, read_pairs_of
+from stsbench.render.table import Table, Tables, place
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas as pd
     from matplotlib.figure import Figure
+    from numpy.typing import ArrayLike, NDArray
 
-Floats = NDArray[np.float64]
+    from stsbench.scoring.subjects import Subject, Wanted
+
+_POINTS = 101
+"""Where densities are estimated: so many points from -1 to 1."""
+
+_QUANTILES = {"q05": 0.05, "q25": 0.25, "median": 0.5, "q75": 0.75, "q95": 0.95}
 
 
-def kernel_density(values: ArrayLike, grid: ArrayLike, *, low: float = -1.0, high: float = 1.0) -> Floats:
-    """Return the estimated density of a sample at some points.
+class Density(AnalysisResult):
+    """The densities of models' cosines in buckets of gold scores."""
 
-    Gaussian kernels with Scott's bandwidth, sd n^(-1/5). What would fall outside the interval is reflected at its
-    ends, so that the density over it sums to 1 although cosines pile up at 1.
+    name = "density"
+    title = "Cosine densities"
+    question = "are levels of similarity kept apart?"
+    look_for = "hills that move right with the gold score and overlap little"
+
+    def table(self) -> Tables:
+        """Return the quantiles of each bucket."""
+        table = self.frame.drop_duplicates(["model", "bucket"])[["model", "bucket", "pairs", "mean", *_QUANTILES]]
+        table = table.rename(columns={"bucket": "gold", "q05": "5 %", "q25": "25 %", "q75": "75 %", "q95": "95 %"})
+        return Tables([Table(table, f"Cosine by gold score{place(self.frame)}", 3)])
+
+    def plot(self) -> "Figure":
+        """Draw the densities bucket above bucket, the highest gold scores on top, each model in its colour.
+
+        Each bucket has a scale of its own: heights compare inside a bucket.
+        """
+        frame = self.frame
+        palette = colours(list(frame["model"]))
+        buckets = list(dict.fromkeys(frame["bucket"]))[::-1]
+        visible = frame[frame["density"] > 0.02]
+        low, high = (visible["cosine"].min(), visible["cosine"].max()) if len(visible) else (-1.0, 1.0)
+        with style():
+            figure = new_figure(height=0.6 + 0.45 * len(buckets))
+            rows = figure.subplots(len(buckets), 1, sharex=True, squeeze=False)[:, 0]
+            for axes, bucket in zip(rows, buckets, strict=True):
+                for model, part in frame[frame["bucket"] == bucket].groupby("model", sort=False):
+                    axes.fill_between(part["cosine"], part["density"], color=palette[str(model)], alpha=0.2, lw=0)
+                    axes.plot(part["cosine"], part["density"], color=palette[str(model)], label=model)
+                    axes.axvline(part["mean"].iloc[0], color=palette[str(model)], linewidth=0.8, linestyle=":")
+                axes.set_ylabel(bucket, rotation=0, ha="right", va="center")
+                axes.set_yticks([])
+                axes.set_ylim(bottom=0)
+            rows[-1].set_xlabel("cosine (dotted: mean of the bucket)")
+            rows[-1].set_xlim(low, high)
+            figure.supylabel("gold score", fontsize=8)
+            legend_above(figure, rows[0])
+        return figure
+
+
+def density(  # noqa: D417 (the options of loading are told of together)
+    runs: "Wanted | Sequence[Wanted] | None" = None,
+    *,
+    task: str | None = None,
+    buckets: int = 5,
+    data_dirs: Sequence[str | Path] = (),
+    progress: Progress = silent,
+    pooling: str = "auto",
+    max_length: int | None = None,
+    prompt: str | None = None,
+    precision: str = "fp32",
+    device: str = "auto",
+    revision: str | None = None,
+    trust_remote_code: bool = False,
+) -> Density:
+    """Estimate the density of the cosines of a task's pairs in each bucket of gold scores.
 
     Args:
-        values: (n,) numbers in the interval.
-        grid: (m,) points in the interval.
-        low: lower end.
-        high: upper end.
+        runs: records or their folders; or encoders, or what `load` makes one of, which are measured first.
+        task: by default STS-B; the sample where that is all there is.
+        buckets: how many equal buckets the scale of gold scores is cut into.
+        data_dirs: folders to look for data in.
+        progress: told how far encoding is.
+        pooling, max_length, prompt, precision, device, revision, trust_remote_code: how models are loaded, as in
+            `load`; an error where only records are named.
 
     Returns:
-        (m,) densities; NaN where there is no spread to estimate one from (fewer than two values, all equal).
+        A row for each model, bucket and point; see `density_frame`. `task` says of what.
 
     Raises:
-        ValueError: if a value lies outside.
+        UserError: if a run lacks the task, or has no cosines.
 
-    Example:
-        >>> grid = np.linspace(-1, 1, 2001)
-        >>> density = kernel_density([0.2, 0.9, 1.0], grid)
-        >>> round(float(np.trapezoid(density, grid)), 4)
-        1.0
+    >>> found = density(lambda texts: [[len(s), s.count("e"), 1.0] for s in texts], task="sample")
+    >>> found.frame.drop_duplicates("bucket")["bucket"].tolist()
+    ['[0, 1)', '[1, 2)', '[2, 3)', '[3, 4)', '[4, 5]']
     """
-    values, grid = np.asarray(values, dtype=np.float64), np.asarray(grid, dtype=np.float64)
-    if ((values < low) | (values > high)).any():
-        raise ValueError(f"expected values between {low} and {high}")
-    if len(values) < 2 or values.min() == values.max():
-        return np.full(len(grid), np.nan)
-    width = values.std(ddof=1) * len(values) ** (-1 / 5)
-    density = np.zeros(len(grid))
-    for mirrored in (values, 2 * low - values, 2 * high - values):
-        scaled = (grid[:, np.newaxis] - mirrored) / width
-        density += np.exp(-0.5 * scaled**2).sum(axis=1)
-    density /= len(values) * width * np.sqrt(2 * np.pi)
-    return density
+    import pandas as pd
+
+    from stsbench.analysis.inputs import analysable
+    from stsbench.encoders.load import LoadOptions
+    from stsbench.scoring.subjects import gold_ranges, pair_tables
+    from stsbench.scoring.tasks import canonical
+
+    if buckets < 1:
+        raise UserError(f"{buckets} buckets: give 1 or more.")
+    loading = LoadOptions(pooling, max_length, prompt, precision, device, revision, trust_remote_code)
+    subjects = analysable(runs, loading)
+    chosen = canonical(task) if task else _default_task(subjects, data_dirs)
+    tables = pair_tables(subjects, [chosen], data_dirs=data_dirs, progress=progress)
+    for name, table in tables.items():
+        if "cosine" not in table:
+            raise UserError(f"the run of {name} holds similarities that were given, and no cosines.")
+    gold_range = gold_ranges(pd.concat(tables.values(), ignore_index=True))[chosen]
+    return Density(density_frame(tables, gold_range, buckets).assign(task=chosen))
 
 
-_GRID = np.linspace(-1, 1, 101)
-_QUANTILES = {"q05": 0.05, "q25": 0.25, "median": 0.5, "q75": 0.75, "q95": 0.95}
+def _default_task(subjects: "Mapping[str, Subject]", data_dirs: Sequence[str | Path]) -> str:
+    """Return STS-B; the sample where all have that and not all have STS-B."""
+    from stsbench.records.record import RunRecord
+    from stsbench.scoring.tasks import SAMPLE, STS_B, read_pairs_of
+
+    tasks = [
+        {part.task for part in subject.tasks}
+        if isinstance(subject, RunRecord)
+        else {read_pairs_of(None, None, data_dirs=data_dirs).task}
+        for subject in subjects.values()
+    ]
+    common = set.intersection(*tasks)
+    return SAMPLE if SAMPLE in common and STS_B not in common else STS_B
 
 
 def density_frame(
@@ -79,12 +154,14 @@ def density_frame(
         One row per model, `bucket` and point `cosine` (-1 to 1), with the `density` there (NaN where the bucket
         has no spread), and of the bucket `pairs`, `mean` and the quantiles `q05`, `q25`, `median`, `q75`, `q95`.
     """
+    import numpy as np
     import pandas as pd
 
+    grid = np.linspace(-1, 1, _POINTS)
     parts = [
-        pd.DataFrame({"model": model, "bucket": name, "cosine": _GRID, "density": kernel_density(values, _GRID)})
+        pd.DataFrame({"model": model, "bucket": name, "cosine": grid, "density": kernel_density(values, grid)})
         .assign(pairs=len(values), mean=values.mean() if len(values) else float("nan"))
-        .assign(**{key: _quantile(values, at) for key, at in _QUANTILES.items()})
+        .assign(**{key: np.quantile(values, at) if len(values) else np.nan for key, at in _QUANTILES.items()})
         for model, table in tables.items()
         for name, values in _buckets(table, gold_range, buckets)
     ]
@@ -92,6 +169,8 @@ def density_frame(
 
 
 def _buckets(table: "pd.DataFrame", gold_range: tuple[float, float], buckets: int) -> Iterator[tuple[str, Any]]:
+    import numpy as np
+
     edges = np.linspace(*gold_range, buckets + 1)
     gold, cosines = table["gold"].to_numpy(float), table["cosine"].to_numpy(float)
     codes = np.clip(np.searchsorted(edges, gold, side="right") - 1, 0, buckets - 1)
@@ -100,101 +179,61 @@ def _buckets(table: "pd.DataFrame", gold_range: tuple[float, float], buckets: in
         yield f"[{edges[code]:g}, {edges[code + 1]:g}{end}", cosines[codes == code]
 
 
-def _quantile(values: Any, at: float) -> float:
-    return float(np.quantile(values, at)) if len(values) else float("nan")
+def kernel_density(
+    values: "ArrayLike", grid: "ArrayLike", *, low: float = -1.0, high: float = 1.0
+) -> "NDArray[np.float64]":
+    """Return the estimated density of a sample at some points.
 
-
-def views(frame: "pd.DataFrame") -> list[Table]:
-    """Return the table of the buckets' quantiles for readers.
-
-    Args:
-        frame: what `density` returned.
-    """
-    table = frame.drop_duplicates(["model", "bucket"])[["model", "bucket", "pairs", "mean", *_QUANTILES]]
-    table = table.rename(columns={"bucket": "gold", "q05": "5 %", "q25": "25 %", "q75": "75 %", "q95": "95 %"})
-    return [Table(table, f"Cosine by gold score{place(frame)}", 3)]
-
-
-def figure(frame: "pd.DataFrame") -> "Figure":
-    """Draw the densities bucket above bucket, the highest gold scores on top, models over each other in colour.
-
-    Each bucket has a scale of its own: heights compare inside a bucket.
+    SciPy's Gaussian kernels with Scott's bandwidth, sd n^(-1/5). What would fall outside the interval is reflected
+    at its ends, so that the density over it sums to 1 although cosines pile up at 1.
 
     Args:
-        frame: what `density` returned.
-    """
-    palette = colours(list(frame["model"]))
-    buckets = list(dict.fromkeys(frame["bucket"]))[::-1]
-    seen = frame[frame["density"] > 0.02]
-    low, high = (seen["cosine"].min(), seen["cosine"].max()) if len(seen) else (-1.0, 1.0)
-    with style():
-        drawn = new_figure(height=0.6 + 0.45 * len(buckets))
-        rows = drawn.subplots(len(buckets), 1, sharex=True, squeeze=False)[:, 0]
-        for axes, bucket in zip(rows, buckets, strict=True):
-            for model, part in frame[frame["bucket"] == bucket].groupby("model", sort=False):
-                axes.fill_between(part["cosine"], part["density"], color=palette[str(model)], alpha=0.2, lw=0)
-                axes.plot(part["cosine"], part["density"], color=palette[str(model)], label=model)
-                axes.axvline(part["mean"].iloc[0], color=palette[str(model)], linewidth=0.8, linestyle=":")
-            axes.set_ylabel(bucket, rotation=0, ha="right", va="center")
-            axes.set_yticks([])
-            axes.set_ylim(bottom=0)
-        rows[-1].set_xlabel("cosine (dotted: mean of the bucket)")
-        rows[-1].set_xlim(low, high)
-        drawn.supylabel("gold score", fontsize=8)
-        legend_above(drawn, rows[0])
-    return drawn
-
-
-def density(
-    runs: Wanted | Sequence[Wanted] | None = None,
-    *,
-    task: str | None = None,
-    buckets: int = 5,
-    data_dirs: Sequence[str | Path] = (),
-    progress: Progress = silent,
-    **options: Any,
-) -> "pd.DataFrame":
-    """Estimate the density of the cosines of a task's pairs in each bucket of gold scores.
-
-    Args:
-        runs: records or their folders; or encoders, or what `load` makes one of, which are measured first.
-        task: by default STS-B; the sample where that is all there is.
-        buckets: how many equal buckets the scale of gold scores is cut into.
-        data_dirs: folders to look for data in.
-        progress: told how far encoding is.
-        options: how to load models, as in `load`.
+        values: (n,) numbers in the interval.
+        grid: (m,) points in the interval.
+        low: lower end.
+        high: upper end.
 
     Returns:
-        A tidy table; see `stsbench.analysis.density.density`.
+        (m,) densities; NaN where there is no spread to estimate one from (fewer than two values, all equal).
 
     Raises:
-        UserError: if a run lacks the task, or has no cosines.
+        ValueError: if a value lies outside.
 
-    >>> frame = density(lambda texts: [[len(s), s.count("e"), 1.0] for s in texts], task="sample")
-    >>> frame.drop_duplicates("bucket")["bucket"].tolist()
-    ['[0, 1)', '[1, 2)', '[2, 3)', '[3, 4)', '[4, 5]']
+    Example:
+        >>> import numpy as np
+        >>> grid = np.linspace(-1, 1, 2001)
+        >>> density = kernel_density([0.2, 0.9, 1.0], grid)
+        >>> round(float(np.trapezoid(density, grid)), 4)
+        1.0
     """
-    import pandas as pd
+    import numpy as np
+    from scipy.stats import gaussian_kde
 
-    if buckets < 1:
-        raise UserError(f"{buckets} buckets: give 1 or more.")
-    subjects = named_subjects(runs, **options)
-    chosen = canonical(task) if task else default_task(subjects, data_dirs)
-    tables = pair_tables(subjects, [chosen], data_dirs=data_dirs, progress=progress)
-    for name, table in tables.items():
-        if "cosine" not in table:
-            raise UserError(f"the run of {name} holds similarities that were given, and no cosines.")
-    limits = gold_ranges(pd.concat(tables.values(), ignore_index=True))[chosen]
-    return density_frame(tables, limits, buckets).assign(task=chosen)
+    values, grid = np.asarray(values, dtype=np.float64), np.asarray(grid, dtype=np.float64)
+    if ((values < low) | (values > high)).any():
+        raise ValueError(f"expected values between {low} and {high}")
+    if len(values) < 2 or values.min() == values.max():
+        return np.full(len(grid), np.nan)
+    estimate = gaussian_kde(values)
+    # A value reflected at an end is as far from a point as the value is from the reflected point.
+    density: NDArray[np.float64] = sum(estimate(points) for points in (grid, 2 * low - grid, 2 * high - grid))
+    return density
 
 
-def default_task(subjects: Mapping[str, Subject], data_dirs: Sequence[str | Path] = ()) -> str:
-    """Return STS-B; the sample where all have that and not all have STS-B."""
-    held = [
-        {task.task for task in subject.tasks}
-        if isinstance(subject, RunRecord)
-        else {read_pairs_of(None, None, data_dirs=data_dirs).task}
-        for subject in subjects.values()
-    ]
-    common = set.intersection(*held)
-    return SAMPLE if SAMPLE in common and STS_B not in common else STS_B
+@dataclass(frozen=True)
+class DensityCommand(TaskOptions):
+    """Estimate the density of the cosines in each bucket of gold scores, on STS-B.
+
+    Examples:
+    * `stsbench density runs/a runs/b --figure density.png`
+    * `stsbench density runs/a --task STS16 --buckets 3 --markdown`
+    """
+
+    verb = staticmethod(density)
+    result = Density
+
+    buckets: Annotated[int, Option(help="Equal buckets of the scale of gold scores.")] = 5
+
+    def names_data(self, *, runs: bool) -> bool:
+        """Return whether a task was named, or runs, which bring their pairs."""
+        return runs or super().names_data(runs=runs)

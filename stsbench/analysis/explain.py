@@ -1,144 +1,103 @@
 """`explain`: every analysis of one or more runs in one go, and the page that shows them."""
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import ModuleType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from stsbench.analysis import density, geometry, retrieve, spectrum
-from stsbench.analysis.length_bias import verb as length_bias
-from stsbench.analysis.repetition_bias import verb as repetition_bias
+from stsbench.analysis.analysis import AnalysisResult, Asked
+from stsbench.analysis.inputs import analysable
+from stsbench.analysis.registry import analyses
 from stsbench.base.errors import UserError
 from stsbench.base.files import atomic_path
 from stsbench.base.progress import Progress, silent
 from stsbench.data.benchmarks import load_sample
+from stsbench.encoders.load import LoadOptions
 from stsbench.records.record import RunRecord
 from stsbench.render.figures import FORMATS, save_figure
-from stsbench.render.table import Table, render
-from stsbench.scoring.sts import Bootstrap
-from stsbench.scoring.subjects import Subject, Wanted, named_subjects
+from stsbench.render.result import Result
+from stsbench.render.section import Section
+from stsbench.render.table import Tables
+from stsbench.scoring.settings import Bootstrap
+from stsbench.scoring.subjects import Wanted
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.figure import Figure
-
-__all__ = [
-    "TITLES",
-    "Bootstrap",
-    "Part",
-    "demand_format",
-    "explain",
-    "explain_each",
-    "figure_beside",
-    "write_page",
-]
-
-TITLES = {
-    "length-bias": "Length bias",
-    "geometry": "Alignment and uniformity",
-    "spectrum": "Spectrum",
-    "density": "Cosine densities",
-    "repetition-bias": "Repetition bias",
-    "retrieve": "Nearest neighbours",
-}
-"""The headings of the analyses, by the names of their commands."""
-
-Failed = Callable[[str, UserError], None]
 
 
-class Part(NamedTuple):
-    """One analysis: the command's name, its tidy table, its tables for readers, and how to draw it."""
-
-    name: str
-    frame: "pd.DataFrame"
-    views: list[Table]
-    draw: "Callable[[], Figure]"
-
-
-def explain(runs: Wanted | Sequence[Wanted] | None = None, **options: Any) -> "dict[str, pd.DataFrame]":
-    """Return the tidy table of every analysis of some runs or models, by the name of its command.
+class Explanation(Result):
+    """The analyses of some runs or models.
 
     Args:
-        runs: records or their folders; or encoders, or what `load` makes one of.
-        options: as in `explain_each`.
-
-    Raises:
-        UserError: if one of them is not possible.
+        parts: the results by the names of their commands, in their order.
+        missing: for each analysis that was not possible, why.
+        signatures: of the records among what was analysed, by their models' names.
     """
-    return {part.name: part.frame for part in explain_each(runs, **options)}
+
+    def __init__(
+        self,
+        parts: Mapping[str, AnalysisResult],
+        missing: Mapping[str, str] | None = None,
+        signatures: Mapping[str, str] | None = None,
+    ) -> None:
+        self.parts = dict(parts)
+        self.missing = dict(missing or {})
+        self.signatures = dict(signatures or {})
+
+    def __getitem__(self, name: str) -> AnalysisResult:
+        """Return the result of one analysis."""
+        return self.parts[name]
+
+    @property
+    def frame(self) -> "pd.DataFrame":
+        """The tidy tables below one another; the column `analysis` says which is which."""
+        import pandas as pd
+
+        frames = [part.frame.assign(analysis=name) for name, part in self.parts.items()]
+        return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=["analysis"])
+
+    def table(self) -> Tables:
+        """Return the tables of all analyses."""
+        return Tables(table for part in self.parts.values() for table in part.table())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the rows of each analysis by its name."""
+        return {name: part.to_dict() for name, part in self.parts.items()}
+
+    def sections(self) -> tuple[Section, ...]:
+        """Return each analysis as a part of a report."""
+        return tuple(part.section() for part in self.parts.values())
+
+    def save(self, folder: str | Path, kind: str = "png") -> Path:
+        """Write a folder with a page of all tables and figures, the figures, and every tidy table as CSV.
+
+        Args:
+            folder: where to.
+            kind: of the figures: `png`, `svg` or `pdf`.
+
+        Returns:
+            The page, `README.md` in the folder.
+
+        Raises:
+            UserError: if there is no such kind of figure, or the folder cannot be written.
+        """
+        require_kind(kind)
+        folder = Path(folder).expanduser()
+        lines = ["# What is behind the scores", ""]
+        lines += [f"- {label}: `{signature}`" for label, signature in self.signatures.items()]
+        lines += [f"- not possible: {name}: {reason}" for name, reason in self.missing.items()]
+        for name, part in self.parts.items():
+            figure = save_figure(part.plot(), folder / f"{name}.{kind}")
+            with atomic_path(folder / f"{name}.csv") as path:
+                path.write_text(part.to("csv") + "\n", encoding="utf-8", newline="")
+            lines += ["", f"## {part.title}", "", part.table().to("markdown"), ""]
+            lines += [f"![{part.title}]({figure.name})", "", f"All of it: [{name}.csv]({name}.csv)"]
+        page = folder / "README.md"
+        with atomic_path(page) as path:
+            path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        return page
 
 
-def _raise(_name: str, error: UserError) -> None:
-    raise error
-
-
-def explain_each(
-    runs: Wanted | Sequence[Wanted] | None = None,
-    *,
-    corpus: str | Path = "sample",
-    retrieve_from: str | Path = "sample",
-    query: str | Sequence[str] = (),
-    published: bool = False,
-    bootstrap: Bootstrap | None = None,
-    data_dirs: Sequence[str | Path] = (),
-    failed: Failed = _raise,
-    progress: Progress = silent,
-    **options: Any,
-) -> Iterator[Part]:
-    """Yield every analysis of some runs or models, one after the other, each with its own defaults.
-
-    Args:
-        runs: records or their folders; or encoders, or what `load` makes one of.
-        corpus: of the repetition probe: a file with one sentence a line, or `sample`.
-        retrieve_from: the corpus that neighbours are looked for in.
-        query: sentences to look for neighbours of; by default one each from three parts of the sample.
-        published: whether the papers' rows stand beside them.
-        bootstrap: resamples, level and seed of the intervals.
-        data_dirs: folders to look for data in.
-        failed: told which analysis was not possible, and why; by default that ends all.
-        progress: told how far it is.
-        options: how to load models, as in `load`.
-    """
-    subjects: list[Subject] = list(named_subjects(runs, **options).values())
-    data: dict[str, Any] = {"data_dirs": data_dirs}
-    intervals: dict[str, Any] = {"published": published, "bootstrap": bootstrap}
-    asked = [query] if isinstance(query, str) else list(query)
-    todo: dict[str, tuple[ModuleType, Callable[..., pd.DataFrame]]] = {
-        "length-bias": (length_bias, partial(length_bias.length_bias, **intervals, **data)),
-        "geometry": (geometry, partial(geometry.geometry, **data)),
-        "spectrum": (spectrum, partial(spectrum.spectrum, **data)),
-        "density": (density, partial(density.density, **data)),
-        "repetition-bias": (
-            repetition_bias,
-            partial(repetition_bias.repetition_bias, corpus=corpus, **intervals),
-        ),
-        "retrieve": (retrieve, partial(retrieve.retrieve, query=asked or _queries(), corpus=retrieve_from)),
-    }
-    for name, (module, analyse) in todo.items():
-        try:
-            frame = analyse(subjects, progress=progress)
-        except UserError as error:
-            failed(name, error)
-            continue
-        yield Part(name, frame, module.views(frame), partial(module.figure, frame))
-
-
-def _queries() -> list[str]:
-    pairs = load_sample().pairs
-    return [str(text) for text in pairs.drop_duplicates("subset")["sentence1"].head(3)]
-
-
-def figure_beside(path: Path, name: str) -> Path:
-    """Return the file for one figure of several: its name before the ending.
-
-    >>> figure_beside(Path("out.png"), "geometry").name
-    'out-geometry.png'
-    """
-    return path.with_name(f"{path.stem}-{name}{path.suffix}")
-
-
-def demand_format(kind: str) -> None:
+def require_kind(kind: str) -> None:
     """Raise unless figures can be written so.
 
     Raises:
@@ -148,40 +107,64 @@ def demand_format(kind: str) -> None:
         raise UserError(f"figures as {kind!r}: choose one of {', '.join(FORMATS)}.")
 
 
-def write_page(
-    parts: Sequence[Part], runs: Sequence[Wanted], folder: Path, *, kind: str = "png", omitted: Sequence[str] = ()
-) -> Path:
-    """Write a folder with a page of all tables and figures, the figures, and every tidy table as CSV.
+def explain(  # noqa: D417 (the options of loading are told of together)
+    runs: Wanted | Sequence[Wanted] | None = None,
+    *,
+    corpus: str | Path = "sample",
+    retrieve_from: str | Path = "sample",
+    query: str | Sequence[str] = (),
+    published: bool = False,
+    bootstrap: Bootstrap | None = None,
+    data_dirs: Sequence[str | Path] = (),
+    leave_out: bool = False,
+    progress: Progress = silent,
+    pooling: str = "auto",
+    max_length: int | None = None,
+    prompt: str | None = None,
+    precision: str = "fp32",
+    device: str = "auto",
+    revision: str | None = None,
+    trust_remote_code: bool = False,
+) -> Explanation:
+    """Make every analysis of some runs or models, each with its own defaults.
 
     Args:
-        parts: the analyses.
-        runs: what was analysed, for the signatures of the records among them.
-        folder: where to.
-        kind: of the figures: `png`, `svg` or `pdf`.
-        omitted: a sentence for each analysis that was not possible.
-
-    Returns:
-        The page, `README.md` in the folder.
+        runs: records or their folders; or encoders, or what `load` makes one of.
+        corpus: of the repetition probe: a file with one sentence a line, or `sample`.
+        retrieve_from: the corpus that neighbours are looked for in.
+        query: sentences to look for neighbours of; by default one each from three parts of the sample.
+        published: whether the papers' rows stand beside them.
+        bootstrap: resamples, level and seed of the intervals.
+        data_dirs: folders to look for data in.
+        leave_out: whether an analysis that is not possible is left out, and told in `missing`; by default it ends
+            all.
+        progress: told how far it is.
+        pooling, max_length, prompt, precision, device, revision, trust_remote_code: how models are loaded, as in
+            `load`; an error where only records are named.
 
     Raises:
-        UserError: if there is no such kind of figure, or the folder cannot be written.
+        UserError: if a record was imported, which has nothing to analyse; or if an analysis is not possible.
+
+    >>> encode = lambda texts: [[len(text), text.count("e"), 1.0] for text in texts]
+    >>> explain(encode, bootstrap=Bootstrap(resamples=0))["geometry"].frame["sentences"].tolist()
+    [504]
     """
-    demand_format(kind)
-    folder = folder.expanduser()
-    lines = ["# What is behind the scores", ""]
-    for label, subject in named_subjects(runs).items() if runs else ():
-        if isinstance(subject, RunRecord):
-            lines += [f"- {label}: `{subject.signatures[0]}`"]
-    lines += [*(f"- not possible: {sentence}" for sentence in omitted)]
-    for part in parts:
-        figure = save_figure(part.draw(), folder / f"{part.name}.{kind}")
-        with atomic_path(folder / f"{part.name}.csv") as path:
-            path.write_text(render(part.frame, "csv") + "\n", encoding="utf-8", newline="")
-        lines += ["", f"## {TITLES[part.name]}", ""]
-        for view in part.views:
-            lines += [render(view.frame, "markdown", view.decimals, view.caption), ""]
-        lines += [f"![{TITLES[part.name]}]({figure.name})", "", f"All of it: [{part.name}.csv]({part.name}.csv)"]
-    page = folder / "README.md"
-    with atomic_path(page) as path:
-        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return page
+    loading = LoadOptions(pooling, max_length, prompt, precision, device, revision, trust_remote_code)
+    subjects = analysable(runs, loading)
+    queries = [query] if isinstance(query, str) else list(query)
+    asked = Asked(corpus, retrieve_from, queries or _queries(), published, bootstrap, data_dirs)
+    parts, missing = {}, {}
+    for name, command in analyses().items():
+        try:
+            parts[name] = command.verb(list(subjects.values()), progress=progress, **command.explained(asked))
+        except UserError as error:
+            if not leave_out:
+                raise
+            missing[name] = str(error)
+    records = {name: subject for name, subject in subjects.items() if isinstance(subject, RunRecord)}
+    return Explanation(parts, missing, {name: str(record.signatures[0]) for name, record in records.items()})
+
+
+def _queries() -> list[str]:
+    pairs = load_sample().pairs
+    return [str(text) for text in pairs.drop_duplicates("subset")["sentence1"].head(3)]

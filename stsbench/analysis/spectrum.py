@@ -1,25 +1,22 @@
 """The spectrum of sentence vectors: how many directions a model uses (MoCoSE 2022, figure 7)."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from stsbench.analysis.analysis import AnalysisResult, SentenceOptions
 from stsbench.base.progress import Progress, silent
 from stsbench.render.figures import colours, legend_above, new_figure, style
-from stsbench.render.table import Table, place
-from stsbench.scoring.subjects import Wanted, named_subjects
-from stsbench.scoring.tasks import sentences_of
-from stsbench.scoring.vectors import read_pairs_of, vectors_of
-from stsbench.statistics.geometry import unit_rows
-from stsbench.statistics.similarity import zero_rows
-from stsbench.statistics.spectrum import effective_rank, iso_score, partition_isotropy, singular_values, top_share
+from stsbench.render.table import Table, Tables, place
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas as pd
     from matplotlib.figure import Figure
+    from numpy.typing import NDArray
+
+    from stsbench.scoring.subjects import Wanted
 
 TOP = (1, 5, 10)
 SINGULAR, RANK, SHARE, ISOSCORE, PARTITION = (
@@ -31,7 +28,105 @@ SINGULAR, RANK, SHARE, ISOSCORE, PARTITION = (
 )
 
 
-def spectrum_frame(models: Mapping[str, NDArray[np.floating[Any]]]) -> "pd.DataFrame":
+class Spectrum(AnalysisResult):
+    """The singular values of models' sentence vectors, and what they amount to."""
+
+    name = "spectrum"
+    title = "Spectrum"
+    question = "how many directions are in use?"
+    look_for = "a steep fall, a low effective rank, a large top-1 share: a narrow cone"
+
+    def table(self) -> Tables:
+        """Return the summary numbers; the singular values are for the figure."""
+        numbers = self.frame[self.frame["measure"] != SINGULAR]
+        names = [
+            f"top {k} share" if measure == SHARE else measure
+            for measure, k in zip(numbers["measure"], numbers["k"], strict=True)
+        ]
+        wide = numbers.assign(name=names).pivot_table(
+            index=["model", "dimensions", "centred"], columns="name", values="value", sort=False, dropna=False
+        )
+        wide = wide.dropna(how="all").reset_index()
+        order = [RANK, *(f"top {k} share" for k in TOP), PARTITION, ISOSCORE]
+        table = wide[["model", "dimensions", "centred", *order]]
+        table = table.assign(centred=table["centred"].map({True: "yes", False: "no"}))
+        return Tables([Table(table, f"Spectrum of the normalised sentence vectors{place(self.frame)}", 3)])
+
+    def plot(self) -> "Figure":
+        """Draw each model's singular values in order, divided by the largest: uncentred solid, centred dashed."""
+        palette = colours(list(self.frame["model"]))
+        curves = self.frame[(self.frame["measure"] == SINGULAR) & (self.frame["value"] > 1e-6)]
+        with style():
+            figure = new_figure()
+            axes = figure.subplots()
+            for (model, centred), part in curves.groupby(["model", "centred"], sort=False):
+                axes.plot(
+                    part["k"],
+                    part["value"],
+                    color=palette[str(model)],
+                    linestyle="--" if centred else "-",
+                    label=None if centred else model,
+                )
+            axes.plot([], [], color="0.4", linestyle="--", label="centred")
+            axes.set_yscale("log")
+            # By itself a logarithmic axis has formulas for numbers, and formulas are text here.
+            axes.yaxis.set_major_formatter("{x:g}")
+            axes.set_xlabel("singular value, in order")
+            axes.set_ylabel("size (largest = 1)")
+            legend_above(figure, axes)
+        return figure
+
+
+def spectrum(  # noqa: D417 (the options of loading are told of together)
+    runs: "Wanted | Sequence[Wanted] | None" = None,
+    *,
+    task: str | None = None,
+    split: str | None = None,
+    text: str = "senteval",
+    data_dirs: Sequence[str | Path] = (),
+    progress: Progress = silent,
+    pooling: str = "auto",
+    max_length: int | None = None,
+    prompt: str | None = None,
+    precision: str = "fp32",
+    device: str = "auto",
+    revision: str | None = None,
+    trust_remote_code: bool = False,
+) -> Spectrum:
+    """Measure the singular values of the sentence vectors of runs or models, and what they amount to.
+
+    Args:
+        runs: records or their folders; or encoders, or what `load` makes one of.
+        task: whose sentences; by default STS-B, or the sample where its data is not here.
+        split: by default all that the task has.
+        text: the text variant.
+        data_dirs: folders to look for data in.
+        progress: told how far encoding is.
+        pooling, max_length, prompt, precision, device, revision, trust_remote_code: how models are loaded, as in
+            `load`; an error where only records are named.
+
+    Returns:
+        Uncentred and centred; see `spectrum_frame`. `task`, `split` and `text` say of what.
+
+    Raises:
+        UserError: if the data is missing, or a sentence was never encoded and the model is not here.
+
+    >>> found = spectrum(lambda texts: [[len(s), s.count("e"), 1.0] for s in texts], task="sample")
+    >>> found.frame.loc[found.frame["measure"] == "singular value", "k"].unique().tolist()
+    [1, 2, 3]
+    """
+    from stsbench.analysis.inputs import analysable, task_vectors
+    from stsbench.encoders.load import LoadOptions
+
+    loading = LoadOptions(pooling, max_length, prompt, precision, device, revision, trust_remote_code)
+    data, models = task_vectors(
+        analysable(runs, loading), task, split, text, data_dirs=data_dirs, progress=progress
+    )
+    frame = spectrum_frame({name: vectors.each() for name, vectors in models.items()})
+    return Spectrum(frame.assign(task=data.task, split=data.split, text=data.text))
+
+
+def spectrum_frame(models: "Mapping[str, NDArray[np.floating[Any]]]") -> "pd.DataFrame":
     """Measure the spectrum of several models' sentence vectors, as they are and centred.
 
     The vectors are L2-normalised first; zero vectors are left out.
@@ -46,17 +141,28 @@ def spectrum_frame(models: Mapping[str, NDArray[np.floating[Any]]]) -> "pd.DataF
     """
     import pandas as pd
 
+    from stsbench.statistics.geometry import unit_rows
+    from stsbench.statistics.similarity import zero_rows
+
     rows = []
     for model, vectors in models.items():
         units = unit_rows(vectors[~zero_rows(vectors)])
         about = {"model": model, "sentences": len(units), "dimensions": vectors.shape[1]}
         for centred in (False, True):
-            of_matrix = units - units.mean(axis=0) if centred else units
-            rows += [about | {"centred": centred} | row for row in _measures(of_matrix, centred=centred)]
+            matrix = units - units.mean(axis=0) if centred else units
+            rows += [about | {"centred": centred} | row for row in _measures(matrix, centred=centred)]
     return pd.DataFrame(rows)
 
 
-def _measures(matrix: NDArray[np.float64], *, centred: bool) -> Iterator[dict[str, Any]]:
+def _measures(matrix: "NDArray[np.float64]", *, centred: bool) -> Iterator[dict[str, Any]]:
+    from stsbench.statistics.spectrum import (
+        effective_rank,
+        iso_score,
+        partition_isotropy,
+        singular_values,
+        top_share,
+    )
+
     values = singular_values(matrix)
     largest = values[0] if values[0] > 0 else 1.0
     for k, value in enumerate(values / largest, 1):
@@ -69,89 +175,17 @@ def _measures(matrix: NDArray[np.float64], *, centred: bool) -> Iterator[dict[st
     yield {"measure": PARTITION, "k": 0, "value": partition_isotropy(matrix)}
 
 
-def views(frame: "pd.DataFrame") -> list[Table]:
-    """Return the table of summary numbers for readers.
+@dataclass(frozen=True)
+class SpectrumCommand(SentenceOptions):
+    """Measure the singular values of the sentence vectors of STS-B, and how many directions they amount to.
 
-    Args:
-        frame: what `spectrum_frame` returned.
+    Effective rank, shares of the top directions, isotropy; uncentred and centred. The figure is the singular
+    values in order; JSON and CSV have them all.
+
+    Examples:
+    * `stsbench spectrum runs/a runs/b --figure spectrum.pdf`
+    * `stsbench spectrum --model minilm --task sample --csv`
     """
-    numbers = frame[frame["measure"] != SINGULAR]
-    names = [
-        f"top {k} share" if measure == SHARE else measure
-        for measure, k in zip(numbers["measure"], numbers["k"], strict=True)
-    ]
-    wide = numbers.assign(name=names).pivot_table(
-        index=["model", "dimensions", "centred"], columns="name", values="value", sort=False, dropna=False
-    )
-    wide = wide.dropna(how="all").reset_index()
-    order = [RANK, *(f"top {k} share" for k in TOP), PARTITION, ISOSCORE]
-    table = wide[["model", "dimensions", "centred", *order]]
-    table = table.assign(centred=table["centred"].map({True: "yes", False: "no"}))
-    return [Table(table, f"Spectrum of the normalised sentence vectors{place(frame)}", 3)]
 
-
-def figure(frame: "pd.DataFrame") -> "Figure":
-    """Draw each model's singular values in order, divided by the largest: uncentred solid, centred dashed.
-
-    Args:
-        frame: what `spectrum_frame` returned.
-    """
-    palette = colours(list(frame["model"]))
-    curves = frame[(frame["measure"] == SINGULAR) & (frame["value"] > 1e-6)]
-    with style():
-        drawn = new_figure()
-        axes = drawn.subplots()
-        for (model, centred), part in curves.groupby(["model", "centred"], sort=False):
-            axes.plot(
-                part["k"],
-                part["value"],
-                color=palette[str(model)],
-                linestyle="--" if centred else "-",
-                label=None if centred else model,
-            )
-        axes.plot([], [], color="0.4", linestyle="--", label="centred")
-        axes.set_yscale("log")
-        # By itself a logarithmic axis has formulas for numbers, and formulas are text here.
-        axes.yaxis.set_major_formatter("{x:g}")
-        axes.set_xlabel("singular value, in order")
-        axes.set_ylabel("size (largest = 1)")
-        legend_above(drawn, axes)
-    return drawn
-
-
-def spectrum(
-    runs: Wanted | Sequence[Wanted] | None = None,
-    *,
-    task: str | None = None,
-    split: str | None = None,
-    text: str = "senteval",
-    data_dirs: Sequence[str | Path] = (),
-    progress: Progress = silent,
-    **options: Any,
-) -> "pd.DataFrame":
-    """Measure the singular values of the sentence vectors of runs or models, and what they amount to.
-
-    Args:
-        runs: records or their folders; or encoders, or what `load` makes one of.
-        task: whose sentences; by default STS-B, or the sample where its data is not here.
-        split: by default all that the task has.
-        text: the text variant.
-        data_dirs: folders to look for data in.
-        progress: told how far encoding is.
-        options: how to load models, as in `load`.
-
-    Returns:
-        A tidy table, uncentred and centred; see `stsbench.analysis.spectrum.spectrum`.
-
-    Raises:
-        UserError: if the data is missing, or a sentence was never encoded and the model is not here.
-
-    >>> frame = spectrum(lambda texts: [[len(s), s.count("e"), 1.0] for s in texts], task="sample")
-    >>> frame.loc[frame["measure"] == "singular value", "k"].unique().tolist()
-    [1, 2, 3]
-    """
-    subjects = named_subjects(runs, **options)
-    data = read_pairs_of(task, split, text, data_dirs)
-    texts = sentences_of(data)
-    vectors = {name: vectors_of(subject, texts, progress).each() for name, subject in subjects.items()}
-    return spectrum_frame(vectors).assign(task=data.task, split=data.split, text=data.text)
+    verb = staticmethod(spectrum)
+    result = Spectrum

@@ -5,13 +5,15 @@ import os
 import sys
 from contextlib import suppress
 from importlib import import_module
+from inspect import getdoc
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from stsbench._version import __version__
+from stsbench.analysis.registry import ANALYSES
 from stsbench.base.errors import UserError
 
 COMMANDS = {
@@ -25,25 +27,33 @@ COMMANDS = {
     "cite": "stsbench.scoring.command:cite",
     "diagnose": "stsbench.diagnosis.command:diagnose",
     "explain": "stsbench.analysis.command:explain",
-    "length-bias": "stsbench.analysis.command:length_bias",
-    "geometry": "stsbench.analysis.command:geometry",
-    "spectrum": "stsbench.analysis.command:spectrum",
-    "density": "stsbench.analysis.command:density",
-    "repetition-bias": "stsbench.analysis.command:repetition_bias",
-    "retrieve": "stsbench.analysis.command:retrieve",
     "doctor": "stsbench.doctor.command:doctor",
     "data": "stsbench.data.command:app",
     "cache": "stsbench.doctor.command:cache",
     "published": "stsbench.published.command:app",
 }
-"""Where each command is, in the order of the help: a function, or a Typer app. Imported when it is asked for."""
-
-_EXPLAIN = ("explain", "length-bias", "geometry", "spectrum", "density", "repetition-bias", "retrieve")
+"""Where each command but those of the analyses is: a function, or a Typer app. Imported when it is asked for."""
 
 EXIT_MISTAKE = 2
 """The person's mistake, told in one sentence. 0 is success, 1 a check that failed."""
 
 INTERRUPTED = "interrupted: what was finished is recorded, and the same command goes on from the cache."
+
+
+def commands() -> dict[str, str]:
+    """Return where every command is, in the order of the help: the analyses come after `explain`."""
+    places = {}
+    for name, place in COMMANDS.items():
+        places[name] = place
+        if name == "explain":
+            places |= {analysis: f"stsbench.analysis.command:{analysis}" for analysis in ANALYSES}
+    return places
+
+
+def _target(name: str) -> Any:
+    """Import a command: a function, or a Typer app."""
+    module, _, attribute = commands()[name].partition(":")
+    return getattr(import_module(module), attribute)
 
 
 class _ReaderLeftError(Exception):
@@ -63,19 +73,20 @@ class _Commands(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names of the commands, in the order of the help."""
-        return list(COMMANDS)
+        return list(commands())
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Import a command; None if there is none of that name."""
-        if cmd_name not in COMMANDS:
+        if cmd_name not in commands():
             return None
-        module, _, name = COMMANDS[cmd_name].partition(":")
-        target = getattr(import_module(module), name)
+        target = _target(cmd_name)
         if not isinstance(target, typer.Typer):
             function, target = target, typer.Typer()
             target.command()(function)
         target.rich_markup_mode = "markdown"
         target.pretty_exceptions_enable = False
+        # Else each command would offer to install completion, as the whole does.
+        target._add_completion = False
         command = get_command(target)
         command.name = cmd_name
         return command
@@ -84,10 +95,12 @@ class _Commands(TyperGroup):
         """Write the commands with a line each, under the headings that they were registered with."""
         sections: dict[str, list[tuple[str, str]]] = {}
         for name in self.list_commands(ctx):
-            command = self.get_command(ctx, name)
-            if command is not None:
-                heading = "Explain a model" if name in _EXPLAIN else "Commands"
-                sections.setdefault(heading, []).append((name, command.get_short_help_str(limit=200)))
+            target = _target(name)
+            # A function's options are of no use here, and would take half of the time.
+            is_group = isinstance(target, typer.Typer)
+            command = self.get_command(ctx, name) if is_group else TyperCommand(name, help=getdoc(target))
+            heading = "Explain a model" if name == "explain" or name in ANALYSES else "Commands"
+            sections.setdefault(heading, []).append((name, command.get_short_help_str(limit=200)))
         for heading, rows in sections.items():
             with formatter.section(heading):
                 formatter.write_dl(rows)

@@ -9,7 +9,6 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from stsbench.base.errors import UserError
-from stsbench.base.files import atomic_path, told_as_unwritable
 from stsbench.render.cells import one_line
 
 if TYPE_CHECKING:
@@ -103,6 +102,8 @@ def save_figure(figure: "Figure", path: str | Path) -> Path:
     Raises:
         UserError: if the ending is unknown, or the file cannot be written.
     """
+    from stsbench.base.files import atomic_path, told_as_unwritable
+
     path = Path(path).expanduser()
     kind = figure_kind(path)
     # No date inside: the same figure is the same file.

@@ -18,7 +18,6 @@ from stsbench.records.imports.read import read_results
 from stsbench.records.labels import labels
 from stsbench.records.record import RunRecord
 from stsbench.render.section import Filled, Report, Section
-from stsbench.render.table import Table
 from stsbench.reports.papers import filled_papers, paper_named, whole_paper
 from stsbench.reports.reproducibility import reproducibility
 from stsbench.reports.scores import Runs, intervals, scores, subsets

@@ -1,4 +1,4 @@
-"""How far the two sentences of a pair differ in length: unit, threshold and bins."""
+"""Length bias in numbers: from pair tables to correlations, errors and slopes by length difference."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,10 +7,27 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stsbench.base.errors import UserError
+from stsbench.analysis.length_bias.measures import (
+    ABSOLUTE,
+    ALL,
+    AVERAGE,
+    CONTRAST,
+    ERROR,
+    GAP,
+    MARGIN,
+    PARTIAL,
+    POOLED,
+    RELATIVE,
+    SIGNED,
+    SLOPE,
+    SPEARMAN,
+    Lengths,
+)
+from stsbench.records.labels import distinct_labels
 from stsbench.statistics.bootstrap import (
     bootstrap_correlation,
     bootstrap_partial_spearman,
+    bootstrap_task,
     generator,
     partial_spearman,
 )
@@ -20,141 +37,12 @@ from stsbench.statistics.estimates import Floats, Resampling, ratio, sums_of, wi
 if TYPE_CHECKING:
     import pandas as pd
 
-THRESHOLDS = {"words": 3, "subwords": 3, "characters": 15}
-"""The largest difference that counts as short, by unit; the papers' is 3."""
-
-EDGES = {
-    "words": (0, 1, 2, 3, 4, 5, 6, 8, 10, 15, 20),
-    "subwords": (0, 1, 2, 3, 4, 5, 6, 8, 10, 15, 20),
-    "characters": (0, 5, 10, 15, 20, 30, 40, 60, 80, 120),
-}
-"""Where bins begin, by unit; the last has no end."""
-
-
-@dataclass(frozen=True)
-class Lengths:
-    """How pairs are told apart by the difference of their sentences' lengths.
-
-    Attributes:
-        unit: `words` (whitespace tokens as released; the papers do not say what theirs is), `subwords` (of the
-            model's tokeniser, without special tokens) or `characters`.
-        threshold: the largest difference that counts as short; by default 3, for characters 15.
-        edges: where the bins of the curve begin, from 0 and rising; the last has no end.
-    """
-
-    unit: str = "words"
-    threshold: int | None = None
-    edges: tuple[int, ...] = ()
-
-    def __post_init__(self) -> None:
-        """Check what a person may have set.
-
-        Raises:
-            UserError: if a value makes no sense.
-        """
-        if self.unit not in THRESHOLDS:
-            raise UserError(f"unknown length unit {self.unit!r}: choose one of {', '.join(THRESHOLDS)}.")
-        if self.threshold is not None and self.threshold < 0:
-            raise UserError(f"a threshold of {self.threshold}: length differences start at 0.")
-        if self.edges and (self.edges[0] != 0 or list(self.edges) != sorted(set(self.edges))):
-            raise UserError(
-                f"bins {','.join(map(str, self.edges))}: give where each begins, from 0 and rising, "
-                "such as 0,1,2,4,8."
-            )
-
-    @property
-    def longest_short(self) -> int:
-        """The largest difference that counts as short."""
-        return THRESHOLDS[self.unit] if self.threshold is None else self.threshold
-
-    @property
-    def groups(self) -> tuple[str, str]:
-        """The names of the groups of short and of long difference."""
-        return f"<= {self.longest_short}", f"> {self.longest_short}"
-
-    @property
-    def bins(self) -> dict[str, tuple[int, float]]:
-        """The first and the last difference of each bin, by its name.
-
-        >>> list(Lengths(edges=(0, 1, 4)).bins.items())
-        [('0', (0, 0)), ('1-3', (1, 3)), ('4+', (4, inf))]
-        """
-        starts = self.edges or EDGES[self.unit]
-        ends = [*(edge - 1 for edge in starts[1:]), float("inf")]
-        return {_bin_name(start, end): (start, end) for start, end in zip(starts, ends, strict=True)}
-
-    def differences(self, pairs: "pd.DataFrame") -> NDArray[np.float64]:
-        """Return the length difference of each pair of a pair table.
-
-        Raises:
-            UserError: if a length is unknown.
-        """
-        a, b = (pairs[f"{self.unit}_{side}"].to_numpy(float) for side in "ab")
-        if (a < 0).any() or (b < 0).any():
-            raise UserError(
-                f"the lengths in {self.unit} are unknown, as the model has no tokeniser: "
-                "use --length words or --length characters."
-            )
-        difference: NDArray[np.float64] = np.abs(a - b)
-        return difference
-
-
-def _bin_name(start: int, end: float) -> str:
-    if end == float("inf"):
-        return f"{start}+"
-    return f"{start}" if start == end else f"{start}-{end:.0f}"
-
-
-CONTRAST, MARGIN = "design contrast", "design margin"
 MEANINGS = ("same-meaning", "related", "different-meaning")
 AGAINST, WITH = "length against meaning", "length with meaning"
-
-
-def design_rows(pairs: "pd.DataFrame", resampling: Resampling) -> Iterator[dict[str, Any]]:
-    """Yield how similarity answers to length at one meaning, and to meaning where length is against it.
-
-    `design contrast`: mean error (similarity less scaled gold, x 100) of the pairs of same length less that of the
-    pairs of different length, for each meaning and as their mean. An unbiased model has 0, one that finds
-    sentences more alike for being of like length is above. `design margin`: mean similarity x 100 of pairs of the
-    same meaning less that of pairs of different meaning; `length against meaning` takes the former with different,
-    the latter with same length, `length with meaning` the reverse. Below 0 length has got the better of meaning.
-
-    Args:
-        pairs: rows of the sample with `task`, `design`, `error` (x 100) and `similarity`.
-        resampling: how intervals are computed: over pairs, drawn inside each cell.
-    """
-    task = str(pairs["task"].iloc[0])
-    cells: dict[str, tuple[int, Floats, Floats]] = {}
-    for design, part in pairs.groupby("design"):
-        terms = np.stack([np.ones(len(part)), part["error"], 100 * part["similarity"]])
-        n, error, similarity = sums_of(terms, resampling, "design", str(design))
-        cells[str(design)] = len(part), ratio(error, n), ratio(similarity, n)
-
-    def row(measure: str, group: str, of: tuple[str, ...], estimate: Floats) -> dict[str, Any]:
-        about = {"task": task, "measure": measure, "group": group, "length_difference": float("nan")}
-        return about | {"pairs": sum(cells[cell][0] for cell in of)} | with_interval(estimate, resampling)
-
-    contrasts = []
-    for meaning in MEANINGS:
-        same, different = f"{meaning}-same-length", f"{meaning}-different-length"
-        contrasts.append(cells[same][1] - cells[different][1])
-        yield row(CONTRAST, meaning, (same, different), contrasts[-1])
-    yield row(CONTRAST, "mean", tuple(cells), np.mean(contrasts, axis=0))
-    for group, of in (
-        (AGAINST, ("same-meaning-different-length", "different-meaning-same-length")),
-        (WITH, ("same-meaning-same-length", "different-meaning-different-length")),
-    ):
-        yield row(MARGIN, group, of, cells[of[0]][2] - cells[of[1]][2])
-
-
-AVERAGE, POOLED = "Avg.", "all tasks"
-GAP, ALL = "gap", "all"
-SPEARMAN, SIGNED, ABSOLUTE = "spearman", "signed difference", "absolute difference"
-PARTIAL, SLOPE, ERROR, RELATIVE = "partial spearman", "slope", "error", "relative error"
 COLUMNS = ("model", "task", "measure", "group", "length_difference", "unit", "pairs", "value", "low", "high")
 
 
-def length_bias(
+def length_bias_frame(
     tables: "Mapping[str, pd.DataFrame]",
     gold_ranges: Mapping[str, tuple[float, float]],
     lengths: Lengths | None = None,
@@ -178,7 +66,7 @@ def length_bias(
         - `error`: the signed difference by bin (`length_difference` is the bin's mean), and `relative error`: the
           same less the task's mean;
         - `slope`: points of signed difference per unit of length difference;
-        - on the sample, `design contrast` and `design margin` (see `length_design`).
+        - on the sample, `design contrast` and `design margin` (see `_design_rows`).
 
         The task `Avg.` is the mean over tasks. `all tasks` are all pairs together; their slope has an intercept
         for each task.
@@ -194,10 +82,11 @@ def length_bias(
         pairs = _prepared(table, gold_ranges, lengths)
         parts = pairs.groupby("label", sort=False)
         tasks = [_measured(str(name), part, lengths, resampling) for name, part in parts]
-        found = [*_task_rows(tasks, resampling), *_pooled_rows(tasks, lengths, resampling)]
+        about = {"model": model, "unit": lengths.unit}
+        rows += [about | row for row in _task_rows(tasks, resampling)]
+        rows += [about | row for row in _pooled_rows(tasks, lengths, resampling)]
         if "design" in pairs:
-            found += design_rows(pairs[pairs["design"].notna()], resampling)
-        rows += [{"model": model, "unit": lengths.unit} | row for row in found]
+            rows += [about | row for row in _design_rows(pairs[pairs["design"].notna()], resampling)]
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
@@ -227,21 +116,12 @@ def _prepared(
     scaled = (table["gold"] - low) / (high - low)
     similarity = table["cosine"] if "cosine" in table else table["given"]
     return table.assign(
-        label=task_labels(table),
+        label=distinct_labels(list(zip(table["task"], table["split"], table["text"], strict=True))),
         scaled=scaled,
         similarity=similarity,
         difference=lengths.differences(table),
         error=100 * (similarity - scaled),
     )
-
-
-def task_labels(table: "pd.DataFrame") -> "pd.Series[str]":
-    """Return each pair's task, with the split and the text where the table has several of that task."""
-    label = table["task"].astype(str)
-    for column, mark in (("split", ":"), ("text", "@")):
-        several = table.groupby("task")[column].transform("nunique") > 1
-        label = label.where(~several, label + mark + table[column].astype(str))
-    return label
 
 
 def _measured(name: str, pairs: "pd.DataFrame", lengths: Lengths, resampling: Resampling) -> _Task:
@@ -261,7 +141,11 @@ def _measured(name: str, pairs: "pd.DataFrame", lengths: Lengths, resampling: Re
     estimates: dict[tuple[str, str], Floats] = {}
     for group, inside in groups.items():
         draws = generator(resampling.seed, "length", name, group)
-        estimates[SPEARMAN, group] = _spearman(gold[inside], similarity[inside], resampling, draws)
+        estimates[SPEARMAN, group] = (
+            _spearman_of_task(pairs, resampling)
+            if group == ALL
+            else _spearman(gold[inside], similarity[inside], resampling, draws)
+        )
         estimates[SIGNED, group] = ratio(sums[f"y {group}"], sums[f"n {group}"])
         estimates[ABSOLUTE, group] = ratio(sums[f"|y| {group}"], sums[f"n {group}"])
     near, far = lengths.groups
@@ -333,6 +217,22 @@ def _spearman(x: Floats, y: Floats, resampling: Resampling, draws: np.random.Gen
     return _percent(spearman(x, y), replicates)
 
 
+def _spearman_of_task(pairs: "pd.DataFrame", resampling: Resampling) -> Floats:
+    """Return the correlation of all pairs, from the draws of `stsbench run`: one number, one interval."""
+    names = list(dict.fromkeys(pairs["subset"]))
+    gold, similarity = pairs["gold"].to_numpy(float), pairs["similarity"].to_numpy(float)
+    replicates = bootstrap_task(
+        gold,
+        similarity,
+        pairs["subset"].map(names.index).to_numpy(),
+        task=f"{pairs['task'].iloc[0]}:{pairs['split'].iloc[0]}",
+        names=names,
+        resamples=resampling.resamples,
+        seed=resampling.seed,
+    )
+    return _percent(spearman(gold, similarity), replicates.aggregates["all"])
+
+
 def _partial(gold: Floats, similarity: Floats, fixed: Floats, resampling: Resampling, name: str) -> Floats:
     draws = generator(resampling.seed, "length", name, PARTIAL)
     replicates = bootstrap_partial_spearman(gold, similarity, fixed, rng=draws, resamples=resampling.resamples)
@@ -341,3 +241,40 @@ def _partial(gold: Floats, similarity: Floats, fixed: Floats, resampling: Resamp
 
 def _percent(value: float, replicates: NDArray[np.float64]) -> Floats:
     return 100 * np.concatenate([[value], replicates])
+
+
+def _design_rows(pairs: "pd.DataFrame", resampling: Resampling) -> Iterator[dict[str, Any]]:
+    """Yield how similarity answers to length at one meaning, and to meaning where length is against it.
+
+    `design contrast`: mean error (similarity less scaled gold, x 100) of the pairs of same length less that of the
+    pairs of different length, for each meaning and as their mean. An unbiased model has 0, one that finds
+    sentences more alike for being of like length is above. `design margin`: mean similarity x 100 of pairs of the
+    same meaning less that of pairs of different meaning; `length against meaning` takes the former with different,
+    the latter with same length, `length with meaning` the reverse. Below 0 length has got the better of meaning.
+
+    Args:
+        pairs: rows of the sample with `task`, `design`, `error` (x 100) and `similarity`.
+        resampling: how intervals are computed: over pairs, drawn inside each cell.
+    """
+    task = str(pairs["task"].iloc[0])
+    cells: dict[str, tuple[int, Floats, Floats]] = {}
+    for design, part in pairs.groupby("design"):
+        terms = np.stack([np.ones(len(part)), part["error"], 100 * part["similarity"]])
+        n, error, similarity = sums_of(terms, resampling, "design", str(design))
+        cells[str(design)] = len(part), ratio(error, n), ratio(similarity, n)
+
+    def row(measure: str, group: str, of: tuple[str, ...], estimate: Floats) -> dict[str, Any]:
+        about = {"task": task, "measure": measure, "group": group, "length_difference": float("nan")}
+        return about | {"pairs": sum(cells[cell][0] for cell in of)} | with_interval(estimate, resampling)
+
+    contrasts = []
+    for meaning in MEANINGS:
+        same, different = f"{meaning}-same-length", f"{meaning}-different-length"
+        contrasts.append(cells[same][1] - cells[different][1])
+        yield row(CONTRAST, meaning, (same, different), contrasts[-1])
+    yield row(CONTRAST, "mean", tuple(cells), np.mean(contrasts, axis=0))
+    for group, of in (
+        (AGAINST, ("same-meaning-different-length", "different-meaning-same-length")),
+        (WITH, ("same-meaning-same-length", "different-meaning-different-length")),
+    ):
+        yield row(MARGIN, group, of, cells[of[0]][2] - cells[of[1]][2])

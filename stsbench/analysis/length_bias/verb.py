@@ -1,42 +1,171 @@
 """`length_bias`: does a model find sentences more alike because they are of like length?"""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from stsbench.analysis.length_bias.numbers import GAP, SPEARMAN, Lengths
-from stsbench.analysis.length_bias.numbers import length_bias as analyse
-from stsbench.analysis.length_bias.readers import UNSIGNED, figure, views
+from typer import Option
+
+from stsbench.analysis.analysis import AnalysisCommand, AnalysisResult, Resamples
+from stsbench.analysis.length_bias.measures import (
+    ABSOLUTE,
+    ALL,
+    AVERAGE,
+    CONTRAST,
+    GAP,
+    MARGIN,
+    PARTIAL,
+    POOLED,
+    RELATIVE,
+    SIGNED,
+    SLOPE,
+    SPEARMAN,
+    Lengths,
+)
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
-from stsbench.published.catalogue import rows_of, systems, table
-from stsbench.scoring.sts import Bootstrap
-from stsbench.scoring.subjects import Wanted, named_subjects, pair_tables
-from stsbench.scoring.vectors import gold_ranges
-from stsbench.statistics.estimates import Resampling
+from stsbench.cli.options import DataDirs
+from stsbench.render.figures import colours, legend_above, new_figure, style
+from stsbench.render.table import Table, Tables, interval
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
-__all__ = ["Bootstrap", "figure", "length_bias", "views"]
+    from stsbench.scoring.settings import Bootstrap
+    from stsbench.scoring.subjects import Wanted
+
+UNSIGNED = "difference"
+"""The measure of a published difference, of which the paper does not say whether it is signed."""
 
 _PUBLISHED = {"esimcse-arxiv-v1-1": SPEARMAN, "esimcse-coling2022-7": UNSIGNED}
 """The papers' tables, and what they hold."""
 
+_FEWEST = 10
+"""Pairs that a point of the drawn curve stands for at least; the table has them all."""
 
-def length_bias(
-    runs: Wanted | Sequence[Wanted] | None = None,
+
+class LengthBias(AnalysisResult):
+    """The length bias of models, the papers' rows beside them where asked."""
+
+    name = "length-bias"
+    title = "Length bias"
+    question = "are sentences of like length found more alike?"
+    look_for = "a gap or slope whose interval leaves out 0; on the sample a design contrast above 0"
+
+    @property
+    def unit(self) -> str:
+        """What length is counted in."""
+        return str(self.frame["unit"].iloc[0])
+
+    def table(self) -> Tables:
+        """Return the papers' tables, the bias in one number, the curve, and what the sample's design says."""
+        frame, unit = self.frame, self.unit
+        bins = frame[(frame["measure"] == RELATIVE) & (frame["task"] == POOLED) & (frame["pairs"] > 0)]
+        curve = bins.pivot_table(index="model", columns="group", values="value", sort=False).reset_index()
+        tables = [
+            Table(_sizes(frame), f"Pairs by length difference in {unit}"),
+            Table(_wide(frame, SPEARMAN), f"Spearman x 100 by length difference in {unit} (ESimCSE v1, table 1)"),
+            Table(
+                _wide(frame, SIGNED, UNSIGNED),
+                "Mean difference of similarity and scaled gold x 100, signed (ESimCSE COLING, tables 1 and 7)",
+            ),
+            Table(_wide(frame, ABSOLUTE, UNSIGNED), "The same, absolute"),
+            Table(_summary(frame, unit), "The bias in one number, with confidence intervals"),
+            Table(curve, f"Error less the task's mean x 100, by length difference in {unit}, all tasks"),
+        ]
+        design = frame[frame["measure"].isin([CONTRAST, MARGIN])]
+        if len(design):
+            tables.append(Table(_design(design), "The sample's designed pairs x 100 (unbiased: contrast 0)"))
+        return Tables(tables)
+
+    def plot(self) -> "Figure":
+        """Draw the error over the length difference, each model's with its confidence band."""
+        frame = self.frame
+        curve = frame[(frame["measure"] == RELATIVE) & (frame["task"] == POOLED) & (frame["pairs"] >= _FEWEST)]
+        palette = colours(list(frame["model"]))
+        with style():
+            figure = new_figure()
+            axes = figure.subplots()
+            axes.axhline(0, color="0.4", linewidth=0.8)
+            for model, part in curve.groupby("model", sort=False):
+                x, colour = part["length_difference"], palette[str(model)]
+                axes.plot(x, part["value"], color=colour, marker="o", markersize=2.5, label=model)
+                axes.fill_between(x, part["low"], part["high"], color=colour, alpha=0.2, lw=0)
+            axes.set_xlabel(f"length difference ({self.unit})")
+            axes.set_ylabel("error less task mean (× 100)")
+            legend_above(figure, axes)
+        return figure
+
+
+def _sizes(frame: "pd.DataFrame") -> "pd.DataFrame":
+    wide = frame[(frame["measure"] == SPEARMAN) & ~frame["group"].isin([GAP]) & (frame["pairs"] > 0)]
+    wide = wide.pivot_table(
+        index=["model", "group"], columns="task", values="pairs", sort=False, aggfunc="first"
+    ).reset_index()
+    # The pairs are the same for all models that were measured on the same tasks: their names say nothing then.
+    sizes = wide.drop(columns="model").drop_duplicates()
+    wide = sizes if len(sizes) == wide["group"].nunique() else wide
+    counts = wide.columns.difference(["model", "group"], sort=False)
+    wide = wide.rename(columns={"group": "difference"}).astype(dict.fromkeys(counts, "Int64"))
+    return wide.rename(columns={AVERAGE: "all"})
+
+
+def _wide(frame: "pd.DataFrame", *measures: str) -> "pd.DataFrame":
+    rows = frame[frame["measure"].isin(measures) & (frame["task"] != POOLED)]
+    wide = rows.pivot_table(index=["model", "group"], columns="task", values="value", sort=False, dropna=False)
+    wide = wide.dropna(how="all").reset_index().rename(columns={"group": "difference"})
+    if AVERAGE in wide:
+        wide[AVERAGE] = wide.pop(AVERAGE)
+    return wide
+
+
+def _summary(frame: "pd.DataFrame", unit: str) -> "pd.DataFrame":
+    import pandas as pd
+
+    frame = frame[frame["pairs"].notna()]  # without what the papers print
+    over = AVERAGE if AVERAGE in set(frame["task"]) else frame["task"].iloc[0]
+    numbers = {
+        f"slope: points per {unit.removesuffix('s')}": (SLOPE, ALL, POOLED),
+        "gap of the signed difference": (SIGNED, GAP, over),
+        "gap of the absolute difference": (ABSOLUTE, GAP, over),
+        "Spearman": (SPEARMAN, ALL, over),
+        "partial Spearman, length difference fixed": (PARTIAL, ALL, over),
+    }
+    keyed = frame.set_index(["measure", "group", "task"]).sort_index()
+    rows = []
+    for name, key in numbers.items():
+        for _, row in keyed.loc[[key]].iterrows():
+            limits = interval(row["low"], row["high"])
+            rows.append({"number": name, "model": row["model"], "value": row["value"], "interval": limits})
+    return pd.DataFrame(rows, columns=["number", "model", "value", "interval"])
+
+
+def _design(frame: "pd.DataFrame") -> "pd.DataFrame":
+    limits = [interval(low, high) for low, high in zip(frame["low"], frame["high"], strict=True)]
+    return frame[["model", "measure", "group", "pairs", "value"]].assign(interval=limits)
+
+
+def length_bias(  # noqa: D417 (the options of loading are told of together)
+    runs: "Wanted | Sequence[Wanted] | None" = None,
     *,
     tasks: Sequence[str] = (),
     length: str = "words",
     threshold: int | None = None,
     bins: Sequence[int] = (),
     published: bool = False,
-    bootstrap: Bootstrap | None = None,
+    bootstrap: "Bootstrap | None" = None,
     data_dirs: Sequence[str | Path] = (),
     progress: Progress = silent,
-    **options: Any,
-) -> "pd.DataFrame":
+    pooling: str = "auto",
+    max_length: int | None = None,
+    prompt: str | None = None,
+    precision: str = "fp32",
+    device: str = "auto",
+    revision: str | None = None,
+    trust_remote_code: bool = False,
+) -> LengthBias:
     """Measure the length bias of runs or models.
 
     Args:
@@ -49,35 +178,47 @@ def length_bias(
         bootstrap: resamples, level and seed of the intervals.
         data_dirs: folders to look for data in.
         progress: told how far encoding is.
-        options: how to load models, as in `load`.
+        pooling, max_length, prompt, precision, device, revision, trust_remote_code: how models are loaded, as in
+            `load`; an error where only records are named.
 
     Returns:
-        A tidy table; its columns and measures are those of `stsbench.analysis.length_bias.numbers.length_bias`.
+        A row for each model, task, measure and group; see `length_bias_frame`.
 
     Raises:
         UserError: if a run's pair table is missing or another one, lacks a task, or knows no lengths in the unit.
 
-    >>> frame = length_bias(lambda sentences: [[len(s), s.count("e")] for s in sentences], tasks=["sample"])
-    >>> frame.loc[frame["measure"] == "slope", ["task", "group", "pairs"]].to_dict("records")[0]
+    >>> found = length_bias(lambda sentences: [[len(s), s.count("e")] for s in sentences], tasks=["sample"])
+    >>> found.frame.loc[found.frame["measure"] == "slope", ["task", "group", "pairs"]].to_dict("records")[0]
     {'task': 'sample', 'group': 'all', 'pairs': 252}
     """
     import pandas as pd
 
+    from stsbench.analysis.inputs import analysable
+    from stsbench.analysis.length_bias.numbers import length_bias_frame
+    from stsbench.encoders.load import LoadOptions
+    from stsbench.scoring.settings import Bootstrap
+    from stsbench.scoring.subjects import gold_ranges, pair_tables
+    from stsbench.statistics.estimates import Resampling
+
     lengths = Lengths(length, threshold, tuple(bins))
     if published and (lengths.unit != "words" or lengths.longest_short != 3):
         raise UserError("the papers' rows are of differences in words up to 3 and above: leave --published out.")
-    tables = pair_tables(named_subjects(runs, **options), tasks, data_dirs=data_dirs, progress=progress)
+    loading = LoadOptions(pooling, max_length, prompt, precision, device, revision, trust_remote_code)
+    tables = pair_tables(analysable(runs, loading), tasks, data_dirs=data_dirs, progress=progress)
     chosen = bootstrap or Bootstrap()
     ranges = gold_ranges(pd.concat(tables.values(), ignore_index=True))
-    frame = analyse(tables, ranges, lengths, Resampling(chosen.resamples, chosen.level, chosen.seed))
+    resampling = Resampling(chosen.resamples, chosen.level, chosen.seed)
+    frame = length_bias_frame(tables, ranges, lengths, resampling)
     # Whole numbers although the papers do not print how many pairs a value is of.
     frame = pd.concat([frame, _published_rows(lengths)], ignore_index=True) if published else frame
-    return frame.astype({"pairs": "Int64"})
+    return LengthBias(frame.astype({"pairs": "Int64"}))
 
 
 def _published_rows(lengths: Lengths) -> "pd.DataFrame":
     """Return what the papers print, in the same columns; the gap is the difference of what is printed."""
     import pandas as pd
+
+    from stsbench.published.catalogue import rows_of, systems, table
 
     short, long = lengths.groups
     groups = {"length difference <= 3": short, "length difference > 3": long}
@@ -99,3 +240,54 @@ def _published_rows(lengths: Lengths) -> "pd.DataFrame":
     wide = frame.pivot_table(index=keys, columns="group", values="value", sort=False)
     gap = (wide[short] - wide[long]).rename("value").reset_index().assign(group=GAP)
     return pd.concat([frame, gap], ignore_index=True)
+
+
+@dataclass(frozen=True)
+class LengthBiasCommand(AnalysisCommand):
+    """Ask whether a model finds sentences more alike because they are of like length.
+
+    Spearman and mean similarity difference in the groups of short and long length difference, per task; one slope;
+    the partial Spearman; on the sample the contrast of its designed pairs. The figure is the curve of the error.
+
+    Examples:
+    * `stsbench length-bias runs/minilm-avg-sts --published`
+    * `stsbench length-bias runs/a runs/b --length subwords --threshold 5 --figure bias.pdf`
+    * `stsbench length-bias --model minilm --tasks sample --json`
+    """
+
+    verb = staticmethod(length_bias)
+    result = LengthBias
+
+    tasks: Annotated[
+        str | None,
+        Option("--tasks", "-t", help="Tasks, with commas. Default: all that a run has; the seven for --model."),
+    ] = None
+    length: Annotated[str, Option(help="`words` (as released), `subwords` or `characters`.")] = "words"
+    threshold: Annotated[
+        int | None, Option(help="Largest length difference that counts as short. Default: 3; 15 characters.")
+    ] = None
+    bins: Annotated[str | None, Option(help="Where the bins of the curve begin, such as `0,1,2,4,8`.")] = None
+    published: Annotated[bool, Option("--published", help="Put the papers' rows (ESimCSE) beside them.")] = False
+    resamples: Resamples = 1000
+    seed: Annotated[int, Option(help="Seed of the bootstrap.")] = 12345
+    data_dir: DataDirs = None
+
+    def keywords(self) -> dict[str, Any]:
+        """Return the options as `length_bias` takes them."""
+        from stsbench.scoring.settings import Bootstrap
+
+        options = super().keywords()
+        options["bootstrap"] = Bootstrap(resamples=options.pop("resamples"), seed=options.pop("seed"))
+        tasks = [name for name in (self.tasks or "").split(",") if name.strip()]
+        return options | {"tasks": tasks, "bins": _starts(self.bins)}
+
+    def names_data(self, *, runs: bool) -> bool:
+        """Return whether tasks were named, or runs, which bring their pairs."""
+        return runs or bool(self.tasks)
+
+
+def _starts(bins: str | None) -> list[int]:
+    try:
+        return [int(start) for start in bins.split(",")] if bins else []
+    except ValueError as error:
+        raise UserError(f"--bins {bins}: give where each bin begins, such as 0,1,2,4,8.") from error

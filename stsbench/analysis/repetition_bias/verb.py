@@ -1,36 +1,102 @@
-"""`repetition_bias`: do repeated words make sentences look more alike?"""
+"""`repetition_bias`: do repeated words make sentences look more alike? (ESimCSE COLING 2022, table 8)"""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from stsbench.analysis.repetition_bias.numbers import Q_S1, Q_S2, QUERIES, RISE, TOGETHER, figure, views
-from stsbench.analysis.repetition_bias.numbers import repetition_bias as analyse
-from stsbench.analysis.repetition_bias.pairs import RepetitionProbe, Triple, Units, whole_word
+from typer import Option
+
+from stsbench.analysis.analysis import AnalysisCommand, AnalysisResult, Corpus, Resamples
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
-from stsbench.data.corpus import load_corpus
-from stsbench.encoders.protocol import Encoder
-from stsbench.published.catalogue import rows_of, systems, table
-from stsbench.records.record import RunRecord
-from stsbench.scoring.sts import Bootstrap
-from stsbench.scoring.subjects import Subject, Wanted, named_subjects
-from stsbench.scoring.vectors import RecordedModel, vectors_of
-from stsbench.statistics.bootstrap import generator
-from stsbench.statistics.estimates import Resampling
-from stsbench.statistics.similarity import pair_similarities
+from stsbench.render.figures import colours, legend_above, new_figure, style
+from stsbench.render.table import Table, Tables, interval
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas as pd
+    from matplotlib.figure import Figure
+    from numpy.typing import NDArray
 
-__all__ = ["Bootstrap", "figure", "repetition_bias", "views"]
+    from stsbench.analysis.repetition_bias.pairs import Triple, Units
+    from stsbench.encoders.protocol import Encoder
+    from stsbench.scoring.settings import Bootstrap
+    from stsbench.scoring.subjects import Subject, Wanted
+    from stsbench.statistics.estimates import Resampling
 
-_MEASURES = {"q-s1": Q_S1, "q-s2": Q_S2, "delta": RISE}
+Q_S1, Q_S2, RISE = "q-s1", "q-s2", "rise"
+QUERIES, SEEDS = "queries", "seeds"
+TOGETHER = "all"
+
+_PUBLISHED = {"q-s1": Q_S1, "q-s2": Q_S2, "delta": RISE}
 """The columns of the paper's table, and what they hold."""
 
 
-def repetition_bias(
-    runs: Wanted | Sequence[Wanted] | None = None,
+class RepetitionBias(AnalysisResult):
+    """The repetition probe of models, the paper's rows beside them where asked."""
+
+    name = "repetition-bias"
+    title = "Repetition bias"
+    question = "do repeated words make sentences look more alike?"
+    look_for = "a rise whose intervals leave out 0"
+
+    def table(self) -> Tables:
+        """Return one row per model, as in the paper, with the intervals of the rise."""
+        import pandas as pd
+
+        frame, rows = self.frame, []
+        for model, part in frame[frame["seed"] == TOGETHER].groupby("model", sort=False):
+            row: dict[str, Any] = {"model": model}
+            for measure in (Q_S1, Q_S2, RISE):
+                row[measure] = part.loc[part["measure"] == measure, "value"].iloc[0]
+            for name in (QUERIES, SEEDS):
+                limits = part.loc[(part["measure"] == RISE) & (part["interval"] == name), ["low", "high"]]
+                row[f"over {name}"] = interval(*limits.iloc[0]) if len(limits) else ""
+            rows.append(row)
+        where = f" in {frame['corpus'].iloc[0]}" if "corpus" in frame else ""
+        caption = f"Mean cosine x 100 before and after repeating shared words{where}"
+        return Tables([Table(pd.DataFrame(rows), caption)])
+
+    def plot(self) -> "Figure":
+        """Draw the rise of each seed with its interval over queries, and the mean over seeds as a line."""
+        import numpy as np
+
+        rises = self.frame[self.frame["measure"] == RISE]
+        with_interval = rises[rises["low"].notna()]
+        of_seeds = with_interval[with_interval["seed"] != TOGETHER]
+        models = list(dict.fromkeys(with_interval["model"]))
+        palette = colours(list(self.frame["model"]))
+        with style():
+            figure = new_figure()
+            axes = figure.subplots()
+            axes.axhline(0, color="0.4", linewidth=0.8)
+            seeds = list(dict.fromkeys(of_seeds["seed"]))
+            for number, model in enumerate(models):
+                part = of_seeds[of_seeds["model"] == model]
+                axes.errorbar(
+                    # Models stand side by side around each seed's place.
+                    np.arange(len(part)) + (number - (len(models) - 1) / 2) * 0.6 / len(models),
+                    part["value"],
+                    yerr=[part["value"] - part["low"], part["high"] - part["value"]],
+                    color=palette[model],
+                    fmt="o",
+                    markersize=3,
+                    elinewidth=1,
+                    capsize=2,
+                    label=model,
+                )
+                together = rises[(rises["model"] == model) & (rises["seed"] == TOGETHER)]
+                axes.axhline(together["value"].iloc[0], color=palette[model], linewidth=0.8, linestyle=":")
+            axes.set_xticks(range(len(seeds)), seeds)
+            axes.set_xlabel("seed (bars: interval over queries; dotted: mean)")
+            axes.set_ylabel("rise of mean cosine (× 100)")
+            legend_above(figure, axes)
+        return figure
+
+
+def repetition_bias(  # noqa: D417 (the options of loading are told of together)
+    runs: "Wanted | Sequence[Wanted] | None" = None,
     *,
     corpus: str | Path = "sample",
     queries: int = 100,
@@ -41,10 +107,16 @@ def repetition_bias(
     share_of: str = "candidate",
     tokens: str = "words",
     published: bool = False,
-    bootstrap: Bootstrap | None = None,
+    bootstrap: "Bootstrap | None" = None,
     progress: Progress = silent,
-    **options: Any,
-) -> "pd.DataFrame":
+    pooling: str = "auto",
+    max_length: int | None = None,
+    prompt: str | None = None,
+    precision: str = "fp32",
+    device: str = "auto",
+    revision: str | None = None,
+    trust_remote_code: bool = False,
+) -> RepetitionBias:
     """Probe runs or models for repetition bias (ESimCSE COLING 2022, table 8).
 
     For each query a candidate is drawn among the sentences that share 13 to 17 % of their tokens with it; the
@@ -64,24 +136,34 @@ def repetition_bias(
         published: whether the paper's rows stand beside them.
         bootstrap: resamples, level and seed of the intervals over queries.
         progress: told how far it is.
-        options: how to load models, as in `load`.
+        pooling, max_length, prompt, precision, device, revision, trust_remote_code: how models are loaded, as in
+            `load`; an error where only records are named.
 
     Returns:
-        A tidy table; see `stsbench.analysis.repetition_bias.numbers.repetition_bias`. `corpus` names the file.
+        A row for each model, seed, measure and interval; see `repetition_frame`. `corpus` names the file.
 
     Raises:
         UserError: if too few sentences have a candidate (saying how many), or a sentence was never encoded and the
             model is not here.
 
-    >>> frame = repetition_bias(lambda texts: [[len(s), s.count("e"), 1.0] for s in texts], queries=10, seeds=2)
-    >>> frame["seed"].unique().tolist()
+    >>> found = repetition_bias(lambda texts: [[len(s), s.count("e"), 1.0] for s in texts], queries=10, seeds=2)
+    >>> found.frame["seed"].unique().tolist()
     ['0', '1', 'all']
     """
     import pandas as pd
 
+    from stsbench.analysis.inputs import analysable
+    from stsbench.analysis.repetition_bias.pairs import RepetitionProbe
+    from stsbench.data.corpus import load_corpus
+    from stsbench.encoders.load import LoadOptions
+    from stsbench.scoring.settings import Bootstrap
+    from stsbench.statistics.bootstrap import generator
+    from stsbench.statistics.estimates import Resampling
+
     if queries < 1 or seeds < 1:
         raise UserError(f"{queries} queries and {seeds} seeds: give at least one of each.")
-    subjects = named_subjects(runs, **options)
+    loading = LoadOptions(pooling, max_length, prompt, precision, device, revision, trust_remote_code)
+    subjects = analysable(runs, loading)
     units = units_of(tokens, next(iter(subjects.values())))
     probe = RepetitionProbe(load_corpus(corpus), units=units, share_of=share_of, low=low, high=high)
     drawn = {
@@ -93,29 +175,26 @@ def repetition_bias(
         for name, subject in subjects.items()
     }
     chosen = bootstrap or Bootstrap()
-    frame = analyse(cosines, list(drawn), Resampling(chosen.resamples, chosen.level, chosen.seed))
+    frame = repetition_frame(cosines, list(drawn), Resampling(chosen.resamples, chosen.level, chosen.seed))
     frame = pd.concat([frame, _published_rows()], ignore_index=True) if published else frame
-    return frame.assign(corpus=Path(corpus).name)
+    return RepetitionBias(frame.assign(corpus=Path(corpus).name))
 
 
-def _cosines(subject: Subject, triples: Sequence[Triple], progress: Progress) -> tuple[Any, Any]:
-    vectors, rows = vectors_of(subject, [text for triple in triples for text in triple], progress)
-    query, candidate, repeated = rows.reshape(-1, 3).T
-    first, second = (pair_similarities(vectors, query, other)["cosine"] for other in (candidate, repeated))
-    return first, second
-
-
-def units_of(tokens: str, subject: Subject) -> Units:
+def units_of(tokens: str, subject: "Subject") -> "Units":
     """Return what a word consists of when overlap is counted: itself, or a model's sub-words.
 
     Raises:
         UserError: if there is no such unit, or the model has no tokeniser.
     """
+    from stsbench.analysis.repetition_bias.pairs import whole_word
+    from stsbench.records.record import RunRecord
+    from stsbench.scoring.vectors import RecordedModel
+
     if tokens == "words":
         return whole_word
     if tokens != "subwords":
         raise UserError(f"overlap in {tokens!r}: choose words or subwords.")
-    encoder: Encoder = RecordedModel(subject.model) if isinstance(subject, RunRecord) else subject
+    encoder = RecordedModel(subject.model) if isinstance(subject, RunRecord) else subject
     encoder.prepare(weights=False)
     around = _sequence(encoder, "")
 
@@ -128,21 +207,33 @@ def units_of(tokens: str, subject: Subject) -> Units:
     return subwords
 
 
-def _sequence(encoder: Encoder, text: str) -> tuple[Hashable, ...]:
+def _sequence(encoder: "Encoder", text: str) -> tuple[Hashable, ...]:
     (sequence,) = encoder.tokenize([text]).sequences
     if isinstance(sequence, str):
         raise UserError(f"{encoder.identity.name} has no tokeniser: count overlap in words.")
     return sequence
 
 
+def _cosines(subject: "Subject", triples: "Sequence[Triple]", progress: Progress) -> tuple[Any, Any]:
+    from stsbench.scoring.vectors import vectors_of
+    from stsbench.statistics.similarity import pair_similarities
+
+    vectors, rows = vectors_of(subject, [text for triple in triples for text in triple], progress)
+    query, candidate, repeated = rows.reshape(-1, 3).T
+    first, second = (pair_similarities(vectors, query, other)["cosine"] for other in (candidate, repeated))
+    return first, second
+
+
 def _published_rows() -> "pd.DataFrame":
     import pandas as pd
+
+    from stsbench.published.catalogue import rows_of, systems, table
 
     return pd.DataFrame(
         {
             "model": f"{systems()[cell.system].title} (published)",
             "seed": TOGETHER,
-            "measure": _MEASURES[cell.column],
+            "measure": _PUBLISHED[cell.column],
             "interval": QUERIES,
             "queries": 100,
             "value": cell.score,
@@ -150,3 +241,95 @@ def _published_rows() -> "pd.DataFrame":
         for row in rows_of(table("esimcse-coling2022-8"))
         for cell in row.cells
     )
+
+
+def repetition_frame(
+    cosines: "Mapping[str, Sequence[tuple[NDArray[np.float64], NDArray[np.float64]]]]",
+    seeds: Sequence[int],
+    resampling: "Resampling",
+) -> "pd.DataFrame":
+    """Measure how much repeating the shared words raises the similarity to the query.
+
+    Args:
+        cosines: by model, for each seed the (n,) cosines of query and candidate and the (n,) cosines of query and
+            candidate with the shared words repeated.
+        seeds: the seeds that the pairs were drawn with.
+        resampling: how the intervals over queries are computed.
+
+    Returns:
+        One row per model, `seed` (one, or `all` for their mean), measure (`q-s1`, `q-s2`, and `rise`, their
+        difference) and `interval`: over `queries` (bootstrap) or, for `all`, over `seeds` (Student's t of the
+        seeds' means; NaN with one seed). `value`, `low` and `high` are x 100.
+    """
+    import numpy as np
+    import pandas as pd
+
+    from stsbench.statistics.estimates import ratio, sums_of, with_interval
+
+    rows: list[dict[str, Any]] = []
+    for model, of_seeds in cosines.items():
+        estimates: dict[str, list[NDArray[np.float64]]] = {measure: [] for measure in (Q_S1, Q_S2, RISE)}
+        for seed, (first, second) in zip(seeds, of_seeds, strict=True):
+            terms = 100 * np.stack([np.full(len(first), 0.01), first, second, second - first])
+            n, *sums = sums_of(terms, resampling, "repetition", str(seed))
+            for measure, total in zip(estimates, sums, strict=True):
+                estimates[measure].append(ratio(total, n))
+                about = {"seed": str(seed), "measure": measure, "interval": QUERIES, "queries": len(first)}
+                rows.append({"model": model} | about | with_interval(estimates[measure][-1], resampling))
+        queries = sum(len(first) for first, _ in of_seeds)
+        for measure, by_seed in estimates.items():
+            about = {"model": model, "seed": TOGETHER, "measure": measure, "queries": queries}
+            over_queries = with_interval(np.mean(by_seed, axis=0), resampling)
+            rows.append(about | {"interval": QUERIES} | over_queries)
+            means = np.array([values[0] for values in by_seed])
+            rows.append(about | {"interval": SEEDS} | _over_seeds(means, resampling.level))
+    columns = ["model", "seed", "measure", "interval", "queries", "value", "low", "high"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _over_seeds(means: "NDArray[np.float64]", level: float) -> dict[str, float]:
+    if len(means) < 2:
+        return {"value": float(means.mean()), "low": float("nan"), "high": float("nan")}
+    from scipy.stats import t
+
+    half = t.ppf((1 + level) / 2, len(means) - 1) * means.std(ddof=1) / len(means) ** 0.5
+    return {"value": float(means.mean()), "low": float(means.mean() - half), "high": float(means.mean() + half)}
+
+
+@dataclass(frozen=True)
+class RepetitionBiasCommand(AnalysisCommand):
+    """Probe for repetition bias: does repeating the words that two sentences share make them more alike?
+
+    Examples:
+    * `stsbench repetition-bias runs/a --corpus wiki.txt --published`
+    * `stsbench repetition-bias --model minilm --queries 50 --overlap 10-20 --figure repetition.png`
+    """
+
+    verb = staticmethod(repetition_bias)
+    result = RepetitionBias
+
+    corpus: Corpus = "sample"
+    queries: Annotated[int, Option(help="Queries for each seed.")] = 100
+    seeds: Annotated[int, Option(help="Draws of queries and candidates.")] = 5
+    seed: Annotated[int, Option(help="The first of their seeds.")] = 0
+    overlap: Annotated[str, Option(help="Smallest and largest share of common tokens, in per cent.")] = "13-17"
+    share_of: Annotated[str, Option(help="Of whose tokens that is a share: `candidate` or `query`.")] = "candidate"
+    tokens: Annotated[str, Option(help="`words`, or `subwords` of the first model.")] = "words"
+    published: Annotated[bool, Option("--published", help="Put the paper's rows (ESimCSE) beside them.")] = False
+    resamples: Resamples = 1000
+
+    def keywords(self) -> dict[str, Any]:
+        """Return the options as `repetition_bias` takes them."""
+        from stsbench.scoring.settings import Bootstrap
+
+        options = super().keywords()
+        options["low"], options["high"] = _shares(options.pop("overlap"))
+        return options | {"bootstrap": Bootstrap(resamples=options.pop("resamples"))}
+
+
+def _shares(overlap: str) -> tuple[float, float]:
+    try:
+        low, high = (float(end) / 100 for end in overlap.split("-"))
+    except ValueError as error:
+        raise UserError(f"--overlap {overlap}: give the smallest and largest per cent, such as 13-17.") from error
+    return low, high

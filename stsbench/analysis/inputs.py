@@ -1,0 +1,73 @@
+"""How analyses get their input: vectors of sentences, from the cache or from the model."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from stsbench.base.errors import UserError
+from stsbench.base.progress import Progress
+from stsbench.data.tables import StsData
+from stsbench.encoders.load import LoadOptions
+from stsbench.records.record import RunRecord
+from stsbench.scoring.subjects import Subject, Wanted, named_subjects
+from stsbench.scoring.tasks import read_pairs_of, sentences_of
+from stsbench.scoring.vectors import SentenceVectors, vectors_of
+
+
+class TaskVectors(NamedTuple):
+    """The sentences of a task as vectors.
+
+    Attributes:
+        data: the task, n pairs.
+        models: by model the vectors of its sentences: n first sides, then n second sides.
+    """
+
+    data: StsData
+    models: dict[str, SentenceVectors]
+
+
+def analysable(
+    runs: Wanted | Sequence[Wanted] | None, loading: LoadOptions, checkpoints: Sequence[Path] = ()
+) -> dict[str, Subject]:
+    """Return what is to be analysed, by the names that tables and figures give it.
+
+    Args:
+        runs: records or their folders; or encoders, or what `load` makes one of; None for the packaged model.
+        loading: how models are loaded.
+        checkpoints: more models, which come after them.
+
+    Raises:
+        UserError: if something is not there, or a record was imported.
+    """
+    if checkpoints:
+        named: list[Any] = list(runs) if isinstance(runs, list | tuple) else [] if runs is None else [runs]
+        runs = [*named, *checkpoints]
+    subjects = named_subjects(runs, loading)
+    for name, subject in subjects.items():
+        if isinstance(subject, RunRecord) and subject.is_imported:
+            raise UserError(
+                f"{name} was imported, with scores alone: there are no pairs and no vectors to analyse; measure "
+                "the model with `stsbench run`."
+            )
+    return subjects
+
+
+def task_vectors(
+    subjects: Mapping[str, Subject],
+    task: str | None,
+    split: str | None,
+    text: str,
+    *,
+    data_dirs: Sequence[str | Path],
+    progress: Progress,
+) -> TaskVectors:
+    """Return the vectors of a task's sentences; `task` and what follows are as in `geometry`.
+
+    Raises:
+        UserError: if the data is missing, or a sentence was never encoded and the model is not here.
+    """
+    data = read_pairs_of(task, split, text, data_dirs)
+    sentences = sentences_of(data)
+    return TaskVectors(
+        data, {name: vectors_of(subject, sentences, progress) for name, subject in subjects.items()}
+    )

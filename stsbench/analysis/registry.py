@@ -1,0 +1,40 @@
+"""The analyses that there are, a line each, in the order in which readers meet them.
+
+Whatever goes over all analyses goes over these: the command line, `explain`, reports, the documentation, and the
+tests that hold each of them to be complete.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from stsbench.analysis.analysis import AnalysisCommand
+
+ANALYSES = {
+    "length-bias": "stsbench.analysis.length_bias.verb:LengthBiasCommand",
+    "geometry": "stsbench.analysis.geometry:GeometryCommand",
+    "spectrum": "stsbench.analysis.spectrum:SpectrumCommand",
+    "density": "stsbench.analysis.density:DensityCommand",
+    "repetition-bias": "stsbench.analysis.repetition_bias.verb:RepetitionBiasCommand",
+    "retrieve": "stsbench.analysis.retrieve:RetrieveCommand",
+}
+"""Where the command of each analysis is, by its name. Imported when it is asked for."""
+
+
+def analysis(name: str) -> "type[AnalysisCommand]":
+    """Return the command of an analysis, and with it all of the analysis.
+
+    Raises:
+        KeyError: if there is none of that name.
+
+    >>> analysis("geometry").result.title
+    'Alignment and uniformity'
+    """
+    module, _, command = ANALYSES[name].partition(":")
+    found: type[AnalysisCommand] = getattr(import_module(module), command)
+    return found
+
+
+def analyses() -> "dict[str, type[AnalysisCommand]]":
+    """Return all analyses by name, in their order."""
+    return {name: analysis(name) for name in ANALYSES}

@@ -1,1 +1,1 @@
-"""Written below."""
+"""Is everything here that a measurement needs? `doctor` returns an `Examination`; `cache` looks into the cache."""

@@ -1,27 +1,25 @@
-"""`stsbench doctor`."""
+"""`stsbench doctor` and `stsbench cache`."""
 
 from typing import Annotated
 
 import typer
 
-from stsbench.cli.output import CsvFlag, JsonFlag, LatexFlag, MarkdownFlag, chosen_style, print_frame, tell
+from stsbench.cli.options import Output, grouped
+from stsbench.cli.output import print_result, tell
 
 
-def doctor(
-    json: JsonFlag = False, csv: CsvFlag = False, markdown: MarkdownFlag = False, latex: LatexFlag = False
-) -> None:
+@grouped
+def doctor(output: Output = Output()) -> None:
     """Look at environment, device, data, cache and versions; exit code 1 if something is broken.
 
     Example: `stsbench doctor`
     """
-    style = chosen_style(json=json, csv=csv, markdown=markdown, latex=latex)
-    import pandas as pd
+    _ = output.style  # Refused before the work, if two formats were asked for.
+    from stsbench.doctor import doctor as verb
 
-    from stsbench.doctor.doctor import doctor as workflow
-
-    findings = workflow()
-    print_frame(pd.DataFrame(findings), style)
-    if any(finding.status == "problem" for finding in findings):
+    examination = verb.doctor()
+    print_result(examination, output)
+    if not examination.is_well:
         raise typer.Exit(1)
 
 
@@ -29,20 +27,17 @@ cache = typer.Typer(help="Look into what is cached, or clear it.", no_args_is_he
 
 
 @cache.command()
-def info(
-    json: JsonFlag = False, csv: CsvFlag = False, markdown: MarkdownFlag = False, latex: LatexFlag = False
-) -> None:
+@grouped
+def info(output: Output = Output()) -> None:
     """List the embeddings that are cached: models, poolings, number of vectors, size.
 
     Example: `stsbench cache info`
     """
-    style = chosen_style(json=json, csv=csv, markdown=markdown, latex=latex)
-    from stsbench.doctor import cache as cached
+    from stsbench.doctor.cache import cache_contents
 
-    table = cached.cache_table()
-    if len(table) or style in {"json", "csv"}:
-        print_frame(table, style)
-    tell(cached.cache_summary(table))
+    contents = cache_contents()
+    print_result(contents, output)
+    tell(contents.sentence, quiet=output.quiet)
 
 
 @cache.command()
@@ -53,8 +48,8 @@ def clear(
 
     Example: `stsbench cache clear --yes`
     """
-    from stsbench.doctor import cache as cached
+    from stsbench.doctor.cache import cache_contents, clear_cache
 
     if not yes:
-        typer.confirm(f"{cached.cache_summary(cached.cache_table())}. Delete all of it?", abort=True)
-    tell(f"freed {cached.clear_cache() / 1e6:.1f} MB")
+        typer.confirm(f"{cache_contents().sentence}. Delete all of it?", abort=True)
+    tell(f"freed {clear_cache() / 1e6:.1f} MB")

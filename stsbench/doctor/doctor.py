@@ -1,10 +1,11 @@
-"""`stsbench doctor`: is everything here that a measurement needs?"""
+"""`doctor`: is everything here that a measurement needs?"""
 
 import os
 import platform
 from collections.abc import Callable
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from stsbench._version import __version__
 from stsbench.base.errors import UserError
@@ -13,7 +14,12 @@ from stsbench.encoders.cache import cache_files, embeddings_dir
 from stsbench.encoders.checkpoint import packaged_model
 from stsbench.encoders.device import resolve_device
 from stsbench.records.provenance import threads
+from stsbench.render.result import Result
+from stsbench.render.table import Table, Tables
 from stsbench.scoring.tasks import STS_TASKS, TRANSFER_TASKS
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class Finding(NamedTuple):
@@ -24,7 +30,30 @@ class Finding(NamedTuple):
     detail: str
 
 
-def doctor() -> list[Finding]:
+@dataclass(frozen=True)
+class Examination(Result):
+    """All that was looked at."""
+
+    findings: tuple[Finding, ...]
+
+    @property
+    def is_well(self) -> bool:
+        """Whether there is no problem."""
+        return all(finding.status != "problem" for finding in self.findings)
+
+    @property
+    def frame(self) -> "pd.DataFrame":
+        """A row for each finding: subject, status, detail."""
+        import pandas as pd
+
+        return pd.DataFrame(self.findings)
+
+    def table(self) -> Tables:
+        """Return the findings as a table."""
+        return Tables([Table(self.frame)])
+
+
+def doctor() -> Examination:
     """Look at environment, devices, data, cache and versions.
 
     A `note` keeps nothing from working on the sample; a `problem` does.
@@ -36,7 +65,7 @@ def doctor() -> list[Finding]:
             findings += look()
         except UserError as error:
             findings.append(Finding(look.__name__.strip("_"), "problem", str(error)))
-    return findings
+    return Examination(tuple(findings))
 
 
 def _versions() -> list[Finding]:
@@ -66,10 +95,10 @@ def _data() -> list[Finding]:
     for kind, tasks in (("STS", STS_TASKS), ("transfer", TRANSFER_TASKS)):
         rows = table[table["task"].isin(tasks)]
         for text, variant in rows.groupby("text", sort=False):
-            found = variant[variant["found"] != ""]
-            subject, detail = f"{kind} data, text {text}", f"{len(found)} of {len(variant)} tasks"
-            if len(found) == len(variant):
-                folders = ", ".join(dict.fromkeys(found["found"]))
+            here = variant[variant["found"] != ""]
+            subject, detail = f"{kind} data, text {text}", f"{len(here)} of {len(variant)} tasks"
+            if len(here) == len(variant):
+                folders = ", ".join(dict.fromkeys(here["found"]))
                 findings.append(Finding(subject, "ok", f"{detail} in {folders}"))
             else:
                 source = variant["source"].iloc[0]

@@ -10,7 +10,7 @@ from stsbench.doctor.doctor import doctor
 
 
 def found() -> dict[str, tuple[str, str]]:
-    return {finding.subject: (finding.status, finding.detail) for finding in doctor()}
+    return {finding.subject: (finding.status, finding.detail) for finding in doctor().findings}
 
 
 def test_on_a_bare_machine_nothing_is_broken() -> None:
@@ -52,3 +52,10 @@ def test_the_benchmark_data_is_found_where_the_variable_says(
     findings = found()
     assert findings["STS data, text senteval"][0] == "ok"
     assert findings["transfer data, text senteval"][0] == "ok"
+
+
+def test_an_examination_shows_itself_and_is_well_without_problems() -> None:
+    examination = doctor()
+    assert examination.is_well
+    assert str(examination).startswith("subject ")
+    assert list(examination.frame) == ["subject", "status", "detail"]

@@ -1,7 +1,7 @@
 """Handing sentences to the person's `prepare` and `batcher`, and taking what comes back."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,9 +9,45 @@ from numpy.typing import NDArray
 from stsbench.base.errors import UserError
 from stsbench.compat.senteval.utils import dotdict
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 Tokens = Sequence[str] | Sequence[bytes]
 Batcher = Callable[[dotdict, list[Tokens]], Any]
 Prepare = Callable[[dotdict, list[Tokens]], Any]
+
+
+SIDES = ("sentence1", "sentence2")
+
+
+def encode_sides(
+    table: "pd.DataFrame",
+    sides: Sequence[str],
+    order: NDArray[np.int64],
+    params: dotdict,
+    *,
+    batcher: Batcher,
+    prepare: Prepare,
+) -> list[NDArray[np.float32]]:
+    """Return the vectors of each side of a task, one row for each of the table's.
+
+    Args:
+        table: the columns split and `sides`.
+        sides: the columns of sentences.
+        order: the places of the rows in the order that they are handed to the batcher.
+        params: the person's, and so are the functions.
+        batcher: called batch by batch.
+        prepare: called once, with all sentences split by split.
+    """
+    splits = [table[table["split"] == split] for split in dict.fromkeys(table["split"])]
+    prepare(params, tokens_of([text for rows in splits for side in sides for text in rows[side]], params))
+    vectors = []
+    for side in sides:
+        in_order = encode(table[side].iloc[order].tolist(), params, batcher)
+        placed = np.empty_like(in_order)
+        placed[order] = in_order
+        vectors.append(placed)
+    return vectors
 
 
 def tokens_of(sentences: Sequence[str], params: dotdict) -> list[Tokens]:

@@ -101,19 +101,19 @@ class SE:
         return self.results
 
     def _evaluator(self, name: str) -> Callable[[], dict[str, Any]]:
-        folder, mine = Path(self.params.task_path), (self.params, self.batcher, self.prepare)
+        folder, functions = Path(self.params.task_path), (self.params, self.batcher, self.prepare)
         simcse = self.params.results == "simcse"
         if name in NAMES:
-            return lambda: evaluate_labelled(_noted(load_labelled(NAMES[name], [folder])), *mine)
+            return lambda: evaluate_labelled(_noted(load_labelled(NAMES[name], [folder])), *functions)
         if name in FILES:
-            return lambda: evaluate_labelled(load_probing(name, folder), *mine)
+            return lambda: evaluate_labelled(load_probing(name, folder), *functions)
         if name in UNSUPERVISED:
             data = _noted(load_sts(name, data_dirs=[folder]))
-            return lambda: evaluate_similarity(data, *mine, pooled=simcse)
+            return lambda: evaluate_similarity(data, *functions, pooled=simcse)
         data = _noted(load_sts(SUPERVISED[name.removesuffix(_FINE_TUNED)], "all", data_dirs=[folder]))
         if simcse and not name.endswith(_FINE_TUNED):
-            return lambda: evaluate_similarity(data, *mine, pooled=True)
-        return lambda: evaluate_regressor(data, *mine, stop_by="spearman" if simcse else "pearson")
+            return lambda: evaluate_similarity(data, *functions, pooled=True)
+        return lambda: evaluate_regressor(data, *functions, stop_by="spearman" if simcse else "pearson")
 
 
 def _noted(data: _Data) -> _Data:

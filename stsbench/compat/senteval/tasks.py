@@ -1,4 +1,4 @@
-"""The labelled tasks: what `eval` returns of them."""
+"""SentEval's tasks: what `eval` returns of each, in the original's words."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.stats import pearsonr, spearmanr
 
 from stsbench.base.errors import UserError
-from stsbench.compat.senteval.batches import Batcher, Prepare, encode, tokens_of
+from stsbench.compat.senteval.batches import SIDES, Batcher, Prepare, encode, encode_sides, tokens_of
 from stsbench.compat.senteval.utils import cosine, dotdict
 from stsbench.data.tables import LabelledData, StsData
 from stsbench.scoring.classifiers import Classifier, LogisticRegression, arrange
@@ -32,22 +32,32 @@ NAMES = {
 }
 """SentEval's names of the tasks, and the catalogue's."""
 
+UNSUPERVISED = ("STS12", "STS13", "STS14", "STS15", "STS16")
+SUPERVISED = {"STSBenchmark": "STS-B", "SICKRelatedness": "SICK-R"}
+"""SentEval's names of the tasks that it trains a regressor for, and the catalogue's."""
+
+FILES = {
+    "Length": "sentence_length.txt",
+    "WordContent": "word_content.txt",
+    "Depth": "tree_depth.txt",
+    "TopConstituents": "top_constituents.txt",
+    "BigramShift": "bigram_shift.txt",
+    "Tense": "past_present.txt",
+    "SubjNumber": "subj_number.txt",
+    "ObjNumber": "obj_number.txt",
+    "OddManOut": "odd_man_out.txt",
+    "CoordinationInversion": "coordination_inversion.txt",
+}
+"""The file of each task, in the folder `probing`."""
+
+Similarity = Callable[[NDArray[Any], NDArray[Any]], float]
+
 
 def evaluate_labelled(data: LabelledData, params: dotdict, batcher: Batcher, prepare: Prepare) -> dict[str, Any]:
     """Return `acc`, `devacc`, `ndev` and `ntest`, and `f1` of MRPC."""
-    items = data.items
-    sides = [name for name in ("sentence1", "sentence2") if items[name].notna().all()]
-    splits = list(dict.fromkeys(items["split"]))
-    whole = [text for split in splits for side in sides for text in items.loc[items["split"] == split, side]]
-    prepare(params, tokens_of(whole, params))
+    sides = [name for name in SIDES if data.items[name].notna().all()]
     # Batches follow the sorted rows, as in the original: less padding for the person's encoder.
-    order = arrange(data).order
-    vectors = []
-    for side in sides:
-        found = encode(items[side].iloc[order].tolist(), params, batcher)
-        placed = np.empty_like(found)
-        placed[order] = found
-        vectors.append(placed)
+    vectors = encode_sides(data.items, sides, arrange(data).order, params, batcher=batcher, prepare=prepare)
     result = score_labelled(
         data,
         *vectors,
@@ -60,30 +70,23 @@ def evaluate_labelled(data: LabelledData, params: dotdict, batcher: Batcher, pre
     return scores if result.f1 is None else scores | {"f1": result.f1}
 
 
-def device_of(params: dotdict) -> str:
+def _classifier(data: LabelledData, params: dotdict) -> Classifier:
+    if not params.usepytorch:
+        return LogisticRegression(device=_device_of(params))
+    options = dict(params.classifier)
+    if data.task == "WordContent":
+        # A thousand classes: the original gives it no hidden layer.
+        options["nhid"] = 0
+    return Mlp(net_settings(options), seed=params.seed, device=_device_of(params))
+
+
+def _device_of(params: dotdict) -> str:
     """Return where classifiers compute: what the person said, else CUDA where there is some."""
     if params.device:
         return str(params.device)
     import torch
 
     return "cuda" if torch.cuda.is_available() else "cpu"
-
-
-def _classifier(data: LabelledData, params: dotdict) -> Classifier:
-    if not params.usepytorch:
-        return LogisticRegression(device=device_of(params))
-    options = dict(params.classifier)
-    if data.task == "WordContent":
-        # A thousand classes: the original gives it no hidden layer.
-        options["nhid"] = 0
-    return Mlp(net_settings(options), seed=params.seed, device=device_of(params))
-
-
-UNSUPERVISED = ("STS12", "STS13", "STS14", "STS15", "STS16")
-SUPERVISED = {"STSBenchmark": "STS-B", "SICKRelatedness": "SICK-R"}
-"""SentEval's names of the tasks that it trains a regressor for, and the catalogue's."""
-
-Similarity = Callable[[NDArray[Any], NDArray[Any]], float]
 
 
 def evaluate_similarity(
@@ -102,18 +105,18 @@ def evaluate_similarity(
     # The original sorts STS12 to STS16 to pad less; the fork leaves the others as they are.
     pairs = data.pairs.iloc[pair_order(data.pairs)] if by == "subset" else data.pairs
     groups = {name: pairs[pairs[by] == name] for name in dict.fromkeys(data.pairs[by])}
-    whole = [text for group in groups.values() for side in ("sentence1", "sentence2") for text in group[side]]
+    whole = [text for group in groups.values() for side in SIDES for text in group[side]]
     prepare(params, tokens_of(whole, params))
     similarity: Similarity = params.similarity or _default_similarity
     results: dict[str, Any] = {}
-    found: list[NDArray[np.float64]] = []
+    similarities: list[NDArray[np.float64]] = []
     for name, group in groups.items():
-        u, v = (encode(group[side].tolist(), params, batcher) for side in ("sentence1", "sentence2"))
+        u, v = (encode(group[side].tolist(), params, batcher) for side in SIDES)
         values = np.array([float(similarity(a, b)) for a, b in zip(u, v, strict=True)])
-        found.append(values)
+        similarities.append(values)
         results[name] = _correlations(values, group["gold"].to_numpy(dtype=np.float64))
     gold = np.concatenate([group["gold"].to_numpy(dtype=np.float64) for group in groups.values()])
-    whole_task = _correlations(np.concatenate(found), gold)
+    whole_task = _correlations(np.concatenate(similarities), gold)
     weights = [entry["nsamples"] for entry in results.values()]
     results["all"] = {
         metric: ({"all": float(whole_task[metric][0])} if pooled else {})
@@ -126,43 +129,6 @@ def evaluate_similarity(
     return results
 
 
-def evaluate_regressor(
-    data: StsData, params: dotdict, batcher: Batcher, prepare: Prepare, *, stop_by: StopBy
-) -> dict[str, Any]:
-    """Return what the trained regressor scores: the original's `STSBenchmark` and `SICKRelatedness`."""
-    pairs, sides = data.pairs, ("sentence1", "sentence2")
-    splits = list(dict.fromkeys(pairs["split"]))
-    whole = [text for split in splits for side in sides for text in pairs.loc[pairs["split"] == split, side]]
-    prepare(params, tokens_of(whole, params))
-    order = pair_order(pairs)
-    vectors = []
-    for side in sides:
-        found = encode(pairs[side].iloc[order].tolist(), params, batcher)
-        placed = np.empty_like(found)
-        placed[order] = found
-        vectors.append(placed)
-    result = score_relatedness(
-        data,
-        vectors[0],
-        vectors[1],
-        stop_by=stop_by,
-        seed=params.seed,
-        bootstrap=Bootstrap(resamples=0),
-        device=device_of(params),
-    )
-    predicted = dict(zip(result.items["pair_id"], result.items["prediction"], strict=True))
-    tested = pairs.iloc[order]
-    return {
-        f"dev{stop_by}": result.dev,
-        "pearson": result.pearson,
-        "spearman": result.spearman,
-        "mse": result.mse,
-        "yhat": np.array([predicted[pair] for pair in tested.loc[tested["split"] == "test", "pair_id"]]),
-        "ndev": result.ndev,
-        "ntest": result.ntest,
-    }
-
-
 def _default_similarity(u: NDArray[Any], v: NDArray[Any]) -> float:
     with np.errstate(invalid="ignore", divide="ignore"):
         a, b = (np.nan_to_num(side.astype(np.float64)) for side in (u, v))
@@ -173,19 +139,33 @@ def _correlations(values: NDArray[np.float64], gold: NDArray[np.float64]) -> dic
     return {"pearson": pearsonr(values, gold), "spearman": spearmanr(values, gold), "nsamples": len(gold)}
 
 
-FILES = {
-    "Length": "sentence_length.txt",
-    "WordContent": "word_content.txt",
-    "Depth": "tree_depth.txt",
-    "TopConstituents": "top_constituents.txt",
-    "BigramShift": "bigram_shift.txt",
-    "Tense": "past_present.txt",
-    "SubjNumber": "subj_number.txt",
-    "ObjNumber": "obj_number.txt",
-    "OddManOut": "odd_man_out.txt",
-    "CoordinationInversion": "coordination_inversion.txt",
-}
-"""The file of each task, in the folder `probing`."""
+def evaluate_regressor(
+    data: StsData, params: dotdict, batcher: Batcher, prepare: Prepare, *, stop_by: StopBy
+) -> dict[str, Any]:
+    """Return what the trained regressor scores: the original's `STSBenchmark` and `SICKRelatedness`."""
+    order = pair_order(data.pairs)
+    first, second = encode_sides(data.pairs, SIDES, order, params, batcher=batcher, prepare=prepare)
+    result = score_relatedness(
+        data,
+        first,
+        second,
+        stop_by=stop_by,
+        seed=params.seed,
+        bootstrap=Bootstrap(resamples=0),
+        device=_device_of(params),
+    )
+    predicted = dict(zip(result.items["pair_id"], result.items["prediction"], strict=True))
+    in_order = data.pairs.iloc[order]
+    return {
+        f"dev{stop_by}": result.dev,
+        "pearson": result.pearson,
+        "spearman": result.spearman,
+        "mse": result.mse,
+        "yhat": np.array([predicted[pair] for pair in in_order.loc[in_order["split"] == "test", "pair_id"]]),
+        "ndev": result.ndev,
+        "ntest": result.ntest,
+    }
+
 
 _SPLITS = {"tr": "train", "va": "dev", "te": "test"}
 

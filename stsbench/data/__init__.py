@@ -1,6 +1,6 @@
 """Benchmark data: what there is, where it is, getting it, reading it; corpora, people's own pairs, the sample.
 
-Read `catalogue` (what there is), `locate` and `fetch` (with `download`), `rows` (one reader of files), then what gives
-tables: `benchmarks` (`load_sts`, `load_labelled`), `own_pairs` (`load_pairs`) and `corpus`; the tables are in
-`tables`. `overview` answers `stsbench data list`, `verify` and `where` with a `DataOverview`.
+Read `catalogue` (what there is), `locate` and `fetch` (with `download`), `rows` (one reader of files), then what
+gives tables (`tables`): `benchmarks` (`load_sts`, `load_labelled`), `own_pairs` (`load_pairs`) and `corpus`.
+`overview` answers `stsbench data list`, `verify` and `where` with a `DataOverview`.
 """

@@ -19,6 +19,7 @@ import torch
 from sklearn.linear_model import LogisticRegression
 
 from stsbench.data.benchmarks import load_labelled
+from stsbench.data.catalogue import data_set
 from stsbench.encoders.load import load
 from stsbench.encoders.plan import embed
 from stsbench.scoring.classifiers import NESTED_SEED, arrange, stratified
@@ -71,7 +72,8 @@ def main() -> None:
     encoder, total = load("minilm"), 0.0
     print(f"threads {torch.get_num_threads()}, {sys.version.split()[0]}, torch {torch.__version__}")
     for name in options.tasks.split(","):
-        data = load_labelled(name)
+        # The sample has a text of its own.
+        data = load_labelled(name, text=next(iter(data_set(name).texts)))
         sides = vectors_of(data, encoder)
         runs = []
         for _ in range(options.repeats):

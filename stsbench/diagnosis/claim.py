@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 
 from stsbench.base.errors import UserError
 from stsbench.data.catalogue import data_set
-from stsbench.published.catalogue import PublishedRow, checkpoint, row, rows
-from stsbench.published.measured import seeded_systems, seeds, source
-from stsbench.published.schema import Cell, Checkpoint
-from stsbench.records.record import AVERAGE
+from stsbench.diagnosis.grid import AGGREGATION, COMPARISON, METRIC, TEXT, split_of
+from stsbench.published.catalogue import PublishedRow, row
+from stsbench.published.schema import PublishedCell
+from stsbench.records.labels import AVERAGE
 from stsbench.scoring.tasks import STS_TASKS
 
 NOISE = 0.005
@@ -38,6 +38,11 @@ class Value:
     decimals: int
     tolerance: float
     stated: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def on(self) -> str:
+        """What the number is of, as a sentence has it."""
+        return "as the average" if self.task == AVERAGE else f"on {self.task}"
 
     def __str__(self) -> str:
         """Return the number as claimed."""
@@ -126,28 +131,29 @@ def _task(name: str) -> str:
 
 def _number(text: str) -> tuple[float, int]:
     """Return a number and how many digits stand behind its point."""
-    found = _NUMBER.fullmatch(text.removesuffix("%").strip())
-    if found is None:
+    number = _NUMBER.fullmatch(text.removesuffix("%").strip())
+    if number is None:
         raise UserError(
             f"cannot read {text!r} in the claim: write a number (76.25), TASK=NUMBER (STS16=81.21), or row:NAME."
         )
-    if abs(float(found[0])) > 100:
+    if abs(float(number[0])) > 100:
         raise UserError(f"{text} in the claim: a correlation is between -100 and 100.")
-    return float(found[0]), len(found["decimals"] or "")
+    return float(number[0]), len(number["decimals"] or "")
 
 
 def _as_printed(
     task: str, score: float, decimals: int, tolerance: float | None, stated: Mapping[str, str] | None = None
 ) -> Value:
-    own = 0.5 * 10.0**-decimals + NOISE if tolerance is None else tolerance
-    return Value(task, score, min(decimals, _SHOWN_DECIMALS), own, tuple((stated or {}).items()))
+    if tolerance is None:
+        tolerance = 0.5 * 10.0**-decimals + NOISE
+    return Value(task, score, min(decimals, _SHOWN_DECIMALS), tolerance, tuple((stated or {}).items()))
 
 
 def _of_row(published: PublishedRow, tolerance: float | None) -> Claim:
     """Return what a row prints of the STS tasks; of several values of one task the one on test."""
     usable = [cell for cell in published.cells if _is_sts(cell)]
     # Sorted so that test comes first; the order of the columns stays otherwise.
-    cells: dict[str, Cell] = {}
+    cells: dict[str, PublishedCell] = {}
     for cell in sorted(usable, key=lambda cell: cell.setting.split != "test"):
         cells.setdefault(_column(cell), cell)
     notes = []
@@ -175,7 +181,7 @@ def _of_row(published: PublishedRow, tolerance: float | None) -> Claim:
     return Claim(tuple(values), published, tuple(notes))
 
 
-def _is_sts(cell: Cell) -> bool:
+def _is_sts(cell: PublishedCell) -> bool:
     setting = cell.setting
     return (
         cell.score is not None
@@ -186,95 +192,17 @@ def _is_sts(cell: Cell) -> bool:
     )
 
 
-def _column(cell: Cell) -> str:
+def _column(cell: PublishedCell) -> str:
     return cell.setting.task if cell.setting.task in STS_TASKS else AVERAGE
 
 
-def _stated(cell: Cell) -> dict[str, str]:
+def _stated(cell: PublishedCell) -> dict[str, str]:
     setting = cell.setting
     stated = {
-        "metric": setting.metric,
-        "aggregation": setting.aggregation,
-        "comparison": setting.similarity,
-        "text": setting.text,
-        f"{setting.task} split": setting.split,
+        METRIC.name: setting.metric,
+        AGGREGATION.name: setting.aggregation,
+        COMPARISON.name: setting.similarity,
+        TEXT.name: setting.text,
+        split_of(setting.task).name: setting.split,
     }
     return {name: value for name, value in stated.items() if value and name not in setting.open}
-
-
-_MOST_PRINTS = 3
-
-
-def facts(claim: Claim, *, model: str, pooling: str, measured: float | None) -> list[str]:
-    """Return what published documents say, a sentence each.
-
-    Args:
-        claim: what is to be explained.
-        model: the name of the model that was measured.
-        pooling: how it was pooled by default.
-        measured: its average over the STS test sets in the default setting, x 100, if that is at hand.
-    """
-    own, of_row = _known(model), None if claim.row is None else _known(claim.row.row.system)
-    found = []
-    if own and of_row and own.name != of_row.name and claim.row:
-        found.append(f"{claim.row.name} is a row of {of_row.hub or of_row.name}; you measured {model}.")
-    expected = of_row or own
-    if expected and expected.pooling and expected.pooling != pooling:
-        found.append(
-            f"{expected.name} was scored with pooling `{expected.pooling}` ({expected.pooling_source}); "
-            f"your setting is `{pooling}`."
-        )
-    if claim.row is None:
-        found += [sentence for value in claim.values if (sentence := _prints(value))]
-    else:
-        found += list(claim.row.row.notes)
-    system = claim.row.row.system if claim.row else own.system if own else ""
-    another = own is not None and own.system != system
-    found += _seeds(system, claim, None if another else measured)
-    return found
-
-
-def _known(name: str) -> Checkpoint | None:
-    try:
-        return checkpoint(name)
-    except UserError:
-        return None
-
-
-def _prints(value: Value) -> str:
-    """Return where just this number is printed, if it is in few places."""
-    if value.decimals < 2:
-        return ""
-    task = "Avg. STS" if value.task == AVERAGE else value.task
-    names = [
-        row.name
-        for row in rows().values()
-        for cell in row.cells
-        if cell.setting.task == task
-        and cell.score == value.score
-        and cell.setting.metric in {"spearman", "pearson"}
-    ]
-    few = list(dict.fromkeys(names))[:_MOST_PRINTS]
-    more = len(set(names)) - len(few)
-    if not few:
-        return ""
-    on = "as the average" if value.task == AVERAGE else f"on {value.task}"
-    return f"{value} {on} is printed in {', '.join(few)}{f' and {more} more' if more else ''}."
-
-
-def _seeds(system: str, claim: Claim, measured: float | None) -> list[str]:
-    if system not in seeded_systems():
-        return []
-    averages = seeds(system)["Avg."]
-    about = source("seeds")
-    found = [
-        f"Over {len(averages)} seeds {system} averages {averages.mean():.2f}, from {averages.min():.2f} to "
-        f"{averages.max():.2f} ({about.address}: {about.note.partition('.')[0].lower()})."
-    ]
-    claimed = next((value.score for value in claim.values if value.task == AVERAGE), None)
-    if claimed is None and len(claim.values) == 7:
-        claimed = sum(value.score for value in claim.values) / 7
-    for what, number in (("The claimed", claimed), ("Your", measured)):
-        if number is not None:
-            found.append(f"{what} {number:.2f} is above {(averages < number).sum()} of them.")
-    return found

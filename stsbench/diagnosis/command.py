@@ -5,37 +5,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stsbench.cli.options import (
-    DataDirs,
-    Device,
-    NoCache,
-    Precision,
-    Prompt,
-    Revision,
-    Sentences,
-    TrustRemoteCode,
-)
-from stsbench.cli.output import (
-    CsvFlag,
-    JsonFlag,
-    LatexFlag,
-    MarkdownFlag,
-    QuietFlag,
-    chosen_style,
-    drawable,
-    print_frame,
-    progress_bars,
-    tell,
-)
+from stsbench.base.errors import UserError
+from stsbench.cli.options import DATA, MODEL, OUTPUT, DataDirs, Loading, NoCache, Output, Sentences, grouped
+from stsbench.cli.output import drawable, print_result, progress_bars, tell
 
 if TYPE_CHECKING:
     from stsbench.diagnosis.result import Diagnosis
 
-_MODEL, _DATA, _GRID = "Model", "Data", "Grid"
+_GRID = "Grid"
 
 Option = typer.Option
 
 
+@grouped
 def diagnose(
     claim: Annotated[
         str,
@@ -51,36 +33,24 @@ def diagnose(
         Option(
             "--model",
             "-m",
-            help="What to measure, as in `stsbench run`. Default: the packaged `minilm`.",
-            rich_help_panel=_MODEL,
+            help="What to measure, as in `stsbench run`. Default: the packaged `minilm`. How it is loaded is your "
+            "own setting, the default of the grid.",
+            rich_help_panel=MODEL,
         ),
     ] = None,
-    pooling: Annotated[
-        str,
-        Option(help="Your own pooling, the default of the grid: `auto` or a name.", rich_help_panel=_MODEL),
-    ] = "auto",
-    max_length: Annotated[
-        int | None, Option(help="Your own maximum length. Default: the model's limit.", rich_help_panel=_MODEL)
-    ] = None,
-    prompt: Prompt = None,
-    precision: Precision = "fp32",
-    device: Device = "auto",
-    revision: Revision = None,
-    trust_remote_code: TrustRemoteCode = False,
+    loading: Loading = Loading(),
     vectors: Annotated[
         Path | None,
-        Option(help="Diagnose saved vectors: a .npy matrix, with --sentences.", rich_help_panel=_MODEL),
+        Option(help="Diagnose saved vectors: a .npy matrix, with --sentences.", rich_help_panel=MODEL),
     ] = None,
     sentences: Sentences = None,
     tasks: Annotated[
         str,
-        Option(
-            "--tasks", "-t", help="What a bare number is of: `sts`, `sample`, or names.", rich_help_panel=_DATA
-        ),
+        Option("--tasks", "-t", help="What a bare number is of: `sts`, `sample`, or names.", rich_help_panel=DATA),
     ] = "sts",
     data: Annotated[
         Path | None,
-        Option(help="Your own pairs, which a bare number is of.", rich_help_panel=_DATA),
+        Option(help="Your own pairs, which a bare number is of.", rich_help_panel=DATA),
     ] = None,
     data_dir: DataDirs = None,
     protocol: Annotated[
@@ -111,7 +81,7 @@ def diagnose(
     no_cache: NoCache = False,
     figure: Annotated[
         Path | None,
-        Option(callback=drawable, help="Draw the heat map here: .png, .svg or .pdf.", rich_help_panel="Output"),
+        Option(callback=drawable, help="Draw the heat map here: .png, .svg or .pdf.", rich_help_panel=OUTPUT),
     ] = None,
     out: Annotated[
         Path | None,
@@ -119,14 +89,10 @@ def diagnose(
             "--out",
             "-o",
             help="Folder for all of it: grid.csv, grid.parquet, diagnosis.json, heatmap.png.",
-            rich_help_panel="Output",
+            rich_help_panel=OUTPUT,
         ),
     ] = None,
-    json: JsonFlag = False,
-    csv: CsvFlag = False,
-    markdown: MarkdownFlag = False,
-    latex: LatexFlag = False,
-    quiet: QuietFlag = False,
+    output: Output = Output(),
 ) -> None:
     """Find out why a number is off: which setting of the protocol gives it.
 
@@ -139,24 +105,23 @@ def diagnose(
     * `stsbench diagnose -m princeton-nlp/unsup-simcse-bert-base-uncased --claim row:unsup-simcse-bert-base`
     * `stsbench diagnose -m my/checkpoint --pooling avg --claim STS12=68.40,STS13=82.41 --figure heatmap.png`
     """
-    style = chosen_style(json=json, csv=csv, markdown=markdown, latex=latex)
-    from stsbench.diagnosis import diagnose as workflow
-    from stsbench.scoring import run
+    _ = output.style  # a mistake in it is told before the work
+    from stsbench.diagnosis.diagnose import diagnose as verb
+    from stsbench.encoders.load import LoadOptions
+    from stsbench.encoders.protocol import Encoder
     from stsbench.scoring.protocols import choose_protocol
+    from stsbench.scoring.run import choose_models
 
-    options = run.ModelOptions(
-        pooling=pooling,
-        max_length=max_length,
-        prompt=prompt,
-        precision=precision,
-        device=device,
-        revision=revision,
-        trust_remote_code=trust_remote_code,
+    chosen = choose_models(
+        [model] if model else [], LoadOptions(**vars(loading)), vectors=vectors, sentences=sentences
     )
-    wanted = run.subjects([model] if model else [], options, vectors=vectors, sentences=sentences)
-    with progress_bars(quiet=quiet) as progress:
-        found = workflow.diagnose(
-            workflow.only_encoder(wanted),
+    if len(chosen) > 1:
+        raise UserError("--model and --vectors cannot go together: diagnose looks at one of them.")
+    encoder = chosen[0].load()
+    assert isinstance(encoder, Encoder), "no similarities were asked for"
+    with progress_bars(quiet=output.quiet) as progress:
+        diagnosis = verb(
+            encoder,
             claim,
             tasks=tasks,
             data=data,
@@ -168,26 +133,25 @@ def diagnose(
             use_cache=not no_cache,
             progress=progress,
         )
-    _print(found, style, quiet=quiet)
+    _print(diagnosis, output)
     if out is not None:
-        tell(f"written to {workflow.save(found, out)}", quiet=quiet)
+        tell(f"written to {diagnosis.save(out)}", quiet=output.quiet)
     if figure is not None:
-        tell(f"drawn in {workflow.draw(found, figure)}", quiet=quiet)
+        from stsbench.render.figures import save_figure
+
+        tell(f"drawn in {save_figure(diagnosis.plot(), figure)}", quiet=output.quiet)
 
 
-def _print(found: "Diagnosis", style: str, *, quiet: bool) -> None:
-    if style == "json":
-        import json
-
-        typer.echo(json.dumps(found.as_dict(), indent=1, allow_nan=False))
+def _print(diagnosis: "Diagnosis", output: Output) -> None:
+    terminal = output.style == "terminal"
+    if terminal:
+        typer.echo(f"{diagnosis.verdict}\n")
+    print_result(diagnosis, output)
+    if output.style == "json":
         return
-    if style == "terminal":
-        typer.echo(f"{found.verdict}\n")
-    print_frame(found.table(), style, headline="off")
-    if style == "terminal" and not quiet:
-        lines = found.remarks
-        typer.echo("".join(f"\n{line}" for line in lines), nl=bool(lines))
-    elif style != "terminal":
-        tell(found.verdict, quiet=quiet)
-    for note in found.notes:
-        tell(f"note: {note}", quiet=quiet)
+    if not terminal:
+        tell(diagnosis.verdict, quiet=output.quiet)
+    elif diagnosis.remarks and not output.quiet:
+        typer.echo("\n" + "\n".join(diagnosis.remarks))
+    for note in diagnosis.notes:
+        tell(f"note: {note}", quiet=output.quiet)

@@ -1,31 +1,32 @@
-"""`diagnose`: why a number is off."""
+"""`diagnose`: read the claim and the data, encode once, score every setting, hold the claim against the scores."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
+from stsbench.data.benchmarks import load_sts
 from stsbench.data.catalogue import data_set
+from stsbench.data.locate import DataNotFoundError
 from stsbench.data.own_pairs import load_pairs
 from stsbench.data.tables import StsData
-from stsbench.diagnosis.build import build_grid, texts_of
-from stsbench.diagnosis.claim import Claim, facts, read_claim
-from stsbench.diagnosis.data import is_sts, narrowed, read_all
+from stsbench.diagnosis.claim import Claim, read_claim
 from stsbench.diagnosis.encoding import encode_all
 from stsbench.diagnosis.grid import METRICS, REGRESSED
-from stsbench.diagnosis.heat import draw, save
 from stsbench.diagnosis.result import Diagnosis
+from stsbench.diagnosis.scores import DiagnosisData, TaskPairs, build_grid
 from stsbench.diagnosis.search import Search
+from stsbench.diagnosis.words import facts
 from stsbench.encoders.load import load
 from stsbench.encoders.protocol import Encoder
-from stsbench.records.record import AVERAGE
-from stsbench.scoring.protocols import Protocol
-from stsbench.scoring.run import Subject
+from stsbench.records.labels import AVERAGE
+from stsbench.scoring.protocols import TEXTS, Protocol
 from stsbench.scoring.settings import Stages
-from stsbench.scoring.tasks import SAMPLE, STS_TASKS
+from stsbench.scoring.tasks import SAMPLE, STS_TASKS, demand_scorable
 
-__all__ = ["diagnose", "draw", "only_encoder", "save"]
+_SPLITS = ("test", "dev", "all")
 
 
 def diagnose(
@@ -62,13 +63,14 @@ def diagnose(
         progress: told how far it is.
 
     Returns:
-        The diagnosis; `.verdict` says it in words, `.table()` lists the settings, `.grid.table()` all scores.
+        The diagnosis: `.verdict` says it in words, `.table()` lists the settings that matter, `.frame` has all
+        scores, `.plot()` draws those with one other choice.
 
     Raises:
         UserError: for a person's mistake, in one sentence.
 
-    >>> found = diagnose(lambda sentences: [[len(s), s.count("e")] for s in sentences], 99.99, tasks="sample")
-    >>> found.explained
+    >>> diagnosis = diagnose(lambda sentences: [[len(s), s.count("e")] for s in sentences], 99.99, tasks="sample")
+    >>> diagnosis.explained
     False
     """
     stages, protocol = Stages(progress), protocol or Protocol()
@@ -76,60 +78,43 @@ def diagnose(
         raise UserError(
             f"diagnose compares by {' and '.join(METRICS)}: choose one of them, not {protocol.metric}."
         )
-    wanted = read_claim(claim, tolerance)
-    chosen = _tasks_of(wanted, tasks, data)
+    read = read_claim(claim, tolerance)
+    chosen = _tasks_of(read, tasks, data)
     names = tuple(task if isinstance(task, str) else task.task for task in chosen)
-    wanted = wanted.about(names)
+    read, is_sts = read.about(names), names == STS_TASKS
     encoder = encoder if isinstance(encoder, Encoder) else load(encoder)
-    pairs = read_all(
-        chosen, protocol, [Path(folder) for folder in data_dirs], sample=is_sts(names) and AVERAGE in wanted.tasks
+    pairs = _read_all(
+        chosen, names, protocol, [Path(folder) for folder in data_dirs], sample=is_sts and AVERAGE in read.tasks
     )
     stages.done("data")
     identity = encoder.identity
-    if identity.kind == "vectors" and not _has_all(encoder, texts_of(pairs)):
-        pairs = narrowed(pairs, protocol.text)
+    if identity.kind == "vectors" and not _has_all(encoder, pairs.sentences):
+        pairs = _narrowed(pairs, protocol.text)
     stages.done("hash")
-    encoded = encode_all(encoder, texts_of(pairs), lengths=lengths, use_cache=use_cache, progress=progress)
+    encoded = encode_all(encoder, pairs.sentences, lengths=lengths, use_cache=use_cache, progress=progress)
     stages.done("encode")
     stages.seconds |= {stage: round(value, 3) for stage, value in encoded.seconds.items()}
-    grid = build_grid(pairs, encoded, own=identity, protocol=protocol, supervised=supervised, progress=progress)
-    search = Search(grid, wanted)
-    measured = grid.value(AVERAGE, grid.default) if is_sts(names) else None
+    grid = build_grid(
+        pairs, encoded, identity=identity, protocol=protocol, supervised=supervised, progress=progress
+    )
+    search = Search(grid, read)
+    measured = grid.value(AVERAGE, grid.default) if is_sts else None
     stages.done("scores")
+    untried = not supervised and not search.explanations and {*REGRESSED, AVERAGE} & set(read.tasks)
     return Diagnosis(
         model=identity.name,
         search=search,
-        facts=tuple(facts(wanted, model=identity.name, pooling=identity.pooling, measured=measured)),
-        notes=(
-            *encoder.notes,
-            *pairs.notes,
-            *encoded.notes,
-            *_untried(wanted, supervised=supervised, explained=bool(search.explanations)),
-        ),
+        facts=tuple(facts(read, model=identity.name, pooling=identity.pooling, measured=measured)),
+        notes=(*encoder.notes, *pairs.notes, *encoded.notes, *([_NO_REGRESSORS] if untried else [])),
         seconds=stages.seconds,
         encoding=encoded.encoding,
     )
 
 
-def _has_all(saved: Encoder, texts: Sequence[str]) -> bool:
-    try:
-        saved.tokenize(texts)
-    except UserError:
-        return False
-    return True
-
-
-def only_encoder(wanted: Sequence[Subject]) -> Encoder:
-    """Return the one encoder that is meant.
-
-    Raises:
-        UserError: if several are, or it cannot be loaded.
-    """
-    if len(wanted) > 1:
-        raise UserError("--model and --vectors cannot go together: diagnose looks at one of them.")
-    ready = wanted[0].prepare()
-    assert isinstance(ready, Encoder), "no similarities were asked for"
-    return ready
+_NO_REGRESSORS = (
+    "Not tried: the regressors that SentEval trains on STS-B and SICK-R, which can be 20 points above cosine "
+    "(--supervised; it takes minutes)."
+)
 
 
 def _tasks_of(
@@ -143,14 +128,14 @@ def _tasks_of(
     if claim.tasks != ("",) and AVERAGE not in claim.tasks:
         order = [*STS_TASKS, *claim.tasks]
         return [task for task in dict.fromkeys(order) if task in claim.tasks]
-    items = [tasks] if isinstance(tasks, str | StsData) else list(tasks)
-    chosen: list[str | StsData] = []
-    for item in items:
+    chosen: dict[str, str | StsData] = {}
+    for item in [tasks] if isinstance(tasks, str | StsData) else tasks:
         if isinstance(item, StsData):
-            chosen.append(item)
+            chosen.setdefault(item.task, item)
             continue
         for name in filter(None, map(str.strip, item.split(","))):
-            chosen += STS_TASKS if name.casefold() == "sts" else [data_set(name).task]
+            for task in STS_TASKS if name.casefold() == "sts" else [data_set(name).task]:
+                chosen.setdefault(task, task)
     if not chosen:
         raise UserError("no task was named: use `sts`, or names such as STS16.")
     if SAMPLE in chosen and len(chosen) > 1:
@@ -160,14 +145,81 @@ def _tasks_of(
         raise UserError(
             f"the claim names {missing[0]}, which is not among the tasks: add it, or leave --tasks out."
         )
-    return [task for place, task in enumerate(chosen) if isinstance(task, StsData) or task not in chosen[:place]]
+    return list(chosen.values())
 
 
-def _untried(claim: Claim, *, supervised: bool, explained: bool) -> list[str]:
-    regressed = {*REGRESSED, AVERAGE} & set(claim.tasks)
-    if supervised or explained or not regressed:
-        return []
-    return [
-        "Not tried: the regressors that SentEval trains on STS-B and SICK-R, which can be 20 points above cosine "
-        "(--supervised; it takes minutes)."
+def _read_all(
+    tasks: Sequence[str | StsData],
+    names: tuple[str, ...],
+    protocol: Protocol,
+    data_dirs: Sequence[Path],
+    *,
+    sample: bool,
+) -> DiagnosisData:
+    """Read tasks in every text and split that there is.
+
+    Args:
+        tasks: names, or pairs of the person's own, which have one text and one split.
+        names: their names.
+        protocol: which text and split are the default.
+        data_dirs: folders to look for data in first.
+        sample: whether the bundled sample comes along, as what someone may have scored by mistake.
+
+    Raises:
+        UserError: if a task's default text is missing, or files are broken.
+    """
+    sets: list[TaskPairs] = []
+    absent: list[str] = []
+    texts = (protocol.text, *(text for text in TEXTS if text != protocol.text))
+    for task in [*tasks, *([SAMPLE] if sample else [])]:
+        if isinstance(task, StsData):
+            demand_scorable(task)
+            sets.append(TaskPairs(task, None, (task.split,), task.split))
+            continue
+        variants = [text for text in texts if text in data_set(task).texts]
+        for text in variants if len(variants) > 1 else [None]:
+            try:
+                sets.append(_read(task, text, protocol, data_dirs))
+            except DataNotFoundError:
+                if text in {None, protocol.text}:
+                    raise
+                absent.append(f"{task} ({text})")
+    notes = (f"Not tried, as it was not found: {', '.join(absent)}.",) if absent else ()
+    return DiagnosisData(tuple(sets), names, notes)
+
+
+def _read(task: str, text: str | None, protocol: Protocol, data_dirs: Sequence[Path]) -> TaskPairs:
+    entry = data_set(task)
+    variant = text or next(iter(entry.texts))
+    there = {part.split for part in entry.texts[variant].parts}
+    several = len(there) > 1
+    data = load_sts(task, "all" if several else next(iter(there)), variant, data_dirs)
+    demand_scorable(data)
+    if not several:
+        return TaskPairs(data, text, (data.split,), data.split)
+    splits = tuple(split for split in _SPLITS if split == "all" or split in there)
+    return TaskPairs(data, text, splits, protocol.sick_split if task == "SICK-R" else "test")
+
+
+def _has_all(saved: Encoder, texts: Sequence[str]) -> bool:
+    try:
+        saved.tokenize(texts)
+    except UserError:
+        return False
+    return True
+
+
+def _narrowed(data: DiagnosisData, text: str) -> DiagnosisData:
+    """Return the same tasks in one text and their default split alone, without the sample."""
+    kept = [
+        replace(task, data=_only(task.data, task.default_split), splits=(task.default_split,))
+        for task in data.sets
+        if task.text in {None, text} and task.data.task in data.tasks
     ]
+    note = "Not tried: other splits and texts, for whose sentences there are no vectors."
+    return replace(data, sets=tuple(kept), notes=(*data.notes, note))
+
+
+def _only(data: StsData, split: str) -> StsData:
+    pairs = data.pairs
+    return data if split == "all" else replace(data, split=split, pairs=pairs[pairs["split"] == split])

@@ -24,12 +24,12 @@ _SPECIAL_TOKENS = 8
 
 @dataclass(frozen=True)
 class Cut:
-    """The texts cut at one maximum length.
+    """The sentences cut at one maximum length.
 
     Attributes:
         max_length: sub-words kept; None where the encoder has no limit.
-        rows: for each text its row in `Encoded.vectors`.
-        changed: for each text whether it is cut elsewhere than by the encoder itself.
+        rows: for each sentence its row in `Encoded.vectors`.
+        changed: for each sentence whether it is cut elsewhere than by the encoder itself.
     """
 
     max_length: int | None
@@ -39,7 +39,7 @@ class Cut:
 
 @dataclass(frozen=True)
 class Encoded:
-    """The vectors of some texts by every pooler.
+    """The vectors of some sentences by every pooler.
 
     Attributes:
         vectors: for each pooling an array of shape (sequences, dimensions), without a closing normalisation.
@@ -77,18 +77,17 @@ def encode_all(
         UserError: if the encoder cannot do it.
     """
     whole, notes = _embed_by_every_pooler(encoder, texts, use_cache=use_cache, progress=progress)
-    poolings = tuple(whole.vectors)
-    own = encoder.identity.max_length
-    parts, cuts = [whole], [Cut(own, whole.rows, np.zeros(len(texts), dtype=bool))]
+    limit, poolings = encoder.identity.max_length, tuple(whole.vectors)
+    # A prompt is no part of a text's length; it has at most as many sub-words as bytes.
+    most_around = _SPECIAL_TOKENS + len(encoder.identity.prompt.encode())
+    parts, cuts = [whole], [Cut(limit, whole.rows, np.zeros(len(texts), dtype=bool))]
     start = len(whole.vectors[poolings[0]])
     for length in USUAL_LENGTHS if lengths is None else lengths:
-        other = None if length == own else recut(encoder, length)
-        if other is None:
-            continue
+        other = None if length == limit else recut(encoder, length)
         # Only what is longer than the shorter of the two limits can differ.
-        shorter = length if own is None else min(length, own)
-        longer = np.flatnonzero(whole.lengths + _most_around(encoder) > shorter)
-        if not len(longer):
+        shorter = length if limit is None else min(length, limit)
+        longer = np.flatnonzero(whole.lengths + most_around > shorter)
+        if other is None or not len(longer):
             continue
         part = embed(
             other,
@@ -120,23 +119,17 @@ def encode_all(
 def _embed_by_every_pooler(
     encoder: Encoder, texts: Sequence[str], *, use_cache: bool, progress: Progress
 ) -> tuple[Embeddings, tuple[str, ...]]:
+    def by(poolings: Sequence[str] | None) -> Embeddings:
+        return embed(encoder, texts, poolings=poolings, normalize=False, use_cache=use_cache, progress=progress)
+
     identity = encoder.identity
     if identity.kind not in _CHECKPOINTS:
         note = f"{identity.name} has no poolers or maximum lengths to choose from: the grid is the smaller for it."
-        return embed(encoder, texts, normalize=False, use_cache=use_cache, progress=progress), (note,)
+        return by(None), (note,)
     try:
-        return embed(
-            encoder, texts, poolings=POOLING_NAMES, normalize=False, use_cache=use_cache, progress=progress
-        ), ()
+        return by(POOLING_NAMES), ()
     except UserError as error:
         if identity.pooling == "cls":
             raise
         # A checkpoint without a head says so at its first batch; anything else it says again.
-        names = [name for name in POOLING_NAMES if name != "cls"]
-        found = embed(encoder, texts, poolings=names, normalize=False, use_cache=use_cache, progress=progress)
-        return found, (f"Not tried: {error}",)
-
-
-def _most_around(encoder: Encoder) -> int:
-    # A prompt is no part of a text's length; it has at most as many sub-words as bytes.
-    return _SPECIAL_TOKENS + len(encoder.identity.prompt.encode())
+        return by([name for name in POOLING_NAMES if name != "cls"]), (f"Not tried: {error}",)

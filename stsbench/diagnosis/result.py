@@ -1,21 +1,33 @@
-"""Why a number is off: a claim held against every setting that people take scores with."""
+"""What `diagnose` returns: the verdict, the settings that matter, every score, the heat map of single choices."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stsbench.diagnosis import words as diagnose_words
+import numpy as np
+from numpy.typing import NDArray
+
+from stsbench.base.files import atomic_path, told_as_unwritable
+from stsbench.diagnosis import words
 from stsbench.diagnosis.claim import Claim
-from stsbench.diagnosis.grid import Grid
-from stsbench.diagnosis.search import Candidate, Search
-from stsbench.diagnosis.words import label
+from stsbench.diagnosis.grid import POOLING, Grid, Place
+from stsbench.diagnosis.search import Candidate, Explanation, Search
+from stsbench.render.figures import new_figure, save_figure, style
+from stsbench.render.result import Result
+from stsbench.render.table import Style, Table, Tables
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+OWN = "your setting"
 
 
 @dataclass(frozen=True)
-class Diagnosis:
+class Diagnosis(Result):
     """What explains a claim, or that nothing does.
 
     Attributes:
@@ -41,8 +53,13 @@ class Diagnosis:
 
     @property
     def grid(self) -> Grid:
-        """Every score of every setting; `.grid.table()` has them in rows."""
+        """Every score of every setting, as arrays."""
         return self.search.grid
+
+    @property
+    def frame(self) -> "pd.DataFrame":
+        """Every score of every setting, a row each; see `Grid.frame`."""
+        return self.grid.frame
 
     @property
     def explained(self) -> bool:
@@ -52,14 +69,14 @@ class Diagnosis:
     @property
     def verdict(self) -> str:
         """Which choice explains the claim in words, or that none does and how far off the nearest is."""
-        return diagnose_words.verdict(self.search)
+        return words.verdict(self.search)
 
     @property
     def remarks(self) -> tuple[str, ...]:
         """What else to know, as what cannot be told apart, how telling it is, what is published."""
-        return (*diagnose_words.remarks(self.search), *self.facts, *self.claim.notes)
+        return (*words.remarks(self.search), *self.facts, *self.claim.notes)
 
-    def table(self, most: int = 10) -> "pd.DataFrame":
+    def table(self, most: int = 10) -> Tables:
         """Return the settings that a reader should see: the claim, the default, then what explains it.
 
         Columns: setting, changes (how many choices differ from the default), a column per claimed task, and off,
@@ -72,20 +89,34 @@ class Diagnosis:
 
         claimed = {value.task: value.score for value in self.claim.values}
         rows: list[dict[str, Any]] = [{"setting": "claimed", "changes": None, **claimed, "off": None}]
-        rows += [self._row(candidate) for candidate in self._listed(most)]
-        table = pd.DataFrame(rows)
-        return table.astype({"changes": "Int64"})
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the whole diagnosis as plain data, scores x 100."""
-        explanations = [
+        rows += [
             {
-                **self._plain(found.best),
-                "alike": [self._plain(other) for other in found.alike],
-                "chance": self.search.chance(found.best.count),
+                "setting": ", ".join(change.choice.label_of(change.value) for change in candidate.changes) or OWN,
+                "changes": candidate.count,
+                **self._scores(candidate),
+                "off": candidate.distance,
             }
-            for found in self.search.explanations
+            for candidate in self._listed(most)
         ]
+        return Tables([Table(pd.DataFrame(rows).astype({"changes": "Int64"}), headline="off")])
+
+    def plot(self) -> "Figure":
+        """Draw the poolers crossed with every other single choice, coloured by the distance to the claim.
+
+        Settings that give the claim have a frame. Of several claimed numbers, a cell shows the largest difference.
+        """
+        heat_map = HeatMap.of(self.search)
+        with style():
+            figure = new_figure(*heat_map.inches)
+            axes = figure.subplots()
+            heat_map.draw(axes, several=len(self.claim.values) > 1)
+            axes.set_title(self._title)
+        return figure
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the whole diagnosis but the grid as plain data, scores x 100."""
+        search = self.search
+        setting = {axis.name: str(axis.values[axis.default]) for axis in self.grid.axes}
         return {
             "model": self.model,
             "claim": [
@@ -100,41 +131,183 @@ class Diagnosis:
             "row": self.claim.row.name if self.claim.row else None,
             "explained": self.explained,
             "verdict": self.verdict,
-            "default": self._plain(self.search.default)
-            | {"setting": {axis.name: axis.values[axis.default] for axis in self.grid.axes}},
-            "explanations": explanations,
-            "nearest": self._plain(self.search.nearest),
-            "nearest_single": self._plain(self.search.nearest_single),
-            "settings": self.search.settings,
-            "choices": {axis.name: list(axis.values) for axis in self.grid.axes},
+            "default": self._plain(search.default) | {"setting": setting},
+            "explanations": [self._plain_explanation(explanation) for explanation in search.explanations],
+            "nearest": self._plain(search.nearest),
+            "nearest_single": self._plain(search.nearest_single),
+            "settings": search.settings,
+            "choices": {axis.name: [str(value) for value in axis.values] for axis in self.grid.axes},
             "remarks": list(self.remarks),
             "notes": list(self.notes),
             "seconds": self.seconds,
             "encoding": self.encoding,
         }
 
+    def to(self, style: Style) -> str:
+        """Return it as text: the table, but all of it but the grid as `json`; the grid is in `frame`.
+
+        Raises:
+            UserError: if there is no such format.
+        """
+        return super().to(style) if style == "json" else self.table().to(style)
+
+    def save(self, folder: str | Path) -> Path:
+        """Write the grid (CSV and Parquet), the diagnosis (JSON) and the heat map (PNG) into a folder.
+
+        Raises:
+            UserError: if the folder cannot be written.
+        """
+        folder = Path(folder).expanduser()
+        with told_as_unwritable(folder):
+            with atomic_path(folder / "grid.csv") as path:
+                self.frame.to_csv(path, index=False)
+            with atomic_path(folder / "grid.parquet") as path:
+                self.frame.to_parquet(path, index=False)
+            with atomic_path(folder / "diagnosis.json") as path:
+                path.write_text(self.to("json") + "\n", encoding="utf-8")
+        save_figure(self.plot(), folder / "heatmap.png")
+        return folder
+
+    def __str__(self) -> str:
+        """Return the verdict, the table and the remarks, as a terminal shows them."""
+        return "\n".join([self.verdict, "", str(self.table()), *([""] if self.remarks else []), *self.remarks])
+
+    def _repr_html_(self) -> str:
+        paragraphs = [f"<p>{escape(sentence, quote=False)}</p>" for sentence in (self.verdict, *self.remarks)]
+        return "".join([paragraphs[0], self.table()._repr_html_(), *paragraphs[1:]])
+
+    @property
+    def _title(self) -> str:
+        values = self.claim.values
+        if len(values) > 1:
+            return f"{self.model}: the largest difference to the {len(values)} claimed numbers"
+        return f"{self.model}: {values[0].task}, claimed {values[0]}"
+
     def _listed(self, most: int) -> Sequence[Candidate]:
         search = self.search
-        found = [one.best for one in search.explanations] or [search.nearest_single]
+        candidates = [explanation.best for explanation in search.explanations] or [search.nearest_single]
         if not self.explained and not search.coincidences:
-            found.append(search.nearest)
-        return list(dict.fromkeys([self.search.default, *found]))[: most + 1]
+            candidates.append(search.nearest)
+        return list(dict.fromkeys([search.default, *candidates]))[: most + 1]
 
-    def _row(self, candidate: Candidate) -> dict[str, Any]:
-        words = ", ".join(label(change.choice, change.value) for change in candidate.changes)
-        scores = dict(zip(self.claim.tasks, candidate.scores, strict=True))
-        return {
-            "setting": words or "your setting",
-            "changes": candidate.count,
-            **scores,
-            "off": candidate.distance,
-        }
+    def _scores(self, candidate: Candidate) -> dict[str, float]:
+        return dict(zip(self.claim.tasks, candidate.scores, strict=True))
 
     def _plain(self, candidate: Candidate) -> dict[str, Any]:
         return {
-            "changes": {change.choice: change.value for change in candidate.changes},
+            "changes": candidate.choices,
             "count": candidate.count,
-            "scores": dict(zip(self.claim.tasks, candidate.scores, strict=True)),
+            "scores": self._scores(candidate),
             "distance": candidate.distance,
             "fits": candidate.fits,
         }
+
+    def _plain_explanation(self, explanation: Explanation) -> dict[str, Any]:
+        return {
+            **self._plain(explanation.best),
+            "alike": [self._plain(other) for other in explanation.alike],
+            "chance": self.search.chance(explanation.best.count),
+        }
+
+
+_CELL_WIDTH, _CELL_HEIGHT, _LETTER = 0.36, 0.22, 0.065
+_MARGIN_WIDTH, _MARGIN_HEIGHT = 1.1, 0.5
+"""Inches: a cell, a letter of a label, and what else stands beside the cells: colour bar and title."""
+
+_LEAST_ROWS = 5
+"""The colour bar and its label need some height even where there is a single pooler."""
+
+_MOST_POINTS = 10.0
+"""Differences beyond so many points have one colour: what matters is what comes near."""
+
+
+@dataclass(frozen=True)
+class HeatMap:
+    """The part of a grid that fits on a page: every pooler, crossed with every other single choice.
+
+    Attributes:
+        rows: the poolers, the person's own first.
+        columns: the person's own setting, then every setting with one other choice.
+        groups: for each column the choice that it changes; empty for the first.
+        scores: (rows, columns) what each gives: of several claimed numbers, that which is farthest off.
+        differences: (rows, columns) the same less what is claimed; NaN where there is no score.
+        fits: (rows, columns) whether it gives the whole claim.
+    """
+
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    groups: tuple[str, ...]
+    scores: NDArray[np.float64]
+    differences: NDArray[np.float64]
+    fits: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, search: Search) -> "HeatMap":
+        """Return the poolers crossed with every other single choice that makes a difference to the claim."""
+        axes, default, values = search.grid.axes, search.grid.default, search.claim.values
+        pooling = next(number for number, axis in enumerate(axes) if axis.choice == POOLING)
+        others = [
+            [value for value in range(len(axis.values)) if value != axis.default and size > 1]
+            for axis, size in zip(axes, search.shape, strict=True)
+        ]
+        changes = [(axis, value) for axis in range(len(axes)) if axis != pooling for value in others[axis]]
+        rows = [default[pooling], *others[pooling]]
+        columns = [default, *(_moved(default, axis, value) for axis, value in changes)]
+        cells = [[search.at(_moved(column, pooling, row)) for column in columns] for row in rows]
+        farthest = [[cell.farthest(values) for cell in row] for row in cells]
+        names = axes[pooling].values
+        return cls(
+            rows=(f"{names[rows[0]]} (yours)", *(names[row] for row in rows[1:])),
+            columns=(OWN, *(axes[axis].choice.label_of(axes[axis].values[value]) for axis, value in changes)),
+            groups=("", *(axes[axis].name for axis, _ in changes)),
+            scores=np.array([[score for score, _ in row] for row in farthest]),
+            differences=np.array([[score - value.score for score, value in row] for row in farthest]),
+            fits=np.array([[cell.fits for cell in row] for row in cells]),
+        )
+
+    @property
+    def inches(self) -> tuple[float, float]:
+        """Width and height of the figure."""
+        return (
+            _MARGIN_WIDTH + _CELL_WIDTH * len(self.columns) + _LETTER * max(map(len, self.rows)),
+            _MARGIN_HEIGHT
+            + _CELL_HEIGHT * max(_LEAST_ROWS, len(self.rows))
+            + _LETTER * max(map(len, self.columns)),
+        )
+
+    def draw(self, axes: "Axes", *, several: bool) -> None:
+        """Draw it: a single claimed number's scores, or of several the largest differences."""
+        import seaborn as sns
+        from matplotlib.patches import Rectangle
+
+        shown, spec = (self.differences, "+z.1f") if several else (self.scores, "z.1f")
+        largest = min(float(np.nanmax(np.abs(self.differences), initial=0.01)), _MOST_POINTS)
+        sns.heatmap(
+            self.differences,
+            ax=axes,
+            cmap="RdBu_r",
+            center=0,
+            vmin=-largest,
+            vmax=largest,
+            annot=np.array([["" if np.isnan(score) else f"{score:{spec}}" for score in row] for row in shown]),
+            fmt="",
+            annot_kws={"size": 6},
+            linewidths=0.5,
+            xticklabels=self.columns,
+            yticklabels=self.rows,
+            cbar_kws={"label": "score less claim"},
+        )
+        axes.grid(visible=False)
+        axes.tick_params(length=0)
+        axes.tick_params(axis="x", rotation=90)
+        axes.tick_params(axis="y", rotation=0)
+        for row, column in np.argwhere(self.fits):
+            frame = Rectangle((column, row), 1, 1, fill=False, edgecolor="black", linewidth=1.5, clip_on=False)
+            axes.add_patch(frame)
+        for column in range(1, len(self.columns)):
+            if self.groups[column] != self.groups[column - 1]:
+                axes.axvline(column, color="black", linewidth=0.6)
+
+
+def _moved(place: Place, axis: int, value: int) -> Place:
+    return (*place[:axis], value, *place[axis + 1 :])

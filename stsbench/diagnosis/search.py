@@ -1,16 +1,15 @@
 """Which settings of the grid give the claimed numbers, simplest first; and how telling that is."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stsbench.diagnosis.claim import Claim, Value
-from stsbench.diagnosis.grid import Grid
-
-Floats = NDArray[np.float64]
-Place = tuple[int, ...]
+from stsbench.diagnosis.grid import Choice, Grid, Place, Scores, inside
 
 NEIGHBOURHOOD = 2.0
 """Points around a claim in which other claims are imagined, to see how many would be explained as well."""
@@ -23,9 +22,9 @@ _EVERY_OTHER = 0.5
 class Change:
     """One choice that differs from the person's own setting."""
 
-    choice: str
-    value: str
-    default: str
+    choice: Choice
+    value: Any
+    default: Any
 
 
 @dataclass(frozen=True)
@@ -47,6 +46,17 @@ class Candidate:
     scores: tuple[float, ...]
     distance: float
     fits: bool
+
+    @property
+    def choices(self) -> dict[str, str]:
+        """What it changes to what, as tables and JSON call them."""
+        return {change.choice.name: str(change.value) for change in self.changes}
+
+    def farthest(self, values: Sequence[Value]) -> tuple[float, Value]:
+        """Return the score that is farthest from the claimed number, and that number."""
+        differences = [score - value.score for score, value in zip(self.scores, values, strict=True)]
+        worst = int(np.argmax(np.abs(differences)))
+        return self.scores[worst], values[worst]
 
 
 @dataclass(frozen=True)
@@ -72,7 +82,7 @@ class Search:
     @cached_property
     def default(self) -> Candidate:
         """What the person's own setting gives."""
-        return self._candidate(self._inside(self.grid.default))
+        return self.at(self.grid.default)
 
     @cached_property
     def explanations(self) -> tuple[Explanation, ...]:
@@ -80,14 +90,14 @@ class Search:
 
         Several changes explain nothing where as many would give most claims nearby.
         """
-        counts = {found.best.count for found in self._found}
+        counts = {explanation.best.count for explanation in self._fitting}
         telling = {count for count in counts if count <= 1 or self.chance(count) <= _EVERY_OTHER}
-        return tuple(found for found in self._found if found.best.count in telling)
+        return tuple(explanation for explanation in self._fitting if explanation.best.count in telling)
 
     @property
     def coincidences(self) -> tuple[Explanation, ...]:
         """The other settings that give the claim: as many choices at once give nearly every number."""
-        return self._found[len(self.explanations) :]
+        return self._fitting[len(self.explanations) :]
 
     @cached_property
     def nearest(self) -> Candidate:
@@ -135,17 +145,29 @@ class Search:
         covered = ends - np.maximum(begins, np.concatenate([[low], ends])[: len(begins)])
         return float(covered.sum() / (high - low))
 
-    def of(self, value: Value) -> "Search":
+    def alone(self, value: Value) -> "Search":
         """Return the search for one of the claimed numbers alone."""
         return Search(self.grid, Claim((value,)))
 
-    def fitting(self, candidate: Candidate) -> list[bool]:
+    def given_by(self, candidate: Candidate) -> list[bool]:
         """Return for each claimed number whether a setting gives it."""
         return [bool(given[candidate.place]) for given in self._given]
 
     def at(self, place: Place) -> Candidate:
-        """Return the setting at a place of the grid."""
-        return self._candidate(self._inside(place))
+        """Return the setting at a place of the grid, and what it gives."""
+        place = inside(self.shape, place)
+        chosen = zip(self.grid.axes, place, self.shape, strict=True)
+        changed = [(axis, value) for axis, value, size in chosen if size > 1 and value != axis.default]
+        return Candidate(
+            place=place,
+            changes=tuple(
+                Change(axis.choice, axis.values[value], axis.values[axis.default]) for axis, value in changed
+            ),
+            count=sum(axis.changes[value] for axis, value in changed),
+            scores=tuple(float(scores[place]) for scores in self._scores),
+            distance=float(self._distances[place]),
+            fits=bool(self._fits[place]),
+        )
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
@@ -153,33 +175,34 @@ class Search:
         return np.broadcast_shapes(*(self.grid.of(task).shape for task in self.claim.tasks))
 
     @cached_property
-    def _found(self) -> tuple[Explanation, ...]:
+    def _fitting(self) -> tuple[Explanation, ...]:
+        """All settings that give the claim, those merged that print the same numbers."""
         groups: dict[tuple[str, ...], list[Candidate]] = {}
         for candidate in self._minimal(np.argwhere(self._fits)):
             printed = zip(candidate.scores, self.claim.values, strict=True)
-            groups.setdefault(tuple(f"{s:.{value.decimals}f}" for s, value in printed), []).append(candidate)
+            groups.setdefault(tuple(f"{score:.{value.decimals}f}" for score, value in printed), []).append(
+                candidate
+            )
         return tuple(Explanation(best, tuple(alike)) for best, *alike in groups.values())
 
     @cached_property
-    def _scores(self) -> Floats:
+    def _scores(self) -> Scores:
         """What each setting gives, one array per claimed number."""
         return np.array([np.broadcast_to(self.grid.of(task), self.shape) for task in self.claim.tasks])
 
     @cached_property
-    def _differences(self) -> Floats:
-        claimed = np.array([value.score for value in self.claim.values])
-        differences: Floats = self._scores - claimed.reshape(-1, *[1] * len(self.shape))
-        return differences
+    def _differences(self) -> Scores:
+        return self._scores - self._per_value([value.score for value in self.claim.values])
 
     @cached_property
     def _given(self) -> NDArray[np.bool_]:
         """Whether each setting gives a number, one array per claimed number."""
-        tolerances = np.array([v.tolerance for v in self.claim.values]).reshape(-1, *[1] * len(self.shape))
+        tolerances = self._per_value([value.tolerance for value in self.claim.values])
         return np.asarray(np.abs(self._differences) <= tolerances)
 
     @cached_property
-    def _distances(self) -> Floats:
-        distances: Floats = np.abs(self._differences).max(axis=0)
+    def _distances(self) -> Scores:
+        distances: Scores = np.abs(self._differences).max(axis=0)
         return distances
 
     @cached_property
@@ -188,21 +211,24 @@ class Search:
 
     @cached_property
     def _printed_alike(self) -> NDArray[np.bool_]:
-        units = np.array([0.5 * 10.0**-v.decimals for v in self.claim.values]).reshape(-1, *[1] * len(self.shape))
+        units = self._per_value([0.5 * 10.0**-value.decimals for value in self.claim.values])
         return np.asarray((np.abs(self._differences) <= units).all(axis=0))
 
     @cached_property
     def _counts(self) -> NDArray[np.int64]:
         """How many choices each setting changes."""
-        total = np.zeros((1,) * len(self.shape), dtype=np.int64)
-        for number, (axis, size) in enumerate(zip(self.grid.axes, self.shape, strict=True)):
-            costs = axis.costs if size > 1 else (0,)
-            total = total + np.reshape(costs, [size if n == number else 1 for n in range(len(self.shape))])
+        changes = [
+            axis.changes if size > 1 else (0,) for axis, size in zip(self.grid.axes, self.shape, strict=True)
+        ]
+        total: NDArray[np.int64] = sum(np.ix_(*changes), start=np.zeros((), dtype=np.int64))
         return np.broadcast_to(total, self.shape)
+
+    def _per_value(self, numbers: list[float]) -> Scores:
+        return np.reshape(numbers, (-1, *(1,) * len(self.shape)))
 
     def _minimal(self, places: NDArray[np.intp]) -> list[Candidate]:
         """Return those settings of which no part of the changes would do, simplest first."""
-        default = np.array(self._inside(self.grid.default))
+        default = np.array(self.default.place)
         places = places[self._order(places)]
         kept = []
         while len(places):
@@ -210,12 +236,12 @@ class Search:
             kept.append(simplest)
             more_than_needed = ((simplest == default) | (places == simplest)).all(axis=1)
             places = places[~more_than_needed]
-        return [self._candidate(tuple(map(int, place))) for place in kept]
+        return [self.at(tuple(map(int, place))) for place in kept]
 
     def _order(self, places: NDArray[np.intp]) -> NDArray[np.intp]:
         """Return the order by number of changes, then by distance, then by which choices people get wrong most."""
         at = tuple(places.T)
-        same_choice = places == np.array(self._inside(self.grid.default))
+        same_choice = places == np.array(self.default.place)
         # What prints the claimed number is as near as can be told.
         distances = np.where(self._printed_alike[at], 0.0, self._distances[at])
         return np.lexsort([*same_choice.T[::-1], distances, self._counts[at]])
@@ -225,19 +251,4 @@ class Search:
         counts, distances = self._counts[allowed], self._distances[allowed]
         # Rounding noise must not make a setting nearer than one with fewer changes.
         order = (distances.round(6), counts) if simplest else (counts, distances.round(6))
-        return self._candidate(tuple(map(int, places[np.lexsort(order)[0]])))
-
-    def _candidate(self, place: Place) -> Candidate:
-        chosen = zip(self.grid.axes, place, self.shape, strict=True)
-        changed = [(axis, p) for axis, p, size in chosen if size > 1 and p != axis.default]
-        return Candidate(
-            place=place,
-            changes=tuple(Change(axis.name, axis.values[p], axis.values[axis.default]) for axis, p in changed),
-            count=sum(axis.costs[p] for axis, p in changed),
-            scores=tuple(float(scores[place]) for scores in self._scores),
-            distance=float(self._distances[place]),
-            fits=bool(self._fits[place]),
-        )
-
-    def _inside(self, place: Place) -> Place:
-        return tuple(p if size > 1 else 0 for p, size in zip(place, self.shape, strict=True))
+        return self.at(tuple(map(int, places[np.lexsort(order)[0]])))

@@ -1,156 +1,24 @@
-"""How a choice is called: in a sentence, in a table, and what it means."""
+"""What a diagnosis says: the verdict, what else to know of it, and what published documents say of the claim.
+
+How a single choice is called stands with the choice, in `grid.py`.
+"""
+
+from collections.abc import Sequence
 
 from stsbench.base.words import listed
-from stsbench.diagnosis.claim import Claim
-from stsbench.diagnosis.grid import (
-    AGGREGATION,
-    AVERAGE_OF,
-    COMPARISON,
-    MAX_LENGTH,
-    METRIC,
-    POOLING,
-    REGRESSED,
-    TEXT,
-    split_of,
-    tasks_in,
-)
+from stsbench.diagnosis.claim import Claim, Value
+from stsbench.diagnosis.grid import AVERAGE_OF, COMPARISON, METRIC, REGRESSED, REGRESSOR, split_of
 from stsbench.diagnosis.search import NEIGHBOURHOOD, Candidate, Change, Search
-from stsbench.records.record import AVERAGE
-from stsbench.scoring.tasks import SAMPLE, SUPERVISED
-from stsbench.statistics.similarity import SIMILARITIES
-
-_PATTERNS = {
-    POOLING: "pooling `{}`",
-    AGGREGATION: "aggregation `{}`",
-    METRIC: "{}",
-    TEXT: "{}",
-    MAX_LENGTH: "a maximum length of {} sub-words",
-    COMPARISON: "{}",
-    AVERAGE_OF: "the mean {}",
-}
-_NAMES = {
-    METRIC: {"spearman": "Spearman's correlation", "pearson": "Pearson's correlation"},
-    TEXT: {"senteval": "SentEval's text", "raw": "the raw text"},
-    COMPARISON: {
-        "cosine": "cosine",
-        "dot": "the dot product",
-        "euclidean": "the Euclidean distance",
-        "manhattan": "the Manhattan distance",
-        SUPERVISED: "the regressor that SentEval trains on it",
-    },
-}
-_LABELS = {
-    POOLING: "pooling {}",
-    AGGREGATION: "aggregation {}",
-    METRIC: "metric {}",
-    TEXT: "{} text",
-    MAX_LENGTH: "length {}",
-    COMPARISON: "similarity {}",
-    AVERAGE_OF: "mean {}",
-}
-_MEANINGS = {
-    (AGGREGATION, "all"): "`all` is one correlation over all pairs, as SimCSE, ESimCSE and MoCoSE report.",
-    (AGGREGATION, "mean"): "`mean` is the plain mean over subsets.",
-    (AGGREGATION, "wmean"): "`wmean` is the mean over subsets weighted by pairs, SentEval's headline.",
-    (POOLING, "cls"): "`cls` is the first token through the dense+tanh head: supervised SimCSE is scored so.",
-    (POOLING, "cls_before_pooler"): (
-        "`cls_before_pooler` is the first token without the head: unsupervised SimCSE and ESimCSE are scored so."
-    ),
-    (POOLING, "avg"): "`avg` is the mean of the last layer.",
-    (POOLING, "avg_top2"): "`avg_top2` is the mean of the last two layers.",
-    (POOLING, "avg_first_last"): (
-        "`avg_first_last` is the mean of the first Transformer layer and the last; the papers' first-last numbers "
-        "were taken with the embedding layer, `avg_static_last`."
-    ),
-    (POOLING, "avg_static_last"): (
-        "`avg_static_last` is the mean of the embedding layer and the last: the papers' first-last numbers."
-    ),
-    (TEXT, "raw"): "The raw text is as first released; the papers score SentEval's, tokenised and lower-cased.",
-    (split_of("SICK-R"), "all"): "MTEB scores SICK-R so, the papers its test split alone.",
-    (
-        split_of("STS-B"),
-        "all",
-    ): "The `all` entry for STS-B in the SimCSE scripts' output is this, not the test split.",
-    (split_of("SICK-R"), "dev"): "The papers score its test split.",
-    (split_of("STS-B"), "dev"): "Checkpoints are chosen by this number; the papers' tables have the test split.",
-    (COMPARISON, SUPERVISED): "It was trained with one seed; another moves it by some tenths of a point.",
-    (AVERAGE_OF, SAMPLE): "The sample comes with stsbench and is measured where no data is found.",
-}
-
-
-def phrase(choice: str, value: str) -> str:
-    """Return a choice as the subject of a sentence.
-
-    >>> phrase("aggregation", "wmean"), phrase("SICK-R split", "all")
-    ('aggregation `wmean`', 'the whole of SICK-R (train, dev and test)')
-    """
-    if task := task_of(choice):
-        return f"the whole of {task} (train, dev and test)" if value == "all" else f"{task}'s {value} split"
-    if choice == AVERAGE_OF and _is_no_mean(value):
-        return "the bundled sample" if value == SAMPLE else value
-    name, comma, scaling = value.partition(", ")
-    name = _NAMES.get(choice, {}).get(name, name)
-    return _PATTERNS[choice].format(f"{name} of vectors {scaling}" if comma else name)
-
-
-def label(choice: str, value: str) -> str:
-    """Return a choice as an entry of a table.
-
-    >>> label("aggregation", "wmean"), label("SICK-R split", "all")
-    ('aggregation wmean', 'SICK-R all')
-    """
-    if task := task_of(choice):
-        return f"{task} {value}"
-    if choice == AVERAGE_OF and _is_no_mean(value):
-        return value
-    return _LABELS[choice].format(value.removesuffix(" to unit length"))
-
-
-def meaning(choice: str, value: str) -> str:
-    """Return a sentence on what a choice means and who takes it; empty where its name says all."""
-    return _MEANINGS.get((choice, value), "")
-
-
-def task_of(choice: str) -> str:
-    """Return the task whose split a choice is; empty for other choices."""
-    return choice.removesuffix(" split") if choice.endswith(" split") else ""
-
-
-def _is_no_mean(average: str) -> bool:
-    return average == SAMPLE or average.endswith(" alone")
-
-
-_OPTIONS = {
-    POOLING: "--pooling",
-    AGGREGATION: "--aggregation",
-    METRIC: "--metric",
-    TEXT: "--text",
-    MAX_LENGTH: "--max-length",
-}
-
-
-def options_of(search: Search, candidate: Candidate) -> str:
-    """Return what to add to the person's own `stsbench run` to get a setting's scores; in the claim's tasks."""
-    changed = {change.choice: change.value for change in candidate.changes}
-    similarity, _, scaling = changed.pop(COMPARISON, "").partition(", ")
-    tasks = list(search.claim.tasks)
-    if AVERAGE in tasks:
-        tasks = tasks_in(changed.get(AVERAGE_OF, ""), list(search.grid.scores))
-    splits = {task: changed.get(split_of(task), "") for task in tasks}
-    if similarity == SUPERVISED:
-        splits |= dict.fromkeys(REGRESSED & splits.keys(), SUPERVISED)
-    options = [f"--tasks {','.join(f'{task}:{split}' if split else task for task, split in splits.items())}"]
-    options += [f"{option} {changed[choice]}" for choice, option in _OPTIONS.items() if choice in changed]
-    options += [f"--similarity {similarity}"] if similarity in SIMILARITIES else []
-    options += ["--no-normalize" if scaling.startswith("not ") else "--normalize"] if scaling else []
-    return " ".join(options)
-
+from stsbench.published.catalogue import known_checkpoint, rows
+from stsbench.published.measured import seeded_systems, seeds, source
+from stsbench.records.labels import AVERAGE
 
 WEAK = 0.05
 """From this chance on, that a setting gives the claim is called weak evidence."""
 
 _ELSEWHERE = "The grid does not hold other weights, seeds, prompts or precisions: look there."
 _COUNTS = {2: "Two", 3: "Three", 4: "Four", 5: "Five", 6: "Six", 7: "Seven"}
+_MOST_PRINTS = 3
 
 
 def verdict(search: Search) -> str:
@@ -170,33 +38,61 @@ def remarks(search: Search) -> list[str]:
         return [*(_partly(search) if len(search.claim.values) > 1 else []), _ELSEWHERE]
     first = search.explanations[0]
     best = first.best
-    found = [text for change in best.changes if (text := meaning(change.choice, change.value))]
+    meanings = [change.choice.meanings.get(change.value, "") for change in best.changes]
+    sentences = list(filter(None, meanings))
     stated = [change for change in best.changes if _is_stated(search.claim, change)]
     if stated:
-        found.append(f"The row itself states {listed([phrase(c.choice, c.value) for c in stated])}.")
+        sentences.append(f"The row itself states {_phrases(stated)}.")
     alike = [other for other in first.alike if other.count == best.count]
     if alike:
-        found.append(f"The claim cannot tell it from {'; nor from '.join(_settings(other) for other in alike)}.")
+        sentences.append(f"The claim cannot tell it from {'; nor from '.join(map(_setting, alike))}.")
     chance = search.chance(best.count)
     if chance >= WEAK:
-        found.append(
+        sentences.append(
             f"This is weak evidence: settings this simple would explain {_percent(chance)} of all numbers within "
             f"{NEIGHBOURHOOD:g} points of the claimed. Give the numbers of more tasks."
         )
-    found.append(f"`stsbench run` gives it with `{options_of(search, best)}`.")
-    return found
+    return [*sentences, _command(search, best)]
+
+
+def facts(claim: Claim, *, model: str, pooling: str, measured: float | None) -> list[str]:
+    """Return what published documents say, a sentence each.
+
+    Args:
+        claim: what is to be explained.
+        model: the name of the model that was measured.
+        pooling: how it was pooled by default.
+        measured: its average over the STS test sets in the default setting, x 100, if that is at hand.
+    """
+    of_model, of_row = known_checkpoint(model), claim.row and known_checkpoint(claim.row.row.system)
+    sentences = []
+    if of_model and of_row and of_model.name != of_row.name and claim.row:
+        sentences.append(f"{claim.row.name} is a row of {of_row.hub or of_row.name}; you measured {model}.")
+    expected = of_row or of_model
+    if expected and expected.pooling and expected.pooling != pooling:
+        sentences.append(
+            f"{expected.name} was scored with pooling `{expected.pooling}` ({expected.pooling_source}); "
+            f"your setting is `{pooling}`."
+        )
+    if claim.row is None:
+        sentences += filter(None, map(_where_printed, claim.values))
+    else:
+        sentences += claim.row.row.notes
+    system = claim.row.row.system if claim.row else of_model.system if of_model else ""
+    is_other = of_model is not None and of_model.system != system
+    return [*sentences, *_among_seeds(system, claim, None if is_other else measured)]
 
 
 def _explained(search: Search, best: Candidate) -> str:
     subject, default = _subject(search.claim), _numbers(search, search.default)
     if len(best.changes) == 1:
         (change,) = best.changes
-        found = f" ({_numbers(search, best)})" if len(best.scores) == 1 else ""
-        sentence = f"{subject} {_is(search)} what {_settings(best)} gives{found}"
-        return f"{sentence}; {_instead(change)} {default}."
+        number = f" ({_numbers(search, best)})" if len(best.scores) == 1 else ""
+        sentence = f"{subject} {_is(search)} what {_setting(best)} gives{number}"
+        return f"{sentence}; {change.choice.instead_of(change.default)} {default}."
     count = _COUNTS.get(len(best.changes), str(len(best.changes)))
     return (
-        f"No single choice explains {_lower(subject)}. {count} together do: {_settings(best)} "
+        f"No single choice explains {_lower(subject)}. {count} together do: {_setting(best)} "
         f"give {_numbers(search, best)}; your setting gives {default}."
     )
 
@@ -214,12 +110,11 @@ def _unexplained(search: Search) -> str:
     sentences.append(f"Your own gives {_numbers(search, search.default)}{_off(search, search.default)}.")
     if single.count:
         sentences.append(
-            f"The nearest with one change is {_settings(single)}: "
-            f"{_numbers(search, single)}{_off(search, single)}."
+            f"The nearest with one change is {_setting(single)}: {_numbers(search, single)}{_off(search, single)}."
         )
     if not search.coincidences and nearest.count > 1:
         sentences.append(
-            f"The nearest of all changes {nearest.count} choices ({_settings(nearest)}): "
+            f"The nearest of all changes {nearest.count} choices ({_setting(nearest)}): "
             f"{_numbers(search, nearest)}{_off(search, nearest)}."
         )
     return " ".join(sentences)
@@ -227,23 +122,88 @@ def _unexplained(search: Search) -> str:
 
 def _partly(search: Search) -> list[str]:
     """Return which of several numbers one setting gives, if it is most of them, and what gives the others."""
-    most = search.most
-    given = search.fitting(most)
+    given = search.given_by(search.most)
     if 2 * sum(given) < len(given):
         return []
     fitting = [value.task for value, fits in zip(search.claim.values, given, strict=True) if fits]
-    setting = _settings(most)
-    found = [f"{setting[0].upper()}{setting[1:]} gives {len(fitting)} of the {len(given)}: {', '.join(fitting)}."]
+    setting = _setting(search.most)
+    sentences = [
+        f"{setting[0].upper()}{setting[1:]} gives {len(fitting)} of the {len(given)}: {', '.join(fitting)}."
+    ]
     for value, fits in zip(search.claim.values, given, strict=True):
-        alone = search.of(value)
         if fits:
             continue
+        alone, setting = search.alone(value), "no single choice"
         if alone.default.fits or (alone.explanations and alone.explanations[0].best.count == 1):
-            best = alone.default if alone.default.fits else alone.explanations[0].best
-            found.append(f"The {value} on {value.task} is what {_settings(best)} gives.")
-        else:
-            found.append(f"The {value} on {value.task} is what no single choice gives.")
-    return found
+            setting = _setting(alone.default if alone.default.fits else alone.explanations[0].best)
+        sentences.append(f"The {value} on {value.task} is what {setting} gives.")
+    return sentences
+
+
+def _command(search: Search, candidate: Candidate) -> str:
+    """Return how to get a setting's scores from `stsbench run`: what to add to the person's own command."""
+    changed = {change.choice: change.value for change in candidate.changes}
+    comparing = changed.pop(COMPARISON, None)
+    mean = changed.get(AVERAGE_OF) or search.grid.default_of(AVERAGE_OF)
+    tasks = mean.tasks if AVERAGE in search.claim.tasks else search.claim.tasks
+    splits = {task: changed.get(split_of(task), "") for task in tasks}
+    what = "gives it"
+    if comparing == REGRESSOR:
+        splits |= dict.fromkeys(REGRESSED & splits.keys(), REGRESSOR.similarity)
+        if AVERAGE in search.claim.tasks and len(tasks) > 1:
+            what = "gives the scores of which it is the mean"
+    options = [f"--tasks {','.join(f'{task}:{split}' if split else task for task, split in splits.items())}"]
+    options += [f"{choice.option} {value}" for choice, value in changed.items() if choice.option]
+    if comparing == REGRESSOR:
+        spearman = (changed.get(METRIC) or search.grid.default_of(METRIC)) == "spearman"
+        # Tables show the regressor's headline, Pearson's correlation; CSV has both.
+        options += ["--format csv"] if spearman and splits.keys() & REGRESSED else []
+        if splits.keys() - REGRESSED and search.grid.default_of(COMPARISON).similarity != "cosine":
+            options.append("--similarity cosine")
+    elif comparing is not None:
+        options.append(f"--similarity {comparing.similarity}")
+        if comparing.normalize is not None:
+            options.append("--normalize" if comparing.normalize else "--no-normalize")
+    return f"`stsbench run` {what} with `{' '.join(options)}`."
+
+
+def _where_printed(value: Value) -> str:
+    """Return where just this number is printed, if it is in few places."""
+    if value.decimals < 2:
+        return ""
+    task = "Avg. STS" if value.task == AVERAGE else value.task
+    names = [
+        row.name
+        for row in rows().values()
+        for cell in row.cells
+        if cell.setting.task == task
+        and cell.score == value.score
+        and cell.setting.metric in {"spearman", "pearson"}
+    ]
+    few = list(dict.fromkeys(names))[:_MOST_PRINTS]
+    more = len(set(names)) - len(few)
+    if not few:
+        return ""
+    return f"{value} {value.on} is printed in {', '.join(few)}{f' and {more} more' if more else ''}."
+
+
+def _among_seeds(system: str, claim: Claim, measured: float | None) -> list[str]:
+    """Return where the numbers lie among those of other seeds, where a system has been trained with many."""
+    if system not in seeded_systems():
+        return []
+    averages, about = seeds(system)["Avg."], source("seeds")
+    claimed = next((value.score for value in claim.values if value.task == AVERAGE), None)
+    if claimed is None and len(claim.values) == 7:
+        claimed = sum(value.score for value in claim.values) / 7
+    return [
+        f"Over {len(averages)} seeds {system} averages {averages.mean():.2f}, from {averages.min():.2f} to "
+        f"{averages.max():.2f} ({about.address}: {about.note.partition('.')[0].lower()}).",
+        *(
+            f"{whose} {number:.2f} is above {(averages < number).sum()} of them."
+            for whose, number in (("The claimed", claimed), ("Your", measured))
+            if number is not None
+        ),
+    ]
 
 
 def _subject(claim: Claim) -> str:
@@ -253,8 +213,7 @@ def _subject(claim: Claim) -> str:
             f"Your {len(claim.values)} numbers ({tasks})" if claim.row is None else f"What {claim.row.name} prints"
         )
     (value,) = claim.values
-    on = "as the average" if value.task == AVERAGE else f"on {value.task}"
-    return f"Your {value} {on}" if claim.row is None else f"The {value} {on} of {claim.row.name}"
+    return f"Your {value} {value.on}" if claim.row is None else f"The {value} {value.on} of {claim.row.name}"
 
 
 def _lower(subject: str) -> str:
@@ -265,8 +224,12 @@ def _is(search: Search) -> str:
     return "are" if len(search.claim.values) > 1 and search.claim.row is None else "is"
 
 
-def _settings(candidate: Candidate) -> str:
-    return listed([phrase(change.choice, change.value) for change in candidate.changes]) or "your setting"
+def _setting(candidate: Candidate) -> str:
+    return _phrases(candidate.changes) or "your setting"
+
+
+def _phrases(changes: Sequence[Change]) -> str:
+    return listed([change.choice.phrase_of(change.value) for change in changes])
 
 
 def _numbers(search: Search, candidate: Candidate) -> str:
@@ -276,9 +239,8 @@ def _numbers(search: Search, candidate: Candidate) -> str:
         return f"{candidate.scores[0]:.{max(2, values[0].decimals)}f}"
     if candidate.fits:
         return "them all"
-    worst = max(range(len(values)), key=lambda k: abs(candidate.scores[k] - values[k].score))
-    off, score, value = candidate.distance, candidate.scores[worst], values[worst]
-    return f"numbers up to {off:.2f} off ({value.task}: {score:.2f} for {value.score:.2f})"
+    score, value = candidate.farthest(values)
+    return f"numbers up to {candidate.distance:.2f} off ({value.task}: {score:.2f} for {value.score:.2f})"
 
 
 def _off(search: Search, candidate: Candidate) -> str:
@@ -288,24 +250,9 @@ def _off(search: Search, candidate: Candidate) -> str:
     return f", {abs(difference):.2f} {'above' if difference > 0 else 'below'}"
 
 
-def _instead(change: Change) -> str:
-    """Return the beginning of a clause that ends in what the person's own setting gives."""
-    own = phrase(change.choice, change.default)
-    if change.choice == AVERAGE_OF:
-        return f"{own} is"
-    if change.choice == POOLING:
-        return f"with `{change.default}`, your setting, the model gives"
-    if change.choice == AGGREGATION:
-        papers = ", the papers' aggregation," if change.default == "all" else ""
-        return f"under `{change.default}`{papers} the same vectors give"
-    if change.choice in {METRIC, COMPARISON}:
-        return f"by {own} the same vectors give"
-    return f"{own} gives"
-
-
 def _percent(share: float) -> str:
     return f"{100 * share:.0f} %"
 
 
 def _is_stated(claim: Claim, change: Change) -> bool:
-    return any((change.choice, change.value) in value.stated for value in claim.values)
+    return any((change.choice.name, str(change.value)) in value.stated for value in claim.values)

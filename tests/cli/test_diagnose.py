@@ -106,3 +106,26 @@ def test_mistakes_end_in_one_sentence(stsbench: Stsbench, arguments: tuple[str, 
 
 def test_help_has_examples(stsbench: Stsbench) -> None:
     assert "stsbench diagnose -m minilm --claim SICK-R=77.58" in stsbench("diagnose", "--help").out
+
+
+@pytest.mark.parametrize("metric", ["pearson", "spearman"])
+def test_the_command_it_prints_for_a_trained_regressor_gives_the_very_number(
+    stsbench: Stsbench, tiny_bert: Path, benchmark_folder: Path, metric: str
+) -> None:
+    where = ("-m", str(tiny_bert), "--device", "cpu", "--data-dir", str(benchmark_folder))
+    (trained,) = json.loads(stsbench("run", *where, "--tasks", "SICK-R:supervised", "--json").out)["supervised"]
+    claim = ("--claim", f"SICK-R={100 * trained[metric]:.6f}%", "--tolerance", "0.00001", "--supervised")
+    diagnosis = json.loads(stsbench("diagnose", *where, *claim, "--json").out)
+    changes = {"metric": "pearson"} if metric == "pearson" else {}
+    assert diagnosis["explanations"][0]["changes"] == changes | {"comparison": "supervised"}
+    (options,) = (
+        remark.partition("gives it with `")[2].removesuffix("`.")
+        for remark in diagnosis["remarks"]
+        if remark.startswith("`stsbench run` gives it")
+    )
+    score = diagnosis["explanations"][0]["scores"]["SICK-R"]
+    printed = stsbench("run", *where, *options.split()).out
+    in_full = printed if "csv" in options else stsbench("run", *where, *options.split(), "--csv").out
+    rows = list(csv.DictReader(io.StringIO(in_full)))
+    assert [float(row["score"]) for row in rows if row["metric"] == metric] == [score]
+    assert metric == "spearman" or f"{score:.2f}" in printed.splitlines()[2].split()

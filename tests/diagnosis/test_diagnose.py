@@ -11,8 +11,9 @@ import pytest
 import stsbench as sb
 from stsbench.base.errors import UserError
 from stsbench.data.benchmarks import load_sample, load_sts
+from stsbench.diagnosis.result import Diagnosis
 from stsbench.scoring.relatedness import score_relatedness
-from stsbench.scoring.sts import Bootstrap
+from stsbench.scoring.settings import Bootstrap
 
 NO_INTERVALS = Bootstrap(resamples=0)
 
@@ -40,8 +41,8 @@ def _sample_sides() -> list[str]:
     return [*pairs["sentence1"], *pairs["sentence2"]]
 
 
-def best_changes(found: Any) -> dict[str, str]:
-    return {change.choice: change.value for change in found.search.explanations[0].best.changes}
+def best_changes(diagnosis: Diagnosis) -> dict[str, str]:
+    return diagnosis.search.explanations[0].best.choices
 
 
 @pytest.mark.parametrize(
@@ -108,7 +109,7 @@ def test_a_number_that_nothing_gives_is_reported_as_such(tiny_bert: Path) -> Non
     assert not found.explained
     assert found.search.explanations == ()
     assert found.verdict.startswith(f"None of {found.search.settings:,} settings gives your 99.99 on sample.")
-    highest = found.grid.table()["score"].max()
+    highest = found.frame["score"].max()
     assert found.search.nearest.scores[0] == pytest.approx(highest)
 
 
@@ -143,7 +144,7 @@ def test_other_maximum_lengths_encode_longer_sentences_only(tiny_bert: Path) -> 
     # Those within a few special tokens of the limit are looked at too.
     assert 0 < sum(length > 40 for length in lengths) <= again <= sum(length > 32 for length in lengths)
     assert again < len(lengths) / 2
-    assert [a.values for a in cut.grid.axes if a.name == "max_length"] == [("64", "40")], "no position beyond 64"
+    assert [a.values for a in cut.grid.axes if a.name == "max_length"] == [(64, 40)], "no position beyond 64"
 
 
 def test_a_second_claim_encodes_nothing(tiny_bert: Path) -> None:
@@ -151,7 +152,7 @@ def test_a_second_claim_encodes_nothing(tiny_bert: Path) -> None:
     first = sb.diagnose(encoder, "50.00", tasks="sample", lengths=[8])
     second = sb.diagnose(sb.load(tiny_bert, device="cpu"), "60.00", tasks="sample", lengths=[8])
     assert first.encoding["encoded"] > second.encoding["encoded"] == 0
-    assert first.grid.table().equals(second.grid.table())
+    assert first.frame.equals(second.frame)
 
 
 def test_a_checkpoint_without_a_head_lacks_that_pooler_and_says_so(tiny_bert: Path, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from stsbench.diagnosis.data import Scorer
+from stsbench.diagnosis.scores import Scorer
 from stsbench.statistics.aggregation import correlate_task
 
 

@@ -6,13 +6,22 @@ import numpy as np
 import pytest
 
 from stsbench.diagnosis.claim import read_claim
-from stsbench.diagnosis.grid import Axis, Grid, averages_of, tasks_in
+from stsbench.diagnosis.grid import (
+    AGGREGATION,
+    COMPARISON,
+    METRIC,
+    POOLING,
+    Axis,
+    Comparing,
+    Grid,
+    axis_of_means,
+)
 from stsbench.diagnosis.search import Search
 
-POOLINGS = Axis.of("pooling", ("avg", "cls"), "avg")
-METRICS = Axis.of("metric", ("spearman", "pearson"), "spearman")
-COMPARISONS = Axis("comparison", ("cosine", "euclidean, scaled to unit length"), 0, (0, 2))
-AXES = (POOLINGS, METRICS, COMPARISONS, averages_of(("STS16",), with_sample=False))
+POOLINGS = Axis(POOLING, ("avg", "cls"))
+METRICS = Axis(METRIC, ("spearman", "pearson"))
+COMPARISONS = Axis(COMPARISON, (Comparing("cosine"), Comparing("euclidean", normalize=True)))
+AXES = (POOLINGS, METRICS, COMPARISONS, axis_of_means(("STS16",), with_sample=False))
 
 
 def search(claim: str | Mapping[str, float], *, tolerance: float | None = None, **scores: list) -> Search:
@@ -22,7 +31,7 @@ def search(claim: str | Mapping[str, float], *, tolerance: float | None = None, 
 
 
 def changes(candidate) -> dict[str, str]:
-    return {change.choice: change.value for change in candidate.changes}
+    return candidate.choices
 
 
 #                  avg: spearman  pearson | cls: spearman  pearson, each by cosine and the distance
@@ -76,7 +85,7 @@ def test_several_numbers_must_fit_together() -> None:
     assert changes(found.explanations[0].best) == {"metric": "pearson"}
     nothing = search({"STS16": 82.00, "STS12": 60.00}, STS16=SCORES, STS12=other)
     assert not nothing.explanations
-    assert nothing.fitting(nothing.most) in ([True, False], [False, True])
+    assert nothing.given_by(nothing.most) in ([True, False], [False, True])
     assert nothing.most.count == 1
 
 
@@ -98,12 +107,12 @@ def test_the_chance_is_the_share_of_numbers_nearby_that_as_few_changes_give() ->
 
 
 def test_many_changes_that_would_give_any_number_explain_none() -> None:
-    poolings = Axis.of("pooling", tuple(f"p{n}" for n in range(30)), "p0")
-    aggregations = Axis.of("aggregation", tuple(f"a{n}" for n in range(30)), "a0")
+    poolings = Axis(POOLING, tuple(f"p{n}" for n in range(30)))
+    aggregations = Axis(AGGREGATION, tuple(f"a{n}" for n in range(30)))
     rng = np.random.default_rng(0)
     scores = rng.uniform(70, 72, (30, 30, 1))
     scores[0, :], scores[:, 0] = 50, 50
-    grid = Grid((poolings, aggregations, averages_of(("STS16",), with_sample=False)), {"STS16": scores})
+    grid = Grid((poolings, aggregations, axis_of_means(("STS16",), with_sample=False)), {"STS16": scores})
     found = Search(grid, read_claim("71.00").about(("STS16",)))
     assert not found.explanations
     assert found.coincidences[0].best.count == 2
@@ -132,16 +141,16 @@ def test_a_choice_that_does_not_concern_a_task_is_not_varied() -> None:
 
 def test_averages_are_taken_over_the_tasks_that_their_names_say() -> None:
     tasks = ("STS12", "STS16", "STS-B", "SICK-R")
-    names = averages_of(tasks, with_sample=True).values
-    taken = {name: tasks_in(name, [*tasks, "sample"]) for name in names}
-    assert taken["of all tasks"] == taken["of rounded scores"] == list(tasks)
-    assert taken["without SICK-R"] == ["STS12", "STS16", "STS-B"]
-    assert taken["without STS-B and SICK-R"] == ["STS12", "STS16"]
-    assert taken["STS-B alone"] == ["STS-B"]
-    assert taken["sample"] == ["sample"]
+    means = axis_of_means(tasks, with_sample=True)
+    taken = {str(mean): mean.tasks for mean in means.values}
+    assert taken["of all tasks"] == taken["of rounded scores"] == tasks
+    assert taken["without SICK-R"] == ("STS12", "STS16", "STS-B")
+    assert taken["without STS-B and SICK-R"] == ("STS12", "STS16")
+    assert taken["STS-B alone"] == ("STS-B",)
+    assert taken["sample"] == ("sample",)
     scores = {task: np.full((1,), 70 + n / 3) for n, task in enumerate([*tasks, "sample"])}
-    grid = Grid((averages_of(tasks, with_sample=True),), scores)
-    found = dict(zip(names, grid.of("Avg."), strict=True))
+    grid = Grid((means,), scores)
+    found = dict(zip(taken, grid.of("Avg."), strict=True))
     assert found["of all tasks"] == pytest.approx(70.5)
     assert found["of rounded scores"] == pytest.approx((70 + 70.33 + 70.67 + 71) / 4)
     assert found["sample"] == pytest.approx(70 + 4 / 3)

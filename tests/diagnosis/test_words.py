@@ -3,15 +3,27 @@
 import numpy as np
 import pytest
 
-from stsbench.diagnosis.claim import facts, read_claim
-from stsbench.diagnosis.grid import Axis, Grid, averages_of
+from stsbench.diagnosis.claim import read_claim
+from stsbench.diagnosis.grid import (
+    AGGREGATION,
+    COMPARISON,
+    METRIC,
+    POOLING,
+    REGRESSOR,
+    Axis,
+    Comparing,
+    Grid,
+    axis_of_means,
+    split_of,
+)
 from stsbench.diagnosis.result import Diagnosis
 from stsbench.diagnosis.search import Search
+from stsbench.diagnosis.words import facts
 
-POOLINGS = Axis.of("pooling", ("avg", "cls_before_pooler"), "avg")
-AGGREGATIONS = Axis.of("aggregation", ("all", "mean", "wmean"), "all")
-SPLITS = Axis.of("SICK-R split", ("test", "all"), "test")
-AXES = (POOLINGS, AGGREGATIONS, SPLITS, averages_of(("STS16", "SICK-R"), with_sample=False))
+POOLINGS = Axis(POOLING, ("avg", "cls_before_pooler"))
+AGGREGATIONS = Axis(AGGREGATION, ("all", "mean", "wmean"))
+SPLITS = Axis(split_of("SICK-R"), ("test", "all"))
+AXES = (POOLINGS, AGGREGATIONS, SPLITS, axis_of_means(("STS16", "SICK-R"), with_sample=False))
 GRID = Grid(
     AXES,
     {
@@ -75,22 +87,22 @@ def test_of_several_numbers_each_that_does_not_fit_is_explained_alone() -> None:
 
 
 def test_the_table_has_the_claim_the_default_and_what_explains_it() -> None:
-    table = diagnosis("STS16=81.21").table()
+    (table,) = (table.frame for table in diagnosis("STS16=81.21").table())
     assert table["setting"].tolist() == ["claimed", "your setting", "aggregation wmean"]
     assert table["STS16"].tolist() == [81.21, 78.99, 81.21]
     assert table["changes"].tolist()[1:] == [0, 1]
 
 
 def test_the_data_say_what_the_words_say() -> None:
-    found = diagnosis("STS16=81.21").as_dict()
+    found = diagnosis("STS16=81.21").to_dict()
     assert found["explained"] is True
     assert found["explanations"][0]["changes"] == {"aggregation": "wmean"}
     assert found["default"]["scores"] == {"STS16": 78.99}
-    assert diagnosis("STS16=90.00").as_dict()["explained"] is False
+    assert diagnosis("STS16=90.00").to_dict()["explained"] is False
 
 
 def test_the_grid_has_a_row_per_score() -> None:
-    table = GRID.table()
+    table = GRID.frame
     assert len(table) == 6 + 4
     row = table[(table["task"] == "SICK-R") & (table["split"] == "all") & (table["pooling"] == "avg")]
     assert (row["score"].item(), row["changes"].item(), row["aggregation"].item()) == (77.58, 1, "all")
@@ -115,3 +127,47 @@ def test_a_number_that_is_printed_somewhere_is_said_to_be() -> None:
     assert sentence.startswith("74.54 as the average is printed in ")
     assert "simcse-slides-sts/unsup-simcse-bert-base-preprint" in sentence
     assert facts(read_claim("avg=74.5"), model="my/own", pooling="avg", measured=None) == []
+
+
+def test_a_diagnosis_shows_itself_with_its_verdict_table_and_remarks() -> None:
+    shown = diagnosis("STS16=81.21")
+    for text in (str(shown), shown._repr_html_()):
+        assert text.index(shown.verdict) < text.index("aggregation wmean") < text.index(shown.remarks[0])
+
+
+def commands(metric: str, claim: str, *, own: Comparing = Comparing("cosine")) -> str:
+    """Return the command for a claim that SICK-R's regressor alone gives, by one of the metrics."""
+    axes = (
+        Axis.of(METRIC, ("spearman", "pearson"), metric),
+        Axis(COMPARISON, (own, REGRESSOR)),
+        axis_of_means(("STS16", "SICK-R"), with_sample=False),
+    )
+    scores = np.array([[77.0, 82.0], [78.0, 84.0]]).reshape(2, 2, 1)
+    grid = Grid(axes, {"STS16": np.array([[70.0, 70.0], [71.0, 71.0]]).reshape(2, 2, 1), "SICK-R": scores})
+    return Diagnosis("toy", Search(grid, read_claim(claim).about(("STS16", "SICK-R")))).remarks[-1]
+
+
+@pytest.mark.parametrize(
+    ("metric", "claim", "own", "command"),
+    [
+        ("pearson", "SICK-R=84.00", "cosine", "gives it with `--tasks SICK-R:supervised`."),
+        ("spearman", "SICK-R=82.00", "cosine", "gives it with `--tasks SICK-R:supervised --format csv`."),
+        ("pearson", "STS16=71,SICK-R=84", "cosine", "gives it with `--tasks STS16,SICK-R:supervised`."),
+        (
+            "pearson",
+            "STS16=71,SICK-R=84",
+            "dot",
+            "gives it with `--tasks STS16,SICK-R:supervised --similarity cosine`.",
+        ),
+        (
+            "pearson",
+            "77.50",
+            "cosine",
+            "gives the scores of which it is the mean with `--tasks STS16,SICK-R:supervised`.",
+        ),
+    ],
+)
+def test_the_command_of_a_regressor_is_one_that_prints_its_number(
+    metric: str, claim: str, own: str, command: str
+) -> None:
+    assert commands(metric, claim, own=Comparing(own)) == f"`stsbench run` {command}"

@@ -1,0 +1,313 @@
+"""From vectors to the grid: the pairs of every task compared, correlated and aggregated in every way."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stsbench.base.progress import Progress
+from stsbench.data.tables import StsData
+from stsbench.diagnosis.encoding import Cut, Encoded
+from stsbench.diagnosis.grid import (
+    AGGREGATION,
+    COMPARISON,
+    MAX_LENGTH,
+    METRIC,
+    METRICS,
+    POOLING,
+    REGRESSED,
+    REGRESSOR,
+    TEXT,
+    Axis,
+    Choice,
+    Comparing,
+    Grid,
+    Scores,
+    axis_of_means,
+    split_of,
+)
+from stsbench.encoders.postprocess import normalize
+from stsbench.encoders.protocol import FloatMatrix, Identity
+from stsbench.scoring.protocols import AGGREGATIONS, TEXTS, Protocol
+from stsbench.scoring.relatedness import score_relatedness
+from stsbench.scoring.settings import Bootstrap
+from stsbench.scoring.tasks import SAMPLE, sentences_of
+from stsbench.statistics.aggregation import aggregate
+from stsbench.statistics.correlations import Gold, correlate_rows
+from stsbench.statistics.similarity import SIMILARITIES, pair_similarities
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class TaskPairs:
+    """One task in one text, with all its splits.
+
+    Attributes:
+        data: its pairs.
+        text: its value on the axis of texts; None where it has one text that serves all.
+        splits: the splits to score; one of them alone is no choice.
+        default_split: the one that the protocol scores.
+    """
+
+    data: StsData
+    text: str | None
+    splits: tuple[str, ...]
+    default_split: str
+
+    @cached_property
+    def scorer(self) -> "Scorer":
+        """The task's gold scores, made ready."""
+        return Scorer.of(self.data.pairs, self.splits)
+
+
+@dataclass(frozen=True)
+class DiagnosisData:
+    """What to score, and what is missing.
+
+    Attributes:
+        sets: each task in each of its texts.
+        tasks: the tasks that count for an average; the sample may come along with them.
+        notes: what is not at hand.
+    """
+
+    sets: tuple[TaskPairs, ...]
+    tasks: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def sentences(self) -> list[str]:
+        """All sentences: of each task all first sides, then all second sides."""
+        return [sentence for pairs in self.sets for sentence in sentences_of(pairs.data)]
+
+
+def build_grid(
+    data: DiagnosisData,
+    encoded: Encoded,
+    *,
+    identity: Identity,
+    protocol: Protocol,
+    supervised: bool,
+    progress: Progress,
+) -> Grid:
+    """Score every task by every choice.
+
+    Args:
+        data: the tasks.
+        encoded: the vectors of their sentences.
+        identity: of the encoder, whose pooling and scaling are the default.
+        protocol: the other default choices.
+        supervised: whether to train SentEval's regressors on the default vectors too.
+        progress: told how far it is.
+    """
+    comparisons = comparisons_of(encoded.vectors[identity.pooling], unit=identity.normalize)
+    axes = _axes(data, encoded, [*comparisons, *([REGRESSOR] if supervised else [])], identity.pooling, protocol)
+    values = {axis.choice: axis.values for axis in axes}
+    scores: dict[str, Scores] = {}
+    views: list[tuple[TaskPairs, slice, Scores]] = []
+    end = 0
+    for pairs in data.sets:
+        shape = (
+            len(values[TEXT]) if pairs.text else 1,
+            *(len(values[choice]) for choice in (POOLING, MAX_LENGTH, COMPARISON, METRIC)),
+            len(values[AGGREGATION]) if pairs.scorer.has_subsets else 1,
+            len(pairs.splits),
+        )
+        of_task = scores.setdefault(pairs.data.task, np.full(shape, np.nan))
+        start, end = end, end + 2 * len(pairs.data.pairs)
+        views.append((pairs, slice(start, end), of_task[values[TEXT].index(pairs.text) if pairs.text else 0]))
+    for number, (pooling, vectors) in enumerate(encoded.vectors.items()):
+        for pairs, place, view in views:
+            _fill(
+                view[number, :, : len(comparisons)],
+                pairs.scorer,
+                vectors,
+                encoded.cuts,
+                place=place,
+                comparisons=comparisons,
+            )
+            if supervised and pooling == identity.pooling and pairs.text in {None, protocol.text}:
+                rows = encoded.cuts[0].rows[place]
+                _fill_supervised(view[number, 0], pairs, vectors[rows], device=identity.device)
+        progress("scoring", number + 1, len(encoded.vectors))
+    dimensions = (TEXT, POOLING, MAX_LENGTH, COMPARISON, METRIC, AGGREGATION)
+    return Grid(axes, {task: _along(axes, (*dimensions, split_of(task)), its) for task, its in scores.items()})
+
+
+def comparisons_of(vectors: FloatMatrix, *, unit: bool) -> dict[Comparing, bool]:
+    """Return every similarity of the vectors as the model gives them, then what differs if scaled otherwise.
+
+    Args:
+        vectors: of the person's own pooling, as they leave the network.
+        unit: whether the model scales them to unit length.
+
+    Returns:
+        For each way of comparing whether to scale the vectors first.
+    """
+    comparisons = {Comparing(similarity): unit for similarity in SIMILARITIES}
+    norms = np.linalg.norm(vectors, axis=1)
+    if unit or not np.allclose(norms[norms > 0], 1, atol=1e-3):
+        # Scaling leaves the cosine as it is, and the dot product of scaled vectors is the cosine.
+        alike = {"cosine"} if unit else {"cosine", "dot"}
+        comparisons |= {Comparing(name, not unit): not unit for name in SIMILARITIES if name not in alike}
+    return comparisons
+
+
+def _axes(
+    data: DiagnosisData, encoded: Encoded, comparisons: Sequence[Comparing], pooling: str, protocol: Protocol
+) -> tuple[Axis, ...]:
+    """Return the choices, those that people get wrong most first."""
+    texts = {pairs.text for pairs in data.sets} - {protocol.text}
+    splits = {pairs.data.task: pairs for pairs in data.sets if len(pairs.splits) > 1}
+    lengths = [cut.max_length for cut in encoded.cuts]
+    with_sample = SAMPLE not in data.tasks and any(pairs.data.task == SAMPLE for pairs in data.sets)
+    return (
+        Axis.of(POOLING, list(encoded.vectors), pooling),
+        Axis.of(AGGREGATION, AGGREGATIONS, protocol.aggregation),
+        *(Axis.of(split_of(task), pairs.splits, pairs.default_split) for task, pairs in splits.items()),
+        Axis.of(METRIC, METRICS, protocol.metric),
+        Axis(TEXT, (protocol.text, *(text for text in TEXTS if text in texts))),
+        Axis(MAX_LENGTH, tuple(lengths)),
+        Axis.of(COMPARISON, comparisons, Comparing(protocol.similarity)),
+        axis_of_means(data.tasks, with_sample=with_sample),
+    )
+
+
+def _along(axes: Sequence[Axis], dimensions: Sequence[Choice], values: Scores) -> Scores:
+    """Return scores with one dimension per axis, of length 1 where they have none of that choice."""
+    order = [dimensions.index(axis.choice) for axis in axes if axis.choice in dimensions]
+    # What is no axis has one value.
+    rest = [number for number in range(len(dimensions)) if number not in order]
+    ordered = values.transpose([*order, *rest])
+    sizes = iter(ordered.shape)
+    return ordered.reshape([next(sizes) if axis.choice in dimensions else 1 for axis in axes])
+
+
+def _fill(
+    scores: Scores,
+    scorer: "Scorer",
+    vectors: FloatMatrix,
+    cuts: Sequence[Cut],
+    *,
+    place: slice,
+    comparisons: Mapping[Comparing, bool],
+) -> None:
+    """Fill in the (lengths, comparisons, metrics, aggregations, splits) scores of one task by one pooler.
+
+    The task's sentences stand at `place` among all: of its pairs all first sides, then all second sides.
+    """
+    whole, *others = cuts
+    similarities = compare(vectors, whole.rows[place].reshape(2, -1), comparisons)
+    scores[0] = scorer(similarities)
+    for number, cut in enumerate(others, 1):
+        changed = np.flatnonzero(cut.changed[place].reshape(2, -1).any(axis=0))
+        if not len(changed):
+            scores[number] = scores[0]
+            continue
+        cut_there = similarities.copy()
+        cut_there[:, changed] = compare(vectors, cut.rows[place].reshape(2, -1)[:, changed], comparisons)
+        scores[number] = scorer(cut_there)
+
+
+def compare(vectors: FloatMatrix, rows: NDArray[np.int64], comparisons: Mapping[Comparing, bool]) -> Scores:
+    """Return the (comparisons, pairs) similarities of pairs of vectors.
+
+    Args:
+        vectors: (sequences, dimensions), as they leave the network.
+        rows: (2, pairs) rows of each pair's sentences.
+        comparisons: as `comparisons_of` returns them.
+    """
+    used, places = np.unique(rows, return_inverse=True)
+    left, right = places.reshape(rows.shape)
+    similarities: dict[Comparing, Scores] = {}
+    for scale in set(comparisons.values()):
+        ways = {way.similarity: way for way in comparisons if comparisons[way] == scale}
+        kinds = [kind for kind in SIMILARITIES if kind in ways]
+        values = pair_similarities(normalize(vectors[used]) if scale else vectors[used], left, right, kinds)
+        similarities |= {ways[kind]: values[kind] for kind in kinds}
+    return np.array([similarities[way] for way in comparisons])
+
+
+def _fill_supervised(scores: Scores, pairs: TaskPairs, vectors: FloatMatrix, *, device: str) -> None:
+    """Fill in the last of the (comparisons, metrics, aggregations, splits) scores of one task: the regressor's."""
+    if pairs.data.task not in REGRESSED:
+        scores[-1] = scores[0]  # the cosine
+        return
+    # Trained as `stsbench run` does, which gives this number then: stopped by Pearson's correlation.
+    result = score_relatedness(
+        pairs.data,
+        *np.split(vectors, 2),
+        bootstrap=Bootstrap(resamples=0),
+        device="cuda" if device == "cuda" else "cpu",
+    )
+    scores[-1, :, 0, pairs.splits.index("test")] = [100 * getattr(result, metric) for metric in METRICS]
+
+
+class _Together(NamedTuple):
+    """Pairs that are correlated together."""
+
+    pairs: NDArray[np.intp]
+    gold: Gold
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """A task whose gold scores are made ready, to be held against similarities again and again.
+
+    Attributes:
+        splits: which splits are scored; `all` for all pairs.
+        subsets: for each split, its subsets and then the whole.
+    """
+
+    splits: tuple[str, ...]
+    subsets: tuple[tuple[_Together, ...], ...]
+
+    @classmethod
+    def of(cls, pairs: "pd.DataFrame", splits: Sequence[str]) -> "Scorer":
+        """Make a task ready.
+
+        Args:
+            pairs: its scored pairs, with the columns gold, subset and split.
+            splits: the splits to score.
+        """
+        gold, subset, split = (pairs[name].to_numpy() for name in ("gold", "subset", "split"))
+        by_split = []
+        for name in splits:
+            chosen = np.flatnonzero((split == name) | (name == "all") | (len(splits) == 1))
+            subsets = list(dict.fromkeys(subset[chosen]))
+            groups = [chosen[subset[chosen] == name] for name in subsets] if len(subsets) > 1 else []
+            by_split.append(tuple(_Together(rows, Gold.of(gold[rows])) for rows in (*groups, chosen)))
+        return cls(tuple(splits), tuple(by_split))
+
+    @property
+    def has_subsets(self) -> bool:
+        """Whether aggregation makes a difference."""
+        return any(len(groups) > 1 for groups in self.subsets)
+
+    def __call__(self, similarities: Scores) -> Scores:
+        """Return the task's scores.
+
+        Args:
+            similarities: (k, n) of the n pairs, compared in k ways.
+
+        Returns:
+            (k, 2, a, s) x 100: by Spearman and Pearson, aggregated by `all`, `mean` and `wmean` (a is 1 where
+            there are no subsets), on each split.
+        """
+        scores: Scores = 100 * np.stack([self._of_split(groups, similarities) for groups in self.subsets], axis=-1)
+        return scores
+
+    def _of_split(self, groups: tuple[_Together, ...], similarities: Scores) -> Scores:
+        # (groups, 2, k)
+        values: Scores = np.array([correlate_rows(group.gold, similarities[:, group.pairs]) for group in groups])
+        whole: Scores = values[-1].T
+        if not self.has_subsets:
+            return whole[:, :, np.newaxis]
+        subsets = values[:-1] if len(groups) > 1 else values
+        sizes = [len(group.pairs) for group in groups[: len(subsets)]]
+        aggregates = aggregate(np.moveaxis(subsets, 0, -1), values[-1], sizes)
+        return np.stack([aggregates[name].T for name in AGGREGATIONS], axis=-1)

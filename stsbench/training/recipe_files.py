@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _Keys = tuple[str, ...]
-_SET = "--set "
 
 
 @dataclass
@@ -27,6 +26,11 @@ class _Draft:
 
     values: dict[str, Any] = field(default_factory=dict)
     places: dict[_Keys, str] = field(default_factory=dict)
+
+    def change(self, values: dict[str, Any], places: dict[_Keys, str]) -> None:
+        """Change some values; what was written last stands last among the places."""
+        self.values = _merge(self.values, values)
+        self.places = {path: place for path, place in self.places.items() if path not in places} | places
 
 
 def recipe_names() -> tuple[str, ...]:
@@ -121,8 +125,7 @@ def _read(path: Path, above: tuple[Path, ...]) -> _Draft:
     if parent is None:
         return _Draft(values, places)
     draft = _read(_find(str(parent), path.parent), (*above, path))
-    draft.values = _merge(draft.values, values)
-    draft.places |= places
+    draft.change(values, places)
     return draft
 
 
@@ -161,8 +164,7 @@ def _set(draft: _Draft, override: str) -> None:
         raise UserError(f"--set {override}: the value is not valid YAML; put it in quotes.") from error
     for key in reversed(keys):
         value = {key: value}
-    draft.values = _merge(draft.values, value)
-    draft.places |= dict.fromkeys(_paths(value), f"{_SET}{override}")
+    draft.change(value, dict.fromkeys(_paths(value), f"--set {override}"))
 
 
 def _paths(values: Any, above: _Keys = ()) -> Iterator[_Keys]:
@@ -198,10 +200,10 @@ def _sentence(error: ValidationError, draft: _Draft, recipe: str) -> str:
 
 
 def _blamed(message: str, places: dict[_Keys, str]) -> str | None:
-    """Return where one of the keys that do not fit together was written: what --set wrote before a file's line."""
+    """Return where the last of the keys was written that a message says do not fit together."""
     names = set(re.findall(r"\w+(?:\.\w+)+", message))
     named = [place for path, place in places.items() if ".".join(path) in names]
-    return max(named, key=lambda place: place.startswith(_SET), default=None)
+    return named[-1] if named else None
 
 
 def _known_keys() -> list[str]:

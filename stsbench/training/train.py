@@ -48,9 +48,11 @@ if TYPE_CHECKING:
     from stsbench.training.distributed import World
 
 ON_TEST = (
-    "selected on test: the checkpoint was chosen by its score on a test set, {task}, so that score is no result."
+    "Selected on test: the checkpoint was chosen by its score on a test set, {task}, so that score is no result."
 )
 """What the log, the card and the record say where a test set was asked for by name."""
+
+_SELECTED = "The checkpoint was selected by this score, which therefore does not measure it on other data."
 
 
 def train(
@@ -326,9 +328,7 @@ class _Job:
                 f"Pooling: `{recipe.pooling}`{about_head}. Read it with `SentenceTransformer(folder)`, "
                 "`AutoModel`, or `stsbench run --model folder`.",
             ],
-            after_scores=self._on_test[0].capitalize()
-            if self._on_test
-            else "The checkpoint was selected by this score, which therefore does not measure it on other data.",
+            after_scores=" ".join([_SELECTED, *self._on_test]),
             recipe=as_yaml(recipe),
         )
 

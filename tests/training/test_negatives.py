@@ -93,6 +93,24 @@ def test_the_released_order_moves_before_the_loss_uses_the_online_head_and_empti
     assert len(trainer.negatives.columns()) == 8
 
 
+@pytest.mark.parametrize(("keeps", "rows"), [("first_rows", [0, 1, 2, 3]), ("last_rows", [4, 5, 6, 7])])
+def test_of_the_oldest_batch_the_rows_that_the_recipe_says_stay(keeps, rows, assembled):
+    trainer = assembled(f"negatives.queue={{size: 20, keeps: {keeps}}}")
+    batches = [trainer.reader(np.arange(start, start + 8), str(start)) for start in (0, 8, 16)]
+    pushed = []
+    for batch in batches:
+        trainer.negatives.vectors = trainer.negatives._empty()
+        trainer.negatives.push(batch)
+        pushed.append(trainer.negatives.columns().clone())
+    trainer.negatives.vectors = trainer.negatives._empty()
+    for batch in batches:
+        trainer.negatives.push(batch)
+    expected = torch.cat([pushed[0][rows], pushed[1], pushed[2]])
+    found = trainer.negatives.columns()
+    assert len(found) == 20
+    assert sorted(map(tuple, found.tolist())) == sorted(map(tuple, expected.tolist()))
+
+
 def test_queue_vectors_get_no_gradient_from_a_step(assembled):
     trainer = assembled("negatives.queue.size=20")
     trainer.negatives.push(trainer.reader(np.arange(20, 28), "before"))

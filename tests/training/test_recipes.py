@@ -1,5 +1,6 @@
 """Known recipes say what the papers say; a mistake in a recipe is told with its line."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -32,7 +33,7 @@ def test_all_the_recipes_are_there_and_valid():
 def test_the_values_are_those_of_the_papers(backbone):
     simcse, mlm = read_recipe(f"simcse-{backbone}"), read_recipe(f"simcse-mlm-{backbone}")
     assert (simcse.optimiser.batch, simcse.optimiser.learning_rate) == SIMCSE[backbone]
-    assert (mlm.optimiser, mlm.objective.mlm.weight) == (simcse.optimiser, 0.1)
+    assert (mlm.optimiser, mlm.objective.mlm.weight, mlm.objective.mlm.tied) == (simcse.optimiser, 0.1, True)
     assert (simcse.objective.temperature, simcse.corpus.max_length, simcse.optimiser.epochs) == (0.05, 32, 1)
     assert (simcse.pooling, simcse.head.kind, simcse.head.evaluate) == ("cls_before_pooler", "dense-tanh", False)
     supervised = read_recipe(f"sup-simcse-{backbone}")
@@ -47,17 +48,13 @@ def test_the_values_are_those_of_the_papers(backbone):
     assert (ours.views.key.variant, ours.views.query.kind) == ("paper", "identity")
     queue = ours.negatives.queue
     assert (queue.size, queue.decay, queue.update, queue.head) == (160, 0.995, "after_step", "momentum")
-    assert (queue.start, queue.emptied) == ("copy", "never")
+    assert (queue.start, queue.emptied, queue.keeps) == ("copy", "never", "first_rows")
     released = read_recipe(f"esimcse-{backbone}-released")
     queue = released.negatives.queue
     assert released.views.key.variant == "released"
     assert queue.size == (128 if backbone == "roberta-large" else 160)
-    assert (queue.update, queue.head, queue.start, queue.emptied) == (
-        "before_loss",
-        "online",
-        "random",
-        "each_epoch",
-    )
+    assert (queue.update, queue.head, queue.start) == ("before_loss", "online", "random")
+    assert (queue.emptied, queue.keeps) == ("each_epoch", "last_rows")
     assert released.dropout == (0.15 if backbone == "roberta-large" else 0.1)
 
 
@@ -156,6 +153,57 @@ def test_a_mistake_is_told_with_its_line(line, message, tmp_path):
 def test_a_mistake_on_the_command_line_is_told_as_one(recipe, overrides, message):
     with pytest.raises(sb.UserError, match=message):
         read_recipe(recipe, overrides)
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("objective={temperature: 0}", "objective.temperature: .*greater than 0"),
+        ("views.key={kind: word-repetition}", "'views.key.rate' is missing"),
+        ("negatives.queue.size=10", "negatives.queue.size 10 is smaller than optimiser.batch 64"),
+        ("optimiser.batch=500", "negatives.queue.size 160 is smaller than optimiser.batch 500"),
+        ("negatives={hard: {weight: 1}}", "negatives.hard and corpus.columns: 3 go together"),
+    ],
+)
+def test_a_mistake_in_an_override_blames_the_override_not_a_line_of_the_file(override, message, tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text(
+        "extends: esimcse-bert-base\nname: mine\nobjective: {temperature: 0.1}\nviews: {key: {rate: 0.2}}\n"
+        "optimiser: {batch: 64}\nnegatives: {queue: {size: 160}}\n",
+        encoding="utf-8",
+    )
+    with pytest.raises(sb.UserError, match=f"^--set {re.escape(override)}: {message}"):
+        read_recipe(path, [override])
+
+
+def test_keys_that_do_not_fit_together_are_told_with_the_line_of_one_of_them(tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text(
+        "extends: simcse-bert-base\nname: mine\nnegatives:\n  queue:\n    size: 10\n", encoding="utf-8"
+    )
+    with pytest.raises(sb.UserError, match=r"mine.yaml, line 5: negatives.queue.size 10 is smaller"):
+        read_recipe(path)
+
+
+@pytest.mark.parametrize(
+    ("override", "remark"),
+    [
+        ("optimiser.learning_rate=1000", "optimiser.learning_rate 1000 is far above"),
+        (
+            "objective.temperature=1e-30",
+            "objective.temperature 1e-30 is far from the papers' 0.05: alone",
+        ),
+        ("objective.temperature=100", "objective.temperature 100 .*: all sentences count alike"),
+        ("negatives.queue.size=1000000", "negatives.queue.size 1,000,000 holds 15,625 batches"),
+    ],
+)
+def test_a_value_that_trains_nothing_is_remarked_upon_and_not_refused(override, remark):
+    (sentence,) = read_recipe("esimcse-bert-base", [override]).remarks()
+    assert re.match(remark, sentence)
+
+
+def test_no_known_recipe_is_remarked_upon():
+    assert not [read_recipe(name).remarks() for name in recipe_names() if read_recipe(name).remarks()]
 
 
 def test_a_recipe_that_extends_itself_is_refused(tmp_path: Path):

@@ -162,6 +162,18 @@ def test_the_masked_language_model_shares_the_encoder_and_its_word_table(assembl
     assert sum(p is table for p in trained_ones) == 1
 
 
+def test_an_untied_masked_language_head_starts_as_a_copy_of_the_word_table_and_is_trained_apart(assembled):
+    trainer = assembled("objective.mlm={weight: 0.1, tied: false}", "dropout=0")
+    table, decoder = trainer.model.word_embeddings.weight, trainer.terms[1].network.get_output_embeddings().weight
+    assert decoder is not table
+    assert torch.equal(decoder, table)
+    tied = assembled("objective.mlm.weight=0.1", "dropout=0")
+    losses = [float(one.step(0)[0]) for one in (trainer, tied)]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-6)  # the two part with the first update
+    assert not torch.equal(decoder, table)
+    assert trainer.terms[1].network.base_model is trainer.model.transformer
+
+
 def test_masking_is_berts():
     rng = np.random.default_rng(0)
     sequences = [np.array([2, *range(10, 40), 3])] * 4000

@@ -1,0 +1,146 @@
+"""A full disk, a killed writer, files that were changed: told in a sentence, and nothing half-written."""
+
+import functools
+import json
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+import stsbench as sb
+from stsbench.training.folder import RunFolder, read_start
+
+# A limit on the size of a file stands for a full disk: it stops torch's and safetensors' own writers, not only
+# Python's. The tiny model's weights take more than the first limit and less than the second, its state more.
+LIMITED = textwrap.dedent(
+    """
+    import resource, sys
+    from stsbench.cli import app
+    from stsbench.training import checkpoints
+
+    limit, part, *arguments = sys.argv[1:]
+    write, save = checkpoints.CheckpointWriter.write, checkpoints.save_state
+
+    def full():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (int(limit), resource.RLIM_INFINITY))
+
+    def limited_write(self, weights, folder):
+        if part == "checkpoint":
+            full()
+        write(self, weights, folder)
+
+    def limited_save(path, state):
+        full()
+        save(path, state)
+
+    checkpoints.CheckpointWriter.write = limited_write
+    checkpoints.save_state = limited_save
+    sys.argv = ["stsbench", *arguments]
+    app.main()
+    """
+)
+
+
+def hidden(folder: Path) -> list[str]:
+    return [path.name for path in folder.rglob(".*") if path.name != ".lock"]
+
+
+@pytest.mark.parametrize("part", ["checkpoint", "state"])
+def test_a_full_disk_is_one_sentence_and_the_training_goes_on_afterwards(part, recipe_file, corpus, tmp_path):
+    run = tmp_path / "run"
+    arguments = [str(recipe_file), "--corpus", str(corpus), "--out", str(run), "--device", "cpu"]
+    done = subprocess.run(
+        [sys.executable, "-c", LIMITED, "8192", part, "train", *arguments, "--quiet"],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 2, done.stderr
+    (sentence,) = done.stderr.strip().splitlines()
+    assert sentence.startswith("stsbench: cannot write")
+    assert "free some space" in sentence
+    assert not hidden(run)
+    assert not RunFolder(run).state.exists()
+    assert sb.train(resume=run, device="cpu").steps == 6
+
+
+def test_what_a_killed_writer_left_is_gone_after_the_next_start(train, tmp_path):
+    stop_after(train, 4)
+    folder = RunFolder(tmp_path / "run")
+    state, checkpoint = folder.state.with_name(".state-abc123.pt"), folder.checkpoints / ".step-000004-xyz"
+    state.write_bytes(b"half")
+    checkpoint.mkdir()
+    (checkpoint / "config.json").write_text("{", encoding="utf-8")
+    sb.train(resume=folder.path, device="cpu")
+    assert not hidden(folder.path)
+
+
+def test_an_edited_recipe_is_told_at_resume_and_the_training_goes_on_as_it_began(train, tmp_path):
+    stop_after(train, 4)
+    folder = RunFolder(tmp_path / "run")
+    text = folder.recipe.read_text(encoding="utf-8")
+    folder.recipe.write_text(
+        text.replace("learning_rate: 0.001", "learning_rate: 0.5").replace("seed: 7", "seed: 8"), encoding="utf-8"
+    )
+    notices: list[str] = []
+    done = sb.train(resume=folder.path, device="cpu", notice=notices.append)
+    (told,) = [notice for notice in notices if "recipe.yaml" in notice]
+    assert "was changed since the training began (optimiser.learning_rate and seed)" in told
+    assert "goes on with the recipe that it started with" in told
+    assert done.recipe.optimiser.learning_rate == 0.001
+    assert folder.recipe.read_text(encoding="utf-8") == text
+
+
+def test_a_recipe_that_was_not_edited_is_not_spoken_of_and_a_broken_one_is(train, tmp_path):
+    stop_after(train, 4)
+    folder = RunFolder(tmp_path / "run")
+    notices: list[str] = []
+    stop_after(train, 5, resume=folder.path, notice=notices.append)
+    assert not [notice for notice in notices if "recipe.yaml" in notice]
+    folder.recipe.write_text("pooling: [", encoding="utf-8")
+    sb.train(resume=folder.path, device="cpu", notice=notices.append)
+    assert [notice for notice in notices if "recipe.yaml was changed" in notice and "not valid YAML" in notice]
+
+
+def test_a_training_begun_before_a_key_was_known_goes_on(train, tmp_path):
+    stop_after(train, 4)
+    folder = RunFolder(tmp_path / "run")
+    start = json.loads(folder.start.read_text(encoding="utf-8"))
+    del start["recipe"]["selection"]["on_test"]
+    folder.start.write_text(json.dumps(start), encoding="utf-8")
+    lines = [line for line in folder.recipe.read_text(encoding="utf-8").splitlines() if "on_test" not in line]
+    folder.recipe.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    notices: list[str] = []
+    assert sb.train(resume=folder.path, device="cpu", notice=notices.append).steps == 6
+    assert not [notice for notice in notices if "recipe.yaml" in notice]
+    assert read_start(folder).finished
+
+
+def test_a_table_is_not_read_from_the_store_of_a_text_with_the_same_bytes(train, tmp_path):
+    content = "sentence\n" + "".join(f'"the cat, number {n}"\n' for n in range(20))
+    notices: list[str] = []
+    for name in ("f.txt", "f.csv"):
+        (tmp_path / name).write_text(content, encoding="utf-8")
+        train(out=f"of {name}", corpus=tmp_path / name, notice=notices.append)
+    rows = [notice.split()[1] for notice in notices if notice.startswith("corpus:")]
+    assert rows == ["21", "20"]
+
+
+class _StoppedError(Exception):
+    """Stands for a crash."""
+
+
+def stop_after(train, step, *, resume=None, **options):
+    """Train until a line of the log says that a step was taken, and stop as a crash does."""
+
+    def stop(line):
+        if line["step"] > step:
+            raise _StoppedError
+
+    begin = functools.partial(train, "saving.every=2", "log_every=1")
+    go_on = functools.partial(sb.train, resume=resume, device="cpu")
+    with pytest.raises(_StoppedError):
+        (begin if resume is None else go_on)(listeners=[stop], **options)

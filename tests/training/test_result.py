@@ -1,0 +1,125 @@
+"""What a training returns shows itself; a test set or a strange value that chose it is told everywhere."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import yaml
+
+import stsbench as sb
+from stsbench.scoring.tasks import read_data
+from stsbench.training import train as train_module
+from stsbench.training.log import log_frame, read_log
+from stsbench.training.result import dev_curves
+from stsbench.training.train import _public_name
+
+ASKED = "selection.on_test=true"
+
+
+@pytest.fixture
+def test_set(monkeypatch):
+    """Let the name STS-B stand for a test set: the sample's pairs by another name."""
+
+    def read(task, **options):
+        (sample,) = read_data("sample", **options)
+        return [replace(sample, task="STS-B")] if task == "STS-B" else [sample]
+
+    monkeypatch.setattr(train_module, "read_data", read)
+
+
+def test_a_training_is_a_result(train):
+    done = train("selection.every=2")
+    assert done.frame.columns.tolist() == ["step", "loss", "learning_rate", "dev"]
+    assert done.frame.dropna(subset=["dev"])["step"].tolist() == [0, 2, 4, 6]
+    assert done.frame.dropna(subset=["loss"])["step"].tolist() == [2, 4, 6]
+    (table,) = done.table()
+    row = table.frame.iloc[0]
+    assert (row["Recipe"], row["Steps"], row["At step"]) == ("tiny", 6, done.best.step)
+    assert row["Best dev × 100"] == pytest.approx(100 * done.best.score)
+    assert f"{100 * done.best.score:.2f}" in str(done)
+    assert "<table>" in done._repr_html_()
+    plain = json.loads(done.to("json"))
+    assert plain["tasks"][0]["score"] == done.record.tasks[0].score
+    assert plain["training"]["best"] == {"step": done.best.step, "dev": done.best.score}
+    assert done.to("csv").splitlines()[0] == "step,loss,learning_rate,dev"
+
+
+def test_the_plot_is_the_dev_curve_alone_or_among_others(train):
+    one, other = train(out="one"), train(out="other", seed=9)
+    assert one.plot().axes[0].lines[0].get_label() == "tiny, 6 steps"
+    together = one.plot(other, other.folder)
+    assert [line.get_label() for line in together.axes[0].lines] == ["one", "other"]
+    again = dev_curves([one, other])
+    assert [line.get_ydata().tolist() for line in again.axes[0].lines] == [
+        line.get_ydata().tolist() for line in together.axes[0].lines
+    ]
+
+
+def test_a_test_set_is_refused_for_selection_unless_it_is_asked_for_by_name(test_set, train, tmp_path):
+    with pytest.raises(sb.UserError, match=r"selection.task STS-B is a test set.*--set selection.on_test=true"):
+        train("selection.task=STS-B")
+    assert not (tmp_path / "run").exists()
+    with pytest.raises(sb.UserError, match=r"selection\.on_test: sample is no test set; remove it"):
+        train(ASKED)
+
+
+def test_what_was_selected_on_a_test_set_says_so_everywhere(test_set, train):
+    notices = []
+    done = train("selection.task=STS-B", ASKED, notice=notices.append)
+    assert [notice for notice in notices if notice.startswith("Selected on test: ")]
+    assert (
+        yaml.safe_load((done.folder / "recipe.yaml").read_text(encoding="utf-8"))["selection"]["on_test"] is True
+    )
+    assert "Selected on test: " in (done.folder / "README.md").read_text(encoding="utf-8")
+    assert any(note.startswith("Selected on test: ") for note in sb.load_run(done.folder).notes)
+    first = json.loads((done.folder / "log.jsonl").read_text(encoding="utf-8").splitlines()[0])
+    assert (first["kind"], first["step"]) == ("remark", 0)
+    assert "a test set, STS-B" in first["remark"]
+    assert "Selected on test" in str(done)
+
+
+def test_a_strange_value_is_told_and_logged_and_trains(train):
+    notices = []
+    done = train("objective.temperature=50", notice=notices.append)
+    (told,) = [notice for notice in notices if notice.startswith("objective.temperature")]
+    assert [line["remark"] for line in done.log if line["kind"] == "remark"] == [told]
+    assert log_frame(done.log)["step"].tolist()[0] == 0
+    assert done.steps == 6
+
+
+def test_the_card_names_a_base_by_what_others_know_it_by(train, base, tmp_path):
+    text = (train().folder / "README.md").read_text(encoding="utf-8")
+    assert yaml.safe_load(text.split("---\n")[1])["base_model"] == "tiny"
+    assert str(base.parent) not in text
+    assert str(tmp_path) not in text
+    assert _public_name("minilm", "") == "sentence-transformers/all-MiniLM-L6-v2"
+    assert _public_name("owner/model", "") == "owner/model"
+    snapshot = tmp_path / "hub" / "models--owner--model" / "snapshots" / ("0" * 40)
+    snapshot.mkdir(parents=True)
+    assert _public_name(str(snapshot), "") == "owner/model"
+    renamed = tmp_path / "bert-base-uncased"
+    renamed.mkdir()
+    assert _public_name(str(renamed), "f" * 64) == "bert-base-uncased"
+
+
+def test_an_undefined_dev_score_is_left_out_of_the_card_and_the_log(train, tmp_path, monkeypatch):
+    from stsbench.training import selection
+
+    monkeypatch.setattr(selection.Selector, "score", lambda _: selection.DevScore(float("-inf"), {}, 0.0))
+    done = train()
+    assert all(line["dev"] is None for line in done.log if line["kind"] == "dev")
+    assert done.frame["dev"].isna().all()
+    assert ".nan" not in (done.folder / "README.md").read_text(encoding="utf-8")
+    assert (done.folder / "dev-curve.png").is_file()
+
+
+def test_a_damaged_log_is_told_with_its_line(tmp_path: Path):
+    log = tmp_path / "log.jsonl"
+    for content, message in (
+        ('{"kind": "dev", "step": 0, "dev": 0.5}\n\n{"kind"', "line 3 is damaged"),
+        ("[1]\n", "line 1 names no step"),
+    ):
+        log.write_text(content, encoding="utf-8")
+        with pytest.raises(sb.UserError, match=message):
+            read_log(log)

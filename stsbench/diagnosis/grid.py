@@ -3,8 +3,8 @@
 A choice is declared here, once, with all that is written of it: its name in tables and JSON, its words, what its
 values mean, its option of `stsbench run`. Search, verdict, table, figure and JSON take a choice as it comes.
 
-To add one, declare it below. `scores.py` then gives it an axis (`_axes`) and its dimension: what changes vectors in
-`encoding.py`, what is made of their similarities in `Scorer`.
+To add one, declare it below. `scores.py` then gives it an axis (`_axes`) and its dimension: what changes the
+vectors in `encoding.py`, what is made of their similarities in `Scorer`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

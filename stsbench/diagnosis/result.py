@@ -13,7 +13,7 @@ from stsbench.base.files import atomic_path, told_as_unwritable
 from stsbench.diagnosis import words
 from stsbench.diagnosis.claim import Claim
 from stsbench.diagnosis.grid import POOLING, Grid, Place
-from stsbench.diagnosis.search import Candidate, Explanation, Search
+from stsbench.diagnosis.search import Candidate, Cause, Search
 from stsbench.render.figures import new_figure, save_figure, style
 from stsbench.render.result import Result
 from stsbench.render.table import Style, Table, Tables
@@ -202,7 +202,7 @@ class Diagnosis(Result):
             "fits": candidate.fits,
         }
 
-    def _plain_explanation(self, explanation: Explanation) -> dict[str, Any]:
+    def _plain_explanation(self, explanation: Cause) -> dict[str, Any]:
         return {
             **self._plain(explanation.best),
             "alike": [self._plain(other) for other in explanation.alike],

@@ -60,7 +60,7 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Explanation:
+class Cause:
     """Settings that the claim cannot tell apart: they print the same numbers.
 
     Attributes:
@@ -85,7 +85,7 @@ class Search:
         return self.at(self.grid.default)
 
     @cached_property
-    def explanations(self) -> tuple[Explanation, ...]:
+    def explanations(self) -> tuple[Cause, ...]:
         """The settings that give the claim, none of whose changes could be left out, simplest first.
 
         Several changes explain nothing where as many would give most claims nearby.
@@ -95,7 +95,7 @@ class Search:
         return tuple(explanation for explanation in self._fitting if explanation.best.count in telling)
 
     @property
-    def coincidences(self) -> tuple[Explanation, ...]:
+    def coincidences(self) -> tuple[Cause, ...]:
         """The other settings that give the claim: as many choices at once give nearly every number."""
         return self._fitting[len(self.explanations) :]
 
@@ -175,7 +175,7 @@ class Search:
         return np.broadcast_shapes(*(self.grid.of(task).shape for task in self.claim.tasks))
 
     @cached_property
-    def _fitting(self) -> tuple[Explanation, ...]:
+    def _fitting(self) -> tuple[Cause, ...]:
         """All settings that give the claim, those merged that print the same numbers."""
         groups: dict[tuple[str, ...], list[Candidate]] = {}
         for candidate in self._minimal(np.argwhere(self._fits)):
@@ -183,7 +183,7 @@ class Search:
             groups.setdefault(tuple(f"{score:.{value.decimals}f}" for score, value in printed), []).append(
                 candidate
             )
-        return tuple(Explanation(best, tuple(alike)) for best, *alike in groups.values())
+        return tuple(Cause(best, tuple(alike)) for best, *alike in groups.values())
 
     @cached_property
     def _scores(self) -> Scores:

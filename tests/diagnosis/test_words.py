@@ -135,7 +135,7 @@ def test_a_diagnosis_shows_itself_with_its_verdict_table_and_remarks() -> None:
         assert text.index(shown.verdict) < text.index("aggregation wmean") < text.index(shown.remarks[0])
 
 
-def commands(metric: str, claim: str, *, own: Comparing = Comparing("cosine")) -> str:
+def command_of(metric: str, claim: str, own: Comparing) -> str:
     """Return the command for a claim that SICK-R's regressor alone gives, by one of the metrics."""
     axes = (
         Axis.of(METRIC, ("spearman", "pearson"), metric),
@@ -170,4 +170,4 @@ def commands(metric: str, claim: str, *, own: Comparing = Comparing("cosine")) -
 def test_the_command_of_a_regressor_is_one_that_prints_its_number(
     metric: str, claim: str, own: str, command: str
 ) -> None:
-    assert commands(metric, claim, own=Comparing(own)) == f"`stsbench run` {command}"
+    assert command_of(metric, claim, Comparing(own)) == f"`stsbench run` {command}"

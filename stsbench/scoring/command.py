@@ -139,6 +139,7 @@ def run(
     * `stsbench run -m minilm --tasks all`
     * `stsbench run --encoder-module mymodel:encode --tasks MR,CR,TREC --json`
     """
+    _ = output.style  # Two formats at once are a mistake: better told before the work than after.
     from stsbench.encoders.load import LoadOptions
     from stsbench.records.provenance import command_line
     from stsbench.records.scores import Scores

@@ -30,7 +30,7 @@ from stsbench.scoring.settings import Bootstrap, Settings, Stages
 from stsbench.scoring.sts import GIVEN, StsResult, average, score_task
 from stsbench.scoring.tasks import TaskData, source_of, split_by_kind
 from stsbench.scoring.transfer import TransferResult
-from stsbench.statistics.bootstrap import bootstrap_ratio, generator, percentile_interval
+from stsbench.statistics.bootstrap import bootstrap_ratio, generator
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -220,23 +220,13 @@ def transfer_part(
     result: TransferResult, task: LabelledData, signature: Signature, data: DataPart, *, truncated_sentences: int
 ) -> TransferPart:
     """Return a transfer task's part of the record: its percents as shares."""
+    values = {name: value for name, value in vars(result).items() if name not in {"items", "notes"}}
+    values |= {name: _share(values[name]) for name in ("acc", "devacc")}
+    values |= {name: _shares(values[name]) for name in ("acc_interval", "devacc_interval", "f1_interval")}
+    values["f1"] = None if result.f1 is None else _share(result.f1)
     return TransferPart(
-        task=result.task,
+        **values,
         text=task.text,
-        design=result.design,
-        classifier=result.classifier,
-        kfold=result.kfold,
-        seed=result.seed,
-        ndev=result.ndev,
-        ntest=result.ntest,
-        acc=_share(result.acc),
-        devacc=_share(result.devacc),
-        f1=None if result.f1 is None else _share(result.f1),
-        acc_interval=_shares(result.acc_interval),
-        devacc_interval=_shares(result.devacc_interval),
-        f1_interval=_shares(result.f1_interval),
-        grid=result.grid,
-        chosen=result.chosen,
         signature=str(signature),
         data=data,
         truncated_sentences=truncated_sentences,
@@ -248,18 +238,9 @@ def supervised_part(
 ) -> SupervisedPart:
     """Return the part of the record of a relatedness task with a trained regressor."""
     return SupervisedPart(
-        task=result.task,
+        **{name: value for name, value in vars(result).items() if name != "items"},
         text=task.data.text,
         stop_by=signature.metric,
-        seed=result.seed,
-        ndev=result.ndev,
-        ntest=result.ntest,
-        dev=result.dev,
-        pearson=result.pearson,
-        spearman=result.spearman,
-        mse=result.mse,
-        pearson_interval=result.pearson_interval,
-        spearman_interval=result.spearman_interval,
         signature=str(signature),
         data=data,
         truncated_sentences=truncated_sentences,
@@ -274,7 +255,7 @@ def average_accuracy(results: Sequence[TransferResult], bootstrap: Bootstrap) ->
     interval = None
     if bootstrap.resamples and len(results) > 1:
         replicates = np.mean([_replicates(result, bootstrap) for result in results], axis=0)
-        interval = percentile_interval(replicates, bootstrap.level)
+        interval = bootstrap.interval(replicates)
     part = AveragePart.of(
         [result.task for result in results], [_share(result.acc) for result in results], interval
     )

@@ -18,7 +18,7 @@ from stsbench.data.tables import StsData
 from stsbench.records.parts import Interval
 from stsbench.scoring.settings import SEED, Bootstrap
 from stsbench.scoring.transfer import pair_features
-from stsbench.statistics.bootstrap import bootstrap_correlation, generator, percentile_interval
+from stsbench.statistics.bootstrap import bootstrap_correlation, generator
 from stsbench.statistics.correlations import pearson, spearman
 
 if TYPE_CHECKING:
@@ -229,5 +229,4 @@ def _interval(
         return None
     rng = generator(bootstrap.seed, task, "supervised", metric)
     drawn = bootstrap_correlation(predicted, actual, metric, rng=rng, resamples=bootstrap.resamples)
-    low, high = percentile_interval(drawn, bootstrap.level)
-    return None if np.isnan(low) else (low, high)
+    return bootstrap.interval(drawn)

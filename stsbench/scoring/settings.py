@@ -2,10 +2,15 @@
 
 import time
 from dataclasses import dataclass, field
+from math import isnan
 from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
+from stsbench.records.parts import Interval
 from stsbench.scoring.protocols import Protocol
 from stsbench.statistics import bootstrap as defaults
 
@@ -40,6 +45,11 @@ class Bootstrap:
             raise UserError(f"{self.resamples} resamples: give 0 for no intervals, or a positive number.")
         if not 0 < self.level < 1:
             raise UserError(f"an interval of level {self.level}: give a share between 0 and 1, such as 0.95.")
+
+    def interval(self, replicates: NDArray[np.float64]) -> Interval | None:
+        """Return the percentile interval of the replicates of a score; None where it is undefined."""
+        low, high = defaults.percentile_interval(replicates, self.level)
+        return None if isnan(low) else (low, high)
 
 
 @dataclass(frozen=True)

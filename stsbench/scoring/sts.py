@@ -14,7 +14,7 @@ from stsbench.records.signature import Signature
 from stsbench.scoring.protocols import Protocol
 from stsbench.scoring.settings import Bootstrap
 from stsbench.statistics.aggregation import Aggregation, TaskScores, correlate_task
-from stsbench.statistics.bootstrap import TaskReplicates, bootstrap_task, percentile_interval
+from stsbench.statistics.bootstrap import bootstrap_task
 from stsbench.statistics.correlations import Metric
 from stsbench.statistics.similarity import SIMILARITIES, pair_similarities, zero_rows
 
@@ -101,7 +101,10 @@ def score_task(
         bootstrap: how intervals are computed.
         truncated_sentences: counted by the caller, who has the sentences.
     """
-    names, codes = _subsets(pairs)
+    # Subsets in the order of the data, not of the alphabet: tables list them so.
+    names = list(dict.fromkeys(pairs["subset"]))
+    code_of = {name: code for code, name in enumerate(names)}
+    codes = pairs["subset"].map(code_of).to_numpy()
     gold, values = pairs["gold"].to_numpy(), pairs[similarity].to_numpy()
 
     metrics = dict.fromkeys((*_METRICS, protocol.metric))
@@ -110,10 +113,19 @@ def score_task(
     intervals: dict[Aggregation, Interval | None] = {}
     subset_intervals: Sequence[Interval | None] = [None] * len(names)
     if bootstrap.resamples:
-        drawn = resample_task(pairs, similarity, protocol.metric, bootstrap)
+        drawn = bootstrap_task(
+            gold,
+            values,
+            codes,
+            protocol.metric,
+            task=f"{signature.task}:{signature.split}",
+            names=names,
+            resamples=bootstrap.resamples,
+            seed=bootstrap.seed,
+        )
         replicates = drawn.aggregates[protocol.aggregation]
-        intervals = {name: _interval(drawn.aggregates[name], bootstrap) for name in drawn.aggregates}
-        subset_intervals = [_interval(drawn.subsets[:, code], bootstrap) for code in range(len(names))]
+        intervals = {name: bootstrap.interval(drawn.aggregates[name]) for name in drawn.aggregates}
+        subset_intervals = [bootstrap.interval(drawn.subsets[:, code]) for code in range(len(names))]
     sizes = pairs["subset"].value_counts()
     part = TaskPart(
         task=signature.task,
@@ -145,28 +157,6 @@ def score_task(
     return StsResult(part, replicates)
 
 
-def resample_task(pairs: "pd.DataFrame", similarity: str, metric: Metric, bootstrap: Bootstrap) -> TaskReplicates:
-    """Return the bootstrap replicates of a task's correlation: every interval of it is taken from these draws.
-
-    Args:
-        pairs: the rows of one task, split and text of a pair table.
-        similarity: the column to correlate with gold.
-        metric: the correlation.
-        bootstrap: how many resamples, and the seed.
-    """
-    names, codes = _subsets(pairs)
-    return bootstrap_task(
-        pairs["gold"].to_numpy(),
-        pairs[similarity].to_numpy(),
-        codes,
-        metric,
-        task=f"{pairs['task'].iloc[0]}:{pairs['split'].iloc[0]}",
-        names=names,
-        resamples=bootstrap.resamples,
-        seed=bootstrap.seed,
-    )
-
-
 def average(results: Sequence[StsResult], bootstrap: Bootstrap) -> AveragePart | None:
     """Return the plain mean of the tasks' scores with its interval; None for a single task.
 
@@ -177,24 +167,12 @@ def average(results: Sequence[StsResult], bootstrap: Bootstrap) -> AveragePart |
     return AveragePart.of(
         [result.part.task for result in results],
         [result.part.score for result in results],
-        _interval(np.mean(replicates, axis=0), bootstrap) if complete else None,
+        bootstrap.interval(np.mean(replicates, axis=0)) if complete else None,
     )
-
-
-def _subsets(pairs: "pd.DataFrame") -> tuple[list[str], NDArray[np.int64]]:
-    # In the order of the data, not of the alphabet: tables list them so.
-    names = list(dict.fromkeys(pairs["subset"]))
-    code_of = {name: code for code, name in enumerate(names)}
-    return names, pairs["subset"].map(code_of).to_numpy()
 
 
 def _subset_scores(scores: Mapping[Metric, TaskScores], code: int) -> MetricValues:
     return {metric: _defined(float(values.subsets[code])) for metric, values in scores.items()}
-
-
-def _interval(replicates: NDArray[np.float64], bootstrap: Bootstrap) -> Interval | None:
-    low, high = percentile_interval(replicates, bootstrap.level)
-    return None if math.isnan(low) else (low, high)
 
 
 def _defined(value: float) -> float | None:

@@ -31,7 +31,7 @@ from stsbench.scoring.classifiers import (
 )
 from stsbench.scoring.mlp import Mlp
 from stsbench.scoring.settings import CLASSIFIERS, KFOLD, SEED, Bootstrap
-from stsbench.statistics.bootstrap import bootstrap_ratio, generator, percentile_interval
+from stsbench.statistics.bootstrap import bootstrap_ratio, generator
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -209,10 +209,8 @@ def _interval(
     if not bootstrap.resamples:
         return None
     rng = generator(bootstrap.seed, *names)
-    low, high = percentile_interval(
-        bootstrap_ratio(above, below, rng=rng, resamples=bootstrap.resamples), bootstrap.level
-    )
-    return None if np.isnan(low) else (100 * low, 100 * high)
+    limits = bootstrap.interval(bootstrap_ratio(above, below, rng=rng, resamples=bootstrap.resamples))
+    return limits and (100 * limits[0], 100 * limits[1])
 
 
 @dataclass(frozen=True)

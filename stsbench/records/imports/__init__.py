@@ -1,1 +1,4 @@
-"""Results of other evaluation programs as records: what their files say, and nothing that they do not."""
+"""`import_results`: records of the results of other programs.
+
+Read `read` (from a path to a record), then `senteval` and `mteb` (their files), and `results` (what both become).
+"""

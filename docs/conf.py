@@ -17,6 +17,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "sphinx_copybutton",
+    "analysis_table",
     "api_pages",
     "command_pages",
     "example_reports",

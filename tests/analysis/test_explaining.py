@@ -12,14 +12,15 @@ import pandas as pd
 import pytest
 
 import stsbench as sb
-from stsbench.analysis.explain import explain_each, write_page
 from stsbench.analysis.geometry import checkpoints_in, score_beside
+from stsbench.analysis.registry import ANALYSES
 from stsbench.analysis.repetition_bias.verb import units_of
 from stsbench.base.errors import UserError
 from stsbench.data.benchmarks import load_sample, sample_sentences
 from stsbench.scoring.tasks import sentences_of
 from stsbench.scoring.vectors import RecordedModel
 from stsbench.statistics.geometry import uniformity
+from stsbench.training.folder import RunFolder
 
 Encode = Callable[[list[str]], Any]
 NO_INTERVALS = sb.Bootstrap(resamples=0)
@@ -53,14 +54,15 @@ def test_a_run_its_record_and_its_model_give_the_same_table(verb: str, run: Path
         options = {"task": "sample"}
     if verb == "length_bias":
         options = {"tasks": ["sample"], "bootstrap": NO_INTERVALS}
-    of_folder = analyse(run, **options)
+    result = analyse(run, **options)
+    of_folder = result.frame
     for other in (sb.load_run(run), sb.load(str(vectors_file)), str(vectors_file)):
-        frame = analyse(other, **options)
+        frame = analyse(other, **options).frame
         # A model without a run has no score.
         drop = ["sts"] if "sts" in frame else []
         pd.testing.assert_frame_equal(frame.drop(columns=drop), of_folder.drop(columns=drop))
-    assert len(analyse([run, run], **options)) == 2 * len(of_folder)
-    assert getattr(sb, f"plot_{verb}")(of_folder).axes
+    assert len(analyse([run, run], **options).frame) == 2 * len(of_folder)
+    assert result.plot().axes
 
 
 def test_what_is_cached_is_not_encoded_again_nor_is_the_model_needed(
@@ -69,9 +71,8 @@ def test_what_is_cached_is_not_encoded_again_nor_is_the_model_needed(
     sb.geometry(run, task="sample")
     vectors_file.unlink()
     monkeypatch.setattr(RecordedModel, "_itself", property(lambda _: pytest.fail("the model was loaded")))
-    frame = sb.geometry(run, task="sample")
-    assert frame["sentences"].tolist() == [504]
-    assert sb.spectrum(run, task="sample")["sentences"].eq(504).all()
+    assert sb.geometry(run, task="sample").frame["sentences"].tolist() == [504]
+    assert sb.spectrum(run, task="sample").frame["sentences"].eq(504).all()
 
 
 def test_without_model_and_vectors_the_error_names_the_command(run: Path, vectors_file: Path) -> None:
@@ -108,7 +109,7 @@ def test_the_record_of_a_callable_or_of_similarities_cannot_encode(tmp_path: Pat
         sb.density(given)
     with pytest.raises(UserError, match="lengths in subwords are unknown"):
         sb.length_bias(given, length="subwords")
-    assert (sb.length_bias(given)["model"] == "s").all()
+    assert (sb.length_bias(given).frame["model"] == "s").all()
 
 
 def test_dimensions_and_whitening_of_a_run_are_done_again(vectors_file: Path) -> None:
@@ -116,11 +117,11 @@ def test_dimensions_and_whitening_of_a_run_are_done_again(vectors_file: Path) ->
     texts = sentences_of(load_sample())
     embeddings = sb.embed(encoder, texts)
     vectors = embeddings.vectors["avg"][embeddings.rows]
-    short = sb.evaluate(encoder, "sample", bootstrap=NO_INTERVALS, postprocessing=sb.Postprocessing(dimensions=5))
-    frame = sb.geometry(short, task="sample")
+    short = sb.evaluate(encoder, "sample", bootstrap=NO_INTERVALS, dimensions=5)
+    frame = sb.geometry(short, task="sample").frame
     assert frame["uniformity"].iloc[0] == pytest.approx(uniformity(vectors[:, :5]), abs=1e-6)
-    white = sb.evaluate(encoder, "sample", bootstrap=NO_INTERVALS, postprocessing=sb.Postprocessing(whiten=4))
-    spectrum = sb.spectrum(white, task="sample")
+    white = sb.evaluate(encoder, "sample", bootstrap=NO_INTERVALS, whiten=4)
+    spectrum = sb.spectrum(white, task="sample").frame
     assert set(spectrum["dimensions"]) == {4}
     # The score in brackets is the run's own.
     assert frame["sts"].iloc[0] == 100 * (short.tasks[0].score or 0)
@@ -138,7 +139,7 @@ def test_a_run_without_the_task_says_what_it_has_and_how_to_measure(run: Path) -
     ):
         with pytest.raises(UserError, match=message):
             analyse()
-    assert set(sb.density(run)["task"]) == {"sample"}
+    assert set(sb.density(run).frame["task"]) == {"sample"}
 
 
 def test_a_missing_or_another_pair_table_and_another_schema_are_told(run: Path, vectors_file: Path) -> None:
@@ -153,19 +154,19 @@ def test_a_missing_or_another_pair_table_and_another_schema_are_told(run: Path, 
         ):
             analyse(run)
     # What needs vectors alone goes on.
-    assert len(sb.geometry(run, task="sample")) == 1
+    assert len(sb.geometry(run, task="sample").frame) == 1
     (run / "pairs.parquet").write_bytes(kept)
     content = json.loads((run / "run.json").read_text(encoding="utf-8")) | {"schema_version": 99}
     (run / "run.json").write_text(json.dumps(content), encoding="utf-8")
     for verb in VERBS:
         with pytest.raises(
-            UserError, match="has schema version 99, this stsbench reads version 1: update stsbench"
+            UserError, match="has schema version 99, this stsbench reads versions 1 to 2: update stsbench"
         ):
             getattr(sb, verb)(run)
 
 
 def test_the_papers_rows_stand_beside_on_request(run: Path) -> None:
-    frame = sb.length_bias(run, published=True)
+    frame = sb.length_bias(run, published=True).frame
     rows = frame[frame["model"].str.endswith("(published)")]
     spearman = rows[rows["measure"] == "spearman"].set_index(["task", "group"])["value"]
     assert (spearman["STS12", "<= 3"], spearman["STS-B", "> 3"]) == pytest.approx((72.98, 69.24))
@@ -174,7 +175,7 @@ def test_the_papers_rows_stand_beside_on_request(run: Path) -> None:
     assert difference["ESimCSE-BERT-base (published)", "Avg.", "gap"] == pytest.approx(0.71)
     with pytest.raises(UserError, match="the papers' rows are of differences in words up to 3"):
         sb.length_bias(run, published=True, threshold=5)
-    probe = sb.repetition_bias(run, queries=5, seeds=1, published=True)
+    probe = sb.repetition_bias(run, queries=5, seeds=1, published=True).frame
     printed = probe[probe["model"] == "SimCSE-BERT-base (published)"].set_index("measure")["value"]
     assert printed.to_dict() == pytest.approx({"q-s1": 26.39, "q-s2": 27.07, "rise": 0.68})
 
@@ -182,7 +183,7 @@ def test_the_papers_rows_stand_beside_on_request(run: Path) -> None:
 def test_neighbours_are_exact_and_of_two_models_side_by_side(run: Path, hash_encode: Encode) -> None:
     sentences = sample_sentences()
     query = sentences[17]
-    frame = sb.retrieve([run, hash_encode], query=[query, "The bridge is closed."], k=3)
+    frame = sb.retrieve([run, hash_encode], query=[query, "The bridge is closed."], k=3).frame
     assert len(frame) == 2 * 2 * 3
     assert frame["model"].nunique() == 2
     first = frame[(frame["query"] == query) & (frame["rank"] == 1)]
@@ -199,7 +200,7 @@ def test_neighbours_are_exact_and_of_two_models_side_by_side(run: Path, hash_enc
 def test_a_corpus_is_a_file_with_each_sentence_once(hash_encode: Encode, tmp_path: Path) -> None:
     path = tmp_path / "corpus.txt"
     path.write_text("\ufeffthe owl sings\n\n the owl sings \r\nrain again\n", encoding="utf-8")
-    frame = sb.retrieve(hash_encode, query="the owl", corpus=path, k=2)
+    frame = sb.retrieve(hash_encode, query="the owl", corpus=path, k=2).frame
     assert frame["sentence"].tolist() == ["the owl sings", "rain again"]
     with pytest.raises(UserError, match="3 neighbours: the corpus has 2 sentences"):
         sb.retrieve(hash_encode, query="the owl", corpus=path, k=3)
@@ -214,20 +215,21 @@ def test_a_corpus_is_a_file_with_each_sentence_once(hash_encode: Encode, tmp_pat
 
 def test_explaining_gives_every_table_and_a_page_with_every_figure(run: Path, tmp_path: Path) -> None:
     # As where no benchmark data is: all of it is about the sample.
-    parts = list(explain_each(run, bootstrap=NO_INTERVALS))
-    names = ["length-bias", "geometry", "spectrum", "density", "repetition-bias", "retrieve"]
-    assert [part.name for part in parts] == names
-    page = write_page(parts, [run], tmp_path / "page", kind="svg")
+    explanation = sb.explain(run, bootstrap=NO_INTERVALS)
+    assert list(explanation.parts) == list(ANALYSES)
+    assert list(explanation.to_dict()) == list(ANALYSES)
+    assert set(explanation.frame["analysis"]) == set(ANALYSES)
+    page = explanation.save(tmp_path / "page", kind="svg")
     text = page.read_text(encoding="utf-8")
     assert "||avg|" in text
-    for name in names:
+    for name in ANALYSES:
         assert f"]({name}.svg)" in text
         assert (page.parent / f"{name}.svg").read_text(encoding="utf-8").startswith("<?xml")
         frame = pd.read_csv(page.parent / f"{name}.csv")
-        assert len(frame) > 0
-    assert len(re.findall(r"^\*\*", text, re.MULTILINE)) == sum(len(part.views) for part in parts)
+        assert len(frame) == len(explanation[name].frame) > 0
+    assert len(re.findall(r"^\*\*", text, re.MULTILINE)) == len(explanation.table())
     before = {path.name: path.read_bytes() for path in page.parent.iterdir()}
-    write_page(parts, [run], tmp_path / "page", kind="svg")
+    explanation.save(tmp_path / "page", kind="svg")
     assert {path.name: path.read_bytes() for path in page.parent.iterdir()} == before
 
 
@@ -235,19 +237,57 @@ def test_an_analysis_that_is_not_possible_keeps_no_other_from_it() -> None:
     record = sb.evaluate(
         lambda texts: [[len(text), text.count("e"), 1.0] for text in texts], "sample", bootstrap=NO_INTERVALS
     )
-    failures: dict[str, str] = {}
-    parts = explain_each(record, failed=lambda name, error: failures.update({name: str(error)}))
-    assert [part.name for part in parts] == ["length-bias", "density"]
-    assert list(failures) == ["geometry", "spectrum", "repetition-bias", "retrieve"]
+    explanation = sb.explain(record, leave_out=True)
+    assert list(explanation.parts) == ["length-bias", "density"]
+    assert list(explanation.missing) == ["geometry", "spectrum", "repetition-bias", "retrieve"]
     with pytest.raises(UserError, match="the record of a callable"):
         sb.explain(record, bootstrap=NO_INTERVALS)
+
+
+@pytest.mark.parametrize("verb", [*VERBS, "retrieve", "explain"])
+def test_a_wrong_keyword_and_an_option_that_cannot_apply_are_errors(verb: str, run: Path) -> None:
+    needed = {"query": "A dog runs."} if verb == "retrieve" else {}
+    with pytest.raises(TypeError, match="unexpected keyword argument 'taks'"):
+        getattr(sb, verb)(run, taks="STS16", **needed)
+    with pytest.raises(UserError, match=r"--pooling.* is for models that are"):
+        getattr(sb, verb)(run, pooling="cls", **needed)
+    # Version 0.1 answered for STS-B.
+    with pytest.raises(TypeError if verb != "length_bias" else UserError):
+        getattr(sb, verb)(run, tasks="STS16", **needed)
+
+
+@pytest.mark.parametrize("verb", [*VERBS, "retrieve", "explain"])
+def test_an_imported_record_has_nothing_to_analyse(verb: str, tmp_path: Path) -> None:
+    results = tmp_path / "results.json"
+    scores = {"all": 0.7, "mean": 0.7, "wmean": 0.7}
+    subset = {"pearson": [0.7, 0.0], "spearman": [0.7, 0.0], "nsamples": 30}
+    year = {"one": subset, "all": {"pearson": scores, "spearman": scores}}
+    results.write_text(json.dumps({"STS12": year}), encoding="utf-8")
+    imported = sb.import_results(results, model="someone/model")
+    needed = {"query": "A dog runs."} if verb == "retrieve" else {}
+    with pytest.raises(
+        UserError, match=r"someone/model was imported, with scores alone: there are no pairs and no"
+    ):
+        getattr(sb, verb)(imported, **needed)
+
+
+def test_run_and_length_bias_give_a_spearman_one_interval(hash_encode: Encode) -> None:
+    bootstrap = sb.Bootstrap(resamples=200, seed=7)
+    record = sb.evaluate(hash_encode, "sample", bootstrap=bootstrap)
+    frame = sb.length_bias(record, bootstrap=bootstrap).frame
+    row = frame[(frame["measure"] == "spearman") & (frame["group"] == "all")].iloc[0]
+    (task,) = record.tasks
+    assert task.interval is not None
+    assert (row["value"], row["low"], row["high"]) == pytest.approx(
+        [100 * (task.score or 0), *(100 * limit for limit in task.interval)], abs=1e-9
+    )
 
 
 def test_faiss_finds_what_the_exact_search_finds(hash_encode: Encode) -> None:
     pytest.importorskip("faiss")
     # In so small a corpus the graph is searched as good as whole.
     exact, graph = (
-        sb.retrieve(hash_encode, query=["The bridge is closed.", "Rain."], search=search)
+        sb.retrieve(hash_encode, query=["The bridge is closed.", "Rain."], search=search).frame
         for search in ("exact", "faiss")
     )
     assert graph["sentence"].tolist() == exact["sentence"].tolist()
@@ -263,7 +303,7 @@ def test_without_faiss_the_extra_is_named(hash_encode: Encode, monkeypatch: pyte
 def test_overlap_is_counted_in_subwords_on_request(vectors_file: Path) -> None:
     # A file of word vectors "tokenises" into the words it knows: overlap in them is overlap in lower-cased words.
     frames = [
-        sb.repetition_bias(str(vectors_file), tokens=tokens, queries=10, seeds=1, bootstrap=NO_INTERVALS)
+        sb.repetition_bias(str(vectors_file), tokens=tokens, queries=10, seeds=1, bootstrap=NO_INTERVALS).frame
         for tokens in ("words", "subwords")
     ]
     pd.testing.assert_frame_equal(*frames)
@@ -290,4 +330,6 @@ def test_the_path_of_a_training_is_that_of_the_checkpoints_that_it_kept(tmp_path
         folder.mkdir(parents=True)
         (folder / "config.json").write_text("{}")
     assert [path.name for path in checkpoints_in(tmp_path)] == ["step-000025", "step-000100"]
-    assert checkpoints_in(kept) == checkpoints_in(tmp_path)
+    assert checkpoints_in(kept) == checkpoints_in(tmp_path) == sorted(kept.iterdir())
+    # The room of analyses does not know that of trainings: that they agree is held here.
+    assert RunFolder(tmp_path).checkpoints == kept

@@ -8,11 +8,15 @@ import pandas as pd
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-from stsbench.analysis import density, geometry, retrieve, spectrum
-from stsbench.analysis.length_bias import numbers as length_bias
-from stsbench.analysis.length_bias import readers as length_views
-from stsbench.analysis.repetition_bias import numbers as repetition_bias
-from stsbench.analysis.retrieve import nearest
+from stsbench.analysis.density import Density, density_frame
+from stsbench.analysis.geometry import Geometry, PairVectors, geometry_frame
+from stsbench.analysis.length_bias.numbers import length_bias_frame
+from stsbench.analysis.length_bias.verb import LengthBias
+from stsbench.analysis.neighbours import nearest
+from stsbench.analysis.registry import ANALYSES
+from stsbench.analysis.repetition_bias.verb import RepetitionBias, repetition_frame
+from stsbench.analysis.retrieve import Retrieval, neighbours_frame
+from stsbench.analysis.spectrum import Spectrum, spectrum_frame
 from stsbench.statistics.estimates import Resampling
 
 NAMES = ("minilm", "organisation/a-rather-long-checkpoint-name (dimensions 64)", "glove")
@@ -22,7 +26,7 @@ FEW = Resampling(50)
 def pairs(seed: int) -> pd.DataFrame:
     rng = np.random.default_rng(seed)
     gold = rng.uniform(0, 5, size=200)
-    about = {"task": "made", "split": "test", "text": "made", "gold": gold}
+    about = {"task": "made", "split": "test", "text": "made", "subset": "made", "gold": gold}
     cosine = np.clip(gold / 5 + rng.normal(0, 0.2, size=200), -1, 1)
     return pd.DataFrame(about | {"cosine": cosine, "words_a": rng.integers(1, 30, size=200), "words_b": 10})
 
@@ -33,38 +37,38 @@ def vectors(seed: int) -> Any:
 
 def plane() -> Any:
     left, right, gold = np.arange(20), np.arange(20, 40), np.full(20, 4.5)
-    named = {name: geometry.PairVectors(vectors(seed), left, right, gold) for seed, name in enumerate(NAMES)}
-    return geometry.geometry_frame(named, dict.fromkeys(NAMES, 78.87))
+    named = {name: PairVectors(vectors(seed), left, right, gold) for seed, name in enumerate(NAMES)}
+    return geometry_frame(named, dict.fromkeys(NAMES, 78.87))
 
 
 def probe() -> Any:
     rng = np.random.default_rng(0)
     cosines = {name: [tuple(rng.uniform(0, 1, size=(2, 30))) for _ in range(5)] for name in NAMES}
-    return repetition_bias.repetition_bias(cosines, range(5), FEW)
+    return repetition_frame(cosines, range(5), FEW)
 
 
 def neighbours() -> Any:
     found = {name: nearest(vectors(seed)[:2], vectors(seed), 5) for seed, name in enumerate(NAMES)}
-    return retrieve.neighbours_frame(found, ["short", "a query " * 20], [str(number) for number in range(60)])
+    return neighbours_frame(found, ["short", "a query " * 20], [str(number) for number in range(60)])
+
+
+def tables() -> dict[str, pd.DataFrame]:
+    return {name: pairs(seed) for seed, name in enumerate(NAMES)}
 
 
 FIGURES: dict[str, Callable[[], Any]] = {
-    "length-bias": lambda: length_views.figure(
-        length_bias.length_bias(
-            {name: pairs(seed) for seed, name in enumerate(NAMES)}, {"made": (0, 5)}, resampling=FEW
-        )
-    ),
-    "geometry": lambda: geometry.figure(plane()),
-    "path": lambda: geometry.figure(plane(), path=2),
-    "spectrum": lambda: spectrum.figure(
-        spectrum.spectrum_frame({name: vectors(seed) for seed, name in enumerate(NAMES)})
-    ),
-    "density": lambda: density.figure(
-        density.density_frame({name: pairs(seed) for seed, name in enumerate(NAMES)})
-    ),
-    "repetition-bias": lambda: repetition_bias.figure(probe()),
-    "retrieve": lambda: retrieve.figure(neighbours()),
+    "length-bias": lambda: LengthBias(length_bias_frame(tables(), {"made": (0, 5)}, resampling=FEW)).plot(),
+    "geometry": lambda: Geometry(plane()).plot(),
+    "geometry, a path": lambda: Geometry(plane(), path=2).plot(),
+    "spectrum": lambda: Spectrum(spectrum_frame({name: vectors(seed) for seed, name in enumerate(NAMES)})).plot(),
+    "density": lambda: Density(density_frame(tables())).plot(),
+    "repetition-bias": lambda: RepetitionBias(probe()).plot(),
+    "retrieve": lambda: Retrieval(neighbours()).plot(),
 }
+
+
+def test_the_figure_of_every_analysis_is_looked_at() -> None:
+    assert set(ANALYSES) <= set(FIGURES)
 
 
 @pytest.mark.parametrize("name", FIGURES)

@@ -8,13 +8,9 @@ import pytest
 import scipy.linalg
 from scipy.stats import ortho_group
 
-from stsbench.analysis import density as densities
-from stsbench.analysis import geometry as plane
-from stsbench.analysis import spectrum as spectra
-from stsbench.analysis.density import density_frame as density
-from stsbench.analysis.geometry import PairVectors
-from stsbench.analysis.geometry import geometry_frame as geometry
-from stsbench.analysis.spectrum import spectrum_frame as spectrum
+from stsbench.analysis.density import Density, density_frame
+from stsbench.analysis.geometry import Geometry, PairVectors, geometry_frame
+from stsbench.analysis.spectrum import Spectrum, spectrum_frame
 from stsbench.statistics.geometry import alignment, uniformity, unit_rows
 
 
@@ -26,16 +22,16 @@ def pairs_of(seed: int = 0) -> PairVectors:
 
 def test_positive_pairs_are_above_the_threshold_and_every_sentence_counts_as_often_as_it_occurs() -> None:
     pairs = pairs_of()
-    (row,) = geometry({"a": pairs}, {"a": 78.9}).to_dict("records")
+    (row,) = geometry_frame({"a": pairs}, {"a": 78.9}).to_dict("records")
     close = pairs.gold > 4
     assert row["alignment"] == alignment(pairs.vectors[pairs.left[close]], pairs.vectors[pairs.right[close]])
     assert row["uniformity"] == uniformity(pairs.vectors[np.concatenate([pairs.left, pairs.right])])
     assert (row["positive_pairs"], row["sentences"], row["sts"]) == (close.sum(), 80, 78.9)
-    (once,) = geometry({"a": pairs}, distinct=True).to_dict("records")
+    (once,) = geometry_frame({"a": pairs}, distinct=True).to_dict("records")
     used = np.unique(np.concatenate([pairs.left, pairs.right]))
     assert once["uniformity"] == uniformity(pairs.vectors[used])
     assert (once["sentences"], np.isnan(once["sts"])) == (len(used), True)
-    (fewer,) = geometry({"a": pairs}, positive=4.5).to_dict("records")
+    (fewer,) = geometry_frame({"a": pairs}, positive=4.5).to_dict("records")
     assert fewer["positive_pairs"] == (pairs.gold > 4.5).sum() < row["positive_pairs"]
 
 
@@ -43,17 +39,17 @@ def test_zero_vectors_are_left_out_and_counted() -> None:
     pairs = pairs_of()
     pairs.vectors[pairs.left[0]] = 0
     zero = int(((pairs.left == pairs.left[0]).sum()) + (pairs.right == pairs.left[0]).sum())
-    (row,) = geometry({"a": pairs}).to_dict("records")
+    (row,) = geometry_frame({"a": pairs}).to_dict("records")
     assert row["zero_sentences"] == zero
     assert row["sentences"] == 80 - zero
     assert np.isfinite(row["uniformity"])
-    assert "zero vectors" in plane.views(geometry({"a": pairs}))[0].table
-    assert "zero vectors" not in plane.views(geometry({"a": pairs_of()}))[0].table
+    assert "zero vectors" in Geometry(geometry_frame({"a": pairs})).table()[0].frame
+    assert "zero vectors" not in Geometry(geometry_frame({"a": pairs_of()})).table()[0].frame
 
 
 def test_without_positive_pairs_there_is_no_alignment() -> None:
     pairs = pairs_of()
-    (row,) = geometry({"a": pairs}, positive=5.0).to_dict("records")
+    (row,) = geometry_frame({"a": pairs}, positive=5.0).to_dict("records")
     assert np.isnan(row["alignment"])
     assert row["positive_pairs"] == 0
 
@@ -62,16 +58,16 @@ def test_a_rotation_or_a_scale_changes_no_number_of_the_geometry_or_the_spectrum
     pairs = pairs_of()
     turned = pairs.vectors @ ortho_group.rvs(6, random_state=0) * 17
     other = PairVectors(turned, pairs.left, pairs.right, pairs.gold)
-    frame = geometry({"a": pairs, "b": other}).drop(columns="model")
+    frame = geometry_frame({"a": pairs, "b": other}).drop(columns="model")
     assert frame.loc[0].to_numpy(float) == pytest.approx(frame.loc[1].to_numpy(float), nan_ok=True)
-    frame = spectrum({"a": pairs.vectors, "b": turned})
+    frame = spectrum_frame({"a": pairs.vectors, "b": turned})
     one, two = (frame.loc[frame["model"] == name, "value"].to_numpy() for name in "ab")
     assert one == pytest.approx(two, abs=1e-9)
 
 
 def test_the_plane_has_a_point_for_each_model_with_its_score() -> None:
-    frame = geometry({"a": pairs_of(), "b": pairs_of(1)}, {"a": 78.874})
-    drawn = plane.figure(frame)
+    frame = geometry_frame({"a": pairs_of(), "b": pairs_of(1)}, {"a": 78.874})
+    drawn = Geometry(frame).plot()
     (axes,) = drawn.axes
     assert [text.get_text() for text in drawn.legends[0].get_texts()] == ["a (78.87)", "b"]
     points = [points.get_offsets()[0] for points in axes.collections]
@@ -79,8 +75,8 @@ def test_the_plane_has_a_point_for_each_model_with_its_score() -> None:
 
 
 def test_the_path_joins_the_checkpoints_in_order() -> None:
-    frame = geometry({"a": pairs_of(), **{f"step-{n}": pairs_of(n) for n in (1, 2, 3)}})
-    (axes,) = plane.figure(frame, path=3).axes
+    frame = geometry_frame({"a": pairs_of(), **{f"step-{n}": pairs_of(n) for n in (1, 2, 3)}})
+    (axes,) = Geometry(frame).plot(path=3).axes
     (line,) = axes.lines
     assert np.array(line.get_xydata()) == pytest.approx(frame[["uniformity", "alignment"]].to_numpy()[1:])
     assert len(axes.collections) == 1
@@ -88,7 +84,7 @@ def test_the_path_joins_the_checkpoints_in_order() -> None:
 
 def test_the_spectrum_is_that_of_normalised_vectors_as_they_are_and_centred() -> None:
     vectors = np.random.default_rng(0).normal(size=(50, 7)) + 0.4
-    frame = spectrum({"a": np.vstack([vectors, np.zeros((2, 7))])})
+    frame = spectrum_frame({"a": np.vstack([vectors, np.zeros((2, 7))])})
     assert set(frame["sentences"]) == {50}
     units = unit_rows(vectors)
     for centred in (False, True):
@@ -98,13 +94,13 @@ def test_the_spectrum_is_that_of_normalised_vectors_as_they_are_and_centred() ->
         assert own["k"].tolist() == [1, 2, 3, 4, 5, 6, 7]
     (isoscore,) = frame.loc[frame["measure"] == "isoscore", "centred"]
     assert isoscore
-    (table,) = (view.table for view in spectra.views(frame))
-    assert table["centred"].tolist() == ["no", "yes"]
+    (table,) = Spectrum(frame).table()
+    assert table.frame["centred"].tolist() == ["no", "yes"]
 
 
 def test_the_figure_of_spectra_has_a_solid_and_a_dashed_line_for_each_model() -> None:
     vectors = np.random.default_rng(0).normal(size=(50, 7))
-    (axes,) = spectra.figure(spectrum({"a": vectors, "b": vectors[:, :3]})).axes
+    (axes,) = Spectrum(spectrum_frame({"a": vectors, "b": vectors[:, :3]})).plot().axes
     assert axes.get_yscale() == "log"
     styles = [(line.get_color(), line.get_linestyle()) for line in axes.lines if len(line.get_xdata())]
     assert len(set(styles)) == 4
@@ -118,7 +114,7 @@ def scored(seed: int = 0) -> pd.DataFrame:
 
 
 def test_a_bucket_holds_its_lower_end_and_the_last_one_both() -> None:
-    frame = density({"a": scored()})
+    frame = density_frame({"a": scored()})
     sizes = frame.drop_duplicates("bucket").set_index("bucket")["pairs"].to_dict()
     assert sizes == {"[0, 1)": 40, "[1, 2)": 20, "[2, 3)": 20, "[3, 4)": 20, "[4, 5]": 40}
     own = scored()[lambda table: table["gold"] >= 4]["cosine"]
@@ -132,7 +128,7 @@ def test_a_bucket_holds_its_lower_end_and_the_last_one_both() -> None:
 
 def test_buckets_follow_the_scale_of_the_task() -> None:
     table = scored().assign(gold=lambda frame: 1 + frame["gold"] * 0.8)
-    frame = density({"a": table}, (1.0, 5.0), buckets=2)
+    frame = density_frame({"a": table}, (1.0, 5.0), buckets=2)
     assert frame.drop_duplicates("bucket")[["bucket", "pairs"]].to_numpy().tolist() == [
         ["[1, 3)", 60],
         ["[3, 5]", 80],
@@ -141,13 +137,13 @@ def test_buckets_follow_the_scale_of_the_task() -> None:
 
 def test_an_empty_bucket_has_no_density_and_is_drawn_empty() -> None:
     table = scored()
-    frame = density({"a": table[table["gold"] > 1], "b": table})
+    frame = density_frame({"a": table[table["gold"] > 1], "b": table})
     empty = frame[(frame["model"] == "a") & (frame["bucket"] == "[0, 1)")]
     assert empty["pairs"].eq(0).all()
     assert empty["density"].isna().all()
-    drawn = densities.figure(frame)
+    drawn = Density(frame).plot()
     assert [axes.get_ylabel() for axes in drawn.axes] == ["[4, 5]", "[3, 4)", "[2, 3)", "[1, 2)", "[0, 1)"]
-    assert len(densities.views(frame)[0].table) == 10
+    assert len(Density(frame).table()[0].frame) == 10
 
 
 def test_a_model_has_the_same_colour_in_every_figure() -> None:
@@ -155,7 +151,7 @@ def test_a_model_has_the_same_colour_in_every_figure() -> None:
         return [line.get_color() for line in drawn.axes[0].lines if line.get_label() in {"a", "b"}]
 
     vectors = np.random.default_rng(0).normal(size=(50, 7))
-    of_spectrum = line_colours(spectra.figure(spectrum({"a": vectors, "b": vectors[:, :3]})))
-    of_density = line_colours(densities.figure(density({"a": scored(), "b": scored(1)})))
+    of_spectrum = line_colours(Spectrum(spectrum_frame({"a": vectors, "b": vectors[:, :3]})).plot())
+    of_density = line_colours(Density(density_frame({"a": scored(), "b": scored(1)})).plot())
     assert len(set(of_spectrum)) == 2
     assert of_spectrum == of_density

@@ -8,8 +8,9 @@ import pandas as pd
 import pytest
 from scipy.stats import spearmanr
 
-from stsbench.analysis.length_bias.numbers import Lengths, length_bias
-from stsbench.analysis.length_bias.readers import figure, views
+from stsbench.analysis.length_bias.measures import Lengths
+from stsbench.analysis.length_bias.numbers import length_bias_frame
+from stsbench.analysis.length_bias.verb import LengthBias
 from stsbench.base.errors import UserError
 from stsbench.statistics.estimates import Resampling
 
@@ -46,7 +47,7 @@ def value(frame: pd.DataFrame, **where: Any) -> pd.Series:
 @pytest.mark.parametrize("threshold", [1, 3, 8])
 def test_groups_and_values_are_those_of_plain_pandas(unit: str, threshold: int) -> None:
     table = made()
-    frame = length_bias({"a": table}, RANGES, Lengths(unit, threshold), FEW)
+    frame = length_bias_frame({"a": table}, RANGES, Lengths(unit, threshold), FEW)
     # Written apart from the code above: twenty lines of pandas.
     plain = table.copy()
     plain["short"] = (plain[f"{unit}_a"] - plain[f"{unit}_b"]).abs() <= threshold
@@ -78,7 +79,7 @@ def test_groups_and_values_are_those_of_plain_pandas(unit: str, threshold: int) 
 
 def test_the_curve_and_the_slope_are_those_of_plain_least_squares() -> None:
     table = made(slope=-0.5)
-    frame = length_bias({"a": table}, RANGES, Lengths(edges=(0, 2, 5, 10)), FEW)
+    frame = length_bias_frame({"a": table}, RANGES, Lengths(edges=(0, 2, 5, 10)), FEW)
     difference = (table["words_a"] - table["words_b"]).abs()
     low = table["task"].map({"first": 0, "second": 1})
     error = 100 * (table["cosine"] - (table["gold"] - low) / (5 - low))
@@ -103,7 +104,7 @@ def test_the_curve_and_the_slope_are_those_of_plain_least_squares() -> None:
 
 @pytest.mark.parametrize("slope", [-0.8, 0.0, 0.8])
 def test_a_bias_that_was_put_in_is_found_and_none_where_there_is_none(slope: float) -> None:
-    frame = length_bias({"a": made(900, slope=slope)}, RANGES, resampling=FEW)
+    frame = length_bias_frame({"a": made(900, slope=slope)}, RANGES, resampling=FEW)
     found = value(frame, task="all tasks", measure="slope")
     assert found["low"] < slope < found["high"]
     assert found["value"] == pytest.approx(slope, abs=0.1)
@@ -116,7 +117,7 @@ def test_a_bias_that_was_put_in_is_found_and_none_where_there_is_none(slope: flo
 def test_the_order_of_pairs_changes_nothing_but_the_draws() -> None:
     table = made()
     shuffled = table.sample(frac=1, random_state=0)
-    one, other = (length_bias({"a": part}, RANGES, resampling=Resampling(0)) for part in (table, shuffled))
+    one, other = (length_bias_frame({"a": part}, RANGES, resampling=Resampling(0)) for part in (table, shuffled))
     keys = ["task", "measure", "group"]
     both = one.merge(other, on=keys)
     assert len(both) == len(one)
@@ -125,36 +126,36 @@ def test_the_order_of_pairs_changes_nothing_but_the_draws() -> None:
 
 
 def test_intervals_hold_their_values_and_do_not_change_from_run_to_run() -> None:
-    frame = length_bias({"a": made(), "b": made(seed=1)}, RANGES, resampling=FEW)
+    frame = length_bias_frame({"a": made(), "b": made(seed=1)}, RANGES, resampling=FEW)
     held = frame[frame["low"].notna()]
     assert len(held) > 100
     inside = (held["low"] <= held["value"] + 1e-9) & (held["value"] <= held["high"] + 1e-9)
     assert inside.mean() > 0.98
-    again = length_bias({"a": made(), "b": made(seed=1)}, RANGES, resampling=FEW)
+    again = length_bias_frame({"a": made(), "b": made(seed=1)}, RANGES, resampling=FEW)
     pd.testing.assert_frame_equal(frame, again)
-    other = length_bias({"a": made()}, RANGES, resampling=Resampling(200, seed=1))
+    other = length_bias_frame({"a": made()}, RANGES, resampling=Resampling(200, seed=1))
     assert not np.allclose(other["low"], frame.loc[frame["model"] == "a", "low"], equal_nan=True)
 
 
 def test_a_group_without_pairs_has_no_value() -> None:
-    frame = length_bias({"a": made()}, RANGES, Lengths(threshold=100), FEW)
+    frame = length_bias_frame({"a": made()}, RANGES, Lengths(threshold=100), FEW)
     row = value(frame, task="first", measure="signed difference", group="> 100")
     assert row["pairs"] == 0
     assert np.isnan(row["value"])
     assert np.isnan(value(frame, task="Avg.", measure="spearman", group="gap")["value"])
-    assert len(views(frame)) > 4
+    assert len(LengthBias(frame).table()) > 4
 
 
 def test_splits_and_texts_of_one_task_are_told_apart() -> None:
     table = pd.concat([made(), made(seed=1).assign(split="dev")])
-    frame = length_bias({"a": table}, RANGES, resampling=Resampling(0))
+    frame = length_bias_frame({"a": table}, RANGES, resampling=Resampling(0))
     assert list(dict.fromkeys(frame["task"]))[:4] == ["first:test", "second:test", "first:dev", "second:dev"]
 
 
 def test_unknown_lengths_are_told() -> None:
     table = made().assign(subwords_a=-1)
     with pytest.raises(UserError, match=r"lengths in subwords are unknown.*--length words"):
-        length_bias({"a": table}, RANGES, Lengths("subwords"), FEW)
+        length_bias_frame({"a": table}, RANGES, Lengths("subwords"), FEW)
 
 
 @pytest.mark.parametrize(
@@ -186,7 +187,7 @@ def designed(contrast: float) -> pd.DataFrame:
 
 @pytest.mark.parametrize("contrast", [0.0, 6.0])
 def test_the_contrast_of_designed_pairs_is_what_length_alone_adds(contrast: float) -> None:
-    frame = length_bias({"a": designed(contrast)}, RANGES, resampling=FEW)
+    frame = length_bias_frame({"a": designed(contrast)}, RANGES, resampling=FEW)
     for meaning in ("same-meaning", "related", "different-meaning", "mean"):
         row = value(frame, measure="design contrast", group=meaning)
         assert row["value"] == pytest.approx(contrast, abs=1.5)
@@ -198,12 +199,12 @@ def test_the_contrast_of_designed_pairs_is_what_length_alone_adds(contrast: floa
     # Of the same meaning at different length, or the reverse: the part of length comes in once with either sign.
     assert along - against == pytest.approx(2 * contrast, abs=2.5)
     assert against == pytest.approx(80 - contrast, abs=2)
-    assert [view.caption for view in views(frame)][-1].startswith("The sample's designed pairs")
+    assert LengthBias(frame).table()[-1].caption.startswith("The sample's designed pairs")
 
 
 def test_the_figure_has_a_line_and_a_band_for_each_model() -> None:
-    frame = length_bias({"a": made(), "b": made(seed=1)}, RANGES, resampling=FEW)
-    (axes,) = figure(frame).axes
+    frame = length_bias_frame({"a": made(), "b": made(seed=1)}, RANGES, resampling=FEW)
+    (axes,) = LengthBias(frame).plot().axes
     assert axes.get_xlabel() == "length difference (words)"
     assert len(axes.collections) == 2
     lines = [line for line in axes.lines if not line.get_label().startswith("_")]

@@ -48,7 +48,7 @@ def _its_cache_and_data(measured: Measured, senteval: Path, monkeypatch: pytest.
 
 
 def test_alignment_and_uniformity_are_their_definitions_in_float64(measured: Measured) -> None:
-    (found,) = sb.geometry(measured.run).to_dict("records")
+    (found,) = sb.geometry(measured.run).to_dict()
     x = measured.vectors
     assert found["sentences"] == len(x) == 2 * 8628
     # Every pair i < j, some rows i at a time.
@@ -67,7 +67,7 @@ def test_alignment_and_uniformity_are_their_definitions_in_float64(measured: Mea
 
 
 def test_singular_values_are_scipys(measured: Measured) -> None:
-    frame = sb.spectrum(measured.run)
+    frame = sb.spectrum(measured.run).frame
     for centred in (False, True):
         matrix = measured.vectors - measured.vectors.mean(axis=0) if centred else measured.vectors
         expected = scipy.linalg.svdvals(matrix)
@@ -76,7 +76,7 @@ def test_singular_values_are_scipys(measured: Measured) -> None:
 
 
 def test_groups_of_length_difference_are_those_of_plain_pandas(measured: Measured) -> None:
-    frame = sb.length_bias(measured.run, bootstrap=sb.Bootstrap(resamples=0)).set_index(
+    frame = sb.length_bias(measured.run, bootstrap=sb.Bootstrap(resamples=0)).frame.set_index(
         ["task", "measure", "group"]
     )
     for task in ("STS13", "STS16", "STS-B", "SICK-R"):

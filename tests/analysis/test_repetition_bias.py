@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import t
 
-from stsbench.analysis.repetition_bias.numbers import figure, repetition_bias, views
 from stsbench.analysis.repetition_bias.pairs import OverlapIndex, RepetitionProbe, Triple
+from stsbench.analysis.repetition_bias.verb import RepetitionBias, repetition_frame
 from stsbench.base.errors import UserError
 from stsbench.statistics.bootstrap import generator
 from stsbench.statistics.estimates import Resampling
@@ -113,7 +113,7 @@ def cosines_of(seeds: int = 4, queries: int = 50, rise: float = 0.02) -> list[tu
 
 def test_means_rises_and_intervals_are_those_of_plain_numpy() -> None:
     cosines = cosines_of()
-    frame = repetition_bias({"a": cosines}, [7, 8, 9, 10], Resampling(500))
+    frame = repetition_frame({"a": cosines}, [7, 8, 9, 10], Resampling(500))
     for seed, (before, after) in zip((7, 8, 9, 10), cosines, strict=True):
         own = frame[frame["seed"] == str(seed)].set_index("measure")
         assert own["value"].to_dict() == pytest.approx(
@@ -132,16 +132,16 @@ def test_means_rises_and_intervals_are_those_of_plain_numpy() -> None:
 
 
 def test_one_seed_has_no_interval_over_seeds() -> None:
-    frame = repetition_bias({"a": cosines_of(1)}, [0], Resampling(100))
+    frame = repetition_frame({"a": cosines_of(1)}, [0], Resampling(100))
     over_seeds = frame[frame["interval"] == "seeds"]
     assert over_seeds["value"].notna().all()
     assert over_seeds["low"].isna().all()
-    (view,) = views(frame)
-    assert view.table["over seeds"].tolist() == [""]
+    (table,) = RepetitionBias(frame).table()
+    assert table.frame["over seeds"].tolist() == [""]
 
 
 def test_the_figure_has_a_bar_for_each_seed_of_each_model() -> None:
-    frame = repetition_bias({"a": cosines_of(), "b": cosines_of(rise=0.0)}, range(4), Resampling(100))
-    (axes,) = figure(frame).axes
+    frame = repetition_frame({"a": cosines_of(), "b": cosines_of(rise=0.0)}, range(4), Resampling(100))
+    (axes,) = RepetitionBias(frame).plot().axes
     assert [len(bars.lines[0].get_xdata()) for bars in axes.containers] == [4, 4]
     assert axes.get_ylabel() == "rise of mean cosine (× 100)"

@@ -47,6 +47,7 @@ def test_a_command_prints_tables_for_readers_and_the_tidy_table_for_programs(com
     assert list(lines[0]) == list(rows[0])
     assert "| --- |" in runs(command, "a", *COMMANDS[command], "--markdown").out
     latex = runs(command, "a", *COMMANDS[command], "--latex").out
+    assert latex == runs(command, "a", *COMMANDS[command], "--format", "latex").out
     assert r"\toprule" in latex
     assert r"\caption{" in latex
 
@@ -129,7 +130,13 @@ def test_options_of_length_reach_the_table(runs: Stsbench) -> None:
             r"cannot write a figure to out.gif: end its name in one of \.png",
         ),
         (("spectrum", "a", "--json", "--csv"), "choose one output format"),
-        (("explain", "a", "--out", "page", "--format", "gif"), "figures as 'gif': choose one of png, svg, pdf"),
+        (
+            ("explain", "a", "--out", "page", "--figure-format", "gif"),
+            "figures as 'gif': choose one of png, svg, pdf",
+        ),
+        (("explain", "a", "--format", "gif"), "--format 'gif': choose one of table, json, csv, markdown, latex"),
+        (("geometry", "a", "--pooling", "cls"), "--pooling.* is for models that are"),
+        (("explain", "a", "--max-length", "64"), "--max-length.* is for models that are"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
@@ -160,6 +167,28 @@ def test_explain_prints_all_of_it_and_writes_a_page(runs: Stsbench) -> None:
     assert made == {"README.md", *(f"{name}.png" for name in names), *(f"{name}.csv" for name in names)}
     assert {path.name for path in Path().glob("all-*.png")} == {f"all-{name}.png" for name in names}
     assert list(json.loads(runs("explain", "a", "--resamples", "0", "--json").out)) == list(names)
+    # As in version 0.1, where `--format` was that of the figures.
+    runs("explain", "a", "--resamples", "0", "--out", "drawn", "--format", "svg", "--quiet")
+    assert {path.suffix for path in Path("drawn").iterdir()} == {".md", ".csv", ".svg"}
+
+
+@pytest.mark.parametrize("style", [(), ("--csv",), ("--json",)])
+@pytest.mark.parametrize("command", ["explain", "geometry", "length-bias"])
+def test_an_imported_record_is_told_in_one_sentence(
+    command: str, style: tuple[str, ...], stsbench: Stsbench, tmp_path: Path
+) -> None:
+    scores = {"all": 0.7, "mean": 0.7, "wmean": 0.7}
+    subset = {"pearson": [0.7, 0.0], "spearman": [0.7, 0.0], "nsamples": 30}
+    year = {"one": subset, "all": {"pearson": scores, "spearman": scores}}
+    (tmp_path / "results.json").write_text(json.dumps({"STS12": year}), encoding="utf-8")
+    imported = stsbench("import", tmp_path / "results.json", "--model", "someone/model", "--out", "imported")
+    assert imported.code == 0, imported.err
+    done = stsbench(command, "imported", *style)
+    assert (done.code, done.out) == (2, "")
+    (line,) = done.err.strip().splitlines()
+    assert line.startswith(
+        "stsbench: someone/model was imported, with scores alone: there are no pairs and no vect"
+    )
 
 
 def test_explain_tells_what_was_not_possible_after_all_that_was(stsbench: Stsbench, tmp_path: Path) -> None:

@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 from scipy.stats import gaussian_kde
 
-from stsbench.analysis import retrieve as module
+from stsbench.analysis import neighbours
 from stsbench.analysis.density import kernel_density
-from stsbench.analysis.retrieve import nearest
-from stsbench.statistics.bootstrap import generator
-from stsbench.statistics.bootstrap import bootstrap_sums
+from stsbench.analysis.neighbours import nearest
+from stsbench.statistics.bootstrap import bootstrap_sums, generator
 
 
 def test_sums_are_those_of_resampled_items() -> None:
@@ -36,6 +35,16 @@ def test_a_density_at_the_end_keeps_all_its_mass_inside() -> None:
     assert np.trapezoid(kernel_density(values, grid), grid) == pytest.approx(1, abs=1e-4)
 
 
+def test_a_density_at_the_end_is_that_of_kernels_reflected_there() -> None:
+    values = np.clip(np.random.default_rng(1).normal(0.9, 0.1, size=80), -1, 1)
+    grid = np.linspace(-1, 1, 101)
+    width = values.std(ddof=1) * len(values) ** (-1 / 5)
+    reflected = np.concatenate([values, -2 - values, 2 - values])
+    kernels = np.exp(-0.5 * ((grid[:, np.newaxis] - reflected) / width) ** 2)
+    expected = kernels.sum(axis=1) / (len(values) * width * np.sqrt(2 * np.pi))
+    assert kernel_density(values, grid) == pytest.approx(expected, abs=1e-9)
+
+
 def test_there_is_no_density_without_spread() -> None:
     for values in ([], [0.5], [0.5, 0.5, 0.5]):
         assert np.isnan(kernel_density(values, [0.0, 0.5])).all()
@@ -45,7 +54,7 @@ def test_there_is_no_density_without_spread() -> None:
 
 @pytest.mark.parametrize("block", [1, 7, 1000])
 def test_neighbours_are_those_of_a_full_sort(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_BLOCK_ROWS", block)
+    monkeypatch.setattr(neighbours, "_BLOCK_ROWS", block)
     rng = np.random.default_rng(0)
     queries, corpus = rng.normal(size=(4, 6)), rng.normal(size=(50, 6))
     cosines = np.array([[q @ c / np.linalg.norm(q) / np.linalg.norm(c) for c in corpus] for q in queries])

@@ -1,0 +1,171 @@
+"""Every registered analysis is complete, and one that is registered appears wherever analyses do."""
+
+import inspect
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
+from pathlib import Path
+from types import ModuleType
+from typing import Annotated, Any
+
+import matplotlib.figure
+import pandas as pd
+import pytest
+from typer import Option
+
+import stsbench as sb
+from stsbench.analysis.analysis import AnalysisCommand, AnalysisResult
+from stsbench.analysis.inputs import analysable
+from stsbench.analysis.registry import ANALYSES, analyses, analysis
+from stsbench.base.progress import Progress, silent
+from stsbench.cli.app import main
+from stsbench.encoders.load import LoadOptions
+from stsbench.render.figures import new_figure
+from stsbench.render.table import Table, Tables
+from stsbench.reports.report import analyses as report_section
+
+ROOT = Path(__file__).resolve().parents[2]
+NEEDED: dict[str, dict[str, Any]] = {
+    "retrieve": {"query": "A dog runs."},
+    "repetition-bias": {"queries": 5, "seeds": 1},
+}
+each_analysis = pytest.mark.parametrize("name", ANALYSES)
+
+
+@each_analysis
+def test_an_analysis_has_numbers_a_table_a_figure_and_a_section(
+    name: str, hash_encode: Callable[..., Any]
+) -> None:
+    result = analysis(name).verb(hash_encode, **NEEDED.get(name, {}))
+    assert type(result) is analysis(name).result
+    assert isinstance(result.frame, pd.DataFrame)
+    assert len(result.frame)
+    assert result.to_dict() == json.loads(result.to("json"))
+    assert len(result.to_dict()) == len(result.frame)
+    tables = result.table()
+    assert all(table.caption for table in tables)
+    assert str(tables) == str(result)
+    assert result._repr_html_().startswith("<table>")
+    assert isinstance(result.plot(), matplotlib.figure.Figure)
+    section = result.section()
+    assert (section.name, section.title) == (name, result.title)
+    assert [table.name for table in section.tables] == [f"{name}-{n}" for n, _ in enumerate(tables, 1)]
+    (figure,) = section.figures
+    assert figure.svg.startswith("<?xml")
+
+
+@each_analysis
+def test_a_command_has_the_options_of_its_function_and_their_defaults(name: str) -> None:
+    command = analysis(name)
+    parameters = inspect.signature(command.verb).parameters
+    assert not [parameter for parameter in parameters.values() if parameter.kind == parameter.VAR_KEYWORD]
+    assert {field.name for field in fields(LoadOptions)} <= set(parameters)
+    keywords = command().keywords()
+    assert set(keywords) | {field.name for field in fields(LoadOptions)} | {"runs", "progress"} == set(parameters)
+    for option, value in keywords.items():
+        default = parameters[option].default
+        # `--resamples` and `--seed` make the bootstrap, whose defaults are theirs.
+        if option == "bootstrap":
+            assert (default, value) == (None, sb.Bootstrap())
+        elif default is not inspect.Parameter.empty:
+            assert value == default or (list(value), list(default)) == ([], []), option
+
+
+@each_analysis
+def test_an_analysis_is_a_public_verb_and_has_its_place_in_the_documentation(name: str) -> None:
+    verb = name.replace("-", "_")
+    assert getattr(sb, verb) is analysis(name).verb
+    assert verb in sb.__all__
+    how_to = (ROOT / "docs" / "how-to" / "explain.md").read_text(encoding="utf-8")
+    result = analysis(name).result
+    row = f"| [`{name}`](../reference/commands/{name}.md) | {result.question} | {result.look_for} |"
+    assert "{analyses}" in how_to or row in how_to
+    assert re.search(
+        rf"autofunction:: {verb}$",
+        (ROOT / "docs" / "reference" / "api" / "stsbench.md").read_text(encoding="utf-8"),
+        re.MULTILINE,
+    )
+
+
+class Counts(AnalysisResult):
+    """How many models there are."""
+
+    name = "toy-counts"
+    title = "Toy counts"
+    question = "how many?"
+    look_for = "ones"
+
+    def table(self) -> Tables:
+        return Tables([Table(self.frame, "Models counted")])
+
+    def plot(self) -> Any:
+        return new_figure()
+
+
+def toy_counts(
+    runs: Any = None, *, times: int = 1, published: bool = False, progress: Progress = silent, **loading: Any
+) -> Counts:
+    subjects = analysable(runs, LoadOptions(**loading))
+    return Counts(pd.DataFrame({"model": list(subjects), "count": times, "published": published}))
+
+
+@dataclass(frozen=True)
+class CountsCommand(AnalysisCommand):
+    """Count models.
+
+    Example: `stsbench toy-counts runs/a`
+    """
+
+    verb = staticmethod(toy_counts)
+    result = Counts
+
+    times: Annotated[int, Option(help="What each counts.")] = 1
+
+
+@pytest.fixture
+def toy(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Register an analysis: its own module, and one line."""
+    module = ModuleType("toy_counts")
+    module.CountsCommand = CountsCommand  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "toy_counts", module)
+    monkeypatch.setitem(ANALYSES, "toy-counts", "toy_counts:CountsCommand")
+    yield
+    assert list(analyses())[-1] == "toy-counts"
+
+
+def run_command(monkeypatch: pytest.MonkeyPatch, *arguments: str | Path) -> None:
+    monkeypatch.setattr(sys, "argv", ["stsbench", *map(str, arguments)])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert not end.value.code
+
+
+@pytest.mark.usefixtures("toy")
+def test_a_registered_analysis_has_a_command_a_part_of_explain_and_a_section_of_the_report(
+    hash_encode: Callable[..., Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    record = sb.evaluate(hash_encode, "sample", bootstrap=sb.Bootstrap(resamples=0), out=tmp_path / "run")
+    run_command(monkeypatch, "--help")
+    listed = capsys.readouterr().out
+    assert "Count models." in listed[listed.index("Explain a model") :]
+    run_command(monkeypatch, "toy-counts", tmp_path / "run", "--times", 3, "--format", "json")
+    assert [row["count"] for row in json.loads(capsys.readouterr().out)] == [3]
+    run_command(monkeypatch, "toy-counts", tmp_path / "run", "--markdown", "--figure", tmp_path / "toy.svg")
+    assert "**Models counted**" in capsys.readouterr().out
+    assert (tmp_path / "toy.svg").is_file()
+
+    explanation = sb.explain(record, leave_out=True, published=True)
+    assert explanation["toy-counts"].frame["published"].all()
+    sections = report_section({"a": record}, (), silent).section.parts
+    assert [section.title for section in sections][-1] == "Toy counts"
+    sys.path.insert(0, str(ROOT / "docs" / "_ext"))
+    try:
+        import analysis_table
+    finally:
+        sys.path.pop(0)
+    assert "| [`toy-counts`](../reference/commands/toy-counts.md) | how many? | ones |" in analysis_table.rows()

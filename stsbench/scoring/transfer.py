@@ -1,8 +1,8 @@
 """The transfer tasks: a classifier on frozen sentence vectors, by SentEval's protocol.
 
 Conneau and Kiela 2018; SimCSE (Gao et al. 2021) table E.1; `acc` is the score of the SimCSE and ESimCSE tables,
-`devacc` that of MoCoSE's. Row order and folds: `folds`. Classifiers: `classifiers` (logistic regression, the
-default) and `mlp` (SentEval's PyTorch net, the SimCSE papers').
+`devacc` that of MoCoSE's. Order of rows, folds and logistic regression, the default: `classifiers`. SentEval's
+PyTorch net, the SimCSE papers': `mlp`.
 """
 
 from collections.abc import Sequence

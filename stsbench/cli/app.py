@@ -56,6 +56,14 @@ def _target(name: str) -> Any:
     return getattr(import_module(module), attribute)
 
 
+def _help_of(target: Any) -> str | None:
+    if not isinstance(target, typer.Typer):
+        return getdoc(target)
+    return (
+        target.info.help if isinstance(target.info.help, str) else getdoc(target.registered_commands[0].callback)
+    )
+
+
 class _ReaderLeftError(Exception):
     """Whoever read our output went away (`| head`)."""
 
@@ -96,9 +104,8 @@ class _Commands(TyperGroup):
         sections: dict[str, list[tuple[str, str]]] = {}
         for name in self.list_commands(ctx):
             target = _target(name)
-            # A function's options are of no use here, and would take half of the time.
-            is_group = isinstance(target, typer.Typer)
-            command = self.get_command(ctx, name) if is_group else TyperCommand(name, help=getdoc(target))
+            # Options are of no use here, and would take half of the time.
+            command = TyperCommand(name, help=_help_of(target))
             heading = "Explain a model" if name == "explain" or name in ANALYSES else "Commands"
             sections.setdefault(heading, []).append((name, command.get_short_help_str(limit=200)))
         for heading, rows in sections.items():

@@ -50,10 +50,10 @@ nitpick_ignore_regex = [
     ("py:.*", r"(collections|matplotlib|np|numpy|pathlib|pd|pandas|pydantic|torch|types|typing)\..*"),
     ("py:class", r"Figure|Path|Tensor"),
     # Aliases, whose values are said in words.
-    ("py:class", r"Label|Status"),
+    ("py:class", r"Label|Status|Wanted|Style"),
     # What is behind a public object and nobody needs to make.
-    ("py:class", r"stsbench\.(verify\.diagnose_search\.Search|training\.recipe\.Recipe)"),
-    ("py:class", r"stsbench\.(records\.parts\.Part|compat\.senteval\.utils\.dotdict)"),
+    ("py:class", r"stsbench\.(diagnosis\.search\.Search|training\.recipe\.Recipe)"),
+    ("py:class", r"stsbench\.(records\.parts\.RecordPart|compat\.senteval\.utils\.dotdict)"),
 ]
 
 html_theme = "furo"

@@ -59,7 +59,7 @@ def measured(tasks: str, words: Path) -> list[sb.RunRecord]:
     """Measure the three encoders."""
     return [
         sb.evaluate("minilm", tasks),
-        sb.evaluate("minilm", tasks, postprocessing=sb.Postprocessing(dimensions=64)),
+        sb.evaluate("minilm", tasks, dimensions=64),
         sb.evaluate(words, tasks),
     ]
 

@@ -189,7 +189,7 @@ class Check(Result):
 
     @property
     def frame(self) -> "pd.DataFrame":
-        """One row per expected value: task, published (or baseline), measured, difference, verdict."""
+        """Task, published (or baseline), measured, difference and verdict, a row per expected value."""
         import pandas as pd
 
         several = len(self.against) > 1
@@ -243,7 +243,7 @@ class Check(Result):
 
     @property
     def annotations(self) -> list[str]:
-        """What GitHub Actions shows on the page of a workflow's run: each score that fails, and the verdict."""
+        """The scores that fail and the verdict, as GitHub Actions shows them on the page of a workflow's run."""
         lines = [annotation("error", f"{cell.name}: {cell.verdict}", str(cell)) for cell in self.of("fail")]
         level: Level = "notice" if self.passed else "error"
         return [*lines, annotation(level, "stsbench check", self.sentence)]

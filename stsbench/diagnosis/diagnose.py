@@ -63,7 +63,7 @@ def diagnose(
         progress: told how far it is.
 
     Returns:
-        The diagnosis: `.verdict` says it in words, `.table()` lists the settings that matter, `.frame` has all
+        A diagnosis, whose `.verdict` says it in words, `.table()` lists the settings that matter, `.frame` has all
         scores, `.plot()` draws those with one other choice.
 
     Raises:

@@ -269,7 +269,7 @@ class Axis:
 
     @property
     def changes(self) -> tuple[int, ...]:
-        """For each value how many changes it takes from the default: the similarity and the scaling are two."""
+        """How many changes each value takes from the default, where the similarity and the scaling are two."""
         default = self.values[self.default]
         return tuple(
             int(value.similarity != default.similarity) + int(value.normalize != default.normalize)

@@ -63,7 +63,7 @@ class ModelPart(RecordPart):
 
     @property
     def postprocessing(self) -> str:
-        """What stands in the signature: `whiten128`, `whiten` where all dimensions were kept, or nothing."""
+        """How the signature names the whitening (`whiten128`; `whiten` with all dimensions kept), or nothing."""
         return "" if self.whiten is None else f"whiten{self.whiten or ''}"
 
     @model_validator(mode="before")

@@ -42,7 +42,7 @@ class RunRecord(Result, RunFields):
 
     @property
     def frame(self) -> "pd.DataFrame":
-        """One row per task, subset and metric: pairs, score x 100 and the limits of its interval.
+        """Pairs, score x 100 and limits of the interval, a row per task, subset and metric.
 
         Columns: task, subset (empty for the task as a whole), metric, pairs (of a transfer task: items), score,
         low, high, signature. STS tasks come first with their average last, then transfer tasks with theirs,

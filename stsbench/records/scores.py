@@ -36,7 +36,7 @@ class Scores(Result):
 
     @property
     def frame(self) -> "pd.DataFrame":
-        """One row per model, task, subset and metric: everything that is needed to work on with the scores.
+        """All that is needed to work on with the scores, a row per model, task, subset and metric.
 
         Columns: model, those of `RunRecord.frame`, and the choices behind a score: `aggregation` says of a
         transfer task how it was folded, and `similarity` what was trained.

@@ -21,7 +21,7 @@ class Result(ABC):
     @property
     @abstractmethod
     def frame(self) -> "pd.DataFrame":
-        """Everything in it, tidy: a row for each number."""
+        """All of it as a tidy table, a row for each number."""
 
     @abstractmethod
     def table(self) -> Tables:

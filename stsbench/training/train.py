@@ -97,7 +97,8 @@ def train(
         command: the command line, for the record.
 
     Returns:
-        The training: `.folder` is a checkpoint, `.record` its record on the dev set, `.plot()` the dev curve.
+        What was trained, where `.folder` is a checkpoint, `.record` its record on the dev set, `.plot()` its dev
+        curve.
 
     Raises:
         UserError: for a person's mistake, in one sentence; nothing is overwritten.

@@ -1,6 +1,5 @@
 """A table for readers: what it shows, how it prints itself, and what it is in any of the formats."""
 
-import html
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import isnan
@@ -99,8 +98,9 @@ class Table:
         return "\n".join([self.to("terminal"), *map(one_line, self.notes)])
 
     def _repr_html_(self) -> str:
+        from html import escape
+
         columns = columns_of(self.frame, self.decimals)
-        escape = html.escape
         aligned = ["right" if column.is_numeric else "left" for column in columns]
         heads = "".join(
             f'<th style="text-align: {side}">{escape(column.name)}</th>'

@@ -314,3 +314,14 @@ def test_published_seeds_and_logs_stand_beside_a_run_of_their_system(as_publishe
     run = as_published("esimcse-coling2022-3/esimcse-bert-base", "ffgcc/esimcse-bert-base-uncased")
     page = sb.report(run, tmp_path / "esimcse", analyse=False)
     assert (page.parent / "figures" / "training-esimcse-bert-base.svg").is_file()
+
+
+def test_the_page_says_the_level_that_the_intervals_have(tmp_path: Path) -> None:
+    run = sb.evaluate(
+        lambda texts: [[len(s), s.count("e"), 1.0] for s in texts],
+        "sample",
+        bootstrap=sb.Bootstrap(resamples=50, level=0.9),
+    )
+    page = sb.report(run, tmp_path / "report", analyse=False).read_text(encoding="utf-8")
+    assert "90 % interval" in page
+    assert "95 %" not in page

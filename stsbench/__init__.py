@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from stsbench.scoring.evaluate import evaluate, evaluate_similarities
     from stsbench.scoring.protocols import choose_protocol as protocol
     from stsbench.scoring.settings import Bootstrap
+    from stsbench.scoring.tasks import default_tasks
     from stsbench.training.train import train
 
 __all__ = [
@@ -48,6 +49,7 @@ __all__ = [
     "check",
     "cite",
     "compare",
+    "default_tasks",
     "density",
     "diagnose",
     "embed",
@@ -79,6 +81,7 @@ _HOMES = {
     "check": "stsbench.checking.check:check",
     "cite": "stsbench.scoring.cite:cite",
     "compare": "stsbench.comparison.compare:compare",
+    "default_tasks": "stsbench.scoring.tasks:default_tasks",
     "density": "stsbench.analysis.density:density",
     "diagnose": "stsbench.diagnosis.diagnose:diagnose",
     "embed": "stsbench.encoders.plan:embed",

@@ -1,9 +1,8 @@
 """Public names of version 0.1 that work for one version more, with a warning that says what to write instead."""
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from importlib import import_module
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,6 @@ REPLACEMENTS = MappingProxyType(
         "Postprocessing": "evaluate(..., dimensions=, whiten=, normalize=)",
         "Signature": "stsbench.records.signature.Signature",
         "Training": "stsbench.training.result.Training",
-        "default_tasks": "evaluate(model) without tasks, which chooses the same",
         "plot_compare": "compare(...).plot()",
         "plot_density": "density(...).plot()",
         "plot_diagnose": "diagnose(...).plot()",
@@ -55,8 +53,6 @@ def stand_in(name: str) -> Any:
     )
     if name in _TYPES:
         return _named(_TYPES[name])
-    if name == "default_tasks":
-        return _default_tasks
     if name == "plot_train":
         return _named("stsbench.training.result:dev_curves")
     return _plotting(_RESULTS.get(name))
@@ -77,9 +73,3 @@ def _plotting(result_type: str | None) -> "Callable[..., Figure]":
         return figure
 
     return plot
-
-
-def _default_tasks(data_dirs: Sequence[str | Path] = ()) -> str:
-    from stsbench.scoring.tasks import SAMPLE, source_of, tasks_here
-
-    return SAMPLE if source_of(tasks_here(data_dirs)[0]).task == SAMPLE else "sts"

@@ -83,15 +83,13 @@ def test_a_plot_function_of_version_0_1_draws_what_the_result_draws(given: str) 
 def test_the_default_tasks_are_the_seven_where_they_are_and_else_the_sample(
     benchmark_folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    with pytest.warns(DeprecationWarning, match="without tasks"):
-        default_tasks = sb.default_tasks
-    assert default_tasks() == "sample"
-    assert default_tasks([benchmark_folder]) == "sts"
+    assert sb.default_tasks() == "sample"
+    assert sb.default_tasks([benchmark_folder]) == "sts"
     (tmp_path / "empty").mkdir()
     with pytest.raises(sb.UserError, match="was not found"):
-        default_tasks([tmp_path / "empty"])
+        sb.default_tasks([tmp_path / "empty"])
     monkeypatch.setenv("STSBENCH_DATA", str(benchmark_folder))
-    assert default_tasks() == "sts"
+    assert sb.default_tasks() == "sts"
 
 
 def test_another_name_is_an_attribute_error() -> None:

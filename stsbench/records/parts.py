@@ -158,8 +158,8 @@ class AveragePart(RecordPart):
 
         An average over an undefined score is undefined, and so is its interval.
 
-        >>> AveragePart.of(["STS12", "STS13"], [0.512344, 0.612344]).of_rounded
-        56.230000000000004
+        >>> round(AveragePart.of(["STS12", "STS13"], [0.512344, 0.612344]).of_rounded, 6)
+        56.23
         """
         if len(tasks) < 2:
             return None

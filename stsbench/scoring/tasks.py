@@ -179,6 +179,18 @@ def tasks_here(data_dirs: Sequence[str | Path] = ()) -> list[TaskData]:
     return or_sample(lambda: [load_sts(task, data_dirs=folders) for task in STS_TASKS], data_dirs)
 
 
+def default_tasks(data_dirs: Sequence[str | Path] = ()) -> str:
+    """Return what is measured where no tasks are named: `sts`, or `sample` where their data is not here.
+
+    Args:
+        data_dirs: folders to look for data in, before `STSBENCH_DATA` and the cache.
+
+    Raises:
+        UserError: if the data is broken, or not in the place that was named.
+    """
+    return SAMPLE if source_of(tasks_here(data_dirs)[0]).task == SAMPLE else "sts"
+
+
 def read_pairs_of(
     task: str | None, split: str | None, text: str = "senteval", data_dirs: Sequence[str | Path] = ()
 ) -> StsData:

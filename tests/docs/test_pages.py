@@ -47,9 +47,9 @@ def test_examples_in_docstrings_are_so(name: str) -> None:
 
 def leaves(command: Any, name: str) -> Iterator[tuple[str, Any]]:
     """Yield every command that does something, by its full name."""
-    if subcommands := getattr(command, "commands", None):
-        for short, subcommand in subcommands.items():
-            yield from leaves(subcommand, f"{name} {short}")
+    if hasattr(command, "list_commands"):
+        for short in command.list_commands(None):
+            yield from leaves(command.get_command(None, short), f"{name} {short}")
     else:
         yield name, command
 

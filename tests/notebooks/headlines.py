@@ -49,14 +49,20 @@ def shows(text: str, value: float, decimals: int) -> bool:
 
 def reproduced(rows: Rows, folder: Path) -> None:
     record = recorded(folder / "runs" / "minilm-sample")
+    with_limits(rows, record, record["model"]["name"])
+
+
+def with_limits(rows: Rows, record: dict[str, Any], name: str) -> None:
+    """Hold three rows against a record: the scores, and below them the limits of their intervals."""
     (task,) = record["tasks"]
-    (row,) = rows
-    expected = {task["task"]: task["scores"]["all"]["spearman"]}
-    expected |= {subset["name"]: subset["scores"]["spearman"] for subset in task["subsets"]}
-    assert list(row) == ["model", *expected]
-    assert row["model"] == record["model"]["name"]
-    for column, score in expected.items():
-        assert shows(row[column], 100 * score, 2), column
+    scores = {task["task"]: task["score"]} | {part["name"]: part["scores"]["spearman"] for part in task["subsets"]}
+    limits = {task["task"]: task["interval"]} | {part["name"]: part["interval"] for part in task["subsets"]}
+    lower, upper = ({column: ends[place] for column, ends in limits.items()} for place in (0, 1))
+    assert [row["model"].strip() for row in rows] == [name, "2.5 %", "97.5 %"]
+    for row, expected in zip(rows, (scores, lower, upper), strict=True):
+        assert list(row) == ["model", *expected]
+        for column, value in expected.items():
+            assert shows(row[column], 100 * value, 2), column
 
 
 def length_bias(rows: Rows, folder: Path) -> None:
@@ -112,14 +118,10 @@ def places(folder: Path) -> dict[str, dict[str, float | int]]:
 
 def trained(rows: Rows, folder: Path) -> None:
     (made,) = folder.glob("stsbench-*")
-    assert [row["model"] for row in rows] == ["minilm", "simcse", "esimcse"]
-    for row, name in zip(rows, ("before", "simcse", "esimcse"), strict=True):
-        (task,) = recorded(made / name)["tasks"]
-        expected = {"sample": task["score"]}
-        expected |= {subset["name"]: subset["scores"]["spearman"] for subset in task["subsets"]}
-        assert list(row) == ["model", *expected]
-        for column, score in expected.items():
-            assert shows(row[column], 100 * score, 2), (name, column)
+    models = {"minilm": "before", "simcse": "simcse", "esimcse": "esimcse"}
+    for place, (model, name) in enumerate(models.items()):
+        with_limits(rows[3 * place : 3 * place + 3], recorded(made / name), model)
+    assert len(rows) == 3 * len(models)
 
 
 def diagnosed(rows: Rows, folder: Path) -> None:

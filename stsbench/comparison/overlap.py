@@ -11,6 +11,7 @@ from pathlib import Path
 
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
+from stsbench.data.rows import open_rows
 from stsbench.data.tables import LabelledData
 from stsbench.records.parts import TaskPart, TransferPart
 from stsbench.records.record import RunRecord
@@ -112,7 +113,8 @@ def overlap(
     """Look for test sentences in a training corpus, which is read once and never held.
 
     Args:
-        corpus: one text a line, or a .csv file each of whose cells is a text; either may end in .gz.
+        corpus: one text a line, or a table (.csv, .tsv, .jsonl, .parquet) each of whose cells is a text; all but
+            Parquet may be packed (.gz).
         sentences: the test sentences of each task.
         progress: told how many bytes are read.
 
@@ -188,14 +190,21 @@ def overlap_table(overlaps: Sequence[Overlap]) -> Table:
 
 
 def _texts(corpus: Path, progress: Progress) -> Iterator[str]:
-    """Yield the texts of a corpus; what is not UTF-8 becomes a character that matches nothing.
+    """Yield the texts of a corpus, of tables each cell.
 
-    Unlike what reads data to measure or to train on (`stsbench.data.rows`), this takes a file of any name, and
-    nothing broken inside it keeps the rest from being looked at.
+    Of text and CSV a file of any name is taken, and nothing broken inside it keeps the rest from being looked at:
+    what is not UTF-8 becomes a character that matches nothing. That is why these are not read as data to measure
+    or to train on (`stsbench.data.rows`) is; the other formats are.
 
     Raises:
         UserError: if it cannot be read.
     """
+    if {".tsv", ".jsonl", ".parquet"} & {suffix.lower() for suffix in corpus.suffixes[-2:]}:
+        for number, (_, cells) in enumerate(open_rows(corpus, is_header=lambda _: False).rows):
+            if number % _LINES_A_STEP == 0:
+                progress("corpus", number, 0)
+            yield from map(str, cells)
+        return
     try:
         size = corpus.stat().st_size
         with corpus.open("rb") as raw:

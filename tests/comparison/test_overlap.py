@@ -48,6 +48,18 @@ def test_every_cell_of_a_table_is_a_text(tmp_path: Path) -> None:
     assert counts(corpus)["y"] == (3, 2, 2)
 
 
+@pytest.mark.parametrize(
+    ("name", "row"),
+    [
+        ("nli.tsv", "a kettle\tthe bus is late\tno"),
+        ("nli.jsonl", '{"sent0": "a kettle", "sent1": "the bus is late"}'),
+        ("nli.JSONL", '{"sent0": "a kettle", "sent1": "the bus is late"}'),
+    ],
+)
+def test_every_cell_of_the_other_formats_is_one_too(tmp_path: Path, name: str, row: str) -> None:
+    assert counts(write(tmp_path / name, row))["y"] == (3, 2, 2)
+
+
 def test_a_single_task_has_no_total(tmp_path: Path) -> None:
     corpus = write(tmp_path / "a.txt", "a")
     assert [entry.task for entry in overlap(corpus, {"x": TASKS["x"]})] == ["x"]

@@ -50,6 +50,7 @@ def test_the_public_names_are_the_verbs_and_few_that_scripts_need_beside_them() 
         "UserError",
         "__version__",
         "badge",
+        "default_tasks",
         "embed",
         "evaluate_similarities",
         "load",

@@ -167,8 +167,12 @@ def tiny_bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def benchmark_folder(tmp_path: Path, toy_data: Callable[..., StsData]) -> Path:
-    """Return a data folder with the seven STS tasks in SentEval's layout and five raw, of invented sentences."""
+def benchmark_folder(tmp_path: Path, toy_data: Callable[..., StsData], request: pytest.FixtureRequest) -> Path:
+    """Return a data folder with the seven STS tasks in SentEval's layout and five raw, of invented sentences.
+
+    Each part has 20 pairs, or as many as the fixture is parametrized with.
+    """
+    count = getattr(request, "param", 20)
     root = tmp_path / "data"
     for number, task in enumerate(STS_TASKS):
         for text, folder in (("senteval", root / "downstream"), ("raw", root / "sts-raw")):
@@ -176,7 +180,7 @@ def benchmark_folder(tmp_path: Path, toy_data: Callable[..., StsData]) -> Path:
                 continue
             variant = data_set(task).texts[text]
             for part_number, part in enumerate(variant.parts):
-                pairs = toy_data(pairs=20, seed=100 * number + part_number).pairs
+                pairs = toy_data(pairs=count, seed=100 * number + part_number).pairs
                 # The raw text has a word more, so that it scores otherwise.
                 firsts = [f"{one} again" if text == "raw" else one for one in pairs["sentence1"]]
                 rows = list(zip(firsts, pairs["sentence2"], pairs["gold"], strict=True))

@@ -56,6 +56,7 @@ def without_processes(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.slow
 @pytest.mark.minilm
 @pytest.mark.usefixtures("without_processes")
+@pytest.mark.parametrize("benchmark_folder", [6], indirect=True)
 @pytest.mark.parametrize("name", ["sts_speed", "diagnose_speed"])
 def test_a_benchmark_of_whole_runs_prints_its_ratios(
     name: str,
@@ -118,6 +119,7 @@ def test_the_benchmark_of_training_on_a_gpu_runs_without_one(
 
 @pytest.mark.slow
 @pytest.mark.minilm
+@pytest.mark.parametrize("benchmark_folder", [6], indirect=True)
 def test_the_example_that_trains_over_seeds_writes_its_table(
     script: Callable[..., None],
     benchmark_folder: Path,

@@ -15,6 +15,7 @@ from typer.main import get_command
 from stsbench._version import __version__
 from stsbench.analysis.registry import ANALYSES
 from stsbench.base.errors import UserError
+from stsbench.cli.options import spelled_out
 
 COMMANDS = {
     "run": "stsbench.scoring.command:run",
@@ -91,6 +92,9 @@ class _Commands(TyperGroup):
         if not isinstance(target, typer.Typer):
             function, target = target, typer.Typer()
             target.command()(function)
+        for registered in target.registered_commands:
+            if registered.callback is not None:
+                registered.callback = spelled_out(registered.callback)
         target.rich_markup_mode = "markdown"
         target.pretty_exceptions_enable = False
         # Else each command would offer to install completion, as the whole does.

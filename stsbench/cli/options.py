@@ -23,11 +23,20 @@ FORMATS = ("table", "json", "csv", "markdown", "latex")
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command whose groups of options are spelled out in its signature, as Typer wants them.
+    """Mark a command that has groups of options among its parameters.
 
     A parameter whose type is a dataclass stands for the dataclass's fields, each an option (or an argument, which
-    has to come first) with its default; the command is called with the dataclass.
+    has to come first) with its default; the command is called with the dataclass. `spelled_out` does it when the
+    command is used: to list all commands, as `stsbench --help` does, takes none of it.
     """
+    command.is_grouped = True  # type: ignore[attr-defined]
+    return command
+
+
+def spelled_out(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command whose groups of options are spelled out in its signature, as Typer wants them."""
+    if not getattr(command, "is_grouped", False):
+        return command
     hints = get_type_hints(command, include_extras=True)
     groups = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
     parameters: list[inspect.Parameter] = []
@@ -54,7 +63,7 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     called.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     # Typer would follow it to the command as it was written.
-    del called.__wrapped__
+    del called.__wrapped__, called.is_grouped  # type: ignore[attr-defined]
     return called
 
 

@@ -141,14 +141,3 @@ Sentences = Annotated[Path | None, Option(help="The sentences of --vectors, one 
 NoCache = Annotated[
     bool, Option("--no-cache", help="Neither read nor write the embedding cache.", rich_help_panel=RUN)
 ]
-
-# Until every command names the group `Loading`.
-Prompt = Annotated[
-    str | None, Option(help="Text before every sentence. Default: the checkpoint's own.", rich_help_panel=MODEL)
-]
-Precision = Annotated[str, Option(help="`fp32`, `bf16` or `fp16`.", rich_help_panel=MODEL)]
-Device = Annotated[str, Option(help="`auto`, `cpu`, `cuda` or `mps`.", rich_help_panel=MODEL)]
-Revision = Annotated[str | None, Option(help="Branch, tag or commit on the Hub.", rich_help_panel=MODEL)]
-TrustRemoteCode = Annotated[
-    bool, Option("--trust-remote-code", help="Let code from the checkpoint run.", rich_help_panel=MODEL)
-]

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 
 if TYPE_CHECKING:
@@ -18,26 +17,9 @@ if TYPE_CHECKING:
     from stsbench.render.result import Result
     from stsbench.render.table import Tables
 
-JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON.", rich_help_panel="Output")]
-CsvFlag = Annotated[bool, typer.Option("--csv", help="Print CSV, full precision.", rich_help_panel="Output")]
-MarkdownFlag = Annotated[bool, typer.Option("--markdown", help="Print Markdown.", rich_help_panel="Output")]
-LatexFlag = Annotated[bool, typer.Option("--latex", help="Print LaTeX.", rich_help_panel="Output")]
 QuietFlag = Annotated[
     bool, typer.Option("--quiet", "-q", help="No progress, notes or signatures.", rich_help_panel="Output")
 ]
-
-
-def chosen_style(*, json: bool = False, csv: bool = False, markdown: bool = False, latex: bool = False) -> str:
-    """Return the one output style that was asked for, `terminal` if none was.
-
-    Raises:
-        UserError: if several were.
-    """
-    flags = {"json": json, "csv": csv, "markdown": markdown, "latex": latex}
-    wanted = [name for name, value in flags.items() if value]
-    if len(wanted) > 1:
-        raise UserError(f"--{wanted[0]} and --{wanted[1]} cannot go together: choose one output format.")
-    return wanted[0] if wanted else "terminal"
 
 
 def drawable(path: Path | None) -> Path | None:

@@ -1,0 +1,301 @@
+"""Pairs that share sentences are not independent: which do, and the variance of a statistic in view of it.
+
+The pairs are the edges of a graph whose nodes are the distinct sentences. Two pairs that share no sentence are
+taken as independent; of two that share one, the product of their terms (`influence`) counts. This is the dyadic
+estimator (Fafchamps and Gubert 2007; Aronow, Samii and Assenova 2015). It needs no resampling, and holds for
+whatever has terms: a score, an average over tasks, the difference of two models.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.intp]
+
+Dependence = Literal["dyadic", "components", "independent"]
+"""`dyadic`: pairs depend on each other if they share a sentence. `components`: if a chain of shared sentences
+joins them. `independent`: never."""
+
+
+@dataclass(frozen=True)
+class SharingSummary:
+    """What pairs share, in numbers. Shares are of all pairs, from 0 to 1.
+
+    Attributes:
+        pairs: number of pairs.
+        sentences: number of distinct sentences.
+        components: number of connected components of the graph.
+        largest_component: pairs in the largest one.
+        sharing: share of pairs that share a sentence with another.
+        repeated: share of pairs whose two sentences another pair has too, in either order.
+        largest_degree: pairs that the most frequent sentence stands in.
+    """
+
+    pairs: int
+    sentences: int
+    components: int
+    largest_component: int
+    sharing: float
+    repeated: float
+    largest_degree: int
+
+
+@dataclass(frozen=True, eq=False)
+class Sharing:
+    """Which sentences stand in which pairs.
+
+    Attributes:
+        first: (n,) code of each pair's first sentence, 0..v-1.
+        second: (n,) code of the second; that of the first where an item has one sentence alone, or twice the same.
+        nodes: (v,) what each code stands for, sorted; None where no two pairs share anything by construction.
+    """
+
+    first: Codes
+    second: Codes
+    nodes: NDArray[Any] | None = None
+
+    @classmethod
+    def of(cls, first: ArrayLike, second: ArrayLike | None = None) -> "Sharing":
+        """Return the sharing of pairs from what tells their sentences apart: hashes, numbers or the texts.
+
+        Args:
+            first: (n,) first sentence of each pair.
+            second: (n,) second sentence; None for items of one sentence.
+
+        Raises:
+            ValueError: if the two are not one-dimensional and of one length.
+
+        Example:
+            >>> sharing = Sharing.of(["a", "a", "c"], ["b", "d", "e"])
+            >>> sharing.components.tolist()
+            [0, 0, 1]
+        """
+        left = np.asarray(first)
+        right = left if second is None else np.asarray(second)
+        if left.ndim != 1 or left.shape != right.shape:
+            raise ValueError(f"expected two vectors of one length, got shapes {left.shape} and {right.shape}")
+        nodes, codes = np.unique(np.concatenate([left, right]), return_inverse=True)
+        return cls(codes[: len(left)], codes[len(left) :], nodes)
+
+    @classmethod
+    def independent(cls, pairs: int) -> "Sharing":
+        """Return the sharing of so many pairs that share nothing.
+
+        Example:
+            >>> Sharing.independent(3).describe().sharing
+            0.0
+        """
+        codes = np.arange(pairs)
+        return cls(codes, codes)
+
+    @classmethod
+    def join(cls, sharings: Sequence["Sharing"]) -> "Sharing":
+        """Return the sharing of several tasks' pairs, side by side in the order given.
+
+        A sentence of two tasks is one node if both were made of the same id: to find what tasks share, make each
+        of ids that do not depend on the release (the folded hashes). Those made by `independent` share nothing.
+
+        Raises:
+            ValueError: if there are none.
+
+        Example:
+            >>> joined = Sharing.join([Sharing.of(["a"], ["b"]), Sharing.of(["c", "a"], ["d", "e"])])
+            >>> joined.components.tolist()
+            [0, 1, 0]
+        """
+        if not sharings:
+            raise ValueError("there is nothing to join")
+        named = [sharing.nodes for sharing in sharings if sharing.nodes is not None]
+        nodes = np.unique(np.concatenate(named)) if named else None
+        size = 0 if nodes is None else len(nodes)
+        sides: list[tuple[Codes, Codes]] = []
+        for sharing in sharings:
+            if nodes is not None and sharing.nodes is not None:
+                places = np.searchsorted(nodes, sharing.nodes)
+                sides.append((places[sharing.first], places[sharing.second]))
+            else:
+                sides.append((sharing.first + size, sharing.second + size))
+                size += sharing.sentences
+        first, second = (np.concatenate(side) for side in zip(*sides, strict=True))
+        # With nameless nodes among them the names no longer cover the codes; what is joined is not joined again.
+        return cls(first, second, nodes if nodes is not None and size == len(nodes) else None)
+
+    def take(self, pairs: ArrayLike) -> "Sharing":
+        """Return the sharing of some of the pairs: (k,) positions, or (n,) truth values.
+
+        Example:
+            >>> Sharing.of(["a", "a", "c"], ["b", "d", "e"]).take([0, 2]).describe().components
+            2
+        """
+        chosen = np.asarray(pairs)
+        return Sharing(self.first[chosen], self.second[chosen], self.nodes)
+
+    @property
+    def pairs(self) -> int:
+        """Number of pairs, n."""
+        return len(self.first)
+
+    @property
+    def sentences(self) -> int:
+        """Number of codes, v: at least the number of distinct sentences (equal to it, except after `take`)."""
+        return int(max(self.first.max(), self.second.max())) + 1 if self.pairs else 0
+
+    @cached_property
+    def components(self) -> Codes:
+        """(n,) code of the connected component that each pair is in, numbered by first appearance."""
+        from scipy.sparse import coo_array
+        from scipy.sparse.csgraph import connected_components
+
+        size = self.sentences
+        graph = coo_array((np.ones(self.pairs, dtype=np.int8), (self.first, self.second)), shape=(size, size))
+        labels = connected_components(graph, directed=False)[1][self.first]
+        _, firsts, codes = np.unique(labels, return_index=True, return_inverse=True)
+        places = np.empty(len(firsts), dtype=np.intp)
+        places[np.argsort(firsts)] = np.arange(len(firsts))
+        numbered: Codes = places[codes]
+        return numbered
+
+    @cached_property
+    def same_two(self) -> tuple[Codes, Codes]:
+        """Pairs of two different sentences: (k,) their positions, and (k,) codes of their sets of two."""
+        different = np.flatnonzero(self.first != self.second)
+        low = np.minimum(self.first, self.second)[different]
+        high = np.maximum(self.first, self.second)[different]
+        _, codes = np.unique(low * self.sentences + high, return_inverse=True)
+        return different, codes
+
+    def describe(self) -> SharingSummary:
+        """Return what the pairs share, in numbers.
+
+        Example:
+            >>> summary = Sharing.of(["a", "a", "c"], ["b", "d", "e"]).describe()
+            >>> summary.sentences, summary.components, round(summary.sharing, 3), summary.largest_degree
+            (5, 2, 0.667, 2)
+        """
+        if not self.pairs:
+            return SharingSummary(0, 0, 0, 0, 0.0, 0.0, 0)
+        loops = self.first == self.second
+        degrees = np.bincount(self.first, minlength=self.sentences)
+        degrees += np.bincount(self.second[~loops], minlength=self.sentences)
+        sizes = np.bincount(self.components)
+        different, codes = self.same_two
+        twice = int((np.bincount(codes)[codes] > 1).sum()) if len(different) else 0
+        loop_counts = np.bincount(self.first[loops], minlength=self.sentences)
+        twice += int(loop_counts[loop_counts > 1].sum())
+        return SharingSummary(
+            pairs=self.pairs,
+            sentences=int((degrees > 0).sum()),
+            components=len(sizes),
+            largest_component=int(sizes.max()),
+            sharing=float(np.mean((degrees[self.first] > 1) | (degrees[self.second] > 1))),
+            repeated=twice / self.pairs,
+            largest_degree=int(degrees.max()),
+        )
+
+
+@dataclass(frozen=True)
+class Variance:
+    """The variance of a statistic.
+
+    Attributes:
+        value: the variance; never below `independent`.
+        independent: what it would be if no two pairs depended on each other.
+        df: degrees of freedom of Student's t for intervals and tests (Satterthwaite 1946).
+        floored: whether the estimate was below `independent`, and that was taken instead.
+    """
+
+    value: float
+    independent: float
+    df: float
+    floored: bool = False
+
+    @property
+    def standard_error(self) -> float:
+        """The root of the variance."""
+        return float(np.sqrt(self.value))
+
+    @property
+    def ratio(self) -> float:
+        """The standard error over that of independent pairs, at least 1 (1 where both are 0)."""
+        return float(np.sqrt(self.value / self.independent)) if self.independent > 0 else 1.0
+
+
+def covariance(terms: ArrayLike, sharing: Sharing, method: Dependence = "dyadic") -> Floats:
+    """Return the covariance matrix of several statistics of the same pairs.
+
+    `dyadic` is the sum of terms_p terms_q over all p and q that share a sentence, p = q included. Added up by
+    sentence it is the sum of squares of each sentence's sum, less what pairs of the same two sentences then count
+    twice. No matrix of pairs by pairs is made.
+
+    Args:
+        terms: (m, n) the terms of m statistics (models, tasks), or (n,) those of one.
+        sharing: of the n pairs.
+        method: which pairs depend on each other.
+
+    Returns:
+        (m, m) float64, symmetric. That of `dyadic` may have negative eigenvalues, and it is not floored.
+
+    Raises:
+        ValueError: if `terms` and `sharing` are not of the same pairs.
+
+    Example:
+        >>> sharing = Sharing.of(["a", "a", "c"], ["b", "d", "e"])
+        >>> covariance([1, 1, -2], sharing).tolist(), covariance([1, 1, -2], sharing, "independent").tolist()
+        ([[8.0]], [[6.0]])
+    """
+    rows = np.atleast_2d(np.asarray(terms, dtype=np.float64))
+    if rows.ndim != 2 or rows.shape[1] != sharing.pairs:
+        raise ValueError(f"expected terms of {sharing.pairs} pairs, got shape {rows.shape}")
+    if method == "independent":
+        return _products(rows)
+    if method == "components":
+        return _products(_sums(rows, sharing.components))
+    different, codes = sharing.same_two
+    by_sentence = _sums(rows, sharing.first, sharing.sentences)
+    by_sentence += _sums(rows[:, different], sharing.second[different], sharing.sentences)
+    return _products(by_sentence) - _products(_sums(rows[:, different], codes))
+
+
+def variance(terms: ArrayLike, sharing: Sharing, method: Dependence = "dyadic") -> Variance:
+    """Return the variance of one statistic, floored at that of independent pairs, and its degrees of freedom.
+
+    In small samples the dyadic sum can be below the independent one, even below zero, since negative products are
+    estimated too.
+
+    Args:
+        terms: (n,) terms of the statistic. A NaN makes everything NaN.
+        sharing: of the n pairs.
+        method: which pairs depend on each other.
+
+    Raises:
+        ValueError: if `terms` and `sharing` are not of the same pairs.
+
+    Example:
+        >>> sharing = Sharing.of(["a", "a", "c", "e"], ["b", "d", "d", "f"])
+        >>> variance([1.0, 1.0, -1.0, -1.0], sharing)
+        Variance(value=4.0, independent=4.0, df=2.0, floored=False)
+    """
+    row = np.asarray(terms, dtype=np.float64)
+    independent = float(row @ row)
+    estimate = float(covariance(row, sharing, method)[0, 0])
+    # The variance of the sum of products, were the pairs independent, is twice the sum of the products of their
+    # variances over the same p and q: the estimator applied to the squares of the terms.
+    spread = float(covariance(row * row, sharing, method)[0, 0])
+    df = independent * independent / spread if spread > 0 else float("nan")
+    return Variance(max(estimate, independent), independent, df, estimate < independent)
+
+
+def _products(rows: Floats) -> Floats:
+    products: Floats = rows @ rows.T
+    return products
+
+
+def _sums(rows: Floats, codes: Codes, size: int = 0) -> Floats:
+    """Return (m, groups) sums of the columns of (m, n) by their codes."""
+    groups = max(size, int(codes.max()) + 1 if len(codes) else 0)
+    return np.array([np.bincount(codes, weights=row, minlength=groups) for row in rows])

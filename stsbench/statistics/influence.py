@@ -1,0 +1,220 @@
+"""The influence of each pair on a statistic: first-order terms, from which every closed-form variance is made.
+
+A statistic T of n pairs moves by about `terms[p]` when pair p is counted once more: `terms[p]` is the influence of
+the pair (Hampel 1974), centred, divided by n. Terms add. Those of a mean over subsets or tasks are the terms of
+each, times its weight, side by side; those of a difference of two models on the same pairs are the differences of
+theirs. `dependence` sums products of terms to a variance.
+"""
+
+from collections.abc import Callable
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from stsbench.statistics.aggregation import Aggregation, members_of
+from stsbench.statistics.correlations import Metric, as_pairs, deviations
+
+Floats = NDArray[np.float64]
+
+
+def pearson_terms(x: ArrayLike, y: ArrayLike) -> Floats:
+    """Return each pair's term of Pearson's correlation.
+
+    With u and v the two variables scaled to mean 0 and variance 1, the influence is u v - r (u^2 + v^2) / 2
+    (Devlin, Gnanadesikan and Kettenring 1975).
+
+    Args:
+        x: (n,) numbers.
+        y: (n,) numbers, paired with `x`.
+
+    Returns:
+        (n,) terms, which sum to 0; NaN where the correlation is undefined.
+
+    Raises:
+        ValueError: if the two are not one-dimensional and of one length.
+
+    Example:
+        >>> terms = pearson_terms([1, 2, 3, 4], [1, 3, 2, 4])
+        >>> terms.round(3).tolist()
+        [0.09, -0.09, -0.09, 0.09]
+    """
+    x, y = as_pairs(x, y)
+    if _is_undefined(x, y):
+        return np.full(len(x), np.nan)
+    u, v = _standardised(x), _standardised(y)
+    influence = u * v - (u * v).mean() * (u * u + v * v) / 2
+    return _terms(influence)
+
+
+def spearman_terms(x: ArrayLike, y: ArrayLike) -> Floats:
+    """Return each pair's term of Spearman's correlation, ties sharing their average rank.
+
+    A pair counts in the ranks of all others, so that its influence has two parts more than Pearson's of the ranks.
+    With F and G the centred average ranks over n, sF and sG their standard deviations, and T(v, w)_i the mean over
+    j of w_j where v_j > v_i (half of it at ties), it is
+
+        [F G + T(x, G) + T(y, F) - rho / 2 ((F^2 + 2 T(x, F)) sG / sF + (G^2 + 2 T(y, G)) sF / sG)] / (sF sG),
+
+    which is the derivative of the rank statistic (without ties: Croux and Dehon 2010), and agrees with the
+    jackknife.
+
+    Args:
+        x: (n,) numbers.
+        y: (n,) numbers, paired with `x`.
+
+    Returns:
+        (n,) terms, which sum to 0; NaN where the correlation is undefined.
+
+    Raises:
+        ValueError: if the two are not one-dimensional and of one length.
+
+    Example:
+        >>> terms = spearman_terms([1, 2, 3, 4], [1, 30, 20, 400])
+        >>> terms.round(3).tolist()
+        [0.15, -0.15, -0.15, 0.15]
+    """
+    x, y = as_pairs(x, y)
+    if _is_undefined(x, y):
+        return np.full(len(x), np.nan)
+    f, above_x = _ranks_and_above(x)
+    g, above_y = _ranks_and_above(y)
+    sd_f, sd_g = np.sqrt((f * f).mean()), np.sqrt((g * g).mean())
+    rho = (f * g).mean() / (sd_f * sd_g)
+    of_f = (f * f + 2 * above_x(f)) * (sd_g / sd_f)
+    of_g = (g * g + 2 * above_y(g)) * (sd_f / sd_g)
+    influence = (f * g + above_x(g) + above_y(f) - rho / 2 * (of_f + of_g)) / (sd_f * sd_g)
+    return _terms(influence)
+
+
+TERMS: MappingProxyType[Metric, Callable[[ArrayLike, ArrayLike], Floats]] = MappingProxyType(
+    {"spearman": spearman_terms, "pearson": pearson_terms}
+)
+"""The terms of every correlation that has them here. Kendall's has none: its intervals are the bootstrap's."""
+
+
+def mean_terms(values: ArrayLike) -> Floats:
+    """Return each item's term of a mean: of an accuracy, if the values are 1 where the answer is right, else 0.
+
+    Args:
+        values: (n,) numbers.
+
+    Example:
+        >>> mean_terms([1, 1, 0, 0]).tolist()
+        [0.125, 0.125, -0.125, -0.125]
+    """
+    array = np.asarray(values, dtype=np.float64)
+    terms: Floats = (array - array.mean()) / len(array)
+    return terms
+
+
+def ratio_terms(above: ArrayLike, below: ArrayLike) -> Floats:
+    """Return each item's term of the ratio R of two sums over the items: (above - R below) / sum(below).
+
+    F1 has twice the true positives above, and below those and the false positives and negatives. A group's mean
+    has its members' values above and ones below, zeros for all others.
+
+    Args:
+        above: (n,) each item's share of the upper sum.
+        below: (n,) each item's share of the lower one.
+
+    Returns:
+        (n,) terms, which sum to 0; NaN where the lower sum is zero.
+
+    Raises:
+        ValueError: if the two are not one-dimensional and of one length.
+
+    Example:
+        >>> ratio_terms([2, 0, 4], [1, 0, 1]).tolist()
+        [-0.5, 0.0, 0.5]
+    """
+    above, below = as_pairs(above, below)
+    total = below.sum()
+    if total == 0:
+        return np.full(len(above), np.nan)
+    terms: Floats = (above - above.sum() / total * below) / total
+    return terms
+
+
+def task_terms(
+    gold: ArrayLike,
+    similarity: ArrayLike,
+    codes: ArrayLike,
+    metric: Metric = "spearman",
+    aggregation: Aggregation = "all",
+    *,
+    by_subset: bool = True,
+) -> Floats:
+    """Return each pair's term of a task's score.
+
+    Args:
+        gold: (n,) gold scores of the task's pairs.
+        similarity: (n,) similarities of the same pairs.
+        codes: (n,) integer codes 0..k-1, the subset of each pair.
+        metric: `spearman` or `pearson`.
+        aggregation: of the task's subsets; see `aggregate`.
+        by_subset: whether the terms of `all` are centred in each subset: the subsets and their sizes are fixed,
+            and the interval is of new pairs from the same subsets, as the bootstrap's is, which draws subset by
+            subset. Otherwise a subset counts as drawn with its pairs. (`mean` and `wmean` are centred in each
+            subset by themselves.)
+
+    Returns:
+        (n,) terms in the order of the pairs, which sum to 0; NaN where the score is undefined.
+
+    Raises:
+        ValueError: if the arrays differ in length, a code below the largest has no pair, or the metric has no
+            terms.
+
+    Example:
+        >>> terms = task_terms([1, 2, 3, 1, 2, 3], [1, 3, 2, 6, 4, 5], [0, 0, 0, 1, 1, 1], aggregation="mean")
+        >>> terms.shape, abs(float(terms.sum())) < 1e-12
+        ((6,), True)
+    """
+    if metric not in TERMS:
+        raise ValueError(f"{metric} has no closed-form terms, use the bootstrap: expected {' or '.join(TERMS)}")
+    terms_of = TERMS[metric]
+    gold, similarity = as_pairs(gold, similarity)
+    members = members_of(codes, len(gold))
+    if aggregation == "all":
+        terms = terms_of(gold, similarity)
+        if by_subset and len(members) > 1:
+            for pairs in members:
+                terms[pairs] -= terms[pairs].mean()
+        return terms
+    terms = np.empty(len(gold))
+    for pairs in members:
+        weight = 1 / len(members) if aggregation == "mean" else len(pairs) / len(gold)
+        terms[pairs] = weight * terms_of(gold[pairs], similarity[pairs])
+    if np.isnan(terms).any():
+        terms[:] = np.nan
+    return terms
+
+
+def _is_undefined(x: Floats, y: Floats) -> bool:
+    return any(side.size < 2 or not np.isfinite(side).all() or bool(side.min() == side.max()) for side in (x, y))
+
+
+def _standardised(values: Floats) -> Floats:
+    centred = deviations(values)
+    scaled: Floats = centred / np.sqrt((centred * centred).mean())
+    return scaled
+
+
+def _terms(influence: Floats) -> Floats:
+    terms: Floats = (influence - influence.mean()) / len(influence)
+    return terms
+
+
+def _ranks_and_above(values: Floats) -> tuple[Floats, Callable[[Floats], Floats]]:
+    """Return the centred average ranks over n, and the T of these values as a function of the weights."""
+    _, group, sizes = np.unique(values, return_inverse=True, return_counts=True)
+    size = len(values)
+    ranks = (np.cumsum(sizes) - (sizes - 1) / 2 - (size + 1) / 2) / size
+
+    def above(weights: Floats) -> Floats:
+        sums = np.bincount(group, weights=weights, minlength=len(sizes))
+        upwards = np.cumsum(sums[::-1])[::-1]
+        means: Floats = ((upwards - sums / 2) / size)[group]
+        return means
+
+    return ranks[group], above

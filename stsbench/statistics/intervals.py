@@ -1,0 +1,212 @@
+"""Intervals and tests from a value and its variance.
+
+A correlation has its interval on Fisher's scale, where it is nearly symmetric, with Student's t; a difference and
+an average as they are; a share (an accuracy) by Wilson's score interval with an effective number of items.
+"""
+
+import math
+from typing import Literal, NamedTuple
+
+from stsbench.statistics.bootstrap import LEVEL
+from stsbench.statistics.dependence import Variance
+
+IntervalMethod = Literal["dyadic", "components", "independent", "bootstrap"]
+"""How an interval sees pairs that share sentences: the first three are closed forms (`dependence.Dependence`), the
+last resamples pairs as if they were independent, as version 0.1 did."""
+
+INTERVAL: IntervalMethod = "dyadic"
+
+Reason = Literal["undefined", "perfect", "few pairs", "no spread"]
+"""Why there is no interval. `undefined`: the value is. `perfect`: a correlation of 1 or -1, whose variance the
+pairs do not show. `few pairs`: fewer than four. `no spread`: all terms are zero."""
+
+_FEW_PAIRS = 50
+"""Below, the variance of Bonett and Wright is taken where it is larger: few terms say little of their variance."""
+
+
+class Limits(NamedTuple):
+    """The two ends of an interval; both NaN where there is none, and the reason then."""
+
+    low: float
+    high: float
+    reason: Reason | None = None
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is an interval."""
+        return self.reason is None
+
+
+def no_limits(reason: Reason) -> Limits:
+    """Return that there is no interval, and why."""
+    return Limits(math.nan, math.nan, reason)
+
+
+def correlation_interval(
+    value: float,
+    variance: Variance,
+    pairs: int,
+    level: float = LEVEL,
+    metric: Literal["spearman", "pearson"] = "spearman",
+) -> Limits:
+    """Return the interval of a correlation, or of a mean of correlations over subsets.
+
+    Fisher's z = atanh(r) has the standard error of r over 1 - r^2 (delta method); Student's t with the variance's
+    degrees of freedom. From few pairs the terms say little, and the variance of z is at least that of Bonett and
+    Wright (2000) for independent pairs, (1 + r^2 / 2) / (n - 3) for Spearman's and 1 / (n - 3) for Pearson's,
+    times the ratio of dependent and independent variance.
+
+    Args:
+        value: the correlation, in [-1, 1].
+        variance: of it.
+        pairs: n, the number of pairs.
+        level: between 0 and 1.
+        metric: what was correlated.
+
+    Returns:
+        The limits, inside (-1, 1); none (with the reason) at a correlation of 1 or -1, below four pairs, or where
+        the value is not defined.
+
+    Raises:
+        ValueError: if `level` is not between 0 and 1.
+
+    Example:
+        >>> limits = correlation_interval(0.8, Variance(0.0001, 0.0001, 500), pairs=1000)
+        >>> round(limits.low, 3), round(limits.high, 3)
+        (0.779, 0.819)
+        >>> correlation_interval(1.0, Variance(0.0, 0.0, 5), pairs=5).reason
+        'perfect'
+    """
+    _check_level(level)
+    if math.isnan(value) or math.isnan(variance.value):
+        return no_limits("undefined")
+    if pairs < 4:
+        return no_limits("few pairs")
+    if abs(value) >= 1:
+        return no_limits("perfect")
+    of_z = variance.value / (1 - value * value) ** 2
+    if pairs < _FEW_PAIRS:
+        bound = (1 + value * value / 2 if metric == "spearman" else 1.0) / (pairs - 3)
+        of_z = max(of_z, bound * variance.ratio**2)
+    if of_z <= 0:
+        return no_limits("no spread")
+    reach = _quantile((1 + level) / 2, variance.df) * math.sqrt(of_z)
+    centre = math.atanh(value)
+    return Limits(math.tanh(centre - reach), math.tanh(centre + reach))
+
+
+def plain_interval(value: float, variance: Variance, level: float = LEVEL) -> Limits:
+    """Return the interval of a difference or of an average over tasks: value -+ t times the standard error.
+
+    Args:
+        value: the difference or average.
+        variance: of it.
+        level: between 0 and 1.
+
+    Raises:
+        ValueError: if `level` is not between 0 and 1.
+
+    Example:
+        >>> limits = plain_interval(0.01, Variance(0.0001, 0.0001, 100.0))
+        >>> round(limits.low, 4), round(limits.high, 4)
+        (-0.0098, 0.0298)
+    """
+    _check_level(level)
+    if math.isnan(value) or math.isnan(variance.value):
+        return no_limits("undefined")
+    if variance.value <= 0:
+        return no_limits("no spread")
+    reach = _quantile((1 + level) / 2, variance.df) * variance.standard_error
+    return Limits(value - reach, value + reach)
+
+
+def share_interval(value: float, variance: Variance, items: int, level: float = LEVEL) -> Limits:
+    """Return the interval of a share, such as an accuracy: Wilson's (1927) with an effective number of items.
+
+    Dependent items count as so many independent ones as give the same variance: value (1 - value) / variance. The
+    interval stays inside [0, 1] and exists at 0 and 1 too, where the effective number is that of the items.
+
+    Args:
+        value: the share, in [0, 1].
+        variance: of it.
+        items: n, the number of items.
+        level: between 0 and 1.
+
+    Raises:
+        ValueError: if `level` is not between 0 and 1.
+
+    Example:
+        >>> limits = share_interval(1.0, Variance(0.0, 0.0, math.nan), items=20)
+        >>> round(limits.low, 3), limits.high
+        (0.839, 1.0)
+    """
+    _check_level(level)
+    if math.isnan(value) or not items:
+        return no_limits("undefined")
+    size = value * (1 - value) / variance.value if variance.value > 0 else float(items)
+    t = _quantile((1 + level) / 2, variance.df)
+    shrink = 1 + t * t / size
+    centre = (value + t * t / (2 * size)) / shrink
+    reach = t / shrink * math.sqrt(value * (1 - value) / size + (t / (2 * size)) ** 2)
+    return Limits(max(centre - reach, 0.0), min(centre + reach, 1.0))
+
+
+def two_sided_p(value: float, variance: Variance) -> float:
+    """Return the two-sided p-value of the hypothesis that the true value is 0, by Student's t.
+
+    Below 1 - level exactly where `plain_interval` leaves out 0. 1 where value and variance are 0 (two models that
+    order the pairs alike), NaN where the variance alone is.
+
+    Example:
+        >>> round(two_sided_p(0.02, Variance(0.0001, 0.0001, 100.0)), 4)
+        0.0482
+    """
+    if math.isnan(value) or math.isnan(variance.value):
+        return math.nan
+    if variance.value <= 0:
+        return 1.0 if value == 0 else math.nan
+    return 2 * _tail(abs(value) / variance.standard_error, variance.df)
+
+
+def lower_bound(value: float, variance: Variance, level: float = LEVEL) -> float:
+    """Return the one-sided lower bound: the true value is above it with the probability `level`.
+
+    It is the lower end of the two-sided interval at 2 level - 1. NaN where there is none.
+
+    Example:
+        >>> round(lower_bound(0.02, Variance(0.0001, 0.0001, 100.0)), 4)
+        0.0034
+    """
+    _check_level(level)
+    if math.isnan(value) or not variance.value > 0:
+        return math.nan
+    return value - _quantile(level, variance.df) * variance.standard_error
+
+
+def upper_bound(value: float, variance: Variance, level: float = LEVEL) -> float:
+    """Return the one-sided upper bound: the true value is below it with the probability `level`.
+
+    Example:
+        >>> round(upper_bound(0.02, Variance(0.0001, 0.0001, 100.0)), 4)
+        0.0366
+    """
+    return -lower_bound(-value, variance, level)
+
+
+def _check_level(level: float) -> None:
+    if not 0 < level < 1:
+        raise ValueError(f"level must be between 0 and 1, got {level}")
+
+
+def _quantile(probability: float, df: float) -> float:
+    """Return a quantile of Student's t; of the normal distribution where the degrees of freedom are not known."""
+    # scipy.special loads in a tenth of the time that scipy.stats takes.
+    from scipy.special import ndtri, stdtrit
+
+    return float(ndtri(probability) if not math.isfinite(df) else stdtrit(df, probability))
+
+
+def _tail(t: float, df: float) -> float:
+    from scipy.special import ndtr, stdtr
+
+    return float(ndtr(-t) if not math.isfinite(df) else stdtr(df, -t))

@@ -3,7 +3,6 @@
 import csv
 import gzip
 import io
-import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,6 +11,7 @@ from pathlib import Path
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.data.rows import open_rows
+from stsbench.data.sentence_ids import same_letters
 from stsbench.data.tables import LabelledData
 from stsbench.records.parts import TaskPart, TransferPart
 from stsbench.records.record import RunRecord
@@ -21,7 +21,6 @@ from stsbench.scoring.tasks import TaskData, TaskSpec, read_task, sentences_of, 
 
 EVERYWHERE = "all tasks"
 
-_NOT_LETTERS = re.compile(r"[\W_]+")
 _LINES_A_STEP = 50_000
 
 
@@ -96,15 +95,6 @@ def same_words(text: str) -> str:
     'a man plays.'
     """
     return " ".join(text.split()).casefold()
-
-
-def same_letters(text: str) -> str:
-    """Return what two texts share that differ in case, white space, punctuation and tokenisation alone.
-
-    >>> same_letters("It's a dog.") == same_letters("it 's a dog .")
-    True
-    """
-    return _NOT_LETTERS.sub("", text.casefold())
 
 
 def overlap(

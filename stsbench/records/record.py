@@ -75,7 +75,7 @@ class RunRecord(Result, RunFields):
         """The pair table, one row per scored pair.
 
         Columns: task, split, text, subset, pair_id, gold; the similarities (float64); the lengths of both sides
-        in words, sub-words (-1 where unknown) and characters.
+        in words, sub-words (-1 where unknown) and characters; the numbers that stand for its sentences.
 
         Raises:
             UserError: if the record was read from disk and its pair table is missing or another one.
@@ -90,7 +90,8 @@ class RunRecord(Result, RunFields):
         """The item table, one row per prediction of a transfer task, or of a trained regressor.
 
         Columns: task, text, split, item_id; label, prediction and correct (transfer tasks); fold (the fold that
-        held the item out, -1 where none did); gold and estimate (float64, supervised tasks, else NaN).
+        held the item out, -1 where none did); gold and estimate (float64, supervised tasks, else NaN); the
+        numbers that stand for its sentences.
 
         Raises:
             UserError: if the record has none, or it is missing or another one.

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
+from stsbench.base.words import suggestion
 from stsbench.scoring.classifiers import UNSEEN, Design, Features, FinalFit, Fold, Rows
 
 if TYPE_CHECKING:
@@ -304,7 +305,7 @@ def make_optimizer(options: str, parameters: "Sequence[torch.Tensor]") -> "torch
 
     name, *pairs = options.replace(" ", "").split(",")
     if name not in _OPTIMIZERS:
-        raise UserError(f"unknown optimizer {name!r}: choose one of {', '.join(_OPTIMIZERS)}.")
+        raise UserError(f"unknown optimizer {name!r}: {suggestion(name, _OPTIMIZERS)}")
     try:
         values = {key: float(value) for key, value in (pair.split("=") for pair in pairs)}
         optimizer: torch.optim.Optimizer = getattr(torch.optim, _OPTIMIZERS[name])(list(parameters), **values)

@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 from stsbench.base.errors import UserError
+from stsbench.base.words import suggestion
 from stsbench.statistics.aggregation import Aggregation
 from stsbench.statistics.correlations import CORRELATIONS, Metric
 from stsbench.statistics.similarity import SIMILARITIES, Similarity
@@ -78,7 +79,7 @@ def choose_protocol(
         ("text", text, TEXTS),
     ):
         if value is not None and value not in allowed:
-            raise UserError(f"unknown {option} {value!r}: choose one of {', '.join(allowed)}.")
+            raise UserError(f"unknown {option} {value!r}: {suggestion(value, allowed)}")
         if value is not None and option != "protocol":
             changes[option] = value
     return replace(PROTOCOLS[name], **changes)

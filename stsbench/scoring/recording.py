@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stsbench._version import __version__
+from stsbench.data.sentence_ids import FOLDED, SENTENCES
 from stsbench.data.tables import LabelledData, StsData
 from stsbench.encoders.protocol import Identity
 from stsbench.records.parts import (
@@ -280,6 +281,7 @@ def item_table(
         for task, result in supervised
     ]
     columns = ["task", "text", "split", "item_id", "label", "prediction", "correct", "fold", "gold", "estimate"]
+    columns += [*SENTENCES, *FOLDED]
     # A supervised task has nothing to be correct: pandas' own boolean holds that, and Parquet too.
     tables = [table[columns].astype({"correct": "boolean"}) for table in tables]
     return pd.concat(tables, ignore_index=True) if tables else None

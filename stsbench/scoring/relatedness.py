@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
+from stsbench.data.sentence_ids import id_columns
 from stsbench.data.tables import StsData
 from stsbench.records.parts import Interval
 from stsbench.scoring.settings import SEED, Bootstrap
@@ -59,7 +60,8 @@ class RelatednessResult:
         spearman_interval: the same.
         ndev: how many pairs dev has.
         ntest: how many pairs test has.
-        items: one row per test pair: task, split, pair_id, gold, prediction.
+        items: one row per test pair: task, split, pair_id, gold, prediction, the sentences' numbers (see
+            `id_columns`).
     """
 
     task: str
@@ -116,7 +118,8 @@ def score_relatedness(
     actual = gold[test]
     correlations = {name: _defined(correlate(predicted, actual)) for name, correlate in _CORRELATE.items()}
     rows = pairs.iloc[order[test]]
-    items = rows[["split", "pair_id", "gold"]].assign(task=data.task, prediction=predicted)
+    ids = id_columns(rows["sentence1"], rows["sentence2"])
+    items = rows[["split", "pair_id", "gold"]].assign(task=data.task, prediction=predicted, **ids)
     return RelatednessResult(
         task=data.task,
         seed=seed,
@@ -128,7 +131,7 @@ def score_relatedness(
         spearman_interval=_interval(predicted, actual, "spearman", data.task, bootstrap),
         ndev=len(dev),
         ntest=len(test),
-        items=items[["task", "split", "pair_id", "gold", "prediction"]].sort_index().reset_index(drop=True),
+        items=items[["task", "split", "pair_id", "gold", "prediction", *ids]].sort_index().reset_index(drop=True),
     )
 
 

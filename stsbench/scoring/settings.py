@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
+from stsbench.base.words import suggestion
 from stsbench.records.parts import Interval
 from stsbench.scoring.protocols import Protocol
 from stsbench.statistics import bootstrap as defaults
@@ -90,7 +91,7 @@ class Classification:
     def __post_init__(self) -> None:
         """Check what a person may have set."""
         if self.classifier not in CLASSIFIERS:
-            raise UserError(f"unknown classifier {self.classifier!r}: choose one of {', '.join(CLASSIFIERS)}.")
+            raise UserError(f"unknown classifier {self.classifier!r}: {suggestion(self.classifier, CLASSIFIERS)}")
         if self.kfold < 2:
             raise UserError(f"{self.kfold} folds are too few to cross-validate: use 2 or more.")
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from stsbench.data.sentence_ids import id_columns
 from stsbench.data.tables import StsData
 from stsbench.records.parts import AveragePart, DataPart, Interval, MetricValues, SubsetPart, TaskPart
 from stsbench.records.signature import Signature
@@ -43,7 +44,8 @@ def pair_table(
 
     Returns:
         n rows with the columns task, split, text, subset, pair_id, gold; every similarity (float64); words,
-        characters and subwords of either side (`words_a`, `words_b`, ...; sub-words -1 where unknown);
+        characters and subwords of either side (`words_a`, `words_b`, ...; sub-words -1 where unknown); numbers
+        that stand for the sentences (`sentence_a`, `folded_a`, ...: see `id_columns`);
         `identical` (one token sequence on both sides) and `zero` (a zero vector on a side).
     """
     table = _without_similarities(data)
@@ -68,6 +70,7 @@ def _without_similarities(data: StsData) -> "pd.DataFrame":
     for side, column in (("a", "sentence1"), ("b", "sentence2")):
         table[f"words_{side}"] = [len(text.split()) for text in table[column]]
         table[f"characters_{side}"] = table[column].str.len()
+    table = table.assign(**id_columns(table["sentence1"], table["sentence2"]))
     table = table.drop(columns=["sentence1", "sentence2"])
     return table[[*_COLUMNS, *(column for column in table.columns if column not in _COLUMNS)]]
 

@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stsbench.base.errors import UserError
+from stsbench.base.words import suggestion
+from stsbench.data.sentence_ids import id_columns
 from stsbench.data.tables import LabelledData
 from stsbench.records.parts import Interval
 from stsbench.scoring.classifiers import (
@@ -58,8 +60,8 @@ class TransferResult:
         ndev: how many items `devacc` is over.
         ntest: how many items `acc` is over.
         items: one row per prediction: task, split, item_id, label, prediction, correct, fold (of the fold that
-            held the item out; -1 where none did). Besides the test items those of `devacc`, except for nested
-            folds, where an item has nine of them.
+            held the item out; -1 where none did), the sentences' numbers (see `id_columns`). Besides the test
+            items those of `devacc`, except for nested folds, where an item has nine of them.
         notes: what the person should know.
     """
 
@@ -151,7 +153,7 @@ def make_classifier(name: str, *, seed: int = SEED, device: str = "cpu") -> Clas
         return LogisticRegression(device=device)
     if name == "mlp-adam":
         return Mlp(seed=seed, device=device)
-    raise UserError(f"unknown classifier {name!r}: choose one of {', '.join(CLASSIFIERS)}.")
+    raise UserError(f"unknown classifier {name!r}: {suggestion(name, CLASSIFIERS)}")
 
 
 def _features(
@@ -177,6 +179,7 @@ def _items_table(data: LabelledData, task: Labelled, outcome: "Outcome") -> "pd.
     position = task.order[outcome.rows]
     names = np.array([str(label) for label in data.classes], dtype=object)
     actual = task.labels[outcome.rows]
+    ids = id_columns(data.items["sentence1"], data.items["sentence2"])
     table = pd.DataFrame(
         {
             "task": data.task,
@@ -186,6 +189,7 @@ def _items_table(data: LabelledData, task: Labelled, outcome: "Outcome") -> "pd.
             "prediction": names[outcome.predictions],
             "correct": outcome.predictions == actual,
             "fold": outcome.held_out_by,
+            **{name: values[position] for name, values in ids.items()},
             "position": position,
         }
     )

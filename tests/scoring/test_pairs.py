@@ -23,6 +23,10 @@ COLUMNS = {
     "characters_a": "int",
     "words_b": "int",
     "characters_b": "int",
+    "sentence_a": "id",
+    "sentence_b": "id",
+    "folded_a": "id",
+    "folded_b": "id",
     "cosine": "float",
     "dot": "float",
     "euclidean": "float",
@@ -46,7 +50,7 @@ def table(toy_data: Callable[..., StsData], hash_encode: Callable[..., Any]) -> 
 
 def test_the_columns_and_their_types_are_as_documented(table: Any) -> None:
     assert list(table.columns) == list(COLUMNS)
-    kinds = {"float": "f8", "int": "i8", "bool": "?"}
+    kinds = {"float": "f8", "int": "i8", "bool": "?", "id": "u8"}
     for name, kind in COLUMNS.items():
         if kind == "str":
             assert all(isinstance(value, str) for value in table[name])

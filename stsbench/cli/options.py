@@ -8,18 +8,65 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
 from functools import wraps
+from math import isfinite
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
-from typer import Option
+from typer import CallbackParam, Option
 
 from stsbench.base.errors import UserError
+from stsbench.base.words import suggestion
 
 MODEL, DATA, RUN, OUTPUT = "Model", "Data", "Run", "Output"
 """The headings that options stand under in a command's help."""
 
 FORMATS = ("table", "json", "csv", "markdown", "latex")
 """How a command can print; `table` is for the screen."""
+
+LARGEST = 1_000_000
+"""Of whatever an option counts: resamples, buckets, sub-words. More is a slip, and would fill the memory."""
+
+
+def number_within(low: float = -LARGEST, high: float = LARGEST) -> Callable[[CallbackParam, Any], Any]:
+    """Return the check of an option that takes a number, or several: finite, and neither below nor above.
+
+    Where an option has no value there is nothing to check. It is an option's `callback`:
+
+        tolerance: Annotated[float | None, Option(callback=number_within(0, 100), help="...")] = None
+
+    Args:
+        low: the smallest value that is accepted.
+        high: the largest.
+    """
+
+    def check(param: CallbackParam, value: Any) -> Any:
+        for number in value if isinstance(value, list | tuple) else [value]:
+            # An integer of any size is finite, and need not fit a float.
+            if number is None or ((isinstance(number, int) or isfinite(number)) and low <= number <= high):
+                continue
+            raise UserError(f"{option_name(param)} {number}: give a number from {low:,} to {high:,}.")
+        return value
+
+    return check
+
+
+def option_name(param: CallbackParam) -> str:
+    """Return what a person calls an option (`--seed`) or an argument (`RUNS`)."""
+    longest = max(param.opts, key=len, default=param.name or "")
+    return longest if longest.startswith("-") else (param.metavar or longest).upper().removesuffix("...")
+
+
+finite = number_within()
+"""The check of a number that may be of any size but infinite."""
+
+any_seed = number_within(0, 2**32 - 1)
+"""The check of a seed: what NumPy, scikit-learn and torch all take."""
+
+Resamples = Annotated[
+    int,
+    Option(callback=number_within(0), help="Bootstrap resamples of the intervals; 0 for none."),
+]
+Seed = Annotated[int, Option(callback=any_seed, help="Seed of the bootstrap.")]
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
@@ -97,7 +144,7 @@ class Output:
         named = [f"--{name}" for name in FORMATS[1:] if getattr(self, name)]
         if self.format is not None:
             if self.format not in FORMATS:
-                raise UserError(f"--format {self.format!r}: choose one of {', '.join(FORMATS)}.")
+                raise UserError(f"--format {self.format!r}: {suggestion(self.format, FORMATS)}")
             if [f"--{self.format}"] != named:
                 named = [f"--format {self.format}", *named]
         if len(named) > 1:
@@ -119,7 +166,12 @@ class Loading:
         ),
     ] = "auto"
     max_length: Annotated[
-        int | None, Option(help="Sub-words kept. Default: the model's own limit.", rich_help_panel=MODEL)
+        int | None,
+        Option(
+            callback=number_within(1),
+            help="Sub-words kept. Default: the model's own limit.",
+            rich_help_panel=MODEL,
+        ),
     ] = None
     prompt: Annotated[
         str | None,

@@ -10,6 +10,7 @@ from stsbench.analysis.registry import analyses
 from stsbench.base.errors import UserError
 from stsbench.base.files import atomic_path
 from stsbench.base.progress import Progress, silent
+from stsbench.base.words import suggestion
 from stsbench.data.benchmarks import load_sample
 from stsbench.encoders.load import LoadOptions
 from stsbench.records.record import RunRecord
@@ -104,7 +105,7 @@ def require_kind(kind: str) -> None:
         UserError: naming the formats that there are.
     """
     if kind not in FORMATS:
-        raise UserError(f"figures as {kind!r}: choose one of {', '.join(FORMATS)}.")
+        raise UserError(f"figures as {kind!r}: {suggestion(kind, FORMATS)}")
 
 
 def explain(  # noqa: D417 (the options of loading are told of together)

@@ -10,6 +10,7 @@ from typer import Option
 from stsbench.analysis.analysis import AnalysisCommand, AnalysisResult, Asked, Corpus
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
+from stsbench.base.words import suggestion
 from stsbench.render.figures import colours, legend_above, new_figure, style
 from stsbench.render.table import Table, Tables
 
@@ -120,7 +121,7 @@ def retrieve(  # noqa: D417 (the options of loading are told of together)
     if not queries or not all(text.strip() for text in queries):
         raise UserError("there is no query: give a sentence with --query.")
     if search not in SEARCHES:
-        raise UserError(f"unknown search {search!r}: choose one of {', '.join(SEARCHES)}.")
+        raise UserError(f"unknown search {search!r}: {suggestion(search, SEARCHES)}")
     sentences = load_corpus(corpus)
     if not 1 <= k <= len(sentences):
         raise UserError(f"{k} neighbours: the corpus has {len(sentences)} sentences.")

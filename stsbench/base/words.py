@@ -1,6 +1,9 @@
 """Words for sentences that the project makes."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+
+_FEW = 8
+"""So many choices fit into a sentence beside a suggestion."""
 
 
 def listed(names: Sequence[str]) -> str:
@@ -10,3 +13,61 @@ def listed(names: Sequence[str]) -> str:
     ('a, b and c', 'a')
     """
     return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
+
+
+def closest(name: object, choices: Iterable[str], *, most: int = 1, cutoff: float = 0.6) -> list[str]:
+    """Return those of the choices that a misspelt name may stand for, the likeliest first.
+
+    Case, hyphens, underscores and spaces do not count.
+
+    Args:
+        name: as the person wrote it; what is not text is taken as it prints.
+        choices: the names that there are.
+        most: how many to return at most.
+        cutoff: how alike they must be, from 0 to 1 (`difflib.get_close_matches`).
+
+    >>> closest("sts b", ["STS12", "STS-B", "SICK-R"])
+    ['STS-B']
+    """
+    import difflib
+
+    # Nobody means anything by a name as long as a page; comparing it would take minutes.
+    wanted = plain_name(str(name)[:200])
+    plain = {plain_name(choice): choice for choice in choices}
+    return [plain[key] for key in difflib.get_close_matches(wanted, plain, n=most, cutoff=cutoff)]
+
+
+def suggestion(
+    name: object, choices: Iterable[str], *, otherwise: str = "", most: int = 1, cutoff: float = 0.6
+) -> str:
+    """Return what to do about a name that is none of the choices: the end of a sentence, with its full stop.
+
+    Args:
+        name: as the person wrote it.
+        choices: the names that there are.
+        otherwise: what to say where none is like it ("`stsbench data list` lists them."); empty for all of them.
+        most: how many to suggest at most.
+        cutoff: see `closest`.
+
+    >>> suggestion("simsce", ["simcse", "senteval", "mteb"])
+    'did you mean simcse? (choose one of simcse, senteval, mteb)'
+    >>> suggestion("bleu", ["simcse", "senteval", "mteb"])
+    'choose one of simcse, senteval, mteb.'
+    >>> suggestion("STS99", [f"STS{year}" for year in range(12, 30)])
+    'did you mean STS29?'
+    """
+    names = list(choices)
+    close = closest(name, names, most=most, cutoff=cutoff)
+    if not close:
+        return otherwise or f"choose one of {', '.join(names)}."
+    meant = f"did you mean {' or '.join(close)}?"
+    return meant if otherwise or len(names) > _FEW else f"{meant} (choose one of {', '.join(names)})"
+
+
+def plain_name(name: str) -> str:
+    """Return a name without what people spell differently: case, hyphens, underscores and spaces.
+
+    >>> plain_name("STS-B")
+    'stsb'
+    """
+    return name.casefold().replace("-", "").replace("_", "").replace(" ", "")

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple, TypedDict
 
 from stsbench.base.errors import UserError
+from stsbench.base.words import suggestion
 from stsbench.data.catalogue import (
     CatalogueFile,
     CataloguePart,
@@ -127,7 +128,7 @@ def load_sample_labelled(name: str) -> LabelledData:
     """
     names = [task.removeprefix("sample-") for task in data_sets() if task.startswith("sample-")]
     if name not in names:
-        raise UserError(f"the sample has no labelled set {name!r}: choose one of {', '.join(names)}.")
+        raise UserError(f"the sample has no labelled set {name!r}: {suggestion(name, names)}")
     return load_labelled(f"sample-{name}", text="sample")
 
 
@@ -207,7 +208,7 @@ def _parts_of(entry: DataSet, variant: TextVariant, split: str) -> list[Catalogu
         return list(variant.parts)
     if split not in splits:
         choices = [*splits, "all"] if len(splits) > 1 else splits
-        raise UserError(f"{entry.task} has no split {split!r}: choose one of {', '.join(choices)}.")
+        raise UserError(f"{entry.task} has no split {split!r}: {suggestion(split, choices)}")
     return [part for part in variant.parts if part.split == split]
 
 

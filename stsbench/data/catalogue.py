@@ -1,6 +1,5 @@
 """What the catalogue may say: the schema of its TOML entries."""
 
-import difflib
 import tomllib
 from collections.abc import Mapping
 from functools import cache
@@ -12,6 +11,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from stsbench.base.errors import UserError
+from stsbench.base.words import closest, plain_name, suggestion
 
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 RelativePath = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]*$")]
@@ -170,9 +170,9 @@ def data_set(task: str) -> DataSet:
     'STS-B'
     """
     names = _names()
-    name = names.get(_plain(task))
+    name = names.get(plain_name(task))
     if name is None:
-        close = difflib.get_close_matches(_plain(task), names, n=1)
+        close = closest(task, names)
         hint = f"did you mean {names[close[0]]}?" if close else f"choose one of {', '.join(data_sets())}."
         raise UserError(f"there is no task {task!r}: {hint}")
     return data_sets()[name]
@@ -185,7 +185,7 @@ def source(name: str) -> Source:
         UserError: if the catalogue has no such source.
     """
     if name not in sources():
-        raise UserError(f"there is no data source {name!r}: choose one of {', '.join(sources())}.")
+        raise UserError(f"there is no data source {name!r}: {suggestion(name, sources())}")
     return sources()[name]
 
 
@@ -196,17 +196,13 @@ def text_variant(entry: DataSet, text: str) -> TextVariant:
         UserError: if the data set does not come in that text.
     """
     if text not in entry.texts:
-        raise UserError(f"{entry.task} has no text {text!r}: choose one of {', '.join(entry.texts)}.")
+        raise UserError(f"{entry.task} has no text {text!r}: {suggestion(text, entry.texts)}")
     return entry.texts[text]
 
 
 @cache
 def _names() -> Mapping[str, str]:
-    return {_plain(name): entry.task for entry in data_sets().values() for name in (entry.task, *entry.aliases)}
-
-
-def _plain(name: str) -> str:
-    return name.casefold().replace("-", "").replace("_", "").replace(" ", "")
+    return {plain_name(name): entry.task for entry in data_sets().values() for name in (entry.task, *entry.aliases)}
 
 
 def _entry_files(folder: str) -> list[Traversable]:

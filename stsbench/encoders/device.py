@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from stsbench.base.errors import UserError
+from stsbench.base.words import suggestion
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
 PRECISIONS = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
@@ -22,7 +23,7 @@ def resolve_device(device: str) -> str:
         UserError: if the device is unknown or not there.
     """
     if device not in DEVICES:
-        raise UserError(f"unknown device {device!r}: choose one of {', '.join(DEVICES)}.")
+        raise UserError(f"unknown device {device!r}: {suggestion(device, DEVICES)}")
     if device == "cpu" or (device == "auto" and not _may_have_accelerator()):
         return "cpu"
     import torch

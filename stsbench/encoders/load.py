@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from stsbench.base.errors import UserError
+from stsbench.base.words import suggestion
 from stsbench.encoders import static
 from stsbench.encoders.callables import CallableEncoder, from_function, import_function, is_callable
 from stsbench.encoders.checkpoint import MINILM, PACKAGED, Checkpoint, find_checkpoint
@@ -116,7 +117,7 @@ def load_with(model: str | Path | Callable[[list[str]], Any], options: LoadOptio
         UserError: if there is no such model, or it cannot be used as asked.
     """
     if options.precision not in PRECISIONS:
-        raise UserError(f"unknown precision {options.precision!r}: choose one of {', '.join(PRECISIONS)}.")
+        raise UserError(f"unknown precision {options.precision!r}: {suggestion(options.precision, PRECISIONS)}")
     if options.max_length is not None and options.max_length < 3:
         raise UserError(f"a maximum length of {options.max_length} leaves no room for a word: use 3 or more.")
     if is_callable(model):
@@ -291,7 +292,7 @@ def _choose_pooling(
         UserError: if the pooling is unknown.
     """
     if wanted not in (AUTO, *POOLING_NAMES):
-        raise UserError(f"unknown pooling {wanted!r}: choose one of {', '.join((AUTO, *POOLING_NAMES))}.")
+        raise UserError(f"unknown pooling {wanted!r}: {suggestion(wanted, (AUTO, *POOLING_NAMES))}")
     expected = configured or (known.pooling if known else None)
     if wanted != AUTO:
         if expected is None or wanted == expected:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stsbench.base.errors import UserError
+from stsbench.base.words import suggestion
 from stsbench.encoders.checkpoint import Checkpoint, quiet_transformers, read_weights, why
 from stsbench.encoders.device import PRECISIONS
 from stsbench.encoders.poolers import NEEDS_ALL_LAYERS, POOLERS, POOLING_NAMES
@@ -140,7 +141,7 @@ class Network:
     def _require(self, poolings: Sequence[str]) -> None:
         for pooling in poolings:
             if pooling not in POOLING_NAMES:
-                raise UserError(f"unknown pooling {pooling!r}: choose one of {', '.join(POOLING_NAMES)}.")
+                raise UserError(f"unknown pooling {pooling!r}: {suggestion(pooling, POOLING_NAMES)}")
         if "cls" in poolings and self.head is None and not self.has_pooler:
             raise UserError(
                 f"pooling cls needs a trained dense+tanh head, which {self.name} lacks: "

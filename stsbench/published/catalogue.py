@@ -1,6 +1,5 @@
 """The published numbers: papers, tables, rows, systems and checkpoints, read from the TOML entries."""
 
-import difflib
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from stsbench.base.errors import UserError
+from stsbench.base.words import suggestion
 from stsbench.published.schema import KnownCheckpoint, Paper, PublishedCell, PublishedTable, Row, System
 
 Entry = TypeVar("Entry", Paper, PublishedTable, System, KnownCheckpoint)
@@ -48,8 +48,8 @@ class PublishedRow:
         for cell in self.cells:
             if cell.column == column:
                 return cell
-        known = ", ".join(cell.column for cell in self.cells)
-        raise UserError(f"{self.name} has no value for {column!r}: choose one of {known}.")
+        hint = suggestion(column, [cell.column for cell in self.cells])
+        raise UserError(f"{self.name} has no value for {column!r}: {hint}")
 
 
 @cache
@@ -243,7 +243,7 @@ def find_rows(
     system_name = system(model).name if model else ""
     table_name = _table_name(table) if table else ""
     if paper and paper not in papers():
-        raise UserError(f"there is no paper {paper!r}: choose one of {', '.join(papers())}.")
+        raise UserError(f"there is no paper {paper!r}: {suggestion(paper, papers())}")
     return [
         row
         for row in rows().values()
@@ -281,9 +281,7 @@ def _plain(name: str) -> str:
 
 
 def _suggest(name: str, known: Iterable[str], command: str) -> str:
-    plain = {_plain(key): key for key in known}
-    close = [plain[key] for key in difflib.get_close_matches(_plain(name), plain, n=3, cutoff=0.5)]
-    return f"did you mean {' or '.join(close)}?" if close else f"`{command}` lists them."
+    return suggestion(name, known, otherwise=f"`{command}` lists them.", most=3, cutoff=0.5)
 
 
 def _by_name(entries: Iterable[Entry]) -> Mapping[str, Entry]:

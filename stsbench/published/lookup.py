@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from stsbench.base.errors import UserError
+from stsbench.base.words import suggestion
 from stsbench.published.catalogue import (
     PublishedRow,
     checkpoints,
@@ -60,7 +61,7 @@ def list_published(what: str = "tables") -> Listing:
     'princeton-nlp/unsup-simcse-bert-base-uncased'
     """
     if what not in _LISTS:
-        raise UserError(f"there is no list of {what!r}: choose one of {', '.join(_LISTS)}.")
+        raise UserError(f"there is no list of {what!r}: {suggestion(what, _LISTS)}")
     return Listing(what)
 
 

@@ -9,6 +9,7 @@ from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 from stsbench.base.errors import UserError
+from stsbench.base.words import suggestion
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -95,7 +96,7 @@ def _frame(kind: str, system: str, suffix: str, known: tuple[str, ...]) -> "pd.D
     import pandas as pd
 
     if system not in known:
-        raise UserError(f"there are no {kind} of {system!r}: choose one of {', '.join(known)}.")
+        raise UserError(f"there are no {kind} of {system!r}: {suggestion(system, known)}")
     return pd.read_csv(StringIO((_folder() / kind / f"{system}{suffix}").read_text(encoding="utf-8")))
 
 

@@ -1,6 +1,5 @@
 """Recipes as YAML files: found by name, extended, overridden; a mistake is told with its file and line."""
 
-import difflib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ import yaml
 from pydantic import ValidationError
 
 from stsbench.base.errors import UserError
+from stsbench.base.words import closest, suggestion
 from stsbench.training.recipe import Recipe
 
 if TYPE_CHECKING:
@@ -98,9 +98,8 @@ def _find(name: str, beside: Path | None = None) -> Path:
         return path
     if path.suffix in {".yaml", ".yml"}:
         raise UserError(f"there is no recipe file {path}: check the path.")
-    close = difflib.get_close_matches(name, recipe_names(), n=1)
-    hint = f"did you mean {close[0]}?" if close else f"choose one of {', '.join(recipe_names())}, or a .yaml file."
-    raise UserError(f"unknown recipe {name!r}: {hint}")
+    every = f"choose one of {', '.join(recipe_names())}, or a .yaml file."
+    raise UserError(f"unknown recipe {name!r}: {suggestion(name, recipe_names(), otherwise=every)}")
 
 
 def _read(path: Path, above: tuple[Path, ...]) -> _Draft:
@@ -190,7 +189,7 @@ def _sentence(error: ValidationError, draft: _Draft, recipe: str) -> str:
     name = ".".join(written if written and written[-1] == last else (*written, last)).strip(".")
     match first["type"]:
         case "extra_forbidden":
-            close = difflib.get_close_matches(last, _known_keys(), n=1)
+            close = closest(last, _known_keys())
             what = f"unknown key {name!r}" + (f"; did you mean {close[0]!r}?" if close else "; remove it.")
         case "missing":
             what = f"{name!r} is missing; add it."

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stsbench.base.errors import UserError
+from stsbench.base.words import suggestion
 
 if TYPE_CHECKING:
     import numpy as np
@@ -49,7 +50,7 @@ class Lengths:
             UserError: if a value makes no sense.
         """
         if self.unit not in THRESHOLDS:
-            raise UserError(f"unknown length unit {self.unit!r}: choose one of {', '.join(THRESHOLDS)}.")
+            raise UserError(f"unknown length unit {self.unit!r}: {suggestion(self.unit, THRESHOLDS)}")
         if self.threshold is not None and self.threshold < 0:
             raise UserError(f"a threshold of {self.threshold}: length differences start at 0.")
         if self.edges and (self.edges[0] != 0 or list(self.edges) != sorted(set(self.edges))):

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
+from stsbench.base.words import suggestion
 
 Units = Callable[[str], Sequence[Hashable]]
 """What a word consists of when overlap is counted: itself, or its sub-words."""
@@ -62,7 +63,7 @@ class RepetitionProbe:
         high: float = 0.17,
     ) -> None:
         if share_of not in SHARE_OF:
-            raise UserError(f"a share of the {share_of!r}: choose one of {', '.join(SHARE_OF)}.")
+            raise UserError(f"a share of the {share_of!r}: {suggestion(share_of, SHARE_OF)}")
         if not 0 < low <= high <= 1:
             raise UserError(f"an overlap from {low:g} to {high:g}: give shares above 0 and up to 1, such as 0.13.")
         self.corpus, self.low, self.high = corpus, low, high

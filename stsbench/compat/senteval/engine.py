@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from stsbench.base.errors import UserError
+from stsbench.base.words import suggestion
 from stsbench.compat.senteval.batches import Batcher, Prepare
 from stsbench.compat.senteval.tasks import (
     FILES,
@@ -66,7 +67,7 @@ class SE:
             ("tokens", self.params.tokens, ("str", "bytes")),
         ):
             if value not in allowed:
-                raise UserError(f"params[{name!r}] is {value!r}: choose one of {', '.join(allowed)}.")
+                raise UserError(f"params[{name!r}] is {value!r}: {suggestion(value, allowed)}")
         if "nhid" not in self.params.classifier:
             raise UserError("params['classifier'] names no 'nhid': say how many hidden units, 0 for none.")
         if not self.params.task_path or not Path(self.params.task_path).is_dir():

@@ -202,7 +202,9 @@ def text_variant(entry: DataSet, text: str) -> TextVariant:
 
 @cache
 def _names() -> Mapping[str, str]:
-    return {plain_name(name): entry.task for entry in data_sets().values() for name in (entry.task, *entry.aliases)}
+    return {
+        plain_name(name): entry.task for entry in data_sets().values() for name in (entry.task, *entry.aliases)
+    }
 
 
 def _entry_files(folder: str) -> list[Traversable]:

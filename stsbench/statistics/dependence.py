@@ -287,7 +287,9 @@ def variance(terms: ArrayLike, sharing: Sharing, method: Dependence = "dyadic") 
     # variances over the same p and q: the estimator applied to the squares of the terms.
     spread = float(covariance(row * row, sharing, method)[0, 0])
     df = independent * independent / spread if spread > 0 else float("nan")
-    return Variance(max(estimate, independent), independent, df, estimate < independent)
+    # Where nothing is shared the two differ by rounding alone.
+    floored = estimate < independent * (1 - 1e-9)
+    return Variance(max(estimate, independent), independent, df, floored)
 
 
 def _products(rows: Floats) -> Floats:

@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -65,18 +65,19 @@ def folded_ids(texts: Iterable[str]) -> NDArray[np.uint64]:
     return sentence_ids(same_letters(text) or text for text in texts)
 
 
-def id_columns(first: Sequence[str], second: Sequence[str | None]) -> dict[str, NDArray[np.uint64]]:
+def id_columns(first: Iterable[str], second: Iterable[str | None]) -> dict[str, NDArray[np.uint64]]:
     """Return the four columns of a pair or item table.
 
     Args:
         first: n sentences.
         second: the other of each pair; None where an item has one sentence, whose second numbers are the first.
     """
-    others = [one if other is None else other for one, other in zip(first, second, strict=True)]
+    ones = list(first)
+    others = [one if other is None else other for one, other in zip(ones, second, strict=True)]
     return {
-        SENTENCES[0]: sentence_ids(first),
+        SENTENCES[0]: sentence_ids(ones),
         SENTENCES[1]: sentence_ids(others),
-        FOLDED[0]: folded_ids(first),
+        FOLDED[0]: folded_ids(ones),
         FOLDED[1]: folded_ids(others),
     }
 

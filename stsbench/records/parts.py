@@ -9,8 +9,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, PrivateAttr, model_v
 
 from stsbench.records.signature import Signature
 
-SCHEMA_VERSION = 2
-"""Of the layout. Version 1, of stsbench 0.1, is read too: it has the whitening as text alone."""
+SCHEMA_VERSION = 3
+"""Of the layout. Versions 1 and 2, of stsbench 0.1 and 0.2, are read too: their intervals are the bootstrap's, and
+version 1 has the whitening as text alone."""
 
 IMPORTED = "imported"
 """The kind of a model whose scores were read from the results of another program."""
@@ -19,6 +20,13 @@ MetricValues = dict[str, float | None]
 """A correlation by each metric, between -1 and 1; None where it is undefined (constant similarities)."""
 
 Interval = tuple[float, float]
+
+IntervalMethod = Literal["dyadic", "components", "independent", "bootstrap"]
+"""How an interval sees pairs that share sentences (`stsbench.statistics.intervals`)."""
+
+NoInterval = Literal["", "undefined", "perfect", "few pairs", "no spread"]
+"""Why a score has no interval: see `stsbench.statistics.intervals.Reason`. Empty where it has one, or where none
+was asked for."""
 
 
 def _readable(signature: str) -> str:
@@ -33,7 +41,8 @@ SignatureText = Annotated[str, AfterValidator(_readable)]
 class RecordPart(BaseModel):
     """What every part is: unchangeable, and without fields that the schema does not know."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    # JSON has neither NaN nor infinity: what is not finite is refused, not written as null.
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class ModelPart(RecordPart):
@@ -99,12 +108,13 @@ class DataPart(RecordPart):
 
 
 class SubsetPart(RecordPart):
-    """The scores of one subset."""
+    """The scores of one subset, the interval of the protocol's metric, or why there is none."""
 
     name: str
     pairs: int | None
     scores: MetricValues
     interval: Interval | None = None
+    no_interval: NoInterval = ""
 
 
 class TaskPart(RecordPart):
@@ -112,7 +122,8 @@ class TaskPart(RecordPart):
 
     Attributes:
         score: the headline: the protocol's metric by the protocol's aggregation, between -1 and 1.
-        interval: its 95 % percentile bootstrap interval over pairs; None if it was not asked for or is undefined.
+        interval: its interval, at the protocol's level and by the protocol's method; None if there is none.
+        no_interval: why there is none.
         scores: every metric by every aggregation.
         intervals: of the protocol's metric, by every aggregation.
         identical_pairs: pairs whose two sides are one token sequence; their cosine is exactly 1.
@@ -128,6 +139,7 @@ class TaskPart(RecordPart):
     pairs: int | None
     score: float | None
     interval: Interval | None = None
+    no_interval: NoInterval = ""
     scores: dict[str, MetricValues]
     intervals: dict[str, Interval | None] = {}
     subsets: tuple[SubsetPart, ...]
@@ -175,7 +187,14 @@ def plain_mean(scores: Sequence[float | None]) -> float | None:
 
 
 class ProtocolPart(RecordPart):
-    """The choices that were made for all tasks."""
+    """The choices that were made for all tasks.
+
+    Attributes:
+        resamples: of the bootstrap; 0 where no intervals were asked for.
+        level: of the intervals.
+        seed: of the bootstrap.
+        interval: the method of the intervals. Kendall's tau has the bootstrap whatever stands here.
+    """
 
     name: str
     aggregation: str
@@ -184,6 +203,12 @@ class ProtocolPart(RecordPart):
     resamples: int
     level: float
     seed: int
+    interval: IntervalMethod = "bootstrap"
+
+    @property
+    def interval_of_scores(self) -> IntervalMethod:
+        """The method of the intervals of the STS scores."""
+        return "bootstrap" if self.metric == "kendall" else self.interval
 
 
 class TableFile(RecordPart):
@@ -209,7 +234,7 @@ class TransferPart(RecordPart):
         acc: accuracy on test, the score of the SimCSE and ESimCSE tables.
         devacc: the accuracy that the regulariser was chosen by, the score of MoCoSE's tables.
         f1: of class 1 on test, for two classes of sentence pairs.
-        acc_interval: percentile bootstrap over items; None if it was not asked for. So are the other two.
+        acc_interval: by the protocol's method; None if it was not asked for. So are the other two.
         grid: the regularisers that were tried.
         chosen: the one of each final fit: one for each outer fold, or a single one.
         truncated_sentences: distinct sentences that were longer than the model reads.
@@ -252,7 +277,7 @@ class SupervisedPart(RecordPart):
         pearson: on test, the original SentEval's headline.
         spearman: on test.
         mse: mean squared error on test, in the gold's own units.
-        pearson_interval: percentile bootstrap over the test pairs. So is the other.
+        pearson_interval: by the protocol's method. So is the other.
         truncated_sentences: distinct sentences that were longer than the model reads.
     """
 
@@ -298,6 +323,8 @@ class RunFields(RecordPart):
         encoding: distinct texts and sequences, how many were encoded, real and padded tokens.
         pairs_file: the pair table on disk; None for a record in memory, or without STS tasks.
         items_file: the item table on disk; None for a record in memory, or with STS tasks alone.
+        digest: over all of the above (`stsbench.records.digest`); None for a record in memory, and in what
+            versions before the third of the layout wrote.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -317,6 +344,7 @@ class RunFields(RecordPart):
     encoding: dict[str, int]
     pairs_file: TableFile | None = None
     items_file: TableFile | None = None
+    digest: str | None = None
 
     _folder: Path | None = PrivateAttr(default=None)
 

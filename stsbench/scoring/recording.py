@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stsbench._version import __version__
 from stsbench.data.sentence_ids import FOLDED, SENTENCES
@@ -26,12 +25,12 @@ from stsbench.records.record import RunRecord
 from stsbench.records.signature import Signature
 from stsbench.records.store import require_free, save_run
 from stsbench.scoring.classifiers import arrange
+from stsbench.scoring.intervals import mean_limits
 from stsbench.scoring.relatedness import RelatednessResult, Supervised
 from stsbench.scoring.settings import Bootstrap, Settings, Stages
 from stsbench.scoring.sts import GIVEN, StsResult, average, score_task
 from stsbench.scoring.tasks import TaskData, source_of, split_by_kind
 from stsbench.scoring.transfer import TransferResult
-from stsbench.statistics.bootstrap import bootstrap_ratio, generator
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -144,6 +143,7 @@ class Recording:
                 resamples=bootstrap.resamples,
                 level=bootstrap.level,
                 seed=bootstrap.seed,
+                interval=bootstrap.interval,
             ),
             tasks=tuple(result.part for result in scored),
             average=average(scored, bootstrap),
@@ -221,7 +221,7 @@ def transfer_part(
     result: TransferResult, task: LabelledData, signature: Signature, data: DataPart, *, truncated_sentences: int
 ) -> TransferPart:
     """Return a transfer task's part of the record: its percents as shares."""
-    values = {name: value for name, value in vars(result).items() if name not in {"items", "notes"}}
+    values = {name: value for name, value in vars(result).items() if name not in {"items", "notes", "support"}}
     values |= {name: _share(values[name]) for name in ("acc", "devacc")}
     values |= {name: _shares(values[name]) for name in ("acc_interval", "devacc_interval", "f1_interval")}
     values["f1"] = None if result.f1 is None else _share(result.f1)
@@ -249,14 +249,10 @@ def supervised_part(
 
 
 def average_accuracy(results: Sequence[TransferResult], bootstrap: Bootstrap) -> AveragePart | None:
-    """Return the plain mean of the tasks' `acc` with its interval; None for a single task.
-
-    Tasks are resampled independently, so the k-th replicates of all tasks average to one of the mean.
-    """
+    """Return the plain mean of the tasks' `acc` with its interval; None for a single task."""
     interval = None
     if bootstrap.resamples and len(results) > 1:
-        replicates = np.mean([_replicates(result, bootstrap) for result in results], axis=0)
-        interval = bootstrap.interval(replicates)
+        interval = mean_limits([result.support for result in results], bootstrap, bounds=(0.0, 1.0))
     part = AveragePart.of(
         [result.task for result in results], [_share(result.acc) for result in results], interval
     )
@@ -285,13 +281,6 @@ def item_table(
     # A supervised task has nothing to be correct: pandas' own boolean holds that, and Parquet too.
     tables = [table[columns].astype({"correct": "boolean"}) for table in tables]
     return pd.concat(tables, ignore_index=True) if tables else None
-
-
-def _replicates(result: TransferResult, bootstrap: Bootstrap) -> NDArray[np.float64]:
-    items = result.items
-    tested = items if result.design == "nested" else items[items["split"] == "test"]
-    rng = generator(bootstrap.seed, result.task, "acc")
-    return bootstrap_ratio(tested["correct"].to_numpy(), rng=rng, resamples=bootstrap.resamples)
 
 
 def _share(percent: float) -> float:

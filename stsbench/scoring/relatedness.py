@@ -17,10 +17,13 @@ from stsbench.base.errors import UserError
 from stsbench.data.sentence_ids import id_columns
 from stsbench.data.tables import StsData
 from stsbench.records.parts import Interval
+from stsbench.scoring.intervals import correlation_limits, guarded, kept, method_of, sharing_of
 from stsbench.scoring.settings import SEED, Bootstrap
 from stsbench.scoring.transfer import pair_features
 from stsbench.statistics.bootstrap import bootstrap_correlation, generator
 from stsbench.statistics.correlations import pearson, spearman
+from stsbench.statistics.dependence import variance
+from stsbench.statistics.influence import TERMS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,7 +59,7 @@ class RelatednessResult:
         pearson: on test, the original's headline.
         spearman: on test.
         mse: mean squared error on test.
-        pearson_interval: percentile bootstrap over the test pairs.
+        pearson_interval: over the test pairs.
         spearman_interval: the same.
         ndev: how many pairs dev has.
         ntest: how many pairs test has.
@@ -127,8 +130,8 @@ def score_relatedness(
         pearson=correlations["pearson"],
         spearman=correlations["spearman"],
         mse=float(np.mean((predicted - actual) ** 2)),
-        pearson_interval=_interval(predicted, actual, "pearson", data.task, bootstrap),
-        spearman_interval=_interval(predicted, actual, "spearman", data.task, bootstrap),
+        pearson_interval=_interval(items, "pearson", bootstrap),
+        spearman_interval=_interval(items, "spearman", bootstrap),
         ndev=len(dev),
         ntest=len(test),
         items=items[["task", "split", "pair_id", "gold", "prediction", *ids]].sort_index().reset_index(drop=True),
@@ -221,15 +224,14 @@ def _defined(correlation: float) -> float:
     return 0.0 if np.isnan(correlation) else float(correlation)
 
 
-def _interval(
-    predicted: NDArray[np.float64],
-    actual: NDArray[np.float64],
-    metric: StopBy,
-    task: str,
-    bootstrap: Bootstrap,
-) -> Interval | None:
+def _interval(items: "pd.DataFrame", metric: StopBy, bootstrap: Bootstrap) -> Interval | None:
     if not bootstrap.resamples:
         return None
-    rng = generator(bootstrap.seed, task, "supervised", metric)
+    predicted, actual = (items[name].to_numpy(dtype=np.float64) for name in ("prediction", "gold"))
+    value, method = _CORRELATE[metric](predicted, actual), method_of(bootstrap, items, metric)
+    if method != "bootstrap":
+        spread = variance(TERMS[metric](predicted, actual), sharing_of(items), method)
+        return kept(correlation_limits(value, spread, len(items), metric, bootstrap))
+    rng = generator(bootstrap.seed, str(items["task"].iloc[0]), "supervised", metric)
     drawn = bootstrap_correlation(predicted, actual, metric, rng=rng, resamples=bootstrap.resamples)
-    return bootstrap.interval(drawn)
+    return kept(guarded(bootstrap.percentile(drawn), value, len(items)))

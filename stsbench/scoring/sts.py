@@ -10,13 +10,25 @@ from numpy.typing import NDArray
 
 from stsbench.data.sentence_ids import id_columns
 from stsbench.data.tables import StsData
-from stsbench.records.parts import AveragePart, DataPart, Interval, MetricValues, SubsetPart, TaskPart
+from stsbench.records.parts import AveragePart, DataPart, MetricValues, NoInterval, SubsetPart, TaskPart
 from stsbench.records.signature import Signature
+from stsbench.scoring.intervals import (
+    Support,
+    correlation_limits,
+    guarded,
+    kept,
+    mean_limits,
+    method_of,
+    sharing_of,
+)
 from stsbench.scoring.protocols import Protocol
 from stsbench.scoring.settings import Bootstrap
-from stsbench.statistics.aggregation import Aggregation, TaskScores, correlate_task
+from stsbench.statistics.aggregation import Aggregation, TaskScores, correlate_task, members_of
 from stsbench.statistics.bootstrap import bootstrap_task
 from stsbench.statistics.correlations import Metric
+from stsbench.statistics.dependence import variance
+from stsbench.statistics.influence import TERMS, task_terms
+from stsbench.statistics.intervals import Limits
 from stsbench.statistics.similarity import SIMILARITIES, pair_similarities, zero_rows
 
 if TYPE_CHECKING:
@@ -77,10 +89,25 @@ def _without_similarities(data: StsData) -> "pd.DataFrame":
 
 @dataclass(frozen=True)
 class StsResult:
-    """A task's part of the record, and the replicates of its headline for the average's interval."""
+    """A task's part of the record, and what its headline's interval rests on, for the average's."""
 
     part: TaskPart
-    replicates: NDArray[np.float64] | None
+    support: Support
+
+
+@dataclass(frozen=True)
+class TaskLimits:
+    """The intervals of one task, of its headline metric.
+
+    Attributes:
+        aggregates: of the task's score by every aggregation; empty where none were asked for.
+        subsets: of each subset's, in the order of their codes; likewise.
+        support: what the interval of the headline rests on.
+    """
+
+    aggregates: Mapping[Aggregation, Limits]
+    subsets: Sequence[Limits]
+    support: Support
 
 
 def score_task(
@@ -112,23 +139,17 @@ def score_task(
 
     metrics = dict.fromkeys((*_METRICS, protocol.metric))
     scores = {metric: correlate_task(gold, values, codes, metric) for metric in metrics}
-    replicates = None
-    intervals: dict[Aggregation, Interval | None] = {}
-    subset_intervals: Sequence[Interval | None] = [None] * len(names)
-    if bootstrap.resamples:
-        drawn = bootstrap_task(
-            gold,
-            values,
-            codes,
-            protocol.metric,
-            task=f"{signature.task}:{signature.split}",
-            names=names,
-            resamples=bootstrap.resamples,
-            seed=bootstrap.seed,
-        )
-        replicates = drawn.aggregates[protocol.aggregation]
-        intervals = {name: bootstrap.interval(drawn.aggregates[name]) for name in drawn.aggregates}
-        subset_intervals = [bootstrap.interval(drawn.subsets[:, code]) for code in range(len(names))]
+    found = task_limits(
+        pairs,
+        similarity,
+        scores[protocol.metric],
+        metric=protocol.metric,
+        aggregation=protocol.aggregation,
+        names=(f"{signature.task}:{signature.split}", *names),
+        bootstrap=bootstrap,
+    )
+    headline = found.aggregates.get(protocol.aggregation)
+    of_subsets: Sequence[Limits | None] = found.subsets or [None] * len(names)
     sizes = pairs["subset"].value_counts()
     part = TaskPart(
         task=signature.task,
@@ -136,20 +157,22 @@ def score_task(
         text=signature.text,
         pairs=len(pairs),
         score=_defined(scores[protocol.metric].aggregates[protocol.aggregation]),
-        interval=intervals.get(protocol.aggregation),
+        interval=headline and kept(headline),
+        no_interval=_reason(headline),
         scores={
             name: {metric: _defined(values.aggregates[name]) for metric, values in scores.items()}
             for name in scores[protocol.metric].aggregates
         },
-        intervals={**intervals},
+        intervals={name: kept(limits) for name, limits in found.aggregates.items()},
         subsets=tuple(
             SubsetPart(
                 name=name,
                 pairs=int(sizes[name]),
                 scores=_subset_scores(scores, code),
-                interval=subset_intervals[code],
+                interval=limits and kept(limits),
+                no_interval=_reason(limits),
             )
-            for code, name in enumerate(names)
+            for code, (name, limits) in enumerate(zip(names, of_subsets, strict=True))
         ),
         signature=str(signature),
         data=data,
@@ -157,21 +180,93 @@ def score_task(
         zero_pairs=int(pairs["zero"].sum()),
         truncated_sentences=truncated_sentences,
     )
-    return StsResult(part, replicates)
+    return StsResult(part, found.support)
+
+
+def task_limits(
+    pairs: "pd.DataFrame",
+    similarity: str,
+    scores: TaskScores,
+    *,
+    metric: Metric,
+    aggregation: Aggregation,
+    names: Sequence[str],
+    bootstrap: Bootstrap,
+) -> TaskLimits:
+    """Return the intervals of one task from its rows of the pair table.
+
+    Args:
+        pairs: the n rows of one task, split and text.
+        similarity: the column that is correlated with gold.
+        scores: by `metric`.
+        metric: the correlation.
+        aggregation: the headline's.
+        names: `task:split` and the subsets in the order of the data; the bootstrap's draws depend on them.
+        bootstrap: how intervals are computed.
+    """
+    whole = scores.aggregates[aggregation]
+    if not bootstrap.resamples:
+        return TaskLimits({}, (), Support(whole))
+    task, *subsets = names
+    codes = pairs["subset"].map({name: code for code, name in enumerate(subsets)}).to_numpy()
+    gold, values = pairs["gold"].to_numpy(), pairs[similarity].to_numpy()
+    members = members_of(codes, len(pairs))
+    sizes = [len(inside) for inside in members]
+    by_subset = scores.subsets.tolist()
+    method = method_of(bootstrap, pairs, metric)
+    if method == "bootstrap":
+        drawn = bootstrap_task(
+            gold,
+            values,
+            codes,
+            metric,
+            task=task,
+            names=subsets,
+            resamples=bootstrap.resamples,
+            seed=bootstrap.seed,
+        )
+        ends = {name: bootstrap.percentile(replicates) for name, replicates in drawn.aggregates.items()}
+        return TaskLimits(
+            {name: guarded(ends[name], value, len(pairs)) for name, value in scores.aggregates.items()},
+            [
+                guarded(bootstrap.percentile(replicates), value, size)
+                for replicates, value, size in zip(drawn.subsets.T, by_subset, sizes, strict=True)
+            ],
+            Support(whole, replicates=drawn.aggregates[aggregation]),
+        )
+    sharing = sharing_of(pairs)
+    terms = {name: task_terms(gold, values, codes, metric, name) for name in scores.aggregates}
+    variances = [
+        variance(TERMS[metric](gold[inside], values[inside]), sharing.take(inside), method) for inside in members
+    ]
+    return TaskLimits(
+        {
+            name: correlation_limits(value, variance(terms[name], sharing, method), len(pairs), metric, bootstrap)
+            for name, value in scores.aggregates.items()
+        },
+        [
+            correlation_limits(value, of_subset, size, metric, bootstrap)
+            for value, of_subset, size in zip(by_subset, variances, sizes, strict=True)
+        ],
+        Support(whole, terms[aggregation], sharing, sharing_of(pairs, folded=True)),
+    )
 
 
 def average(results: Sequence[StsResult], bootstrap: Bootstrap) -> AveragePart | None:
     """Return the plain mean of the tasks' scores with its interval; None for a single task.
 
-    Tasks are resampled independently, so the k-th replicates of all tasks average to one of the mean.
+    There is none where a task's own score has none.
     """
-    replicates = [result.replicates for result in results if result.replicates is not None]
-    complete = replicates and len(replicates) == len(results)
+    complete = len(results) > 1 and all(result.part.interval is not None for result in results)
     return AveragePart.of(
         [result.part.task for result in results],
         [result.part.score for result in results],
-        bootstrap.interval(np.mean(replicates, axis=0)) if complete else None,
+        mean_limits([result.support for result in results], bootstrap) if complete else None,
     )
+
+
+def _reason(limits: Limits | None) -> NoInterval:
+    return (limits and limits.reason) or ""
 
 
 def _subset_scores(scores: Mapping[Metric, TaskScores], code: int) -> MetricValues:

@@ -31,9 +31,9 @@ from stsbench.scoring.classifiers import (
     demand_foldable,
     stratified,
 )
+from stsbench.scoring.intervals import Support, share_limits
 from stsbench.scoring.mlp import Mlp
 from stsbench.scoring.settings import CLASSIFIERS, KFOLD, SEED, Bootstrap
-from stsbench.statistics.bootstrap import bootstrap_ratio, generator
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,7 +52,7 @@ class TransferResult:
         acc: accuracy on test, two decimals; nested: the mean over the outer folds of their rounded accuracies.
         devacc: the accuracy that the regulariser was chosen by; nested: the mean over the outer folds.
         f1: of class 1 on test, for two classes of sentence pairs; else None.
-        acc_interval: percentile bootstrap over the test items (out-of-fold items where there is no test set).
+        acc_interval: over the test items (out-of-fold items where there is no test set).
         devacc_interval: over the dev items (the out-of-fold ones of training where there is no dev set).
         f1_interval: over the test items.
         grid: the regularisers, C of `logreg` and the L2 penalty of a net.
@@ -63,6 +63,7 @@ class TransferResult:
             held the item out; -1 where none did), the sentences' numbers (see `id_columns`). Besides the test
             items those of `devacc`, except for nested folds, where an item has nine of them.
         notes: what the person should know.
+        support: what the interval of `acc` rests on.
     """
 
     task: str
@@ -82,6 +83,7 @@ class TransferResult:
     ntest: int
     items: "pd.DataFrame"
     notes: tuple[str, ...]
+    support: Support
 
 
 def score_labelled(
@@ -122,6 +124,10 @@ def score_labelled(
     tested = items[np.isin(items["position"], task.order[outcome.test])]
     positive = data.items["sentence2"].notna().all() and len(data.classes) == 2
     f1, f1_interval = _f1(data, tested, bootstrap) if positive else (None, None)
+    correct = tested["correct"].to_numpy()
+    acc_interval, support = share_limits(correct, None, tested, (data.task, "acc"), bootstrap)
+    dev = _ids(data).iloc[task.order[outcome.dev]]
+    devacc_interval, _ = share_limits(outcome.dev_correct, None, dev, (data.task, "devacc"), bootstrap)
     return TransferResult(
         task=data.task,
         design=task.design,
@@ -131,15 +137,16 @@ def score_labelled(
         acc=outcome.acc,
         devacc=outcome.devacc,
         f1=f1,
-        acc_interval=_interval(tested["correct"].to_numpy(), 1.0, (data.task, "acc"), bootstrap),
-        devacc_interval=_interval(outcome.dev_correct, 1.0, (data.task, "devacc"), bootstrap),
-        f1_interval=f1_interval,
+        acc_interval=_percents(acc_interval),
+        devacc_interval=_percents(devacc_interval),
+        f1_interval=_percents(f1_interval),
         grid=fitter.grid(task.design),
         chosen=outcome.chosen,
         ndev=len(outcome.dev),
         ntest=len(outcome.test),
         items=items.drop(columns="position"),
         notes=fitter.notes[told:],
+        support=support,
     )
 
 
@@ -179,7 +186,7 @@ def _items_table(data: LabelledData, task: Labelled, outcome: "Outcome") -> "pd.
     position = task.order[outcome.rows]
     names = np.array([str(label) for label in data.classes], dtype=object)
     actual = task.labels[outcome.rows]
-    ids = id_columns(data.items["sentence1"], data.items["sentence2"])
+    ids = _ids(data)
     table = pd.DataFrame(
         {
             "task": data.task,
@@ -189,7 +196,7 @@ def _items_table(data: LabelledData, task: Labelled, outcome: "Outcome") -> "pd.
             "prediction": names[outcome.predictions],
             "correct": outcome.predictions == actual,
             "fold": outcome.held_out_by,
-            **{name: values[position] for name, values in ids.items()},
+            **{name: ids[name].to_numpy()[position] for name in ids},
             "position": position,
         }
     )
@@ -201,19 +208,16 @@ def _f1(data: LabelledData, tested: "pd.DataFrame", bootstrap: Bootstrap) -> tup
     said, is_ = (tested[name].to_numpy() == positive for name in ("prediction", "label"))
     above, below = 2.0 * (said & is_), said.astype(np.float64) + is_
     f1 = percent(above.sum() / max(below.sum(), 1.0))
-    return f1, _interval(above, below, (data.task, "f1"), bootstrap)
+    return f1, share_limits(above, below, tested, (data.task, "f1"), bootstrap)[0]
 
 
-def _interval(
-    above: NDArray[np.generic],
-    below: NDArray[np.float64] | float,
-    names: tuple[str, str],
-    bootstrap: Bootstrap,
-) -> Interval | None:
-    if not bootstrap.resamples:
-        return None
-    rng = generator(bootstrap.seed, *names)
-    limits = bootstrap.interval(bootstrap_ratio(above, below, rng=rng, resamples=bootstrap.resamples))
+def _ids(data: LabelledData) -> "pd.DataFrame":
+    import pandas as pd
+
+    return pd.DataFrame(id_columns(data.items["sentence1"], data.items["sentence2"]))
+
+
+def _percents(limits: Interval | None) -> Interval | None:
     return limits and (100 * limits[0], 100 * limits[1])
 
 

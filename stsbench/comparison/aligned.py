@@ -1,0 +1,333 @@
+"""Any number of models on the same pairs and items: their scores, and what each pair contributes to each of them.
+
+What is said of several models at once (a ranking, a plan, a gate, a method over seeds) is computed from these: the
+scores, their covariance, and the variance of any sum of them.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from stsbench.base.errors import UserError
+from stsbench.base.progress import Progress, silent
+from stsbench.base.words import listed
+from stsbench.comparison.paired import ONE_PROTOCOL, _in_order_of, _rows_of, _tested, left_out
+from stsbench.comparison.result import AVERAGES, Kind
+from stsbench.data.sentence_ids import has_ids
+from stsbench.records.labels import distinct_labels, labels
+from stsbench.records.parts import TaskPart, TransferPart
+from stsbench.records.record import RunRecord
+from stsbench.records.signature import Signature, require_same_protocol
+from stsbench.records.store import load_run
+from stsbench.scoring.intervals import sharing_of
+from stsbench.statistics.dependence import Dependence, Sharing, Variance, covariance, variance
+from stsbench.statistics.influence import TERMS, mean_terms, task_terms
+from stsbench.statistics.intervals import (
+    IntervalMethod,
+    Limits,
+    correlation_interval,
+    plain_interval,
+    share_interval,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Floats = NDArray[np.float64]
+Part = TaskPart | TransferPart
+Key = tuple[str, str, str]
+
+ACCURACY = "accuracy"
+
+
+@dataclass(frozen=True, eq=False)
+class AlignedScores:
+    """One task, or the average over some, as m models were scored on the same n pairs or items.
+
+    Attributes:
+        kind: `sts` (scores are correlations) or `transfer` (accuracies).
+        task: the task's label, or what the average is called.
+        metric: `spearman`, `pearson` or `accuracy`.
+        scores: (m,) from -1 or 0 to 1.
+        terms: (m, n) what each pair contributes to each score (see `statistics.influence`).
+        sharing: which pairs share a sentence: of one task as released, of an average by letters and digits.
+        folded: which do by letters and digits.
+        knows_sentences: whether the tables say which pairs share sentences; else none are taken to.
+    """
+
+    kind: Kind
+    task: str
+    metric: str
+    scores: Floats
+    terms: Floats
+    sharing: Sharing
+    folded: Sharing
+    knows_sentences: bool
+
+    @property
+    def size(self) -> int:
+        """The number of pairs or items."""
+        return self.sharing.pairs
+
+    @property
+    def is_average(self) -> bool:
+        """Whether this is the average over tasks."""
+        return self.task in AVERAGES.values()
+
+    def covariance(self, method: Dependence) -> Floats:
+        """Return the (m, m) covariance of the scores."""
+        return covariance(self.terms, self.sharing, method)
+
+    def variance_of(self, weights: ArrayLike, method: Dependence) -> Variance:
+        """Return the variance of a weighted sum of the scores.
+
+        Args:
+            weights: (m,) -1 for A and 1 for B, say.
+            method: which pairs depend on each other.
+        """
+        return variance(np.asarray(weights, dtype=np.float64) @ self.terms, self.sharing, method)
+
+
+def aligned_scores(
+    runs: Mapping[str, RunRecord], *, what: str, progress: Progress = silent
+) -> tuple[tuple[AlignedScores, ...], tuple[str, ...]]:
+    """Return the tasks that all records hold, an average after the tasks of each kind, and what to know.
+
+    Args:
+        runs: the records, by what to call each.
+        what: what is to be done with them, for a message.
+        progress: told how far it is.
+
+    Raises:
+        UserError: if the records hold no task in common, their protocols differ on one, they were scored on other
+            pairs, a score is undefined, a table is missing, or the metric has no terms.
+    """
+    found: list[AlignedScores] = []
+    alone: list[str] = []
+    for kind, parts in _PARTS.items():
+        shared, rest = common_parts({name: parts(record) for name, record in runs.items()})
+        alone += rest
+        tasks = []
+        for number, (label, by_run) in enumerate(shared.items()):
+            progress(what, number, len(shared))
+            tasks.append(_ALIGN[kind](label, runs, by_run, what))
+        found += with_average(tasks)
+    if not found:
+        raise UserError(
+            f"there is no task that {listed(list(runs))} were all measured on: measure the same tasks."
+        )
+    notes = list(left_out(alone))
+    unknown = [task.task for task in found if not task.knows_sentences and not task.is_average]
+    if unknown:
+        notes.append(
+            f"the tables do not say which pairs of {listed(unknown)} share sentences (they are of stsbench 0.2 or "
+            "older): taken as independent; measure again for intervals that know."
+        )
+    return tuple(found), tuple(notes)
+
+
+def with_average(tasks: Sequence[AlignedScores]) -> list[AlignedScores]:
+    """Return tasks of one kind, with their average after them if there are several."""
+    if len(tasks) < 2:
+        return list(tasks)
+    joined = Sharing.join([task.folded for task in tasks])
+    average = replace(
+        tasks[0],
+        task=AVERAGES[tasks[0].kind],
+        scores=np.mean([task.scores for task in tasks], axis=0),
+        terms=np.concatenate([task.terms for task in tasks], axis=1) / len(tasks),
+        sharing=joined,
+        folded=joined,
+        knows_sentences=all(task.knows_sentences for task in tasks),
+    )
+    return [*tasks, average]
+
+
+def common_parts(runs: Mapping[str, Sequence[Part]]) -> tuple[dict[str, dict[str, Part]], list[str]]:
+    """Return the tasks that all runs hold by one protocol, by label and run, and the names of the others.
+
+    A task that some measured on other splits or texts is common, too: the one to be refused.
+
+    Raises:
+        UserError: if protocols differ on a task, naming the field.
+    """
+    held = {name: {_key(part): part for part in parts} for name, parts in runs.items()}
+    (first_name, first), *others = held.items()
+    keys = [key for key in first if all(_named(parts, key[0]) for _, parts in others)]
+    names = dict(zip(keys, distinct_labels(keys), strict=True))
+    common: dict[str, dict[str, Part]] = {}
+    for key in keys:
+        by_run = {first_name: first[key]}
+        for name, parts in others:
+            part = parts.get(key) or _named(parts, key[0])[0]
+            if key not in parts and all(_key(twin) in first for twin in _named(parts, key[0])):
+                # It holds another split of the task, which is compared with its own.
+                break
+            signatures = Signature.parse(first[key].signature), Signature.parse(part.signature)
+            require_same_protocol(*signatures, names=(first_name, name), task=names[key], remedy=ONE_PROTOCOL)
+            by_run[name] = part
+        else:
+            common[names[key]] = by_run
+    kept = {part.task for by_run in common.values() for part in by_run.values()}
+    every = dict.fromkeys(part.task for parts in runs.values() for part in parts)
+    return common, [task for task in every if task not in kept]
+
+
+def demand_distinct_models(runs: Mapping[str, RunRecord]) -> None:
+    """Refuse two runs of the same weights, used alike.
+
+    Raises:
+        UserError: naming the two.
+    """
+    first_of: dict[Any, str] = {}
+    for name, record in runs.items():
+        if record.model.weights_sha256 is None:
+            continue
+        use = record.model.model_dump(exclude={"name", "kind", "revision", "device"})
+        other = first_of.setdefault(tuple(sorted(map(repr, use.items()))), name)
+        if other != name:
+            raise UserError(
+                f"{other} and {name} are runs of the same weights, used alike, which is one model: name it once."
+            )
+
+
+def _key(part: Part) -> Key:
+    return part.task, part.split if isinstance(part, TaskPart) else "", part.text
+
+
+def _named(parts: Mapping[Key, Part], task: str) -> list[Part]:
+    return [part for key, part in parts.items() if key[0] == task]
+
+
+def _sts_parts(record: RunRecord) -> Sequence[Part]:
+    return record.tasks
+
+
+def _transfer_parts(record: RunRecord) -> Sequence[Part]:
+    return record.transfer
+
+
+_PARTS: dict[Kind, Callable[[RunRecord], Sequence[Part]]] = {"sts": _sts_parts, "transfer": _transfer_parts}
+
+
+def _aligned_pairs(
+    label: str, runs: Mapping[str, RunRecord], parts: Mapping[str, Part], what: str
+) -> AlignedScores:
+    protocol = next(iter(runs.values())).protocol
+    metric: Any = protocol.metric
+    aggregation: Any = protocol.aggregation
+    if metric not in TERMS:
+        raise UserError(
+            f"to {what} takes each pair's share in a score, which {metric}'s correlation has no formula for here: "
+            "measure with --metric spearman or pearson."
+        )
+    scores = []
+    for name, part in parts.items():
+        if not isinstance(part, TaskPart) or part.score is None:
+            raise UserError(f"{name} has no score on {label} (its similarities are constant): leave it out.")
+        scores.append(part.score)
+    tables = _in_one_order(
+        label,
+        {name: _rows_of(runs[name].pairs, part) for name, part in parts.items()},
+        ["subset", "pair_id"],
+        "gold",
+    )
+    first = tables[0]
+    gold, codes = first["gold"].to_numpy(), first["subset"].factorize()[0]
+    terms = [
+        task_terms(gold, table[record.protocol.similarity].to_numpy(), codes, metric, aggregation)
+        for table, record in zip(tables, runs.values(), strict=True)
+    ]
+    return _aligned(("sts", label, metric), scores, terms, tables)
+
+
+def _aligned_items(
+    label: str,
+    runs: Mapping[str, RunRecord],
+    parts: Mapping[str, Part],
+    what: str,  # noqa: ARG001 (every accuracy has terms)
+) -> AlignedScores:
+    tables = _in_one_order(
+        label,
+        {name: _tested(_rows_of(runs[name].items, part)) for name, part in parts.items()},
+        ["split", "item_id"],
+        "label",
+    )
+    correct = [table["correct"].to_numpy(dtype=np.float64) for table in tables]
+    return _aligned(
+        ("transfer", label, ACCURACY), [side.mean() for side in correct], map(mean_terms, correct), tables
+    )
+
+
+_ALIGN: dict[Kind, Callable[[str, Mapping[str, RunRecord], Mapping[str, Part], str], AlignedScores]] = {
+    "sts": _aligned_pairs,
+    "transfer": _aligned_items,
+}
+
+
+def _aligned(
+    named: tuple[Kind, str, str],
+    scores: Iterable[float],
+    terms: Iterable[Floats],
+    tables: "Sequence[pd.DataFrame]",
+) -> AlignedScores:
+    # They hold the same sentences: one that says which is enough.
+    table = next((side for side in tables if has_ids(side)), tables[0])
+    return AlignedScores(
+        *named,
+        scores=np.array(list(scores), dtype=np.float64),
+        terms=np.array(list(terms)),
+        sharing=sharing_of(table),
+        folded=sharing_of(table, folded=True),
+        knows_sentences=has_ids(table),
+    )
+
+
+def _in_one_order(
+    label: str, tables: "Mapping[str, pd.DataFrame]", key: list[str], truth: str
+) -> "list[pd.DataFrame]":
+    """Return the tables with their rows in the order of the first.
+
+    Raises:
+        UserError: if they do not hold the same keys with the same truth, naming the two.
+    """
+    (first_name, first), *others = tables.items()
+    ordered = [first]
+    for name, table in others:
+        try:
+            ordered.append(_in_order_of(first, table, key, truth, label))
+        except UserError as error:
+            raise UserError(f"{first_name} and {name}: {error}") from error
+    return ordered
+
+
+def named_runs(runs: Sequence[RunRecord | str | Path]) -> dict[str, RunRecord]:
+    """Return records by what their models are called, read where they are folders.
+
+    Raises:
+        UserError: if one cannot be read.
+    """
+    records = [run if isinstance(run, RunRecord) else load_run(run) for run in runs]
+    return dict(zip(labels(records), records, strict=True))
+
+
+def dependence_of(interval: IntervalMethod) -> Dependence:
+    """Return which pairs count as dependent: the bootstrap over pairs draws them as independent."""
+    return "independent" if interval == "bootstrap" else interval
+
+
+def score_limits(task: AlignedScores, place: int, method: Dependence, level: float) -> Limits:
+    """Return the interval of one model's score, the one that its record and every analysis shows."""
+    value = float(task.scores[place])
+    found = variance(task.terms[place], task.sharing, method)
+    if task.is_average:
+        return plain_interval(value, found, level)
+    if task.metric == ACCURACY:
+        return share_interval(value, found, task.size, level)
+    return correlation_interval(
+        value, found, task.size, level, "pearson" if task.metric == "pearson" else "spearman"
+    )

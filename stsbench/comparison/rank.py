@@ -1,0 +1,132 @@
+"""`rank`: the order of several models, and how much of it the pairs show."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from stsbench.base.errors import UserError
+from stsbench.base.progress import Progress, silent
+from stsbench.comparison.aligned import (
+    AlignedScores,
+    aligned_scores,
+    demand_distinct_models,
+    dependence_of,
+    named_runs,
+    score_limits,
+)
+from stsbench.comparison.ranked import RankedScore, RankedTask, RankResult
+from stsbench.records.record import RunRecord
+from stsbench.statistics.bootstrap import LEVEL, SEED
+from stsbench.statistics.dependence import Dependence
+from stsbench.statistics.intervals import INTERVAL, IntervalMethod, Limits
+from stsbench.statistics.ranks import Adjustment, Ranking, difference_errors, rank_scores
+
+MOST = 100
+"""Models at once: 4,950 pairs of them."""
+
+DRAWS = 5000
+
+
+def rank(
+    runs: Sequence[RunRecord | str | Path],
+    *,
+    simultaneous: bool = False,
+    adjustment: Adjustment = "max",
+    interval: IntervalMethod = INTERVAL,
+    level: float = LEVEL,
+    draws: int = DRAWS,
+    seed: int = SEED,
+    progress: Progress = silent,
+) -> RankResult:
+    """Rank models that were measured on the same pairs, and tell how much of the order the pairs show.
+
+    Each task, and the average, is ranked by itself. Two models are told apart if their difference is, corrected
+    for all pairs of models; the ranks that a model can have follow from which others are shown to be above and
+    below it (see `statistics.ranks`).
+
+    Args:
+        runs: records, or the folders or `run.json` that they are in; two to `MOST`.
+        simultaneous: whether all rank intervals of a task hold at once. By default each holds by itself: for
+            whoever asks about one model.
+        adjustment: for the many pairs: `max` (the distribution of the largest difference) or `holm`.
+        interval: how pairs that share sentences are seen; `bootstrap` takes pairs as independent, as it does.
+        level: of all intervals; two models are told apart at 1 - level.
+        draws: of the parametric bootstrap.
+        seed: of the draws.
+        progress: told how far it is.
+
+    Returns:
+        `.sentence` says who leads, `.table()` shows ranks and groups, `.plot()` draws them, `.frame` has a row per
+        task and model.
+
+    Raises:
+        UserError: if there are fewer than two models or more than `MOST`, two runs are of one model, or the runs
+            do not compare.
+
+    Example:
+        >>> import stsbench as sb
+        >>> models = [lambda texts, k=k: [[len(s), s.count("e"), k * s.count("o")] for s in texts] for k in (0, 3)]
+        >>> ranking = rank([sb.evaluate(model, "sample") for model in models])
+        >>> [(row.rank, row.best, row.worst) for row in ranking.tasks[0].rows]
+        [(1, 1, 2), (2, 1, 2)]
+    """
+    if not 0 < level < 1:
+        raise UserError(f"an interval of level {level}: give a share between 0 and 1, such as 0.95.")
+    if draws < 1:
+        raise UserError("a ranking rests on draws: give at least one, better 5000.")
+    if not 2 <= len(runs) <= MOST:
+        count = "one model has no rank" if len(runs) == 1 else f"{len(runs)} models are no ranking"
+        raise UserError(f"{count}: name 2 to {MOST} runs.")
+    named = named_runs(runs)
+    demand_distinct_models(named)
+    tasks, notes = aligned_scores(named, what="rank", progress=progress)
+    method = dependence_of(interval)
+    ranked = []
+    for task in tasks:
+        matrix = task.covariance(method)
+        ranking = rank_scores(
+            task.scores,
+            matrix,
+            # As every variance here: at least that of independent pairs.
+            np.maximum(difference_errors(matrix), difference_errors(task.covariance("independent"))),
+            df=_degrees_of_freedom(task, method),
+            level=level,
+            simultaneous=simultaneous,
+            adjustment=adjustment,
+            draws=draws,
+            seed=seed,
+        )
+        limits = [score_limits(task, place, method, level) for place in range(len(named))]
+        ranked.append(_in_order(task, tuple(named), ranking, limits))
+    return RankResult(tuple(named), tuple(ranked), simultaneous, adjustment, method, level, draws, seed, notes)
+
+
+def _in_order(
+    task: AlignedScores, names: tuple[str, ...], ranking: Ranking, limits: Sequence[Limits]
+) -> RankedTask:
+    order = np.argsort(-task.scores, kind="stable")
+    rows = tuple(
+        RankedScore(
+            model=names[place],
+            score=100 * float(task.scores[place]),
+            low=100 * limits[place].low,
+            high=100 * limits[place].high,
+            rank=int(ranking.rank[place]),
+            best=int(ranking.best[place]),
+            worst=int(ranking.worst[place]),
+            letters=ranking.letters[place],
+            first=float(ranking.first[place]),
+        )
+        for place in order
+    )
+    p = ranking.p[np.ix_(order, order)]
+    return RankedTask(task.kind, task.task, task.size, rows, tuple(map(tuple, p.tolist())))
+
+
+def _degrees_of_freedom(task: AlignedScores, method: Dependence) -> float:
+    """Return the smallest degrees of freedom of any model's difference from the mean of all."""
+    models = len(task.scores)
+    contrasts = np.eye(models) - 1 / models
+    found = [task.variance_of(contrast, method).df for contrast in contrasts]
+    return float(min((df for df in found if np.isfinite(df)), default=np.inf))

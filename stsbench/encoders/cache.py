@@ -3,7 +3,11 @@
 A file is named by the hash of everything a vector depends on besides the text (`Identity`): a changed weight
 file is another cache file. Inside, texts point to token sequences and token sequences to vectors, so that a
 second run needs neither tokeniser nor weights. SQLite keeps a file whole when a process is killed or the plug is
-pulled. A damaged file is replaced by a new one, since everything in it can be made again.
+pulled; of what changes a file behind its back (a failing disk, a bad copy) it sees little. So every row carries a
+digest over its key, its content and the file it belongs to. A row that does not agree with it is dropped, told and
+encoded again; a file that SQLite cannot read is begun again. The digest is a CRC-32: of damaged rows one in four
+thousand million passes, and none whose damage is within 32 bits. It guards against accidents, not against a person
+who writes rows on purpose.
 
 The cache keeps to `STSBENCH_CACHE_SIZE` (bytes, or "5GB", "500 MB"; 10 GiB by default): above it, the files
 that were not used for longest are deleted. Processes take turns by one lock; a run that does not get it in a
@@ -19,11 +23,14 @@ import logging
 import os
 import re
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+import struct
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
+from zlib import crc32
 
 import numpy as np
 from filelock import FileLock, Timeout
@@ -36,14 +43,32 @@ from stsbench.encoders.protocol import Identity
 DEFAULT_MAX_BYTES = 10 * 1024**3
 
 # Raised when the layout below, or the meaning of a vector, changes.
-_FORMAT = 2
+_FORMAT = 3
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS about (identity TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS texts (
-    text BLOB PRIMARY KEY, sequence BLOB NOT NULL, length INTEGER NOT NULL, truncated INTEGER NOT NULL
+    text BLOB PRIMARY KEY, sequence BLOB NOT NULL, length INTEGER NOT NULL, truncated INTEGER NOT NULL,
+    digest INTEGER NOT NULL
 ) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS vectors (sequence BLOB PRIMARY KEY, vector BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS vectors (
+    sequence BLOB PRIMARY KEY, vector BLOB NOT NULL, digest INTEGER NOT NULL
+);
 """
+_KEY_BYTES = 16
+_TEXT_ROW = struct.Struct(f"<{_KEY_BYTES}sqq")
+
+# What SQLite says when the disk, a permission or another process is in the way. All else is about the content.
+_SURROUNDINGS = {
+    sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_NOMEM,
+    sqlite3.SQLITE_INTERRUPT,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_AUTH,
+}
 _WAIT_SECONDS = 60.0
 _WAIT_AGAIN_SECONDS = 1.0
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
@@ -55,8 +80,7 @@ _log = logging.getLogger(__name__)
 _busy: set[Path] = set()
 
 
-@dataclass(frozen=True)
-class CachedText:
+class CachedText(NamedTuple):
     """What the cache knows of a text: its token sequence's key, its length in sub-words, and if it was cut."""
 
     sequence: bytes
@@ -77,7 +101,7 @@ class CacheFile:
 
 def text_key(text: str) -> bytes:
     """Return the 16 bytes that stand for a text."""
-    return hashlib.sha256(text.encode("utf-8", errors="surrogatepass")).digest()[:16]
+    return hashlib.sha256(text.encode("utf-8", errors="surrogatepass")).digest()[:_KEY_BYTES]
 
 
 class EmbeddingCache:
@@ -97,27 +121,92 @@ class EmbeddingCache:
         digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()
         self.path = (folder or embeddings_dir()) / f"{digest[:32]}.sqlite"
         self._description = json.dumps(description, sort_keys=True)
+        # Of a row of another file, copied or renamed to this one's place, nothing agrees.
+        self._salt = crc32(self.path.stem.encode())
+        self._dropped = 0
 
     def texts(self, texts: Sequence[str]) -> dict[str, CachedText]:
-        """Return what is known of those of the texts that are known."""
+        """Return what is known of those of the texts that are known; damaged rows are dropped."""
         by_key = {text_key(text): text for text in texts}
-        rows = self._ask(lambda file: _select(file, "SELECT * FROM texts WHERE text IN", list(by_key))) or []
-        return {by_key[key]: CachedText(sequence, length, bool(cut)) for key, sequence, length, cut in rows}
+
+        def read(file: sqlite3.Connection) -> tuple[dict[str, CachedText], int]:
+            known: dict[str, CachedText] = {}
+            damaged = []
+            for block in _blocks(file, "SELECT * FROM texts WHERE text IN", list(by_key)):
+                for key, *row, digest in block:
+                    if key in by_key and digest == self._text_digest(key, *row):
+                        sequence, length, cut = row
+                        known[by_key[key]] = CachedText(sequence, length, bool(cut))
+                    else:
+                        damaged.append((key,))
+            file.executemany("DELETE FROM texts WHERE text = ?", damaged)
+            return known, len(damaged)
+
+        return self._counted(read)
 
     def vectors(self, sequences: Sequence[bytes]) -> dict[bytes, NDArray[np.float32]]:
-        """Return the vectors of those of the token sequences that have one."""
-        rows = self._ask(lambda file: _select(file, "SELECT * FROM vectors WHERE sequence IN", sequences)) or []
-        return {key: np.frombuffer(vector, dtype="<f4") for key, vector in rows}
+        """Return the vectors of those of the token sequences that have one; damaged rows are dropped.
 
-    def add_texts(self, texts: dict[str, CachedText]) -> None:
+        A row is whole if its digest agrees, its numbers are finite, and it is as wide as the others.
+        """
+
+        def read(file: sqlite3.Connection) -> tuple[dict[bytes, NDArray[np.float32]], int]:
+            known: dict[bytes, NDArray[np.float32]] = {}
+            damaged: list[bytes] = []
+            width = 0
+            for block in _blocks(file, "SELECT * FROM vectors WHERE sequence IN", sequences):
+                # The types first, as damage turns a vector into a number or nothing.
+                whole = {
+                    key: vector
+                    for key, vector, digest in block
+                    if type(vector) is type(key) is bytes and crc32(vector, crc32(key, self._salt)) == digest
+                }
+                width = width or _commonest_width(whole)
+                whole = {key: vector for key, vector in whole.items() if width and len(vector) == width}
+                good = _finite(whole)
+                known |= good
+                if len(good) < len(block):
+                    damaged += [key for key, *_ in block if key not in good]
+            file.executemany("DELETE FROM vectors WHERE sequence = ?", [(key,) for key in damaged])
+            return known, len(damaged)
+
+        return self._counted(read)
+
+    def add_texts(self, texts: Mapping[str, CachedText]) -> None:
         """Remember what was found out of some texts."""
-        rows = [(text_key(text), row.sequence, row.length, row.truncated) for text, row in texts.items()]
-        self._ask(lambda file: file.executemany("INSERT OR REPLACE INTO texts VALUES (?, ?, ?, ?)", rows))
+        rows = [(text_key(text), *row) for text, row in texts.items()]
+        with_digests = [(*row, self._text_digest(*row)) for row in rows]
+        self._ask(
+            lambda file: file.executemany("INSERT OR REPLACE INTO texts VALUES (?, ?, ?, ?, ?)", with_digests)
+        )
 
-    def add_vectors(self, vectors: dict[bytes, NDArray[np.float32]]) -> None:
+    def add_vectors(self, vectors: Mapping[bytes, NDArray[np.float32]]) -> None:
         """Remember the vectors of some token sequences, all of them or, if the process dies, none."""
         rows = [(key, vector.astype("<f4").tobytes()) for key, vector in vectors.items()]
-        self._ask(lambda file: file.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows))
+        with_digests = [(key, vector, crc32(vector, crc32(key, self._salt))) for key, vector in rows]
+        self._ask(lambda file: file.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)", with_digests))
+
+    def tell_dropped(self) -> None:
+        """Say how many damaged rows were dropped since it was last said, if any were."""
+        if self._dropped:
+            _log.warning(
+                "%d damaged entries of the embedding cache %s were dropped: what they held is encoded again.",
+                self._dropped,
+                self.path,
+            )
+        self._dropped = 0
+
+    def _text_digest(self, key: Any, sequence: Any, length: Any, truncated: Any) -> int | None:
+        """Return the digest of a row of `texts`; None for what can be no such row."""
+        try:
+            return crc32(_TEXT_ROW.pack(sequence, length, truncated), crc32(key, self._salt))
+        except (struct.error, TypeError):
+            return None
+
+    def _counted(self, read: Callable[[sqlite3.Connection], tuple[dict[Any, Any], int]]) -> dict[Any, Any]:
+        known, dropped = self._ask(read) or ({}, 0)
+        self._dropped += dropped
+        return known
 
     def _ask(self, question: Callable[[sqlite3.Connection], _Result]) -> _Result | None:
         """Open the file for one question in one transaction, while no other process has any file open.
@@ -134,7 +223,7 @@ class EmbeddingCache:
                 try:
                     return self._answer(question)
                 except sqlite3.DatabaseError as error:
-                    if isinstance(error, sqlite3.OperationalError):
+                    if not self._is_damage(error):
                         raise
                     _remove(self.path)
                     _log.warning(
@@ -151,8 +240,19 @@ class EmbeddingCache:
                 "free some space, set STSBENCH_CACHE to another folder, or use --no-cache."
             ) from error
 
+    def _is_damage(self, error: sqlite3.DatabaseError) -> bool:
+        code = getattr(error, "sqlite_errorcode", None)  # none where the mistake is in our own use of SQLite
+        if code is None or not self.path.is_file():
+            return False
+        primary = code & 0xFF  # the higher bits give details
+        if primary == sqlite3.SQLITE_READONLY:  # also the answer to a version in the header that is not known
+            return all(os.access(path, os.W_OK) for path in (self.path, self.path.parent))
+        return primary not in _SURROUNDINGS
+
     def _answer(self, question: Callable[[sqlite3.Connection], _Result]) -> _Result:
         with closing(sqlite3.connect(self.path)) as file:
+            # A damaged row can say of its content that it is text: that is no reason to fail on its letters.
+            file.text_factory = bytes
             # A cache may lose its last writes in a power cut.
             file.execute("PRAGMA synchronous=NORMAL")
             # For a new file: vectors are kilobytes, and on the usual page of 4 KiB much of it would be empty.
@@ -267,12 +367,29 @@ def _alone(folder: Path) -> Iterator[None]:
         lock.release()
 
 
-def _select(file: sqlite3.Connection, query: str, keys: Sequence[bytes]) -> list[Any]:
-    rows: list[Any] = []
-    for start in range(0, len(keys), 500):  # SQLite limits the parameters of one statement
+def _blocks(file: sqlite3.Connection, query: str, keys: Sequence[bytes]) -> Iterator[list[Any]]:
+    """Yield the rows of some keys, as many at a time as one statement of SQLite takes parameters."""
+    for start in range(0, len(keys), 500):
         block = keys[start : start + 500]
-        rows += file.execute(f"{query} ({','.join('?' * len(block))})", block)
-    return rows
+        yield file.execute(f"{query} ({','.join('?' * len(block))})", block).fetchall()
+
+
+def _commonest_width(vectors: Mapping[bytes, bytes]) -> int:
+    """Return how many bytes most of the vectors have; 0 without vectors, or where these are no whole numbers."""
+    widths = Counter(map(len, vectors.values())).most_common(1)
+    return widths[0][0] if widths and widths[0][0] % 4 == 0 else 0
+
+
+def _finite(vectors: Mapping[bytes, bytes]) -> dict[bytes, NDArray[np.float32]]:
+    """Return as numbers those of some vectors of one width that hold finite ones."""
+    if not vectors:
+        return {}
+    matrix = np.frombuffer(b"".join(vectors.values()), dtype="<f4").reshape(len(vectors), -1)
+    finite = np.isfinite(matrix).all(axis=1)
+    rows = zip(vectors, matrix, strict=True)
+    return (
+        dict(rows) if finite.all() else {key: row for (key, row), good in zip(rows, finite, strict=True) if good}
+    )
 
 
 def _companions(path: Path) -> list[Path]:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
+from stsbench.base.memory import require_memory
 from stsbench.base.progress import Progress, silent
 from stsbench.encoders.cache import CachedText, EmbeddingCache, max_cache_bytes, touch_and_trim
 from stsbench.encoders.postprocess import normalize as to_unit_length
@@ -100,7 +101,7 @@ def embed(
     cache_size = max_cache_bytes()
     clock = _Stopwatch()
     distinct = list(dict.fromkeys(texts))
-    about, vectors = _recall(caches, poolings, distinct)
+    about, recalled = _recall(caches, poolings, distinct)
     new = [text for text in distinct if text not in about]
     clock.lap("tokenize")
     if new:
@@ -111,13 +112,18 @@ def embed(
     keys = list(dict.fromkeys(about[text].sequence for text in distinct))
     # A new text may be a known sequence, and a killed run has left vectors without their texts.
     for pooling, cache in caches.items():
-        vectors[pooling] |= cache.vectors(list(sequences))
-    missing = [key for key in sequences if not all(key in known for known in vectors.values())]
+        recalled[pooling] |= cache.vectors([key for key in sequences if key not in recalled[pooling]])
+        cache.tell_dropped()
+    missing = [key for key in sequences if not all(key in known for known in recalled.values())]
+    vectors = _Vectors(keys, poolings, encoder.identity.name, held=sum(map(len, recalled.values())))
+    for pooling, known in recalled.items():
+        vectors.move(pooling, known)
     clock.lap("tokenize")
     if missing:
         encoder.prepare(weights=True)
     clock.lap("load")
     work = [(key, sequences[key]) for key in missing]
+    del sequences
     tokens, padded = _encode(
         encoder, work, vectors, caches, budget=token_budget or encoder.token_budget, progress=progress
     )
@@ -126,38 +132,100 @@ def embed(
         touch_and_trim(cache.path, cache_size)
     clock.lap("encode")
 
-    row_of = {key: row for row, key in enumerate(keys)}
-    matrices = {pooling: _stack([by_key[key] for key in keys], encoder) for pooling, by_key in vectors.items()}
     if encoder.identity.normalize if normalize is None else normalize:
-        matrices = {pooling: to_unit_length(matrix) for pooling, matrix in matrices.items()}
+        for matrix in vectors.matrices.values():
+            to_unit_length(matrix, out=matrix)
     return Embeddings(
-        rows=np.array([row_of[about[text].sequence] for text in texts], dtype=np.int64),
-        vectors=matrices,
+        rows=np.array([vectors.row_of[about[text].sequence] for text in texts], dtype=np.int64),
+        vectors=vectors.matrices,
         lengths=np.array([about[text].length for text in texts], dtype=np.int64),
         truncated=np.array([about[text].truncated for text in texts], dtype=bool),
         cost=EncodingCost(len(distinct), len(keys), len(missing), tokens, padded, clock.seconds),
     )
 
 
+class _Vectors:
+    """The vectors of some token sequences, each in its row, as they come from the cache and the encoder.
+
+    They are held once: a matrix is made when the first vectors tell how wide it is, and refused there if it does
+    not fit in memory, before the work begins.
+
+    Attributes:
+        row_of: the row of each token sequence's key.
+        matrices: for each pooling an array of shape (sequences, dimensions), float32.
+    """
+
+    def __init__(self, keys: Sequence[bytes], poolings: Sequence[str], name: str, *, held: int) -> None:
+        self.row_of = {key: row for row, key in enumerate(keys)}
+        self.matrices = {pooling: np.zeros((0, 0), dtype=np.float32) for pooling in poolings}
+        self._name = name
+        # What the cache gave is in memory, and goes as it is moved here.
+        self._to_come = len(keys) * len(poolings) - held
+
+    def put(self, pooling: str, keys: Sequence[bytes], vectors: FloatMatrix) -> None:
+        """Keep the vectors of some keys, shape (len(keys), dimensions).
+
+        Raises:
+            UserError: if they are not one for each key, of other dimensions than those before, or all cannot be
+                held.
+        """
+        if len(vectors) != len(keys):
+            raise UserError(f"{self._name} returned {len(vectors)} vectors for {len(keys)} sentences.")
+        self._matrix(pooling, vectors.shape[1])[[self.row_of[key] for key in keys]] = vectors
+
+    def move(self, pooling: str, vectors: dict[bytes, NDArray[np.float32]]) -> None:
+        """Keep some vectors and take them out of where they are, so that they are not held twice.
+
+        Raises:
+            UserError: as `put` does.
+        """
+        while vectors:
+            key, vector = vectors.popitem()
+            if key in self.row_of:
+                self._matrix(pooling, len(vector))[self.row_of[key]] = vector
+
+    def of(self, pooling: str, keys: Sequence[bytes]) -> dict[bytes, NDArray[np.float32]]:
+        """Return the vectors of some keys by key."""
+        matrix = self.matrices[pooling]
+        return {key: matrix[self.row_of[key]] for key in keys}
+
+    def _matrix(self, pooling: str, width: int) -> FloatMatrix:
+        matrix = self.matrices[pooling]
+        if matrix.shape[1] == 0:
+            if not any(other.size for other in self.matrices.values()):
+                require_memory(
+                    self._to_come * width * matrix.itemsize,
+                    f"the vectors of {len(self.row_of):,} sentences ({width} dimensions"
+                    + (f", {len(self.matrices)} poolings)" if len(self.matrices) > 1 else ")"),
+                    "take fewer sentences at a time",
+                )
+            self.matrices[pooling] = matrix = np.empty((len(self.row_of), width), dtype=np.float32)
+        if matrix.shape[1] != width:
+            fewer, more = sorted((matrix.shape[1], width))
+            raise UserError(f"{self._name} returned vectors of {fewer} and of {more} dimensions.")
+        return matrix
+
+
 def _encode(
     encoder: Encoder,
     work: Sequence[_Work],
-    vectors: dict[str, dict[bytes, NDArray[np.float32]]],
+    vectors: _Vectors,
     caches: dict[str, EmbeddingCache],
     *,
     budget: int,
     progress: Progress,
 ) -> tuple[int, int]:
     """Encode token sequences into `vectors` and the caches; return the real and the padded tokens it took."""
-    poolings = tuple(vectors)
+    poolings = tuple(vectors.matrices)
     total, tokens, padded = sum(len(sequence) for _, sequence in work), 0, 0
     unsaved: list[bytes] = []
     saved_at = time.monotonic()
     for batch, matrices in _forward(encoder, work, poolings, budget):
         keys = [key for key, _ in batch]
-        for pooling, matrix in matrices.items():
+        for pooling in poolings:
+            matrix = matrices[pooling]
             _require_finite(matrix, encoder)
-            vectors[pooling].update(zip(keys, matrix, strict=True))
+            vectors.put(pooling, keys, matrix)
         unsaved += keys
         tokens += sum(len(sequence) for _, sequence in batch)
         padded += len(batch) * max(len(sequence) for _, sequence in batch)
@@ -239,10 +307,10 @@ def _recall(
 def _save(
     caches: dict[str, EmbeddingCache],
     keys: Sequence[bytes],
-    vectors: dict[str, dict[bytes, NDArray[np.float32]]],
+    vectors: _Vectors,
 ) -> None:
     for pooling, cache in caches.items():
-        cache.add_vectors({key: vectors[pooling][key] for key in keys})
+        cache.add_vectors(vectors.of(pooling, keys))
 
 
 def _require_finite(matrix: FloatMatrix, encoder: Encoder) -> None:
@@ -253,13 +321,6 @@ def _require_finite(matrix: FloatMatrix, encoder: Encoder) -> None:
         raise UserError(
             f"{encoder.identity.name} gives NaN or infinite values in {bad} of {len(matrix)} vectors: {advice}."
         )
-
-
-def _stack(rows: Sequence[NDArray[np.float32]], encoder: Encoder) -> FloatMatrix:
-    widths = sorted({len(row) for row in rows})
-    if len(widths) > 1:
-        raise UserError(f"{encoder.identity.name} returned vectors of {widths[0]} and of {widths[-1]} dimensions.")
-    return np.stack(rows) if rows else np.zeros((0, 0), dtype=np.float32)
 
 
 class _Stopwatch:

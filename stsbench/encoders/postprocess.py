@@ -9,17 +9,27 @@ from stsbench.encoders.protocol import FloatMatrix
 # Directions with a smaller share of the largest variance are rounding noise: dividing by them would blow it up.
 _NOISE = 1e-8
 
+_LARGEST, _SMALLEST = float(np.finfo(np.float32).max), float(np.finfo(np.float32).tiny)
 
-def normalize(vectors: FloatMatrix) -> FloatMatrix:
+
+def normalize(vectors: FloatMatrix, out: FloatMatrix | None = None) -> FloatMatrix:
     """Scale rows to unit length; a zero vector stays one.
 
     Args:
         vectors: shape (rows, d).
+        out: where the result goes, of the same shape: `vectors` itself to hold them once; a new array by default.
     """
     # In float32 a tiny vector's squares would be zero: its length is taken in float64.
     squares = np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64)
-    lengths = np.sqrt(squares).astype(np.float32)[:, None]
-    unit: FloatMatrix = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
+    exact = np.sqrt(squares)
+    # A length that float32 cannot hold: too large, or so small that it has few digits left.
+    extreme = np.flatnonzero((exact > _LARGEST) | ((exact < _SMALLEST) & (exact > 0)))
+    rescued = (vectors[extreme] / exact[extreme, None]).astype(np.float32)
+    unit = np.zeros_like(vectors) if out is None else out
+    with np.errstate(over="ignore"):
+        lengths = exact.astype(np.float32)[:, None]
+    np.divide(vectors, lengths, out=unit, where=lengths > 0)
+    unit[extreme] = rescued
     return unit
 
 

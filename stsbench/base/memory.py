@@ -1,0 +1,81 @@
+"""How much memory is free, so that what cannot be held is refused before the work, not killed in its middle."""
+
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+from stsbench.base.errors import UserError
+
+_CGROUP = Path("/sys/fs/cgroup")
+
+
+def available_bytes() -> int | None:
+    """Return how many bytes can still be used; None where the system does not say.
+
+    The least of what the machine has (memory that it can take back included, swap not), and what the container and
+    `ulimit -v` leave.
+    """
+    limits = [_of_machine(), _of_container(), _of_process()]
+    known = [limit for limit in limits if limit is not None]
+    return max(0, min(known)) if known else None
+
+
+def require_memory(needed: int, what: str, advice: str) -> None:
+    """Refuse what is larger than the memory that is free.
+
+    Args:
+        needed: bytes.
+        what: what is to be held, as the beginning of a sentence, in the plural.
+        advice: what to do instead.
+
+    Raises:
+        UserError: if there is not so much; nothing where the system does not say how much there is.
+    """
+    available = available_bytes()
+    if available is not None and needed > available:
+        raise UserError(
+            f"{what} take {needed / 1e9:,.1f} GB of memory, of which {available / 1e9:,.1f} GB are free: {advice}."
+        )
+
+
+def _of_machine() -> int | None:
+    lines = _lines(Path("/proc/meminfo"))
+    return next((1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")), None)
+
+
+def _of_container() -> int | None:
+    for limit, used, statistics, reclaimable in (
+        (_CGROUP / "memory.max", _CGROUP / "memory.current", _CGROUP / "memory.stat", "inactive_file"),
+        (
+            _CGROUP / "memory" / "memory.limit_in_bytes",
+            _CGROUP / "memory" / "memory.usage_in_bytes",
+            _CGROUP / "memory" / "memory.stat",
+            "total_inactive_file",
+        ),
+    ):
+        # "max" stands for none.
+        with suppress(ValueError, IndexError):
+            most, now = (int(_lines(path)[0]) for path in (limit, used))
+            # Pages of files count as used, though they are given back when memory is short.
+            cached = [int(line.split()[1]) for line in _lines(statistics) if line.split()[:1] == [reclaimable]]
+            return most - now + sum(cached)
+    return None
+
+
+def _of_process() -> int | None:
+    if sys.platform == "win32":
+        return None
+    import resource
+
+    most, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if most == resource.RLIM_INFINITY:
+        return None
+    pages = _lines(Path("/proc/self/statm"))
+    return most - resource.getpagesize() * int(pages[0].split()[0]) if pages else None
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text().splitlines()
+    except OSError:
+        return []

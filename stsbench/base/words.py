@@ -1,9 +1,13 @@
 """Words for sentences that the project makes."""
 
+import re
 from collections.abc import Iterable, Sequence
 
 _FEW = 8
 """So many choices fit into a sentence beside a suggestion."""
+
+_LONGEST_WORD, _LONGEST_TEXT = 300, 4000
+_LONG_WORD = re.compile(rf"\S{{{_LONGEST_WORD + 1},}}")
 
 
 def listed(names: Sequence[str]) -> str:
@@ -15,7 +19,7 @@ def listed(names: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
 
 
-def closest(name: object, choices: Iterable[str], *, most: int = 1, cutoff: float = 0.6) -> list[str]:
+def closest(name: object, choices: Iterable[str], *, most: int = 1, cutoff: float = 0.7) -> list[str]:
     """Return those of the choices that a misspelt name may stand for, the likeliest first.
 
     Case, hyphens, underscores and spaces do not count.
@@ -38,7 +42,7 @@ def closest(name: object, choices: Iterable[str], *, most: int = 1, cutoff: floa
 
 
 def suggestion(
-    name: object, choices: Iterable[str], *, otherwise: str = "", most: int = 1, cutoff: float = 0.6
+    name: object, choices: Iterable[str], *, otherwise: str = "", most: int = 1, cutoff: float = 0.7
 ) -> str:
     """Return what to do about a name that is none of the choices: the end of a sentence, with its full stop.
 
@@ -71,3 +75,18 @@ def plain_name(name: str) -> str:
     'stsb'
     """
     return name.casefold().replace("-", "").replace("_", "").replace(" ", "")
+
+
+def shortened(text: str) -> str:
+    """Return a sentence without the middle of what is too long to be read: a word of pages, a value of pages.
+
+    >>> shortened("a" * 1000 + " b")  # doctest: +ELLIPSIS
+    'aaa...aaa[...840 characters...]aaa...aaa b'
+    """
+
+    def cut(text: str, longest: int) -> str:
+        start, end = longest * 2 // 5, longest * 2 // 15
+        return f"{text[:start]}[...{len(text) - start - end} characters...]{text[-end:]}"
+
+    words = _LONG_WORD.sub(lambda match: cut(match[0], _LONGEST_WORD), text)
+    return words if len(words) <= _LONGEST_TEXT else cut(words, _LONGEST_TEXT)

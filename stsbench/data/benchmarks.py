@@ -197,9 +197,19 @@ def _read_parts(
     paths = [file.path for part in parts for file in part.files]
     root = find_root(source(variant.source), paths, entry.task, data_dirs)
     return [
-        _PartRead(part, tuple(read_catalogued(root, file, variant.encoding) for file in part.files))
+        _PartRead(part, tuple(_read_whole(root, file, variant.encoding, entry.task) for file in part.files))
         for part in parts
     ]
+
+
+def _read_whole(root: Path, file: CatalogueFile, encoding: str, task: str) -> CataloguedLines:
+    read = read_catalogued(root, file, encoding)
+    if not any(read.lines):
+        raise UserError(
+            f"{read.path} is empty, where {task} has {file.lines} lines: get it again (`stsbench data verify "
+            f"{task}` says which files are not the catalogued ones)."
+        )
+    return read
 
 
 def _parts_of(entry: DataSet, variant: TextVariant, split: str) -> list[CataloguePart]:

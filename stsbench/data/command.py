@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from stsbench.cli.options import DataDirs, Output, grouped
+from stsbench.cli.options import DataDirs, Output, grouped, new_file, new_folder
 from stsbench.cli.output import QuietFlag, print_result, progress_bars, tell
 
 app = typer.Typer(help="See, get and verify the benchmark data.", no_args_is_help=True)
@@ -32,7 +32,10 @@ def get(
     ] = "senteval",
     to: Annotated[
         Path | None,
-        typer.Option(help="The folder to fill instead of the cache; name it in STSBENCH_DATA to have it used."),
+        typer.Option(
+            callback=new_folder,
+            help="The folder to fill instead of the cache; name it in STSBENCH_DATA to have it used.",
+        ),
     ] = None,
     quiet: QuietFlag = False,
 ) -> None:
@@ -53,18 +56,29 @@ def get(
 
 @app.command()
 @grouped
-def verify(data_dir: DataDirs = None, output: Output = Output()) -> None:
-    """Hold every file against the catalogue; exit code 1 if one differs.
+def verify(
+    what: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Sources (`senteval`, `sts-raw`) or tasks (`STS12`) to look at. Default: all there are."
+        ),
+    ] = None,
+    data_dir: DataDirs = None,
+    output: Output = Output(),
+) -> None:
+    """Hold every file against the catalogue; exit code 1 if one differs, is missing or cannot be read.
 
-    Example: `STSBENCH_DATA=data/senteval stsbench data verify`
+    Example: `STSBENCH_DATA=data/senteval stsbench data verify senteval`
     """
+    _ = output.style  # Refused before the work, if two formats were asked for.
     from stsbench.data import overview
 
-    result = overview.verify(data_dir or ())
-    counts = result.counts()
+    result = overview.verify(data_dir or (), what=what or ())
     print_result(result, output)
-    tell(", ".join(f"{count} files {status}" for status, count in counts.items()), quiet=output.quiet)
-    if counts.get("modified", 0):
+    tell(", ".join(f"{count} files {status}" for status, count in result.counts().items()), quiet=output.quiet)
+    for sentence in result.advice():
+        tell(sentence)
+    if not result.is_whole:
         raise typer.Exit(1)
 
 
@@ -85,7 +99,9 @@ def nli_triplets(
     folders: Annotated[
         list[Path], typer.Argument(help="Folders with s1.SPLIT, s2.SPLIT and labels.SPLIT (SNLI, MultiNLI).")
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The CSV file to write.")] = Path("nli-triplets.csv"),
+    out: Annotated[Path, typer.Option("--out", "-o", callback=new_file, help="The CSV file to write.")] = Path(
+        "nli-triplets.csv"
+    ),
     split: Annotated[str, typer.Option(help="Which part: `train`, `dev`, `dev.matched`, ...")] = "train",
     quiet: QuietFlag = False,
 ) -> None:

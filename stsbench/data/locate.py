@@ -110,10 +110,10 @@ def find_root(source: Source, paths: Sequence[str], wanted: str, data_dirs: Sequ
     for place in looked:
         root = root_in(place, source, paths)
         if root is not None:
-            _demand_all(root, paths, wanted, place)
+            _demand_all(root, paths, wanted, place, source)
             return root
     folders = ", ".join(f"{place.folder} ({place.origin})" for place in looked)
-    raise DataNotFoundError(f"{wanted} was not found in {folders}: {remedy(source)}.")
+    raise DataNotFoundError(f"{wanted} was not found in {folders}, which lack {paths[0]}: {remedy(source)}.")
 
 
 def bundled_root(source: Source) -> Path:
@@ -122,16 +122,24 @@ def bundled_root(source: Source) -> Path:
 
 
 def remedy(source: Source) -> str:
-    """Return what to do about missing files of a source, as the end of a sentence."""
+    """Return what to do about missing files of a source, as the end of a sentence.
+
+    It names the address too, for machines without a network: what is fetched elsewhere is used as it is.
+    """
+    if source.kind == "bundled":
+        return "it comes with stsbench, so install stsbench again"
     if source.kind == "by-hand":
         return f"get it by hand from {source.address} and set STSBENCH_DATA to its folder"
-    return f"run `stsbench data get {source.name}`, or set STSBENCH_DATA to the folder that holds it"
+    return (
+        f"run `stsbench data get {source.name}`, or (offline) set STSBENCH_DATA to the folder of a copy, "
+        f"to be had from {source.address}"
+    )
 
 
-def _demand_all(root: Path, paths: Sequence[str], wanted: str, place: Place) -> None:
+def _demand_all(root: Path, paths: Sequence[str], wanted: str, place: Place, source: Source) -> None:
     for path in paths:
         if not (root / path).is_file():
             raise UserError(
                 f"{wanted} is incomplete in {root} ({place.origin}): {path} is missing; "
-                "put it there, or name another folder."
+                f"put it there, name another folder, or {remedy(source)}."
             )

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from stsbench.base.errors import UserError
+from stsbench.base.words import plain_name, suggestion
 from stsbench.data.benchmarks import read_catalogued
 from stsbench.data.catalogue import CatalogueFile, DataSet, Source, TextVariant, data_sets, source, sources
 from stsbench.data.fetch import catalogued_files
-from stsbench.data.locate import bundled_root, places, root_in
+from stsbench.data.locate import bundled_root, places, remedy, root_in
 from stsbench.render.result import Result
 from stsbench.render.table import Table, Tables
 
@@ -39,9 +41,34 @@ class DataOverview(Result):
         """Return what readers are shown; no table at all if there is nothing to show."""
         return Tables([Table(self.headlines)] if len(self.headlines) else [])
 
+
+@dataclass(frozen=True)
+class DataVerification(DataOverview):
+    """What `stsbench data verify` shows: a `DataOverview` with a status for each file."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every file is here and is the catalogued one."""
+        return bool((self.rows["status"] == "ok").all())
+
     def counts(self) -> dict[str, int]:
-        """Return how many rows have each status (of `verify`), the commonest first."""
+        """Return how many rows have each status, the commonest first."""
         return {str(status): int(count) for status, count in self.rows["status"].value_counts().items()}
+
+    def advice(self) -> list[str]:
+        """Return a sentence for each source of which something is not "ok": what, where, and what to do."""
+        sentences = []
+        # Two tasks may read one file.
+        for name, files in self.rows.drop_duplicates(["source", "file"]).groupby("source", sort=False):
+            wrong = files[files["status"] != "ok"]
+            if len(wrong):
+                first = wrong.iloc[0]
+                path = str(Path(first["folder"]) / first["file"])
+                sentences.append(
+                    f"{name}: {len(wrong)} of {len(files)} files are not the catalogued ones, the first is {path} "
+                    f"({first['status']}): {remedy(source(str(name)))}."
+                )
+        return sentences
 
 
 def list_data(data_dirs: Sequence[Path] = ()) -> DataOverview:
@@ -83,30 +110,34 @@ def list_data(data_dirs: Sequence[Path] = ()) -> DataOverview:
     return DataOverview(rows, rows[["task", "text", "kind", "splits"]].assign(here=here))
 
 
-def verify(data_dirs: Sequence[Path] = ()) -> DataOverview:
+def verify(data_dirs: Sequence[Path] = (), *, what: Sequence[str] = ()) -> DataVerification:
     """Hold every catalogued file against what is on disk, one row per data set and file.
 
-    Columns: task, text, file (its path below the root), status ("ok", "modified" or "missing"),
-    expected_lines and found_lines (nullable integers), expected_sha256 and found_sha256 (empty where the file
-    is missing), folder (the root, empty where there is none). Readers are shown what is not "ok".
+    Columns: task, text, source, file (its path below the root), status ("ok", "modified", "missing" or
+    "unreadable"), expected_lines and found_lines (nullable integers), expected_sha256 and found_sha256 (empty
+    where the file is missing), folder (the root, empty where there is none). Readers are shown what is not "ok".
 
     Args:
         data_dirs: folders to look in first (default: the places of `stsbench.data.locate`).
+        what: sources ("senteval", "sts-raw", "sample") and tasks ("STS12", "MR"); none stands for all there are.
 
     Raises:
-        UserError: if a named folder does not exist, or a file cannot be read.
+        UserError: if a named folder does not exist, or what is asked for is no source and no task.
+
+    >>> verify(what=["sample"]).is_whole
+    True
     """
     import pandas as pd
 
     rows = pd.DataFrame(
-        {"task": entry.task, "text": text} | _verdict(_root(variant, data_dirs), file)
-        for entry, text, variant in _variants()
+        {"task": entry.task, "text": text, "source": variant.source} | _verdict(_root(variant, data_dirs), file)
+        for entry, text, variant in _chosen(what)
         for part in variant.parts
         for file in part.files
     ).astype({"expected_lines": "Int64", "found_lines": "Int64"})
-    # Of a source that is not here at all, the count says enough.
+    # Of a source that is not here at all, the advice says enough.
     wrong = (rows["status"] != "ok") & (rows["folder"] != "")
-    return DataOverview(rows, rows.loc[wrong, ["task", "text", "file", "status"]])
+    return DataVerification(rows, rows.loc[wrong, ["task", "text", "file", "status"]])
 
 
 def where(data_dirs: Sequence[Path] = ()) -> DataOverview:
@@ -138,6 +169,21 @@ def _variants() -> Iterator[tuple[DataSet, str, TextVariant]]:
             yield entry, text, variant
 
 
+def _chosen(what: Sequence[str]) -> list[tuple[DataSet, str, TextVariant]]:
+    """Return the texts whose source or task was named; all of them if none was."""
+    variants = list(_variants())
+    names = dict.fromkeys(variant.source for _, _, variant in variants)
+    names |= dict.fromkeys(entry.task for entry, _, _ in variants)
+    by_plain_name = {plain_name(name): name for name in names}
+    for name in what:
+        if plain_name(name) not in by_plain_name:
+            lists = "`stsbench data list` lists the tasks; sources are senteval, sts-raw and sample."
+            hint = suggestion(name, names, otherwise=lists)
+            raise UserError(f"there is no task or source {name!r} to verify: {hint}")
+    chosen = {by_plain_name[plain_name(name)] for name in what}
+    return [row for row in variants if not chosen or {row[0].task, row[2].source} & chosen]
+
+
 def _root(variant: TextVariant, data_dirs: Sequence[Path]) -> Path | None:
     chosen = source(variant.source)
     if chosen.kind == "bundled":
@@ -160,7 +206,10 @@ def _verdict(root: Path | None, file: CatalogueFile) -> dict[str, object]:
     if root is None or not (root / file.path).is_file():
         return verdict
     # Latin-1 takes any byte: what is wanted here are lines and hash, whatever the file holds.
-    found = read_catalogued(root, file, "latin-1")
+    try:
+        found = read_catalogued(root, file, "latin-1")
+    except UserError:
+        return verdict | {"status": "unreadable"}
     status = "ok" if found.sha256 == file.sha256 else "modified"
     return verdict | {"status": status, "found_lines": len(found.lines), "found_sha256": found.sha256}
 

@@ -1,9 +1,12 @@
 """Looking into what is cached, embeddings and tokenised corpora, and clearing it."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from stsbench.base.errors import UserError
 from stsbench.base.files import cache_dir
 from stsbench.encoders import cache as embeddings
 from stsbench.encoders.cache import CacheFile
@@ -64,11 +67,33 @@ class CacheContents(Result):
 
 
 def cache_contents() -> CacheContents:
-    """Look into the cache."""
-    stores = token_store.stores()
-    return CacheContents(tuple(embeddings.cache_files()), len(stores), sum(map(token_store.bytes_of, stores)))
+    """Look into the cache.
+
+    Raises:
+        UserError: if its folder cannot be read.
+    """
+    with _told("read"):
+        stores = token_store.stores()
+        size = sum(map(token_store.bytes_of, stores))
+        return CacheContents(tuple(embeddings.cache_files()), len(stores), size)
 
 
 def clear_cache() -> int:
-    """Delete all embeddings and all tokenised corpora; return how many bytes that freed."""
-    return embeddings.clear_cache() + token_store.clear_stores()
+    """Delete all embeddings and all tokenised corpora; return how many bytes that freed.
+
+    Raises:
+        UserError: if something cannot be deleted. What was deleted by then is gone, and all that is left is whole.
+    """
+    with _told("clear"):
+        return embeddings.clear_cache() + token_store.clear_stores()
+
+
+@contextmanager
+def _told(what: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise UserError(
+            f"cannot {what} the cache {cache_dir()} ({error.strerror or error}): it may be read-only or somebody "
+            "else's; set STSBENCH_CACHE to a folder of yours, or ask whose it is."
+        ) from error

@@ -15,9 +15,9 @@ from stsbench.data.overview import bundled_root
 Stsbench = Callable[..., Any]
 
 
-def test_the_doctor_finds_a_bare_machine_well(stsbench: Stsbench) -> None:
+def test_the_doctor_says_what_is_missing_and_ends_with_one(stsbench: Stsbench) -> None:
     done = stsbench("doctor")
-    assert done.code == 0
+    assert done.code == 1
     assert {line.split()[0] for line in done.out.splitlines()} >= {
         "versions",
         "torch",
@@ -26,7 +26,17 @@ def test_the_doctor_finds_a_bare_machine_well(stsbench: Stsbench) -> None:
         "transfer",
         "embedding",
     }
-    assert {row["status"] for row in json.loads(stsbench("doctor", "--json").out)} <= {"ok", "note"}
+    problems = [row for row in json.loads(stsbench("doctor", "--json").out) if row["status"] == "problem"]
+    assert [row["subject"] for row in problems] == ["STS data, text senteval", "transfer data, text senteval"]
+    assert all("stsbench data get senteval" in row["detail"] for row in problems)
+
+
+@pytest.mark.shared
+def test_the_doctor_finds_a_machine_with_the_data_well(
+    stsbench: Stsbench, senteval: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STSBENCH_DATA", str(senteval))
+    assert stsbench("doctor").code == 0
 
 
 def test_the_doctor_finds_a_broken_data_folder_and_ends_with_one(
@@ -78,10 +88,15 @@ def test_modified_data_is_found_out_and_ends_with_one(stsbench: Stsbench, sts13:
     assert {row["status"] for row in rows} == {"ok", "modified", "missing"}
 
 
-def test_data_that_is_only_missing_is_no_failed_check(stsbench: Stsbench) -> None:
+def test_data_that_is_missing_fails_and_it_is_said_how_to_get_it(stsbench: Stsbench) -> None:
     done = stsbench("data", "verify")
-    assert done.code == 0
-    assert "missing" in done.err
+    assert done.code == 1
+    assert "132 files missing" in done.err
+    assert "run `stsbench data get senteval`" in done.err
+    assert "get it by hand from" in done.err
+    only = stsbench("data", "verify", "sample")
+    assert (only.code, only.err) == (0, "8 files ok\n")
+    stsbench("data", "verify", "STS1").demand_one_sentence("there is no task or source 'STS1' to verify: did you")
 
 
 @pytest.mark.shared

@@ -149,8 +149,9 @@ def test_absent_data_is_answered_with_where_it_was_looked_for_and_what_to_do(tmp
         found(tmp_path / "a")
     assert str(failure.value) == (
         f"STS12 was not found in {tmp_path / 'a'} (--data-dir), {tmp_path / 'b'} (STSBENCH_DATA), "
-        f"{tmp_path / 'cache' / 'data'} (cache): run `stsbench data get senteval`, "
-        "or set STSBENCH_DATA to the folder that holds it."
+        f"{tmp_path / 'cache' / 'data'} (cache), which lack STS/STS12-en-test/STS.gs.MSRpar.txt: "
+        "run `stsbench data get senteval`, or (offline) set STSBENCH_DATA to the folder of a copy, to be had from "
+        "https://huggingface.co/datasets/princeton-nlp/datasets-for-simcse/resolve/main/senteval.tar."
     )
 
 

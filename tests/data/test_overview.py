@@ -1,9 +1,11 @@
 """The tables say what there is, where it was found, and what differs from the catalogue."""
 
+import os
 import shutil
 
 import pytest
 
+from stsbench.base.errors import UserError
 from stsbench.data.overview import list_data, verify, where
 
 
@@ -68,6 +70,47 @@ def test_the_places_are_listed_in_order_with_what_they_hold(small_senteval, tmp_
     assert (held["found"], held["files"]) == (str(small_senteval / "downstream"), "10 of 78")
     assert row(table, order=3, source="wiki1m")["files"] == "0 of 1"
     assert "sample" not in set(table["source"])
+
+
+def test_what_is_missing_or_differs_is_named_with_what_to_do(small_senteval):
+    verification = verify([small_senteval])
+    assert not verification.is_whole
+    senteval, raw = verification.advice()
+    first = small_senteval / "downstream/STS/STS12-en-test/STS.input.MSRpar.txt"
+    assert senteval.startswith(
+        f"senteval: 78 of 78 files are not the catalogued ones, the first is {first} (modif"
+    )
+    assert "run `stsbench data get senteval`, or (offline) set STSBENCH_DATA" in senteval
+    assert raw.startswith("sts-raw: 51 of 51 files")
+    assert "get it by hand from http" in raw
+
+
+def test_sources_and_tasks_can_be_verified_alone_and_misspelt_ones_are_suggested(small_senteval):
+    assert verify(what=["sample"]).is_whole
+    assert verify(what=["sample"]).advice() == []
+    rows = verify([small_senteval], what=["sts12"]).frame
+    assert set(rows["task"]) == {"STS12"}
+    assert set(rows["source"]) == {"senteval", "sts-raw"}
+    with pytest.raises(UserError, match="no task or source 'sentevl' to verify: did you mean senteval?"):
+        verify(what=["sentevl"])
+
+
+def test_a_file_that_cannot_be_read_is_no_reason_to_stop(small_senteval, monkeypatch):
+    def broken(root, entry, _encoding):
+        raise UserError(f"cannot read {root / entry.path}: Input/output error")
+
+    monkeypatch.setattr("stsbench.data.overview.read_catalogued", broken)
+    verification = verify([small_senteval], what=["STS12"])
+    assert verification.counts()["unreadable"] == 10
+    assert not verification.is_whole
+
+
+def test_a_pipe_where_a_file_is_expected_is_missing_and_not_waited_for(small_senteval):
+    file = small_senteval / "downstream/STS/STS12-en-test/STS.input.MSRpar.txt"
+    file.unlink()
+    os.mkfifo(file)
+    rows = verify([small_senteval], what=["STS12"]).frame
+    assert rows.loc[rows["file"] == "STS/STS12-en-test/STS.input.MSRpar.txt", "status"].tolist()[0] == "missing"
 
 
 def test_readers_are_shown_whether_a_task_is_here_and_what_is_wrong(small_senteval):

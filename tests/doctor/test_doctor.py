@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from stsbench.base.errors import UserError
 from stsbench.doctor import doctor as room
+from stsbench.doctor.cache import cache_contents, clear_cache
 from stsbench.doctor.doctor import doctor
 
 
@@ -13,14 +15,96 @@ def found() -> dict[str, tuple[str, str]]:
     return {finding.subject: (finding.status, finding.detail) for finding in doctor().findings}
 
 
-def test_on_a_bare_machine_nothing_is_broken() -> None:
+def test_on_a_bare_machine_only_the_data_is_missing_and_it_is_said_how_to_get_it() -> None:
     findings = found()
-    assert {status for status, _ in findings.values()} <= {"ok", "note"}
+    assert {subject for subject, (status, _) in findings.items() if status == "problem"} == {
+        "STS data, text senteval",
+        "transfer data, text senteval",
+    }
     assert findings["torch"][0] == "ok"
-    missing = ("note", "0 of 7 tasks: `stsbench data get senteval`, or set STSBENCH_DATA")
-    assert findings["STS data, text senteval"] == missing
-    assert findings["transfer data, text senteval"] == missing
+    status, detail = findings["STS data, text senteval"]
+    assert detail.startswith("0 of 7 tasks: run `stsbench data get senteval`, or (offline) set STSBENCH_DATA")
+    assert detail.endswith("senteval.tar")
+    status, detail = findings["STS data, text raw"]
+    assert (status, detail[:30]) == ("note", "0 of 6 tasks: get it by hand f")
     assert findings["embedding cache"][1].startswith("0 files")
+
+
+def test_a_task_with_a_file_missing_or_changed_is_a_problem_that_names_the_file(
+    benchmark_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STSBENCH_DATA", str(benchmark_folder))
+    first = benchmark_folder / "downstream" / "STS" / "STS12-en-test" / "STS.input.MSRpar.txt"
+    status, detail = found()["STS data, text senteval"]
+    assert status == "problem"
+    assert f"the first is {first} (modified)" in detail
+    first.unlink()
+    assert f"the first is {first} (missing)" in found()["STS data, text senteval"][1]
+
+
+def test_a_package_older_than_stsbench_asks_for_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "version", lambda package: "1.0" if package == "pandas" else "99")
+    monkeypatch.setattr(room, "requires", lambda _name: ["pandas>=2.2", "numpy>=1.26", "faiss>=1; extra == 'f'"])
+    findings = found()
+    assert findings["pandas"] == ("problem", "1.0, but stsbench needs pandas>=2.2: pip install 'pandas>=2.2'")
+    assert findings["numpy"] == ("ok", "99")
+    assert "faiss" not in findings
+
+
+def test_a_library_that_cannot_be_loaded_is_a_problem_and_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_device: str) -> str:
+        raise ImportError("libcudart.so.13: cannot open shared object file\nand more")
+
+    monkeypatch.setattr(room, "resolve_device", broken)
+    assert found()["device"] == ("problem", "libcudart.so.13: cannot open shared object file")
+
+
+def test_a_working_folder_that_was_deleted_is_a_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert found()["working folder"][0] == "problem"
+
+
+def test_a_cache_that_is_a_file_or_holds_what_cannot_be_read_is_a_problem(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STSBENCH_CACHE", str(tmp_path / "file"))
+    (tmp_path / "file").write_text("x", encoding="utf-8")
+    assert found()["embedding cache"] == (
+        "problem",
+        f"{tmp_path / 'file'} is no folder: move it away, or set STSBENCH_CACHE",
+    )
+    broken = tmp_path / "cache" / "embeddings" / "broken.sqlite"
+    monkeypatch.setenv("STSBENCH_CACHE", str(tmp_path / "cache"))
+    broken.parent.mkdir(parents=True)
+    broken.write_bytes(b"no database")
+    assert found()["embedding cache"] == (
+        "problem",
+        f"1 cannot be read, the first is {broken}: `stsbench cache clear`",
+    )
+
+
+def test_a_cache_that_is_read_only_is_told_in_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_arguments: object, **_options: object) -> None:
+        raise OSError(30, "Read-only file system")
+
+    file = tmp_path / "cache" / "embeddings" / "some.sqlite"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(b"")
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", refused)
+        with pytest.raises(
+            UserError, match=r"cannot clear the cache .*cache \(Read-only file system\): it may be"
+        ):
+            clear_cache()
+    assert file.exists()
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "glob", refused)
+        with pytest.raises(UserError, match=r"cannot read the cache"):
+            cache_contents()
+    clear_cache()
+    assert not file.exists()
 
 
 def test_a_data_folder_that_is_not_there_is_a_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -33,7 +117,7 @@ def test_a_cache_that_cannot_be_written_is_a_problem(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(os, "access", lambda _path, _mode: False)
     status, detail = found()["embedding cache"]
     assert status == "problem"
-    assert detail.endswith("cannot be written: set STSBENCH_CACHE")
+    assert detail.endswith("cannot be written: set STSBENCH_CACHE to another folder, or use --no-cache")
 
 
 def test_a_package_that_is_missing_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,7 +125,8 @@ def test_a_package_that_is_missing_is_a_problem(monkeypatch: pytest.MonkeyPatch)
         raise room.PackageNotFoundError(package)
 
     monkeypatch.setattr(room, "version", version)
-    assert found()["torch"] == ("problem", "not installed: pip install torch")
+    assert found()["torch"][0] == "problem"
+    assert found()["torch"][1].startswith("not installed: pip install 'torch")
 
 
 @pytest.mark.shared
@@ -56,6 +141,7 @@ def test_the_benchmark_data_is_found_where_the_variable_says(
 
 def test_an_examination_shows_itself_and_is_well_without_problems() -> None:
     examination = doctor()
-    assert examination.is_well
+    assert not examination.is_well
+    assert room.Examination((room.Finding("x", "ok", ""), room.Finding("y", "note", ""))).is_well
     assert str(examination).startswith("subject ")
     assert list(examination.frame) == ["subject", "status", "detail"]

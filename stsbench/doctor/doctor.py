@@ -59,8 +59,8 @@ class Examination(Result):
 def doctor() -> Examination:
     """Look at environment, devices, data, cache and versions.
 
-    A `problem` is what is missing or cannot be used, and says what to do; a `note` is what only some need (the text
-    as first released, the packaged model).
+    A `problem` is what is missing or cannot be used, and says what to do; a `note` is what only some need (the
+    text as first released, the packaged model).
     """
     looks: list[Callable[[], list[Finding]]] = [_versions, _working_folder, _device, _model, _data, _cache]
     findings: list[Finding] = []

@@ -91,7 +91,7 @@ def test_sources_and_tasks_can_be_verified_alone_and_misspelt_ones_are_suggested
     rows = verify([small_senteval], what=["sts12"]).frame
     assert set(rows["task"]) == {"STS12"}
     assert set(rows["source"]) == {"senteval", "sts-raw"}
-    with pytest.raises(UserError, match="no task or source 'sentevl' to verify: did you mean senteval?"):
+    with pytest.raises(UserError, match=r"no task or source 'sentevl' to verify: did you mean senteval\?"):
         verify(what=["sentevl"])
 
 

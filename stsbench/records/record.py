@@ -9,8 +9,10 @@ from pydantic import PrivateAttr
 
 from stsbench.base.errors import UserError
 from stsbench.base.files import sha256_of
+from stsbench.records.digest import DIGEST, sealed
 from stsbench.records.parts import RunFields, TableFile
 from stsbench.records.scores import Scores, score_frame
+from stsbench.records.tables import ITEMS, PAIRS, fault_in_table
 from stsbench.render.result import Result
 from stsbench.render.table import Style, Tables
 
@@ -18,8 +20,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 RECORD = "run.json"
-PAIRS = "pairs.parquet"
-ITEMS = "items.parquet"
+
+
+class MissingTableError(UserError):
+    """A table that a record has not, or that is not beside it."""
 
 
 class RunRecord(Result, RunFields):
@@ -34,9 +38,9 @@ class RunRecord(Result, RunFields):
 
     def __eq__(self, other: object) -> bool:
         """Return whether both say the same; their tables are told apart by the hashes in
-        `pairs_file` and `items_file`.
+        `pairs_file` and `items_file`. The digest says nothing of its own.
         """
-        return isinstance(other, RunRecord) and self.__dict__ == other.__dict__
+        return isinstance(other, RunRecord) and self.__dict__ | {DIGEST: None} == other.__dict__ | {DIGEST: None}
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -68,7 +72,7 @@ class RunRecord(Result, RunFields):
 
     def to_dict(self) -> Any:
         """Return the record as `run.json` has it."""
-        return json.loads(self.model_dump_json())
+        return json.loads(sealed(self).model_dump_json())
 
     @property
     def pairs(self) -> "pd.DataFrame":
@@ -81,7 +85,7 @@ class RunRecord(Result, RunFields):
             UserError: if the record was read from disk and its pair table is missing or another one.
         """
         if self._pairs is None:
-            self._pairs = self._read_table(PAIRS, self.pairs_file)
+            self._pairs = self._read_table(PAIRS)
         pairs: pd.DataFrame = self._pairs
         return pairs
 
@@ -97,7 +101,7 @@ class RunRecord(Result, RunFields):
             UserError: if the record has none, or it is missing or another one.
         """
         if self._items is None:
-            self._items = self._read_table(ITEMS, self.items_file)
+            self._items = self._read_table(ITEMS)
         items: pd.DataFrame = self._items
         return items
 
@@ -119,10 +123,29 @@ class RunRecord(Result, RunFields):
         record._pairs, record._items, record._folder, record._replaced = pairs, items, folder, replaced
         return record
 
-    def _read_table(self, name: str, file: TableFile | None) -> "pd.DataFrame":
+    def table_named(self, name: str) -> "pd.DataFrame":
+        """Return the table of pairs or of items: from memory, or from disk without keeping it.
+
+        Args:
+            name: `pairs.parquet` or `items.parquet`.
+
+        Raises:
+            MissingTableError: if the record has none, or it is not there.
+            UserError: if it is another one.
+        """
+        held = {PAIRS: self._pairs, ITEMS: self._items}[name]
+        return self._read_table(name) if held is None else held
+
+    def _read_table(self, name: str) -> "pd.DataFrame":
         if self.is_imported:
-            raise UserError(f"{self.model.name} was imported, with scores alone: measure it for the {name}.")
-        return _read_table(self.folder, name, file)
+            raise MissingTableError(
+                f"{self.model.name} was imported, with scores alone: measure it for the {name}."
+            )
+        file = {PAIRS: self.pairs_file, ITEMS: self.items_file}[name]
+        table = _read_table(self.folder, name, file)
+        if fault := fault_in_table(name, table, self):
+            raise UserError(f"{_place(self.folder, name)} {fault}: it is not this record's table; measure again.")
+        return table
 
 
 def staged(table: Path) -> Path:
@@ -135,13 +158,23 @@ def _read_table(folder: Path | None, name: str, file: TableFile | None) -> "pd.D
 
     if folder is None or file is None:
         lacking = {PAIRS: "pair table (no STS task in it)", ITEMS: "item table (no transfer task in it)"}
-        raise UserError(f"this record has no {lacking[name]}: measure with --tasks that have one.")
+        raise MissingTableError(f"this record has no {lacking[name]}: measure with --tasks that have one.")
     table = folder / name
     # The first name is looked at twice: the table may be moved there from the second while we look.
     for path in (table, staged(table), table):
         with suppress(FileNotFoundError):
             if path.is_file() and sha256_of(path) == file.sha256:
-                return pd.read_parquet(path)
-    if not table.is_file():
-        raise UserError(f"{table} is missing: copy it beside {RECORD}, or measure again.")
+                try:
+                    return pd.read_parquet(path)
+                except FileNotFoundError:
+                    raise
+                except (ValueError, OSError, KeyError) as error:
+                    # What pyarrow has against a file that is none of Parquet's.
+                    raise UserError(f"{path} cannot be read as a table: measure again.") from error
+    if not table.exists():
+        raise MissingTableError(f"{table} is missing: copy it beside {RECORD}, or measure again.")
     raise UserError(f"{table} is not the table that {RECORD} was computed from: measure again.")
+
+
+def _place(folder: Path | None, name: str) -> str:
+    return name if folder is None else str(folder / name)

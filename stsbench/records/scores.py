@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from stsbench.records.digest import sealed
 from stsbench.records.labels import AVERAGE, TRANSFER_AVERAGE, labels, task_labels
 from stsbench.records.parts import AveragePart, Interval, RunFields
 from stsbench.records.signature import Signature, require_same_protocol
@@ -81,7 +82,7 @@ class Scores(Result):
 
     def to_dict(self) -> Any:
         """Return the records, as `run.json` has them."""
-        return [json.loads(record.model_dump_json()) for record in self.records]
+        return [json.loads(sealed(record).model_dump_json()) for record in self.records]
 
     @property
     def remarks(self) -> list[str]:

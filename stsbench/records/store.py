@@ -18,12 +18,23 @@ from pydantic import ValidationError
 
 from stsbench.base.errors import UserError
 from stsbench.base.files import atomic_path, remove_leftovers, sha256_of, told_as_unwritable
+from stsbench.records.consistency import contradiction
+from stsbench.records.digest import digest_of, sealed
 from stsbench.records.parts import SCHEMA_VERSION, ModelPart, TableFile
-from stsbench.records.record import ITEMS, PAIRS, RECORD, RunRecord, staged
+from stsbench.records.record import RECORD, RunRecord, staged
 from stsbench.records.signature import Signature
+from stsbench.records.tables import ITEMS, PAIRS
 
 if TYPE_CHECKING:
     import pandas as pd
+
+_DIGEST_SINCE = 3
+"""The version of the layout from which on every record has a digest."""
+
+_LARGEST = 2**28
+"""Bytes. A record of ten thousand subsets has a hundredth of that."""
+
+_RESTORE = "put the file back as it was written, or measure again"
 
 
 def save_run(record: RunRecord, folder: str | Path) -> RunRecord:
@@ -42,7 +53,7 @@ def save_run(record: RunRecord, folder: str | Path) -> RunRecord:
         replaced = (folder / RECORD).is_file() and held_by(folder, record.signatures, record.model) is None
         try:
             files = {"pairs_file": _stage(pairs, folder / PAIRS), "items_file": _stage(items, folder / ITEMS)}
-            saved = record.model_copy(update=files)
+            saved = sealed(record.model_copy(update=files))
             with atomic_path(folder / RECORD) as path:
                 path.write_text(saved.model_dump_json(indent=1) + "\n", encoding="utf-8")
         finally:
@@ -86,24 +97,50 @@ def held_by(folder: Path, signatures: Sequence[Signature], model: ModelPart) -> 
 
 
 def load_run(path: str | Path) -> RunRecord:
-    """Read a record from its folder or from its `run.json`; its pair table is read when asked for.
+    """Read a record from its folder or from its `run.json`; its tables are read when they are asked for.
+
+    What the record says is held against its digest and against itself: see `stsbench.records.consistency`.
 
     Raises:
-        UserError: if there is none, it is damaged, or another version of stsbench wrote its layout.
+        UserError: if there is none, it is damaged, was edited after it was written or contradicts itself, or another
+            version of stsbench wrote its layout.
     """
     path = Path(path).expanduser()
     file = path / RECORD if path.is_dir() else path
     if not file.is_file():
         raise UserError(f"no run record at {path}: `stsbench run --out {path}` makes one.")
+    record, digest = _parsed(file)
+    said = contradiction(record)
+    if record.digest is None and record.schema_version >= _DIGEST_SINCE:
+        raise UserError(f"{file} was edited after it was written: its digest is missing; {_RESTORE}.")
+    if record.digest not in {None, digest}:
+        what = said or "it does not say what its digest was taken of"
+        raise UserError(f"{file} was edited after it was written: {what}; {_RESTORE}.")
+    if said:
+        raise UserError(f"{file} contradicts itself: {said}; {_RESTORE}.")
+    return record
+
+
+def _parsed(file: Path) -> tuple[RunRecord, str]:
+    """Return a record as its file has it, and the digest of the file's content.
+
+    Raises:
+        UserError: if it cannot be read or is no record.
+    """
     try:
+        if file.stat().st_size > _LARGEST:
+            raise UserError(f"{file} has more than {_LARGEST >> 20} MiB, and no run record has: name a record.")
         written = file.read_bytes()
-        content = json.loads(written)
+        content = json.loads(written, parse_constant=_no_number)
+        digest = digest_of(content) if isinstance(content, dict) else ""
     except OSError as error:
         raise UserError(f"cannot read {file} ({error.strerror or error}): check its permissions.") from error
+    except RecursionError as error:
+        raise UserError(f"{file} is not a run record: it is nested too deep; measure again.") from error
     except ValueError as error:
         raise UserError(f"{file} is not valid JSON ({error}): measure again.") from error
     version = content.get("schema_version") if isinstance(content, dict) else None
-    if not isinstance(version, int):
+    if not isinstance(version, int) or isinstance(version, bool):
         raise UserError(f"{file} is not a run record: it names no schema version; measure again.")
     if not 1 <= version <= SCHEMA_VERSION:
         raise UserError(
@@ -117,7 +154,11 @@ def load_run(path: str | Path) -> RunRecord:
         where = ".".join(map(str, first["loc"]))
         raise UserError(f"{file} is not a run record: {where}: {first['msg']}; measure again.") from error
     record._folder = file.parent
-    return record
+    return record, digest
+
+
+def _no_number(name: str) -> float:
+    raise ValueError(f"{name} is no number in JSON")
 
 
 def _stage(table: "pd.DataFrame | None", place: Path) -> TableFile | None:
@@ -158,7 +199,8 @@ def _settle(folder: Path) -> None:
 def _committed(folder: Path) -> dict[str, str] | None:
     """Return the hashes of the committed record's tables by their names, None if there is no readable record."""
     try:
-        record = load_run(folder)
+        # As it was written, whatever it says: what is committed must take its place.
+        record, _ = _parsed(folder / RECORD)
     except UserError:
         return None
     return {table.file: table.sha256 for table in (record.pairs_file, record.items_file) if table is not None}

@@ -13,8 +13,10 @@ import pytest
 
 from stsbench import RunRecord, UserError, load_run
 from stsbench.records import store
-from stsbench.records.record import PAIRS, RECORD
+from stsbench.records.parts import SCHEMA_VERSION
+from stsbench.records.record import RECORD
 from stsbench.records.store import held_by, require_free, save_run
+from stsbench.records.tables import PAIRS
 
 Maker = Callable[..., RunRecord]
 
@@ -285,8 +287,11 @@ def test_a_reader_finds_the_table_that_is_moved_while_it_looks(
 def test_a_record_of_version_0_1_is_read_with_its_whitening(make_record: Maker, tmp_path: Path) -> None:
     def as_in_0_1(content: dict[str, Any]) -> None:
         content["schema_version"] = 1
+        assert content.pop("digest")
         assert content["model"].pop("whiten") is None
         content["model"]["postprocessing"] = "whiten128"
+        for task in content["tasks"]:
+            task["signature"] = task["signature"].replace("|stsbench:", "|post:whiten128|stsbench:")
 
     save_run(make_record(), tmp_path)
     rewrite(tmp_path, as_in_0_1)

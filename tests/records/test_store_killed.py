@@ -28,7 +28,7 @@ KILLED = textwrap.dedent(
     records = []
     for number in range(3):
         pairs = data.pairs.assign(cosine=float(number))
-        records.append(data.model_copy(update={"created": str(number)}).with_tables(pairs))
+        records.append(data.model_copy(update={"command": str(number)}).with_tables(pairs))
 
     def killed_at(event, record):
         child = os.fork()
@@ -50,7 +50,7 @@ KILLED = textwrap.dedent(
 
     def look(allowed):
         found = sb.load_run(folder)
-        number = float(found.created)
+        number = float(found.command)
         assert number in allowed, (number, allowed)
         assert (found.pairs["cosine"] == number).all(), "the pairs of another record"
         return number
@@ -111,12 +111,12 @@ TWO_WRITERS = textwrap.dedent(
         if child == 0:
             pairs = data.pairs.assign(cosine=float(number))
             for _ in range(20):
-                save_run(data.model_copy(update={"created": str(number)}).with_tables(pairs), folder)
+                save_run(data.model_copy(update={"command": str(number)}).with_tables(pairs), folder)
             os._exit(0)
         children.append(child)
     print([os.waitpid(child, 0)[1] for child in children])
     found = sb.load_run(folder)
-    assert (found.pairs["cosine"] == float(found.created)).all()
+    assert (found.pairs["cosine"] == float(found.command)).all()
     """
 )
 

@@ -1,6 +1,91 @@
-"""`python -m stsbench` is the command `stsbench`."""
+"""The process around the command line: `stsbench`, and `python -m stsbench`.
 
-from stsbench.cli.app import main
+From its first line on an interrupt is quiet, and so is the end of the process: no traceback of a half-done import,
+no complaint of a stream that is closed. The command line itself, `stsbench.cli.app`, is imported under this roof.
+"""
+
+import os
+import signal
+import sys
+from typing import Any
+
+_QUIETLY = (signal.SIGINT, signal.SIGTERM)
+"""Ctrl-C, and the request to end that a system or a scheduler makes: 130 and 143 as shells count."""
+
+
+def main() -> None:
+    """Run the command line as a process of its own."""
+    with_streams()
+    _on_signals(_end_at_once)
+    # An interrupt that meets a callback inside Python's machinery would be printed and lost: it comes again.
+    sys.unraisablehook = _again
+    from stsbench.cli.app import EXIT_INTERRUPTED
+    from stsbench.cli.app import main as run
+
+    received: list[int] = []
+
+    def interrupt(number: int, _frame: Any) -> None:
+        received.append(number)
+        raise KeyboardInterrupt
+
+    code: Any = EXIT_INTERRUPTED
+    try:
+        _on_signals(interrupt)
+        run()
+        code = 0
+    except SystemExit as end:
+        code = end.code
+    except KeyboardInterrupt:
+        # A second one, while the first was told.
+        pass
+    finally:
+        _on_signals(_end_at_once)
+    if code == EXIT_INTERRUPTED and received:
+        code = 128 + received[-1]
+    sys.exit(code)
+
+
+def with_streams() -> None:
+    """Open what the process was started without: else a file that is opened next would be taken for a stream.
+
+    Standard error goes nowhere then. Writing to standard output fails, as it was closed, and is told.
+    """
+    for number, mode in enumerate((os.O_RDONLY, os.O_RDONLY, os.O_WRONLY)):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, mode)
+    if sys.stdout is None:
+        sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)
+
+
+def _on_signals(handler: Any) -> None:
+    for number in _QUIETLY:
+        # What was started to ignore a signal (`nohup`, a job in the background) goes on ignoring it. A worker of
+        # torchrun is ended by its parent, also while it waits for others: at once, as is the default.
+        if signal.getsignal(number) is signal.SIG_IGN or (number == signal.SIGTERM and "WORLD_SIZE" in os.environ):
+            continue
+        signal.signal(number, handler)
+
+
+def _end_at_once(number: int, _frame: Any) -> None:
+    """End while nothing is open yet, or any more."""
+    os._exit(128 + number)
+
+
+def _again(lost: Any) -> None:
+    if lost.exc_type is not KeyboardInterrupt:
+        sys.__unraisablehook__(lost)
+        return
+    import _thread
+    import threading
+
+    later = threading.Timer(0.05, _thread.interrupt_main)
+    later.daemon = True
+    later.start()
+
 
 if __name__ == "__main__":
     main()

@@ -144,5 +144,4 @@ class SentenceOptions(TaskOptions):
     text: Annotated[str, Option(help="`senteval` or `raw` text.", rich_help_panel=DATA)] = "senteval"
 
 
-Resamples = Annotated[int, Option(min=0, help="Bootstrap resamples of the intervals; 0 for none.")]
 Corpus = Annotated[str, Option(help="A file with one sentence a line, or `sample` for the sample's sentences.")]

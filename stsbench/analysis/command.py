@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
-from stsbench.analysis.analysis import Resamples
 from stsbench.analysis.registry import ANALYSES, analysis
 from stsbench.base.errors import UserError
-from stsbench.cli.options import OUTPUT, DataDirs, Loading, Output, grouped
+from stsbench.cli.options import OUTPUT, DataDirs, Loading, Output, Resamples, Seed, grouped, new_folder
 from stsbench.cli.output import drawable, print_result, progress_bars, tell
 from stsbench.render.figures import FORMATS, save_figure
 
@@ -98,13 +97,17 @@ def explain(
     ] = None,
     published: Annotated[bool, Option("--published", help="Put the papers' rows beside them.")] = False,
     resamples: Resamples = 1000,
-    seed: Annotated[int, Option(help="Seed of the bootstrap.")] = 12345,
+    seed: Seed = 12345,
     data_dir: DataDirs = None,
     loading: Loading = Loading(),
     out: Annotated[
         Path | None,
         Option(
-            "--out", "-o", help="Write a folder: a page, every figure, every table as CSV.", rich_help_panel=OUTPUT
+            "--out",
+            "-o",
+            callback=new_folder,
+            help="Write a folder: a page, every figure, every table as CSV.",
+            rich_help_panel=OUTPUT,
         ),
     ] = None,
     figure_format: Annotated[
@@ -159,5 +162,4 @@ def explain(
     if out is None or not output.quiet or output.style in {"json", "csv"}:
         print_result(explanation, output)
     if explanation.missing:
-        reasons = (f"{name}: {reason}" for name, reason in explanation.missing.items())
-        raise UserError("\nstsbench: ".join(reasons))
+        raise UserError(*(f"{name}: {reason}" for name, reason in explanation.missing.items()))

@@ -10,6 +10,7 @@ from typer import Option
 from stsbench.analysis.analysis import AnalysisResult, TaskOptions
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
+from stsbench.cli.options import number_within
 from stsbench.render.figures import colours, legend_above, new_figure, style
 from stsbench.render.table import Table, Tables, place
 
@@ -232,7 +233,9 @@ class DensityCommand(TaskOptions):
     verb = staticmethod(density)
     result = Density
 
-    buckets: Annotated[int, Option(help="Equal buckets of the scale of gold scores.")] = 5
+    buckets: Annotated[
+        int, Option(callback=number_within(1, 1000), help="Equal buckets of the scale of gold scores.")
+    ] = 5
 
     def names_data(self, *, runs: bool) -> bool:
         """Return whether a task was named, or runs, which bring their pairs."""

@@ -12,6 +12,7 @@ from typer import Option
 from stsbench.analysis.analysis import AnalysisResult, SentenceOptions
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
+from stsbench.cli.options import finite
 from stsbench.render.figures import colours, legend_above, new_figure, style
 from stsbench.render.table import Table, Tables, place
 
@@ -303,5 +304,7 @@ class GeometryCommand(SentenceOptions):
         Path | None,
         Option("--path", help="A training run, or a folder of its checkpoints: draw their path, in order."),
     ] = None
-    positive: Annotated[float, Option(help="Pairs with a gold score above are positive pairs.")] = 4.0
+    positive: Annotated[
+        float, Option(callback=finite, help="Pairs with a gold score above are positive pairs.")
+    ] = 4.0
     distinct: Annotated[bool, Option("--distinct", help="Count a sentence once, however often it occurs.")] = False

@@ -11,6 +11,7 @@ from stsbench.analysis.analysis import AnalysisCommand, AnalysisResult, Asked, C
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import suggestion
+from stsbench.cli.options import number_within
 from stsbench.render.figures import colours, legend_above, new_figure, style
 from stsbench.render.table import Table, Tables
 
@@ -179,7 +180,7 @@ class RetrieveCommand(AnalysisCommand):
 
     corpus: Corpus = "sample"
     query: Annotated[list[str] | None, Option("--query", help="A sentence. Repeatable.")] = None
-    k: Annotated[int, Option("--top", "-k", help="How many neighbours.")] = 5
+    k: Annotated[int, Option("--top", "-k", callback=number_within(1), help="How many neighbours.")] = 5
     search: Annotated[
         str, Option(help="`exact`, or `faiss` (an HNSW graph; `pip install 'stsbench[faiss]'`).")
     ] = "exact"

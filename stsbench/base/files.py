@@ -82,6 +82,59 @@ def told_as_unwritable(target: Path) -> Iterator[None]:
         ) from error
 
 
+def require_new_file(path: Path, option: str = "") -> None:
+    """Make sure that a file can be written, or written over: better before work of minutes than after.
+
+    Args:
+        path: of the file.
+        option: the option that named it, for the sentence.
+
+    Raises:
+        UserError: if a folder is in its place, or its own cannot be made or written.
+    """
+    if _stands(path) and path.is_dir():
+        raise UserError(f"cannot write {path}: it is a folder; name a file in it{_with(option)}.")
+    _require_writable(path.parent, path, option)
+
+
+def require_new_folder(path: Path, option: str = "") -> None:
+    """Make sure that files can be written into a folder, which need not be there yet.
+
+    Args:
+        path: of the folder.
+        option: the option that named it, for the sentence.
+
+    Raises:
+        UserError: if a file is in its place, or it cannot be made or written.
+    """
+    _stands(path)
+    _require_writable(path, path, option)
+
+
+def _require_writable(folder: Path, target: Path, option: str) -> None:
+    there = next(path for path in (folder, *folder.absolute().parents) if _stands(path))
+    into = f"cannot write into {target}" if folder == target else f"cannot write {target}"
+    if not there.is_dir():
+        raise UserError(f"{into}: {there} is not a folder; choose another{_with(option)}.")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise UserError(f"{into}: no permission; choose another folder{_with(option)}.")
+
+
+def _stands(path: Path) -> bool:
+    """Return whether something is at a path, whose name may be too long for any file."""
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise UserError(f"cannot write {path} ({error.strerror or error}): choose another place.") from error
+    return True
+
+
+def _with(option: str) -> str:
+    return f" with {option}" if option else ""
+
+
 def remove_leftovers(target: Path) -> None:
     """Delete the temporary files that killed writers of `target` left; for one who holds it alone."""
     for path in list(target.parent.iterdir()):

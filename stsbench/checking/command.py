@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from stsbench.cli.options import Output, grouped
-from stsbench.cli.output import print_result, tell
+from stsbench.cli.options import Output, grouped, new_file, number_within
+from stsbench.cli.output import print_result, say, tell
 
 _FOR_CI = "For continuous integration"
 
@@ -30,16 +30,23 @@ def check(
             autocompletion=_rows,
         ),
     ] = None,
-    tolerance: Annotated[float | None, typer.Option(help="Points that a score may be off. Default: 0.05.")] = None,
+    tolerance: Annotated[
+        float | None,
+        typer.Option(callback=number_within(0, 100), help="Points that a score may be off. Default: 0.05."),
+    ] = None,
     baseline: Annotated[
         Path | None, typer.Option(help="Check against this run instead: its predecessor's, say.")
     ] = None,
     max_drop: Annotated[
         float | None,
-        typer.Option(help="Points that a score may be lower than the baseline's. Default: 0.3."),
+        typer.Option(
+            callback=number_within(0, 100),
+            help="Points that a score may be lower than the baseline's. Default: 0.3.",
+        ),
     ] = None,
     junit: Annotated[
-        Path | None, typer.Option(help="Write the verdicts into this file too.", rich_help_panel=_FOR_CI)
+        Path | None,
+        typer.Option(callback=new_file, help="Write the verdicts into this file too.", rich_help_panel=_FOR_CI),
     ] = None,
     github: Annotated[
         bool,
@@ -72,7 +79,7 @@ def check(
     if github:
         # Beside the output where that is for a program: the service reads both.
         for line in result.annotations:
-            typer.echo(line, err=not is_screen)
+            say(line) if is_screen else tell(line)
         result.append_step_summary()
     for note in result.notes:
         tell(f"note: {note}", quiet=output.quiet)

@@ -1,9 +1,9 @@
-"""The command `stsbench`: the table of its commands, and how a mistake ends."""
+"""The command `stsbench`: the table of its commands, and how each of them ends."""
 
-import io
-import os
+import errno
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from inspect import getdoc
 from typing import Annotated, Any
@@ -15,7 +15,17 @@ from typer.main import get_command
 from stsbench._version import __version__
 from stsbench.analysis.registry import ANALYSES
 from stsbench.base.errors import UserError
+from stsbench.cli.mistakes import UsageError, sentence_of
 from stsbench.cli.options import spelled_out
+from stsbench.cli.output import (
+    ReaderLeftError,
+    drop_output,
+    print_data,
+    say,
+    tell_mistake,
+    unprintable,
+    write_any_character,
+)
 
 COMMANDS = {
     "run": "stsbench.scoring.command:run",
@@ -37,6 +47,13 @@ COMMANDS = {
 
 EXIT_MISTAKE = 2
 """The person's mistake, told in one sentence. 0 is success, 1 a check that failed."""
+
+EXIT_READER_LEFT = 141
+"""Nobody reads the output any more (`| head`): what shells call a program's end by SIGPIPE. It is no success: a
+check whose verdict was not read may have failed."""
+
+EXIT_INTERRUPTED = 130
+"""Ctrl-C: what shells call a program's end by SIGINT."""
 
 INTERRUPTED = "interrupted: what was finished is recorded, and the same command goes on from the cache."
 
@@ -65,12 +82,23 @@ def _help_of(target: Any) -> str | None:
     )
 
 
-class _ReaderLeftError(Exception):
-    """Whoever read our output went away (`| head`)."""
+class _InterruptedError(Exception):
+    """A KeyboardInterrupt on its way past Typer."""
+
+
+@contextmanager
+def _past_typer() -> Iterator[None]:
+    """Take what Typer would end in its own way, silently and with exit codes of its own, past it to `main`."""
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        raise _InterruptedError from error
+    except BrokenPipeError as error:
+        raise ReaderLeftError from error
 
 
 class _Commands(TyperGroup):
-    """Takes what Typer would end in its own way, silently and with exit codes of its own, past it to `main`.
+    """The commands.
 
     Its help is plain text: the panels that each command's help has would double the time to start.
     """
@@ -116,14 +144,15 @@ class _Commands(TyperGroup):
             with formatter.section(heading):
                 formatter.write_dl(rows)
 
+    def make_context(self, *arguments: Any, **more: Any) -> Any:
+        """Parse the options before the command; help and version are printed here."""
+        with _past_typer():
+            return super().make_context(*arguments, **more)
+
     def invoke(self, ctx: Any) -> Any:
-        """Run a command."""
-        try:
+        """Parse a command's options, and run it."""
+        with _past_typer():
             return super().invoke(ctx)
-        except KeyboardInterrupt as error:
-            raise UserError(INTERRUPTED) from error
-        except BrokenPipeError as error:
-            raise _ReaderLeftError from error
 
 
 app = typer.Typer(
@@ -138,7 +167,7 @@ app = typer.Typer(
 
 def _version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"stsbench {__version__}")
+        say(f"stsbench {__version__}")
         raise typer.Exit
 
 
@@ -154,30 +183,71 @@ def stsbench(
     Start with `stsbench run`: it measures a packaged model on what data is here.
     """
     if ctx.invoked_subcommand is None:
-        typer.echo(ctx.get_help())
+        print_data(ctx.get_help())
         raise typer.Exit(EXIT_MISTAKE)
 
 
 def main() -> None:
-    """Run the command line; end a person's mistake in one sentence and exit code 2."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        # A terminal that cannot show a character gets its number instead of a traceback.
-        sys.stdout.reconfigure(errors="backslashreplace")
+    """Run the command line: a person's mistake ends in one sentence and exit code 2, an interrupt with 130."""
+    write_any_character()
+    sys.exit(_ended())
+
+
+def _ended() -> int:
+    """Run the command that was asked for; return the exit code. A mistake of our own goes on as it is."""
     try:
-        app()
+        return app(standalone_mode=False) or 0
     except UserError as error:
-        sys.exit(_told(f"stsbench: {error}"))
-    except KeyboardInterrupt:
-        sys.exit(_told(f"stsbench: {INTERRUPTED}"))
-    except _ReaderLeftError:
-        # Python flushes what is left on its way out, and would complain that nobody reads it.
-        with suppress(OSError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
-
-
-def _told(sentence: str) -> int:
-    # On a screen the line may hold a ^C already: it is written over.
-    start = "\r" if sys.stderr.isatty() else ""
-    sys.stderr.write(f"{start}{sentence}\n")
+        if _by_interrupt(error):
+            return _interrupted()
+        tell_mistake(*error.sentences)
+        drop_output()
+    except (UsageError, typer.Abort) as error:
+        tell_mistake(*filter(None, [sentence_of(error)]))
+    except ReaderLeftError:
+        drop_output()
+        return EXIT_READER_LEFT
+    except (KeyboardInterrupt, _InterruptedError):
+        return _interrupted()
+    except MemoryError:
+        tell_mistake("there is not enough memory for this: give it less at once, or use a larger machine.")
+    except OSError as error:
+        tell_mistake(*_refused(error).sentences)
+        drop_output()
+    except Exception as error:
+        # A library may have caught the interrupt and raised something of its own, an ImportError, say.
+        if _by_interrupt(error):
+            return _interrupted()
+        if not _is_homeless(error):
+            raise
+        tell_mistake("a path begins with `~` and a name, and nobody of that name has a home here: spell it out.")
     return EXIT_MISTAKE
+
+
+def _interrupted() -> int:
+    tell_mistake(INTERRUPTED)
+    drop_output()
+    return EXIT_INTERRUPTED
+
+
+def _by_interrupt(error: BaseException) -> bool:
+    """Return whether there was an interrupt among the causes of an exception."""
+    seen: BaseException | None = error
+    while seen is not None and not isinstance(seen, KeyboardInterrupt):
+        seen = seen.__cause__ or seen.__context__
+    return seen is not None
+
+
+def _is_homeless(error: Exception) -> bool:
+    """Return whether `Path.expanduser` gave up."""
+    return type(error) is RuntimeError and "home directory" in str(error)
+
+
+def _refused(error: OSError) -> UserError:
+    """Return what to say where the system refused something and nobody nearer to it said what."""
+    if error.filename is None and error.errno in {errno.EBADF, errno.ENOSPC, errno.EIO}:
+        return unprintable(error)
+    where = f" {error.filename}" if isinstance(error.filename, str) else ""
+    return UserError(
+        f"cannot use{where} ({error.strerror or error}): check the path, its permissions and the disk."
+    )

@@ -62,6 +62,25 @@ finite = number_within()
 any_seed = number_within(0, 2**32 - 1)
 """The check of a seed: what NumPy, scikit-learn and torch all take."""
 
+
+def new_file(param: CallbackParam, path: Path | None) -> Path | None:
+    """Check, as an option's `callback`, that the file it names can be written: before the work, not after."""
+    if path is not None:
+        from stsbench.base.files import require_new_file
+
+        require_new_file(path.expanduser(), option_name(param))
+    return path
+
+
+def new_folder(param: CallbackParam, path: Path | None) -> Path | None:
+    """Check, as an option's `callback`, that files can be written into the folder it names."""
+    if path is not None:
+        from stsbench.base.files import require_new_folder
+
+        require_new_folder(path.expanduser(), option_name(param))
+    return path
+
+
 Resamples = Annotated[
     int,
     Option(callback=number_within(0), help="Bootstrap resamples of the intervals; 0 for none."),
@@ -130,6 +149,14 @@ class Output:
     csv: Annotated[bool, Option("--csv", help="`--format csv`.", rich_help_panel=OUTPUT)] = False
     markdown: Annotated[bool, Option("--markdown", help="`--format markdown`.", rich_help_panel=OUTPUT)] = False
     latex: Annotated[bool, Option("--latex", help="`--format latex`.", rich_help_panel=OUTPUT)] = False
+    spreadsheet_safe: Annotated[
+        bool,
+        Option(
+            "--spreadsheet-safe",
+            help="CSV in which no spreadsheet finds a formula: an apostrophe before `=`, `+`, `-`, `@`.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = False
     quiet: Annotated[
         bool, Option("--quiet", "-q", help="No progress, notes or signatures.", rich_help_panel=OUTPUT)
     ] = False
@@ -150,6 +177,8 @@ class Output:
         if len(named) > 1:
             raise UserError(f"{named[0]} and {named[1]} cannot go together: choose one output format.")
         chosen = named[0].split()[-1].removeprefix("--") if named else "table"
+        if self.spreadsheet_safe and chosen != "csv":
+            raise UserError("--spreadsheet-safe is about CSV: add --csv, or leave it out.")
         return "terminal" if chosen == "table" else chosen
 
 

@@ -1,43 +1,57 @@
-"""How commands print: one format chosen by a flag, tables on standard output, everything else beside it."""
+"""How commands print: one format chosen by a flag, tables on standard output, everything else beside it.
 
+Nothing else in the package prints. Names, files and exceptions may hold anything: what is said to a person is one
+line each, and nothing in it drives a terminal.
+"""
+
+import io
+import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Option
 
-from stsbench.base.progress import Progress, silent
+from stsbench.base.errors import UserError
+from stsbench.render.cells import harmless, one_line
 
 if TYPE_CHECKING:
     import pandas as pd
+    from rich.progress import Progress as RichProgress
 
     from stsbench.cli.options import Output
     from stsbench.render.result import Result
     from stsbench.render.table import Tables
 
 QuietFlag = Annotated[
-    bool, typer.Option("--quiet", "-q", help="No progress, notes or signatures.", rich_help_panel="Output")
+    bool, Option("--quiet", "-q", help="No progress, notes or signatures.", rich_help_panel="Output")
 ]
+
+
+class ReaderLeftError(Exception):
+    """Whoever read our output went away (`| head`)."""
 
 
 def drawable(path: Path | None) -> Path | None:
     """Return the file of a figure.
 
     Raises:
-        UserError: if its name's ending is unknown: better before the work than after.
+        UserError: if its name's ending is unknown, or it cannot be written: better before the work than after.
     """
     if path is not None:
+        from stsbench.base.files import require_new_file
         from stsbench.render.figures import figure_kind
 
         figure_kind(path)
+        require_new_file(path)
     return path
 
 
 def print_frame(
     frame: "pd.DataFrame",
-    style: str,
+    output: "Output",
     *,
     headline: str | None = None,
     decimals: int = 2,
@@ -47,12 +61,15 @@ def print_frame(
     from stsbench.render.formats import print_table
     from stsbench.render.table import render
 
-    if style == "terminal" and sys.stdout.isatty():
+    if output.style == "terminal" and sys.stdout is not None and sys.stdout.isatty():
         from rich.console import Console
 
-        print_table(frame, Console(highlight=False), headline=headline, decimals=decimals, caption=caption)
-    else:
-        typer.echo(render(frame, style, decimals, caption))  # type: ignore[arg-type]
+        console = Console(highlight=False)
+        with console.capture() as captured:
+            print_table(frame, console, headline=headline, decimals=decimals, caption=caption)
+        _write(captured.get())
+        return
+    _print_in_full(render(frame, output.style, decimals, caption), output)  # type: ignore[arg-type]
 
 
 def print_result(
@@ -74,45 +91,149 @@ def print_result(
 
         tell(f"drawn in {save_figure(result.plot(), figure)}", quiet=output.quiet)  # type: ignore[attr-defined]
     if output.style in {"json", "csv"}:
-        typer.echo(result.to(output.style))  # type: ignore[arg-type]
+        _print_in_full(result.to(output.style), output)  # type: ignore[arg-type]
         return
     for number, table in enumerate(result.table() if tables is None else tables):
         if number:
-            typer.echo()
+            say()
         print_frame(
             table.frame,
-            output.style,
+            output,
             headline=table.headline or None,
             decimals=table.decimals,
             caption=table.caption or None,
         )
-        for note in table.notes:
-            tell(note, quiet=output.quiet)
+        tell(*table.notes, quiet=output.quiet)
 
 
-def tell(sentence: str, *, quiet: bool = False) -> None:
-    """Print a sentence for the person on standard error, where it is in no program's way."""
-    if not quiet:
-        typer.echo(sentence, err=True)
+def _print_in_full(text: str, output: "Output") -> None:
+    from stsbench.render.formats import defused
+
+    print_data(defused(text) if output.style == "csv" and output.spreadsheet_safe else text)
+
+
+def say(*lines: str) -> None:
+    """Print lines for the person on standard output, an empty one for none.
+
+    Raises:
+        ReaderLeftError: if nobody reads any more.
+        UserError: if they cannot be written.
+    """
+    _write("".join(f"{one_line(line)}\n" for line in lines or [""]))
+
+
+def print_data(text: str) -> None:
+    """Print what was made for programs or for a file on standard output, as it is, with a line break at its end.
+
+    On a terminal, what would drive it is written out: CSV holds text as it stands in the data.
+
+    Raises:
+        ReaderLeftError: if nobody reads any more.
+        UserError: if it cannot be written.
+    """
+    text = text if text.endswith("\n") else f"{text}\n"
+    if sys.stdout is not None and sys.stdout.isatty():
+        text = "\n".join(map(harmless, text.replace("\r\n", "\n").split("\n")))
+    _write(text)
+
+
+def tell(*sentences: str, quiet: bool = False) -> None:
+    """Print sentences for the person on standard error, a line each, where they are in no program's way.
+
+    Where nobody can read them, nothing else is lost: work goes on.
+    """
+    if not quiet and sentences:
+        # AttributeError: a process without standard error has None in its place.
+        with suppress(OSError, ValueError, AttributeError):
+            sys.stderr.write("".join(f"{one_line(sentence)}\n" for sentence in sentences))
+            sys.stderr.flush()
+
+
+def tell_mistake(*sentences: str) -> None:
+    """Print what went wrong on standard error, a line each."""
+    # On a screen the line may hold a ^C already: it is written over.
+    with suppress(OSError, ValueError, AttributeError):
+        sys.stderr.write("\r" if sys.stderr.isatty() else "")
+    tell(*(f"stsbench: {sentence}" for sentence in sentences))
+
+
+def write_any_character() -> None:
+    """Let standard output write the number of a character that a terminal cannot show, and not fail at it."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def drop_output() -> None:
+    """Let go of what standard output could not take: else Python tries again on its way out, and complains."""
+    with suppress(OSError, ValueError, AttributeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _write(text: str) -> None:
+    if sys.stdout is None:
+        raise UserError("cannot print: standard output is closed.")
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError as error:
+        raise ReaderLeftError from error
+    except OSError as error:
+        raise unprintable(error) from error
+
+
+def unprintable(error: OSError) -> UserError:
+    """Return what to say where standard output takes nothing."""
+    return UserError(
+        f"cannot print ({error.strerror or error}): free some space, or print elsewhere. What was recorded or "
+        "written into files stays."
+    )
+
+
+class Bars:
+    """A bar for each stage of the work, on standard error; nothing at all if nobody is looking.
+
+    Args:
+        shown: what draws them.
+    """
+
+    def __init__(self, shown: "RichProgress | None" = None) -> None:
+        self._shown = shown
+        self._stages: dict[str, Any] = {}
+
+    @property
+    def are_shown(self) -> bool:
+        """Whether a person sees them."""
+        return self._shown is not None
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        """Show how far a stage is, as `stsbench.base.progress.Progress` says."""
+        if self._shown is None:
+            return
+        if stage not in self._stages:
+            self._stages[stage] = self._shown.add_task(one_line(stage), total=total or None, about="")
+        self._shown.update(self._stages[stage], completed=done, total=total or None)
+
+    def describe(self, stage: str, about: str) -> None:
+        """Say something behind the bar of a stage that has begun."""
+        if self._shown is not None and stage in self._stages:
+            self._shown.update(self._stages[stage], about=one_line(about))
 
 
 @contextmanager
-def progress_bars(*, quiet: bool = False) -> Iterator[Progress]:
+def progress_bars(*, quiet: bool = False) -> Iterator[Bars]:
     """Show a bar per stage on standard error, if a person is looking at it."""
-    if quiet or not sys.stderr.isatty():
-        yield silent
+    if quiet or sys.stderr is None or not sys.stderr.isatty():
+        yield Bars()
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bars
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn("{task.description:>12}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
-        stages = {}
-
-        def show(stage: str, done: int, total: int) -> None:
-            if stage not in stages:
-                stages[stage] = bars.add_task(stage, total=total or None)
-            bars.update(stages[stage], completed=done, total=total or None)
-
-        yield show
+    columns = (
+        TextColumn("{task.description:>12}", markup=False),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[about]}", markup=False),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
+        yield Bars(shown)

@@ -7,8 +7,8 @@ import typer
 from typer.core import TyperCommand
 
 from stsbench.base.errors import UserError
-from stsbench.cli.options import OUTPUT, Output, grouped
-from stsbench.cli.output import drawable, print_result, progress_bars, tell
+from stsbench.cli.options import OUTPUT, Output, any_seed, grouped, number_within
+from stsbench.cli.output import drawable, print_result, progress_bars, say, tell
 
 _SETS = ("--a", "--b")
 
@@ -60,10 +60,18 @@ def compare(
         typer.Option(help="Look for the test sentences here first. Repeatable.", rich_help_panel="Corpus"),
     ] = None,
     resamples: Annotated[
-        int, typer.Option(min=1, help="Bootstrap resamples of the pairs.", rich_help_panel="Statistics")
+        int,
+        typer.Option(
+            callback=number_within(1), help="Bootstrap resamples of the pairs.", rich_help_panel="Statistics"
+        ),
     ] = 5000,
-    seed: Annotated[int, typer.Option(help="Seed of the bootstrap.", rich_help_panel="Statistics")] = 12345,
-    level: Annotated[float, typer.Option(help="Level of the intervals.", rich_help_panel="Statistics")] = 0.95,
+    seed: Annotated[
+        int, typer.Option(callback=any_seed, help="Seed of the bootstrap.", rich_help_panel="Statistics")
+    ] = 12345,
+    level: Annotated[
+        float,
+        typer.Option(callback=number_within(0, 1), help="Level of the intervals.", rich_help_panel="Statistics"),
+    ] = 0.95,
     subsets: Annotated[
         bool, typer.Option("--subsets", help="Print every subset too.", rich_help_panel=OUTPUT)
     ] = False,
@@ -108,10 +116,10 @@ def compare(
     is_screen = output.style == "terminal"
     # Beside a table for a paper the words stand on standard error; a program gets them with the rest.
     is_silent = output.quiet or output.style in {"json", "csv"}
-    legend = "\n".join(comparison.legend)
-    typer.echo(f"{legend}\n") if is_screen else tell(legend, quiet=is_silent)
+    say(*comparison.legend, "") if is_screen else tell(*comparison.legend, quiet=is_silent)
     print_result(comparison, output, tables=comparison.table(subsets=subsets))
-    typer.echo(f"\n{comparison.sentence}") if is_screen else tell(comparison.sentence, quiet=is_silent)
+    words = comparison.sentence.splitlines()
+    say("", *words) if is_screen else tell(*words, quiet=is_silent)
     for line in comparison.remarks:
         tell(line, quiet=output.quiet)
 

@@ -6,8 +6,20 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from stsbench.base.errors import UserError
-from stsbench.cli.options import DATA, MODEL, OUTPUT, DataDirs, Loading, NoCache, Output, Sentences, grouped
-from stsbench.cli.output import drawable, print_result, progress_bars, tell
+from stsbench.cli.options import (
+    DATA,
+    MODEL,
+    OUTPUT,
+    DataDirs,
+    Loading,
+    NoCache,
+    Output,
+    Sentences,
+    grouped,
+    new_folder,
+    number_within,
+)
+from stsbench.cli.output import drawable, print_result, progress_bars, say, tell
 
 if TYPE_CHECKING:
     from stsbench.diagnosis.result import Diagnosis
@@ -59,6 +71,7 @@ def diagnose(
     tolerance: Annotated[
         float | None,
         Option(
+            callback=number_within(0, 100),
             help="Points that a score may be off. Default: half a unit of the claim's last digit, and 0.005.",
             rich_help_panel=_GRID,
         ),
@@ -66,6 +79,7 @@ def diagnose(
     length: Annotated[
         list[int] | None,
         Option(
+            callback=number_within(1),
             help="Another maximum length to try. Repeatable. Default: 32, 64, 128, 256 and 512, where they cut.",
             rich_help_panel=_GRID,
         ),
@@ -88,6 +102,7 @@ def diagnose(
         Option(
             "--out",
             "-o",
+            callback=new_folder,
             help="Folder for all of it: grid.csv, grid.parquet, diagnosis.json, heatmap.png.",
             rich_help_panel=OUTPUT,
         ),
@@ -145,13 +160,13 @@ def diagnose(
 def _print(diagnosis: "Diagnosis", output: Output) -> None:
     terminal = output.style == "terminal"
     if terminal:
-        typer.echo(f"{diagnosis.verdict}\n")
+        say(*diagnosis.verdict.splitlines(), "")
     print_result(diagnosis, output)
     if output.style == "json":
         return
     if not terminal:
-        tell(diagnosis.verdict, quiet=output.quiet)
+        tell(*diagnosis.verdict.splitlines(), quiet=output.quiet)
     elif diagnosis.remarks and not output.quiet:
-        typer.echo("\n" + "\n".join(diagnosis.remarks))
+        say("", *diagnosis.remarks)
     for note in diagnosis.notes:
         tell(f"note: {note}", quiet=output.quiet)

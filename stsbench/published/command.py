@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from stsbench.cli.options import Output, grouped
-from stsbench.cli.output import print_result, tell
+from stsbench.cli.output import print_data, print_result, tell
 
 app = typer.Typer(help="Look up numbers from papers, each with where it was printed.", no_args_is_help=True)
 
@@ -79,7 +79,7 @@ def conflicts(
     if page:
         from stsbench.published.conflicts_page import conflicts_page
 
-        typer.echo(conflicts_page(), nl=False)
+        print_data(conflicts_page())
         return
     from stsbench.published.lookup import conflicts as look_for_conflicts
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from stsbench.cli.options import Output, grouped
+from stsbench.cli.options import Output, grouped, new_folder
 from stsbench.cli.output import tell
 
 
@@ -33,7 +33,7 @@ def import_(
         Path,
         typer.Argument(help="SentEval's results saved as JSON, a JSON file of MTEB's, or a folder of those."),
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the record.")],
+    out: Annotated[Path, typer.Option("--out", "-o", callback=new_folder, help="Folder of the record.")],
     model: Annotated[str, typer.Option("--model", "-m", help="The model's name, if the files do not say.")] = "",
     aggregation: Annotated[
         str | None,

@@ -12,9 +12,12 @@ MISSING = "–"
 """What a reader sees where there is no value."""
 
 _LINE_BREAKS = re.compile(r"[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029]+")
-# Control characters drive a terminal, bidirectional ones reorder what is seen, lone surrogates cannot be
-# written as UTF-8.
-_HARMFUL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+# Control characters drive a terminal, bidirectional ones reorder what is seen, tags and annotations hide text,
+# lone surrogates cannot be written as UTF-8.
+_HARMFUL = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufff9-\ufffb\ud800-\udfff"
+    r"\U000e0000-\U000e007f]"
+)
 
 
 @dataclass(frozen=True)
@@ -55,7 +58,17 @@ def one_line(text: str) -> str:
         >>> print(one_line("\x1b[2J"))
         \x1b[2J
     """
-    return _HARMFUL.sub(lambda match: ascii(match[0])[1:-1], _LINE_BREAKS.sub(" ", text))
+    return harmless(_LINE_BREAKS.sub(" ", text))
+
+
+def harmless(line: str) -> str:
+    r"""Return a line with the characters that could drive a terminal written out.
+
+    Example:
+        >>> print(harmless("a\tb\x9b31m"))
+        a\tb\x9b31m
+    """
+    return _HARMFUL.sub(lambda match: ascii(match[0])[1:-1], line)
 
 
 def is_missing(value: Any) -> bool:

@@ -6,7 +6,8 @@ from typing import Annotated
 import typer
 
 from stsbench.base.errors import UserError
-from stsbench.cli.output import QuietFlag, progress_bars, tell
+from stsbench.cli.options import number_within
+from stsbench.cli.output import QuietFlag, print_data, progress_bars, tell
 
 
 def report(
@@ -35,7 +36,9 @@ def report(
         typer.Option("--badge", help="Instead: the check as an SVG badge.", rich_help_panel="Instead of a page"),
     ] = False,
     against: Annotated[str, typer.Option(help="The published row to check against, as in `check`.")] = "auto",
-    tolerance: Annotated[float, typer.Option(help="Points that a score may be off.")] = 0.05,
+    tolerance: Annotated[
+        float, typer.Option(callback=number_within(0, 100), help="Points that a score may be off.")
+    ] = 0.05,
     title: Annotated[str, typer.Option(help="Of the page. Default: it names the models.")] = "",
     date: Annotated[
         str, typer.Option(help="Of the page. Default: SOURCE_DATE_EPOCH, or the newest record's.")
@@ -58,6 +61,11 @@ def report(
     * `stsbench report runs/mine-avg-sts --model-card --out README.md`
     * `stsbench report runs/mine-avg-sts --badge --against esimcse-bert-base --out check.svg`
     """
+    from stsbench.base.files import require_new_file, require_new_folder
+
+    if out is not None:
+        # What it names depends on what is written.
+        (require_new_file if model_card or badge else require_new_folder)(out.expanduser(), "--out")
     if model_card or badge:
         _write_instead(runs, out, model_card, badge, against, tolerance, quiet)
         return
@@ -90,6 +98,6 @@ def _write_instead(
         raise UserError(f"a badge tells the check of one run, and {len(runs)} are named: name one.")
     text = cards.model_card(runs) if model_card else cards.badge(runs[0], against, tolerance=tolerance)
     if out is None:
-        typer.echo(text, nl=False)
+        print_data(text)
     else:
         tell(f"written to {cards.write_text(text, out)}", quiet=quiet)

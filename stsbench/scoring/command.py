@@ -7,8 +7,23 @@ from typing import Annotated
 import typer
 
 from stsbench.base.errors import UserError
-from stsbench.cli.options import DATA, MODEL, OUTPUT, RUN, DataDirs, Loading, NoCache, Output, Sentences, grouped
-from stsbench.cli.output import progress_bars, tell
+from stsbench.cli.options import (
+    DATA,
+    LARGEST,
+    MODEL,
+    OUTPUT,
+    RUN,
+    DataDirs,
+    Loading,
+    NoCache,
+    Output,
+    Sentences,
+    any_seed,
+    grouped,
+    new_folder,
+    number_within,
+)
+from stsbench.cli.output import print_data, progress_bars, say, tell
 
 _SCORE = "Scores"
 
@@ -37,11 +52,20 @@ def run(
     ] = None,
     loading: Loading = Loading(),
     dimensions: Annotated[
-        int | None, Option(help="Keep the first so many dimensions (Matryoshka).", rich_help_panel=MODEL)
+        int | None,
+        Option(
+            callback=number_within(-LARGEST),
+            help="Keep the first so many dimensions (Matryoshka).",
+            rich_help_panel=MODEL,
+        ),
     ] = None,
     whiten: Annotated[
         int | None,
-        Option(help="Whiten on each task's sentences, keep so many dimensions (0: all).", rich_help_panel=MODEL),
+        Option(
+            callback=number_within(0),
+            help="Whiten on each task's sentences, keep so many dimensions (0: all).",
+            rich_help_panel=MODEL,
+        ),
     ] = None,
     normalize: Annotated[
         bool | None,
@@ -104,17 +128,27 @@ def run(
             rich_help_panel=_SCORE,
         ),
     ] = "logreg",
-    kfold: Annotated[int, Option(help="Folds of the transfer tasks.", rich_help_panel=_SCORE)] = 10,
-    classifier_seed: Annotated[int, Option(help="Seed of folds and nets.", rich_help_panel=_SCORE)] = 1111,
+    kfold: Annotated[
+        int, Option(callback=number_within(), help="Folds of the transfer tasks.", rich_help_panel=_SCORE)
+    ] = 10,
+    classifier_seed: Annotated[
+        int, Option(callback=any_seed, help="Seed of folds and nets.", rich_help_panel=_SCORE)
+    ] = 1111,
     resamples: Annotated[
-        int, Option(min=0, help="Bootstrap resamples of the intervals; 0 for none.", rich_help_panel=_SCORE)
+        int,
+        Option(
+            callback=number_within(0),
+            help="Bootstrap resamples of the intervals; 0 for none.",
+            rich_help_panel=_SCORE,
+        ),
     ] = 1000,
-    seed: Annotated[int, Option(help="Seed of the bootstrap.", rich_help_panel=_SCORE)] = 12345,
+    seed: Annotated[int, Option(callback=any_seed, help="Seed of the bootstrap.", rich_help_panel=_SCORE)] = 12345,
     out: Annotated[
         Path | None,
         Option(
             "--out",
             "-o",
+            callback=new_folder,
             help="Folder of the record. Default: `runs/<model>-<pooling>-<tasks>`.",
             rich_help_panel=RUN,
         ),
@@ -195,7 +229,7 @@ def run(
         replaced = ", where it replaced the record of the same measurement" if record.replaced else ""
         tell(f"recorded in {record.folder}{replaced}", quiet=output.quiet)
     if failures:
-        raise UserError("\nstsbench: ".join(failures))
+        raise UserError(*failures)
 
 
 def cite(
@@ -212,8 +246,14 @@ def cite(
     if json:
         import json as json_
 
-        typer.echo(json_.dumps(citations, indent=1, ensure_ascii=False))
+        print_data(json_.dumps(citations, indent=1, ensure_ascii=False))
         return
     for subject, citation in citations.items():
-        # BibTeX ignores what stands between entries: a heading is a comment there.
-        typer.echo(f"% {subject}\n{citation}\n" if citation.startswith("@") else f"% {subject}: {citation}\n")
+        # BibTeX ignores what stands between entries: a heading is a comment there. But an @ begins an entry even
+        # behind a %, and a model may be called anything.
+        heading = f"% {subject}".replace("@", "(at)")
+        if citation.startswith("@"):
+            say(heading)
+            print_data(f"{citation}\n")
+        else:
+            say(f"{heading}: {citation}".replace("@", "(at)"), "")

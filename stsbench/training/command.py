@@ -1,17 +1,14 @@
 """`stsbench train`."""
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
 from typer import Argument, Option
 
-from stsbench.base.progress import Progress, silent
-from stsbench.cli.options import Output, grouped
-from stsbench.cli.output import print_frame, print_result, tell
+from stsbench.cli.options import Output, any_seed, grouped, new_folder
+from stsbench.cli.output import Bars, print_data, print_frame, print_result, progress_bars, say, tell
 
 
 @grouped
@@ -26,10 +23,13 @@ def train(
         ),
     ] = None,
     out: Annotated[
-        Path | None, Option("--out", "-o", help="Folder of the training. Default: `runs/<recipe>`.")
+        Path | None,
+        Option("--out", "-o", callback=new_folder, help="Folder of the training. Default: `runs/<recipe>`."),
     ] = None,
     base: Annotated[str | None, Option(help="Checkpoint to start from. Default: the recipe's.")] = None,
-    seed: Annotated[int | None, Option(help="Of everything random. Default: the recipe's.")] = None,
+    seed: Annotated[
+        int | None, Option(callback=any_seed, help="Of everything random. Default: the recipe's.")
+    ] = None,
     set_: Annotated[
         list[str] | None, Option("--set", metavar="KEY=VALUE", help="Change a value of the recipe. Repeatable.")
     ] = None,
@@ -66,14 +66,14 @@ def train(
         from stsbench.training.recipe_files import as_yaml, read_recipe, recipe_list
 
         if list_:
-            print_frame(recipe_list(), style)
+            print_frame(recipe_list(), output)
         else:
-            typer.echo(as_yaml(read_recipe(recipe or "demo", set_ or ())), nl=False)
+            print_data(as_yaml(read_recipe(recipe or "demo", set_ or ())))
         return
     from stsbench.records.provenance import command_line
     from stsbench.training.train import train as run_training
 
-    with _display(quiet=quiet) as (progress, listener):
+    with progress_bars(quiet=quiet) as progress:
         training = run_training(
             recipe,
             corpus,
@@ -88,7 +88,7 @@ def train(
             tensorboard=tensorboard,
             wandb=wandb,
             progress=progress,
-            listeners=[listener],
+            listeners=[_listener(progress, quiet=quiet)],
             notice=lambda sentence: tell(sentence, quiet=quiet),
             command=command_line(["stsbench", *sys.argv[1:]]),
         )
@@ -96,49 +96,27 @@ def train(
         return
     if style == "terminal":
         task, score = training.recipe.selection.task, training.record.tasks[0].score
-        typer.echo(f"{task} {100 * (score or 0):.2f} at step {training.best.step} of {training.steps}")
+        say(f"{task} {100 * (score or 0):.2f} at step {training.best.step} of {training.steps}")
     else:
         print_result(training, output)
     tell(f"checkpoint in {training.folder}, dev curve in {training.folder / 'dev-curve.png'}", quiet=quiet)
 
 
-@contextmanager
-def _display(*, quiet: bool) -> Iterator[tuple[Progress, Any]]:
-    """Show a bar with loss, dev score and the best so far; without a screen, a line for each dev score."""
-    if quiet:
-        yield silent, lambda _: None
-        return
-    if not sys.stderr.isatty():
-        yield silent, _tell_score
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bars
+def _listener(bars: Bars, *, quiet: bool) -> Callable[[dict[str, Any]], None]:
+    """Show loss, dev score and the best so far behind the bar; without a screen, a line for each dev score."""
+    seen: dict[str, Any] = {}
 
-    columns = (
-        TextColumn("{task.description:>12}"),
-        BarColumn(bar_width=24),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[about]}"),
-    )
-    with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
-        stages: dict[str, Any] = {}
-        seen: dict[str, Any] = {}
+    def listen(line: dict[str, Any]) -> None:
+        if not bars.are_shown:
+            if not quiet:
+                _tell_score(line)
+            return
+        seen.update({name: line[name] for name in ("loss", "dev", "best", "best_step") if name in line})
+        if line["kind"] == "train":
+            seen["speed"] = line["time"]["tokens_per_second"]
+        bars.describe("training", _about(seen))
 
-        def progress(stage: str, done: int, total: int) -> None:
-            if stage not in stages:
-                stages[stage] = bars.add_task(stage, total=total or None, about="")
-            bars.update(stages[stage], completed=done, total=total or None)
-
-        def listen(line: dict[str, Any]) -> None:
-            seen.update({name: line[name] for name in ("loss", "dev", "best", "best_step") if name in line})
-            if line["kind"] == "train":
-                seen["speed"] = line["time"]["tokens_per_second"]
-            if "training" in stages:
-                bars.update(stages["training"], about=_about(seen))
-
-        yield progress, listen
+    return listen
 
 
 def _about(seen: dict[str, Any]) -> str:

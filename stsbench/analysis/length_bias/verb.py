@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
-from stsbench.analysis.analysis import AnalysisCommand, AnalysisResult, Resamples
+from stsbench.analysis.analysis import AnalysisCommand, AnalysisResult
 from stsbench.analysis.length_bias.measures import (
     ABSOLUTE,
     ALL,
@@ -25,7 +25,7 @@ from stsbench.analysis.length_bias.measures import (
 )
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
-from stsbench.cli.options import DataDirs
+from stsbench.cli.options import DataDirs, Resamples, Seed, number_within
 from stsbench.render.figures import colours, legend_above, new_figure, style
 from stsbench.render.table import Table, Tables, interval
 
@@ -264,12 +264,16 @@ class LengthBiasCommand(AnalysisCommand):
     ] = None
     length: Annotated[str, Option(help="`words` (as released), `subwords` or `characters`.")] = "words"
     threshold: Annotated[
-        int | None, Option(help="Largest length difference that counts as short. Default: 3; 15 characters.")
+        int | None,
+        Option(
+            callback=number_within(0),
+            help="Largest length difference that counts as short. Default: 3; 15 characters.",
+        ),
     ] = None
     bins: Annotated[str | None, Option(help="Where the bins of the curve begin, such as `0,1,2,4,8`.")] = None
     published: Annotated[bool, Option("--published", help="Put the papers' rows (ESimCSE) beside them.")] = False
     resamples: Resamples = 1000
-    seed: Annotated[int, Option(help="Seed of the bootstrap.")] = 12345
+    seed: Seed = 12345
     data_dir: DataDirs = None
 
     def keywords(self) -> dict[str, Any]:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
-from stsbench.analysis.analysis import AnalysisCommand, AnalysisResult, Corpus, Resamples
+from stsbench.analysis.analysis import AnalysisCommand, AnalysisResult, Corpus
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
+from stsbench.cli.options import Resamples, any_seed, number_within
 from stsbench.render.figures import colours, legend_above, new_figure, style
 from stsbench.render.table import Table, Tables, interval
 
@@ -309,9 +310,9 @@ class RepetitionBiasCommand(AnalysisCommand):
     result = RepetitionBias
 
     corpus: Corpus = "sample"
-    queries: Annotated[int, Option(help="Queries for each seed.")] = 100
-    seeds: Annotated[int, Option(help="Draws of queries and candidates.")] = 5
-    seed: Annotated[int, Option(help="The first of their seeds.")] = 0
+    queries: Annotated[int, Option(callback=number_within(1), help="Queries for each seed.")] = 100
+    seeds: Annotated[int, Option(callback=number_within(1, 1000), help="Draws of queries and candidates.")] = 5
+    seed: Annotated[int, Option(callback=any_seed, help="The first of their seeds.")] = 0
     overlap: Annotated[str, Option(help="Smallest and largest share of common tokens, in per cent.")] = "13-17"
     share_of: Annotated[str, Option(help="Of whose tokens that is a share: `candidate` or `query`.")] = "candidate"
     tokens: Annotated[str, Option(help="`words`, or `subwords` of the first model.")] = "words"

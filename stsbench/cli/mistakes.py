@@ -1,0 +1,97 @@
+"""What the parser of the command line has to complain of, in one sentence each, with the option and what to do."""
+
+import re
+from typing import Any
+
+import typer
+
+from stsbench.base.words import closest, listed
+from stsbench.cli.options import option_name
+
+UsageError: Any = typer.BadParameter.__mro__[1]
+"""What the parser raises; where Typer keeps it differs between its versions."""
+
+_KINDS = {
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+}
+"""How a value is described that an option takes, by how the parser's own complaints begin."""
+
+
+def sentence_of(error: Exception) -> str:
+    """Return a complaint of the parser, or the end of a question that nobody answered, as a sentence.
+
+    It is empty where help was printed instead of a complaint.
+    """
+    if isinstance(error, typer.Abort):
+        return "nothing was done, as the question was not answered with yes; --yes answers it."
+    told: Any = error
+    command, help_ = _place(told)
+    match type(error).__name__:
+        case "NoArgsIsHelpError":
+            sentence = ""
+        case "NoSuchOption":
+            options = [name for parameter in _parameters(told) for name in parameter.opts if name.startswith("--")]
+            near = _meant(closest(told.option_name, options))
+            sentence = f"{command} has no option {told.option_name}: {near or help_}"
+        case "MissingParameter":
+            sentence = f"{_named(told) or 'something'} is missing: {help_}"
+        case "BadParameter":
+            sentence = _bad_value(told, help_)
+        case "BadOptionUsage":
+            needed = "needs a value" if "require" in told.message else "takes no value"
+            sentence = f"{told.option_name} {needed}: {help_}"
+        case _:
+            sentence = _misplaced(told, command, help_)
+    return sentence
+
+
+def _misplaced(error: Any, command: str, help_: str) -> str:
+    """Return what is wrong with a word that is neither an option nor an argument."""
+    unknown = re.fullmatch(r"No such command ['\"](.*)['\"]\.(?: Did you mean .*)?", error.message, re.DOTALL)
+    if unknown:
+        near = closest(unknown[1], error.ctx.command.list_commands(error.ctx))
+        hint = _meant([f"`{command} {name}`" for name in near])
+        return f"there is no command `{command} {unknown[1]}`: {hint or help_}"
+    extra = re.fullmatch(r"Got unexpected extra arguments? \((.*)\)", error.message, re.DOTALL)
+    if extra:
+        return f"{command} has no use for {extra[1]}: {help_}"
+    return f"{command}: {error.format_message().rstrip('.')}; {help_}"
+
+
+def _place(error: Any) -> tuple[str, str]:
+    """Return the command that the person wrote, and where its help is."""
+    path = error.ctx.command_path if error.ctx is not None else "stsbench"
+    # Run as a module, it is called `python -m stsbench`.
+    command = "stsbench" + path.partition("stsbench")[2]
+    return command, f"`{command} --help` tells what it takes."
+
+
+def _parameters(error: Any) -> list[Any]:
+    return error.ctx.command.get_params(error.ctx) if error.ctx is not None else []
+
+
+def _named(error: Any) -> str:
+    if error.param is not None:
+        return option_name(error.param)
+    return str(error.param_hint or "")
+
+
+def _meant(names: list[str]) -> str:
+    return f"did you mean {listed(names)}?" if names else ""
+
+
+def _bad_value(error: Any, help_: str) -> str:
+    """Return what is wrong with a value: newer versions of the parser have it in the exception's cause."""
+    name = _named(error)
+    reasons: list[dict[str, Any]] = getattr(error.__cause__, "errors", list)()
+    if not reasons:
+        return f"{name}: {error.message.rstrip('.')}; {help_}"
+    first = reasons[0]
+    value = first.get("input")
+    kind = next((kind for start, kind in _KINDS.items() if first["type"].startswith(start)), None)
+    if kind is None:
+        return f"{name} {value!r}: {first['msg'][0].lower()}{first['msg'][1:].rstrip('.')}; {help_}"
+    size = " of fewer digits" if first["type"].endswith("_size") else ""
+    return f"{name} {value!r}: give {kind}{size}."

@@ -4,7 +4,7 @@ What is said of several models at once (a ranking, a plan, a gate, a method over
 scores, their covariance, and the variance of any sum of them.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import listed
-from stsbench.comparison.paired import ONE_PROTOCOL, _in_order_of, _rows_of, _tested, left_out
+from stsbench.comparison.paired import ONE_PROTOCOL, _in_order_of, _tested, left_out
 from stsbench.comparison.result import AVERAGES, Kind
 from stsbench.data.sentence_ids import has_ids
 from stsbench.records.labels import distinct_labels, labels
@@ -93,13 +93,13 @@ class AlignedScores:
 
 
 def aligned_scores(
-    runs: Mapping[str, RunRecord], *, what: str, progress: Progress = silent
+    runs: Mapping[str, RunRecord], *, stage: str = "pairs", progress: Progress = silent
 ) -> tuple[tuple[AlignedScores, ...], tuple[str, ...]]:
     """Return the tasks that all records hold, an average after the tasks of each kind, and what to know.
 
     Args:
         runs: the records, by what to call each.
-        what: what is to be done with them, for a message.
+        stage: what `progress` is told.
         progress: told how far it is.
 
     Raises:
@@ -108,13 +108,16 @@ def aligned_scores(
     """
     found: list[AlignedScores] = []
     alone: list[str] = []
-    for kind, parts in _PARTS.items():
-        shared, rest = common_parts({name: parts(record) for name, record in runs.items()})
+    for kind in AVERAGES:
+        shared, rest = common_parts({name: _parts_of(record, kind) for name, record in runs.items()})
         alone += rest
+        held = {name: _rows_of(record, kind) for name, record in runs.items()} if shared else {}
         tasks = []
-        for number, (label, by_run) in enumerate(shared.items()):
-            progress(what, number, len(shared))
-            tasks.append(_ALIGN[kind](label, runs, by_run, what))
+        for number, (label, parts) in enumerate(shared.items()):
+            progress(stage, number, len(shared))
+            rows = {name: held[name][_key(part)] for name, part in parts.items()}
+            is_sts = kind == "sts"
+            tasks.append(_aligned_pairs(label, runs, parts, rows) if is_sts else _aligned_items(label, rows))
         found += with_average(tasks)
     if not found:
         raise UserError(
@@ -203,41 +206,38 @@ def _named(parts: Mapping[Key, Part], task: str) -> list[Part]:
     return [part for key, part in parts.items() if key[0] == task]
 
 
-def _sts_parts(record: RunRecord) -> Sequence[Part]:
-    return record.tasks
+def _parts_of(record: RunRecord, kind: Kind) -> Sequence[Part]:
+    return record.tasks if kind == "sts" else record.transfer
 
 
-def _transfer_parts(record: RunRecord) -> Sequence[Part]:
-    return record.transfer
-
-
-_PARTS: dict[Kind, Callable[[RunRecord], Sequence[Part]]] = {"sts": _sts_parts, "transfer": _transfer_parts}
+def _rows_of(record: RunRecord, kind: Kind) -> "dict[Key, pd.DataFrame]":
+    """Return the rows of a record's pair table or item table, task by task."""
+    table, columns = (record.pairs, ["split"]) if kind == "sts" else (record.items, [])
+    keys = zip(*(table[column] for column in ("task", *columns, "text")), strict=True)
+    places: dict[Any, list[int]] = {}
+    for place, key in enumerate(keys):
+        places.setdefault(key if columns else (key[0], "", key[1]), []).append(place)
+    return {key: table.iloc[rows] for key, rows in places.items()}
 
 
 def _aligned_pairs(
-    label: str, runs: Mapping[str, RunRecord], parts: Mapping[str, Part], what: str
+    label: str, runs: Mapping[str, RunRecord], parts: Mapping[str, Part], rows: "Mapping[str, pd.DataFrame]"
 ) -> AlignedScores:
     protocol = next(iter(runs.values())).protocol
     metric: Any = protocol.metric
     aggregation: Any = protocol.aggregation
     if metric not in TERMS:
         raise UserError(
-            f"to {what} takes each pair's share in a score, which {metric}'s correlation has no formula for here: "
-            "measure with --metric spearman or pearson."
+            f"{metric}'s correlation has no formula for each pair's share in it, which this rests on: measure "
+            "with --metric spearman or pearson."
         )
     scores = []
     for name, part in parts.items():
         if not isinstance(part, TaskPart) or part.score is None:
             raise UserError(f"{name} has no score on {label} (its similarities are constant): leave it out.")
         scores.append(part.score)
-    tables = _in_one_order(
-        label,
-        {name: _rows_of(runs[name].pairs, part) for name, part in parts.items()},
-        ["subset", "pair_id"],
-        "gold",
-    )
-    first = tables[0]
-    gold, codes = first["gold"].to_numpy(), first["subset"].factorize()[0]
+    tables = _in_one_order(label, rows, ["subset", "pair_id"], "gold")
+    gold, codes = tables[0]["gold"].to_numpy(), tables[0]["subset"].factorize()[0]
     terms = [
         task_terms(gold, table[record.protocol.similarity].to_numpy(), codes, metric, aggregation)
         for table, record in zip(tables, runs.values(), strict=True)
@@ -245,28 +245,12 @@ def _aligned_pairs(
     return _aligned(("sts", label, metric), scores, terms, tables)
 
 
-def _aligned_items(
-    label: str,
-    runs: Mapping[str, RunRecord],
-    parts: Mapping[str, Part],
-    what: str,  # noqa: ARG001 (every accuracy has terms)
-) -> AlignedScores:
-    tables = _in_one_order(
-        label,
-        {name: _tested(_rows_of(runs[name].items, part)) for name, part in parts.items()},
-        ["split", "item_id"],
-        "label",
-    )
+def _aligned_items(label: str, rows: "Mapping[str, pd.DataFrame]") -> AlignedScores:
+    tested = {name: _tested(table) for name, table in rows.items()}
+    tables = _in_one_order(label, tested, ["split", "item_id"], "label")
     correct = [table["correct"].to_numpy(dtype=np.float64) for table in tables]
-    return _aligned(
-        ("transfer", label, ACCURACY), [side.mean() for side in correct], map(mean_terms, correct), tables
-    )
-
-
-_ALIGN: dict[Kind, Callable[[str, Mapping[str, RunRecord], Mapping[str, Part], str], AlignedScores]] = {
-    "sts": _aligned_pairs,
-    "transfer": _aligned_items,
-}
+    scores = [side.mean() for side in correct]
+    return _aligned(("transfer", label, ACCURACY), scores, map(mean_terms, correct), tables)
 
 
 def _aligned(
@@ -297,7 +281,14 @@ def _in_one_order(
     """
     (first_name, first), *others = tables.items()
     ordered = [first]
+    columns = [first[column].to_numpy() for column in (*key, truth)]
     for name, table in others:
+        if all(
+            np.array_equal(mine, table[column].to_numpy())
+            for mine, column in zip(columns, (*key, truth), strict=True)
+        ):
+            ordered.append(table)
+            continue
         try:
             ordered.append(_in_order_of(first, table, key, truth, label))
         except UserError as error:

@@ -80,7 +80,7 @@ def rank(
         raise UserError(f"{count}: name 2 to {MOST} runs.")
     named = named_runs(runs)
     demand_distinct_models(named)
-    tasks, notes = aligned_scores(named, what="rank", progress=progress)
+    tasks, notes = aligned_scores(named, progress=progress)
     method = dependence_of(interval)
     ranked = []
     for task in tasks:

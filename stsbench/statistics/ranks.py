@@ -2,12 +2,12 @@
 
 All of it rests on the scores and their covariance. Draws of a normal (with few degrees of freedom: a t) of that
 covariance tell how far apart the scores of equal models come to lie by chance; the largest studentised difference
-of each draw corrects for looking at all of them (a max-statistic: Hothorn, Bretz and Westfall 2008). Which ranks a
+of each draw corrects for looking at all of them (a step-down max-statistic: Romano and Wolf 2005). Which ranks a
 score can have follows from which others are shown to be above it and below it (Mogstad, Romano, Shaikh and Wilhelm
 2024; Klein, Wright and Wieczorek 2020).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from string import ascii_letters
 from typing import Literal
@@ -19,7 +19,7 @@ from stsbench.statistics.bootstrap import generator
 from stsbench.statistics.significance import holm
 
 Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
+Places = NDArray[np.intp]
 
 Adjustment = Literal["max", "holm"]
 """How the tests of all pairs of scores are corrected: by the distribution of the largest, or as Holm does."""
@@ -71,7 +71,7 @@ def rank_scores(
         df: degrees of freedom of the variances; infinite for a normal.
         level: of the rank intervals, and 1 less that of the tests that make the groups.
         simultaneous: whether all rank intervals hold at once; by default each by itself.
-        adjustment: the correction for many pairs: `max` (single step) or `holm`.
+        adjustment: the correction for many pairs: `max` (step-down) or `holm`.
         draws: of the scores' errors.
         seed: of the draws.
 
@@ -92,17 +92,15 @@ def rank_scores(
     spread = difference_errors(matrix) if errors is None else np.asarray(errors, dtype=np.float64)
     t = _ratio(scores[:, None] - scores[None, :], spread)
     noise = _noise(matrix, df, draws, seed)
-    highest = np.concatenate([_highest(block, spread) for block in _blocks(noise)])
-    overall = np.sort(highest.max(axis=1))
+    first, second = np.triu_indices(size, 1)
+    p = np.ones((size, size))
     if adjustment == "max":
-        # Of as many draws no p-value can be below one of them.
-        above = len(overall) - np.searchsorted(overall, np.abs(t), side="left")
-        p = (1 + above) / (1 + len(overall))
+        p[first, second] = _step_down(np.abs(t[None, first, second]), noise, spread, first[None], second[None])[0]
     else:
-        p = _holm_of_pairs(t, df)
-    np.fill_diagonal(p, 1.0)
+        p[first, second] = holm(_pair_p(t[first, second], df))
+    p = np.minimum(p, p.T)
     differ = p < 1 - level
-    shown = differ if simultaneous else _shown_for_each(t, highest, level, df, adjustment)
+    shown = differ if simultaneous else _p_for_each(t, noise, spread, df, adjustment) < 1 - level
     return Ranking(
         rank=1 + (scores[None, :] > scores[:, None]).sum(axis=1),
         best=1 + (shown & (t < 0)).sum(axis=1),
@@ -188,25 +186,41 @@ def _noise(covariance: Floats, df: float, draws: int, seed: int) -> Floats:
     return noise if np.isinf(df) else noise / np.sqrt(rng.chisquare(df, size=(draws, 1)) / df)
 
 
-def _blocks(noise: Floats) -> Iterator[Floats]:
-    step = max(1, _BLOCK // noise.shape[1] ** 2)
+def _step_down(tests: Floats, noise: Floats, errors: Floats, first: Places, second: Places) -> Floats:
+    """Return p-values corrected for families of differences (Westfall and Young 1993, algorithm 2.8).
+
+    The largest difference of a family is held against the largest of all draws, the next against the largest of
+    what is left, and so on.
+
+    Args:
+        tests: (f, k) absolute studentised differences, f families of k.
+        noise: (draws, m) errors of the scores.
+        errors: (m, m) standard errors of the differences.
+        first: (f, k) of which score.
+        second: (f, k) from which other.
+    """
+    order = np.argsort(tests, axis=1)
+    held = np.take_along_axis(tests, order, axis=1)
+    left, right = np.take_along_axis(first, order, axis=1), np.take_along_axis(second, order, axis=1)
+    above = np.zeros(tests.shape)
+    step = max(1, _BLOCK // tests.size)
     for start in range(0, len(noise), step):
-        yield noise[start : start + step]
-
-
-def _highest(noise: Floats, errors: Floats) -> Floats:
-    """Return (draws, m) the largest studentised difference of each score from any other."""
-    return np.asarray(_ratio(np.abs(noise[:, :, None] - noise[:, None, :]), errors).max(axis=2))
+        block = noise[start : start + step]
+        # From the smallest difference up: the largest of each and all that come before it.
+        drawn = _ratio(np.abs(block[:, left] - block[:, right]), errors[left, right])
+        above += (np.maximum.accumulate(drawn, axis=2, out=drawn) >= held).sum(axis=0)
+    # Of as many draws no p-value can be below one of them; and none below that of a larger difference.
+    p = (1 + above) / (1 + len(noise))
+    p = np.maximum.accumulate(p[:, ::-1], axis=1)[:, ::-1]
+    in_place = np.empty_like(p)
+    np.put_along_axis(in_place, order, p, axis=1)
+    return in_place
 
 
 def _ratio(differences: Floats, errors: Floats) -> Floats:
-    """Return differences in standard errors. Without an error: none is told apart from what it equals."""
-    # The rounding of equal scores is no difference.
-    certain = np.broadcast_to(errors <= 1e-12, differences.shape)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        t = differences / errors
-        t[certain] = np.where(np.abs(differences[certain]) <= 1e-9, 0.0, np.inf * np.sign(differences[certain]))
-    return t
+    """Return differences in standard errors, 0 for those that have none: of models that order all pairs alike."""
+    certain = errors <= 1e-12
+    return np.asarray(np.where(certain, 0.0, differences / np.where(certain, 1.0, errors)))
 
 
 def _pair_p(t: Floats, df: float) -> Floats:
@@ -217,22 +231,19 @@ def _pair_p(t: Floats, df: float) -> Floats:
     return np.asarray(2 * tails)
 
 
-def _holm_of_pairs(t: Floats, df: float) -> Floats:
-    above = np.triu_indices(len(t), 1)
-    adjusted = np.ones_like(t)
-    adjusted[above] = holm(_pair_p(t[above], df))
-    return np.minimum(adjusted, adjusted.T)
-
-
-def _shown_for_each(t: Floats, highest: Floats, level: float, df: float, adjustment: Adjustment) -> Flags:
-    """Return (m, m) which others each score is told apart from, corrected for its own comparisons alone."""
+def _p_for_each(t: Floats, noise: Floats, errors: Floats, df: float, adjustment: Adjustment) -> Floats:
+    """Return (m, m) p-values of each score's differences, corrected for the comparisons of that score alone."""
+    size = len(t)
+    others = np.array([[other for other in range(size) if other != own] for own in range(size)])
+    own = np.broadcast_to(np.arange(size)[:, None], others.shape)
+    tests = np.take_along_axis(t, others, axis=1)
     if adjustment == "max":
-        return np.abs(t) > np.quantile(highest, level, axis=0)[:, None]
-    shown = np.zeros(t.shape, dtype=bool)
-    for row, tests in enumerate(t):
-        others = np.arange(len(t)) != row
-        shown[row, others] = holm(_pair_p(tests[others], df)) < 1 - level
-    return shown
+        corrected = _step_down(np.abs(tests), noise, errors, own, others)
+    else:
+        corrected = np.array([holm(row) for row in _pair_p(tests, df)])
+    p = np.ones((size, size))
+    np.put_along_axis(p, others, corrected, axis=1)
+    return p
 
 
 def _first(values: Floats, noise: Floats) -> Floats:

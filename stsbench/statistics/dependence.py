@@ -140,7 +140,7 @@ class Sharing:
         """Number of pairs, n."""
         return len(self.first)
 
-    @property
+    @cached_property
     def sentences(self) -> int:
         """Number of codes, v: at least the number of distinct sentences (equal to it, except after `take`)."""
         return int(max(self.first.max(), self.second.max())) + 1 if self.pairs else 0
@@ -248,17 +248,8 @@ def covariance(terms: ArrayLike, sharing: Sharing, method: Dependence = "dyadic"
         >>> covariance([1, 1, -2], sharing).tolist(), covariance([1, 1, -2], sharing, "independent").tolist()
         ([[8.0]], [[6.0]])
     """
-    rows = np.atleast_2d(np.asarray(terms, dtype=np.float64))
-    if rows.ndim != 2 or rows.shape[1] != sharing.pairs:
-        raise ValueError(f"expected terms of {sharing.pairs} pairs, got shape {rows.shape}")
-    if method == "independent":
-        return _products(rows)
-    if method == "components":
-        return _products(_sums(rows, sharing.components))
-    different, codes = sharing.same_two
-    by_sentence = _sums(rows, sharing.first, sharing.sentences)
-    by_sentence += _sums(rows[:, different], sharing.second[different], sharing.sentences)
-    return _products(by_sentence) - _products(_sums(rows[:, different], codes))
+    sums, twice = _sums_of(_rows(terms, sharing), sharing, method)
+    return sums @ sums.T - twice @ twice.T
 
 
 def variance(terms: ArrayLike, sharing: Sharing, method: Dependence = "dyadic") -> Variance:
@@ -266,6 +257,10 @@ def variance(terms: ArrayLike, sharing: Sharing, method: Dependence = "dyadic") 
 
     In small samples the dyadic sum can be below the independent one, even below zero, since negative products are
     estimated too.
+
+    The degrees of freedom are Satterthwaite's (1946) of a sum of independent squares, here those of the sentences'
+    (or components', or pairs') sums: (sum of squares)^2 over the sum of fourth powers. Few sentences that stand in
+    many pairs leave few.
 
     Args:
         terms: (n,) terms of the statistic. A NaN makes everything NaN.
@@ -276,25 +271,41 @@ def variance(terms: ArrayLike, sharing: Sharing, method: Dependence = "dyadic") 
         ValueError: if `terms` and `sharing` are not of the same pairs.
 
     Example:
-        >>> sharing = Sharing.of(["a", "a", "c", "e"], ["b", "d", "d", "f"])
-        >>> variance([1.0, 1.0, -1.0, -1.0], sharing)
-        Variance(value=4.0, independent=4.0, df=2.0, floored=False)
+        >>> variance([1.0, 1.0, -2.0], Sharing.of(["a", "a", "c"], ["b", "d", "e"]))
+        Variance(value=8.0, independent=6.0, df=2.0, floored=False)
     """
     row = np.asarray(terms, dtype=np.float64)
-    independent = float(row @ row)
-    estimate = float(covariance(row, sharing, method)[0, 0])
-    # The variance of the sum of products, were the pairs independent, is twice the sum of the products of their
-    # variances over the same p and q: the estimator applied to the squares of the terms.
-    spread = float(covariance(row * row, sharing, method)[0, 0])
-    df = independent * independent / spread if spread > 0 else float("nan")
+    independent, fourth = float(row @ row), float((row**4).sum())
+    sums, twice = _sums_of(_rows(row, sharing), sharing, method)
+    estimate = float((sums**2).sum() - (twice**2).sum())
     # Where nothing is shared the two differ by rounding alone.
     floored = estimate < independent * (1 - 1e-9)
+    if floored:
+        estimate = independent
+    else:
+        # What is twice in the squares is in the fourth powers too. They may leave less than single pairs have.
+        fourth = max(fourth, float((sums**4).sum() - (twice**4).sum()))
+    df = estimate * estimate / fourth if fourth > 0 else float("nan")
     return Variance(max(estimate, independent), independent, df, floored)
 
 
-def _products(rows: Floats) -> Floats:
-    products: Floats = rows @ rows.T
-    return products
+def _rows(terms: ArrayLike, sharing: Sharing) -> Floats:
+    rows = np.atleast_2d(np.asarray(terms, dtype=np.float64))
+    if rows.ndim != 2 or rows.shape[1] != sharing.pairs:
+        raise ValueError(f"expected terms of {sharing.pairs} pairs, got shape {rows.shape}")
+    return rows
+
+
+def _sums_of(rows: Floats, sharing: Sharing, method: Dependence) -> tuple[Floats, Floats]:
+    """Return two sets of sums of (m, n) terms: the covariance is the products of the first less the second's."""
+    if method == "independent":
+        return rows, rows[:, :0]
+    if method == "components":
+        return _sums(rows, sharing.components), rows[:, :0]
+    different, codes = sharing.same_two
+    by_sentence = _sums(rows, sharing.first, sharing.sentences)
+    by_sentence += _sums(rows[:, different], sharing.second[different], sharing.sentences)
+    return by_sentence, _sums(rows[:, different], codes)
 
 
 def _sums(rows: Floats, codes: Codes, size: int = 0) -> Floats:

@@ -21,7 +21,7 @@ Reason = Literal["undefined", "perfect", "few pairs", "no spread"]
 pairs do not show. `few pairs`: fewer than four. `no spread`: all terms are zero."""
 
 _FEW_PAIRS = 50
-"""Below, the variance of Bonett and Wright is taken where it is larger: few terms say little of their variance."""
+"""Below, an interval is never narrower than Bonett and Wright's."""
 
 
 class Limits(NamedTuple):
@@ -52,9 +52,10 @@ def correlation_interval(
     """Return the interval of a correlation, or of a mean of correlations over subsets.
 
     Fisher's z = atanh(r) has the standard error of r over 1 - r^2 (delta method); Student's t with the variance's
-    degrees of freedom. From few pairs the terms say little, and the variance of z is at least that of Bonett and
-    Wright (2000) for independent pairs, (1 + r^2 / 2) / (n - 3) for Spearman's and 1 / (n - 3) for Pearson's,
-    times the ratio of dependent and independent variance.
+    degrees of freedom. The terms of few pairs say little of their variance: from fewer than 50 the interval is at
+    least as wide as Bonett and Wright's (2000), whose variance of z is (1 + r^2 / 2) / (n - 3) for Spearman's and
+    1 / (n - 3) for Pearson's correlation of independent pairs, here times the ratio of dependent and independent
+    variance.
 
     Args:
         value: the correlation, in [-1, 1].
@@ -84,13 +85,13 @@ def correlation_interval(
         return no_limits("few pairs")
     if abs(value) >= 1:
         return no_limits("perfect")
-    of_z = variance.value / (1 - value * value) ** 2
+    to_z = 1 / (1 - value * value)
+    reach = _quantile((1 + level) / 2, variance.df) * variance.standard_error * to_z
     if pairs < _FEW_PAIRS:
-        bound = (1 + value * value / 2 if metric == "spearman" else 1.0) / (pairs - 3)
-        of_z = max(of_z, bound * variance.ratio**2)
-    if of_z <= 0:
+        of_normal = (1 + value * value / 2 if metric == "spearman" else 1.0) / (pairs - 3)
+        reach = max(reach, _quantile((1 + level) / 2) * math.sqrt(of_normal) * variance.ratio)
+    if reach <= 0:
         return no_limits("no spread")
-    reach = _quantile((1 + level) / 2, variance.df) * math.sqrt(of_z)
     centre = math.atanh(value)
     return Limits(math.tanh(centre - reach), math.tanh(centre + reach))
 
@@ -198,7 +199,7 @@ def _check_level(level: float) -> None:
         raise ValueError(f"level must be between 0 and 1, got {level}")
 
 
-def _quantile(probability: float, df: float) -> float:
+def _quantile(probability: float, df: float = math.inf) -> float:
     """Return a quantile of Student's t; of the normal distribution where the degrees of freedom are not known."""
     # scipy.special loads in a tenth of the time that scipy.stats takes.
     from scipy.special import ndtri, stdtrit

@@ -9,7 +9,7 @@ from pathlib import Path
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.comparison.overlap import overlaps_of
-from stsbench.comparison.paired import compare_pairs, compare_transfer
+from stsbench.comparison.paired import compare_pairs, compare_transfer, dependence_notes
 from stsbench.comparison.result import Comparison, SeedsComparison
 from stsbench.comparison.seeds import compare_seeds
 from stsbench.records.labels import labels
@@ -36,9 +36,10 @@ def compare(
 ) -> Comparison | SeedsComparison:
     """Tell whether two models differ, or two methods over several seeds.
 
-    Two runs are compared pair by pair: paired bootstrap of each task and the average, Williams' and Steiger's
-    tests of each task, Holm's correction over the tasks. Two lists of runs are compared as samples: mean and
-    spread, and from five runs of each on Welch's test and a permutation test.
+    Two runs are compared pair by pair: each task and the average, by what every pair contributes to the difference
+    and which pairs share sentences; Holm's correction over the tasks; beside it Williams' and Steiger's tests of
+    each task, which take pairs for independent. Two lists of runs are compared as samples: mean and spread, and
+    from five runs of each on Welch's test and a permutation test.
 
     Args:
         a: a run, or a list of runs of one method with different seeds.
@@ -46,7 +47,7 @@ def compare(
         corpora: training corpora in which to look for the test sentences: a text a line, or a .csv file each of
             whose cells is a text; .gz or not.
         data_dirs: folders to look for the test sentences in, before `STSBENCH_DATA` and the cache.
-        bootstrap: resamples (5000 by default), level and seed.
+        bootstrap: how intervals and p-values are computed; of the bootstrap 5000 resamples by default.
         progress: told how far it is.
 
     Returns:
@@ -62,7 +63,9 @@ def compare(
     """
     bootstrap = bootstrap or Bootstrap(RESAMPLES)
     if not bootstrap.resamples:
-        raise UserError("a comparison rests on resamples of the pairs: give at least one, better 5000.")
+        raise UserError(
+            "0 resamples ask for no intervals, and a comparison is one: give at least one, better 5000."
+        )
     runs = _records(a), _records(b)
     result: Comparison | SeedsComparison
     if isinstance(a, Run) and isinstance(b, Run):
@@ -108,10 +111,11 @@ def _compare_models(a: RunRecord, b: RunRecord, bootstrap: Bootstrap, progress: 
     items, notes_on_items = compare_transfer(a, b, names, bootstrap=bootstrap)
     if not (pairs or items):
         raise UserError(f"{first} and {second} have no task in common: measure both on the same tasks.")
-    notes = [*notes_on_pairs, *notes_on_items]
+    rows = (*pairs, *items)
+    notes = [*notes_on_pairs, *notes_on_items, *dependence_notes(rows, bootstrap)]
     smallest = 2 / (bootstrap.resamples + 1)
-    tests = max(sum(row.is_task for row in rows) for rows in (pairs, items))
-    if smallest * tests >= 1 - bootstrap.level:
+    tests = max(sum(row.is_task for row in of_kind) for of_kind in (pairs, items))
+    if any(row.interval == "bootstrap" for row in rows) and smallest * tests >= 1 - bootstrap.level:
         notes.append(
             f"{bootstrap.resamples} resamples see no p-value below {smallest:.2g}: too few for {tests} tests, "
             "take more."
@@ -119,7 +123,7 @@ def _compare_models(a: RunRecord, b: RunRecord, bootstrap: Bootstrap, progress: 
     if a.supervised or b.supervised:
         notes.append("tasks with a trained regressor are not compared.")
     return Comparison(
-        first, second, (*pairs, *items), bootstrap.level, bootstrap.resamples, bootstrap.seed, notes=tuple(notes)
+        first, second, rows, bootstrap.level, bootstrap.resamples, bootstrap.seed, notes=tuple(notes)
     )
 
 

@@ -1,6 +1,7 @@
-"""Two models on the same pairs and items: their scores with paired replicates, and the rows that these make."""
+"""Two models on the same pairs and items: their scores, what each pair contributes to them, how they differ."""
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -9,13 +10,16 @@ from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
+from stsbench.base.words import listed
 from stsbench.comparison.result import AVERAGES, Difference, Kind, corrected
+from stsbench.data.sentence_ids import has_ids
 from stsbench.records.labels import task_labels
 from stsbench.records.parts import TaskPart, TransferPart
 from stsbench.records.record import RunRecord
 from stsbench.records.signature import Signature, require_same_protocol
+from stsbench.scoring.intervals import INTERVAL_OF, Support, as_variances, mean_support, method_of, sharing_of
 from stsbench.scoring.settings import Bootstrap
-from stsbench.statistics.aggregation import Aggregation, correlate_task
+from stsbench.statistics.aggregation import Aggregation, correlate_task, members_of
 from stsbench.statistics.bootstrap import (
     bootstrap_ratio,
     bootstrap_task,
@@ -24,6 +28,9 @@ from stsbench.statistics.bootstrap import (
     percentile_p_value,
 )
 from stsbench.statistics.correlations import CORRELATIONS, Metric
+from stsbench.statistics.dependence import Sharing, variance
+from stsbench.statistics.influence import TERMS, mean_terms, task_terms
+from stsbench.statistics.intervals import plain_interval, two_sided_p
 from stsbench.statistics.significance import mcnemar, steiger, williams
 
 if TYPE_CHECKING:
@@ -36,30 +43,44 @@ _Part = TypeVar("_Part", TaskPart, TransferPart)
 ONE_PROTOCOL = "measure both by one protocol"
 """What to do about scores that do not compare."""
 
+_NO_TERMS = (
+    "Kendall's tau has no other interval here, and tables of versions before 0.3 do not say which share sentences"
+)
 
-@dataclass(frozen=True)
+_TEST_NAMES = {"williams": "Williams'", "mcnemar": "McNemar's"}
+
+_APART = 1.2
+"""How much larger the standard error by components is, for a reader to be told."""
+
+_FEWEST = 4
+"""Pairs or items from which on a difference has an interval."""
+
+
+@dataclass(frozen=True, eq=False)
 class PairedScores:
-    """A score of A and of B: on a task, a subset, or on average.
+    """A score of A and of B on the same pairs or items: of a task, a subset, or on average.
 
     Attributes:
-        values: (2,) the scores, A first, from 0 or -1 to 1.
-        replicates: (2, resamples) of the bootstrap; each column is of one resample.
+        a: the score of A, from 0 or -1 to 1, and what its interval rests on.
+        b: of B, likewise; rows and replicates are those of A.
     """
 
-    values: Floats
-    replicates: Floats
+    a: Support
+    b: Support
+
+    @property
+    def values(self) -> Floats:
+        """(2,) the two scores."""
+        return np.array([self.a.value, self.b.value])
 
     @classmethod
     def mean(cls, scores: "Sequence[PairedScores]") -> "PairedScores":
-        """Return the mean over tasks. They are resampled independently: k-th replicates average to one."""
-        return cls(
-            np.mean([task.values for task in scores], axis=0),
-            np.mean([task.replicates for task in scores], axis=0),
-        )
+        """Return the mean over tasks."""
+        return cls(mean_support([task.a for task in scores]), mean_support([task.b for task in scores]))
 
 
 class _Test(NamedTuple):
-    """The fields of `Difference` that are of a test beside the bootstrap."""
+    """The fields of `Difference` that are of a test of independent pairs."""
 
     name: str = ""
     p: float = float("nan")
@@ -83,7 +104,7 @@ def compare_pairs(
         a: the one, often the baseline.
         b: the other.
         names: what to call them.
-        bootstrap: resamples (at least one), level and seed.
+        bootstrap: how intervals are computed (resamples: at least one).
         progress: told how far it is.
 
     Raises:
@@ -104,16 +125,14 @@ def compare_pairs(
         # A mean over subsets is no correlation, and the tests are of correlations.
         is_one = len(subsets) == 1 or aggregation == "all"
         test = _dependent_tests(task, everywhere, whole, metric) if is_one else _NO_TEST
-        rows.append(_difference(whole, "sts", task.label, len(task.gold), bootstrap.level, test=test))
+        rows.append(_difference(whole, "sts", task.label, len(task.gold), bootstrap, test=test))
         for code, subset in enumerate(task.subsets if len(subsets) > 1 else ()):
             members = task.codes == code
             test = _dependent_tests(task, members, subsets[code], metric)
             size = int(members.sum())
-            rows.append(
-                _difference(subsets[code], "sts", task.label, size, bootstrap.level, subset=subset, test=test)
-            )
+            rows.append(_difference(subsets[code], "sts", task.label, size, bootstrap, subset=subset, test=test))
     progress("bootstrap", len(tasks), len(tasks))
-    return _with_average(rows, wholes, "sts", bootstrap.level), notes
+    return _with_average(rows, wholes, "sts", bootstrap), notes
 
 
 def compare_transfer(
@@ -125,7 +144,7 @@ def compare_transfer(
         a: the one, often the baseline.
         b: the other.
         names: what to call them.
-        bootstrap: resamples (at least one), level and seed.
+        bootstrap: how intervals are computed (resamples: at least one).
 
     Raises:
         UserError: if protocols differ on a task (naming the field), or the two were scored on other items; or an
@@ -147,7 +166,7 @@ def compare_items(
 
     Args:
         items: by task those of A and those of B: columns split, item_id, label, correct.
-        bootstrap: resamples (at least one), level and seed.
+        bootstrap: how intervals are computed (resamples: at least one).
 
     Raises:
         UserError: if the two were scored on other items or labels.
@@ -158,17 +177,65 @@ def compare_items(
         one, other = map(_tested, sides)
         other = _in_order_of(one, other, ["split", "item_id"], "label", task)
         correct = np.array([side["correct"].to_numpy() for side in (one, other)], dtype=bool)
-        # The same draws for both, named as the records name theirs.
-        replicates = [
-            bootstrap_ratio(side, rng=generator(bootstrap.seed, task, "acc"), resamples=bootstrap.resamples)
-            for side in correct
-        ]
-        wholes.append(PairedScores(correct.mean(axis=1), np.array(replicates)))
+        wholes.append(_paired_shares(correct, one if has_ids(one) else other, task, bootstrap))
         result = mcnemar(*correct)
         counts = {"only_a": float(result.only_first), "only_b": float(result.only_second)}
         test = _Test("mcnemar", result.p_value, counts)
-        rows.append(_difference(wholes[-1], "transfer", task, len(one), bootstrap.level, test=test))
-    return _with_average(rows, wholes, "transfer", bootstrap.level)
+        rows.append(_difference(wholes[-1], "transfer", task, len(one), bootstrap, test=test))
+    return _with_average(rows, wholes, "transfer", bootstrap)
+
+
+def _paired_shares(
+    correct: NDArray[np.bool_], items: "pd.DataFrame", task: str, bootstrap: Bootstrap
+) -> PairedScores:
+    """Return the accuracies of two models on the same items: (2, n) which each got right."""
+    if method_of(bootstrap, items) != "bootstrap":
+        sharing, folded = sharing_of(items), sharing_of(items, folded=True)
+        return PairedScores(*(Support(float(side.mean()), mean_terms(side), sharing, folded) for side in correct))
+    # The same draws for both, named as the records name theirs.
+    return PairedScores(
+        *(
+            Support(
+                float(side.mean()),
+                replicates=bootstrap_ratio(
+                    side, rng=generator(bootstrap.seed, task, "acc"), resamples=bootstrap.resamples
+                ),
+            )
+            for side in correct
+        )
+    )
+
+
+def dependence_notes(rows: Sequence[Difference], bootstrap: Bootstrap) -> Iterator[str]:
+    """Yield what a reader should know of pairs that share sentences: what is assumed, and where it matters.
+
+    Args:
+        rows: tasks, subsets and averages.
+        bootstrap: what was asked for.
+    """
+    resampled = [row.task for row in rows if row.interval == "bootstrap" and row.is_task]
+    if resampled:
+        why = "" if bootstrap.interval == "bootstrap" else f" ({_NO_TERMS})"
+        yield f"{listed(resampled)}: bootstrap over pairs or items, as if they were independent{why}"
+        return
+    if bootstrap.interval == "independent":
+        yield "pairs are taken for independent, although some share sentences (--interval dyadic)"
+        return
+    yield f"intervals and p are of {INTERVAL_OF}"
+    tests = " and ".join(_TEST_NAMES[test] for test in dict.fromkeys(row.test for row in rows if row.test))
+    if tests:
+        yield f"{tests} test takes pairs or items for independent; intervals and p do not"
+    apart = [
+        f"{row.task} {row.details['se_dyadic']:.2f} and {row.details['se_components']:.2f}"
+        for row in rows
+        if not row.subset and row.details.get("se_components", 0.0) > _APART * row.details.get("se_dyadic", 0.0)
+    ]
+    if apart:
+        yield (
+            "pairs of one topic may depend on each other without sharing a sentence: standard errors with pairs "
+            "that share one, and with chains of such as clusters (--interval components), are apart on "
+            f"{'; '.join(apart)}"
+        )
 
 
 def left_out(tasks: Sequence[str]) -> tuple[str, ...]:
@@ -257,6 +324,8 @@ class _AlignedPairs:
         codes: (n,) the subset of each pair, an index into `subsets`.
         gold: (n,) the annotators' scores.
         similarities: (2, n) those by A, then by B.
+        pairs: the rows of a pair table that say which pairs share sentences, if one of the two does.
+        sharing: which pairs do, as released; `folded`: by letters and digits.
     """
 
     label: str
@@ -265,6 +334,9 @@ class _AlignedPairs:
     codes: NDArray[np.int64]
     gold: Floats
     similarities: Floats
+    pairs: "pd.DataFrame"
+    sharing: Sharing
+    folded: Sharing
 
 
 def _aligned_pairs(label: str, a: tuple[RunRecord, TaskPart], b: tuple[RunRecord, TaskPart]) -> _AlignedPairs:
@@ -272,6 +344,7 @@ def _aligned_pairs(label: str, a: tuple[RunRecord, TaskPart], b: tuple[RunRecord
     other = _in_order_of(one, other, ["subset", "pair_id"], "gold", label)
     subsets = tuple(dict.fromkeys(one["subset"]))
     record, part = a
+    pairs = one if has_ids(one) else other
     return _AlignedPairs(
         label=label,
         signature=Signature.parse(part.signature),
@@ -279,6 +352,9 @@ def _aligned_pairs(label: str, a: tuple[RunRecord, TaskPart], b: tuple[RunRecord
         codes=one["subset"].map({name: code for code, name in enumerate(subsets)}).to_numpy(),
         gold=one["gold"].to_numpy(),
         similarities=np.array([side[record.protocol.similarity].to_numpy() for side in (one, other)]),
+        pairs=pairs,
+        sharing=sharing_of(pairs),
+        folded=sharing_of(pairs, folded=True),
     )
 
 
@@ -286,28 +362,45 @@ def _pair_scores(
     task: _AlignedPairs, metric: Metric, aggregation: Aggregation, bootstrap: Bootstrap
 ) -> tuple[PairedScores, list[PairedScores]]:
     """Return the scores of a task as a whole, and of each subset."""
-    scores = [correlate_task(task.gold, side, task.codes, metric) for side in task.similarities]
-    drawn = [
-        bootstrap_task(
-            task.gold,
-            side,
-            task.codes,
-            metric,
-            # Named as the records name their draws: the same seed gives the same intervals.
-            task=f"{task.signature.task}:{task.signature.split}",
-            names=task.subsets,
-            resamples=bootstrap.resamples,
-            seed=bootstrap.seed,
-        )
-        for side in task.similarities
+    supports = _terms_of if method_of(bootstrap, task.pairs, metric) != "bootstrap" else _replicates_of
+    sides = [supports(task, side, metric, aggregation, bootstrap) for side in task.similarities]
+    whole, *subsets = (PairedScores(a, b) for a, b in zip(*sides, strict=True))
+    return whole, subsets
+
+
+def _terms_of(
+    task: _AlignedPairs, similarity: Floats, metric: Metric, aggregation: Aggregation, _: Bootstrap
+) -> list[Support]:
+    """Return what the interval of the task's score rests on, and of each subset's."""
+    scores = correlate_task(task.gold, similarity, task.codes, metric)
+    terms = task_terms(task.gold, similarity, task.codes, metric, aggregation)
+    whole = Support(scores.aggregates[aggregation], terms, task.sharing, task.folded)
+    subsets = [
+        Support(value, TERMS[metric](task.gold[members], similarity[members]), task.sharing.take(members))
+        for value, members in zip(scores.subsets.tolist(), members_of(task.codes, len(task.gold)), strict=True)
     ]
-    whole = PairedScores(
-        np.array([side.aggregates[aggregation] for side in scores]),
-        np.array([side.aggregates[aggregation] for side in drawn]),
+    return [whole, *subsets]
+
+
+def _replicates_of(
+    task: _AlignedPairs, similarity: Floats, metric: Metric, aggregation: Aggregation, bootstrap: Bootstrap
+) -> list[Support]:
+    """Return the same with replicates of the bootstrap, by the draws that the records' own intervals come from."""
+    scores = correlate_task(task.gold, similarity, task.codes, metric)
+    drawn = bootstrap_task(
+        task.gold,
+        similarity,
+        task.codes,
+        metric,
+        # Named as the records name their draws: the same seed gives the same intervals.
+        task=f"{task.signature.task}:{task.signature.split}",
+        names=task.subsets,
+        resamples=bootstrap.resamples,
+        seed=bootstrap.seed,
     )
-    values = np.array([side.subsets for side in scores])
-    replicates = np.array([side.subsets for side in drawn])
-    return whole, [PairedScores(values[:, code], replicates[:, :, code]) for code in range(len(task.subsets))]
+    whole = Support(scores.aggregates[aggregation], replicates=drawn.aggregates[aggregation])
+    by_subset = zip(scores.subsets.tolist(), drawn.subsets.T, strict=True)
+    return [whole, *(Support(value, replicates=replicates) for value, replicates in by_subset)]
 
 
 def _dependent_tests(
@@ -330,25 +423,31 @@ def _dependent_tests(
     return _Test("williams", by_williams.p_value, details)
 
 
+class _Judged(NamedTuple):
+    """The fields of `Difference` that tell how certain it is, from 0 to 1; NaN where something is undefined."""
+
+    limits: tuple[float, float] = (math.nan, math.nan)
+    p: float = math.nan
+    effects: tuple[float, float] = (math.nan, math.nan)
+    details: Mapping[str, float] = {}
+
+
 def _difference(
     scores: PairedScores,
     kind: Kind,
     task: str,
     size: int,
-    level: float,
+    bootstrap: Bootstrap,
     *,
     subset: str = "",
     test: _Test = _NO_TEST,
 ) -> Difference:
-    """Return the row of a score: difference, interval and p-value of the paired bootstrap, effect size."""
-    scale = _fisher if kind == "sts" else _arcsine
-    replicates = scores.replicates[1] - scores.replicates[0]
-    low, high = percentile_interval(100 * replicates, level)
+    """Return the row of a score: difference, interval, p-value, effect size."""
+    scale = _SCALES[kind]
+    judged = _by_terms(scores, scale, bootstrap) or _by_replicates(scores, scale, bootstrap)
     # A perfect correlation is infinitely far from the others on Fisher's scale, and undefined from another such.
     with np.errstate(divide="ignore", invalid="ignore"):
-        effect = float(np.diff(scale(scores.values))[0])
-        effects = np.diff(scale(scores.replicates), axis=0)[0]
-        effect_low, effect_high = percentile_interval(effects, level)
+        effect = float(np.diff(scale.of(scores.values))[0])
     a, b = (100 * scores.values).tolist()
     return Difference(
         kind=kind,
@@ -358,33 +457,78 @@ def _difference(
         a=a,
         b=b,
         difference=b - a,
-        low=low,
-        high=high,
-        p=percentile_p_value(replicates),
+        low=100 * judged.limits[0],
+        high=100 * judged.limits[1],
+        p=judged.p,
         effect=effect,
-        effect_low=effect_low,
-        effect_high=effect_high,
+        effect_low=judged.effects[0],
+        effect_high=judged.effects[1],
         test=test.name,
         test_p=test.p,
-        details=test.details,
+        interval="bootstrap" if scores.a.terms is None else bootstrap.interval,
+        details={**judged.details, **test.details},
     )
 
 
+def _by_terms(scores: PairedScores, scale: "_Scale", bootstrap: Bootstrap) -> _Judged | None:
+    """Return how certain a difference is by what each pair contributes to it; None if that is not known."""
+    a, b = scores.a, scores.b
+    if a.terms is None or b.terms is None or a.sharing is None or bootstrap.interval == "bootstrap":
+        return None
+    if len(a.terms) < _FEWEST or np.isnan(scores.values).any():
+        return _Judged()
+    terms, difference = b.terms - a.terms, b.value - a.value
+    if difference == 0 and not terms.any():
+        # The two order the pairs alike, or err on the same items: on any others they may, too.
+        return _Judged((0.0, 0.0), 1.0, (0.0, 0.0))
+    variances = as_variances(terms, a.sharing)
+    found = variances[bootstrap.interval]
+    limits = plain_interval(difference, found, bootstrap.level)
+    effects = (math.nan, math.nan)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        slopes = scale.slope(scores.values)
+        low, high = scale.of(scores.values)
+    if np.isfinite(slopes).all():
+        spread = variance(slopes[1] * b.terms - slopes[0] * a.terms, a.sharing, bootstrap.interval)
+        effects = plain_interval(high - low, spread, bootstrap.level)[:2]
+    details = {f"se_{method}": 100 * of.standard_error for method, of in variances.items()}
+    return _Judged(limits[:2], two_sided_p(difference, found), effects, {"df": found.df, **details})
+
+
+def _by_replicates(scores: PairedScores, scale: "_Scale", bootstrap: Bootstrap) -> _Judged:
+    """Return how certain a difference is by the bootstrap of both on the same resamples."""
+    if scores.a.replicates is None or scores.b.replicates is None:
+        return _Judged()
+    drawn = np.array([scores.a.replicates, scores.b.replicates])
+    differences = drawn[1] - drawn[0]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        effects = percentile_interval(np.diff(scale.of(drawn), axis=0)[0], bootstrap.level)
+    limits = percentile_interval(differences, bootstrap.level)
+    return _Judged(limits, percentile_p_value(differences), effects)
+
+
 def _with_average(
-    rows: Sequence[Difference], wholes: Sequence[PairedScores], kind: Kind, level: float
+    rows: Sequence[Difference], wholes: Sequence[PairedScores], kind: Kind, bootstrap: Bootstrap
 ) -> tuple[Difference, ...]:
     """Return the rows of one kind of task, corrected, and if there are several tasks that of their average."""
     if len(wholes) < 2:
         return corrected(rows)
     size = sum(row.size for row in rows if row.is_task)
-    return corrected([*rows, _difference(PairedScores.mean(wholes), kind, AVERAGES[kind], size, level)])
+    return corrected([*rows, _difference(PairedScores.mean(wholes), kind, AVERAGES[kind], size, bootstrap)])
 
 
-def _fisher(correlations: Floats) -> Floats:
-    """Return Fisher's z of correlations; their difference is Cohen's q (Cohen 1988, chapter 4)."""
-    return np.arctanh(correlations)
+class _Scale(NamedTuple):
+    """The scale on which two scores differ by an effect size, and its slope."""
+
+    of: Callable[[Floats], Floats]
+    slope: Callable[[Floats], Floats]
 
 
-def _arcsine(shares: Floats) -> Floats:
-    """Return twice the arcsine of the roots of shares; their difference is Cohen's h (Cohen 1988, chapter 6)."""
-    return 2 * np.arcsin(np.sqrt(shares))
+_SCALES: dict[Kind, _Scale] = {
+    "sts": _Scale(np.arctanh, lambda correlations: 1 / (1 - correlations**2)),
+    "transfer": _Scale(
+        lambda shares: 2 * np.arcsin(np.sqrt(shares)), lambda shares: 1 / np.sqrt(shares * (1 - shares))
+    ),
+}
+"""Fisher's z, on which the difference is Cohen's q; twice the arcsine of the root: Cohen's h (Cohen 1988, chapters
+4 and 6)."""

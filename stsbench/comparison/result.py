@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from stsbench.base.words import listed
 from stsbench.comparison.overlap import Overlap, overlap_sentences, overlap_table
 from stsbench.records.labels import AVERAGE, TRANSFER_AVERAGE
+from stsbench.records.parts import IntervalMethod
 from stsbench.render.charts import forest
 from stsbench.render.figures import shortened, svg_of
 from stsbench.render.result import Result
@@ -44,12 +45,16 @@ class Difference:
         size: the number of pairs or items.
         a: the score of A, x 100; `b`: of B.
         difference: b - a, with the limits `low` and `high` of its interval.
-        p: of the paired bootstrap, two-sided (`percentile_p_value`); `p_holm`: after Holm's correction over the
-            tasks of a kind (or over all its subsets). The average is one question of its own: not corrected.
+        p: two-sided, below 1 - level exactly where the interval leaves out 0; `p_holm`: after Holm's correction
+            over the tasks of a kind (or over all its subsets). The average is one question of its own: not
+            corrected.
         effect: Cohen's q (correlations) or h (accuracies), with the limits `effect_low` and `effect_high`.
-        test: `williams` or `mcnemar`; empty where neither is defined.
+        test: `williams` or `mcnemar`, which take pairs and items for independent; empty where neither is defined.
         test_p: its p-value; `test_p_holm`: after correction.
-        details: what else that test tells: statistics, counts.
+        interval: the method of the interval and the p-value.
+        details: what else is known: the standard error of the difference, x 100, by each way to see pairs that
+            share sentences (`se_dyadic`, `se_components`, `se_independent`) and the degrees of freedom (`df`),
+            where the interval is no bootstrap's; the test's statistics and counts.
     """
 
     kind: Kind
@@ -69,6 +74,7 @@ class Difference:
     test: str = ""
     test_p: float = math.nan
     test_p_holm: float = math.nan
+    interval: IntervalMethod = "bootstrap"
     details: Mapping[str, float] = field(default_factory=dict)
 
     @property
@@ -224,7 +230,7 @@ class Comparison(ComparisonResult):
         a: the name of the one; `b`: of the other.
         rows: each task, followed by its subsets if it has several; after the tasks of a kind their average.
         level: of the intervals; 1 - level is what p-values are held against.
-        resamples: of the bootstrap.
+        resamples: of the bootstrap, where the intervals are its.
         seed: of the bootstrap.
         notes: what a reader should know.
         overlaps: what of the test sentences was found in training corpora, if any were given.

@@ -61,10 +61,11 @@ def williams(first: float, second: float, between: float, size: int, *, ranks: b
     variance = 2 * (size - 1) / (size - 3) * max(determinant, 0.0) + mean**2 * (1 - between) ** 3
     t = _ratio((first - second) * math.sqrt((size - 1) * (1 + between)), math.sqrt(variance))
 
-    from scipy.stats import t as student
+    # scipy.special loads in a tenth of the time that scipy.stats takes.
+    from scipy.special import stdtr
 
     t /= _excess(mean) if ranks else 1.0
-    return DependentTest(t, float(2 * student.sf(abs(t), size - 3)))
+    return DependentTest(t, float(2 * stdtr(size - 3, -abs(t))))
 
 
 def steiger(first: float, second: float, between: float, size: int, *, ranks: bool = False) -> DependentTest:
@@ -150,9 +151,11 @@ def mcnemar(first: ArrayLike, second: ArrayLike) -> McNemar:
     if only_first == only_second:
         return McNemar(only_first, only_second, 1.0)
 
-    from scipy.stats import binomtest
+    from scipy.special import bdtr
 
-    return McNemar(only_first, only_second, float(binomtest(only_first, only_first + only_second).pvalue))
+    # With one half the two tails are alike; they cannot overlap, as the two counts differ.
+    tail = bdtr(min(only_first, only_second), only_first + only_second, 0.5)
+    return McNemar(only_first, only_second, float(2 * tail))
 
 
 _MOST_SPLITS = 20_000

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from stsbench.base.errors import UserError
 from stsbench.checking.baseline import MAX_DROP, check_baseline
+from stsbench.checking.margin import check_margin
 from stsbench.checking.published import AUTO, TOLERANCE, check_published, rows_to_check
 from stsbench.checking.result import Check
 from stsbench.records.imports.read import read_results
@@ -17,6 +18,7 @@ def check(
     tolerance: float | None = None,
     baseline: RunRecord | str | Path | None = None,
     max_drop: float | None = None,
+    margin: float | None = None,
 ) -> Check:
     """Check a run against a published row, or against the run of a predecessor.
 
@@ -28,10 +30,12 @@ def check(
             value does always passes.
         baseline: another run to check against instead, read as `run` is.
         max_drop: how many points a score may be lower than the baseline's; 0.3 by default.
+        margin: instead of `max_drop`: how many points the model may have lost at most, as far as the pairs show.
 
     Returns:
-        The check. `.verdict` is `pass`, `fail` or `not comparable`, `.frame` has a row per score, `.sentence` says
-        it, `.notes` tells what matched only because somebody leaves it open.
+        The check. `.verdict` is `pass`, `fail` or `not comparable`; against a margin `no worse`, `worse` or
+        `cannot tell`. `.frame` has a row per score, `.sentence` says it, `.notes` tells what matched only because
+        somebody leaves it open.
 
     Raises:
         UserError: if a run or a row cannot be found, or the options do not fit together.
@@ -45,10 +49,15 @@ def check(
         if against is not None or tolerance is not None:
             given = "--against" if against is not None else "--tolerance"
             raise UserError(f"{given} and --baseline cannot go together: check against a row, or against a run.")
+        if margin is not None:
+            if max_drop is not None:
+                raise UserError("--max-drop and --margin cannot go together: choose the one or the other.")
+            return check_margin(read_results(run), read_results(baseline), margin)
         drop = MAX_DROP if max_drop is None else max_drop
         return check_baseline(read_results(run), read_results(baseline), drop)
-    if max_drop is not None:
-        raise UserError("--max-drop goes with --baseline: name the run that may not be missed by more.")
+    if max_drop is not None or margin is not None:
+        given = "--max-drop" if margin is None else "--margin"
+        raise UserError(f"{given} goes with --baseline: name the run that may not be missed by more.")
     record = read_results(run)
     allowed = TOLERANCE if tolerance is None else tolerance
     return check_published(record, rows_to_check(record, against or AUTO), allowed)

@@ -44,6 +44,13 @@ def check(
             help="Points that a score may be lower than the baseline's. Default: 0.3.",
         ),
     ] = None,
+    margin: Annotated[
+        float | None,
+        typer.Option(
+            help="Points that the model may have lost against the baseline, as far as the pairs can show: a test "
+            "instead of --max-drop."
+        ),
+    ] = None,
     junit: Annotated[
         Path | None,
         typer.Option(callback=new_file, help="Write the verdicts into this file too.", rich_help_panel=_FOR_CI),
@@ -61,18 +68,20 @@ def check(
 ) -> None:
     """Compare a run with published numbers, or with the run of a predecessor.
 
-    Exit code 0: every score is within tolerance. 1: one is not. 2: they do not compare, and why.
+    Exit code 0: every score is within tolerance. 1: one is not. 2: they do not compare, and why. With --margin 3:
+    these pairs cannot tell, and what would make them.
 
     Examples:
     * `stsbench check runs/minilm-avg-sts-mteb --tolerance 0.01`
     * `stsbench check runs/mine --against unsup-simcse-bert-base`
     * `stsbench check results.json --against esimcse-coling2022-3/esimcse-bert-base`
     * `stsbench check runs/new --baseline runs/old --max-drop 0.3 --junit check.xml`
+    * `stsbench check runs/new --baseline runs/old --margin 0.3`
     """
     is_screen = output.style == "terminal"
     from stsbench.checking import check as verb
 
-    result = verb.check(run, against, tolerance=tolerance, baseline=baseline, max_drop=max_drop)
+    result = verb.check(run, against, tolerance=tolerance, baseline=baseline, max_drop=max_drop, margin=margin)
     print_result(result, output)
     if junit is not None:
         result.write_junit(junit)

@@ -16,9 +16,16 @@ from stsbench.render.table import Table, Tables
 if TYPE_CHECKING:
     import pandas as pd
 
-Verdict = Literal["pass", "fail", "not comparable", "not measured", "no value"]
+Verdict = Literal["pass", "fail", "not comparable", "not measured", "no value", "no worse", "worse", "cannot tell"]
 
-EXIT_CODES: dict[Verdict, int] = {"pass": 0, "fail": 1, "not comparable": 2}
+EXIT_CODES: dict[Verdict, int] = {
+    "pass": 0,
+    "fail": 1,
+    "not comparable": 2,
+    "no worse": 0,
+    "worse": 1,
+    "cannot tell": 3,
+}
 """How a command ends on each verdict."""
 
 _STATUS: dict[Verdict, Status] = {
@@ -27,7 +34,13 @@ _STATUS: dict[Verdict, Status] = {
     "not comparable": "error",
     "not measured": "skipped",
     "no value": "skipped",
+    "no worse": "passed",
+    "worse": "failed",
+    "cannot tell": "error",
 }
+
+_JUDGED = {"pass", "fail", "no worse", "worse", "cannot tell"}
+_OFF: tuple[Verdict, ...] = ("fail", "worse", "cannot tell")
 
 _NOISE = 1e-9
 
@@ -77,12 +90,14 @@ class CellCheck:
         expected: on the scale from 0 to 100; None where nothing is printed.
         measured: on the same scale, also where it does not compare; None if there is none or it is undefined.
         verdict: `no value` where nothing is printed to compare with.
-        reason: why there is no difference to judge, in words.
+        reason: why there is no difference to judge, in words; what would make pairs tell that cannot.
         differences: the choices that make the two incomparable.
         origin: where the expected value stands: `table/row`, or the baseline.
         source: the file and the line that it was read from.
         seeds_below: the share of known seeds of the same method with a lower score than the measured one; None
             where no seeds are known.
+        loss_low: against a margin, the one-sided lower bound of the loss in points, and `loss_high` the upper one;
+            None where there is none.
     """
 
     name: str
@@ -94,11 +109,13 @@ class CellCheck:
     origin: str = ""
     source: str = ""
     seeds_below: float | None = None
+    loss_low: float | None = None
+    loss_high: float | None = None
 
     @property
     def difference(self) -> float | None:
         """Measured minus expected, in points; None where the two do not compare."""
-        if self.verdict not in {"pass", "fail"} or self.expected is None or self.measured is None:
+        if self.verdict not in _JUDGED or self.expected is None or self.measured is None:
             return None
         return self.measured - self.expected
 
@@ -122,35 +139,42 @@ class Check(Result):
     Attributes:
         run: what was checked: the model's name.
         against: what with: the names of published rows, or a baseline.
-        kind: `published` or `baseline`.
+        kind: `published`, `baseline`, or `margin`: against a baseline with a margin.
         allowed: how many points a score may be off; against a baseline, how many it may be lower.
         cells: one for each expected value.
         notes: what matches only because somebody leaves it open, and what a reader should know.
+        level: of the one-sided bounds of the losses, against a margin.
     """
 
     run: str
     against: tuple[str, ...]
-    kind: Literal["published", "baseline"]
+    kind: Literal["published", "baseline", "margin"]
     allowed: float
     cells: tuple[CellCheck, ...]
     notes: tuple[str, ...] = ()
+    level: float = 0.95
 
     @property
     def verdict(self) -> Verdict:
-        """`not comparable` if any value is, or if nothing could be compared; else `fail` if any fails."""
+        """`not comparable` if any value is, or if nothing could be compared; else `fail` if any fails.
+
+        Against a margin `worse` if any score is, else `cannot tell` if of any it cannot be told, else `no worse`.
+        """
         verdicts = {cell.verdict for cell in self.cells}
-        if "not comparable" in verdicts or not verdicts & {"pass", "fail"}:
+        if "not comparable" in verdicts or not verdicts & _JUDGED:
             return "not comparable"
+        if self.kind == "margin":
+            return next((verdict for verdict in ("worse", "cannot tell") if verdict in verdicts), "no worse")
         return "fail" if "fail" in verdicts else "pass"
 
     @property
     def passed(self) -> bool:
-        """Whether the verdict is `pass`."""
-        return self.verdict == "pass"
+        """Whether the verdict is `pass`, or `no worse`."""
+        return self.verdict in {"pass", "no worse"}
 
     @property
     def exit_code(self) -> int:
-        """0 for a pass, 1 for a failure, 2 where something does not compare."""
+        """0 for a pass, 1 for a failure, 2 where something does not compare, 3 where these pairs cannot tell."""
         return EXIT_CODES[self.verdict]
 
     def of(self, verdict: Verdict) -> list[CellCheck]:
@@ -163,6 +187,8 @@ class Check(Result):
         against, failed, passed = " and ".join(self.against), self.of("fail"), self.of("pass")
         if self.verdict == "not comparable":
             return f"{self.run} and {against} do not compare: {'; '.join(self._reasons())}."
+        if self.kind == "margin":
+            return self._margin_sentence
         allowed = f"within {self.allowed:g} of" if self.kind == "published" else f"at most {self.allowed:g} below"
         compared, others = len(passed) + len(failed), len(self.cells) - len(passed) - len(failed)
         rest = f" ({others} could not be compared)" if others else ""
@@ -170,6 +196,19 @@ class Check(Result):
             return f"pass: {self.run} is {allowed} {against}: {compared} of {compared} scores{rest}."
         scores = ", ".join(f"{cell.name} {_signed(cell)}" for cell in failed)
         return f"fail: {self.run} is not {allowed} {against}: {len(failed)} of {compared} scores{rest}: {scores}."
+
+    @property
+    def _margin_sentence(self) -> str:
+        against, share = " and ".join(self.against), f"{100 * self.level:g} %"
+        than = f"than {against} by more than {self.allowed:g} points"
+        if self.verdict == "no worse":
+            return f"no worse: {self.run} is not worse {than}, at {share}: {len(self.cells)} scores."
+        cells = self.of(self.verdict)
+        if self.verdict == "worse":
+            losses = ", ".join(f"{cell.name} {_signed(cell)}" for cell in cells)
+            return f"worse: {self.run} is worse {than}, at {share}: {losses}."
+        remedies = "; ".join(f"{cell.name} ({_signed(cell)}): {cell.reason}" for cell in cells)
+        return f"cannot tell with these pairs whether {self.run} is worse {than}, at {share}: {remedies}."
 
     def _reasons(self) -> Iterator[str]:
         """Yield why values do not compare, each reason once with the values that it holds for."""
@@ -193,19 +232,24 @@ class Check(Result):
         import pandas as pd
 
         several = len(self.against) > 1
+        expected = "published" if self.kind == "published" else "baseline"
         with_seeds = any(cell.seeds_below is not None for cell in self.cells)
         columns: dict[str, list[Any]] = {"row": [cell.origin for cell in self.cells]} if several else {}
         columns |= {
             "task": [cell.name for cell in self.cells],
-            self.kind: [cell.expected for cell in self.cells],
+            expected: [cell.expected for cell in self.cells],
             "measured": [cell.measured for cell in self.cells],
             "difference": [cell.difference for cell in self.cells],
-            "verdict": [cell._shown_verdict for cell in self.cells],
         }
+        numbers = [expected, "measured", "difference"]
+        if self.kind == "margin":
+            bounds = {"loss at least": "loss_low", "loss at most": "loss_high"}
+            columns |= {name: [getattr(cell, field) for cell in self.cells] for name, field in bounds.items()}
+            numbers += bounds
+        columns["verdict"] = [cell._shown_verdict for cell in self.cells]
         if with_seeds:
             shares = [cell.seeds_below for cell in self.cells]
             columns["seeds below"] = ["" if share is None else f"{100 * share:.0f} %" for share in shares]
-        numbers = [self.kind, "measured", "difference"]
         return pd.DataFrame(columns).astype(dict.fromkeys(numbers, float))
 
     def table(self) -> Tables:
@@ -244,7 +288,11 @@ class Check(Result):
     @property
     def annotations(self) -> list[str]:
         """The scores that fail and the verdict, as GitHub Actions shows them on the page of a workflow's run."""
-        lines = [annotation("error", f"{cell.name}: {cell.verdict}", str(cell)) for cell in self.of("fail")]
+        lines = [
+            annotation("error", f"{cell.name}: {cell.verdict}", str(cell))
+            for cell in self.cells
+            if cell.verdict in _OFF
+        ]
         level: Level = "notice" if self.passed else "error"
         return [*lines, annotation(level, "stsbench check", self.sentence)]
 

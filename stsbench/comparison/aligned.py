@@ -212,12 +212,11 @@ def _parts_of(record: RunRecord, kind: Kind) -> Sequence[Part]:
 
 def _rows_of(record: RunRecord, kind: Kind) -> "dict[Key, pd.DataFrame]":
     """Return the rows of a record's pair table or item table, task by task."""
-    table, columns = (record.pairs, ["split"]) if kind == "sts" else (record.items, [])
-    keys = zip(*(table[column] for column in ("task", *columns, "text")), strict=True)
-    places: dict[Any, list[int]] = {}
-    for place, key in enumerate(keys):
-        places.setdefault(key if columns else (key[0], "", key[1]), []).append(place)
-    return {key: table.iloc[rows] for key, rows in places.items()}
+    table, columns = (
+        (record.pairs, ["task", "split", "text"]) if kind == "sts" else (record.items, ["task", "text"])
+    )
+    groups: Any = table.groupby(columns, sort=False, observed=True)
+    return {(key[0], key[1] if kind == "sts" else "", key[-1]): rows for key, rows in groups}
 
 
 def _aligned_pairs(

@@ -13,7 +13,8 @@ from stsbench.encoders.network import Network, load_network
 from stsbench.encoders.tokenizer import Tokenizer, position_limit
 from stsbench.encoders.transformer import TransformerEncoder
 from stsbench.statistics.bootstrap import generator
-from stsbench.training.model import SentenceModel
+from stsbench.training.heads import HeadBase
+from stsbench.training.model import SentenceModel, dropout_places
 from stsbench.training.recipe import Recipe
 
 
@@ -77,14 +78,27 @@ def load_model(base: Base, recipe: Recipe, device: str) -> tuple[SentenceModel, 
     transformer = network.model
     if recipe.dropout is not None:
         set_dropout(transformer, recipe.dropout)
-    torch.manual_seed(int(generator(recipe.seed, "head").integers(2**63)))
-    width, std = transformer.config.hidden_size, getattr(transformer.config, "initializer_range", 0.02)
-    head = recipe.head.build(width, std).to(device)
-    model = SentenceModel(transformer, recipe.pooling, head).train()
+    model = SentenceModel(transformer, recipe.pooling, **_heads(transformer, recipe, network.has_pooler, device))
+    model.train()
     if recipe.compile:
         transformer.compile(dynamic=True)
     # Scored behind the head or before it, as the checkpoint will be.
-    return model, replace(network, tail=head) if recipe.head.evaluate else network
+    return model, replace(network, tail=model.head) if recipe.head.evaluate else network
+
+
+def _heads(transformer: Any, recipe: Recipe, has_pooler: bool, device: str) -> dict[str, nn.Module]:
+    """Return the recipe's heads by name. Each draws its weights from a seed of its own."""
+    width, std = transformer.config.hidden_size, getattr(transformer.config, "initializer_range", 0.02)
+    heads: dict[str, nn.Module] = {}
+    for name in ("head", "projector", "predictor"):
+        part = getattr(recipe, name)
+        if part is None:
+            continue
+        torch.manual_seed(int(generator(recipe.seed, name).integers(2**63)))
+        pooler = transformer.pooler.dense if name == "head" and has_pooler else None
+        heads[name] = part.build(HeadBase(width, std, pooler)).to(device)
+        width = width if name == "head" else part.output_of(width)
+    return heads
 
 
 def random_copy(model: SentenceModel, seed: int) -> nn.Module:
@@ -131,11 +145,8 @@ def load_masked_language(base: Base, model: SentenceModel, device: str, *, tied:
 
 def set_dropout(transformer: nn.Module, rate: float) -> None:
     """Set every dropout of a Transformer, and say so in its configuration."""
-    for module in transformer.modules():
-        if isinstance(module, nn.Dropout):
-            module.p = rate
-        elif isinstance(getattr(module, "attention_dropout", None), float):
-            setattr(module, "attention_dropout", rate)  # noqa: B010 - a plain number, which nn.Module does not declare
+    for module, name in dropout_places(transformer):
+        setattr(module, name, rate)
     config: Any = transformer.config
     for name in ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "attention_dropout"):
         if isinstance(getattr(config, name, None), float | int):

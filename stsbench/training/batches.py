@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from stsbench.base.errors import UserError
 from stsbench.encoders.tokenizer import Tokenizer
 from stsbench.statistics.bootstrap import generator
-from stsbench.training.parts import TextView, Tokens, View
 from stsbench.training.recipe import Recipe
 from stsbench.training.token_store import TokenStore, special_tokens
+from stsbench.training.views import TextView, Tokens, View
 
 Sequences = list[NDArray[np.int64]]
 """Token ids of some sentences, special tokens included."""

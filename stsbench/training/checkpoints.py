@@ -28,6 +28,12 @@ if TYPE_CHECKING:
 
 _POOLINGS: dict[Pooling, str] = {"cls_before_pooler": "cls", "avg": "mean", "max": "max", "last": "lasttoken"}
 
+_ACTIVATIONS = {
+    "dense-tanh": "torch.nn.modules.activation.Tanh",
+    "dense": "torch.nn.modules.linear.Identity",
+}
+"""How sentence-transformers names what follows the dense layer of a head."""
+
 Weights = Mapping[str, "Tensor"]
 """The state of a `SentenceModel`."""
 
@@ -81,7 +87,8 @@ class CheckpointWriter:
     def _write_transformer(self, weights: Weights, folder: Path) -> None:
         tensors, head = _named(weights, "transformer."), _named(weights, "head.0.")
         places = {"weight": "pooler.dense.weight", "bias": "pooler.dense.bias"}
-        if self.recipe.pooling == "cls_before_pooler" and all(
+        as_pooler = self.recipe.pooling == "cls_before_pooler" and self.recipe.head.kind == "dense-tanh"
+        if as_pooler and all(
             name in head and tensors.get(place) is not None and tensors[place].shape == head[name].shape
             for name, place in places.items()
         ):
@@ -95,12 +102,12 @@ class CheckpointWriter:
     def _write_head(self, weights: Weights, folder: Path) -> None:
         from safetensors.torch import save_file
 
-        width = self.model.width
+        width, activation = self.model.width, _ACTIVATIONS[self.recipe.head.kind]
         about = {
             "in_features": width,
             "out_features": width,
             "bias": True,
-            "activation_function": "torch.nn.modules.activation.Tanh",
+            "activation_function": activation,
         }
         _write_json(folder / "config.json", about)
         linear = {f"linear.{n}": tensor.detach().cpu().clone() for n, tensor in _named(weights, "head.0.").items()}

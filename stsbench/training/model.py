@@ -1,9 +1,9 @@
-"""The network in training: a Transformer, a pooling and a head; and forward passes that pad little."""
+"""The network in training: a Transformer, a pooling and heads; and forward passes that pad little."""
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from stsbench.encoders.poolers import POOLERS
 from stsbench.training.batches import Sequences
+from stsbench.training.noise import NoisePart
 from stsbench.training.recipe import Pooling
 
 _HALF = {"bf16": torch.bfloat16, "fp16": torch.float16}
@@ -19,18 +20,39 @@ _HALF = {"bf16": torch.bfloat16, "fp16": torch.float16}
 class SentenceModel(nn.Module):
     """Token embeddings to sentence vectors."""
 
-    def __init__(self, transformer: nn.Module, pooling: Pooling, head: nn.Module) -> None:
+    def __init__(
+        self,
+        transformer: nn.Module,
+        pooling: Pooling,
+        head: nn.Module,
+        projector: nn.Module | None = None,
+        predictor: nn.Module | None = None,
+    ) -> None:
         """Put the parts together.
 
         Args:
             transformer: a Transformers model.
             pooling: one of `POOLERS`.
-            head: from pooled vector to the loss's vector.
+            head: behind the pooling.
+            projector: behind the head; None for none.
+            predictor: behind both, on the queries' side alone; None for none.
         """
         super().__init__()
         self.transformer = transformer
         self.head = head
+        self.projector = projector or nn.Identity()
+        self.predictor = predictor or nn.Identity()
         self._pooler = POOLERS[pooling]
+
+    @property
+    def key_head(self) -> nn.Module:
+        """From the pooled vector to the loss's vector, for keys and hard negatives."""
+        return nn.Sequential(self.head, self.projector)
+
+    @property
+    def query_head(self) -> nn.Module:
+        """From the pooled vector to the loss's vector, for queries."""
+        return nn.Sequential(self.head, self.projector, self.predictor)
 
     @property
     def word_embeddings(self) -> nn.Module:
@@ -43,16 +65,28 @@ class SentenceModel(nn.Module):
         """The size of a sentence vector."""
         return int(self.transformer.config.hidden_size)  # type: ignore[union-attr, arg-type]
 
-    def forward(self, embedded: Tensor, mask: Tensor, padded: bool) -> Tensor:
-        """Return the pooled vectors, head not applied.
+    def positions(self, mask: Tensor) -> Tensor:
+        """Return the position that the model gives each token: (rows, width)."""
+        # RoBERTa and its kin count from behind the padding token's own place.
+        embeddings = getattr(self.transformer, "embeddings", None)
+        counts_on = getattr(embeddings, "create_position_ids_from_inputs_embeds", None) is not None
+        start = int(embeddings.padding_idx) + 1 if counts_on else 0  # type: ignore[union-attr]
+        return torch.arange(start, start + mask.shape[1], device=mask.device).expand_as(mask)
+
+    def forward(self, embedded: Tensor, mask: Tensor, padded: bool, positions: Tensor | None = None) -> Tensor:
+        """Return the pooled vectors, no head applied.
 
         Args:
             embedded: (rows, width, d) token embeddings.
             mask: (rows, width), 1 for real tokens.
             padded: whether any token is padding; without, attention takes its fastest path to the same numbers.
+            positions: (rows, width), where they are not the model's own; None where they are.
         """
         states: Any = self.transformer(
-            inputs_embeds=embedded, attention_mask=mask if padded else None, return_dict=True
+            inputs_embeds=embedded,
+            attention_mask=mask if padded else None,
+            return_dict=True,
+            **({} if positions is None else {"position_ids": positions}),
         )
         return self._pooler((states.last_hidden_state,), mask)
 
@@ -140,6 +174,10 @@ class Forward:
         head: nn.Module,
         chunks: Sequence[Chunk],
         seed: Callable[[int], int] | None,
+        *,
+        noise: Sequence[NoisePart] = (),
+        dropout: float | None = None,
+        altered: Callable[[Tensor, Chunk], Tensor] | None = None,
     ) -> Tensor:
         """Return (sequences, d) float32 vectors, in the order of the batch.
 
@@ -150,22 +188,73 @@ class Forward:
             model: the network.
             head: applied to the pooled vectors.
             chunks: that together hold each of the batch's sequences once, or some of them.
-            seed: for the number of a chunk's first place, the seed of its dropout; None without dropout.
+            seed: for the number of a chunk's first place, the seed of its dropout and noise; None without either.
+            noise: on embeddings, positions and pooled vectors.
+            dropout: the rate in the model and the head for this pass; None for their own.
+            altered: what else is done to the embeddings of a chunk, (rows, width, d), before any noise.
         """
         if not chunks:  # the share of a process in a last batch shorter than the number of processes
             return torch.zeros((0, model.width), device=self.device)
-        with self.autocast():
+        # A head that draws is applied chunk by chunk, so that gradient caching finds the same draws again.
+        draws = seed is not None and dropout != 0 and any(_drops(module) for module in head.modules())
+        with self.autocast(), _dropout_at(dropout, model, head):
             flat = torch.cat([chunk.ids.flatten() for chunk in chunks])
             embedded = model.word_embeddings(self.move(flat))
-            pooled = []
+            vectors = []
             for chunk, part in zip(chunks, embedded.split([chunk.ids.numel() for chunk in chunks]), strict=True):
                 if seed is not None:
                     torch.manual_seed(seed(chunk.places[0]))
                 inputs = part.view(*chunk.ids.shape, -1)
-                pooled.append(model(inputs, self.move(chunk.mask), chunk.padded))
-            vectors = at_least_single(head(torch.cat(pooled)))
+                inputs = inputs if altered is None else altered(inputs, chunk)
+                pooled = self._pooled(model, inputs, chunk, noise)
+                vectors.append(head(pooled) if draws else pooled)
+            together = torch.cat(vectors)
+            found = at_least_single(together if draws else head(together))
         order = torch.tensor([place for chunk in chunks for place in chunk.places])
-        return vectors[self.move(torch.argsort(order))]
+        return found[self.move(torch.argsort(order))]
+
+    def _pooled(self, model: SentenceModel, inputs: Tensor, chunk: Chunk, noise: Sequence[NoisePart]) -> Tensor:
+        mask = self.move(chunk.mask)
+        if not noise:
+            return cast(Tensor, model(inputs, mask, chunk.padded))
+        positions = natural = model.positions(mask)
+        for part in noise:
+            inputs, positions = part.embeddings(inputs, mask), part.positions(positions, mask)
+        pooled = model(inputs, mask, chunk.padded, None if positions is natural else positions)
+        for part in noise:
+            pooled = part.vectors(pooled)
+        return cast(Tensor, pooled)
+
+
+def dropout_places(network: nn.Module) -> Iterator[tuple[nn.Module, str]]:
+    """Yield each place of a network that holds a rate of dropout: a module, and the name of its attribute."""
+    for module in network.modules():
+        if isinstance(module, nn.Dropout):
+            yield module, "p"
+        elif isinstance(getattr(module, "attention_dropout", None), float):
+            yield module, "attention_dropout"
+
+
+@contextmanager
+def _dropout_at(rate: float | None, *networks: nn.Module) -> Iterator[None]:
+    """Set every dropout of some networks to a rate for a while; None leaves them."""
+    if rate is None:
+        yield
+        return
+    places = [place for network in networks for place in dropout_places(network)]
+    before = [getattr(module, name) for module, name in places]
+    try:
+        for module, name in places:
+            setattr(module, name, rate)
+        yield
+    finally:
+        # A module that stands in two networks is listed twice, both times with the rate that it had.
+        for (module, name), old in zip(places, before, strict=True):
+            setattr(module, name, old)
+
+
+def _drops(module: nn.Module) -> bool:
+    return isinstance(module, nn.Dropout) and module.training and module.p > 0
 
 
 def at_least_single(values: Tensor) -> Tensor:

@@ -1,15 +1,14 @@
-"""Negatives beyond the batch: a queue of a momentum encoder's vectors (He et al. 2020; ESimCSE, section 3.2)."""
+"""Negatives beyond the batch: a queue of the target's vectors (He et al. 2020; ESimCSE, section 3.2; MoCoSE)."""
 
-import copy
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
+from torch.nn import functional
 
 from stsbench.training.batches import Batch
-from stsbench.training.distributed import World
-from stsbench.training.model import Forward, SentenceModel
 from stsbench.training.recipe import Queue
 
 
@@ -18,20 +17,14 @@ class InBatch:
     """No negatives but the other sentences of the batch."""
 
     def columns(self) -> Tensor | None:
-        """Return further columns of the cosine matrix."""
+        """Return further columns of the matrix of similarities."""
         return None
 
     def start_epoch(self) -> None:
         """Do what is due when an epoch starts."""
 
-    def before_loss(self) -> None:
-        """Do what is due before each loss."""
-
-    def push(self, batch: Batch) -> None:
-        """Take in the batch whose loss was computed."""
-
-    def after_step(self) -> None:
-        """Do what is due after each optimiser step."""
+    def push(self, batch: Batch, keys: Tensor) -> None:
+        """Take in the batch whose loss was computed, and the vectors of its keys without gradient."""
 
     def state_dict(self) -> dict[str, Any]:
         """Return all that changes."""
@@ -42,59 +35,45 @@ class InBatch:
 
 
 @dataclass
-class MomentumQueue(InBatch):
-    """Vectors of the last sentences by an encoder that follows the trained one slowly.
+class VectorQueue(InBatch):
+    """Vectors of the last sentences by the target.
 
     Attributes:
-        online: the model in training.
-        forward: how sequences become vectors.
-        part: size, decay and the order of events.
-        world: the processes; each encodes its share, and all have the same queue.
-        start: the weights that the momentum encoder starts with; None for the online ones.
+        part: size, start and order.
+        width: of a vector.
+        seed: of the random vectors that it starts with.
+        device: where they are.
+        encode: batch to (N, d) vectors that enter it; None where the batch's keys do.
         vectors: (rows, d); fewer than `part.size` rows while it fills.
-        momentum: the other encoder. It has no dropout.
     """
 
-    online: SentenceModel
-    forward: Forward
     part: Queue
-    world: World = field(default_factory=World)
-    start: nn.Module | None = None
+    width: int
+    seed: int
+    device: str
+    encode: Callable[[Batch], Tensor] | None
+    vectors: Tensor = field(init=False)
 
     def __post_init__(self) -> None:
-        """Make the momentum encoder: a copy of the online one, or with the weights of `start`."""
-        self.momentum = copy.deepcopy(self.online).eval().requires_grad_(False)
-        if self.start is not None:
-            self.momentum.transformer.load_state_dict(self.start.state_dict())
-            self.start = None
-        self.vectors = self._empty()
+        """Fill it as it starts."""
+        self.vectors = self._initial()
 
     def columns(self) -> Tensor:
-        """Return the queue: (rows, d), without gradient."""
-        return self.vectors
+        """Return the vectors that are negatives: (rows, d), without gradient."""
+        if self.part.uses is None:
+            return self.vectors
+        newest_first = self.vectors if self.part.keeps == "first_rows" else self.vectors.flip(0)
+        return torch.cat([newest_first[first:last] for first, last in self.part.uses])
 
     def start_epoch(self) -> None:
-        """Empty the queue, if each epoch is to start with an empty one."""
+        """Start anew, if each epoch is to."""
         if self.part.emptied == "each_epoch":
-            self.vectors = self._empty()
-
-    def before_loss(self) -> None:
-        """Move the momentum encoder, if it moves before the loss."""
-        if self.part.update == "before_loss":
-            self._follow()
-
-    def after_step(self) -> None:
-        """Move the momentum encoder, if it moves after the optimiser."""
-        if self.part.update == "after_step":
-            self._follow()
+            self.vectors = self._initial()
 
     @torch.no_grad()
-    def push(self, batch: Batch) -> None:
-        """Take in the vectors of a batch's queries (the side that is not repeated), and drop the oldest."""
-        share = batch.share(self.world.share(len(batch.query)))
-        head = self.momentum.head if self.part.head == "momentum" else self.online.head
-        vectors = self.forward(self.momentum, head, self.forward.chunks(share.query), None)
-        newest = self.world.gather(vectors, len(batch.query))
+    def push(self, batch: Batch, keys: Tensor) -> None:
+        """Take in the vectors of a batch, and drop the oldest."""
+        newest = keys if self.encode is None else self.encode(batch)
         # Cut at its oldest end: the newest batch first leaves the oldest its first rows, the newest last its last.
         if self.part.keeps == "first_rows":
             self.vectors = torch.cat([newest, self.vectors])[: self.part.size]
@@ -102,20 +81,15 @@ class MomentumQueue(InBatch):
             self.vectors = torch.cat([self.vectors, newest])[-self.part.size :]
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the queue and the momentum encoder's weights."""
-        return {"vectors": self.vectors, "momentum": self.momentum.state_dict()}
+        """Return the vectors."""
+        return {"vectors": self.vectors}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Put back what `state_dict` returned."""
         self.vectors = state["vectors"].to(self.vectors.device)
-        self.momentum.load_state_dict(state["momentum"])
 
-    @torch.no_grad()
-    def _follow(self) -> None:
-        """Move each weight towards the online one: m <- decay m + (1 - decay) f (equation 5)."""
-        slow: list[Tensor] = list(self.momentum.parameters())
-        fast: list[Tensor] = list(self.online.parameters())
-        torch._foreach_lerp_(slow, fast, 1 - self.part.decay)
-
-    def _empty(self) -> Tensor:
-        return torch.zeros((0, self.online.width), device=self.forward.device)
+    def _initial(self) -> Tensor:
+        """Return random unit vectors: directions of a normal distribution, all alike (MoCoSE, section 5.6)."""
+        rng = torch.Generator().manual_seed(self.seed)
+        drawn = torch.randn((self.part.initial, self.width), generator=rng)
+        return functional.normalize(drawn, dim=-1).to(self.device)

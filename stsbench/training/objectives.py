@@ -5,6 +5,7 @@ Symbols as in the papers: N sentences, temperature t, cosine similarity s.
 
 import math
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -16,10 +17,12 @@ from torch.autograd import backward
 from torch.nn import functional
 
 from stsbench.statistics.bootstrap import generator
+from stsbench.training.adversary import Adversary
 from stsbench.training.batches import Batch, Sequences
 from stsbench.training.distributed import World
 from stsbench.training.model import Chunk, Forward, SentenceModel, at_least_single
 from stsbench.training.negatives import InBatch
+from stsbench.training.noise import NoisePart
 from stsbench.training.recipe import MaskedLanguage, Recipe
 
 IGNORED = -100
@@ -34,11 +37,14 @@ def info_nce(
     hard: Tensor | None = None,
     hard_weight: float = 1.0,
     queue: Tensor | None = None,
+    in_batch: bool = True,
+    similarity: str = "cosine",
 ) -> Tensor:
     """Return the mean over i of -log(exp(s(q_i, k_i)/t) / sum of exp(s(q_i, c)/t) over all columns c).
 
     The columns are all keys (SimCSE, equation 1), all hard negatives, the own one weighted (equation 5 and
-    appendix: its term is multiplied by alpha), and all queue vectors (ESimCSE, equation 6).
+    appendix: its term is multiplied by alpha), and all queue vectors (ESimCSE, equation 6). Without `in_batch` the
+    own key is the only one (MoCoSE, equation 3).
 
     Args:
         query: (N, d).
@@ -47,6 +53,8 @@ def info_nce(
         hard: (N, d) hard negatives, or None.
         hard_weight: alpha of the own hard negative.
         queue: (M, d) further negatives, which get no gradient; None or no rows for none.
+        in_batch: whether the keys of the other rows are negatives.
+        similarity: s: `cosine`, or `dot` for the product of the vectors as they are.
 
     Returns:
         A scalar, in float32 or what the vectors are.
@@ -55,12 +63,17 @@ def info_nce(
     >>> round(info_nce(vectors, vectors, temperature=1.0).item(), 6) == round(math.log(1 + 2 / math.e), 6)
     True
     """
-    query = functional.normalize(query, dim=-1)
-    columns = [key] if hard is None else [key, hard]
-    if queue is not None and len(queue):
-        columns.append(queue.detach())
-    logits = query @ functional.normalize(torch.cat(columns), dim=-1).T / temperature
+    scaled = (lambda side: functional.normalize(side, dim=-1)) if similarity == "cosine" else (lambda side: side)
+    query = scaled(query)
+    columns = [key] if in_batch else []
+    columns += [] if hard is None else [hard]
+    columns += [queue.detach()] if queue is not None and len(queue) else []
     rows = torch.arange(len(query), device=query.device)
+    if not in_batch:
+        own_key = (query * scaled(key)).sum(-1, keepdim=True) / temperature
+        others = [query @ scaled(torch.cat(columns)).T / temperature] if columns else []
+        return functional.cross_entropy(torch.cat([own_key, *others], dim=1), torch.zeros_like(rows))
+    logits = query @ scaled(torch.cat(columns)).T / temperature
     if hard is not None and hard_weight != 1:
         own = torch.zeros_like(logits)
         own[rows, len(key) + rows] = math.log(hard_weight)
@@ -81,71 +94,129 @@ class Term(Protocol):
 
 
 @dataclass(frozen=True)
+class Branch:
+    """How some sides of a batch become vectors: together, in chunks of like length.
+
+    Attributes:
+        sides: of the batch: `query`, `key`, `hard`.
+        model: encodes them.
+        head: from pooled vector to the loss's vector.
+        draws: names its dropout and noise.
+        noise: on these sides.
+        dropout: its rate on these sides; None for the model's own.
+        trained: whether there is a gradient through them.
+    """
+
+    sides: tuple[str, ...]
+    model: SentenceModel
+    head: nn.Module
+    draws: str
+    noise: tuple[NoisePart, ...] = ()
+    dropout: float | None = None
+    trained: bool = True
+
+    def sequences(self, batch: Batch) -> Sequences:
+        """Return the sequences of its sides, one side after the other."""
+        return [sequence for side in self.sides for sequence in getattr(batch, side)]
+
+
+@dataclass(frozen=True)
 class Contrastive:
     """InfoNCE over the batch, hard negatives and the queue.
 
     Attributes:
-        model: in training.
+        branches: that together encode all sides.
         forward: how sequences become vectors.
-        negatives: gives further columns.
+        negatives: gives further columns, and takes in the batch afterwards.
         recipe: temperature, hard negatives' weight, gradient caching, seed.
         world: the processes.
+        adversary: a step on the word embeddings; None for none.
     """
 
-    model: SentenceModel
+    branches: tuple[Branch, ...]
     forward: Forward
     negatives: InBatch
     recipe: Recipe
     world: World
+    adversary: Adversary | None = None
 
     def __call__(self, batch: Batch, scale: Callable[[Tensor], Tensor]) -> Tensor:
-        """Run it; see `Term`."""
+        """Run it; see `Term`. Afterwards the negatives take in the batch."""
         own = batch.share(self.world.share(len(batch.query)))
-        chunks = self.forward.chunks(own.sequences)
-        sizes = [len(own.query), len(own.key), len(own.hard)]
+        chunks = [self.forward.chunks(branch.sequences(own)) for branch in self.branches]
+        rows = len(batch.query)
+        if self.adversary is not None and self.adversary.needs_clean_pass:
+            with self.adversary.watching(len(own.query)):
+                clean, _ = self._loss(self._encode_all(chunks, batch), own, rows)
+                self.adversary.learn(clean)
         if self.recipe.optimiser.gradient_cache:
-            return self._cached(batch, chunks, sizes, scale)
-        vectors = self._encode(chunks, batch)
-        loss = self._loss(vectors, sizes, len(batch.query))
-        _backward(scale(loss))
+            loss, keys = self._cached(batch, own, chunks, scale)
+        else:
+            watching = nullcontext() if self.adversary is None else self.adversary.watching(len(own.query))
+            with watching:
+                loss, keys = self._loss(self._encode_all(chunks, batch), own, rows)
+                _backward(scale(loss))
+                if self.adversary is not None:
+                    self.adversary.remember()
+        self.negatives.push(batch, keys.detach())
         return loss.detach()
 
     def _cached(
-        self, batch: Batch, chunks: list[Chunk], sizes: list[int], scale: Callable[[Tensor], Tensor]
-    ) -> Tensor:
+        self, batch: Batch, own: Batch, chunks: list[list[Chunk]], scale: Callable[[Tensor], Tensor]
+    ) -> tuple[Tensor, Tensor]:
         """Run it holding the graph of one chunk at a time (Gao et al. 2021, gradient caching).
 
         First all vectors without a graph; then the loss and its gradient at the vectors; then each chunk again,
         with the same dropout, to take that gradient on to the weights.
         """
         with torch.no_grad():
-            vectors = self._encode(chunks, batch)
-        vectors.requires_grad_()
-        loss = self._loss(vectors, sizes, len(batch.query))
+            vectors = self._encode_all(chunks, batch)
+        for part, branch in zip(vectors, self.branches, strict=True):
+            part.requires_grad_(branch.trained)
+        loss, keys = self._loss(vectors, own, len(batch.query))
         _backward(scale(loss))
-        gradient = vectors.grad
-        for chunk in chunks if gradient is not None else ():
-            assert gradient is not None
-            # Of this chunk alone, `Forward` returns the vectors by their places in the batch.
-            again = self._encode([chunk], batch)
-            backward(again, gradient[self.forward.move(torch.tensor(sorted(chunk.places)))])
-        return loss.detach()
+        for branch, parts, part in zip(self.branches, chunks, vectors, strict=True):
+            for chunk in parts if part.grad is not None else ():
+                assert part.grad is not None
+                # Of this chunk alone, `Forward` returns the vectors by their places in the batch.
+                again = self._encode(branch, [chunk], batch)
+                backward(again, part.grad[self.forward.move(torch.tensor(sorted(chunk.places)))])
+        return loss, keys
 
-    def _loss(self, vectors: Tensor, sizes: list[int], rows: int) -> Tensor:
-        query, key, hard = (self.world.gather(side, rows) for side in torch.split(vectors, sizes))
+    def _loss(self, vectors: list[Tensor], own: Batch, rows: int) -> tuple[Tensor, Tensor]:
+        """Return the loss, and the vectors of all keys, of each branch's vectors of this process's share."""
+        sides: dict[str, Tensor] = {}
+        for branch, part in zip(self.branches, vectors, strict=True):
+            sizes = [len(getattr(own, side)) for side in branch.sides]
+            sides |= dict(zip(branch.sides, torch.split(part, sizes), strict=True))
+        query, key, hard = (self.world.gather(sides[side], rows) for side in ("query", "key", "hard"))
         weight = self.recipe.negatives.hard.weight if self.recipe.negatives.hard else 1.0
-        return info_nce(
+        loss = info_nce(
             query,
             key,
             temperature=self.recipe.objective.temperature,
             hard=hard if len(hard) else None,
             hard_weight=weight,
             queue=self.negatives.columns(),
+            in_batch=self.recipe.negatives.in_batch,
+            similarity=self.recipe.objective.similarity,
         )
+        return loss, key
 
-    def _encode(self, chunks: list[Chunk], batch: Batch) -> Tensor:
-        seed = dropout_seed(self.recipe.seed, batch, self.world, "contrastive")
-        return self.forward(self.model, self.model.head, chunks, seed)
+    def _encode_all(self, chunks: list[list[Chunk]], batch: Batch) -> list[Tensor]:
+        return [self._encode(branch, parts, batch) for branch, parts in zip(self.branches, chunks, strict=True)]
+
+    def _encode(self, branch: Branch, chunks: list[Chunk], batch: Batch) -> Tensor:
+        with torch.set_grad_enabled(branch.trained and torch.is_grad_enabled()):
+            return self.forward(
+                branch.model,
+                branch.head,
+                chunks,
+                dropout_seed(self.recipe.seed, batch, self.world, branch.draws),
+                noise=branch.noise,
+                dropout=branch.dropout,
+                altered=None if self.adversary is None else self.adversary.altered,
+            )
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,14 @@
 """The recipe: every choice of a training, validated. `recipe_files` reads it, `recipes/` holds the known ones."""
 
-from typing import Literal, Self
+import math
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from stsbench.training.parts import Head, NoHead, RecipePart, TextView, Unchanged, View
+from stsbench.training.heads import Head, Layers, NoHead
+from stsbench.training.noise import Noises
+from stsbench.training.parts import RecipePart
+from stsbench.training.views import TextView, Unchanged, View
 
 Pooling = Literal["cls_before_pooler", "avg", "max", "last"]
 """The poolings that a sentence-transformers checkpoint can name."""
@@ -62,10 +66,12 @@ class Objective(RecipePart):
 
     Attributes:
         temperature: of InfoNCE.
+        similarity: of its vectors: cosine, or the dot product that MoCoSE's equation 3 has.
         mlm: the masked-language term; None for none.
     """
 
     temperature: float = Field(0.05, gt=0)
+    similarity: Literal["cosine", "dot"] = "cosine"
     mlm: MaskedLanguage | None = None
 
 
@@ -80,32 +86,99 @@ class HardNegatives(RecipePart):
 
 
 class Queue(RecipePart):
-    """A momentum encoder's vectors of earlier batches as further columns (ESimCSE, section 3.2).
+    """The target's vectors of earlier batches as further columns (ESimCSE, section 3.2; MoCoSE, section 3).
 
     Attributes:
         size: M, the vectors it holds.
-        decay: lambda of equation 5, the share that the momentum encoder keeps of itself.
-        update: whether the momentum encoder moves after each optimiser step or before each loss.
-        head: whether queue vectors pass the momentum encoder's copy of the head or the online one.
-        start: whether the momentum encoder starts as a copy of the encoder or from random weights.
-        emptied: whether it is emptied never or at each epoch.
+        initial: random unit vectors that it starts with.
+        emptied: whether it starts anew never or at each epoch.
         keeps: which rows of the oldest batch stay where not all of them fit.
+        uses: which of its vectors are negatives, as ranges from the newest on (MoCoSE, table 8); None for all. A
+            range beyond what it holds yet counts as far as it reaches.
     """
 
     size: int = Field(ge=1)
-    decay: float = Field(0.995, ge=0, lt=1)
-    update: Literal["after_step", "before_loss"] = "after_step"
-    head: Literal["momentum", "online"] = "momentum"
-    start: Literal["copy", "random"] = "copy"
+    initial: int = Field(0, ge=0)
     emptied: Literal["never", "each_epoch"] = "never"
     keeps: Literal["first_rows", "last_rows"] = "first_rows"
+    uses: tuple[tuple[Annotated[int, Field(ge=0)], Annotated[int, Field(ge=1)]], ...] | None = None
+
+    @model_validator(mode="after")
+    def _within_the_queue(self) -> Self:
+        if self.initial > self.size:
+            raise ValueError(f"initial {self.initial} is more than the size, {self.size}")
+        end = 0
+        for first, last in self.uses or ():
+            if not end <= first < last <= self.size:
+                raise ValueError(
+                    f"uses {[list(place) for place in self.uses or ()]} are not ranges of 0 to {self.size} in "
+                    "ascending order"
+                )
+            end = last
+        return self
 
 
 class Negatives(RecipePart):
-    """What a sentence is told apart from, beside the other keys of its batch."""
+    """What a sentence is told apart from.
 
+    Attributes:
+        in_batch: whether the other keys of the batch are negatives.
+        hard: the third sentence of each row; None for none.
+        queue: vectors of earlier batches; None for none.
+    """
+
+    in_batch: bool = True
     hard: HardNegatives | None = None
     queue: Queue | None = None
+
+
+class CosineDecay(RecipePart):
+    """A decay that rises (or falls) along half a cosine, as MoCoSE's (section 4.1).
+
+    Attributes:
+        start: at the first step.
+        end: at the last of `steps`.
+        steps: how many it takes; None for those of the training.
+        after: whether it stays at the end, or returns as the cosine goes on, as in MoCoSE's public code.
+    """
+
+    kind: Literal["cosine"]
+    start: float = Field(ge=0, le=1)
+    end: float = Field(ge=0, le=1)
+    steps: int | None = Field(None, ge=1)
+    after: Literal["stays", "returns"] = "stays"
+
+
+class Target(RecipePart):
+    """A second encoder that follows the trained one slowly.
+
+    Attributes:
+        modules: which modules it has copies of; the others are the trained ones.
+        embeddings: whether its embedding layer is a copy, or the trained one (MoCoSE).
+        decay: lambda or eta, the share that it keeps of itself.
+        update: whether it moves after each optimiser step or before each loss.
+        start: whether it starts as a copy of the encoder or from random weights.
+        dropout: whether it has dropout.
+        encodes: `queue`: its vectors alone, of the queries (ESimCSE). `keys`: the keys of the batch, which then
+            enter the queue (MoCoSE).
+        gradient: whether the loss has a gradient through the keys. The target's own weights never have one; what
+            it shares with the trained encoder then does.
+    """
+
+    modules: tuple[Literal["encoder", "head", "projector"], ...] = ("encoder", "head", "projector")
+    embeddings: Literal["copied", "shared"] = "copied"
+    decay: Annotated[float, Field(ge=0, lt=1)] | CosineDecay = 0.995
+    update: Literal["after_step", "before_loss"] = "after_step"
+    start: Literal["copy", "random"] = "copy"
+    dropout: bool = False
+    encodes: Literal["queue", "keys"] = "queue"
+    gradient: bool = False
+
+    @model_validator(mode="after")
+    def _has_an_encoder(self) -> Self:
+        if "encoder" not in self.modules:
+            raise ValueError(f"modules {list(self.modules)}: a target without an encoder of its own is none")
+        return self
 
 
 class Optimiser(RecipePart):
@@ -166,6 +239,11 @@ class Recipe(RecipePart):
         base: the checkpoint that training starts from, as `load` takes it.
         pooling: token vectors to sentence vector, in training and in evaluation.
         dropout: everywhere in the encoder; None for the checkpoint's own.
+        head: behind the pooling, on both sides.
+        projector: behind the head, on both sides; None for none.
+        predictor: behind both, on the queries' side alone; None for none.
+        target: a second encoder, which follows; None for none. A queue needs one, and brings ESimCSE's if none is
+            named.
         precision: forward and backward passes; weights, losses and optimiser are fp32.
         compile: whether torch.compile is used.
         log_every: steps between two lines of the log.
@@ -178,7 +256,11 @@ class Recipe(RecipePart):
     views: Views = Views()
     pooling: Pooling
     dropout: float | None = Field(None, ge=0, lt=1)
+    noise: Noises = Noises()
     head: Head = NoHead()
+    projector: Layers | None = None
+    predictor: Layers | None = None
+    target: Target | None = None
     objective: Objective = Objective()
     negatives: Negatives = Negatives()
     optimiser: Optimiser
@@ -189,9 +271,51 @@ class Recipe(RecipePart):
     log_every: int = Field(10, ge=1)
     seed: int = 42
 
+    @model_validator(mode="before")
+    @classmethod
+    def _queue_brings_a_target(cls, values: Any) -> Any:
+        """Give a queue its target: ESimCSE's, or as recipes of stsbench 0.1 say it, among the queue's own keys."""
+        negatives = values.get("negatives") if isinstance(values, dict) else None
+        if not isinstance(negatives, dict):
+            return values
+        queue = negatives.get("queue", {})
+        target = values.get("target")
+        if queue is None and isinstance(target, dict) and target.get("encodes", "queue") == "queue":
+            return {**values, "target": None}  # a recipe's queue was taken away, and its target goes with it
+        if not isinstance(queue, dict) or not queue:
+            return values
+        queue, target = dict(queue), {} if target is None else target
+        moved = {key: queue.pop(key) for key in ("decay", "update", "start") if key in queue}
+        if (head := queue.pop("head", None)) is not None:
+            # The released code has no momentum copy of the head.
+            moved["modules"] = ["encoder"] if head == "online" else ["encoder", "head", "projector"]
+        if isinstance(target, dict):
+            target = moved | target
+        return {**values, "negatives": {**negatives, "queue": queue}, "target": target}
+
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
         queue = self.negatives.queue
+        keys_by_target = self.target is not None and self.target.encodes == "keys"
+        if self.target is not None and queue is None and not keys_by_target:
+            raise ValueError("target.encodes is queue, and negatives.queue is missing")
+        if not self.negatives.in_batch and queue is None:
+            raise ValueError("negatives.in_batch is false, and negatives.queue is missing: there are no negatives")
+        if not self.negatives.in_batch and self.negatives.hard is not None:
+            raise ValueError("negatives.hard goes with negatives.in_batch: true")
+        if self.noise.adversarial is not None and self.optimiser.gradient_cache:
+            raise ValueError("noise.adversarial does not go with optimiser.gradient_cache: set one to null")
+        if self.noise.masks == "shared" and (self.views.query != self.views.key or keys_by_target):
+            raise ValueError(
+                "noise.masks shared needs the same tokens through the same encoder on both sides: the same "
+                "views.query and views.key, and a target that does not encode keys"
+            )
+        if self.projector is not None and self.predictor is not None:
+            inner = self.projector.output
+            if (self.predictor.output or inner) != inner:
+                raise ValueError("predictor.output is not projector.output: queries and keys would not compare")
+        elif self.predictor is not None and self.predictor.output is not None:
+            raise ValueError("predictor.output is not the width of keys: queries and keys would not compare")
         if queue is not None and queue.size < self.optimiser.batch:
             raise ValueError(
                 f"negatives.queue.size {queue.size} is smaller than optimiser.batch {self.optimiser.batch}: a "
@@ -205,6 +329,22 @@ class Recipe(RecipePart):
     def reads_text(self) -> bool:
         """Whether a view needs the sentences themselves, not only their tokens."""
         return any(isinstance(view, TextView) for view in (self.views.query, self.views.key))
+
+    def traceable_distance(self) -> tuple[float, float] | None:
+        """Return MoCoSE's maximum traceable distance at the lowest and at the highest decay; None without a queue.
+
+        d = 1 / (1 - eta) + queue / batch (section 5.7): how many steps back what a loss sees was made, infinite
+        where the target stands still.
+        """
+        queue, target = self.negatives.queue, self.target
+        if queue is None or target is None:
+            return None
+        decays = (
+            (target.decay.start, target.decay.end) if isinstance(target.decay, CosineDecay) else (target.decay,)
+        )
+        terms = [math.inf if eta == 1 else 1 / (1 - eta) for eta in decays]
+        batches = queue.size / self.optimiser.batch
+        return min(terms) + batches, max(terms) + batches
 
     def remarks(self) -> list[str]:
         """Return what is allowed but far from anything that trains well, a sentence for each.

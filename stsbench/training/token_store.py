@@ -26,7 +26,7 @@ from stsbench.base.files import atomic_folder, cache_dir, told_as_unwritable
 from stsbench.base.progress import Progress, silent
 from stsbench.data.corpus import Row
 from stsbench.encoders.tokenizer import Tokenizer
-from stsbench.training.parts import Tokens
+from stsbench.training.views import Tokens
 
 _LAYOUT = 1
 _ROWS_AT_ONCE = 4096

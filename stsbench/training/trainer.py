@@ -7,19 +7,23 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.encoders.network import Network
+from stsbench.statistics.bootstrap import generator
+from stsbench.training.adversary import Adversary
 from stsbench.training.base import Base, load_masked_language, load_model, random_copy
 from stsbench.training.batches import Batch, BatchReader, Schedule, make_schedule
 from stsbench.training.checkpoints import Keeper
 from stsbench.training.distributed import World
 from stsbench.training.log import Log, Meter
 from stsbench.training.model import Forward, SentenceModel
-from stsbench.training.negatives import InBatch, MomentumQueue
-from stsbench.training.objectives import Contrastive, MaskedLanguageTerm, Term
+from stsbench.training.negatives import InBatch, VectorQueue
+from stsbench.training.objectives import Branch, Contrastive, MaskedLanguageTerm, Term
 from stsbench.training.optimisation import Descent
 from stsbench.training.recipe import Recipe
 from stsbench.training.selection import Selector
+from stsbench.training.target import TargetModel
 from stsbench.training.token_store import TokenStore
 
 # Sentences in one forward pass, if the recipe does not say. On a CPU small chunks of like length save padding and
@@ -38,6 +42,8 @@ class Trainer:
         reader: rows to batches.
         terms: of the objective.
         negatives: beyond the batch.
+        target: the encoder that follows; None for none.
+        adversary: the step on the word embeddings; None for none.
         descent: the optimiser.
         world: the processes.
         modules: whose weights are the state, by name.
@@ -49,6 +55,8 @@ class Trainer:
     reader: BatchReader
     terms: Sequence[Term]
     negatives: InBatch
+    target: TargetModel | None
+    adversary: Adversary | None
     descent: Descent
     world: World
     modules: dict[str, nn.Module]
@@ -66,13 +74,14 @@ class Trainer:
         losses, batches = [], []
         for place, rows_of_batch in enumerate(rows):
             batch = self.reader(rows_of_batch, str(number), str(place))
-            self.negatives.before_loss()
+            if self.target is not None:
+                self.target.before_loss(number)
             losses += [term(batch, scale) for term in self.terms]
-            self.negatives.push(batch)
             batches.append(batch)
         self.world.add_up_gradients(self.descent.parameters)
         rate = self.descent.step(number)
-        self.negatives.after_step()
+        if self.target is not None:
+            self.target.after_step(number)
         return torch.stack(losses).sum() / len(rows), batches, rate
 
     def state_dict(self) -> dict[str, Any]:
@@ -80,6 +89,8 @@ class Trainer:
         return {
             "modules": {name: module.state_dict() for name, module in self.modules.items()},
             "negatives": self.negatives.state_dict(),
+            "target": {} if self.target is None else self.target.state_dict(),
+            "adversary": {} if self.adversary is None else self.adversary.state_dict(),
             "descent": self.descent.state_dict(),
         }
 
@@ -88,6 +99,11 @@ class Trainer:
         for name, module in self.modules.items():
             module.load_state_dict(state["modules"][name])
         self.negatives.load_state_dict(state["negatives"])
+        if self.target is not None:
+            # stsbench 0.1 kept the target with the queue.
+            self.target.load_state_dict(state["target"] if "target" in state else state["negatives"]["momentum"])
+        if self.adversary is not None:
+            self.adversary.load_state_dict(state["adversary"])
         self.descent.load_state_dict(state["descent"])
 
 
@@ -109,8 +125,11 @@ def assemble(recipe: Recipe, store: TokenStore, base: Base, world: World, device
     model, evaluating = load_model(base, recipe, device)
     chunk = recipe.optimiser.chunk or (_CHUNK_ON_CPU if device == "cpu" else None)
     forward = Forward(base.tokenizer.pad_id, chunk, device, recipe.precision)
-    negatives = _negatives(recipe, model, forward, world)
-    terms: list[Term] = [Contrastive(model, forward, negatives, recipe, world)]
+    target = None if recipe.target is None else _target(recipe, model, schedule)
+    negatives = _negatives(recipe, model, target, forward, world)
+    adversary = _adversary(recipe, world)
+    branches = _branches(recipe, model, target)
+    terms: list[Term] = [Contrastive(branches, forward, negatives, recipe, world, adversary)]
     modules: dict[str, nn.Module] = {"model": model}
     if recipe.objective.mlm is not None:
         modules["mlm"] = load_masked_language(base, model, device, tied=recipe.objective.mlm.tied)
@@ -129,15 +148,65 @@ def assemble(recipe: Recipe, store: TokenStore, base: Base, world: World, device
     # A parameter that two modules share is trained once.
     named = {id(p): (name, p) for module in modules.values() for name, p in module.named_parameters()}
     descent = Descent.of(named.values(), recipe.optimiser, schedule.steps, device, recipe.precision)
-    return Trainer(model, evaluating, schedule, reader, terms, negatives, descent, world, modules)
+    return Trainer(
+        model, evaluating, schedule, reader, terms, negatives, target, adversary, descent, world, modules
+    )
 
 
-def _negatives(recipe: Recipe, model: SentenceModel, forward: Forward, world: World) -> InBatch:
+def _target(recipe: Recipe, model: SentenceModel, schedule: Schedule) -> TargetModel:
+    assert recipe.target is not None
+    start = random_copy(model, recipe.seed) if recipe.target.start == "random" else None
+    return TargetModel(model, recipe.target, schedule.steps, start)
+
+
+def _branches(recipe: Recipe, model: SentenceModel, target: TargetModel | None) -> tuple[Branch, ...]:
+    """Return the branches that encode the sides; those treated alike are one branch, which pads less."""
+    noise = recipe.noise
+    by_target = target is not None and target.part.encodes == "keys"
+    alike = noise.query == noise.key and noise.masks == "own" and recipe.predictor is None and not by_target
+    if alike:
+        sides, side = ("query", "key", "hard"), noise.query
+        return (Branch(sides, model, model.key_head, "contrastive", side.parts, side.dropout),)
+    draws = "query" if noise.masks == "shared" else "key"
+    query = Branch(("query",), model, model.query_head, "query", noise.query.parts, noise.query.dropout)
+    if not by_target:
+        key = Branch(("key", "hard"), model, model.key_head, draws, noise.key.parts, noise.key.dropout)
+        return query, key
+    assert target is not None
+    dropout, head = noise.key.dropout if target.part.dropout else 0.0, target.model.key_head
+    trained = target.part.gradient
+    return query, Branch(("key", "hard"), target.model, head, draws, noise.key.parts, dropout, trained)
+
+
+def _adversary(recipe: Recipe, world: World) -> Adversary | None:
+    part = recipe.noise.adversarial
+    if part is None:
+        return None
+    if world.size > 1:
+        raise UserError("noise.adversarial: the steps on word embeddings are for one process; start it as one.")
+    return Adversary(part)
+
+
+def _negatives(
+    recipe: Recipe, model: SentenceModel, target: TargetModel | None, forward: Forward, world: World
+) -> InBatch:
     queue = recipe.negatives.queue
     if queue is None:
         return InBatch()
-    start = random_copy(model, recipe.seed) if queue.start == "random" else None
-    return MomentumQueue(model, forward, queue, world, start)
+    assert target is not None  # the recipe gives a queue one
+
+    def encode(batch: Batch) -> Tensor:
+        """Return the target's vectors of the queries (the side that is not repeated)."""
+        share = batch.share(world.share(len(batch.query)))
+        chunks = forward.chunks(share.query)
+        dropout = None if target.part.dropout else 0.0
+        return world.gather(
+            forward(target.model, target.model.key_head, chunks, None, dropout=dropout), len(batch.query)
+        )
+
+    width = model.width if recipe.projector is None else recipe.projector.output_of(model.width)
+    seed = int(generator(recipe.seed, "queue").integers(2**63))
+    return VectorQueue(queue, width, seed, forward.device, None if target.part.encodes == "keys" else encode)
 
 
 @dataclass

@@ -46,7 +46,7 @@ def test_after_each_step_queue_and_momentum_are_those_of_the_list_reference(asse
         trainer.step(step)
         reference.follow(trainer.model)
         np.testing.assert_allclose(trainer.negatives.columns().numpy(), np.array(reference.rows), atol=2e-5)
-        for parameter, slow in zip(trainer.negatives.momentum.parameters(), reference.slow, strict=True):
+        for parameter, slow in zip(trainer.target.model.parameters(), reference.slow, strict=True):
             np.testing.assert_allclose(parameter.numpy(), slow, atol=1e-5)
     # While it fills the loss uses what there is; the batch of two at an epoch's end pushes two out.
     assert columns == [0, 8, 16, 20, 20, 20, 20, 20]
@@ -55,12 +55,12 @@ def test_after_each_step_queue_and_momentum_are_those_of_the_list_reference(asse
 def test_the_momentum_encoder_has_no_dropout_and_no_gradient(assembled):
     trainer = assembled("dropout=0.5", "negatives.queue.size=20")
     batch = trainer.reader(np.arange(8), "now")
-    trainer.negatives.push(batch)
+    trainer.negatives.push(batch, torch.zeros(0))
     first = trainer.negatives.columns().clone()
-    trainer.negatives.push(batch)
+    trainer.negatives.push(batch, torch.zeros(0))
     assert torch.equal(trainer.negatives.columns()[:8], first)
-    assert not any(p.requires_grad for p in trainer.negatives.momentum.parameters())
-    assert not trainer.negatives.momentum.training
+    assert not any(p.requires_grad for p in trainer.target.model.parameters())
+    assert not trainer.target.model.training
     assert not trainer.negatives.columns().requires_grad
 
 
@@ -73,20 +73,17 @@ def test_the_released_order_moves_before_the_loss_uses_the_online_head_and_empti
     )
     # It starts from random weights, not from the base's.
     online = dict(trainer.model.transformer.named_parameters())
-    start = {n: p.clone() for n, p in trainer.negatives.momentum.transformer.named_parameters()}
+    start = {n: p.clone() for n, p in trainer.target.model.transformer.named_parameters()}
     name = "encoder.layer.0.attention.self.query.weight"
     assert start[name].std() < 0.05 < online[name].std()
     before = online[name].detach().clone()
     trainer.step(0)
-    moved = dict(trainer.negatives.momentum.transformer.named_parameters())[name]
+    moved = dict(trainer.target.model.transformer.named_parameters())[name]
     torch.testing.assert_close(moved, 0.9 * start[name] + 0.1 * before)
-    # Its head is the online one, whatever its own copy holds.
-    with torch.no_grad():
-        for parameter in trainer.negatives.momentum.head.parameters():
-            parameter.zero_()
-    trainer.step(1)
-    assert trainer.negatives.columns()[:8].abs().min() > 0
-    for step in range(2, 6):
+    # Its head is the online one, and is trained.
+    assert trainer.target.model.head is trainer.model.head
+    assert all(parameter.requires_grad for parameter in trainer.model.head.parameters())
+    for step in range(1, 6):
         trainer.step(step)
     assert len(trainer.negatives.columns()) == 20
     trainer.step(6)
@@ -99,12 +96,12 @@ def test_of_the_oldest_batch_the_rows_that_the_recipe_says_stay(keeps, rows, ass
     batches = [trainer.reader(np.arange(start, start + 8), str(start)) for start in (0, 8, 16)]
     pushed = []
     for batch in batches:
-        trainer.negatives.vectors = trainer.negatives._empty()
-        trainer.negatives.push(batch)
+        trainer.negatives.vectors = trainer.negatives._initial()
+        trainer.negatives.push(batch, torch.zeros(0))
         pushed.append(trainer.negatives.columns().clone())
-    trainer.negatives.vectors = trainer.negatives._empty()
+    trainer.negatives.vectors = trainer.negatives._initial()
     for batch in batches:
-        trainer.negatives.push(batch)
+        trainer.negatives.push(batch, torch.zeros(0))
     expected = torch.cat([pushed[0][rows], pushed[1], pushed[2]])
     found = trainer.negatives.columns()
     assert len(found) == 20
@@ -113,11 +110,11 @@ def test_of_the_oldest_batch_the_rows_that_the_recipe_says_stay(keeps, rows, ass
 
 def test_queue_vectors_get_no_gradient_from_a_step(assembled):
     trainer = assembled("negatives.queue.size=20")
-    trainer.negatives.push(trainer.reader(np.arange(20, 28), "before"))
+    trainer.negatives.push(trainer.reader(np.arange(20, 28), "before"), torch.zeros(0))
     trainer.negatives.vectors.requires_grad_()
     trainer.terms[0](trainer.reader(np.arange(8), "now"), lambda loss: loss)
     assert trainer.negatives.vectors.grad is None
-    assert all(p.grad is None for p in trainer.negatives.momentum.parameters())
+    assert all(p.grad is None for p in trainer.target.model.parameters())
 
 
 def test_without_a_queue_there_are_no_columns(assembled):
@@ -131,5 +128,5 @@ def test_the_state_is_the_queue_and_the_momentum_encoder(decay, assembled):
         one.step(step)
     other.load_state_dict(copy.deepcopy(one.state_dict()))
     assert torch.equal(other.negatives.columns(), one.negatives.columns())
-    for a, b in zip(one.negatives.momentum.parameters(), other.negatives.momentum.parameters(), strict=True):
+    for a, b in zip(one.target.model.parameters(), other.target.model.parameters(), strict=True):
         assert torch.equal(a, b)

@@ -46,14 +46,19 @@ def test_the_values_are_those_of_the_papers(backbone):
     assert ours.dropout == (0.15 if "large" in backbone else 0.1)
     assert ours.views.key.rate == {"roberta-base": 0.30, "roberta-large": 0.28}.get(backbone, 0.32)
     assert (ours.views.key.variant, ours.views.query.kind) == ("paper", "identity")
-    queue = ours.negatives.queue
-    assert (queue.size, queue.decay, queue.update, queue.head) == (160, 0.995, "after_step", "momentum")
-    assert (queue.start, queue.emptied, queue.keeps) == ("copy", "never", "first_rows")
+    queue, target = ours.negatives.queue, ours.target
+    assert (queue.size, target.decay, target.update, target.modules) == (
+        160,
+        0.995,
+        "after_step",
+        ("encoder", "head"),
+    )
+    assert (target.start, queue.emptied, queue.keeps) == ("copy", "never", "first_rows")
     released = read_recipe(f"esimcse-{backbone}-released")
-    queue = released.negatives.queue
+    queue, target = released.negatives.queue, released.target
     assert released.views.key.variant == "released"
     assert queue.size == (128 if backbone == "roberta-large" else 160)
-    assert (queue.update, queue.head, queue.start) == ("before_loss", "online", "random")
+    assert (target.update, target.modules, target.start) == ("before_loss", ("encoder",), "random")
     assert (queue.emptied, queue.keeps) == ("each_epoch", "last_rows")
     assert released.dropout == (0.15 if backbone == "roberta-large" else 0.1)
 
@@ -96,7 +101,7 @@ def test_a_recipe_extends_another_and_another_kind_replaces_a_part(tmp_path):
         ("negatives.queue=null", lambda recipe: recipe.negatives.queue is None),
         ("views.key=identity", lambda recipe: recipe.views.key.kind == "identity"),
         ("negatives.queue.size=64", lambda recipe: recipe.negatives.queue.size == 64),
-        ("negatives.queue.size=64", lambda recipe: recipe.negatives.queue.decay == 0.995),
+        ("negatives.queue.size=64", lambda recipe: recipe.target.decay == 0.995),
         ("compile=true", lambda recipe: recipe.compile),
     ],
 )

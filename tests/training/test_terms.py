@@ -27,7 +27,7 @@ def trained(trainer):
 
 def in_double(trainer):
     """Turn a trainer to float64: single precision loses half its digits where vectors are nearly alike."""
-    models = [trainer.model, getattr(trainer.negatives, "momentum", None)]
+    models = [trainer.model, getattr(trainer.target, "model", None)]
     for model in filter(None, models):
         model.double()
         model._pooler = lambda states, mask: (states[-1] * mask.unsqueeze(-1)).sum(1) / mask.sum(1, keepdim=True)
@@ -81,14 +81,14 @@ def test_loss_and_weights_gradient_equal_the_naive_computation(kind, cached, ass
     trainer = assembled(*overrides, file=triplets if kind == "supervised" else corpus)
     in_double(trainer)
     if kind == "esimcse":
-        trainer.negatives.push(trainer.reader(np.arange(20, 31), "before"))
+        trainer.negatives.push(trainer.reader(np.arange(20, 31), "before"), torch.zeros(0))
     batch = trainer.reader(np.arange(8), "now")
+    queue = trainer.negatives.columns()  # as the loss sees it: afterwards the batch enters it
     loss, found = gradients(trainer, batch)
 
     double = copy.deepcopy(trainer.model)
     double.zero_grad()
     vectors = [plain_vectors(double, double.head, side) for side in (batch.query, batch.key, batch.hard) if side]
-    queue = trainer.negatives.columns()
     expected = naive_loss(
         vectors[0],
         vectors[1],
@@ -120,12 +120,12 @@ def test_dropout_tells_the_two_sides_of_a_pair_apart(assembled):
     trainer = assembled("dropout=0.3")
     batch = trainer.reader(np.arange(8), "now")
     term = trainer.terms[0]
-    chunks = term.forward.chunks(batch.sequences)
-    vectors = term._encode(chunks, batch)
+    (branch,), chunks = term.branches, term.forward.chunks(batch.sequences)
+    vectors = term._encode(branch, chunks, batch)
     assert (vectors[:8] - vectors[8:]).abs().max() > 1e-3
-    torch.testing.assert_close(term._encode(chunks, batch), vectors)
+    torch.testing.assert_close(term._encode(branch, chunks, batch), vectors)
     other = trainer.reader(np.arange(8), "later")
-    assert (term._encode(chunks, other) - vectors).abs().max() > 1e-3
+    assert (term._encode(branch, chunks, other) - vectors).abs().max() > 1e-3
 
 
 def test_the_masked_language_loss_equals_the_naive_one(assembled):

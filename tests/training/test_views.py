@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from stsbench.training.parts import SubwordRepetition, Unchanged, WordRepetition, doubled
+from stsbench.training.views import SubwordRepetition, Unchanged, WordRepetition, doubled
 
 DRAWS = 20_000
 

@@ -1,0 +1,159 @@
+"""Heads: what stands between the pooled vector and the loss.
+
+A recipe has up to three, one behind the other: `head` (the papers' pooler), `projector`, and on the query's side
+alone `predictor` (MoCoSE, figure 1). To add a kind, write its class here and name it in `Head` or `Layers`.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import BeforeValidator, Field
+
+from stsbench.base.errors import UserError
+from stsbench.training.parts import RecipePart, kind_of
+
+if TYPE_CHECKING:
+    from torch import nn
+
+
+@dataclass(frozen=True)
+class HeadBase:
+    """What a head is built for.
+
+    Attributes:
+        width: of the vectors that it gets.
+        std: of its random weights: what the checkpoint's own were drawn with (0.02 in BERT).
+        pooler: the dense layer of the checkpoint's own pooler, if its weights were read.
+    """
+
+    width: int
+    std: float
+    pooler: "nn.Linear | None" = None
+
+
+class HeadPart(RecipePart, ABC):
+    """A head of a recipe.
+
+    Attributes:
+        evaluate: whether the vector is scored behind the head or before it.
+    """
+
+    evaluate: bool = False
+
+    @abstractmethod
+    def build(self, base: HeadBase) -> "nn.Module":
+        """Return the module; random weights come from torch's generator as it is.
+
+        Raises:
+            UserError: if it starts from weights that the checkpoint lacks.
+        """
+
+
+class NoHead(HeadPart):
+    """The pooled vector itself."""
+
+    kind: Literal["none"] = "none"
+    evaluate: Literal[False] = False
+
+    def build(self, base: HeadBase) -> "nn.Module":
+        """Return a module that changes nothing."""
+        from torch import nn
+
+        return nn.Identity()
+
+
+class DenseTanh(HeadPart):
+    """A dense layer of the hidden size and tanh (SimCSE), randomly initialised.
+
+    Supervised SimCSE is scored behind it, unsupervised before it.
+    """
+
+    kind: Literal["dense-tanh"]
+
+    def build(self, base: HeadBase) -> "nn.Module":
+        """Return the module; weights normal with the base's deviation, as in Transformers' BERT, and no bias."""
+        from torch import nn
+
+        return nn.Sequential(_dense(base.width, base.width, base.std), nn.Tanh())
+
+
+class Dense(HeadPart):
+    """A dense layer of the hidden size alone (MoCoSE's pooler, which has no tanh).
+
+    Attributes:
+        start: its weights: random, or those of the checkpoint's own pooler.
+    """
+
+    kind: Literal["dense"]
+    start: Literal["random", "pooler"] = "random"
+
+    def build(self, base: HeadBase) -> "nn.Module":
+        """Return the module.
+
+        Raises:
+            UserError: if it starts from the checkpoint's pooler and there is none.
+        """
+        from torch import nn
+
+        dense = _dense(base.width, base.width, base.std)
+        if self.start == "pooler":
+            if base.pooler is None:
+                raise UserError(
+                    "head.start pooler: the base has no pooler with trained weights; use --set head.start=random."
+                )
+            dense.load_state_dict(base.pooler.state_dict())
+        return nn.Sequential(dense)
+
+
+Head = Annotated[Annotated[NoHead | DenseTanh | Dense, Field(discriminator="kind")], BeforeValidator(kind_of)]
+"""Any head behind the pooling, by its `kind`."""
+
+
+class Layers(RecipePart):
+    """Dense layers, each followed by a layer normalisation and dropout: MoCoSE's projector and predictor.
+
+    Attributes:
+        layers: how many dense layers.
+        width: of what stands between them; None for the width that comes in.
+        output: of the last; None for the width that comes in.
+        norm: what follows each layer.
+        dropout: behind that.
+        ends: how the last layer ends: `norm` like the others, `linear` with nothing behind it, or `tanh`.
+    """
+
+    layers: int = Field(1, ge=1, le=8)
+    width: int | None = Field(None, ge=1, le=65_536)
+    output: int | None = Field(None, ge=1, le=65_536)
+    norm: Literal["layer", "none"] = "layer"
+    dropout: float = Field(0.1, ge=0, lt=1)
+    ends: Literal["norm", "linear", "tanh"] = "norm"
+
+    def output_of(self, width: int) -> int:
+        """Return the width of what comes out, of what comes in."""
+        return self.output or width
+
+    def build(self, base: HeadBase) -> "nn.Module":
+        """Return the module; dense weights normal with the base's deviation and no bias."""
+        from torch import nn
+
+        widths = [base.width, *[self.width or base.width] * (self.layers - 1), self.output_of(base.width)]
+        modules: list[nn.Module] = []
+        for number, (before, behind) in enumerate(pairwise(widths), 1):
+            modules.append(_dense(before, behind, base.std))
+            if number < self.layers or self.ends == "norm":
+                modules += [nn.LayerNorm(behind)] if self.norm == "layer" else []
+                modules.append(nn.Dropout(self.dropout))
+        if self.ends == "tanh":
+            modules.append(nn.Tanh())
+        return nn.Sequential(*modules)
+
+
+def _dense(before: int, behind: int, std: float) -> "nn.Linear":
+    from torch import nn
+
+    dense = nn.Linear(before, behind)
+    nn.init.normal_(dense.weight, std=std)
+    nn.init.zeros_(dense.bias)
+    return dense

@@ -1,0 +1,180 @@
+"""Noise inside the model: on token embeddings, on positions, on sentence vectors, and in its dropout.
+
+Views change what the model reads; noise changes what it computes of it, in training alone. A noise is validated
+data, and draws from torch's generator, which is seeded for each chunk of a batch: so nothing has to be remembered
+for a training to be resumed. To add one, write its class here and name it in `Noise`.
+"""
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import BeforeValidator, Field
+
+from stsbench.training.parts import RecipePart, kind_of
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class NoisePart(RecipePart):
+    """A noise; it changes what its methods change, and leaves the rest as it is."""
+
+    def embeddings(self, embedded: "Tensor", mask: "Tensor") -> "Tensor":
+        """Return the changed token embeddings.
+
+        Args:
+            embedded: (rows, width, d), looked up in the table of words.
+            mask: (rows, width), 1 for real tokens, special ones included.
+        """
+        return embedded
+
+    def positions(self, positions: "Tensor", mask: "Tensor") -> "Tensor":
+        """Return the changed position of each token, (rows, width) as it came."""
+        return positions
+
+    def vectors(self, pooled: "Tensor") -> "Tensor":
+        """Return the changed pooled vectors, (rows, d) as they came."""
+        return pooled
+
+
+class PositionShuffle(NoisePart):
+    """The positions of a sentence's tokens in random order, special tokens included (ConSERT; MoCoSE, table 5)."""
+
+    kind: Literal["position-shuffle"]
+
+    def positions(self, positions: "Tensor", mask: "Tensor") -> "Tensor":
+        """Return the positions, those of each row's real tokens shuffled among themselves."""
+        import torch
+
+        # Real tokens come first, in random order, and padding keeps its place behind them.
+        order = torch.argsort(torch.rand(mask.shape, device=mask.device).masked_fill(mask == 0, 2.0), dim=1)
+        return positions.gather(1, order)
+
+
+class TokenCutoff(NoisePart):
+    """The embeddings of some tokens set to zero (ConSERT, section 3.2; MoCoSE, table 5: token dropout).
+
+    Attributes:
+        rate: the chance of each real token.
+    """
+
+    kind: Literal["token-cutoff"]
+    rate: float = Field(gt=0, lt=1)
+
+    def embeddings(self, embedded: "Tensor", mask: "Tensor") -> "Tensor":
+        """Return the embeddings, some tokens' all zero."""
+        import torch
+
+        return embedded * (torch.rand(mask.shape, device=mask.device) >= self.rate).unsqueeze(-1)
+
+
+class FeatureCutoff(NoisePart):
+    """Some dimensions of a sentence's token embeddings set to zero, the same of all its tokens (as `TokenCutoff`).
+
+    Attributes:
+        rate: the chance of each dimension.
+    """
+
+    kind: Literal["feature-cutoff"]
+    rate: float = Field(gt=0, lt=1)
+
+    def embeddings(self, embedded: "Tensor", mask: "Tensor") -> "Tensor":
+        """Return the embeddings, some dimensions of each sentence all zero."""
+        import torch
+
+        rows, _, width = embedded.shape
+        return embedded * (torch.rand((rows, 1, width), device=embedded.device) >= self.rate)
+
+
+class GaussianEmbeddings(NoisePart):
+    """Normal noise added to the embeddings of all tokens.
+
+    Attributes:
+        std: its standard deviation.
+    """
+
+    kind: Literal["gaussian-embeddings"]
+    std: float = Field(gt=0)
+
+    def embeddings(self, embedded: "Tensor", mask: "Tensor") -> "Tensor":
+        """Return the embeddings with noise."""
+        import torch
+
+        return embedded + self.std * torch.randn_like(embedded)
+
+
+class GaussianReplacement(NoisePart):
+    """Some activations of the sentence vector replaced by draws from a normal distribution.
+
+    Gaussian dropout as the CS224N report has it (section 2.2 and 4.1: probability 0.1, mean 0, standard deviation
+    0.1). What Srivastava et al. (2014, section 10) call by that name multiplies: see `dropout` of the recipe.
+
+    Attributes:
+        rate: the chance of each activation.
+        std: of the draws, whose mean is 0.
+    """
+
+    kind: Literal["gaussian-replacement"]
+    rate: float = Field(0.1, gt=0, lt=1)
+    std: float = Field(0.1, gt=0)
+
+    def vectors(self, pooled: "Tensor") -> "Tensor":
+        """Return the vectors, some activations replaced; what is kept is not scaled."""
+        import torch
+
+        replaced = torch.rand_like(pooled) < self.rate
+        return torch.where(replaced, self.std * torch.randn_like(pooled), pooled)
+
+
+Noise = Annotated[
+    Annotated[
+        PositionShuffle | TokenCutoff | FeatureCutoff | GaussianEmbeddings | GaussianReplacement,
+        Field(discriminator="kind"),
+    ],
+    BeforeValidator(kind_of),
+]
+"""Any noise, by its `kind`."""
+
+
+class SideNoise(RecipePart):
+    """What is done to one side of the pairs inside the model.
+
+    Attributes:
+        dropout: the rate in the encoder on this side; None for that of the recipe.
+        parts: further noise, in order.
+    """
+
+    dropout: float | None = Field(None, ge=0, lt=1)
+    parts: tuple[Noise, ...] = ()
+
+
+class Adversarial(RecipePart):
+    """A step on the word embeddings that makes the loss grow: FGSM (Goodfellow et al. 2015; MoCoSE, section 3).
+
+    The step is `step` times the sign of the gradient, the same on both sides.
+
+    Attributes:
+        step: epsilon, added to each number of the embeddings.
+        gradient: `own`: that of the same sentences, from a clean pass before, which costs a second forward and
+            backward pass (MoCoSE's paper). `previous`: that of the step before, position by position, though those
+            were other sentences; the first step is clean (its public code).
+    """
+
+    step: float = Field(5e-9, gt=0)
+    gradient: Literal["own", "previous"] = "own"
+
+
+class Noises(RecipePart):
+    """Noise on either side. Hard negatives are treated as the keys are.
+
+    Attributes:
+        query: on the queries.
+        key: on the keys.
+        masks: `own`: each side has dropout masks of its own; `shared`: both have the same (SimCSE, table 4: "fixed
+            0.1"), which needs the same tokens on both sides.
+        adversarial: a step on the word embeddings of both sides; None for none.
+    """
+
+    query: SideNoise = SideNoise()
+    key: SideNoise = SideNoise()
+    masks: Literal["own", "shared"] = "own"
+    adversarial: Adversarial | None = None

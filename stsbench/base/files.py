@@ -3,6 +3,7 @@
 import hashlib
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -133,6 +134,30 @@ def _stands(path: Path) -> bool:
 
 def _with(option: str) -> str:
     return f" with {option}" if option else ""
+
+
+def require_file(path: Path, *, absent: str = "check the path") -> None:
+    """Refuse to read what is no file: opening a pipe waits for who writes into it, and a device never ends.
+
+    Args:
+        path: of the file.
+        absent: what to do if there is none.
+
+    Raises:
+        UserError: if it is not there, or a folder, a pipe, a device or a socket, or may not be looked at.
+    """
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        raise UserError(f"there is no file {path}: {absent}.") from None
+    except (OSError, ValueError) as error:  # ValueError: a NUL character in the name
+        reason = getattr(error, "strerror", None) or error
+        raise UserError(f"cannot read {path} ({reason}): check the path and its permissions.") from error
+    if stat.S_ISREG(mode):
+        return
+    kinds = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
+    kind = kinds.get(stat.S_IFMT(mode), "a device")
+    raise UserError(f"{path} is {kind}, not a file: {absent}, or save what it gives in a file.")
 
 
 def remove_leftovers(target: Path) -> None:

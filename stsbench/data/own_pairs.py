@@ -1,13 +1,22 @@
 """A person's own scored pairs (`--data pairs.tsv`)."""
 
 import numbers
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
-from stsbench.base.files import sha256_of
+from stsbench.base.files import require_file, sha256_of
+from stsbench.base.memory import require_memory
+from stsbench.base.words import suggestion
 from stsbench.data.rows import FORMATS, PACKED, NumberedCells, Rows, ending_of, number, open_rows
 from stsbench.data.tables import FileRead, Pair, StsData, combined_sha256, pair_table
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 COLUMNS = ("sentence1", "sentence2", "score")
 """What a pair has; the columns of a file without a header are exactly these, in this order."""
@@ -18,6 +27,12 @@ ALIASES = {
     "score": ("gold", "label", "similarity"),
 }
 """Other names under which a column is found, whatever their case."""
+
+PAIR_BYTES = 1500
+"""What measuring needs for a pair besides the vectors, at most: see `docs/reference/speed.md`."""
+
+_PAIRS_AT_ONCE = 50_000
+_IN_PARTS = "measure a part of them, or use a machine with more"
 
 
 def load_pairs(path: Path, subset_column: str = "subset") -> StsData:
@@ -41,17 +56,16 @@ def load_pairs(path: Path, subset_column: str = "subset") -> StsData:
     path = Path(path)
     table = _open(path)
     task = _storable(Path(path.stem).stem if path.suffix.lower() in PACKED else path.stem)
-    pairs = _pairs(table, subset_column, task)
+    pairs = pair_table(_pairs(table, subset_column, task))
     _demand_variety(pairs, path)
 
     files = (FileRead(_storable(path.name), sha256_of(path), None),)
-    golds = [pair.gold for pair in pairs]
     return StsData(
         task=task,
         split="all",
         text="user",
-        pairs=pair_table(pairs),
-        gold_range=(min(golds), max(golds)),
+        pairs=pairs,
+        gold_range=(float(pairs["gold"].min()), float(pairs["gold"].max())),
         status="user",
         sha256=combined_sha256(files),
         files=files,
@@ -60,11 +74,12 @@ def load_pairs(path: Path, subset_column: str = "subset") -> StsData:
 
 
 def _open(path: Path) -> Rows:
-    if not path.is_file():
-        raise UserError(f"there is no file {path}: check the path given to --data.")
+    require_file(path, absent="check the path given to --data")
     ending_of(path, FORMATS[1:])  # a line of text is no pair
-    if path.stat().st_size == 0:
+    size = path.stat().st_size
+    if size == 0:
         raise _empty(path)
+    require_memory(size, f"the pairs of {path}", _IN_PARTS)
     return open_rows(path, is_header=_is_header, unnamed=COLUMNS)
 
 
@@ -81,16 +96,14 @@ def _is_number(text: str) -> bool:
     return number(text) is not None or text.strip().casefold().lstrip("+-") in {"nan", "inf", "infinity"}
 
 
-def _pairs(table: Rows, subset_column: str, task: str) -> list[Pair]:
-    rows = list(table.rows)
-    while rows and _is_blank(rows[-1]):
-        rows.pop()
-    if not rows and not any(table.columns):
+def _pairs(table: Rows, subset_column: str, task: str) -> Iterator[Pair]:
+    rows = _without_blank_end(table.rows)
+    if not any(table.columns) and next(rows, None) is None:
         raise _empty(table.path)
     where1, where2, where_score = (_column(table, role) for role in COLUMNS)
     where_subset = _subset_column(table, subset_column)
-    return [
-        Pair(
+    for count, (line, cells) in enumerate(rows, start=1):
+        yield Pair(
             sentence1=_text(cells[where1], table.columns[where1], table, line),
             sentence2=_text(cells[where2], table.columns[where2], table, line),
             gold=_gold(cells[where_score], table, line),
@@ -98,8 +111,19 @@ def _pairs(table: Rows, subset_column: str, task: str) -> list[Pair]:
             split="all",
             pair_id=str(line),
         )
-        for line, cells in rows
-    ]
+        if count % _PAIRS_AT_ONCE == 0:
+            require_memory(count * PAIR_BYTES, f"the first {count:,} pairs of {table.path}", _IN_PARTS)
+
+
+def _without_blank_end(rows: Iterator[NumberedCells]) -> Iterator[NumberedCells]:
+    blank: NumberedCells | None = None
+    for row in rows:
+        if _is_blank(row):
+            blank = blank or row
+            continue
+        if blank is not None:  # in the middle: it is told as a row without sentences
+            yield blank
+        yield row
 
 
 def _is_blank(row: NumberedCells) -> bool:
@@ -112,16 +136,18 @@ def _storable(name: str) -> str:
 
 
 def _column(table: Rows, role: str) -> int:
-    """Return the column that plays `role`: the one of that very name, else the only one of its aliases."""
+    """Return the only column that may play `role`, by that very name or an alias."""
     names = [name.casefold() for name in table.columns]
-    if names.count(role) == 1:
-        return names.index(role)
     candidates = [name for name in names if name == role or name in ALIASES[role]]
     if len(candidates) == 1:
         return names.index(candidates[0])
     there = ", ".join(map(repr, table.columns))
     if candidates:
-        raise UserError(f"{table.path} has several columns for {role} ({there}): keep one of them.")
+        both = ", ".join(map(repr, dict.fromkeys(candidates)))
+        raise UserError(
+            f"{table.path} has several columns for {role} ({both}): rename or delete all but one, for which of "
+            "them counts is not to be guessed."
+        )
     raise UserError(
         f"{table.path} has no column {role} (or {', '.join(ALIASES[role])}), only {there}: rename one, or "
         f"leave out the header and give exactly {', '.join(COLUMNS)}."
@@ -130,11 +156,14 @@ def _column(table: Rows, role: str) -> int:
 
 def _subset_column(table: Rows, name: str) -> int | None:
     names = [column.casefold() for column in table.columns]
+    if names.count(name.casefold()) > 1:
+        raise UserError(f"{table.path} has several columns {name!r}: rename or delete all but one.")
     if name.casefold() in names:
         return names.index(name.casefold())
     if name != "subset":
         there = ", ".join(map(repr, table.columns))
-        raise UserError(f"{table.path} has no subset column {name!r}, only {there}: name one of these.")
+        hint = suggestion(name, table.columns, otherwise="name one of these.")
+        raise UserError(f"{table.path} has no subset column {name!r}, only {there}: {hint}")
     return None
 
 
@@ -144,6 +173,8 @@ def _text(cell: object, column: str, table: Rows, line: int) -> str:
     text = cell.strip()
     if not text:
         raise UserError(f"{table.at(line)}: {column} is empty; fill it in or delete the line.")
+    if "\0" in text:
+        raise UserError(f"{table.at(line)}: {column} holds a NUL character; mend the line.")
     try:
         text.encode()
     except UnicodeEncodeError as error:  # JSON can write half of a surrogate pair; no tokenizer reads that
@@ -162,21 +193,18 @@ def _gold(cell: object, table: Rows, line: int) -> float:
     return value
 
 
-def _demand_variety(pairs: Sequence[Pair], path: Path) -> None:
-    if not pairs:
+def _demand_variety(pairs: "pd.DataFrame", path: Path) -> None:
+    if not len(pairs):
         raise UserError(f"{path} has a header but no pairs: add one pair a line.")
-    _demand_two_scores([pair.gold for pair in pairs], str(path))
-    by_subset: dict[str, list[float]] = {}
-    for pair in pairs:
-        by_subset.setdefault(pair.subset, []).append(pair.gold)
-    for subset, golds in by_subset.items():
-        _demand_two_scores(golds, f"{path}, subset {subset!r},")
+    _demand_two_scores(pairs["gold"].to_numpy(), str(path))
+    for subset, golds in pairs.groupby("subset", sort=False)["gold"]:
+        _demand_two_scores(golds.to_numpy(), f"{path}, subset {subset!r},")
 
 
-def _demand_two_scores(golds: Sequence[float], where: str) -> None:
+def _demand_two_scores(golds: NDArray[np.float64], where: str) -> None:
     if len(golds) == 1:
         raise UserError(f"{where} has a single pair: a correlation needs at least two; add pairs.")
-    if min(golds) == max(golds):
+    if golds.min() == golds.max():
         raise UserError(
             f"{where} has the score {golds[0]:g} for every pair: a correlation needs scores that differ."
         )

@@ -17,12 +17,17 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from stsbench.base.errors import UserError
+from stsbench.base.files import require_file
+from stsbench.base.words import suggestion
 
 FORMATS = (".txt", ".tsv", ".csv", ".jsonl", ".parquet")
 """The endings that say what a file holds."""
 
 PACKED = (".gz", ".zst")
 """What may stand behind any of them but Parquet's, which is packed in itself."""
+
+LONGEST_LINE = 1 << 24
+"""Bytes of the longest line that is read: longer ones are no sentences, but files without line ends."""
 
 NumberedCells = tuple[int, Sequence[object]]
 """The line that a row begins on, counted from 1 (in Parquet the row's number), and its cells."""
@@ -108,22 +113,41 @@ def text_lines(path: Path) -> Iterator[tuple[int, str]]:
     """Yield the lines of a UTF-8 file, packed or not, with their numbers from 1.
 
     Raises:
-        UserError: if it cannot be read, or naming the line, if one is not UTF-8.
+        UserError: if it cannot be read, or naming the line, if one is not UTF-8, holds a NUL byte or is longer
+            than `LONGEST_LINE`, or if lines end in carriage returns alone.
     """
-    return ((line, text.removesuffix("\n").removesuffix("\r")) for line, text in _lines_with_ends(path))
+    for line, whole in _lines_with_ends(path):
+        text = whole.removesuffix("\n").removesuffix("\r")
+        if line == 1 and "\r" in text:
+            raise UserError(
+                f"{path} ends its lines with carriage returns alone: save it with line feeds (LF or CRLF)."
+            )
+        yield line, text
 
 
 def _lines_with_ends(path: Path) -> Iterator[tuple[int, str]]:
     try:
         with _open(path) as stream:
             # Lines end at the line feed alone: other separators of Unicode occur inside sentences.
-            for line, data in enumerate(stream, start=1):
-                yield line, decode(data, path, "utf-8-sig" if line == 1 else "utf-8", first_line=line)
+            for line, data in enumerate(iter(lambda: stream.readline(LONGEST_LINE + 1), b""), start=1):
+                if len(data) > LONGEST_LINE:
+                    raise UserError(
+                        f"{path}, line {line}: longer than {LONGEST_LINE >> 20} MB, which is no sentence; name "
+                        "another file, or give this one line ends."
+                    )
+                text = decode(data, path, "utf-8-sig" if line == 1 else "utf-8", first_line=line)
+                if "\0" in text:
+                    raise UserError(
+                        f"{path}, line {line}: a NUL byte, which no text holds; save the file as UTF-8 (this may "
+                        "be UTF-16), or get it again if it was damaged."
+                    )
+                yield line, text
     except (OSError, EOFError, zlib.error) as error:
         raise _unreadable(path, error) from error
 
 
 def _open(path: Path) -> BinaryIO:
+    require_file(path)
     if path.suffix.lower() == ".gz":
         return cast(BinaryIO, gzip.open(path, "rb"))
     if path.suffix.lower() == ".zst":
@@ -144,7 +168,12 @@ def _csv_cells(path: Path) -> Iterator[tuple[int, list[str]]]:
         except StopIteration:
             return
         except csv.Error as error:
-            raise UserError(f"{path}, line {line}: not valid CSV ({error}); mend its quotes.") from error
+            told = (
+                f"a cell of more than {csv.field_size_limit()} characters"
+                if "field limit" in str(error)
+                else error
+            )
+            raise UserError(f"{path}, line {line}: not valid CSV ({told}); mend its quotes.") from error
         yield line, cells
 
 
@@ -185,7 +214,9 @@ def _of_one_width(
 
 def _place(path: Path, columns: Sequence[str], name: str) -> int:
     if name not in columns:
-        raise UserError(f"{path} has no column {name!r}: choose from {', '.join(columns)}.")
+        raise UserError(f"{path} has no column {name!r}: {suggestion(name, columns)}")
+    if list(columns).count(name) > 1:
+        raise UserError(f"{path} has several columns {name!r}: rename or delete all but one.")
     return list(columns).index(name)
 
 
@@ -202,6 +233,12 @@ def _json_lines(path: Path, names: Sequence[str] | None) -> Rows:
             if missing:
                 which = "" if names else f", which line {first[0]} has"
                 raise UserError(f"{path}, line {line}: {missing[0]!r} is missing{which}; add it.")
+            if not names and len(record) > len(columns):
+                more = next(name for name in record if name not in columns)
+                raise UserError(
+                    f"{path}, line {line}: {more!r} is not in line {first[0]}, which says what is read; give all "
+                    "lines the same names."
+                )
             yield line, [record[name] for name in columns]
 
     return Rows(path, columns, rows())
@@ -209,19 +246,31 @@ def _json_lines(path: Path, names: Sequence[str] | None) -> Rows:
 
 def _json_object(text: str, path: Path, line: int) -> dict[str, Any]:
     try:
-        record = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise UserError(f"{path}, line {line}: not valid JSON ({error.msg}); mend the line.") from error
+        record = json.loads(text, object_pairs_hook=_once_each)
+    # ValueError: no JSON, a name twice, or a number of thousands of digits; RecursionError: thousands of brackets.
+    except (ValueError, RecursionError) as error:
+        reason = getattr(error, "msg", None) or str(error).partition(";")[0]
+        raise UserError(f"{path}, line {line}: not valid JSON ({reason}); mend the line.") from error
     if not isinstance(record, dict):
         raise UserError(f"{path}, line {line}: a JSON object expected, one a line; mend the line.")
+    return record
+
+
+def _once_each(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    # json keeps the last of two values of one name without a word.
+    record = dict(members)
+    if len(record) < len(members):
+        names = [name for name, _ in members]
+        raise ValueError(f"{next(name for name in names if names.count(name) > 1)!r} stands there twice")
     return record
 
 
 def _parquet(path: Path, names: Sequence[str] | None) -> Rows:
     import pyarrow.parquet as pq
 
+    require_file(path)
     with _told_as_no_parquet(path):
-        table = pq.ParquetFile(path)
+        table = pq.ParquetFile(path, page_checksum_verification=True)
     columns = tuple(names or table.schema_arrow.names)
     for name in columns:
         _place(path, table.schema_arrow.names, name)
@@ -244,8 +293,8 @@ def _told_as_no_parquet(path: Path) -> Iterator[None]:
 
     try:
         yield
-    except (pa.ArrowException, OSError) as error:
-        reason = str(error).splitlines()[0]
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        reason = (str(error).splitlines() or ["damaged"])[0]
         raise UserError(f"{path} cannot be read as Parquet ({reason}): write it again.") from error
 
 
@@ -255,6 +304,7 @@ def read_bytes(path: Path) -> bytes:
     Raises:
         UserError: if the file cannot be read.
     """
+    require_file(path)
     try:
         return path.read_bytes()
     except OSError as error:

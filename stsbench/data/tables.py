@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from array import array
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -95,12 +96,25 @@ class LabelledData:
     problems: tuple[str, ...]
 
 
-def pair_table(pairs: Sequence[Pair]) -> pd.DataFrame:
-    """Return pairs as a table, without the column `design` where no pair states one."""
+def pair_table(pairs: Iterable[Pair]) -> pd.DataFrame:
+    """Return pairs as a table, without the column `design` where no pair states one.
+
+    Pairs are taken one after the other, and a sentence that stands in several is held once.
+    """
     import pandas as pd
 
+    columns: dict[str, list[object]] = {name: [] for name in Pair._fields}
+    golds = array("d")
+    once: dict[str | None, str | None] = {}
+    for pair in pairs:
+        golds.append(pair.gold)
+        columns["pair_id"].append(pair.pair_id)
+        for name in ("subset", "split", "sentence1", "sentence2", "design"):
+            text = getattr(pair, name)
+            columns[name].append(once.setdefault(text, text))
     # dtype=object keeps sentences plain `str` in every pandas: 3.0 would infer its own string type.
-    table = pd.DataFrame(pairs, columns=list(Pair._fields), dtype=object).astype({"gold": "float64"})
+    series = {name: pd.Series(values, dtype=object) for name, values in columns.items()}
+    table = pd.DataFrame(series | {"gold": pd.Series(golds, dtype="float64")})
     return table if table["design"].notna().any() else table.drop(columns="design")
 
 

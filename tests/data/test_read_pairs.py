@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 
 import pandas as pd
 import pytest
@@ -162,7 +163,7 @@ def test_what_is_written_is_read_back(tmp_path, ending, rows):
 
 def test_a_file_that_does_not_exist_is_named(tmp_path):
     fails(tmp_path / "none.tsv", f"there is no file {tmp_path / 'none.tsv'}: check the path")
-    fails(tmp_path, f"there is no file {tmp_path}")
+    fails(tmp_path, f"{tmp_path} is a folder, not a file: check the path given to --data")
 
 
 def test_an_unknown_ending_is_named(tmp_path):
@@ -240,7 +241,7 @@ def test_a_header_alone_is_not_enough(tmp_path, ending, text):
         (
             "a.tsv",
             "s1\ts2\tgold\tlabel\na\tb\t1\t1\n",
-            "a.tsv has several columns for score ('s1', 's2', 'gold', 'label')",
+            "a.tsv has several columns for score ('gold', 'label'): rename or delete all but one",
         ),
         ("a.jsonl", '{"s1": "a", "s2": "b", "score": 1}\n{"s1"\n', "a.jsonl, line 2: not valid JSON ("),
         ("a.jsonl", "[1, 2]\n", "a.jsonl, line 1: a JSON object expected"),
@@ -274,7 +275,8 @@ def test_a_mistake_is_named_with_its_file_and_line(tmp_path, name, text, message
 
 @pytest.mark.parametrize("ending", [".tsv", ".csv", ".jsonl"])
 def test_a_wrong_encoding_is_named_with_its_line(tmp_path, ending):
-    path = text_file(tmp_path, f"mine{ending}", "{}\n{}\ncafé\n", "latin-1")
+    rows = {".tsv": "a\tb\t1\n", ".csv": "a,b,1\n", ".jsonl": '{"s1": "a", "s2": "b", "score": 1}\n'}[ending]
+    path = text_file(tmp_path, f"mine{ending}", 2 * rows + "café\n", "latin-1")
     fails(path, f"{path}, line 3: byte 0xe9 is not utf-8; save the file as utf-8.")
 
 
@@ -284,6 +286,124 @@ def test_a_mistake_in_parquet_is_named_with_its_row(tmp_path):
     fails(path, "a.parquet, row 3: sentence2 is None, not text")
 
 
-def test_a_score_column_by_its_own_name_wins_over_its_aliases(tmp_path):
-    path = text_file(tmp_path, "a.tsv", "s1\ts2\tlabel\tscore\na\tb\t0\t4\nc\td\t0\t5\n")
-    assert load_pairs(path).pairs["gold"].tolist() == [4.0, 5.0]
+@pytest.mark.parametrize(
+    ("header", "role"),
+    [
+        ("s1,s2,label,score", "score"),
+        ("s1,s2,score,score", "score"),
+        ("s1,s2,score,Gold", "score"),
+        ("s1,sentence1,s2,score", "sentence1"),
+        ("s1,s2,text2,score", "sentence2"),
+    ],
+)
+@pytest.mark.parametrize("ending", [".csv", ".tsv"])
+def test_of_two_columns_for_one_thing_none_wins(tmp_path, ending, header, role):
+    text = f"{header}\na,b,4,5\nc,d,5,4\n"
+    path = text_file(tmp_path, f"a{ending}", text if ending == ".csv" else text.replace(",", "\t"))
+    fails(path, f"has several columns for {role} (")
+
+
+def test_two_subset_columns_are_refused(tmp_path):
+    path = text_file(tmp_path, "a.csv", "s1,s2,score,subset,Subset\na,b,4,x,y\nc,d,5,x,y\n")
+    fails(path, "has several columns 'subset': rename or delete all but one.")
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('{"s1": "a", "s2": "b", "score": 1, "score": 5}', "not valid JSON ('score' stands there twice)"),
+        ('{"s1": "a", "s2": "b", "score": 1, "gold": 5}', "'gold' is not in line 1, which says what is read"),
+        ('{"s1": "a", "s2": "b", "score": ' + "9" * 5000 + "}", "not valid JSON (Exceeds the limit"),
+        ('{"s1": "a", "s2": "b", "score": ' + "[" * 100_000 + "}", "not valid JSON ("),
+        ('{"s1": "a\\u0000", "s2": "b", "score": 1}', "s1 holds a NUL character"),
+        ('{"s1": "a", "s2": "b", "score": 1e999}', "the score inf is not a finite number"),
+    ],
+)
+def test_json_that_would_be_read_otherwise_than_it_stands_there_is_refused(tmp_path, line, message):
+    first = '{"s1": "a", "s2": "b", "score": 1}\n'
+    fails(text_file(tmp_path, "a.jsonl", f"{first}{line}\n"), f"a.jsonl, line 2: {message}")
+
+
+@pytest.mark.parametrize("ending", [".tsv", ".csv", ".jsonl"])
+def test_a_nul_byte_and_utf_16_are_named_with_their_line(tmp_path, ending):
+    path = tmp_path / f"mine{ending}"
+    WRITERS[ending](path, HEADER, ROWS)
+    whole = path.read_bytes()
+    path.write_bytes(whole.replace(b"sleeps", b"sle\0ps"))
+    fails(path, f"line {1 if ending == '.jsonl' else 2}: a NUL byte, which no text holds; save the file as UTF-8")
+    path.write_text(whole.decode(), encoding="utf-16-le")
+    fails(path, "line 1: a NUL byte, which no text holds; save the file as UTF-8 (this may be UTF-16)")
+    path.write_text(whole.decode(), encoding="utf-16")
+    fails(path, "line 1: byte 0xff is not utf-8; save the file as utf-8.")
+
+
+def test_lines_that_end_in_carriage_returns_alone_are_told(tmp_path):
+    path = text_file(tmp_path, "a.tsv", "s1\ts2\tscore\ra\tb\t1\rc\td\t2\r")
+    fails(path, "ends its lines with carriage returns alone: save it with line feeds")
+
+
+def test_a_line_without_end_is_refused_before_it_is_held(tmp_path, monkeypatch):
+    monkeypatch.setattr("stsbench.data.rows.LONGEST_LINE", 1 << 20)
+    path = text_file(tmp_path, "a.tsv", "a\tb\t1\n" + "c" * (1 << 21))
+    fails(path, "a.tsv, line 2: longer than 1 MB, which is no sentence")
+    packed = tmp_path / "b.tsv.gz"
+    packed.write_bytes(gzip.compress(b"x" * (1 << 26)))
+    fails(packed, "b.tsv.gz, line 1: longer than 1 MB, which is no sentence")
+    long_cell = text_file(tmp_path, "c.csv", 's1,s2,score\n"' + "x" * 200_000 + '",b,1\n')
+    fails(long_cell, "c.csv, line 2: not valid CSV (a cell of more than 131072 characters); mend its quotes.")
+
+
+@pytest.mark.parametrize("ending", [".tsv.gz", ".tsv.zst", ".parquet"])
+def test_a_file_that_is_cut_short_at_any_place_is_told(tmp_path, ending):
+    import pyarrow as pa
+
+    whole = tmp_path / f"whole{ending}"
+    rows = [(f"An owl number {n}.", f"{n * n} buses.", float(n)) for n in range(200)]
+    write_tsv(tmp_path / "plain.tsv", HEADER, rows)
+    if ending == ".parquet":
+        write_parquet(whole, HEADER, rows)
+    elif ending == ".tsv.gz":
+        whole.write_bytes(gzip.compress((tmp_path / "plain.tsv").read_bytes()))
+    else:
+        with pa.output_stream(whole, compression="zstd") as stream:
+            stream.write((tmp_path / "plain.tsv").read_bytes())
+    assert len(load_pairs(whole).pairs) == 200
+    data = whole.read_bytes()
+    for cut in (1, 5, len(data) // 3, len(data) // 2, len(data) - 9, len(data) - 1):
+        short = tmp_path / f"short{ending}"
+        short.write_bytes(data[:cut])
+        with pytest.raises(UserError, match="short"):
+            load_pairs(short)
+
+
+@pytest.mark.parametrize("ending", WRITERS)
+def test_a_pipe_or_a_device_is_not_waited_for(tmp_path, ending):
+    os.mkfifo(tmp_path / f"pipe{ending}")
+    fails(
+        tmp_path / f"pipe{ending}", "is a pipe, not a file: check the path given to --data, or save what it gives"
+    )
+    (tmp_path / f"zero{ending}").symlink_to("/dev/zero")
+    fails(tmp_path / f"zero{ending}", "is a device, not a file")
+
+
+def test_a_name_too_long_or_with_a_nul_is_told(tmp_path):
+    fails(tmp_path / ("x" * 300 + ".tsv"), "(File name too long): check the path and its permissions.")
+    fails(tmp_path / "a\0b.tsv", "check the path and its permissions.")
+
+
+def test_a_sentence_that_stands_in_several_pairs_is_held_once(tmp_path):
+    path = text_file(tmp_path, "a.tsv", "".join(f"the same sentence\tanother {n % 2}\t{n}\n" for n in range(50)))
+    pairs = load_pairs(path).pairs
+    assert len({id(sentence) for sentence in pairs["sentence1"]}) == 1
+    assert len({id(sentence) for sentence in pairs["sentence2"]}) == 2
+    assert len({id(subset) for subset in pairs["subset"]}) == 1
+
+
+def test_pairs_that_do_not_fit_into_memory_are_refused_while_they_are_read(tmp_path, monkeypatch):
+    monkeypatch.setattr("stsbench.base.memory.available_bytes", lambda: 10_000)
+    monkeypatch.setattr("stsbench.data.own_pairs._PAIRS_AT_ONCE", 10)
+    path = text_file(tmp_path, "a.tsv", "".join(f"a\tb\t{n}\n" for n in range(30)))
+    fails(path, "the first 10 pairs of ")
+    fails(path, "measure a part of them, or use a machine with more.")
+    path = text_file(tmp_path, "b.tsv", "".join(f"{'a' * 400}\tb\t{n}\n" for n in range(30)))
+    fails(path, f"the pairs of {path} take 0.0 GB of memory")

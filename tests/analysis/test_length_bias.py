@@ -12,9 +12,9 @@ from stsbench.analysis.length_bias.measures import Lengths
 from stsbench.analysis.length_bias.numbers import length_bias_frame
 from stsbench.analysis.length_bias.verb import LengthBias
 from stsbench.base.errors import UserError
-from stsbench.statistics.estimates import Resampling
+from stsbench.scoring.settings import Bootstrap
 
-FEW = Resampling(resamples=200)
+FEW = Bootstrap(resamples=200)
 RANGES = {"first": (0.0, 5.0), "second": (1.0, 5.0)}
 
 Table = Callable[..., pd.DataFrame]
@@ -104,7 +104,7 @@ def test_the_curve_and_the_slope_are_those_of_plain_least_squares() -> None:
 
 @pytest.mark.parametrize("slope", [-0.8, 0.0, 0.8])
 def test_a_bias_that_was_put_in_is_found_and_none_where_there_is_none(slope: float) -> None:
-    frame = length_bias_frame({"a": made(900, slope=slope)}, RANGES, resampling=FEW)
+    frame = length_bias_frame({"a": made(900, slope=slope)}, RANGES, bootstrap=FEW)
     found = value(frame, task="all tasks", measure="slope")
     assert found["low"] < slope < found["high"]
     assert found["value"] == pytest.approx(slope, abs=0.1)
@@ -117,7 +117,7 @@ def test_a_bias_that_was_put_in_is_found_and_none_where_there_is_none(slope: flo
 def test_the_order_of_pairs_changes_nothing_but_the_draws() -> None:
     table = made()
     shuffled = table.sample(frac=1, random_state=0)
-    one, other = (length_bias_frame({"a": part}, RANGES, resampling=Resampling(0)) for part in (table, shuffled))
+    one, other = (length_bias_frame({"a": part}, RANGES, bootstrap=Bootstrap(0)) for part in (table, shuffled))
     keys = ["task", "measure", "group"]
     both = one.merge(other, on=keys)
     assert len(both) == len(one)
@@ -126,14 +126,14 @@ def test_the_order_of_pairs_changes_nothing_but_the_draws() -> None:
 
 
 def test_intervals_hold_their_values_and_do_not_change_from_run_to_run() -> None:
-    frame = length_bias_frame({"a": made(), "b": made(seed=1)}, RANGES, resampling=FEW)
+    frame = length_bias_frame({"a": made(), "b": made(seed=1)}, RANGES, bootstrap=FEW)
     held = frame[frame["low"].notna()]
     assert len(held) > 100
     inside = (held["low"] <= held["value"] + 1e-9) & (held["value"] <= held["high"] + 1e-9)
     assert inside.mean() > 0.98
-    again = length_bias_frame({"a": made(), "b": made(seed=1)}, RANGES, resampling=FEW)
+    again = length_bias_frame({"a": made(), "b": made(seed=1)}, RANGES, bootstrap=FEW)
     pd.testing.assert_frame_equal(frame, again)
-    other = length_bias_frame({"a": made()}, RANGES, resampling=Resampling(200, seed=1))
+    other = length_bias_frame({"a": made()}, RANGES, bootstrap=Bootstrap(200, seed=1))
     assert not np.allclose(other["low"], frame.loc[frame["model"] == "a", "low"], equal_nan=True)
 
 
@@ -148,7 +148,7 @@ def test_a_group_without_pairs_has_no_value() -> None:
 
 def test_splits_and_texts_of_one_task_are_told_apart() -> None:
     table = pd.concat([made(), made(seed=1).assign(split="dev")])
-    frame = length_bias_frame({"a": table}, RANGES, resampling=Resampling(0))
+    frame = length_bias_frame({"a": table}, RANGES, bootstrap=Bootstrap(0))
     assert list(dict.fromkeys(frame["task"]))[:4] == ["first:test", "second:test", "first:dev", "second:dev"]
 
 
@@ -187,7 +187,7 @@ def designed(contrast: float) -> pd.DataFrame:
 
 @pytest.mark.parametrize("contrast", [0.0, 6.0])
 def test_the_contrast_of_designed_pairs_is_what_length_alone_adds(contrast: float) -> None:
-    frame = length_bias_frame({"a": designed(contrast)}, RANGES, resampling=FEW)
+    frame = length_bias_frame({"a": designed(contrast)}, RANGES, bootstrap=FEW)
     for meaning in ("same-meaning", "related", "different-meaning", "mean"):
         row = value(frame, measure="design contrast", group=meaning)
         assert row["value"] == pytest.approx(contrast, abs=1.5)
@@ -203,7 +203,7 @@ def test_the_contrast_of_designed_pairs_is_what_length_alone_adds(contrast: floa
 
 
 def test_the_figure_has_a_line_and_a_band_for_each_model() -> None:
-    frame = length_bias_frame({"a": made(), "b": made(seed=1)}, RANGES, resampling=FEW)
+    frame = length_bias_frame({"a": made(), "b": made(seed=1)}, RANGES, bootstrap=FEW)
     (axes,) = LengthBias(frame).plot().axes
     assert axes.get_xlabel() == "length difference (words)"
     assert len(axes.collections) == 2

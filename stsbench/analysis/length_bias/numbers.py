@@ -2,11 +2,14 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from stsbench.analysis.length_bias.estimates import Estimate, Estimates, estimates_for
 from stsbench.analysis.length_bias.measures import (
     ABSOLUTE,
     ALL,
@@ -24,15 +27,7 @@ from stsbench.analysis.length_bias.measures import (
     Lengths,
 )
 from stsbench.records.labels import distinct_labels
-from stsbench.statistics.bootstrap import (
-    bootstrap_correlation,
-    bootstrap_partial_spearman,
-    bootstrap_task,
-    generator,
-    partial_spearman,
-)
-from stsbench.statistics.correlations import spearman
-from stsbench.statistics.estimates import Floats, Resampling, ratio, sums_of, with_interval
+from stsbench.scoring.settings import Bootstrap
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,7 +41,7 @@ def length_bias_frame(
     tables: "Mapping[str, pd.DataFrame]",
     gold_ranges: Mapping[str, tuple[float, float]],
     lengths: Lengths | None = None,
-    resampling: Resampling | None = None,
+    bootstrap: Bootstrap | None = None,
 ) -> "pd.DataFrame":
     """Measure the length bias of several models.
 
@@ -54,7 +49,7 @@ def length_bias_frame(
         tables: pair table by model.
         gold_ranges: lowest and highest possible gold score by task; gold is scaled from there to 0..1.
         lengths: unit, threshold and bins.
-        resampling: how intervals are computed: over pairs, drawn inside each task.
+        bootstrap: how intervals are computed.
 
     Returns:
         One row per model, task, measure and group, with `pairs`, `value`, `low` and `high`; `unit` is the length
@@ -76,17 +71,17 @@ def length_bias_frame(
     """
     import pandas as pd
 
-    lengths, resampling = lengths or Lengths(), resampling or Resampling()
+    lengths, bootstrap = lengths or Lengths(), bootstrap or Bootstrap()
     rows = []
     for model, table in tables.items():
-        pairs = _prepared(table, gold_ranges, lengths)
+        pairs, estimates = _prepared(table, gold_ranges, lengths), estimates_for(bootstrap, table)
         parts = pairs.groupby("label", sort=False)
-        tasks = [_measured(str(name), part, lengths, resampling) for name, part in parts]
+        tasks = [_measured(str(name), part, lengths, estimates) for name, part in parts]
         about = {"model": model, "unit": lengths.unit}
-        rows += [about | row for row in _task_rows(tasks, resampling)]
-        rows += [about | row for row in _pooled_rows(tasks, lengths, resampling)]
+        rows += [about | row for row in _task_rows(tasks, estimates)]
+        rows += [about | row for row in _pooled_rows(tasks, lengths, estimates)]
         if "design" in pairs:
-            rows += [about | row for row in _design_rows(pairs[pairs["design"].notna()], resampling)]
+            rows += [about | row for row in _design_rows(pairs[pairs["design"].notna()], estimates)]
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
@@ -96,15 +91,14 @@ class _Task:
 
     Attributes:
         pairs: their number, by group or bin.
-        estimates: value and replicates, by measure and group.
-        sums: value and replicates of sums over pairs: `x`, `y`, `xx`, `xy` (length difference and error), and by
-            bin `n`, `x` and `y`.
+        estimates: by measure and group.
+        sums: over pairs: `x`, `y`, `xx`, `xy` (length difference and error), and by bin `n`, `x` and `y`.
     """
 
     name: str
     pairs: dict[str, int]
-    estimates: dict[tuple[str, str], Floats]
-    sums: dict[str, Floats]
+    estimates: dict[tuple[str, str], Estimate]
+    sums: dict[str, Estimate]
 
 
 def _prepared(
@@ -124,126 +118,100 @@ def _prepared(
     )
 
 
-def _measured(name: str, pairs: "pd.DataFrame", lengths: Lengths, resampling: Resampling) -> _Task:
+def _measured(name: str, pairs: "pd.DataFrame", lengths: Lengths, estimates: Estimates) -> _Task:
     gold, similarity, x, y = (
         pairs[column].to_numpy(np.float64) for column in ("scaled", "similarity", "difference", "error")
     )
     short = x <= lengths.longest_short
     groups = dict(zip((*lengths.groups, ALL), (short, ~short, np.ones_like(short)), strict=True))
     bins = {bin_: (first <= x) & (x <= last) for bin_, (first, last) in lengths.bins.items()}
+    block = _block("length", name)
+    estimates.block(block, pairs)
 
     terms: dict[str, NDArray[Any]] = {"x": x, "y": y, "xx": x * x, "xy": x * y}
     for group, inside in (groups | bins).items():
         terms |= {f"n {group}": inside * 1.0, f"x {group}": inside * x, f"y {group}": inside * y}
     terms |= {f"|y| {group}": inside * np.abs(y) for group, inside in groups.items()}
-    sums = dict(zip(terms, sums_of(np.array(list(terms.values())), resampling, "length", name), strict=True))
+    sums = estimates.sums(block, terms)
 
-    estimates: dict[tuple[str, str], Floats] = {}
+    of_groups: dict[tuple[str, str], Estimate] = {}
     for group, inside in groups.items():
-        draws = generator(resampling.seed, "length", name, group)
-        estimates[SPEARMAN, group] = (
-            _spearman_of_task(pairs, resampling)
+        of_groups[SPEARMAN, group] = (
+            estimates.spearman_of_task(block, pairs)
             if group == ALL
-            else _spearman(gold[inside], similarity[inside], resampling, draws)
+            else estimates.spearman(block, group, (gold, similarity), inside)
         )
-        estimates[SIGNED, group] = ratio(sums[f"y {group}"], sums[f"n {group}"])
-        estimates[ABSOLUTE, group] = ratio(sums[f"|y| {group}"], sums[f"n {group}"])
+        of_groups[SIGNED, group] = estimates.ratio(sums[f"y {group}"], sums[f"n {group}"])
+        of_groups[ABSOLUTE, group] = estimates.ratio(sums[f"|y| {group}"], sums[f"n {group}"])
     near, far = lengths.groups
     for measure in (SPEARMAN, SIGNED, ABSOLUTE):
-        estimates[measure, GAP] = estimates[measure, near] - estimates[measure, far]
-    estimates[PARTIAL, ALL] = _partial(gold, similarity, x, resampling, name)
-    estimates[SLOPE, ALL] = _slope([sums])
+        of_groups[measure, GAP] = of_groups[measure, near] - of_groups[measure, far]
+    of_groups[PARTIAL, ALL] = estimates.partial(block, (gold, similarity), x)
+    of_groups[SLOPE, ALL] = _slope([sums], estimates)
     counts = {group: int(inside.sum()) for group, inside in (groups | bins).items()} | {GAP: len(pairs)}
-    return _Task(name, counts, estimates, sums)
+    return _Task(name, counts, of_groups, sums)
 
 
-def _task_rows(tasks: Sequence[_Task], resampling: Resampling) -> Iterator[dict[str, Any]]:
+def _block(*names: str) -> str:
+    """Return what a block of pairs is called; the bootstrap's draws depend on the names."""
+    return "\n".join(names)
+
+
+def _mean(several: Sequence[Estimate]) -> Estimate:
+    """Return a mean over tasks or cells: k-th replicates average to one of the mean, as do terms."""
+    return _total(several) / len(several)
+
+
+def _total(several: Sequence[Estimate]) -> Estimate:
+    return reduce(add, several)
+
+
+def _task_rows(tasks: Sequence[_Task], estimates: Estimates) -> Iterator[dict[str, Any]]:
     """Yield each task's estimates, and where there are several tasks their means."""
     for task in tasks:
         for (measure, group), estimate in task.estimates.items():
-            yield _row((task.name, measure, group), task.pairs[group], estimate, resampling)
+            is_one = measure in {SPEARMAN, PARTIAL} and group != GAP
+            told = estimates.told(estimate, task.pairs[group], correlation=is_one)
+            yield _row((task.name, measure, group), task.pairs[group], told)
     if len(tasks) > 1:
         for measure, group in tasks[0].estimates:
             if measure != SLOPE:
-                # Tasks are drawn independently, so the k-th replicates of all average to one of the mean.
-                mean = np.mean([task.estimates[measure, group] for task in tasks], axis=0)
                 pairs = sum(task.pairs[group] for task in tasks)
-                yield _row((AVERAGE, measure, group), pairs, mean, resampling)
+                mean = _mean([task.estimates[measure, group] for task in tasks])
+                yield _row((AVERAGE, measure, group), pairs, estimates.told(mean, pairs))
 
 
-def _pooled_rows(tasks: Sequence[_Task], lengths: Lengths, resampling: Resampling) -> Iterator[dict[str, Any]]:
+def _pooled_rows(tasks: Sequence[_Task], lengths: Lengths, estimates: Estimates) -> Iterator[dict[str, Any]]:
     """Yield the curve of each task and of all pairs together, and the slope of these."""
     for name, those in [(task.name, [task]) for task in tasks] + [(POOLED, list(tasks))]:
         for bin_ in lengths.bins:
             pairs = sum(task.pairs[bin_] for task in those)
-            n = _total(those, f"n {bin_}")
-            place = float(ratio(_total(those, f"x {bin_}"), n)[0])
-            expected = np.sum([task.sums[f"n {bin_}"] * task.estimates[SIGNED, ALL] for task in those], axis=0)
-            errors = _total(those, f"y {bin_}")
+            n, x, errors = (_total([task.sums[f"{term} {bin_}"] for task in those]) for term in ("n", "x", "y"))
+            place = estimates.told(estimates.ratio(x, n), pairs)["value"]
+            expected = _total([task.sums[f"n {bin_}"] * task.estimates[SIGNED, ALL] for task in those])
             for measure, total in ((ERROR, errors), (RELATIVE, errors - expected)):
-                yield _row((name, measure, bin_), pairs, ratio(total, n), resampling, place)
+                told = estimates.told(estimates.ratio(total, n), pairs)
+                yield _row((name, measure, bin_), pairs, told, place)
     pairs = sum(task.pairs[ALL] for task in tasks)
-    yield _row((POOLED, SLOPE, ALL), pairs, _slope([task.sums for task in tasks]), resampling)
+    slope = _slope([task.sums for task in tasks], estimates)
+    yield _row((POOLED, SLOPE, ALL), pairs, estimates.told(slope, pairs))
 
 
 def _row(
-    of: tuple[str, str, str],
-    pairs: int,
-    estimate: Floats,
-    resampling: Resampling,
-    length_difference: float = float("nan"),
+    of: tuple[str, str, str], pairs: int, told: Mapping[str, float], length_difference: float = float("nan")
 ) -> dict[str, Any]:
     about = dict(zip(("task", "measure", "group"), of, strict=True))
-    place = {"length_difference": length_difference, "pairs": pairs}
-    return about | place | with_interval(estimate, resampling)
+    return {**about, "length_difference": length_difference, "pairs": pairs, **told}
 
 
-def _total(tasks: Sequence[_Task], term: str) -> Floats:
-    total: Floats = np.sum([task.sums[term] for task in tasks], axis=0)
-    return total
-
-
-def _slope(tasks: Sequence[Mapping[str, Floats]]) -> Floats:
+def _slope(tasks: Sequence[Mapping[str, Estimate]], estimates: Estimates) -> Estimate:
     """Return the least-squares slope of the error on the length difference, each task with its own intercept."""
     above = [sums["xy"] - sums["x"] * sums["y"] / sums[f"n {ALL}"] for sums in tasks]
-    below = [sums["xx"] - sums["x"] ** 2 / sums[f"n {ALL}"] for sums in tasks]
-    return ratio(np.sum(above, axis=0), np.sum(below, axis=0))
+    below = [sums["xx"] - sums["x"] * sums["x"] / sums[f"n {ALL}"] for sums in tasks]
+    return estimates.ratio(_total(above), _total(below))
 
 
-def _spearman(x: Floats, y: Floats, resampling: Resampling, draws: np.random.Generator) -> Floats:
-    if not len(x):
-        return np.full(1 + resampling.resamples, np.nan)
-    replicates = bootstrap_correlation(x, y, rng=draws, resamples=resampling.resamples)
-    return _percent(spearman(x, y), replicates)
-
-
-def _spearman_of_task(pairs: "pd.DataFrame", resampling: Resampling) -> Floats:
-    """Return the correlation of all pairs, from the draws of `stsbench run`: one number, one interval."""
-    names = list(dict.fromkeys(pairs["subset"]))
-    gold, similarity = pairs["gold"].to_numpy(float), pairs["similarity"].to_numpy(float)
-    replicates = bootstrap_task(
-        gold,
-        similarity,
-        pairs["subset"].map(names.index).to_numpy(),
-        task=f"{pairs['task'].iloc[0]}:{pairs['split'].iloc[0]}",
-        names=names,
-        resamples=resampling.resamples,
-        seed=resampling.seed,
-    )
-    return _percent(spearman(gold, similarity), replicates.aggregates["all"])
-
-
-def _partial(gold: Floats, similarity: Floats, fixed: Floats, resampling: Resampling, name: str) -> Floats:
-    draws = generator(resampling.seed, "length", name, PARTIAL)
-    replicates = bootstrap_partial_spearman(gold, similarity, fixed, rng=draws, resamples=resampling.resamples)
-    return _percent(partial_spearman(gold, similarity, fixed), replicates)
-
-
-def _percent(value: float, replicates: NDArray[np.float64]) -> Floats:
-    return 100 * np.concatenate([[value], replicates])
-
-
-def _design_rows(pairs: "pd.DataFrame", resampling: Resampling) -> Iterator[dict[str, Any]]:
+def _design_rows(pairs: "pd.DataFrame", estimates: Estimates) -> Iterator[dict[str, Any]]:
     """Yield how similarity answers to length at one meaning, and to meaning where length is against it.
 
     `design contrast`: mean error (similarity less scaled gold, x 100) of the pairs of same length less that of the
@@ -254,25 +222,30 @@ def _design_rows(pairs: "pd.DataFrame", resampling: Resampling) -> Iterator[dict
 
     Args:
         pairs: rows of the sample with `task`, `design`, `error` (x 100) and `similarity`.
-        resampling: how intervals are computed: over pairs, drawn inside each cell.
+        estimates: how intervals are computed; the bootstrap draws inside each cell.
     """
     task = str(pairs["task"].iloc[0])
-    cells: dict[str, tuple[int, Floats, Floats]] = {}
-    for design, part in pairs.groupby("design"):
-        terms = np.stack([np.ones(len(part)), part["error"], 100 * part["similarity"]])
-        n, error, similarity = sums_of(terms, resampling, "design", str(design))
-        cells[str(design)] = len(part), ratio(error, n), ratio(similarity, n)
+    cells: dict[str, tuple[int, Estimate, Estimate]] = {}
+    error, similarity = pairs["error"].to_numpy(), 100 * pairs["similarity"].to_numpy()
+    terms = {"n": np.ones(len(pairs)), "error": error, "similarity": similarity}
+    for design in sorted(pairs["design"].unique()):
+        inside = (pairs["design"] == design).to_numpy()
+        block = _block("design", str(design))
+        estimates.block(block, pairs)
+        sums = estimates.sums(block, terms, inside)
+        means = (estimates.ratio(sums[name], sums["n"]) for name in ("error", "similarity"))
+        cells[str(design)] = (int(inside.sum()), *means)
 
-    def row(measure: str, group: str, of: tuple[str, ...], estimate: Floats) -> dict[str, Any]:
-        about = {"task": task, "measure": measure, "group": group, "length_difference": float("nan")}
-        return about | {"pairs": sum(cells[cell][0] for cell in of)} | with_interval(estimate, resampling)
+    def row(measure: str, group: str, of: tuple[str, ...], estimate: Estimate) -> dict[str, Any]:
+        count = sum(cells[cell][0] for cell in of)
+        return _row((task, measure, group), count, estimates.told(estimate, count))
 
     contrasts = []
     for meaning in MEANINGS:
         same, different = f"{meaning}-same-length", f"{meaning}-different-length"
         contrasts.append(cells[same][1] - cells[different][1])
         yield row(CONTRAST, meaning, (same, different), contrasts[-1])
-    yield row(CONTRAST, "mean", tuple(cells), np.mean(contrasts, axis=0))
+    yield row(CONTRAST, "mean", tuple(cells), _mean(contrasts))
     for group, of in (
         (AGAINST, ("same-meaning-different-length", "different-meaning-same-length")),
         (WITH, ("same-meaning-same-length", "different-meaning-different-length")),

@@ -175,7 +175,7 @@ def length_bias(  # noqa: D417 (the options of loading are told of together)
         threshold: the largest length difference that counts as short; by default 3, for characters 15.
         bins: where the bins of the curve begin, from 0 and rising.
         published: whether the papers' rows stand beside them (words, threshold 3).
-        bootstrap: resamples, level and seed of the intervals.
+        bootstrap: how intervals are computed.
         data_dirs: folders to look for data in.
         progress: told how far encoding is.
         pooling, max_length, prompt, precision, device, revision, trust_remote_code: how models are loaded, as in
@@ -196,19 +196,15 @@ def length_bias(  # noqa: D417 (the options of loading are told of together)
     from stsbench.analysis.inputs import analysable
     from stsbench.analysis.length_bias.numbers import length_bias_frame
     from stsbench.encoders.load import LoadOptions
-    from stsbench.scoring.settings import Bootstrap
     from stsbench.scoring.subjects import gold_ranges, pair_tables
-    from stsbench.statistics.estimates import Resampling
 
     lengths = Lengths(length, threshold, tuple(bins))
     if published and (lengths.unit != "words" or lengths.longest_short != 3):
         raise UserError("the papers' rows are of differences in words up to 3 and above: leave --published out.")
     loading = LoadOptions(pooling, max_length, prompt, precision, device, revision, trust_remote_code)
     tables = pair_tables(analysable(runs, loading), tasks, data_dirs=data_dirs, progress=progress)
-    chosen = bootstrap or Bootstrap()
     ranges = gold_ranges(pd.concat(tables.values(), ignore_index=True))
-    resampling = Resampling(chosen.resamples, chosen.level, chosen.seed)
-    frame = length_bias_frame(tables, ranges, lengths, resampling)
+    frame = length_bias_frame(tables, ranges, lengths, bootstrap)
     # Whole numbers although the papers do not print how many pairs a value is of.
     frame = pd.concat([frame, _published_rows(lengths)], ignore_index=True) if published else frame
     return LengthBias(frame.astype({"pairs": "Int64"}))

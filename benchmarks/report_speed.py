@@ -8,6 +8,7 @@ fifty records under 20 s, the folder of one under 5 MB).
 """
 
 import argparse
+import json
 import tempfile
 import time
 from pathlib import Path
@@ -26,7 +27,7 @@ def report(runs: list[Path], folder: Path) -> tuple[float, float]:
 def renamed(record: sb.RunRecord, name: str, folder: Path) -> Path:
     folder.mkdir(parents=True)
     model = record.model.model_copy(update={"name": name})
-    text = record.model_copy(update={"model": model}).model_dump_json()
+    text = json.dumps(record.model_copy(update={"model": model}).to_dict())
     (folder / "run.json").write_text(text, encoding="utf-8")
     return folder
 

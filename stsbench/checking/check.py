@@ -1,5 +1,6 @@
 """`check`: is a run's number right, or no worse than its predecessor's?"""
 
+from dataclasses import replace
 from pathlib import Path
 
 from stsbench.base.errors import UserError
@@ -9,6 +10,7 @@ from stsbench.checking.published import AUTO, TOLERANCE, check_published, rows_t
 from stsbench.checking.result import Check
 from stsbench.records.imports.read import read_results
 from stsbench.records.record import RunRecord
+from stsbench.scoring.recompute import require_recomputed
 
 
 def check(
@@ -38,7 +40,8 @@ def check(
         somebody leaves it open.
 
     Raises:
-        UserError: if a run or a row cannot be found, or the options do not fit together.
+        UserError: if a run or a row cannot be found, a record does not say what its tables give, or the options
+            do not fit together.
 
     >>> import stsbench as sb
     >>> run = sb.evaluate(lambda sentences: [[len(s), s.count("e")] for s in sentences], "sample")
@@ -49,15 +52,21 @@ def check(
         if against is not None or tolerance is not None:
             given = "--against" if against is not None else "--tolerance"
             raise UserError(f"{given} and --baseline cannot go together: check against a row, or against a run.")
-        if margin is not None:
-            if max_drop is not None:
-                raise UserError("--max-drop and --margin cannot go together: choose the one or the other.")
-            return check_margin(read_results(run), read_results(baseline), margin)
-        drop = MAX_DROP if max_drop is None else max_drop
-        return check_baseline(read_results(run), read_results(baseline), drop)
+        if margin is not None and max_drop is not None:
+            raise UserError("--max-drop and --margin cannot go together: choose the one or the other.")
+        record, predecessor = read_results(run), read_results(baseline)
+        notes = require_recomputed(record, predecessor)
+        result = (
+            check_baseline(record, predecessor, MAX_DROP if max_drop is None else max_drop)
+            if margin is None
+            else check_margin(record, predecessor, margin)
+        )
+        return replace(result, notes=(*result.notes, *notes))
     if max_drop is not None or margin is not None:
         given = "--max-drop" if margin is None else "--margin"
         raise UserError(f"{given} goes with --baseline: name the run that may not be missed by more.")
     record = read_results(run)
-    allowed = TOLERANCE if tolerance is None else tolerance
-    return check_published(record, rows_to_check(record, against or AUTO), allowed)
+    rows = rows_to_check(record, against or AUTO)
+    notes = require_recomputed(record)
+    result = check_published(record, rows, TOLERANCE if tolerance is None else tolerance)
+    return replace(result, notes=(*result.notes, *notes))

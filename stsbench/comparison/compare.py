@@ -10,11 +10,13 @@ from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.comparison.overlap import overlaps_of
 from stsbench.comparison.paired import compare_pairs, compare_transfer, dependence_notes
-from stsbench.comparison.result import Comparison, SeedsComparison
+from stsbench.comparison.result import Comparison
 from stsbench.comparison.seeds import compare_seeds
+from stsbench.comparison.seeds_result import SeedsComparison
 from stsbench.records.labels import labels
 from stsbench.records.record import RunRecord
 from stsbench.records.store import load_run
+from stsbench.scoring.recompute import require_recomputed
 from stsbench.scoring.settings import Bootstrap
 
 Run = RunRecord | str | Path
@@ -38,8 +40,8 @@ def compare(
 
     Two runs are compared pair by pair: each task and the average, by what every pair contributes to the difference
     and which pairs share sentences; Holm's correction over the tasks; beside it Williams' and Steiger's tests of
-    each task, which take pairs for independent. Two lists of runs are compared as samples: mean and spread, and
-    from five runs of each on Welch's test and a permutation test.
+    each task, which take pairs for independent. Two lists of runs are compared as samples of other seeds and other
+    pairs: means with intervals, spread, and from five runs of each on tests.
 
     Args:
         a: a run, or a list of runs of one method with different seeds.
@@ -54,7 +56,8 @@ def compare(
         `.sentence` says it, `.table()` shows it, `.plot()` draws it, `.frame` holds all of the numbers.
 
     Raises:
-        UserError: if the runs do not compare, naming the field; or something cannot be read.
+        UserError: if the runs do not compare, naming the field; a record does not say what its tables give; or
+            something cannot be read.
 
     >>> import stsbench as sb
     >>> run = sb.evaluate(lambda sentences: [[len(s), s.count("e")] for s in sentences], "sample")
@@ -67,12 +70,14 @@ def compare(
             "0 resamples ask for no intervals, and a comparison is one: give at least one, better 5000."
         )
     runs = _records(a), _records(b)
+    notes = require_recomputed(*runs[0], *runs[1])
     result: Comparison | SeedsComparison
     if isinstance(a, Run) and isinstance(b, Run):
         (one,), (other,) = runs
         result = _compare_models(one, other, bootstrap, progress)
     else:
-        result = _compare_methods(*runs, bootstrap.level)
+        result = _compare_methods(*runs, bootstrap)
+    result = replace(result, notes=(*result.notes, *notes))
     if not corpora:
         return result
     overlaps, notes = overlaps_of([*runs[0], *runs[1]], corpora, data_dirs, progress)
@@ -127,13 +132,21 @@ def _compare_models(a: RunRecord, b: RunRecord, bootstrap: Bootstrap, progress: 
     )
 
 
-def _compare_methods(a: Sequence[RunRecord], b: Sequence[RunRecord], level: float) -> SeedsComparison:
+def _compare_methods(a: Sequence[RunRecord], b: Sequence[RunRecord], bootstrap: Bootstrap) -> SeedsComparison:
     if not a:
         raise UserError("there is no run to compare: name at least one.")
     names = _run_names([*a, *b])
     first = dict(zip(names[: len(a)], a, strict=True))
     second = dict(zip(names[len(a) :], b, strict=True))
-    return compare_seeds(first, second, _method_names(first, second), level=level)
+    return compare_seeds(
+        first,
+        second,
+        _method_names(first, second),
+        level=bootstrap.level,
+        interval=bootstrap.interval,
+        resamples=bootstrap.resamples,
+        seed=bootstrap.seed,
+    )
 
 
 def _run_names(records: Sequence[RunRecord]) -> list[str]:

@@ -1,8 +1,9 @@
 """What a record says twice must agree, and what it says once must be possible.
 
-A record holds most of its numbers twice: the headline among all scores, the pairs of a task and of its subsets, the
-average beside the scores that it is of, the signature beside the fields that it is made of. So an edit by hand, or
-half of a merge, shows without the tables. What only the tables tell, `stsbench.scoring.recompute` computes again.
+A record holds most of its numbers twice: the headline among all scores, the pairs of a task and of its subsets,
+the average beside the scores that it is of, the signature beside the fields that it is made of. So an edit by
+hand, or half of a merge, shows without the tables. What the tables tell, `stsbench.scoring.recompute` computes
+again.
 """
 
 import math
@@ -57,6 +58,7 @@ def contradiction(record: RunFields) -> str:
     return next(
         chain(
             _of_the_run(record),
+            _of_model(record),
             _of_protocol(record.protocol),
             chain.from_iterable(_of_task(task, record, tolerance) for task in record.tasks),
             chain.from_iterable(_of_transfer(part, record) for part in record.transfer),
@@ -93,6 +95,9 @@ def _of_the_run(record: RunFields) -> Iterator[str]:
     for less, more in _NOT_MORE:
         if record.encoding.get(less, 0) > record.encoding.get(more, math.inf):
             yield f"encoding counts {record.encoding[less]} {less} and {record.encoding[more]} {more}"
+
+
+def _of_model(record: RunFields) -> Iterator[str]:
     model = record.model
     for name, number, least in (
         ("max_length", model.max_length, 1),
@@ -201,13 +206,13 @@ def _of_scores(task: TaskPart, record: RunFields, tolerance: float) -> Iterator[
     for subset in task.subsets:
         yield from _of_correlations(f"of {name} {subset.name}", subset.scores)
     for metric in task.scores[record.protocol.aggregation]:
-        values = [subset.scores.get(metric) for subset in task.subsets]
-        if not values:
+        of_subsets = [subset.scores.get(metric) for subset in task.subsets]
+        if not of_subsets:
             continue
         sizes = [subset.pairs for subset in task.subsets]
-        derived = {"mean": _mean(values), "wmean": _mean(values, sizes)}
-        if len(values) == 1:
-            derived["all"] = values[0]
+        derived = {"mean": _mean(of_subsets), "wmean": _mean(of_subsets, sizes)}
+        if len(of_subsets) == 1:
+            derived["all"] = of_subsets[0]
         for kind, value in derived.items():
             said = task.scores.get(kind, {}).get(metric, math.nan)
             if said is not None and math.isnan(said):

@@ -102,8 +102,8 @@ def load_run(path: str | Path) -> RunRecord:
     What the record says is held against its digest and against itself: see `stsbench.records.consistency`.
 
     Raises:
-        UserError: if there is none, it is damaged, was edited after it was written or contradicts itself, or another
-            version of stsbench wrote its layout.
+        UserError: if there is none, it is damaged, was edited after it was written or contradicts itself, or
+            another version of stsbench wrote its layout.
     """
     path = Path(path).expanduser()
     file = path / RECORD if path.is_dir() else path

@@ -32,8 +32,9 @@ _ITEM_COLUMNS = {
     "fold": COUNT,
     **dict.fromkeys(("gold", "estimate"), NUMBER),
 }
-_SINCE_3 = dict.fromkeys((*SENTENCES, *FOLDED), ID)
-"""Columns that a table has since the third version of the layout."""
+_SENTENCE_COLUMNS = dict.fromkeys((*SENTENCES, *FOLDED), ID)
+_WITH_SENTENCES = 3
+"""The version of the layout from which on tables say which rows share a sentence."""
 
 
 def fault_in_table(name: str, table: "pd.DataFrame", record: RunFields) -> str:
@@ -45,8 +46,8 @@ def fault_in_table(name: str, table: "pd.DataFrame", record: RunFields) -> str:
         record: whose table it is to be.
     """
     columns = dict(_PAIR_COLUMNS) if name == PAIRS else dict(_ITEM_COLUMNS)
-    if record.schema_version >= 3:  # noqa: PLR2004
-        columns |= _SINCE_3
+    if record.schema_version >= _WITH_SENTENCES:
+        columns |= _SENTENCE_COLUMNS
     if name == PAIRS:
         columns[record.protocol.similarity] = NUMBER
     faults = _faults_in_columns(table, columns)
@@ -113,7 +114,8 @@ def _faults_in_items(table: "pd.DataFrame", record: RunFields) -> Iterator[str]:
 
 def _faults_in_counts(table: "pd.DataFrame", key: list[str], expected: Counter[tuple[str, ...]]) -> Iterator[str]:
     sizes = table.groupby(key, sort=False, dropna=False).size()
-    rows = {tuple(map(str, where)): int(size) for where, size in sizes.items()}
+    places = (tuple(str(name) for name in where) for where in sizes.index)
+    rows = dict(zip(places, sizes.tolist(), strict=True))
     for where in {**expected, **rows}:
         if rows.get(where, 0) != expected[where]:
             yield f"has {rows.get(where, 0)} rows of {' '.join(where)}, and the record says {expected[where]}"

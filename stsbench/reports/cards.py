@@ -13,6 +13,7 @@ from stsbench.records.imports.read import read_results
 from stsbench.records.labels import labels
 from stsbench.records.record import RunRecord
 from stsbench.render.cells import one_line
+from stsbench.scoring.recompute import require_recomputed
 
 Run = RunRecord | str | Path
 
@@ -33,11 +34,12 @@ def model_card(runs: Run | Sequence[Run]) -> str:
         runs: a record, its folder or `run.json`; or several of one model (of STS and of transfer tasks, say).
 
     Raises:
-        UserError: if a run cannot be found, or they are of several models.
+        UserError: if a run cannot be found or does not say what its tables give, or they are of several models.
     """
     records = [read_results(run) for run in ([runs] if isinstance(runs, RunRecord | str | Path) else runs)]
     if not records:
         raise UserError("nothing to write a model card of: name a run.")
+    require_recomputed(*records)
     return cards.model_card(labels(records[:1])[0], records)
 
 

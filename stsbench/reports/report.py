@@ -24,6 +24,9 @@ from stsbench.reports.scores import Runs, intervals, scores, subsets
 from stsbench.reports.seeds import seed_distributions
 from stsbench.reports.training import training
 from stsbench.reports.write import require_replaceable, write_report
+from stsbench.scoring.recompute import require_recomputed
+
+_RECOMPUTED = Section("recomputed", "Computed again from the tables")
 
 FEW = 5
 """How many runs are analysed and compared: of more the curves hide one another, and it takes minutes."""
@@ -62,7 +65,8 @@ def report(
         The page, `index.html` in the folder.
 
     Raises:
-        UserError: if a run or a paper cannot be found, or the folder holds anything but a report.
+        UserError: if a run or a paper cannot be found, a record does not say what its tables give, or the folder
+            holds anything but a report.
     """
     several = [runs] if isinstance(runs, RunRecord | str | Path) else list(runs)
     if not several:
@@ -71,6 +75,8 @@ def report(
     require_replaceable(folder)
     chosen = paper_named(paper) if paper else None
     records = [read_results(run) for run in several]
+    # Of many runs the scores alone: their intervals take seconds.
+    recomputed = Filled(_RECOMPUTED, require_recomputed(*records, intervals=len(records) <= FEW))
     dated, named = _date(date, records), _named(records)
     checked = verdicts(named, against, tolerance)
     if chosen:
@@ -87,7 +93,7 @@ def report(
             *(scores(named), checked.section, _papers(filled), intervals(named), subsets(named)),
             *(part.section for part in (compared, behind, curves, spread)),
         ]
-    sections += [reproducibility(named), _not_measured(told)]
+    sections += [reproducibility(named), _not_measured([*told, recomputed])]
     heading = title or _title(named, chosen.title if chosen else "")
     page = Report(heading, dated, __version__, tuple(sections))
     return write_report(page, folder)

@@ -119,7 +119,7 @@ def score_relatedness(
     best, predicted = regressor.fit(dev, test, stop_by)
 
     actual = gold[test]
-    correlations = {name: _defined(correlate(predicted, actual)) for name, correlate in _CORRELATE.items()}
+    scores = scores_on_test(predicted, actual)
     rows = pairs.iloc[order[test]]
     ids = id_columns(rows["sentence1"], rows["sentence2"])
     items = rows[["split", "pair_id", "gold"]].assign(task=data.task, prediction=predicted, **ids)
@@ -127,9 +127,9 @@ def score_relatedness(
         task=data.task,
         seed=seed,
         dev=best,
-        pearson=correlations["pearson"],
-        spearman=correlations["spearman"],
-        mse=float(np.mean((predicted - actual) ** 2)),
+        pearson=scores["pearson"],
+        spearman=scores["spearman"],
+        mse=scores["mse"],
         pearson_interval=_interval(items, "pearson", bootstrap),
         spearman_interval=_interval(items, "spearman", bootstrap),
         ndev=len(dev),
@@ -217,6 +217,12 @@ def pair_order(pairs: "pd.DataFrame") -> NDArray[np.int64]:
     """Return the pairs in SentEval's order: by numbers of tokens of either sentence, then by gold."""
     first, second = (np.array([len(text.split()) for text in pairs[side]]) for side in ("sentence1", "sentence2"))
     return np.lexsort((pairs["gold"].to_numpy(dtype=np.float64), second, first))
+
+
+def scores_on_test(predicted: NDArray[np.float64], actual: NDArray[np.float64]) -> dict[str, float]:
+    """Return `pearson`, `spearman` and `mse` of (n,) predictions and (n,) gold scores."""
+    scores = {name: _defined(correlate(predicted, actual)) for name, correlate in _CORRELATE.items()}
+    return scores | {"mse": float(np.mean((predicted - actual) ** 2))}
 
 
 def _defined(correlation: float) -> float:

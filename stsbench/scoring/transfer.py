@@ -204,11 +204,24 @@ def _items_table(data: LabelledData, task: Labelled, outcome: "Outcome") -> "pd.
 
 
 def _f1(data: LabelledData, tested: "pd.DataFrame", bootstrap: Bootstrap) -> tuple[float, Interval | None]:
-    positive = str(data.classes[1])
+    above, below = f1_shares(tested, str(data.classes[1]))
+    return f1_percent(above, below), share_limits(above, below, tested, (data.task, "f1"), bootstrap)[0]
+
+
+def f1_shares(tested: "pd.DataFrame", positive: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return what each item adds to the upper and to the lower sum of F1.
+
+    Args:
+        tested: n rows of an item table.
+        positive: the class that F1 is of.
+    """
     said, is_ = (tested[name].to_numpy() == positive for name in ("prediction", "label"))
-    above, below = 2.0 * (said & is_), said.astype(np.float64) + is_
-    f1 = percent(above.sum() / max(below.sum(), 1.0))
-    return f1, share_limits(above, below, tested, (data.task, "f1"), bootstrap)[0]
+    return 2.0 * (said & is_), said.astype(np.float64) + is_
+
+
+def f1_percent(above: NDArray[np.float64], below: NDArray[np.float64]) -> float:
+    """Return F1 in percent with two decimals, of what items add to its two sums; 0 where nothing is positive."""
+    return percent(above.sum() / max(below.sum(), 1.0))
 
 
 def _ids(data: LabelledData) -> "pd.DataFrame":
@@ -296,12 +309,12 @@ def _nested(trial: Trial) -> Outcome:
             times[fold.held_out] += 1
     finals = [FinalFit(fold.train, fold.held_out, value) for fold, value in zip(outer, chosen, strict=True)]
     predicted, by = np.empty(len(x), dtype=np.int16), np.empty(len(x), dtype=np.int64)
-    accuracies = []
+    correct = []
     for number, (fold, values) in enumerate(zip(outer, fitter.predict(x, y, classes, finals), strict=True)):
         predicted[fold.held_out], by[fold.held_out] = values, number
-        accuracies.append(percent(np.mean(values == y[fold.held_out])))
+        correct.append(values == y[fold.held_out])
     return Outcome(
-        acc=float(np.round(np.mean(accuracies), 2)),
+        acc=nested_accuracy(correct),
         devacc=float(np.round(np.mean(best), 2)),
         chosen=tuple(chosen),
         test=every,
@@ -365,12 +378,31 @@ def _split(trial: Trial) -> Outcome:
 
 def _mean_accuracies(predictions: NDArray[np.int16], y: Rows, folds: Sequence[Fold]) -> NDArray[np.float64]:
     """Return for each regulariser the mean over the folds of the accuracy on the rows held out."""
-    accuracies = [
-        (predictions[fold.held_out, column] == y[fold.held_out, None]).mean(axis=0)
-        for column, fold in enumerate(folds)
-    ]
-    means: NDArray[np.float64] = np.mean(accuracies, axis=0)
+    return mean_accuracy(
+        [predictions[fold.held_out, column] == y[fold.held_out, None] for column, fold in enumerate(folds)]
+    )
+
+
+def mean_accuracy(correct: Sequence[NDArray[np.bool_]]) -> NDArray[np.float64]:
+    """Return the mean over folds of the share of rows that are right.
+
+    Args:
+        correct: for each fold (rows held out, regularisers), whether the prediction is right.
+
+    Returns:
+        (regularisers,) shares.
+    """
+    means: NDArray[np.float64] = np.mean([fold.mean(axis=0) for fold in correct], axis=0)
     return means
+
+
+def nested_accuracy(correct: Sequence[NDArray[np.bool_]]) -> float:
+    """Return the mean over outer folds of their accuracies in percent, each and the mean with two decimals.
+
+    Args:
+        correct: for each outer fold (rows held out,), whether the prediction is right.
+    """
+    return float(np.round(np.mean([percent(np.mean(fold)) for fold in correct]), 2))
 
 
 def percent(share: float | np.floating) -> float:

@@ -13,7 +13,6 @@ import pytest
 
 from stsbench import RunRecord, UserError, load_run
 from stsbench.records import store
-from stsbench.records.parts import SCHEMA_VERSION
 from stsbench.records.record import RECORD
 from stsbench.records.store import held_by, require_free, save_run
 from stsbench.records.tables import PAIRS

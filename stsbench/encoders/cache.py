@@ -222,14 +222,15 @@ class EmbeddingCache:
             with _alone(self.path.parent):
                 try:
                     return self._answer(question)
-                except sqlite3.DatabaseError as error:
-                    if not self._is_damage(error):
+                except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+                    # SQLite's message quotes the file, and what it quotes may be no text.
+                    if isinstance(error, sqlite3.DatabaseError) and not self._is_damage(error):
                         raise
                     _remove(self.path)
                     _log.warning(
                         "the embedding cache %s was damaged (%s) and is begun again: nothing else is lost.",
                         self.path,
-                        error,
+                        error if isinstance(error, sqlite3.DatabaseError) else "its tables have no names",
                     )
                     return self._answer(question)
         except Timeout:

@@ -10,6 +10,7 @@ from types import CodeType
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
 from stsbench.encoders.protocol import (
@@ -18,6 +19,7 @@ from stsbench.encoders.protocol import (
     Identity,
     Tokenized,
     TokenSequence,
+    as_float32,
     require_own_pooling,
 )
 
@@ -66,12 +68,14 @@ class CallableEncoder:
 
         Raises:
             DeviceOutOfMemory: if torch says so.
-            UserError: if the callable failed, or returned something that is not one vector a sentence.
+            UserError: if the callable failed, changed the list that it was given, or returned something that is
+                not one vector of real numbers a sentence.
         """
         require_own_pooling(self.identity, poolings)
         texts = [str(sequence) for sequence in sequences]
+        given = list(texts)
         try:
-            returned = self.encode(texts)
+            returned = self.encode(given)
         except UserError:
             raise
         except Exception as error:
@@ -81,25 +85,39 @@ class CallableEncoder:
                 f"{self.identity.name} raised {_described(error, getattr(self.encode, '__code__', None))} "
                 f"when given {len(texts)} sentences: mend it there."
             ) from error
+        if given != texts:
+            # Sorted in place, say: whose vectors came back in which order cannot be known.
+            raise UserError(
+                f"{self.identity.name} changes the list of sentences that it is given, so which vector belongs to "
+                "which cannot be known: let it work on a copy."
+            )
         return dict.fromkeys(poolings, self._as_matrix(returned, len(texts)))
 
     def _as_matrix(self, returned: Any, rows: int) -> FloatMatrix:
-        if hasattr(returned, "detach"):
-            returned = returned.detach().float().cpu().numpy()
         try:
-            # A copy: a callable may fill the same array again at its next call.
-            vectors = np.array(returned, dtype=np.float32)
-        except (TypeError, ValueError, RuntimeError) as error:
+            values = _as_array(returned)
+        except (TypeError, ValueError, OverflowError, RuntimeError) as error:
+            raise self._no_matrix(returned) from error
+        if values.dtype.kind == "c":
             raise UserError(
-                f"{self.identity.name} returned {type(returned).__name__} that is no matrix of numbers: "
-                "return an array of shape (sentences, dimensions)."
-            ) from error
-        if vectors.ndim != 2 or len(vectors) != rows or vectors.shape[1] == 0:
+                f"{self.identity.name} returned complex numbers, whose imaginary parts no similarity here reads: "
+                "return real ones."
+            )
+        if values.dtype.kind not in "fiub":
+            raise self._no_matrix(returned)
+        if values.ndim != 2 or len(values) != rows or values.shape[1] == 0:
             raise UserError(
-                f"{self.identity.name} returned shape {vectors.shape} for {rows} sentences: "
+                f"{self.identity.name} returned shape {values.shape} for {rows} sentences: "
                 f"return an array of shape ({rows}, dimensions)."
             )
-        return vectors
+        # A copy: a callable may fill the same array again at its next call.
+        return as_float32(values, self.identity.name)
+
+    def _no_matrix(self, returned: Any) -> UserError:
+        return UserError(
+            f"{self.identity.name} returned {type(returned).__name__} that is no matrix of numbers: "
+            "return an array of shape (sentences, dimensions)."
+        )
 
 
 def is_callable(value: object) -> bool:
@@ -149,6 +167,23 @@ def import_function(target: str) -> CallableEncoder:
     if not is_callable(member):
         raise UserError(f"{target} is a {type(member).__name__}, not a callable list[str] -> array.")
     return from_function(member, name=target)
+
+
+def _as_array(returned: Any) -> NDArray[Any]:
+    """Return what a callable returned as an array, nothing rounded and nothing left out.
+
+    Raises:
+        TypeError, ValueError, OverflowError or RuntimeError: if it is none.
+    """
+    if hasattr(returned, "detach"):
+        returned = returned.detach().cpu()
+        # NumPy has no bfloat16.
+        returned = (returned if returned.is_complex() else returned.double()).resolve_conj().numpy()
+    if np.ma.isMaskedArray(returned) and np.ma.is_masked(returned):
+        raise ValueError("some of its numbers are masked")
+    array = np.asarray(returned)
+    # A list of tensors, or of Python's own large integers.
+    return np.array(returned, dtype=np.float64) if array.dtype == object and array.ndim == 2 else array
 
 
 def _described(error: Exception, code: CodeType | None) -> str:

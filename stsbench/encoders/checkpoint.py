@@ -1,24 +1,22 @@
 """A checkpoint's files: where they are or how they come from the Hub, which hold weights, what they hash to.
 
-At the end stands what every reader of those files through torch or Transformers shares.
+At the end stands what every reader of those files through Transformers shares.
 """
 
 import errno
 import hashlib
 import importlib.util
 import json
+import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 from stsbench.base.errors import UserError
 from stsbench.base.files import sha256_of
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 
@@ -55,6 +53,13 @@ _PATIENCE_SECONDS = 20.0
 _DISK = {errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS}
 
 
+class Module(NamedTuple):
+    """One module of a sentence-transformers checkpoint: its class, and its folder within the checkpoint."""
+
+    type: str
+    folder: str
+
+
 @dataclass(frozen=True)
 class Checkpoint:
     """The folder of a model's files.
@@ -70,39 +75,92 @@ class Checkpoint:
     revision: str | None = None
 
     def json(self, *parts: str) -> dict[str, Any]:
-        """Return the JSON object in a file of the checkpoint, or an empty one if there is no such file."""
+        """Return the JSON object in a file of the checkpoint, or an empty one if there is no such file.
+
+        Raises:
+            UserError: if the file holds something else.
+        """
         content = self.json_value(*parts)
-        return content if isinstance(content, dict) else {}
+        if content is None:
+            return {}
+        if not isinstance(content, dict):
+            raise UserError(f"{self.folder.joinpath(*parts)} holds no JSON object: fetch the checkpoint again.")
+        return content
 
     def json_value(self, *parts: str) -> Any:
-        """Return what a JSON file of the checkpoint holds, or None if there is no such file."""
+        """Return what a JSON file of the checkpoint holds, or None if there is no such file.
+
+        Raises:
+            UserError: if it cannot be read, or is not JSON.
+        """
         path = self.folder.joinpath(*parts)
-        if not path.is_file():
+        # A link to what is gone, or a folder of that name, is damage and no absence.
+        if not os.path.lexists(path):
             return None
+        if not path.is_file():
+            raise UserError(f"{path} is no file, or a link to one that is not there: fetch the checkpoint again.")
         try:
             return json.loads(path.read_text(encoding="utf-8"))
-        except (json.JSONDecodeError, UnicodeDecodeError) as error:
-            raise UserError(f"{path} is not valid JSON ({error}): fetch the checkpoint again.") from error
+        except (ValueError, RecursionError) as error:
+            reason = "nested too deep" if isinstance(error, RecursionError) else error
+            raise UserError(f"{path} is not valid JSON ({reason}): fetch the checkpoint again.") from error
+        except OSError as error:
+            raise UserError(f"cannot read {path} ({error.strerror}): allow reading it.") from error
 
-    def modules(self) -> list[dict[str, Any]]:
+    def modules(self) -> list[Module]:
         """Return the modules that `modules.json` lists; none if it is no sentence-transformers checkpoint.
 
         Raises:
-            UserError: if the file lists something else.
+            UserError: if the file lists something else, or a module outside the checkpoint's folder; or if there
+                is no such file, but what it would list.
         """
-        modules = self.json_value("modules.json")
-        if modules is None:
+        file = self.folder / "modules.json"
+        content = self.json_value("modules.json")
+        if content is None and not file.is_file():
+            left = next((path for path in sorted(self.folder.glob("*_Pooling")) if path.is_dir()), None)
+            if left is not None:
+                raise UserError(
+                    f"{self.folder} holds {left.name} but no modules.json: fetch the checkpoint again."
+                )
             return []
-        if not isinstance(modules, list) or not modules or not all(isinstance(entry, dict) for entry in modules):
-            raise UserError(f"{self.folder / 'modules.json'} lists no modules: fetch the checkpoint again.")
-        return modules
+        if not isinstance(content, list) or not content:
+            raise UserError(f"{file} lists no modules: fetch the checkpoint again.")
+        return [self._module(entry, number) for number, entry in enumerate(content, 1)]
+
+    def _module(self, entry: Any, number: int) -> Module:
+        kind, folder = (entry.get("type"), entry.get("path")) if isinstance(entry, dict) else (None, None)
+        if not isinstance(kind, str) or not isinstance(folder, str) or not kind:
+            raise UserError(
+                f"{self.folder / 'modules.json'} lists no modules: number {number} has no type and path; "
+                "fetch the checkpoint again."
+            )
+        path = PurePosixPath(folder.replace("\\", "/"))
+        if path.is_absolute() or ".." in path.parts or ":" in folder:
+            raise UserError(
+                f"{self.folder / 'modules.json'} names {folder!r}, which is outside the checkpoint's folder: "
+                "what is read from there would not be part of it."
+            )
+        return Module(kind, folder)
+
+    def unnamed_modules(self) -> list[str]:
+        """Return the folders of weights that look like modules and that `modules.json` does not name."""
+        named = {module.folder.strip("/") for module in self.modules()}
+        folders = [path for path in sorted(self.folder.iterdir()) if path.is_dir()]
+        return [
+            path.name
+            for path in folders
+            if _MODULE_FOLDER.fullmatch(path.name)
+            and path.name not in named
+            and any((path / file).is_file() for file in _WEIGHT_FILES)
+        ]
 
     def own_code(self) -> str | None:
         """Return the name of Python code that comes with the checkpoint and is needed to run it, if any is."""
         mapped = self.json("config.json").get("auto_map") or {}
         classes = [str(mapped[name]) for name in ("AutoModel", "AutoConfig") if name in mapped]
-        types = [str(module.get("type", "")) for module in self.modules()]
-        foreign = [name for name in types if not name.startswith("sentence_transformers.")]
+        foreign = [
+            module.type for module in self.modules() if not module.type.startswith("sentence_transformers.")
+        ]
         return next(iter([*classes, *foreign]), None)
 
     def weight_files(self) -> list[Path]:
@@ -147,6 +205,10 @@ class Checkpoint:
             raise UserError(f"{self.folder / index} names no weight files: fetch it again.")
         shards = [self.folder / name for name in sorted(set(map(str, weight_map.values())))]
         for shard in shards:
+            if shard.parent != self.folder or ".." in shard.parts[len(self.folder.parts) :]:
+                raise UserError(
+                    f"{self.folder / index} names {shard}, which is outside its folder: fetch it again."
+                )
             if not shard.is_file():
                 raise UserError(f"{self.folder / index} names {shard.name}, which is not there: fetch it again.")
         return shards
@@ -272,28 +334,21 @@ def _downloaded_before(name: str, revision: str | None, reason: Exception) -> Pa
     ) from reason
 
 
-def read_weights(path: Path) -> "dict[str, Tensor]":
-    """Return the tensors of a weight file without executing anything that is in it.
-
-    Raises:
-        UserError: if the file is damaged, or holds more than tensors.
-    """
-    import torch
-    from safetensors.torch import load_file
-
-    try:
-        if path.suffix == ".safetensors":
-            return load_file(path)
-        tensors: dict[str, Tensor] = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # the libraries raise a dozen kinds for what is one thing to the person
-        raise UserError(
-            f"{path} is damaged, or holds more than weights ({type(error).__name__}): fetch it again."
-        ) from error
-    return tensors
-
-
 def why(error: Exception) -> str:
-    """Return the first line of what a library says went wrong, as the end of a sentence."""
+    """Return what a library says went wrong with a checkpoint, as the end of a sentence.
+
+    Of what it says of weights that are more than weights, nothing: it would have the protection switched off.
+    """
+    said = str(error)
+    if "ignore_mismatched_sizes" in said:
+        return "its weights do not have the sizes that its config.json gives. Fetch the checkpoint again."
+    if type(error).__name__ in {"SafetensorError", "UnpicklingError"} or "weights_only" in said:
+        return "its weight file is damaged, or holds more than weights. Fetch the checkpoint again."
+    if "CVE-" in said or "upgrade torch" in said:
+        return (
+            "Transformers reads pickled weights only with a newer torch. Give the checkpoint in safetensors, or "
+            "install torch 2.6 or newer."
+        )
     return (str(error).strip().partition("\n")[0].rstrip(" .:") or type(error).__name__) + "."
 
 

@@ -18,9 +18,10 @@ from stsbench.encoders.checkpoint import MINILM, PACKAGED, Checkpoint, find_chec
 from stsbench.encoders.device import PRECISIONS, resolve_device
 from stsbench.encoders.poolers import AUTO, POOLING_NAMES
 from stsbench.encoders.protocol import Encoder
-from stsbench.encoders.sentence_transformers import load_with_library, read_settings
+from stsbench.encoders.sentence_transformers import has_transformer_config, load_with_library, read_settings
 from stsbench.encoders.tokenizer import model_limit, position_limit
 from stsbench.encoders.transformer import TransformerEncoder, TransformerSettings
+from stsbench.encoders.weights import notes_on_unread
 from stsbench.published.catalogue import hub_checkpoints, known_checkpoint, row, system
 from stsbench.published.schema import KnownCheckpoint
 
@@ -222,7 +223,7 @@ def _load_checkpoint(name: str, options: LoadOptions) -> TransformerEncoder | Ca
             "read it, then pass --trust-remote-code."
         )
     options = replace(options, device=resolve_device(options.device))
-    settings = read_settings(checkpoint)
+    settings = read_settings(checkpoint, trust_remote_code=options.trust_remote_code)
     if settings is None and checkpoint.modules() and options.pooling == AUTO:
         return load_with_library(
             checkpoint,
@@ -247,6 +248,11 @@ def _load_natively(
             f"{name} is an encoder-decoder ({config.get('model_type')}), whose sentence vectors depend on more "
             "than a pooling: give a sentence-transformers checkpoint of it, or save its vectors for --vectors."
         )
+    if (checkpoint.folder / "adapter_config.json").is_file():
+        raise UserError(
+            f"{name} holds an adapter (adapter_config.json), which is not read here: merge it into its base model "
+            "(`merge_and_unload` of peft), and give that."
+        )
     longest = position_limit(checkpoint)
     if options.max_length is not None and longest is not None and options.max_length > longest:
         raise UserError(
@@ -258,6 +264,7 @@ def _load_natively(
         notes += (f"{name} has modules that are not read natively: --pooling {pooling} leaves them out.",)
     settings = saved or TransformerSettings(pooling, model_limit(checkpoint))
     prompt = settings.prompt if options.prompt is None else options.prompt
+    notes += _notes_on_files(checkpoint, saved)
     if options.prompt is None and not prompt and known and known.prompt:
         prompt = known.prompt
         notes += (f"{name}: {prompt!r} is put before every sentence ({known.usage}).",)
@@ -275,6 +282,22 @@ def _load_natively(
         notes=notes,
         trust_remote_code=options.trust_remote_code,
     )
+
+
+def _notes_on_files(checkpoint: Checkpoint, saved: TransformerSettings | None) -> tuple[str, ...]:
+    """Return notes on files that the person may think are read, and on those that one would expect."""
+    name, model_type = checkpoint.name, str(checkpoint.json("config.json").get("model_type"))
+    notes = notes_on_unread(name, checkpoint.weight_files(), model_type)
+    if unnamed := checkpoint.unnamed_modules():
+        notes += (f"{name} holds {', '.join(unnamed)}, which its modules.json does not name: left out.",)
+    if saved is not None and not has_transformer_config(checkpoint):
+        read = "all" if saved.max_length is None else f"at most {saved.max_length}"
+        notes += (f"{name} does not say how many sub-words it reads (no sentence_bert_config.json): {read}.",)
+    if not checkpoint.json("tokenizer_config.json"):
+        notes += (
+            f"{name} has no tokenizer_config.json: its words are split and cased as its architecture's are.",
+        )
+    return notes
 
 
 def _choose_pooling(
@@ -302,7 +325,7 @@ def _choose_pooling(
     if expected is not None:
         return expected, ()
     architectures = checkpoint.json("config.json").get("architectures") or []
-    if any(name.endswith("ForCL") for name in architectures):
+    if any(str(name).endswith("ForCL") for name in architectures):
         return "cls_before_pooler", (
             f"{checkpoint.name} is a SimCSE training checkpoint: pooling cls_before_pooler, as unsupervised "
             "models are scored; a supervised one wants --pooling cls.",

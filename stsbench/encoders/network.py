@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from stsbench.base.errors import UserError
 from stsbench.base.words import suggestion
-from stsbench.encoders.checkpoint import Checkpoint, quiet_transformers, read_weights, why
+from stsbench.encoders.checkpoint import Checkpoint, quiet_transformers, why
 from stsbench.encoders.device import PRECISIONS
 from stsbench.encoders.poolers import NEEDS_ALL_LAYERS, POOLERS, POOLING_NAMES
 from stsbench.encoders.protocol import DeviceOutOfMemory, FloatMatrix, TokenSequence
+from stsbench.encoders.weights import read_weights, refuse_unlike, require_floats, tensor_names
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -178,15 +179,18 @@ def load_network(
                 torch_dtype=dtype,
             )
         except Exception as error:  # whatever it is, it is about the files of this checkpoint
-            raise UserError(f"cannot load {checkpoint.name}: {_said_by_transformers(error)}") from error
-    missing = sorted(info["missing_keys"])
-    without_pooler = [name for name in missing if not name.startswith("pooler.")]
-    if without_pooler:
-        raise UserError(
-            f"{checkpoint.name} lacks the weights of {without_pooler[0]} and {len(without_pooler) - 1} more: "
-            "they would be random. Give a checkpoint of this architecture."
-        )
-    head = _trained_head(checkpoint)
+            raise UserError(f"cannot load {checkpoint.name}: {why(error)}") from error
+    missing, model_type = info["missing_keys"], str(model.config.model_type)
+    refuse_unlike(
+        checkpoint.name,
+        model_type,
+        missing=[name for name in missing if not name.startswith("pooler.")],
+        unexpected=info["unexpected_keys"],
+    )
+    if not getattr(model.config, "quantization_config", None):
+        require_floats(checkpoint.weight_files(), model_type)
+    width = getattr(model.config, "hidden_size", None)
+    head = _trained_head(checkpoint, width)
     try:
         model = model.to(device).eval()
         head = None if head is None else head.to(device=device, dtype=dtype).eval()
@@ -201,7 +205,7 @@ def load_network(
         model=model,
         head=head,
         has_pooler=not missing and getattr(model, "pooler", None) is not None,
-        tail=load_tail(checkpoint.folder, tail, device=device),
+        tail=load_tail(checkpoint, tail, width=width, device=device),
         pad_id=pad_id,
         device=device,
     )
@@ -212,45 +216,54 @@ def _out_of_memory(error: RuntimeError) -> bool:
     return "out of memory" in str(error) or "not enough memory" in str(error)
 
 
-def _said_by_transformers(error: Exception) -> str:
-    if "ignore_mismatched_sizes" in str(error):
-        return "its weights do not have the sizes that its config.json gives. Fetch the checkpoint again."
-    if type(error).__name__ in {"SafetensorError", "UnpicklingError"}:
-        return "its weight file is damaged, or holds more than weights. Fetch the checkpoint again."
-    return why(error)
+def _trained_head(checkpoint: Checkpoint, width: int | None) -> "nn.Module | None":
+    """Return the head that SimCSE-style training leaves in a checkpoint, if it did.
 
-
-def _trained_head(checkpoint: Checkpoint) -> "nn.Module | None":
-    """Return the head that SimCSE-style training leaves in a checkpoint, if it did."""
+    Raises:
+        UserError: if only a part of it is there, or it does not fit the network.
+    """
     from torch import nn
 
+    tensors: dict[str, Tensor] = {}
     for path in checkpoint.weight_files():
-        if path.suffix == ".safetensors" and not _names_head(path):
-            continue
-        tensors = read_weights(path)
-        if {_HEAD_WEIGHT, _HEAD_BIAS} <= tensors.keys():
-            weight = tensors[_HEAD_WEIGHT]
-            dense = nn.Linear(weight.shape[1], weight.shape[0])
-            dense.load_state_dict({"weight": weight, "bias": tensors[_HEAD_BIAS]})
-            return nn.Sequential(dense, nn.Tanh())
-    return None
+        # The names are read first: no need to read the weights to see that there is no head.
+        if names := {_HEAD_WEIGHT, _HEAD_BIAS} & tensor_names(path):
+            content = read_weights(path)
+            tensors |= {name: content[name] for name in names if name in content}
+    if not tensors:
+        return None
+    shapes = [tuple(tensors[name].shape) if name in tensors else () for name in (_HEAD_WEIGHT, _HEAD_BIAS)]
+    if len(shapes[0]) != 2 or shapes[1] != shapes[0][:1] or shapes[0][1] != (width or shapes[0][1]):
+        raise UserError(
+            f"{checkpoint.name} holds {' and '.join(sorted(tensors))}, which is no dense layer on its vectors: "
+            "fetch the checkpoint again."
+        )
+    return nn.Sequential(_dense(tensors[_HEAD_WEIGHT], tensors[_HEAD_BIAS]), nn.Tanh())
 
 
-def _names_head(path: Path) -> bool:
-    # The names stand in the file's header: no need to read the weights to see that there is no head.
-    from safetensors import safe_open
+def _dense(weight: "Tensor", bias: "Tensor | None") -> "nn.Linear":
+    from torch import nn
 
-    with safe_open(path, framework="pt") as tensors:
-        return _HEAD_WEIGHT in tensors.keys()  # noqa: SIM118
+    dense = nn.Linear(weight.shape[1], weight.shape[0], bias=bias is not None)
+    dense.load_state_dict({"weight": weight} | ({} if bias is None else {"bias": bias}))
+    return dense
 
 
-def load_tail(checkpoint: Path, modules: Sequence[TailModule], *, device: str) -> "Callable[[Tensor], Tensor]":
+def load_tail(
+    checkpoint: Checkpoint, modules: Sequence[TailModule], *, width: int | None, device: str
+) -> "Callable[[Tensor], Tensor]":
     """Return one function that applies the modules in order to vectors of shape (rows, dimensions).
 
     Dense layers compute in float32 whatever the precision of the network: they see one vector a sentence.
 
+    Args:
+        checkpoint: where the modules' files are.
+        modules: what follows the pooling, in order.
+        width: the dimensions of what the pooling gives; None if that is not known.
+        device: where to compute.
+
     Raises:
-        UserError: if a dense layer's weights are not there, or are not those of a dense layer.
+        UserError: if a dense layer's weights are not there, or are not those that its configuration describes.
     """
     from torch import nn
     from torch.nn import functional
@@ -260,14 +273,32 @@ def load_tail(checkpoint: Path, modules: Sequence[TailModule], *, device: str) -
         if module.kind == "normalize":
             steps.append(lambda vectors: functional.normalize(vectors, dim=-1))
             continue
-        file = module.weight_file(checkpoint)
-        weights = {name.removeprefix("linear."): tensor.float() for name, tensor in read_weights(file).items()}
-        if "weight" not in weights or not weights.keys() <= {"weight", "bias"}:
+        file = module.weight_file(checkpoint.folder)
+        weights = {name.removeprefix("linear."): tensor for name, tensor in read_weights(file).items()}
+        weight, bias = weights.get("weight"), weights.get("bias")
+        if weight is None or weight.ndim != 2 or not weights.keys() <= {"weight", "bias"}:
             raise UserError(f"{file} does not hold the weights of one dense layer: fetch it again.")
-        outputs, inputs = weights["weight"].shape
-        dense = nn.Linear(inputs, outputs, bias="bias" in weights)
-        dense.load_state_dict(weights)
+        if not all(tensor.is_floating_point() for tensor in weights.values()):
+            raise UserError(
+                f"{file} holds whole numbers, where weights are floating-point numbers: fetch it again."
+            )
+        outputs, inputs = weight.shape
+        said = checkpoint.json(module.folder, "config.json")
+        held = {"in_features": inputs, "out_features": outputs, "bias": bias is not None}
+        for name, value in held.items():
+            if said.get(name, value) != value:
+                raise UserError(
+                    f"{file} holds a dense layer with {name} {value}, but its config.json says {said[name]}: "
+                    "fetch the checkpoint again."
+                )
+        if inputs != (width or inputs) or (bias is not None and tuple(bias.shape) != (outputs,)):
+            raise UserError(
+                f"{file} holds a dense layer from {inputs} to {outputs} dimensions, which does not fit what comes "
+                f"before it ({width} dimensions) or its own bias: fetch the checkpoint again."
+            )
+        dense = _dense(weight.float(), None if bias is None else bias.float())
         steps += [dense.to(device).eval(), getattr(nn, module.activation)()]
+        width = outputs
 
     def apply(vectors: "Tensor") -> "Tensor":
         for step in steps:

@@ -14,6 +14,8 @@ from stsbench.base.errors import UserError
 
 FloatMatrix = NDArray[np.float32]
 
+_LARGEST, _SMALLEST = float(np.finfo(np.float32).max), float(np.finfo(np.float32).tiny)
+
 TokenSequence = tuple[int, ...] | tuple[str, ...] | str
 """What the forward pass reads of one text: token ids, known words, or the text itself (for a callable)."""
 
@@ -109,6 +111,27 @@ class Encoder(Protocol):
 
 class DeviceOutOfMemory(Exception):
     """One batch did not fit on the device: the planner halves its token budget and goes on."""
+
+
+def as_float32(vectors: NDArray[Any], name: str) -> FloatMatrix:
+    """Return a copy of vectors in float32, in which vectors are kept.
+
+    Args:
+        vectors: real numbers, shape (rows, dimensions).
+        name: where they are from, for the message.
+
+    Raises:
+        UserError: if a vector's largest number would become infinite, or is so small that it would lose digits.
+    """
+    largest = np.abs(vectors).max(axis=1).astype(np.float64)
+    too_large, too_small = largest > _LARGEST, (largest < _SMALLEST) & (largest > 0)
+    beyond = np.isfinite(largest) & (too_large | too_small)
+    if beyond.any():
+        raise UserError(
+            f"{name} returned numbers that float32 cannot hold in {beyond.sum()} of {len(vectors)} vectors "
+            f"(such as {largest[beyond][0]:.3g}): scale them."
+        )
+    return vectors.astype(np.float32)
 
 
 def require_own_pooling(identity: Identity, poolings: Sequence[str]) -> None:

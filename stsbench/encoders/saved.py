@@ -10,7 +10,14 @@ import numpy as np
 
 from stsbench.base.errors import UserError
 from stsbench.base.files import sha256_of
-from stsbench.encoders.protocol import FloatMatrix, Identity, Tokenized, TokenSequence, require_own_pooling
+from stsbench.encoders.protocol import (
+    FloatMatrix,
+    Identity,
+    Tokenized,
+    TokenSequence,
+    as_float32,
+    require_own_pooling,
+)
 
 
 @dataclass
@@ -63,7 +70,7 @@ class SavedVectors:
         """Return the saved rows, shape (len(sequences), dimensions), float32."""
         require_own_pooling(self.identity, poolings)
         rows = [self._rows[str(sequence).strip()] for sequence in sequences]
-        return dict.fromkeys(poolings, np.asarray(self._matrix[rows], dtype=np.float32))
+        return dict.fromkeys(poolings, as_float32(self._matrix[rows], str(self.path)))
 
     @cached_property
     def _matrix(self) -> FloatMatrix:

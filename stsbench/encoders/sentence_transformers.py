@@ -14,6 +14,7 @@ from stsbench.encoders.network import ACTIVATIONS, TailModule
 from stsbench.encoders.protocol import Identity
 from stsbench.encoders.tokenizer import model_limit, position_limit
 from stsbench.encoders.transformer import TransformerSettings
+from stsbench.encoders.weights import refuse_unlike
 
 # The library's names for poolings that are read natively; any other goes through the library.
 _POOLINGS = {"cls": "cls_before_pooler", "mean": "avg", "max": "max", "lasttoken": "last"}
@@ -25,6 +26,7 @@ _LEGACY_POOLING_KEYS = {
     "pooling_mode_weightedmean_tokens": "weightedmean",
     "pooling_mode_lasttoken": "lasttoken",
 }
+_LIBRARY_CONFIG = "config_sentence_transformers.json"
 _TRANSFORMER_CONFIGS = tuple(
     f"sentence_{name}_config.json"
     for name in ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
@@ -41,18 +43,22 @@ _PLAIN_TEXT: dict[str, Any] = {
 }
 
 
-def read_settings(checkpoint: Checkpoint) -> TransformerSettings | None:
+def read_settings(checkpoint: Checkpoint, *, trust_remote_code: bool = False) -> TransformerSettings | None:
     """Return the checkpoint's own pooling, length, prompt, case and what follows the pooling.
 
     Returns None where a module or an option is not one that is read natively here (such a checkpoint is
     encoded by the sentence-transformers library itself), or where there are no modules.
+
+    Raises:
+        UserError: if a module's configuration is missing, or says what no reader of it would guess alike.
     """
     modules = checkpoint.modules()
-    kinds = [_kind(str(module.get("type", ""))) for module in modules]
-    folders = [str(module.get("path", "")) for module in modules]
+    kinds, folders = [_kind(module.type) for module in modules], [module.folder for module in modules]
+    for kind, folder in zip(kinds, folders, strict=True):
+        _require_config(checkpoint, kind, folder, trust_remote_code=trust_remote_code)
     if kinds[:2] != ["Transformer", "Pooling"] or folders[0] != "" or not _plain_checkpoint(checkpoint):
         return None
-    transformer = next(filter(None, map(checkpoint.json, _TRANSFORMER_CONFIGS)), {})
+    transformer = _transformer_config(checkpoint)
     pooling = _pooling(checkpoint.json(folders[1], "config.json"))
     tail = [_tail_module(checkpoint, *module) for module in zip(kinds[2:], folders[2:], strict=True)]
     if pooling is None or None in tail or _unusual(transformer):
@@ -70,10 +76,92 @@ def read_settings(checkpoint: Checkpoint) -> TransformerSettings | None:
     )
 
 
+def has_transformer_config(checkpoint: Checkpoint) -> bool:
+    """Return whether the checkpoint has the library's file on how many sub-words are read."""
+    return any((checkpoint.folder / name).is_file() for name in _TRANSFORMER_CONFIGS)
+
+
 def own_prompt(checkpoint: Checkpoint) -> str:
-    """Return the prompt that the checkpoint itself puts before every sentence, if it names one."""
-    config = checkpoint.json("config_sentence_transformers.json")
-    return str((config.get("prompts") or {}).get(config.get("default_prompt_name")) or "")
+    """Return the prompt that the checkpoint itself puts before every sentence, if it names one.
+
+    Raises:
+        UserError: if it names one that it does not hold.
+    """
+    config = checkpoint.json(_LIBRARY_CONFIG)
+    wanted, prompts = config.get("default_prompt_name"), config.get("prompts") or {}
+    if wanted is None:
+        return ""
+    prompt = prompts.get(wanted) if isinstance(prompts, dict) and isinstance(wanted, str) else None
+    if not isinstance(prompt, str):
+        raise UserError(
+            f"{checkpoint.folder / _LIBRARY_CONFIG} names the prompt {wanted!r}, which is not among its prompts: "
+            "fetch the checkpoint again, or give --prompt."
+        )
+    return prompt
+
+
+def _transformer_config(checkpoint: Checkpoint) -> dict[str, Any]:
+    """Return what the library's file for the Transformer says; nothing if there is no such file.
+
+    Raises:
+        UserError: if its length or its case is no length and no yes or no.
+    """
+    for name in _TRANSFORMER_CONFIGS:
+        config = checkpoint.json(name)
+        if not config:
+            continue
+        length, lower = config.get("max_seq_length"), config.get("do_lower_case")
+        if length is not None and (type(length) is not int or length < 1):
+            raise UserError(
+                f"{checkpoint.folder / name} gives max_seq_length {length!r}, which is no number of sub-words: "
+                "fetch the checkpoint again."
+            )
+        if lower is not None and not isinstance(lower, bool):
+            raise UserError(
+                f"{checkpoint.folder / name} gives do_lower_case {lower!r}, which is neither true nor false: "
+                "fetch the checkpoint again."
+            )
+        return config
+    return {}
+
+
+def _require_config(checkpoint: Checkpoint, kind: str, folder: str, *, trust_remote_code: bool) -> None:
+    """Refuse a module without its configuration, for which the library or we would put in a default.
+
+    Raises:
+        UserError: if the file is missing, a pooling's names no pooling, or a dense layer's no function of torch.
+    """
+    if kind not in {"Pooling", "Dense"}:
+        return
+    file = checkpoint.folder / folder / "config.json"
+    config = checkpoint.json(folder, "config.json")
+    if not config:
+        raise UserError(
+            f"{checkpoint.folder / 'modules.json'} names the module {folder or kind}, but {file} "
+            f"{'says nothing' if file.is_file() else 'is not there'}: fetch the checkpoint again."
+        )
+    if kind == "Pooling":
+        _require_pooling(config, file)
+        return
+    function = config.get("activation_function")
+    if not isinstance(function, str) or not (function.startswith("torch.") or trust_remote_code):
+        raise UserError(
+            f"{file} names {'no function' if function is None else repr(function)} as its activation_function, "
+            "where a class of torch.nn is expected: another function would give other vectors."
+        )
+
+
+def _require_pooling(config: dict[str, Any], file: Path) -> None:
+    if config.get("pooling_mode") is not None:
+        return
+    flags = {key: value for key, value in config.items() if key.startswith("pooling_mode_")}
+    unknown = [key for key, value in flags.items() if value and key not in _LEGACY_POOLING_KEYS]
+    if unknown:
+        raise UserError(f"{file} asks for {unknown[0]}, which is no known pooling: fetch the checkpoint again.")
+    if not all(isinstance(value, bool) for value in flags.values()):
+        raise UserError(f"{file} says neither true nor false of a pooling: fetch the checkpoint again.")
+    if not any(flags.values()):
+        raise UserError(f"{file} names no pooling: fetch the checkpoint again, or choose one with --pooling.")
 
 
 def _kind(module_type: str) -> str:
@@ -85,7 +173,7 @@ def _plain_checkpoint(checkpoint: Checkpoint) -> bool:
     """Return whether the library would load the network as AutoModel does, and keep its vectors whole."""
     config = checkpoint.json("config.json")
     adapted = (checkpoint.folder / "adapter_config.json").is_file()
-    truncated = checkpoint.json("config_sentence_transformers.json").get("truncate_dim")
+    truncated = checkpoint.json(_LIBRARY_CONFIG).get("truncate_dim")
     return bool(config) and not config.get("is_encoder_decoder") and not adapted and not truncated
 
 
@@ -105,7 +193,7 @@ def _tail_module(checkpoint: Checkpoint, kind: str, folder: str) -> TailModule |
     plain = not config.get("use_residual") and all((config.get(key) or _SENTENCE) == _SENTENCE for key in keys)
     if kind == "Normalize" and plain:
         return TailModule("normalize")
-    activation = ACTIVATIONS.get(config.get("activation_function", "torch.nn.modules.activation.Tanh"))
+    activation = ACTIVATIONS.get(config.get("activation_function", ""))
     if kind != "Dense" or not plain or activation is None:
         return None
     return TailModule("dense", folder, activation)
@@ -197,8 +285,37 @@ def _load(
                 trust_remote_code=trust_remote_code,
                 local_files_only=True,
             )
+            _require_own_weights(checkpoint, model, trust_remote_code)
+        except UserError:
+            raise
         except Exception as error:  # whatever it is, it is about the files of this checkpoint
             raise UserError(f"cannot load {checkpoint.name}: {why(error)}") from error
     if max_length is not None:
         model.max_seq_length = max_length
     return model.to(getattr(torch, PRECISIONS[precision]))
+
+
+def _require_own_weights(checkpoint: Checkpoint, model: Any, trust_remote_code: bool) -> None:
+    """Refuse a network of the library whose weights are not those of its configuration.
+
+    The library does not ask Transformers what was missing and what was left over: it is loaded once more for that.
+
+    Raises:
+        UserError: if weights are missing or left over.
+    """
+    from transformers import PreTrainedModel
+
+    for module, entry in zip(model, checkpoint.modules(), strict=False):
+        network = getattr(module, "auto_model", None)
+        if not isinstance(network, PreTrainedModel):
+            continue
+        folder = checkpoint.folder / entry.folder
+        _, info = type(network).from_pretrained(
+            folder, config=network.config, output_loading_info=True, trust_remote_code=trust_remote_code
+        )
+        refuse_unlike(
+            checkpoint.name,
+            str(network.config.model_type),
+            missing=[name for name in info["missing_keys"] if not name.startswith("pooler.")],
+            unexpected=info["unexpected_keys"],
+        )

@@ -98,7 +98,22 @@ def test_a_callable_may_fill_the_same_array_again(vectors_of):
         (lambda n: [[1.0]] * (n - 1) + [[1.0, 2.0]], "returned list that is no matrix of numbers"),
         (lambda n: ["a vector"] * n, "returned list that is no matrix of numbers"),
         (lambda n: {"vectors": 1}, "returned dict that is no matrix of numbers"),
-        (lambda n: None, r"returned shape \(\)"),
+        (lambda n: None, "returned NoneType that is no matrix of numbers"),
+        (lambda n: [["1.0", "2.0"]] * n, "returned list that is no matrix of numbers"),
+        (lambda n: [[None, 1.0]] * n, "NaN or infinite values in 3 of 3 vectors"),
+        (lambda n: np.full((n, 2), np.datetime64("2020-01-01")), "returned ndarray that is no matrix of numbers"),
+        (lambda n: np.ma.masked_equal(np.ones((n, 2)), 1), "returned MaskedArray that is no matrix of numbers"),
+        (lambda n: np.full((n, 2), 1 + 2j), "returned complex numbers, whose imaginary parts"),
+        (lambda n: [[1.0, 1j]] * n, "returned complex numbers, whose imaginary parts"),
+        (
+            lambda n: np.full((n, 2), 1e39),
+            r"numbers that float32 cannot hold in 3 of 3 vectors \(such as 1e\+39\)",
+        ),
+        (lambda n: [[10**400, 1]] * n, "returned list that is no matrix of numbers"),
+        (
+            lambda n: np.full((n, 2), 1e-50),
+            r"numbers that float32 cannot hold in 3 of 3 vectors \(such as 1e-50\)",
+        ),
         (lambda n: (row for row in [[1.0]] * n), "returned generator that is no matrix"),
         (lambda n: np.full((n, 2), np.nan), "NaN or infinite values in 3 of 3 vectors"),
         (lambda n: np.array([[1.0]] * (n - 1) + [[np.inf]]), "NaN or infinite values in 1 of 3 vectors"),
@@ -112,6 +127,39 @@ def test_what_is_not_one_vector_a_sentence_is_refused(returned, said):
 def test_dimensions_that_vary_between_calls_are_refused():
     with pytest.raises(UserError, match="returned vectors of 2 and of 4 dimensions"):
         embed(load(lambda s: np.ones((len(s), len(s[0])))), ["ab", "abcd"], token_budget=1)
+
+
+def test_complex_tensors_are_refused():
+    import torch
+
+    with pytest.raises(UserError, match="returned complex numbers"):
+        embed(load(lambda s: torch.ones((len(s), 2), dtype=torch.complex64).conj()), ["a"])
+
+
+def test_large_and_small_numbers_that_float32_holds_are_taken_at_their_value(vectors_of):
+    from stsbench.encoders.postprocess import normalize
+
+    function = {"a": [3e38, 3e38], "b": [3e-38, 4e-38], "c": [0.0, 0.0], "d": [3.0, 4.0]}
+    vectors = vectors_of(load(lambda s: [function[text] for text in s]), list("abcd"))
+    unit = normalize(vectors)
+    np.testing.assert_allclose(unit, [[0.5**0.5] * 2, [0.6, 0.8], [0, 0], [0.6, 0.8]], atol=1e-7)
+    assert normalize(vectors, out=vectors) is vectors
+    assert np.array_equal(vectors, unit)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [list.sort, list.reverse, list.clear, lambda s: s.append("more"), lambda s: s.__setitem__(0, "other")],
+    ids=["sort", "reverse", "clear", "append", "set"],
+)
+def test_a_callable_that_changes_the_list_it_is_given_is_refused(change):
+    def encode(sentences):
+        vectors = numbers(sentences)
+        change(sentences)
+        return vectors
+
+    with pytest.raises(UserError, match=r"changes the list of sentences that it is given.*work on a copy"):
+        embed(load(encode), ["b", "a", "cc"])
 
 
 def test_an_error_in_it_is_told_as_its_own_with_the_line(module):

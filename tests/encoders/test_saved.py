@@ -134,6 +134,14 @@ def test_a_vector_that_is_not_finite_is_told(value, saved):
     assert embed(encoder, ["a cat"]).vectors["own"].tolist() == [[1, 2]]
 
 
+@pytest.mark.parametrize("value", [1e39, 1e-46])
+def test_a_number_that_float32_cannot_hold_is_told(value, saved):
+    with pytest.raises(
+        UserError, match=r"vectors\.npy returned numbers that float32 cannot hold in 1 of 3 vectors"
+    ):
+        embed(saved(np.array([[1, 2], [value, 0], [3, 4]])), SENTENCES)
+
+
 def test_a_zero_vector_is_no_error(saved, vectors_of):
     assert not vectors_of(saved(np.zeros((3, 2))), SENTENCES).any()
 

@@ -1,0 +1,241 @@
+"""What a weight file holds: tensors, read without running code, and which of them no sentence vector depends on.
+
+A network takes from a weight file what it has a place for. What is left over may be a head that training needed
+and measuring does not; or it is a sign that these are not the weights of this configuration, and the score would
+be of another network. So what is known to be harmless stands in one table, with the reason, and is told; anything
+else is refused when the weights are loaded.
+"""
+
+import json
+import pickletools
+import re
+import zipfile
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from stsbench.base.errors import UserError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Harmless:
+    """Tensors that a network has no place for and whose absence changes no sentence vector.
+
+    Attributes:
+        names: a pattern of their whole names.
+        what: what they are, for a note; "" for what is not worth one.
+        reason: why they change nothing.
+        model_types: the architectures of which this holds; all if empty.
+    """
+
+    names: str
+    what: str
+    reason: str
+    model_types: frozenset[str] = frozenset()
+
+
+HARMLESS = (
+    Harmless(r"(.*\.)?position_ids", "", "they count 0, 1, 2, ..., which the network does itself"),
+    Harmless(r"(.*\.)?embeddings\.token_type_ids", "", "they are zeros, which the network makes itself"),
+    Harmless(
+        r"(.*\.)?(attn|attention|self_attn)\.(masked_)?bias", "", "the causal mask, which the network makes itself"
+    ),
+    Harmless(
+        r"(.*\.)?rotary_emb\.(inv_freq|cos_cached|sin_cached)", "", "rotary angles, which the network makes itself"
+    ),
+    Harmless(r"mlp\.dense\.(weight|bias)", "", "SimCSE's head: pooling `cls` reads it, other poolings do without"),
+    Harmless(
+        r"cls\.(predictions|seq_relationship)\..*"
+        r"|lm_head\..*"
+        r"|vocab_(transform|layer_norm|projector)\..*"
+        r"|predictions\..*"
+        r"|(lm|mask)_predictions\..*"
+        r"|(generator|discriminator)_(predictions|lm_head)\..*"
+        r"|(head\.(dense|norm)|decoder)\.(weight|bias)",
+        "a language model's head",
+        "it reads the last layer, after which pooling begins",
+    ),
+    Harmless(
+        r"((pre_)?classifier|score|sop_classifier|qa_outputs|logits_proj)\..*",
+        "a classifier",
+        "it reads the last layer, after which pooling begins",
+    ),
+    Harmless(
+        r"(mlp|projector|projection_head|predictor)\.(?!dense\.(weight|bias)$).*",
+        "a training objective's projection",
+        "it stands between the vector and the training loss",
+    ),
+    Harmless(
+        r"(generator|discriminator)\..*",
+        "a second network of the training objective",
+        "it stands beside the encoder",
+    ),
+    Harmless(
+        r"(.*\.)?pooler\..*",
+        "a pooler",
+        "the network has none, and pooling `cls` is refused without one",
+        frozenset({"deberta", "deberta-v2", "distilbert", "electra", "modernbert"}),
+    ),
+)
+"""The one list of what may be left over. Whatever else is, is refused."""
+
+_FLOATS = {"F64", "F32", "F16", "BF16"}
+
+# A safetensors file begins with the length of its header; the library refuses longer ones.
+_LONGEST_HEADER = 100_000_000
+
+
+def harmless(name: str, model_type: str) -> Harmless | None:
+    """Return what a tensor that the network has no place for is known as; None if it is not known.
+
+    >>> harmless("lm_head.dense.weight", "roberta").what
+    "a language model's head"
+    >>> harmless("encoder.layer.12.output.dense.weight", "bert") is None
+    True
+    """
+    for entry in HARMLESS:
+        if re.fullmatch(entry.names, name) and (not entry.model_types or model_type in entry.model_types):
+            return entry
+    return None
+
+
+def notes_on_unread(name: str, files: Iterable[Path], model_type: str) -> tuple[str, ...]:
+    """Return a note on what weight files hold beside the encoder, as far as it is known to be harmless.
+
+    It is read from the files' lists of names, without torch: what a record says must not depend on whether the
+    weights had to be loaded or the vectors were cached.
+
+    Args:
+        name: the checkpoint's, for the note.
+        files: its weight files.
+        model_type: its architecture, as its config.json calls it.
+    """
+    counts: dict[Harmless, int] = {}
+    for file in files:
+        for tensor in tensor_names(file):
+            entry = harmless(tensor, model_type)
+            if entry is not None and entry.what:
+                counts[entry] = counts.get(entry, 0) + 1
+    if not counts:
+        return ()
+    said = "; ".join(
+        f"{entry.what} ({count} {'tensor' if count == 1 else 'tensors'}: {entry.reason})"
+        for entry, count in counts.items()
+    )
+    return (f"{name} also holds {said}: left out of its sentence vectors.",)
+
+
+def refuse_unlike(name: str, model_type: str, *, missing: Collection[str], unexpected: Collection[str]) -> None:
+    """Refuse weights that are not those of the network that they were loaded into.
+
+    Args:
+        name: the checkpoint's.
+        model_type: its architecture.
+        missing: what the network has and the weights lack, apart from what is not needed.
+        unexpected: what the weights have and the network lacks.
+
+    Raises:
+        UserError: if anything is missing, or left over and not known to be harmless.
+    """
+    if missing:
+        raise UserError(
+            f"{name} lacks the weights of {_first_of(missing)}: they would be random. "
+            "Give a checkpoint of this architecture."
+        )
+    unknown = [tensor for tensor in unexpected if harmless(tensor, model_type) is None]
+    if unknown:
+        raise UserError(
+            f"{name} holds weights that the network of its config.json has no place for, {_first_of(unknown)}: "
+            "they would be left out in silence. Give the config.json that they were trained with."
+        )
+
+
+def require_floats(files: Iterable[Path], model_type: str) -> None:
+    """Refuse weight files with a weight of whole numbers, which would be taken for the weights themselves.
+
+    Raises:
+        UserError: naming the first such tensor.
+    """
+    for file in files:
+        for tensor, kind in _kinds(file).items():
+            if kind not in _FLOATS and harmless(tensor, model_type) is None:
+                raise UserError(
+                    f"{file} holds {tensor} as {kind}, where weights are floating-point numbers: fetch it again, "
+                    "or give the checkpoint before it was quantised."
+                )
+
+
+def read_weights(path: Path) -> "dict[str, Tensor]":
+    """Return the tensors of a weight file without executing anything that is in it.
+
+    Raises:
+        UserError: if the file is damaged, or holds more than tensors.
+    """
+    import torch
+    from safetensors.torch import load_file
+
+    try:
+        if path.suffix == ".safetensors":
+            return load_file(path)
+        content = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # the libraries raise a dozen kinds for what is one thing to the person
+        raise UserError(
+            f"{path} is damaged, or holds more than weights ({type(error).__name__}): fetch it again."
+        ) from error
+    if not isinstance(content, dict) or not all(isinstance(tensor, torch.Tensor) for tensor in content.values()):
+        raise UserError(f"{path} holds something else than named tensors: fetch it again.")
+    return {str(tensor): value for tensor, value in content.items()}
+
+
+def tensor_names(path: Path) -> set[str]:
+    """Return the names of a weight file's tensors, of a pickled one with other strings; none if it is damaged."""
+    if path.suffix == ".safetensors":
+        return set(_header(path))
+    try:
+        if not zipfile.is_zipfile(path):
+            with path.open("rb") as stream:
+                # As torch wrote before version 1.6: a magic number, two settings, then the tensors.
+                return set().union(*(_strings(stream) for _ in range(4)))
+        with zipfile.ZipFile(path) as archive:
+            member = next(name for name in archive.namelist() if name.endswith("data.pkl"))
+            with archive.open(member) as stream:
+                return _strings(stream)
+    except Exception:  # whatever it is, loading will tell; here only names are wanted
+        return set()
+
+
+def _strings(stream: IO[bytes]) -> set[str]:
+    # The operations of a pickle are listed, not carried out.
+    return {value for _, value, _ in pickletools.genops(stream) if isinstance(value, str)}
+
+
+def _kinds(path: Path) -> dict[str, str]:
+    """Return the kind of number of each tensor as safetensors names it."""
+    if path.suffix == ".safetensors":
+        return {tensor: str(about.get("dtype")) for tensor, about in _header(path).items()}
+    return {
+        tensor: "F32" if value.is_floating_point() else str(value.dtype).removeprefix("torch.")
+        for tensor, value in read_weights(path).items()
+    }
+
+
+def _header(path: Path) -> Mapping[str, Any]:
+    # Read here, as the library's own reader loads torch or numpy arrays with it.
+    try:
+        with path.open("rb") as stream:
+            length = int.from_bytes(stream.read(8), "little")
+            content = json.loads(stream.read(length)) if length <= _LONGEST_HEADER else {}
+    except (OSError, ValueError, RecursionError):
+        return {}
+    if not isinstance(content, dict):
+        return {}
+    return {name: about for name, about in content.items() if name != "__metadata__" and isinstance(about, dict)}
+
+
+def _first_of(names: Collection[str]) -> str:
+    others = len(names) - 1
+    return min(names) + (f" and {others} more" if others else "")

@@ -6,12 +6,14 @@
 'sample'
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
 from stsbench._version import __version__
 
+# True to type checkers. `typing` takes time to import, and this file is where an interrupt may come first.
+TYPE_CHECKING = False
+
 if TYPE_CHECKING:
+    from typing import Any
+
     from stsbench.analysis.density import density
     from stsbench.analysis.explain import explain
     from stsbench.analysis.geometry import geometry
@@ -104,8 +106,10 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     if name in _HOMES:
+        from importlib import import_module
+
         module, _, attribute = _HOMES[name].partition(":")
         return getattr(import_module(module), attribute)
     if not name.startswith("_"):

@@ -195,38 +195,41 @@ def main() -> None:
 
 def _ended() -> int:
     """Run the command that was asked for; return the exit code. A mistake of our own goes on as it is."""
+    code = EXIT_MISTAKE
     try:
-        return app(standalone_mode=False) or 0
+        code = app(standalone_mode=False) or 0
     except UserError as error:
-        if _by_interrupt(error):
-            return _interrupted()
-        tell_mistake(*error.sentences)
-        drop_output()
+        code = _interrupted() if _by_interrupt(error) else _told(*error.sentences)
     except (UsageError, typer.Abort) as error:
-        tell_mistake(*filter(None, [sentence_of(error)]))
-    except ReaderLeftError:
+        code = _told(*filter(None, [sentence_of(error)]))
+    except (ReaderLeftError, SystemExit) as error:
+        # Rich, which prints help, ends so where nobody reads it.
+        if isinstance(error, SystemExit) and not isinstance(error.__context__, BrokenPipeError):
+            raise
         drop_output()
-        return EXIT_READER_LEFT
+        code = EXIT_READER_LEFT
     except (KeyboardInterrupt, _InterruptedError):
-        return _interrupted()
+        code = _interrupted()
     except MemoryError:
-        tell_mistake("there is not enough memory for this: give it less at once, or use a larger machine.")
+        code = _told("there is not enough memory for this: give it less at once, or use a larger machine.")
     except OSError as error:
-        tell_mistake(*_refused(error).sentences)
-        drop_output()
+        code = _interrupted() if _by_interrupt(error) else _told(*_refused(error).sentences)
     except Exception as error:
         # A library may have caught the interrupt and raised something of its own, an ImportError, say.
-        if _by_interrupt(error):
-            return _interrupted()
-        if not _is_homeless(error):
+        if not (_by_interrupt(error) or _is_homeless(error)):
             raise
-        tell_mistake("a path begins with `~` and a name, and nobody of that name has a home here: spell it out.")
+        homeless = "a path begins with `~` and a name, and nobody of that name has a home here: spell it out."
+        code = _interrupted() if _by_interrupt(error) else _told(homeless)
+    return code
+
+
+def _told(*sentences: str) -> int:
+    tell_mistake(*sentences)
     return EXIT_MISTAKE
 
 
 def _interrupted() -> int:
     tell_mistake(INTERRUPTED)
-    drop_output()
     return EXIT_INTERRUPTED
 
 
@@ -246,6 +249,7 @@ def _is_homeless(error: Exception) -> bool:
 def _refused(error: OSError) -> UserError:
     """Return what to say where the system refused something and nobody nearer to it said what."""
     if error.filename is None and error.errno in {errno.EBADF, errno.ENOSPC, errno.EIO}:
+        drop_output()
         return unprintable(error)
     where = f" {error.filename}" if isinstance(error.filename, str) else ""
     return UserError(

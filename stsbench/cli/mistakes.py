@@ -33,15 +33,15 @@ def sentence_of(error: Exception) -> str:
             sentence = ""
         case "NoSuchOption":
             options = [name for parameter in _parameters(told) for name in parameter.opts if name.startswith("--")]
-            near = _meant(closest(told.option_name, options))
-            sentence = f"{command} has no option {told.option_name}: {near or help_}"
+            near = _meant(closest(told.option_name, options, cutoff=0.6))
+            sentence = f"`{command}` has no option {told.option_name}: {near or help_}"
         case "MissingParameter":
             sentence = f"{_named(told) or 'something'} is missing: {help_}"
         case "BadParameter":
             sentence = _bad_value(told, help_)
         case "BadOptionUsage":
             needed = "needs a value" if "require" in told.message else "takes no value"
-            sentence = f"{told.option_name} {needed}: {help_}"
+            sentence = f"{told.option_name} {needed}; {help_}"
         case _:
             sentence = _misplaced(told, command, help_)
     return sentence
@@ -51,18 +51,20 @@ def _misplaced(error: Any, command: str, help_: str) -> str:
     """Return what is wrong with a word that is neither an option nor an argument."""
     unknown = re.fullmatch(r"No such command ['\"](.*)['\"]\.(?: Did you mean .*)?", error.message, re.DOTALL)
     if unknown:
-        near = closest(unknown[1], error.ctx.command.list_commands(error.ctx))
+        near = closest(unknown[1], error.ctx.command.list_commands(error.ctx), cutoff=0.6)
         hint = _meant([f"`{command} {name}`" for name in near])
         return f"there is no command `{command} {unknown[1]}`: {hint or help_}"
-    extra = re.fullmatch(r"Got unexpected extra arguments? \((.*)\)", error.message, re.DOTALL)
+    extra = re.fullmatch(r"Got unexpected extra argument(?:s|\(s\))? \((.*)\)", error.message, re.DOTALL)
     if extra:
-        return f"{command} has no use for {extra[1]}: {help_}"
-    return f"{command}: {error.format_message().rstrip('.')}; {help_}"
+        return f"`{command}` has no use for {extra[1]}: {help_}"
+    return f"`{command}`: {error.format_message().rstrip('.')}; {help_}"
 
 
 def _place(error: Any) -> tuple[str, str]:
     """Return the command that the person wrote, and where its help is."""
-    path = error.ctx.command_path if error.ctx is not None else "stsbench"
+    path = error.ctx.command_path if error.ctx is not None else ""
+    if not path:
+        return "stsbench", "`--help` behind the command tells what it takes."
     # Run as a module, it is called `python -m stsbench`.
     command = "stsbench" + path.partition("stsbench")[2]
     return command, f"`{command} --help` tells what it takes."

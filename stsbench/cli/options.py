@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from functools import wraps
 from math import isfinite
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, Literal, get_type_hints
 
 from typer import CallbackParam, Option
 
@@ -86,6 +86,15 @@ Resamples = Annotated[
     Option(callback=number_within(0), help="Bootstrap resamples of the intervals; 0 for none."),
 ]
 Seed = Annotated[int, Option(callback=any_seed, help="Seed of the bootstrap.")]
+
+IntervalName = Literal["dyadic", "components", "independent", "bootstrap"]
+"""`statistics.intervals.IntervalMethod`, which would load NumPy for a page of help."""
+
+INTERVAL_HELP = (
+    "Which pairs depend on each other: `dyadic` those that share a sentence, `components` those that a chain of "
+    "shared sentences joins, `independent` none; `bootstrap` resamples pairs as if none did."
+)
+IntervalOption = Annotated[IntervalName, Option("--interval", help=INTERVAL_HELP, metavar="METHOD")]
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:

@@ -4,6 +4,7 @@ Nothing else in the package prints. Names, files and exceptions may hold anythin
 line each, and nothing in it drives a terminal.
 """
 
+import errno
 import io
 import os
 import sys
@@ -171,21 +172,24 @@ def drop_output() -> None:
 
 def _write(text: str) -> None:
     if sys.stdout is None:
-        raise UserError("cannot print: standard output is closed.")
+        raise unprintable(OSError(errno.EBADF, os.strerror(errno.EBADF)))
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
     except BrokenPipeError as error:
         raise ReaderLeftError from error
     except OSError as error:
+        drop_output()
         raise unprintable(error) from error
 
 
 def unprintable(error: OSError) -> UserError:
     """Return what to say where standard output takes nothing."""
+    closed = error.errno == errno.EBADF
+    reason = "standard output is closed" if closed else error.strerror or error
     return UserError(
-        f"cannot print ({error.strerror or error}): free some space, or print elsewhere. What was recorded or "
-        "written into files stays."
+        f"cannot print ({reason}): {'open it' if closed else 'free some space'}, or print elsewhere. What was "
+        "recorded or written into files stays."
     )
 
 

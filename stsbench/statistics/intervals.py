@@ -8,6 +8,7 @@ import math
 from typing import Literal, NamedTuple
 
 from stsbench.statistics.bootstrap import LEVEL
+from stsbench.statistics.correlations import Metric
 from stsbench.statistics.dependence import Variance
 
 IntervalMethod = Literal["dyadic", "components", "independent", "bootstrap"]
@@ -19,6 +20,9 @@ INTERVAL: IntervalMethod = "dyadic"
 Reason = Literal["undefined", "perfect", "few pairs", "no spread"]
 """Why there is no interval. `undefined`: the value is. `perfect`: a correlation of 1 or -1, whose variance the
 pairs do not show. `few pairs`: fewer than four. `no spread`: all terms are zero."""
+
+_ROUNDING = 1e-12
+"""What a correlation of 1 may fall short of it."""
 
 _FEW_PAIRS = 50
 """Below, an interval is never narrower than Bonett and Wright's."""
@@ -47,7 +51,7 @@ def correlation_interval(
     variance: Variance,
     pairs: int,
     level: float = LEVEL,
-    metric: Literal["spearman", "pearson"] = "spearman",
+    metric: Metric = "spearman",
 ) -> Limits:
     """Return the interval of a correlation, or of a mean of correlations over subsets.
 
@@ -62,14 +66,14 @@ def correlation_interval(
         variance: of it.
         pairs: n, the number of pairs.
         level: between 0 and 1.
-        metric: what was correlated.
+        metric: `spearman` or `pearson`.
 
     Returns:
         The limits, inside (-1, 1); none (with the reason) at a correlation of 1 or -1, below four pairs, or where
         the value is not defined.
 
     Raises:
-        ValueError: if `level` is not between 0 and 1.
+        ValueError: if `level` is not between 0 and 1, or for Kendall's, which has no terms.
 
     Example:
         >>> limits = correlation_interval(0.8, Variance(0.0001, 0.0001, 500), pairs=1000)
@@ -79,11 +83,13 @@ def correlation_interval(
         'perfect'
     """
     _check_level(level)
+    if metric == "kendall":
+        raise ValueError("kendall has no closed-form interval, use the bootstrap")
     if math.isnan(value) or math.isnan(variance.value):
         return no_limits("undefined")
     if pairs < 4:
         return no_limits("few pairs")
-    if abs(value) >= 1:
+    if abs(value) > 1 - _ROUNDING:
         return no_limits("perfect")
     to_z = 1 / (1 - value * value)
     reach = _quantile((1 + level) / 2, variance.df) * variance.standard_error * to_z
@@ -149,7 +155,8 @@ def share_interval(value: float, variance: Variance, items: int, level: float = 
     shrink = 1 + t * t / size
     centre = (value + t * t / (2 * size)) / shrink
     reach = t / shrink * math.sqrt(value * (1 - value) / size + (t / (2 * size)) ** 2)
-    return Limits(max(centre - reach, 0.0), min(centre + reach, 1.0))
+    # Rounding must not put the share itself outside.
+    return Limits(min(max(centre - reach, 0.0), value), max(min(centre + reach, 1.0), value))
 
 
 def two_sided_p(value: float, variance: Variance) -> float:

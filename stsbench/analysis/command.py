@@ -9,7 +9,17 @@ from typer import Argument, Option
 
 from stsbench.analysis.registry import ANALYSES, analysis
 from stsbench.base.errors import UserError
-from stsbench.cli.options import OUTPUT, DataDirs, Loading, Output, Resamples, Seed, grouped, new_folder
+from stsbench.cli.options import (
+    OUTPUT,
+    DataDirs,
+    IntervalOption,
+    Loading,
+    Output,
+    Resamples,
+    Seed,
+    grouped,
+    new_folder,
+)
 from stsbench.cli.output import drawable, print_result, progress_bars, tell
 from stsbench.render.figures import FORMATS, save_figure
 
@@ -98,6 +108,7 @@ def explain(
     published: Annotated[bool, Option("--published", help="Put the papers' rows beside them.")] = False,
     resamples: Resamples = 1000,
     seed: Seed = 12345,
+    interval: IntervalOption = "dyadic",
     data_dir: DataDirs = None,
     loading: Loading = Loading(),
     out: Annotated[
@@ -148,7 +159,7 @@ def explain(
             retrieve_from=retrieve_from,
             query=query or (),
             published=published,
-            bootstrap=Bootstrap(resamples=resamples, seed=seed),
+            bootstrap=Bootstrap(resamples=resamples, seed=seed, interval=interval),
             data_dirs=data_dir or (),
             leave_out=True,
             progress=progress,

@@ -7,7 +7,15 @@ import typer
 from typer.core import TyperCommand
 
 from stsbench.base.errors import UserError
-from stsbench.cli.options import OUTPUT, Output, any_seed, grouped, number_within
+from stsbench.cli.options import (
+    INTERVAL_HELP,
+    OUTPUT,
+    IntervalName,
+    Output,
+    any_seed,
+    grouped,
+    number_within,
+)
 from stsbench.cli.output import drawable, print_result, progress_bars, say, tell
 
 _SETS = ("--a", "--b")
@@ -61,13 +69,14 @@ def compare(
     ] = None,
     resamples: Annotated[
         int,
-        typer.Option(
-            callback=number_within(1), help="Bootstrap resamples of the pairs.", rich_help_panel="Statistics"
-        ),
+        typer.Option(callback=number_within(1), help="Resamples of a bootstrap.", rich_help_panel="Statistics"),
     ] = 5000,
     seed: Annotated[
         int, typer.Option(callback=any_seed, help="Seed of the bootstrap.", rich_help_panel="Statistics")
     ] = 12345,
+    interval: Annotated[
+        IntervalName, typer.Option(help=INTERVAL_HELP, metavar="METHOD", rich_help_panel="Statistics")
+    ] = "dyadic",
     level: Annotated[
         float,
         typer.Option(callback=number_within(0, 1), help="Level of the intervals.", rich_help_panel="Statistics"),
@@ -87,8 +96,8 @@ def compare(
 ) -> None:
     """Tell whether the difference between two models is real.
 
-    Two runs are compared pair by pair (paired bootstrap, Williams' test, Holm's correction); with `--a` and `--b`,
-    two methods over several seeds.
+    Two runs are compared pair by pair, with pairs that share a sentence taken for dependent (beside it Williams'
+    test, which takes none for so; Holm's correction); with `--a` and `--b`, two methods over several seeds.
 
     Examples:
     * `stsbench compare runs/mine-avg-sts runs/theirs-avg-sts`
@@ -108,7 +117,7 @@ def compare(
             runs[1] if runs else verb.matching_runs(b or []),
             corpora=corpus or (),
             data_dirs=data_dir or (),
-            bootstrap=Bootstrap(resamples, level, seed),
+            bootstrap=Bootstrap(resamples, level, seed, interval),
             progress=progress,
         )
     if figure is not None:

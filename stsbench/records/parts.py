@@ -8,6 +8,7 @@ import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, PrivateAttr, model_validator
 
 from stsbench.records.signature import Signature
+from stsbench.statistics.intervals import IntervalMethod, Reason
 
 SCHEMA_VERSION = 3
 """Of the layout. Versions 1 and 2, of stsbench 0.1 and 0.2, are read too: their intervals are the bootstrap's, and
@@ -21,12 +22,8 @@ MetricValues = dict[str, float | None]
 
 Interval = tuple[float, float]
 
-IntervalMethod = Literal["dyadic", "components", "independent", "bootstrap"]
-"""How an interval sees pairs that share sentences (`stsbench.statistics.intervals`)."""
-
-NoInterval = Literal["", "undefined", "perfect", "few pairs", "no spread"]
-"""Why a score has no interval: see `stsbench.statistics.intervals.Reason`. Empty where it has one, or where none
-was asked for."""
+NoInterval = Reason | Literal[""]
+"""Why a score has no interval. Empty where it has one, or where none was asked for."""
 
 
 def _readable(signature: str) -> str:

@@ -9,11 +9,13 @@ import typer
 from stsbench.base.errors import UserError
 from stsbench.cli.options import (
     DATA,
+    INTERVAL_HELP,
     LARGEST,
     MODEL,
     OUTPUT,
     RUN,
     DataDirs,
+    IntervalName,
     Loading,
     NoCache,
     Output,
@@ -138,11 +140,14 @@ def run(
         int,
         Option(
             callback=number_within(0),
-            help="Bootstrap resamples of the intervals; 0 for none.",
+            help="Resamples of a bootstrap; 0 for no intervals.",
             rich_help_panel=_SCORE,
         ),
     ] = 1000,
     seed: Annotated[int, Option(callback=any_seed, help="Seed of the bootstrap.", rich_help_panel=_SCORE)] = 12345,
+    interval: Annotated[
+        IntervalName, Option(help=INTERVAL_HELP, metavar="METHOD", rich_help_panel=_SCORE)
+    ] = "dyadic",
     out: Annotated[
         Path | None,
         Option(
@@ -192,7 +197,7 @@ def run(
                 protocol, aggregation=aggregation, metric=metric, similarity=similarity, text=text
             ),
             postprocessing=Postprocessing(dimensions=dimensions, whiten=whiten, normalize=normalize),
-            bootstrap=Bootstrap(resamples=resamples, seed=seed),
+            bootstrap=Bootstrap(resamples=resamples, seed=seed, interval=interval),
             classification=Classification(classifier, kfold, classifier_seed),
             use_cache=not no_cache,
             out=out and out.expanduser(),

@@ -25,7 +25,7 @@ from stsbench.analysis.length_bias.measures import (
 )
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
-from stsbench.cli.options import DataDirs, Resamples, Seed, number_within
+from stsbench.cli.options import DataDirs, IntervalOption, Resamples, Seed, number_within
 from stsbench.render.figures import colours, legend_above, new_figure, style
 from stsbench.render.table import Table, Tables, interval
 
@@ -270,6 +270,7 @@ class LengthBiasCommand(AnalysisCommand):
     published: Annotated[bool, Option("--published", help="Put the papers' rows (ESimCSE) beside them.")] = False
     resamples: Resamples = 1000
     seed: Seed = 12345
+    interval: IntervalOption = "dyadic"
     data_dir: DataDirs = None
 
     def keywords(self) -> dict[str, Any]:
@@ -277,7 +278,9 @@ class LengthBiasCommand(AnalysisCommand):
         from stsbench.scoring.settings import Bootstrap
 
         options = super().keywords()
-        options["bootstrap"] = Bootstrap(resamples=options.pop("resamples"), seed=options.pop("seed"))
+        options["bootstrap"] = Bootstrap(
+            resamples=options.pop("resamples"), seed=options.pop("seed"), interval=options.pop("interval")
+        )
         tasks = [name for name in (self.tasks or "").split(",") if name.strip()]
         return options | {"tasks": tasks, "bins": _starts(self.bins)}
 

@@ -98,7 +98,7 @@ def theirs(recipe: Recipe, base: Base, store: TokenStore, steps: int, device: st
     """Return seconds of each step of a Trainer, and the real and padded tokens of its batches."""
     from transformers import Trainer, TrainerCallback, TrainingArguments
 
-    schedule = make_schedule(recipe, len(store))
+    schedule = make_schedule(recipe, store)
     reader = BatchReader(store, base.tokenizer, recipe, base.longest)
     model, _ = load_model(base, recipe, device)
     queue_part: Any

@@ -7,6 +7,7 @@ training to be resumed.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,12 +23,13 @@ Sequences = list[NDArray[np.int64]]
 """Token ids of some sentences, special tokens included."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Schedule:
     """Which rows each optimiser step reads.
 
     Every epoch has an order of its own. The last batch of an epoch is as short as what is left, as in the papers'
-    code (15,626 steps for a million sentences in batches of 64).
+    code (15,626 steps for a million sentences in batches of 64). With buckets each batch is of one bucket, the
+    last one of each as short as what is left in it, and the batches of all come in random order.
 
     Attributes:
         rows: of the corpus.
@@ -35,6 +37,7 @@ class Schedule:
         accumulate: losses in one optimiser step.
         epochs: passes over the corpus.
         seed: of the order.
+        bucket: (rows,) the bucket of each row; None where batches are of any rows.
     """
 
     rows: int
@@ -42,11 +45,12 @@ class Schedule:
     accumulate: int
     epochs: int
     seed: int
+    bucket: NDArray[np.int64] | None = None
 
     @property
     def steps_per_epoch(self) -> int:
         """Optimiser steps in an epoch."""
-        return -(-self.rows // (self.batch * self.accumulate))
+        return -(-len(self.cuts) // self.accumulate)
 
     @property
     def steps(self) -> int:
@@ -60,25 +64,56 @@ class Schedule:
     def batches(self, step: int) -> list[NDArray[np.int64]]:
         """Return the rows of each batch of an optimiser step, counted from 0."""
         epoch, place = divmod(step, self.steps_per_epoch)
-        order = _order(self.rows, self.seed, epoch)
-        start = place * self.batch * self.accumulate
-        ends = range(start, min(start + self.batch * self.accumulate, self.rows), self.batch)
-        return [order[at : at + self.batch] for at in ends]
+        order, cuts = _epoch(self, epoch)
+        start = place * self.accumulate
+        return [order[cut] for cut in cuts[start : start + self.accumulate]]
+
+    @cached_property
+    def cuts(self) -> list[slice]:
+        """The places of each batch in an order of the rows, bucket after bucket."""
+        sizes = [self.rows] if self.bucket is None else np.bincount(self.bucket).tolist()
+        cuts, first = [], 0
+        for size in filter(None, sizes):
+            ends = [*range(first + self.batch, first + size, self.batch), first + size]
+            # A sentence alone in its batch has nothing to be told apart from: it joins the batch before.
+            if self.bucket is not None and len(ends) > 1 and ends[-1] - ends[-2] == 1:
+                del ends[-2]
+            cuts += [slice(start, end) for start, end in pairwise([first, *ends])]
+            first += size
+        return cuts
 
 
-def make_schedule(recipe: Recipe, rows: int) -> Schedule:
+def make_schedule(recipe: Recipe, store: TokenStore) -> Schedule:
     """Return the schedule of a recipe on a corpus.
 
     Raises:
-        UserError: if the corpus does not fill one batch.
+        UserError: if the corpus does not fill one batch, or a bucket has a single row.
     """
-    optimiser = recipe.optimiser
+    optimiser, rows = recipe.optimiser, len(store)
     if rows < optimiser.batch:
         raise UserError(
             f"the corpus has {rows} usable rows, fewer than one batch of {optimiser.batch}: "
             "give more text, or a smaller batch with --set optimiser.batch=N."
         )
-    return Schedule(rows, optimiser.batch, optimiser.accumulate, optimiser.epochs, recipe.seed)
+    bucket = None
+    if recipe.corpus.buckets is not None:
+        bucket = np.searchsorted(recipe.corpus.buckets, store.lengths()).astype(np.int64)
+        if 1 in np.bincount(bucket):
+            raise UserError(
+                f"corpus.buckets {list(recipe.corpus.buckets)}: a bucket has a single sentence, which has nothing "
+                "to be told apart from: choose other buckets."
+            )
+    return Schedule(rows, optimiser.batch, optimiser.accumulate, optimiser.epochs, recipe.seed, bucket)
+
+
+@lru_cache(maxsize=1)
+def _epoch(schedule: Schedule, epoch: int) -> tuple[NDArray[np.int64], list[slice]]:
+    """Return an order of all rows, and which places of it each batch takes, in the order of the batches."""
+    order = _order(schedule.rows, schedule.seed, epoch)
+    if schedule.bucket is None:
+        return order, schedule.cuts
+    shuffled = generator(schedule.seed, "buckets", str(epoch)).permutation(len(schedule.cuts))
+    return order[np.argsort(schedule.bucket[order], kind="stable")], [schedule.cuts[place] for place in shuffled]
 
 
 @lru_cache(maxsize=1)

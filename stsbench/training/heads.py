@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field, SerializeAsAny, WrapValidator
 
 from stsbench.base.errors import UserError
-from stsbench.training.parts import RecipePart, kind_of
+from stsbench.training.parts import RecipePart, part_of
 
 if TYPE_CHECKING:
     from torch import nn
@@ -107,8 +107,11 @@ class Dense(HeadPart):
         return nn.Sequential(dense)
 
 
-Head = Annotated[Annotated[NoHead | DenseTanh | Dense, Field(discriminator="kind")], BeforeValidator(kind_of)]
-"""Any head behind the pooling, by its `kind`."""
+Head = Annotated[
+    SerializeAsAny[Annotated[NoHead | DenseTanh | Dense, Field(discriminator="kind")]],
+    WrapValidator(part_of(HeadPart)),
+]
+"""Any head behind the pooling, by its `kind`; or a `HeadPart` of one's own."""
 
 
 class Layers(RecipePart):

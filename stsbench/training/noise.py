@@ -7,9 +7,9 @@ for a training to be resumed. To add one, write its class here and name it in `N
 
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field, SerializeAsAny, WrapValidator
 
-from stsbench.training.parts import RecipePart, kind_of
+from stsbench.training.parts import RecipePart, part_of
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -126,13 +126,15 @@ class GaussianReplacement(NoisePart):
 
 
 Noise = Annotated[
-    Annotated[
-        PositionShuffle | TokenCutoff | FeatureCutoff | GaussianEmbeddings | GaussianReplacement,
-        Field(discriminator="kind"),
+    SerializeAsAny[
+        Annotated[
+            PositionShuffle | TokenCutoff | FeatureCutoff | GaussianEmbeddings | GaussianReplacement,
+            Field(discriminator="kind"),
+        ]
     ],
-    BeforeValidator(kind_of),
+    WrapValidator(part_of(NoisePart)),
 ]
-"""Any noise, by its `kind`."""
+"""Any noise, by its `kind`; or a `NoisePart` of one's own."""
 
 
 class SideNoise(RecipePart):

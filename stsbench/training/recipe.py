@@ -1,6 +1,7 @@
 """The recipe: every choice of a training, validated. `recipe_files` reads it, `recipes/` holds the known ones."""
 
 import math
+from itertools import pairwise
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
@@ -27,6 +28,9 @@ class Corpus(RecipePart):
         names: which columns of a table they are; None for all.
         rows: how many rows to read, from the top; None for all.
         max_length: sub-words that training reads, special tokens included.
+        buckets: the longest sentence of each bucket but the last, in sub-words without the special ones: batches
+            are of one bucket each, shuffled within it (ESimCSE, section 5.3: `[5]` parts at 5, `[3, 4, 5, 6, 7]`
+            are its six classes). None for batches of any length.
     """
 
     path: str | None = None
@@ -34,6 +38,13 @@ class Corpus(RecipePart):
     names: tuple[str, ...] | None = None
     rows: int | None = Field(None, ge=1)
     max_length: int = Field(32, ge=3)
+    buckets: tuple[Annotated[int, Field(ge=1)], ...] | None = Field(None, min_length=1)
+
+    @model_validator(mode="after")
+    def _buckets_ascend(self) -> Self:
+        if self.buckets is not None and any(a >= b for a, b in pairwise(self.buckets)):
+            raise ValueError(f"buckets {list(self.buckets)} do not ascend")
+        return self
 
 
 class Views(RecipePart):

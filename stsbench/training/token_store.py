@@ -80,6 +80,11 @@ class TokenStore:
         ids: Tokens = self._tokens[_span(self._token_ends, row * self.counts.columns + column)]
         return ids
 
+    def lengths(self) -> NDArray[np.int64]:
+        """Return the sub-words of each row's first sentence, special tokens apart: (rows,)."""
+        ends = np.asarray(self._token_ends, dtype=np.int64)
+        return np.diff(ends, prepend=0)[:: self.counts.columns]
+
     def text(self, row: int, column: int) -> str:
         """Return a sentence; the store must have been built with text."""
         place = row * self.counts.columns + column

@@ -231,7 +231,7 @@ class _Job:
         for note in (*notes, *base.encoder.notes):
             notice(note)
         store = _open_store(recipe, base, file, now, world=world, progress=progress)
-        make_schedule(recipe, len(store))  # which says so if the corpus is smaller than a batch
+        make_schedule(recipe, store)  # which says so if the corpus is smaller than a batch
         notice(f"corpus: {store.counts.sentence()}")
         if world.size > 1:
             notice(f"{world.size} processes share each batch.")

@@ -120,7 +120,7 @@ def assemble(recipe: Recipe, store: TokenStore, base: Base, world: World, device
     Raises:
         UserError: if the corpus is smaller than a batch, or the base lacks what the recipe needs.
     """
-    schedule = make_schedule(recipe, len(store))
+    schedule = make_schedule(recipe, store)
     reader = BatchReader(store, base.tokenizer, recipe, base.longest, base.encoder.settings.lower_case)
     model, evaluating = load_model(base, recipe, device)
     chunk = recipe.optimiser.chunk or (_CHUNK_ON_CPU if device == "cpu" else None)

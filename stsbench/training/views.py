@@ -6,13 +6,15 @@ and name it in `View`.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import cache
 from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BeforeValidator, Field
+from pydantic import Field, SerializeAsAny, WrapValidator
 
-from stsbench.training.parts import RecipePart, kind_of
+from stsbench.training.parts import RecipePart, part_of
 
 Tokens = NDArray[np.integer]
 """The token ids of one sentence, special tokens apart."""
@@ -108,11 +110,122 @@ class WordRepetition(TextView):
         return " ".join(word for word, count in zip(words, times, strict=True) for _ in range(count))
 
 
+class Crop(TextView):
+    """A stretch of the sentence, the rest cut off at both ends (SimCSE, table 1: crop k %).
+
+    Attributes:
+        rate: the share of words that goes, k / 100; at least one word stays.
+    """
+
+    kind: Literal["crop"]
+    rate: float = Field(gt=0, lt=1)
+
+    def text(self, sentence: str, rng: np.random.Generator) -> str:
+        """Return the words of a stretch whose start is uniform.
+
+        >>> Crop(kind="crop", rate=0.5).text("a b c d", np.random.default_rng(0))
+        'c d'
+        """
+        words = sentence.split()
+        length = _kept(len(words), self.rate)
+        start = int(rng.integers(len(words) - length + 1)) if words else 0
+        return " ".join(words[start : start + length])
+
+
+class WordDeletion(TextView):
+    """Some words left out (SimCSE, table 1: word deletion k %, and delete one word).
+
+    Attributes:
+        rate: the share of words that goes, k / 100; at least one word stays. None for one word.
+    """
+
+    kind: Literal["word-deletion"]
+    rate: float | None = Field(None, gt=0, lt=1)
+
+    def text(self, sentence: str, rng: np.random.Generator) -> str:
+        """Return the words that are left, in order; which ones go is uniform.
+
+        >>> WordDeletion(kind="word-deletion").text("a b c d", np.random.default_rng(0))
+        'a b c'
+        """
+        words = sentence.split()
+        length = max(1, len(words) - 1) if self.rate is None else _kept(len(words), self.rate)
+        places = np.sort(rng.permutation(len(words))[:length])
+        return " ".join(words[place] for place in places)
+
+
+class StopWords(TextView):
+    """A random stop-word behind some words (ESimCSE, section 5.2); counts as in `SubwordRepetition`.
+
+    The paper names no list: these are scikit-learn's English ones.
+    """
+
+    kind: Literal["stop-words"]
+    rate: float = Field(gt=0, le=1)
+
+    def text(self, sentence: str, rng: np.random.Generator) -> str:
+        """Return the sentence with stop-words in it."""
+        return _with_words(sentence, self.rate, rng, lambda: _stop_words()[int(rng.integers(len(_stop_words())))])
+
+
+class MaskInsertion(TextView):
+    """A mask token behind some words (ESimCSE, section 5.2); counts as in `SubwordRepetition`.
+
+    Attributes:
+        mask: the token as the tokenizer reads it in a text.
+    """
+
+    kind: Literal["mask-insertion"]
+    rate: float = Field(gt=0, le=1)
+    mask: str = "[MASK]"
+
+    def text(self, sentence: str, rng: np.random.Generator) -> str:
+        """Return the sentence with masks in it.
+
+        >>> view = MaskInsertion(kind="mask-insertion", rate=1)
+        >>> view.text("slow trains", np.random.default_rng(5))
+        'slow [MASK] trains [MASK]'
+        """
+        return _with_words(sentence, self.rate, rng, lambda: self.mask)
+
+
+class Typos(TextView):
+    """Some words misspelt: a letter left out, doubled, or swapped with the next (MoCoSE, table 5: typos).
+
+    The paper took a package's; these are ours.
+
+    Attributes:
+        rate: the chance of each word of at least two letters.
+    """
+
+    kind: Literal["typos"]
+    rate: float = Field(gt=0, le=1)
+
+    def text(self, sentence: str, rng: np.random.Generator) -> str:
+        """Return the sentence, some words misspelt."""
+        return " ".join(
+            _misspelt(word, rng) if len(word) > 1 and rng.random() < self.rate else word
+            for word in sentence.split()
+        )
+
+
 View = Annotated[
-    Annotated[Unchanged | SubwordRepetition | WordRepetition, Field(discriminator="kind")],
-    BeforeValidator(kind_of),
+    SerializeAsAny[
+        Annotated[
+            Unchanged
+            | SubwordRepetition
+            | WordRepetition
+            | StopWords
+            | MaskInsertion
+            | Crop
+            | WordDeletion
+            | Typos,
+            Field(discriminator="kind"),
+        ]
+    ],
+    WrapValidator(part_of(TextView, TokenView)),
 ]
-"""Any view, by its `kind`."""
+"""Any view, by its `kind`; or a `TextView` or `TokenView` of one's own."""
 
 
 def doubled(size: int, most: int, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -129,6 +242,38 @@ def doubled(size: int, most: int, rng: np.random.Generator) -> NDArray[np.int64]
 
 def _most_paper(rate: float, size: int) -> int:
     return max(2, int(rate * size))
+
+
+def _with_words(sentence: str, rate: float, rng: np.random.Generator, further: Callable[[], str]) -> str:
+    """Return a sentence with a further word behind each of some words, as many as the paper doubles."""
+    words = sentence.split()
+    marks = doubled(len(words), _most_paper(rate, len(words)), rng)
+    pieces = [[word, further()] if mark else [word] for word, mark in zip(words, marks, strict=True)]
+    return " ".join(word for piece in pieces for word in piece)
+
+
+def _kept(size: int, rate: float) -> int:
+    # 0.7 of 10 words are 7, whatever the last bit of the product says.
+    return max(1, min(size, round(size * (1 - rate)))) if size else 0
+
+
+def _misspelt(word: str, rng: np.random.Generator) -> str:
+    place = int(rng.integers(len(word) - 1))
+    before, letter, behind = word[:place], word[place], word[place + 1 :]
+    match int(rng.integers(3)):
+        case 0:
+            return before + behind
+        case 1:
+            return before + 2 * letter + behind
+        case _:
+            return before + behind[0] + letter + behind[1:]
+
+
+@cache
+def _stop_words() -> tuple[str, ...]:
+    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+
+    return tuple(sorted(ENGLISH_STOP_WORDS))
 
 
 def _most_released(rate: float, size: int) -> int:

@@ -7,7 +7,7 @@ from transformers import AutoTokenizer
 import stsbench as sb
 from stsbench.data.corpus import read_rows
 from stsbench.training.base import find_base
-from stsbench.training.batches import BatchReader, Schedule
+from stsbench.training.batches import BatchReader, Schedule, make_schedule
 from stsbench.training.recipe_files import read_recipe
 from stsbench.training.token_store import TokenStore, open_store
 
@@ -113,6 +113,38 @@ def test_each_epoch_reads_each_row_once_in_an_order_of_its_own(rows, batch, accu
     ]
     other = Schedule(rows, batch, accumulate, 3, seed=2)
     assert np.concatenate(other.batches(0)).tolist() != np.concatenate(schedule.batches(0)).tolist()
+
+
+@pytest.mark.parametrize("accumulate", [1, 3])
+def test_batches_of_buckets_hold_one_bucket_each_and_every_row_once(accumulate):
+    bucket = np.random.default_rng(0).permutation(np.repeat([0, 1, 2], [17, 9, 30]))
+    schedule = Schedule(56, 8, accumulate, 2, seed=1, bucket=bucket)
+    epochs = []
+    for epoch in range(2):
+        steps = range(epoch * schedule.steps_per_epoch, (epoch + 1) * schedule.steps_per_epoch)
+        batches = [batch for step in steps for batch in schedule.batches(step)]
+        assert sorted(np.concatenate(batches).tolist()) == list(range(56))
+        assert all(len(set(bucket[batch])) == 1 for batch in batches)
+        # 17 = 8 + 9 and 9: what would stand alone in its batch joins the one before.
+        assert sorted(map(len, batches)) == [6, 8, 8, 8, 8, 9, 9]
+        epochs.append([batch.tolist() for batch in batches])
+    assert epochs[0] != epochs[1]
+    kinds = [bucket[batch[0]] for batch in epochs[0]]
+    assert kinds != sorted(kinds)  # the buckets' batches are mixed
+
+
+def test_buckets_are_by_sub_words_of_the_first_sentence(store_of):
+    reader, store = store_of(["the", "of the", "the of the", "of the of the", "the of the of the"])
+    assert store.lengths().tolist() == [1, 2, 3, 4, 5]
+
+    def recipe(*buckets):
+        corpus = reader.recipe.corpus.model_copy(update={"buckets": buckets})
+        optimiser = reader.recipe.optimiser.model_copy(update={"batch": 2})
+        return reader.recipe.model_copy(update={"corpus": corpus, "optimiser": optimiser})
+
+    assert make_schedule(recipe(3), store).bucket.tolist() == [0, 0, 0, 1, 1]
+    with pytest.raises(sb.UserError, match="a bucket has a single sentence"):
+        make_schedule(recipe(1, 3), store)
 
 
 def test_a_million_sentences_make_the_papers_number_of_steps():

@@ -1,10 +1,23 @@
 """The views draw as the papers' equations say, and keep the sentence's order."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from scipy import stats
+from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
-from stsbench.training.views import SubwordRepetition, Unchanged, WordRepetition, doubled
+from stsbench.training.views import (
+    Crop,
+    MaskInsertion,
+    StopWords,
+    SubwordRepetition,
+    Typos,
+    Unchanged,
+    WordDeletion,
+    WordRepetition,
+    doubled,
+)
 
 DRAWS = 20_000
 
@@ -71,3 +84,121 @@ def test_words_are_doubled_whole_and_by_the_same_law():
 
 def test_identity_changes_nothing():
     assert Unchanged().tokens(np.arange(5), np.random.default_rng(0)).tolist() == [0, 1, 2, 3, 4]
+
+
+WORDS = "red green blue amber violet ivory teal coral olive plum"
+
+
+@pytest.mark.parametrize(("rate", "length"), [(0.1, 9), (0.3, 7), (0.95, 1)])
+def test_a_crop_is_a_stretch_whose_start_is_uniform(rate, length):
+    view, rng = Crop(kind="crop", rate=rate), np.random.default_rng(0)
+    words = WORDS.split()
+    starts = []
+    for _ in range(2000):
+        kept = view.text(WORDS, rng).split()
+        start = words.index(kept[0])
+        assert kept == words[start : start + length]
+        starts.append(start)
+    assert stats.chisquare(np.bincount(starts, minlength=11 - length)).pvalue > 1e-3
+
+
+@pytest.mark.parametrize(("rate", "length"), [(0.3, 7), (None, 9), (0.99, 1)])
+def test_deletion_leaves_the_others_in_order_each_equally_often(rate, length):
+    view, rng = WordDeletion(kind="word-deletion", rate=rate), np.random.default_rng(0)
+    words, seen = WORDS.split(), np.zeros(10)
+    for _ in range(2000):
+        places = [words.index(word) for word in view.text(WORDS, rng).split()]
+        assert len(places) == length
+        assert places == sorted(set(places))
+        seen[places] += 1
+    assert stats.chisquare(seen).pvalue > 1e-3
+    assert WordDeletion(kind="word-deletion").text("alone", rng) == "alone"
+
+
+@pytest.mark.parametrize(
+    "view", [StopWords(kind="stop-words", rate=0.5), MaskInsertion(kind="mask-insertion", rate=0.5, mask="<m>")]
+)
+def test_insertions_stand_behind_as_many_words_as_the_paper_doubles(view):
+    rng, counts = np.random.default_rng(0), []
+    for _ in range(3000):
+        found, words = view.text(WORDS, rng).split(), iter(WORDS.split())
+        others = [word for word in found if word not in WORDS.split()]
+        assert [word for word in found if word in WORDS.split()] == list(words)
+        assert found[0] == "red"
+        assert all(a in WORDS.split() or b in WORDS.split() for a, b in pairwise(found))  # at most one behind each
+        assert all(word == "<m>" or word in ENGLISH_STOP_WORDS for word in others)
+        counts.append(len(found) - 10)
+    assert stats.chisquare(np.bincount(counts, minlength=6)).pvalue > 1e-3
+
+
+def test_a_typo_changes_a_word_by_one_letter():
+    view, rng = Typos(kind="typos", rate=0.4), np.random.default_rng(0)
+    changed = 0
+    for _ in range(500):
+        for word, found in zip(WORDS.split(), view.text(WORDS, rng).split(), strict=True):
+            if found != word:
+                changed += 1
+                assert abs(len(found) - len(word)) <= 1
+                assert sorted(found) == sorted(word) or len(found) != len(word)
+    # Swapping two like letters, as in green, changes nothing.
+    assert changed / 5000 == pytest.approx(0.4, abs=0.03)
+
+
+OWN = """
+from typing import Literal
+from stsbench.training.heads import HeadPart
+from stsbench.training.views import TextView
+
+class Backwards(TextView):
+    kind: str
+    times: int = 1
+    def text(self, sentence, rng):
+        for _ in range(self.times):
+            sentence = " ".join(reversed(sentence.split()))
+        return sentence
+
+class Halved(HeadPart):
+    kind: str
+    def build(self, base):
+        from torch import nn
+        return nn.Sequential(nn.Linear(base.width, base.width // 2))
+
+class Nothing:
+    pass
+"""
+
+
+def test_a_view_and_a_head_of_ones_own_train_from_outside_the_package(tmp_path, monkeypatch, assembled):
+    from stsbench.training.recipe import Recipe
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(OWN, encoding="utf-8")
+    trainer = assembled("views.key={kind: 'mine.py:Backwards', times: 3}", "head={kind: 'mine.py:Halved'}")
+    batch = trainer.reader(np.arange(4), "0")
+    middle = [row[1:-1].tolist() for row in batch.query]
+    assert any(row[1:-1].tolist() != other for row, other in zip(batch.key, middle, strict=True))
+    assert float(trainer.step(0)[0]) > 0
+    recipe = trainer.reader.recipe
+    assert Recipe.model_validate(recipe.model_dump(mode="json")) == recipe
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        ("mine.py:Nothing", "is no class of the kind TextView or TokenView"),
+        ("mine.py:Absent", "cannot be imported"),
+        ("absent.py:View", "there is no file absent.py"),
+        ("no_such_module:View", "No module named 'no_such_module'"),
+        ("{kind: 'mine.py:Backwards', times: soon}", "times"),
+    ],
+)
+def test_what_is_wrong_with_ones_own_part_is_one_sentence(kind, said, tmp_path, monkeypatch):
+    from stsbench.base.errors import UserError
+    from stsbench.training.recipe_files import read_recipe
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(OWN, encoding="utf-8")
+    with pytest.raises(UserError, match=r"--set views\.key") as told:
+        read_recipe("demo", [f"views.key={kind}" if kind[0] == "{" else f"views.key={{kind: '{kind}'}}"])
+    assert said in str(told.value)
+    assert "\n" not in str(told.value)

@@ -32,6 +32,7 @@ from stsbench.statistics.intervals import (
     correlation_interval,
     plain_interval,
     share_interval,
+    two_sided_p,
 )
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ def aligned_scores(
     found: list[AlignedScores] = []
     alone: list[str] = []
     for kind in AVERAGES:
-        shared, rest = common_parts({name: _parts_of(record, kind) for name, record in runs.items()})
+        shared, rest = common_parts({name: parts_of(record, kind) for name, record in runs.items()})
         alone += rest
         held = {name: _rows_of(record, kind) for name, record in runs.items()} if shared else {}
         tasks = []
@@ -206,7 +207,8 @@ def _named(parts: Mapping[Key, Part], task: str) -> list[Part]:
     return [part for key, part in parts.items() if key[0] == task]
 
 
-def _parts_of(record: RunRecord, kind: Kind) -> Sequence[Part]:
+def parts_of(record: RunRecord, kind: Kind) -> Sequence[Part]:
+    """Return what a record holds of one kind of task."""
     return record.tasks if kind == "sts" else record.transfer
 
 
@@ -321,3 +323,19 @@ def score_limits(task: AlignedScores, place: int, method: Dependence, level: flo
     return correlation_interval(
         value, found, task.size, level, "pearson" if task.metric == "pearson" else "spearman"
     )
+
+
+def shown_interval(
+    value: float, squared_error: float, df: float, level: float
+) -> tuple[tuple[float, float], float]:
+    """Return the interval of a mean or a difference and its two-sided p-value, by Student's t.
+
+    Args:
+        value: the mean or the difference.
+        squared_error: its variance.
+        df: degrees of freedom.
+        level: of the interval.
+    """
+    found = Variance(squared_error, squared_error, df)
+    limits = plain_interval(value, found, level)
+    return (limits.low, limits.high), two_sided_p(value, found)

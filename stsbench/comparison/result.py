@@ -5,17 +5,17 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from stsbench.base.words import listed
 from stsbench.comparison.overlap import Overlap, overlap_sentences, overlap_table
 from stsbench.records.labels import AVERAGE, TRANSFER_AVERAGE
-from stsbench.records.parts import IntervalMethod
 from stsbench.render.charts import forest
 from stsbench.render.figures import shortened, svg_of
 from stsbench.render.result import Result
 from stsbench.render.section import ReportFigure, Section
 from stsbench.render.table import Table, Tables
+from stsbench.statistics.intervals import IntervalMethod
 from stsbench.statistics.significance import holm
 
 if TYPE_CHECKING:
@@ -25,9 +25,6 @@ if TYPE_CHECKING:
 Kind = Literal["sts", "transfer"]
 AVERAGES: dict[Kind, str] = {"sts": AVERAGE, "transfer": TRANSFER_AVERAGE}
 """What the average of each kind of task is called."""
-
-ENOUGH = 5
-"""Seeds of each method from which on a test is made."""
 
 _KINDS: dict[Kind, str] = {"sts": "STS", "transfer": "Transfer"}
 _TESTS: dict[Kind, str] = {"sts": "Williams", "transfer": "McNemar"}
@@ -81,46 +78,6 @@ class Difference:
     def is_task(self) -> bool:
         """Whether this is a task as a whole."""
         return not self.subset and self.task not in AVERAGES.values()
-
-
-@dataclass(frozen=True)
-class SeedsDifference:
-    """How two methods score on one task, or on average; scores x 100. NaN where something is undefined.
-
-    Attributes:
-        kind: `sts` or `transfer`.
-        task: its name; `Avg.` or `Avg. transfer` for the average of a kind.
-        a_runs: the number of runs of A; `a_mean`, `a_sd` (sample standard deviation), `a_lowest` and `a_highest`
-            of their scores; the same of B, whose `b_runs` is 0 where there is none.
-        difference: mean of B less mean of A, with Welch's interval `low` to `high`; these and the p-values only
-            from `ENOUGH` runs of each on.
-        p: by Welch's t test; `p_holm`: after Holm's correction over the tasks.
-        permutation_p: by the permutation test, not corrected.
-    """
-
-    kind: Kind
-    task: str
-    a_runs: int
-    a_mean: float
-    a_sd: float
-    a_lowest: float
-    a_highest: float
-    b_runs: int = 0
-    b_mean: float = math.nan
-    b_sd: float = math.nan
-    b_lowest: float = math.nan
-    b_highest: float = math.nan
-    difference: float = math.nan
-    low: float = math.nan
-    high: float = math.nan
-    p: float = math.nan
-    p_holm: float = math.nan
-    permutation_p: float = math.nan
-
-    @property
-    def is_task(self) -> bool:
-        """Whether this is a task, not the average."""
-        return self.task not in AVERAGES.values()
 
 
 def corrected(rows: Sequence[Difference]) -> tuple[Difference, ...]:
@@ -275,7 +232,7 @@ class Comparison(ComparisonResult):
 
         rows = [row for row in self.rows if subsets or not row.subset]
         by_kind = [[self._cells(row, subsets) for row in rows if row.kind == kind] for kind in AVERAGES]
-        return _tables([pd.DataFrame(cells) for cells in by_kind if cells], self.overlaps)
+        return result_tables([pd.DataFrame(cells) for cells in by_kind if cells], self.overlaps)
 
     def plot(self) -> "Figure":
         """Return a forest plot: the differences with their intervals, filled where they are real."""
@@ -319,110 +276,26 @@ class Comparison(ComparisonResult):
         }
 
 
-@dataclass(frozen=True)
-class SeedsComparison(ComparisonResult):
-    """Methods over seeds.
-
-    Attributes:
-        a: the name of the one; `b`: of the other, empty if there is none.
-        rows: each task; after the tasks of a kind their average.
-        level: of the intervals.
-        notes: what a reader should know.
-        overlaps: what of the test sentences was found in training corpora, if any were given.
-    """
-
-    a: str
-    b: str
-    rows: tuple[SeedsDifference, ...]
-    level: float
-    notes: tuple[str, ...] = ()
-    overlaps: tuple[Overlap, ...] = ()
+class Judged(Protocol):
+    """What a verdict is made of: a tested difference on one task or on average, of two models or two methods."""
 
     @property
-    def sentence(self) -> str:
-        """What is to be said, in a sentence for each kind of task; a claim only from `ENOUGH` runs on."""
-        by_kind = [[row for row in self.rows if row.kind == kind] for kind in AVERAGES]
-        return " ".join(self._sentence(rows) for rows in by_kind if rows)
-
+    def task(self) -> str: ...
     @property
-    def frame(self) -> "pd.DataFrame":
-        """One row per task and the average, with the columns of `SeedsDifference`."""
-        import pandas as pd
-
-        return pd.DataFrame([asdict(row) for row in self.rows])
-
-    def table(self, *, subsets: bool = False) -> Tables:
-        """Return a table of all tasks, and one of what was found in corpora.
-
-        Args:
-            subsets: without effect: methods are compared by whole tasks.
-        """
-        import pandas as pd
-
-        frame = pd.DataFrame([self._cells(row) for row in self.rows])
-        # Of a method alone, or of few seeds, there is no test.
-        return _tables([frame.dropna(axis="columns", how="all")], self.overlaps)
-
-    def plot(self) -> "Figure":
-        """Return a forest plot: the means with their ranges."""
-        import pandas as pd
-
-        rows = [
-            {
-                "label": row.task,
-                "series": name,
-                "value": getattr(row, f"{side}_mean"),
-                "low": getattr(row, f"{side}_lowest"),
-                "high": getattr(row, f"{side}_highest"),
-                "filled": True,
-                "summary": not row.is_task,
-            }
-            for row in self.rows
-            for side, name in (("a", self.a), ("b", self.b))
-            if name
-        ]
-        return forest(pd.DataFrame(rows), self._title)
-
+    def difference(self) -> float: ...
     @property
-    def _title(self) -> str:
-        return "mean and range over seeds"
-
-    def _sentence(self, rows: Sequence[SeedsDifference]) -> str:
-        last = rows[-1]
-        where = f"on {last.task}" if last.is_task else f"on {'STS' if last.kind == 'sts' else 'transfer'} average"
-        spreads = f"{self.a}: {_spread_text(last.a_mean, last.a_sd, last.a_runs)}"
-        if not last.b_runs:
-            return f"{spreads} {where}."
-        spreads += f", {self.b}: {_spread_text(last.b_mean, last.b_sd, last.b_runs)} {where}"
-        if min(last.a_runs, last.b_runs) < ENOUGH:
-            return f"{spreads}; no claim: that takes {ENOUGH} runs of each."
-        return f"{spreads}. {verdict(rows, self.level, (self.a, self.b))}"
-
-    def _cells(self, row: SeedsDifference) -> dict[str, object]:
-        cells: dict[str, object] = {"task": row.task}
-        for name, side in {"A": "a", "B": "b"}.items() if self.b else {"A": "a"}.items():
-            runs, mean, sd, lowest, highest = (
-                getattr(row, f"{side}_{part}") for part in ("runs", "mean", "sd", "lowest", "highest")
-            )
-            cells |= {
-                name: mean,
-                f"sd {name}": sd,
-                f"range {name}": f"{lowest:.2f} to {highest:.2f}" if runs > 1 else None,
-            }
-        low, high = self._limits
-        return cells | {
-            "B − A": row.difference,
-            low: row.low,
-            high: row.high,
-            "p": p_text(row.p),
-            "p (Holm)": p_text(row.p_holm),
-            "permutation p": p_text(row.permutation_p),
-        }
+    def low(self) -> float: ...
+    @property
+    def high(self) -> float: ...
+    @property
+    def p(self) -> float: ...
+    @property
+    def p_holm(self) -> float: ...
+    @property
+    def is_task(self) -> bool: ...
 
 
-def verdict(
-    rows: Sequence[Difference] | Sequence[SeedsDifference], level: float, names: tuple[str, str] = ("A", "B")
-) -> str:
+def verdict(rows: Sequence[Judged], level: float, names: tuple[str, str] = ("A", "B")) -> str:
     """Return what a test of each task and of the average shows, in one sentence.
 
     A task counts as different if its p-value is below 1 - level after Holm's correction; the average by its own.
@@ -451,7 +324,7 @@ def verdict(
     return f"{start}; {_judged(average, 'the average', alpha)}."
 
 
-def _judged(row: Difference | SeedsDifference, which: str, alpha: float) -> str:
+def _judged(row: Judged, which: str, alpha: float) -> str:
     if math.isnan(row.difference):
         return f"{which} difference is undefined"
     values = f"{which} difference of {row.difference:.2f}"
@@ -459,10 +332,6 @@ def _judged(row: Difference | SeedsDifference, which: str, alpha: float) -> str:
         return f"{values} could not be tested"
     judgement = "is real" if row.p < alpha else "may be chance"
     return f"{values} [{row.low:.2f}, {row.high:.2f}] {judgement} at {100 * alpha:g} %"
-
-
-def _spread_text(mean: float, sd: float, runs: int) -> str:
-    return f"{mean:.2f} (one run)" if runs == 1 else f"{mean:.2f} ± {sd:.2f} over {runs} runs"
 
 
 def p_text(p: float) -> str | None:
@@ -476,7 +345,8 @@ def p_text(p: float) -> str | None:
     return f"{p:.3f}" if p >= 0.001 else "<0.001"
 
 
-def _tables(scores: "Sequence[pd.DataFrame]", overlaps: Sequence[Overlap]) -> Tables:
+def result_tables(scores: "Sequence[pd.DataFrame]", overlaps: Sequence[Overlap]) -> Tables:
+    """Return tables of differences, and below them one of what was found in corpora."""
     tables = [Table(frame, headline="B − A") for frame in scores]
     return Tables([*tables, overlap_table(overlaps)] if overlaps else tables)
 

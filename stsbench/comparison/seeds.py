@@ -1,29 +1,68 @@
 """Two methods, each trained with several seeds: how far apart are they, and how far does a seed carry?
 
-One checkpoint says little about a method: 50 seeds of unsupervised SimCSE range over 3.5 points. The paired
-bootstrap of two checkpoints knows nothing of that; here the runs are the sample.
+One checkpoint says little about a method: 50 seeds of unsupervised SimCSE range over 3.5 points. The comparison of
+two checkpoints knows nothing of that; here the runs are the sample. But other pairs would give other scores, too:
+the interval of a method's mean is of both, other seeds and other pairs (see `statistics.seeds`).
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
-from stsbench.comparison.paired import ONE_PROTOCOL, left_out
-from stsbench.comparison.result import AVERAGES, ENOUGH, Kind, SeedsComparison, SeedsDifference
-from stsbench.records.labels import task_labels
-from stsbench.records.parts import TaskPart, TransferPart
+from stsbench.comparison.aligned import (
+    AlignedScores,
+    aligned_scores,
+    common_parts,
+    dependence_of,
+    parts_of,
+    shown_interval,
+)
+from stsbench.comparison.paired import left_out
+from stsbench.comparison.recipes import demand_one_recipe
+from stsbench.comparison.result import AVERAGES, Kind
+from stsbench.comparison.seeds_result import ENOUGH, SeedsComparison, SeedsDifference
+from stsbench.records.parts import TransferPart
 from stsbench.records.record import RunRecord
-from stsbench.records.signature import Signature, require_same_protocol
+from stsbench.statistics.bootstrap import RESAMPLES, SEED, generator, percentile_interval
+from stsbench.statistics.dependence import Dependence
+from stsbench.statistics.influence import TERMS
+from stsbench.statistics.intervals import INTERVAL, IntervalMethod
+from stsbench.statistics.seeds import (
+    MeanVariance,
+    Runs,
+    improvement,
+    interaction_of,
+    interquartile_mean,
+    mean_variance,
+    resampled_runs,
+)
 from stsbench.statistics.significance import compare_means, holm, spread
 
-Scores = Mapping[str, TaskPart | TransferPart]
-"""What a run holds of one kind of task, by the tasks' labels."""
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class _Method:
+    """The settings of a comparison: which pairs depend on each other, level, and the draws of whole runs."""
+
+    dependence: Dependence
+    level: float
+    draws: Sequence[NDArray[np.intp]]
 
 
 def compare_seeds(
-    a: Mapping[str, RunRecord], b: Mapping[str, RunRecord], names: tuple[str, str], *, level: float
+    a: Mapping[str, RunRecord],
+    b: Mapping[str, RunRecord],
+    names: tuple[str, str],
+    *,
+    level: float,
+    interval: IntervalMethod = INTERVAL,
+    resamples: int = RESAMPLES,
+    seed: int = SEED,
 ) -> SeedsComparison:
     """Compare the runs of one method over seeds with those of another, or tell the spread of one.
 
@@ -32,33 +71,39 @@ def compare_seeds(
         b: the runs of the other; empty for none.
         names: what to call the two.
         level: of the intervals.
+        interval: how pairs that share sentences are seen.
+        resamples: of whole runs, for the interquartile mean and the probability of improvement.
+        seed: of these.
 
     Raises:
         UserError: if protocols differ, no task is in all runs, a score is undefined, or two runs of a method are
-            of the same weights.
+            of the same weights or of different recipes.
     """
     runs = {**a, **b}
     for method in (a, b):
         _demand_distinct(method)
+        demand_one_recipe(method)
+    scores, alone = _scores(runs)
+    if not scores:
+        raise UserError("there is no task that all runs were measured on: measure them on the same tasks.")
+    aligned, notes = _aligned(runs)
+    drawn = resampled_runs([len(a), *([len(b)] if b else [])], resamples, generator(seed, "runs"))
+    chosen = _Method(dependence_of(interval), level, drawn)
     rows: list[SeedsDifference] = []
-    alone: list[str] = []
     for kind in AVERAGES:
-        parts = {name: _scores(record, kind) for name, record in runs.items()}
-        common, rest = _common_tasks(parts)
-        alone += rest
-        values_a, values_b = (_values({name: parts[name] for name in method}, common, kind) for method in (a, b))
-        of_kind = [_row(kind, task, values_a[task], values_b[task], level) for task in values_a]
+        of_kind = [
+            _row((kind, task), values[: len(a)], values[len(a) :], aligned.get(task), chosen)
+            for (held, task), values in scores.items()
+            if held == kind
+        ]
         adjusted = holm([row.p for row in of_kind if row.is_task]).tolist()
         # The average comes after the tasks, and is not corrected.
         rows += [replace(row, p_holm=p) for row, p in zip(of_kind, adjusted, strict=False)]
         rows += of_kind[len(adjusted) :]
-    if not rows:
-        raise UserError("there is no task that all runs were measured on: measure them on the same tasks.")
-    notes = [*left_out(alone)]
     unknown = [name for name, record in runs.items() if record.model.weights_sha256 is None]
     if unknown:
         notes.append(f"whether {', '.join(unknown)} are of different weights cannot be known.")
-    return SeedsComparison(*names, rows=tuple(rows), level=level, notes=tuple(notes))
+    return SeedsComparison(*names, rows=tuple(rows), level=level, notes=(*left_out(alone), *notes))
 
 
 def _demand_distinct(runs: Mapping[str, RunRecord]) -> None:
@@ -72,52 +117,133 @@ def _demand_distinct(runs: Mapping[str, RunRecord]) -> None:
             )
 
 
-def _scores(record: RunRecord, kind: Kind) -> Scores:
-    parts: Sequence[TaskPart | TransferPart] = record.tasks if kind == "sts" else record.transfer
-    return dict(zip(task_labels(parts), parts, strict=True))
+def _scores(runs: Mapping[str, RunRecord]) -> tuple[dict[tuple[Kind, str], Floats], list[str]]:
+    """Return the scores x 100 of all runs by task, averages after the tasks of a kind; and tasks not all hold."""
+    values: dict[tuple[Kind, str], Floats] = {}
+    alone: list[str] = []
+    for kind in AVERAGES:
+        common, rest = common_parts({name: parts_of(record, kind) for name, record in runs.items()})
+        alone += rest
+        of_kind = {}
+        for task, parts in common.items():
+            of_kind[task] = np.empty(len(runs))
+            for place, (name, part) in enumerate(parts.items()):
+                score = part.acc if isinstance(part, TransferPart) else part.score
+                if score is None:
+                    raise UserError(
+                        f"{name} has no score on {task} (its similarities are constant): leave it out."
+                    )
+                of_kind[task][place] = 100 * score
+        if len(common) > 1:
+            of_kind[AVERAGES[kind]] = np.mean(list(of_kind.values()), axis=0)
+        values |= {(kind, task): scores for task, scores in of_kind.items()}
+    return values, alone
 
 
-def _common_tasks(runs: Mapping[str, Scores]) -> tuple[list[str], list[str]]:
-    """Return the tasks that all runs hold, by one protocol, and those that only some do."""
-    (first_name, first), *others = runs.items()
-    every = list(dict.fromkeys(task for parts in runs.values() for task in parts))
-    common = [task for task in every if all(task in parts for parts in runs.values())]
-    for name, parts in others:
-        for task in common:
-            signatures = Signature.parse(first[task].signature), Signature.parse(parts[task].signature)
-            require_same_protocol(*signatures, names=(first_name, name), task=task, remedy=ONE_PROTOCOL)
-    return common, [task for task in every if task not in common]
+def _aligned(runs: Mapping[str, RunRecord]) -> tuple[dict[str, AlignedScores], list[str]]:
+    """Return what each pair contributes to the runs' scores, by task; nothing where that is not known, and why."""
+    why = ""
+    for name, record in runs.items():
+        if record.is_imported:
+            why = f"{name} was imported, with scores alone"
+        elif record.tasks and record.protocol.metric not in TERMS:
+            why = f"{record.protocol.metric}'s correlation has no formula for it"
+    if not why:
+        try:
+            for record in runs.values():
+                _ = record.tasks and record.pairs, record.transfer and record.items
+        except UserError as error:
+            why = str(error).rstrip(".")
+    if why:
+        return {}, [f"what other pairs would change is not known ({why}): intervals are over seeds alone."]
+    tasks, notes = aligned_scores(runs)
+    return {task.task: task for task in tasks}, [note for note in notes if not note.startswith("not all records")]
 
 
-def _values(runs: Mapping[str, Scores], tasks: Sequence[str], kind: Kind) -> dict[str, list[float]]:
-    """Return the scores x 100 of all runs by task, and their averages if there are several tasks."""
-    values: dict[str, list[float]] = {task: [] for task in tasks}
-    for name, parts in runs.items():
-        for task in tasks:
-            part = parts[task]
-            score = part.acc if isinstance(part, TransferPart) else part.score
-            if score is None:
-                raise UserError(f"{name} has no score on {task} (its similarities are constant): leave it out.")
-            values[task].append(100 * score)
-    if len(tasks) > 1:
-        values[AVERAGES[kind]] = np.mean(list(values.values()), axis=0).tolist()
-    return values
-
-
-def _row(kind: Kind, task: str, a: Sequence[float], b: Sequence[float], level: float) -> SeedsDifference:
-    row = SeedsDifference(kind, task, *spread(a))
-    if not b:
+def _row(
+    named: tuple[Kind, str], a: Floats, b: Floats, aligned: AlignedScores | None, chosen: _Method
+) -> SeedsDifference:
+    size, mean, sd, lowest, highest = spread(a)
+    row = SeedsDifference(*named, size, mean, sd, lowest, highest, **_of_method("a", a, aligned, 0, chosen))
+    if not len(b):
         return row
     size, mean, sd, lowest, highest = spread(b)
-    row = replace(row, b_runs=size, b_mean=mean, b_sd=sd, b_lowest=lowest, b_highest=highest)
+    other = _of_method("b", b, aligned, len(a), chosen)
+    row = replace(row, b_runs=size, b_mean=mean, b_sd=sd, b_lowest=lowest, b_highest=highest, **other)
     if min(len(a), len(b)) < ENOUGH:
         return row
-    test = compare_means(a, b, level=level)
-    return replace(
+    test = compare_means(a, b, level=chosen.level)
+    likely = improvement(a, b)
+    drawn = improvement(a[chosen.draws[0]], b[chosen.draws[1]])
+    low, high = percentile_interval(drawn, chosen.level)
+    row = replace(
         row,
         difference=test.difference,
         low=test.low,
         high=test.high,
         p=test.welch_p,
+        seeds_low=test.low,
+        seeds_high=test.high,
+        seeds_p=test.welch_p,
         permutation_p=test.permutation_p,
+        improvement=float(likely),
+        improvement_low=low,
+        improvement_high=high,
     )
+    if aligned is None:
+        return row
+    found = _variance([a, b], aligned, chosen.dependence)
+    limits, p = shown_interval(test.difference, found.value, found.df, chosen.level)
+    return replace(
+        row,
+        low=limits[0],
+        high=limits[1],
+        p=p,
+        seed_share=found.share(found.seeds),
+        pair_share=found.share(found.pairs),
+    )
+
+
+def _of_method(
+    side: str, scores: Floats, aligned: AlignedScores | None, start: int, chosen: _Method
+) -> dict[str, Any]:
+    """Return the fields of one method: the interval of its mean, the shares, the interquartile mean."""
+    if len(scores) < 2:
+        return {}
+    fields: dict[str, float] = {}
+    if aligned is None:
+        variance, df = float(scores.var(ddof=1)) / len(scores), float(len(scores) - 1)
+    else:
+        found = _variance([scores], aligned, chosen.dependence, start)
+        variance, df = found.value, found.df
+        fields = {"seed_share": found.share(found.seeds), "pair_share": found.share(found.pairs)}
+    (fields["low"], fields["high"]), _ = shown_interval(float(scores.mean()), variance, df, chosen.level)
+    if len(scores) >= ENOUGH:
+        drawn = interquartile_mean(scores[chosen.draws[1 if start else 0]])
+        fields["iqm"] = float(interquartile_mean(scores))
+        fields["iqm_low"], fields["iqm_high"] = percentile_interval(drawn, chosen.level)
+    return {f"{side}_{name}": value for name, value in fields.items()}
+
+
+def _variance(
+    methods: Sequence[Floats], aligned: AlignedScores, dependence: Dependence, start: int = 0
+) -> MeanVariance:
+    """Return the variance of a method's mean or of the difference of two, in points squared.
+
+    Args:
+        methods: the scores x 100 of one method's runs, or of two.
+        aligned: what each pair contributes to all runs' scores.
+        dependence: which pairs depend on each other.
+        start: the place of the first of these runs among all.
+    """
+    weights = np.zeros(len(aligned.scores))
+    matrix = 1e4 * aligned.covariance(dependence)
+    parts = []
+    for sign, scores in zip((-1, 1) if len(methods) > 1 else (1,), methods, strict=True):
+        places = slice(start, start + len(scores))
+        weights[places] = sign / len(scores)
+        parts.append(Runs(scores, interaction_of(matrix[places, places])))
+        start += len(scores)
+    over_pairs = aligned.variance_of(weights, dependence)
+    scaled = replace(over_pairs, value=1e4 * over_pairs.value, independent=1e4 * over_pairs.independent)
+    return mean_variance(parts, scaled)

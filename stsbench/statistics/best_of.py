@@ -24,7 +24,7 @@ def best_of_weights(size: int) -> Floats:
     places = np.arange(size)
     for row in range(1, size):
         # C(i, n) / C(N, n + 1) from the row above: no factorial that overflows.
-        weights[row] = weights[row - 1] * (places - row + 1) / row * (row + 1) / (size - row)
+        weights[row] = weights[row - 1] * np.maximum(places - row + 1, 0) / row * (row + 1) / (size - row)
     return weights
 
 

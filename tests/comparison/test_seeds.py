@@ -9,8 +9,8 @@ import pytest
 import scipy.stats
 
 import stsbench as sb
-from stsbench.comparison.result import SeedsComparison
 from stsbench.comparison.seeds import compare_seeds
+from stsbench.comparison.seeds_result import SeedsComparison
 from stsbench.data.tables import StsData
 from stsbench.statistics.significance import holm
 

@@ -1,0 +1,268 @@
+"""`plan`: which difference can these pairs show, and how many seeds does a claim take?
+
+Two models that agree on most pairs need fewer of them to be told apart than two that do not: what counts is the
+standard error of their difference. A test of 5 % finds 1.96 + 0.84 standard errors with 80 % power.
+For a claim of methods the spread of seeds comes to it, which no number of pairs makes smaller.
+"""
+
+import html
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from stsbench.base.errors import UserError
+from stsbench.base.progress import Progress, silent
+from stsbench.base.words import suggestion
+from stsbench.comparison.aligned import (
+    AlignedScores,
+    aligned_scores,
+    demand_distinct_models,
+    dependence_of,
+    named_runs,
+)
+from stsbench.comparison.result import AVERAGES, Kind
+from stsbench.published.measured import seeded_systems, seeds
+from stsbench.records.record import RunRecord
+from stsbench.render.result import Result
+from stsbench.render.table import Table, Tables
+from stsbench.statistics.dependence import Dependence, Variance
+from stsbench.statistics.intervals import INTERVAL, IntervalMethod
+from stsbench.statistics.power import detectable, seeds_needed
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+POWER = 0.8
+
+
+@dataclass(frozen=True)
+class PlannedTask:
+    """What can be shown on one task or on average; scores and differences x 100. NaN where something is not known.
+
+    Attributes:
+        kind: `sts` or `transfer`.
+        task: its name; `Avg.` or `Avg. transfer` for the average of a kind.
+        size: the number of pairs or items.
+        a: the score of A; `b`: of B.
+        error: standard error of their difference.
+        smallest: the smallest difference that these pairs show with the planned power.
+        seed_sd: standard deviation of a method's scores over seeds.
+        seeds_here: runs of each method that show the planned difference on these pairs; 0 where none are enough.
+        seeds_anywhere: runs of each that show it for other pairs like these, too; 0 where no number is enough.
+    """
+
+    kind: Kind
+    task: str
+    size: int
+    a: float
+    b: float
+    error: float
+    smallest: float
+    seed_sd: float = math.nan
+    seeds_here: int = 0
+    seeds_anywhere: int = 0
+
+
+@dataclass(frozen=True)
+class Plan(Result):
+    """What a comparison of two models on these pairs can show, and what one of two methods takes.
+
+    Attributes:
+        a: the name of A; `b`: of B.
+        rows: each task; after the tasks of a kind their average.
+        difference: the planned difference in points; None if none was asked for.
+        spread: where the seeds' standard deviation comes from; empty for nowhere.
+        level: 1 - level is the test's size.
+        power: the chance to find the difference where it is there.
+        interval: how pairs that share sentences were seen.
+        notes: what a reader should know.
+    """
+
+    a: str
+    b: str
+    rows: tuple[PlannedTask, ...]
+    difference: float | None
+    spread: str
+    level: float
+    power: float
+    interval: Dependence
+    notes: tuple[str, ...] = ()
+
+    @property
+    def sentence(self) -> str:
+        """What these pairs can show, and how many seeds the planned difference takes."""
+        last = self.rows[-1]
+        told = (
+            f"For two models that agree as much as {self.a} and {self.b} these pairs show a difference of "
+            f"{last.smallest:.2f} points on {last.task} with {100 * self.power:g} % power"
+        )
+        if self.difference is None or math.isnan(last.seed_sd):
+            return f"{told}."
+        here = f"{last.seeds_here} seeds of each" if last.seeds_here else "more than 10,000 seeds of each"
+        anywhere = (
+            f"{last.seeds_anywhere} for other pairs like these, too"
+            if last.seeds_anywhere
+            else "and no number of seeds shows it for other pairs, since these are too few"
+        )
+        return (
+            f"{told}. A difference of {self.difference:g} between methods whose seeds have a standard deviation "
+            f"of {last.seed_sd:.2f} takes {here} on these pairs, {anywhere}."
+        )
+
+    @property
+    def frame(self) -> "pd.DataFrame":
+        """One row per task and average, with the columns of `PlannedTask`."""
+        import pandas as pd
+
+        return pd.DataFrame([asdict(row) for row in self.rows])
+
+    def table(self) -> Tables:
+        """Return the standard errors and the smallest differences, and the seeds if a difference was planned."""
+        import pandas as pd
+
+        rows = []
+        for row in self.rows:
+            cells: dict[str, object] = {
+                "task": row.task,
+                "pairs": row.size,
+                "A": row.a,
+                "B": row.b,
+                "standard error": row.error,
+                "smallest": row.smallest,
+            }
+            if self.difference is not None:
+                known = not math.isnan(row.seed_sd)
+                cells["seeds' sd"] = row.seed_sd
+                cells[f"seeds for {self.difference:g}"] = _count(row.seeds_here) if known else None
+                cells["on other pairs"] = _count(row.seeds_anywhere) if known else None
+            rows.append(cells)
+        return Tables([Table(pd.DataFrame(rows), headline="smallest")])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all of it as plain data; what is not known is None."""
+        whole = {"sentence": self.sentence, **asdict(self)}
+        for row in whole["rows"]:
+            row |= {name: None for name, value in row.items() if isinstance(value, float) and math.isnan(value)}
+        return whole
+
+    @property
+    def words(self) -> list[str]:
+        """What the columns are, and the notes; a line each."""
+        lines = [
+            f"A: {self.a}",
+            f"B: {self.b}",
+            f"smallest: the difference that a test of {100 * (1 - self.level):g} % finds with "
+            f"{100 * self.power:g} % power on these pairs, for two models that agree as much as these do",
+        ]
+        if self.spread:
+            lines.append(f"seeds: of each method; their spread is {self.spread}")
+        return [*lines, *(f"note: {note}" for note in self.notes)]
+
+    def __str__(self) -> str:
+        """Return what a terminal shows: the table, the sentence, and what to know."""
+        return "\n\n".join([str(self.table()), self.sentence, "\n".join(self.words)])
+
+    def _repr_html_(self) -> str:
+        words = "".join(f"<p>{html.escape(line)}</p>" for line in (self.sentence, *self.words))
+        return f"{self.table()._repr_html_()}{words}"
+
+
+def plan(
+    a: RunRecord | str | Path,
+    b: RunRecord | str | Path,
+    *,
+    difference: float | None = None,
+    spread: float | str | None = None,
+    level: float = 0.95,
+    power: float = POWER,
+    interval: IntervalMethod = INTERVAL,
+    progress: Progress = silent,
+) -> Plan:
+    """Plan a comparison: what can these pairs show, and how many seeds does a difference of methods take?
+
+    Args:
+        a: a run, or the folder or `run.json` that it is in.
+        b: a run of a model that agrees with the first about as much as those to be compared will.
+        difference: the difference of two methods to be shown, in points; 0.5, say.
+        spread: the standard deviation of a method's scores over seeds, in points: of the average, taken for every
+            task; or a published system whose seeds are known, task by task.
+        level: 1 - level is the test's size.
+        power: the chance to find the difference where it is there.
+        interval: how pairs that share sentences are seen.
+        progress: told how far it is.
+
+    Returns:
+        `.sentence` says it, `.table()` and `.frame` hold it by task.
+
+    Raises:
+        UserError: if the two do not compare, are one model, or a number makes no sense.
+
+    Example:
+        >>> import stsbench as sb
+        >>> models = [lambda texts, k=k: [[len(s), s.count("e"), k * s.count("o")] for s in texts] for k in (0, 3)]
+        >>> planned = plan(*(sb.evaluate(model, "sample") for model in models), difference=2, spread=0.9)
+        >>> planned.rows[0].seeds_here
+        5
+    """
+    for name, share in (("level", level), ("power", power)):
+        if not 0 < share < 1:
+            raise UserError(f"a {name} of {share}: give a share between 0 and 1, such as 0.8.")
+    if difference is not None and not (math.isfinite(difference) and difference > 0):
+        raise UserError(f"a difference of {difference:g} points: give more than 0, such as 0.5.")
+    if difference is not None and spread is None:
+        raise UserError(
+            "how many seeds a difference takes depends on their spread: give its standard deviation, such as 0.8, "
+            f"or a system whose seeds are known ({', '.join(seeded_systems())})."
+        )
+    named = named_runs([a, b])
+    demand_distinct_models(named)
+    tasks, notes = aligned_scores(named, progress=progress)
+    spreads, told = _spreads(spread, [task.task for task in tasks])
+    method = dependence_of(interval)
+    rows = [_planned(task, method, difference, spreads.get(task.task, math.nan), (level, power)) for task in tasks]
+    first, second = named
+    return Plan(first, second, tuple(rows), difference, told, level, power, method, notes)
+
+
+def _planned(
+    task: AlignedScores, method: Dependence, difference: float | None, sd: float, test: tuple[float, float]
+) -> PlannedTask:
+    level, power = test
+    found = task.variance_of((-1.0, 1.0), method)
+    found = replace(found, value=1e4 * found.value, independent=1e4 * found.independent)
+    a, b = (100 * task.scores).tolist()
+    smallest = detectable(found.standard_error, level=level, power=power)
+    row = PlannedTask(task.kind, task.task, task.size, a, b, found.standard_error, smallest)
+    if difference is None or math.isnan(sd):
+        return row
+    return replace(
+        row,
+        seed_sd=sd,
+        seeds_here=seeds_needed(difference, sd, Variance(0.0, 0.0, math.inf), level=level, power=power) or 0,
+        seeds_anywhere=seeds_needed(difference, sd, found, level=level, power=power) or 0,
+    )
+
+
+def _spreads(spread: float | str | None, tasks: Sequence[str]) -> tuple[Mapping[str, float], str]:
+    """Return the seeds' standard deviation by task, and where it comes from."""
+    if spread is None:
+        return {}, ""
+    if isinstance(spread, str):
+        if spread not in seeded_systems():
+            raise UserError(f"no seeds of {spread!r} are known: {suggestion(spread, seeded_systems())}")
+        frame = seeds(spread)
+        known = {task: float(np.std(frame[task], ddof=1)) for task in tasks if task in frame}
+        return known, f"that of {len(frame)} seeds of {spread}"
+    if not (math.isfinite(spread) and spread > 0):
+        raise UserError(f"a standard deviation of {spread:g} points: give more than 0, such as 0.8.")
+    averages = [task for task in tasks if task in AVERAGES.values()]
+    # Of the average, which tasks need not share; where there is one task alone, of that.
+    return dict.fromkeys(averages or tasks, spread), f"a standard deviation of {spread:g}, as given"
+
+
+def _count(number: int) -> str:
+    return f"{number}" if number else "none is enough"

@@ -1,0 +1,165 @@
+"""Several runs of a method: the variance of its mean over seeds and pairs, and what whole runs say by resampling.
+
+A score varies with the seed of the training, with the pairs that it was measured on, and with both together (a run
+that is better than others on these pairs need not be on others). The variance of the mean of S runs is
+s^2 / S + V(mean terms) - I / S: s^2 is the runs' sample variance, V the variance over pairs of the mean of their
+terms, and I that of what each run has of its own. The first two both hold the third, so it is taken off once.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from stsbench.statistics.dependence import Variance
+
+Floats = NDArray[np.float64]
+
+
+class Runs(NamedTuple):
+    """The runs of one method on one task.
+
+    Attributes:
+        scores: (S,) a score each.
+        interaction: I, the variance over pairs of what one run has of its own, on the scale of the scores.
+    """
+
+    scores: Floats
+    interaction: float
+
+
+class MeanVariance(NamedTuple):
+    """The variance of a mean over runs, or of a difference of two, in its parts.
+
+    Attributes:
+        value: the whole: the sum of the next three.
+        seeds: of other seeds, on whatever pairs.
+        pairs: of other pairs, whatever the seed.
+        both: of what single runs do on single pairs.
+        df: degrees of freedom of Student's t (Satterthwaite 1946).
+    """
+
+    value: float
+    seeds: float
+    pairs: float
+    both: float
+    df: float
+
+    def share(self, part: float) -> float:
+        """Return a part as a share of the whole, NaN where that is 0."""
+        return part / self.value if self.value > 0 else math.nan
+
+
+def interaction_of(covariance: ArrayLike) -> float:
+    """Return the variance over pairs of what one of S runs has of its own, from the covariance of their scores.
+
+    It is the mean over the runs of V(terms_s - mean terms) S / (S - 1), at least 0.
+
+    Args:
+        covariance: (S, S) over pairs, S at least 2.
+
+    >>> interaction_of([[3.0, 1.0], [1.0, 3.0]])
+    2.0
+    """
+    matrix = np.asarray(covariance, dtype=np.float64)
+    size = len(matrix)
+    return max(float(np.trace(matrix) - size * matrix.mean()) / (size - 1), 0.0)
+
+
+def mean_variance(methods: Sequence[Runs], over_pairs: Variance) -> MeanVariance:
+    """Return the variance of a method's mean, or of the difference of two methods' means.
+
+    Args:
+        methods: one method, or the two that are compared; at least two runs of each.
+        over_pairs: of the mean of the runs' terms, or of the difference of two such means.
+
+    Raises:
+        ValueError: if a method has fewer than two runs.
+
+    Example:
+        >>> runs = Runs(np.array([70.0, 72.0]), interaction=0.5)
+        >>> found = mean_variance([runs], Variance(0.5, 0.5, 100.0))
+        >>> found.value, found.seeds, found.pairs, found.both
+        (1.25, 0.75, 0.25, 0.25)
+    """
+    if any(len(runs.scores) < 2 for runs in methods):
+        raise ValueError("the spread over seeds takes at least two runs of a method")
+    sizes = [len(runs.scores) for runs in methods]
+    spreads = [float(runs.scores.var(ddof=1)) for runs in methods]
+    both = sum(runs.interaction / size for runs, size in zip(methods, sizes, strict=True))
+    seeds = sum(
+        max(spread - runs.interaction, 0.0) / size
+        for runs, spread, size in zip(methods, spreads, sizes, strict=True)
+    )
+    pairs = max(over_pairs.value - both, 0.0)
+    whole = seeds + pairs + both
+    uncertain = sum((spread / size) ** 2 / (size - 1) for spread, size in zip(spreads, sizes, strict=True))
+    if over_pairs.value > 0:
+        uncertain += over_pairs.value**2 / over_pairs.df
+    return MeanVariance(whole, seeds, pairs, both, whole**2 / uncertain if uncertain > 0 else math.nan)
+
+
+def spread_factors(runs: int, level: float = 0.95) -> tuple[float, float]:
+    """Return how far the true standard deviation of normal scores may be from that of some runs, as factors.
+
+    >>> low, high = spread_factors(3)
+    >>> round(low, 2), round(high, 2)
+    (0.52, 6.28)
+    """
+    from scipy.special import chdtri
+
+    df = runs - 1
+    ends = (float(chdtri(df, (1 + side * level) / 2)) for side in (-1, 1))
+    low, high = (math.sqrt(df / end) for end in ends)
+    return low, high
+
+
+def improvement(first: ArrayLike, second: ArrayLike) -> Floats:
+    """Return how likely a run of the second method is above one of the first (Agarwal et al. 2021, section 4.3).
+
+    It is the share of all pairs of runs, ties half: Mann and Whitney's U over their number.
+
+    Args:
+        first: (..., m) scores of the runs of the one.
+        second: (..., n) of the other.
+
+    Returns:
+        (...) shares from 0 to 1.
+
+    Example:
+        >>> float(improvement([1.0, 2.0], [2.0, 3.0]))
+        0.875
+    """
+    one, other = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+    differences = other[..., None, :] - one[..., :, None]
+    return np.asarray(((differences > 0) + 0.5 * (differences == 0)).mean(axis=(-2, -1)))
+
+
+def interquartile_mean(values: ArrayLike) -> Floats:
+    """Return the mean of the middle half of some scores (Agarwal et al. 2021): a quarter is cut off at either end.
+
+    Agarwal et al. pool runs and normalised tasks; STS tasks have no common scale, so it is of the runs of a task,
+    or of their averages. Of a number that four does not divide, the runs at the ends of the middle count in part.
+
+    Args:
+        values: (..., n) scores.
+
+    >>> float(interquartile_mean([0.0, 1.0, 3.0, 100.0]))
+    2.0
+    """
+    ordered = np.sort(np.asarray(values, dtype=np.float64), axis=-1)
+    size = ordered.shape[-1]
+    places = np.arange(size)
+    weights = np.clip(places + 1 - size / 4, 0, 1) - np.clip(places + 1 - 3 * size / 4, 0, 1)
+    return np.asarray(ordered @ weights / weights.sum())
+
+
+def resampled_runs(sizes: Sequence[int], resamples: int, rng: np.random.Generator) -> list[NDArray[np.intp]]:
+    """Return draws of whole runs with replacement, method by method (the strata): (resamples, S) places each.
+
+    One run gives the scores of all tasks, so the same draws serve every task. (Agarwal et al. 2021 draw task by
+    task, since their runs are of one task each.)
+    """
+    return [rng.integers(size, size=(resamples, size)) for size in sizes]

@@ -4,9 +4,11 @@ From its first line on an interrupt is quiet, and so is the end of the process: 
 no complaint of a stream that is closed. The command line itself, `stsbench.cli.app`, is imported under this roof.
 """
 
+import atexit
 import os
 import signal
 import sys
+from contextlib import suppress
 from typing import Any
 
 _QUIETLY = (signal.SIGINT, signal.SIGTERM)
@@ -41,7 +43,7 @@ def main() -> None:
     finally:
         _on_signals(_end_at_once)
     if code == EXIT_INTERRUPTED and received:
-        code = 128 + received[-1]
+        _end_interrupted(128 + received[-1])
     sys.exit(code)
 
 
@@ -73,6 +75,17 @@ def _on_signals(handler: Any) -> None:
 def _end_at_once(number: int, _frame: Any) -> None:
     """End while nothing is open yet, or any more."""
     os._exit(128 + number)
+
+
+def _end_interrupted(code: int) -> None:
+    """End with the exit code of an interrupt, and wait for no thread.
+
+    Python would end itself by the signal, with another code, if the interrupt met an `exec` in some library.
+    """
+    with suppress(Exception):
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+    os._exit(code)
 
 
 def _again(lost: Any) -> None:

@@ -47,7 +47,7 @@ _NO_TERMS = (
     "Kendall's tau has no other interval here, and tables of versions before 0.3 do not say which share sentences"
 )
 
-_TEST_NAMES = {"williams": "Williams'", "mcnemar": "McNemar's"}
+_TEST_NAMES = {"williams": "Williams' test takes", "mcnemar": "McNemar's test takes"}
 
 _APART = 1.2
 """How much larger the standard error by components is, for a reader to be told."""
@@ -224,7 +224,7 @@ def dependence_notes(rows: Sequence[Difference], bootstrap: Bootstrap) -> Iterat
     yield f"intervals and p are of {INTERVAL_OF}"
     tests = " and ".join(_TEST_NAMES[test] for test in dict.fromkeys(row.test for row in rows if row.test))
     if tests:
-        yield f"{tests} test takes pairs or items for independent; intervals and p do not"
+        yield f"{tests} pairs or items for independent; intervals and p do not"
     apart = [
         f"{row.task} {row.details['se_dyadic']:.2f} and {row.details['se_components']:.2f}"
         for row in rows

@@ -1,5 +1,6 @@
 """Two models pair by pair: what the rows say, and what does not compare."""
 
+import dataclasses
 import math
 from collections.abc import Callable
 from typing import Any
@@ -8,16 +9,22 @@ import numpy as np
 import pytest
 
 import stsbench as sb
-from stsbench.comparison.paired import compare_pairs
+from stsbench.comparison.paired import compare_pairs, dependence_notes
 from stsbench.comparison.result import Difference
+from stsbench.data.sentence_ids import FOLDED, SENTENCES
 from stsbench.data.tables import StsData
+from stsbench.scoring.intervals import INTERVAL_OF
 from stsbench.statistics.bootstrap import bootstrap_task, percentile_interval, percentile_p_value
 from stsbench.statistics.correlations import spearman
+from stsbench.statistics.dependence import Sharing, variance
+from stsbench.statistics.influence import task_terms
+from stsbench.statistics.intervals import plain_interval, two_sided_p
 from stsbench.statistics.significance import williams
 
 Measure = Callable[..., sb.RunRecord]
 Data = Callable[..., StsData]
 BOOTSTRAP = sb.Bootstrap(resamples=200)
+INDEPENDENT = sb.Bootstrap(interval="independent")
 
 
 def rows_of(a: sb.RunRecord, b: sb.RunRecord, bootstrap: sb.Bootstrap = BOOTSTRAP) -> dict[Any, Difference]:
@@ -50,9 +57,9 @@ def test_scores_and_average_are_those_of_the_records(measure: Measure) -> None:
     assert all(row.difference == row.b - row.a for row in rows.values())
 
 
-def test_the_interval_and_p_value_are_of_paired_replicates(measure: Measure) -> None:
+def test_by_the_bootstrap_the_interval_and_p_value_are_of_paired_replicates(measure: Measure) -> None:
     a, b = measure(), measure(noise=1)
-    row = rows_of(a, b)["y", ""]
+    row = rows_of(a, b, sb.Bootstrap(resamples=200, interval="bootstrap"))["y", ""]
     own = a.pairs[a.pairs["task"] == "y"]
     codes = (own["subset"] == "second").astype(int)
     drawn = [
@@ -71,6 +78,87 @@ def test_the_interval_and_p_value_are_of_paired_replicates(measure: Measure) -> 
     low, high = percentile_interval(np.arctanh(drawn[1]) - np.arctanh(drawn[0]))
     assert (row.effect_low, row.effect_high) == pytest.approx((low, high))
     assert row.effect == pytest.approx(math.atanh(row.b / 100) - math.atanh(row.a / 100))
+
+
+def without_ids(record: sb.RunRecord) -> sb.RunRecord:
+    return record.with_tables(record.pairs.drop(columns=[*SENTENCES, *FOLDED]))
+
+
+def test_the_interval_is_of_the_differences_of_what_each_pair_contributes(measure: Measure) -> None:
+    a, b = measure(), measure(noise=1)
+    row = rows_of(a, b)["y", ""]
+    own = a.pairs[a.pairs["task"] == "y"]
+    codes = (own["subset"] == "second").astype(int)
+    terms = [task_terms(own["gold"], record.pairs.loc[own.index, "cosine"], codes) for record in (a, b)]
+    sharing = Sharing.of(own["sentence_a"], own["sentence_b"])
+    found = variance(terms[1] - terms[0], sharing)
+    difference = (row.b - row.a) / 100
+    low, high, _ = plain_interval(difference, found)
+    assert (row.low, row.high) == pytest.approx((100 * low, 100 * high))
+    assert row.p == pytest.approx(two_sided_p(difference, found))
+    assert row.interval == "dyadic"
+    by_clusters = variance(terms[1] - terms[0], sharing, "components").standard_error
+    assert row.details["se_components"] == pytest.approx(100 * by_clusters)
+    assert row.details["se_dyadic"] == pytest.approx(100 * found.standard_error)
+    # Cohen's q by the delta method.
+    slopes = [1 / (1 - (score / 100) ** 2) for score in (row.a, row.b)]
+    of_q = variance(slopes[1] * terms[1] - slopes[0] * terms[0], sharing)
+    assert row.effect_high - row.effect == pytest.approx(plain_interval(0.0, of_q).high)
+
+
+def test_the_average_sees_sentences_that_tasks_share(measure: Measure, toy_data: Data) -> None:
+    one = toy_data("x", pairs=60)
+    both = [one, dataclasses.replace(one, task="again")]
+    a, b = measure(both), measure(both, noise=1)
+    rows = rows_of(a, b)
+    # The same pairs twice are no more than once.
+    assert rows["Avg.", ""].high - rows["Avg.", ""].low > 0.95 * (rows["x", ""].high - rows["x", ""].low)
+    apart = rows_of(measure(), measure(noise=1))
+    assert apart["Avg.", ""].high - apart["Avg.", ""].low < 0.95 * (apart["x", ""].high - apart["x", ""].low)
+
+
+def test_one_table_that_says_what_pairs_share_is_enough(measure: Measure) -> None:
+    a, b = measure(), measure(noise=1)
+    both, either = rows_of(a, b), rows_of(without_ids(a), b)
+    assert both == either
+    neither = rows_of(without_ids(a), without_ids(b))
+    assert {row.interval for row in neither.values()} == {"bootstrap"}
+    assert neither == rows_of(a, b, sb.Bootstrap(200, interval="bootstrap"))
+
+
+def test_a_reader_is_told_what_is_taken_for_independent(measure: Measure) -> None:
+    a, b = measure(), measure(noise=1)
+    notes = sb.compare(a, b).notes
+    assert any(INTERVAL_OF in note for note in notes)
+    assert any("Williams' test takes pairs or items for independent" in note for note in notes)
+    old = sb.compare(without_ids(a), without_ids(b)).notes
+    assert any("x and y: bootstrap" in note and "before 0.3" in note for note in old)
+    assert any("taken for independent" in note for note in sb.compare(a, b, bootstrap=INDEPENDENT).notes)
+
+
+def test_a_reader_is_told_where_topics_may_count(measure: Measure) -> None:
+    row = next(iter(rows_of(measure(), measure(noise=1)).values()))
+    apart = dataclasses.replace(row, details={"se_dyadic": 1.0, "se_components": 1.5})
+    (told,) = [note for note in dependence_notes([apart], sb.Bootstrap()) if "topic" in note]
+    assert "x 1.00 and 1.50" in told
+    alike = dataclasses.replace(row, details={"se_dyadic": 1.0, "se_components": 1.1})
+    assert not [note for note in dependence_notes([alike], sb.Bootstrap()) if "topic" in note]
+
+
+def test_two_that_order_the_pairs_alike_differ_by_nothing(measure: Measure) -> None:
+    a = measure()
+    rows = rows_of(a, with_pairs(a, cosine=a.pairs["cosine"] / 2))
+    assert {(row.low, row.high, row.p) for row in rows.values()} == {(0.0, 0.0, 1.0)}
+
+
+def test_three_pairs_have_no_interval(measure: Measure, toy_data: Data) -> None:
+    few = [toy_data("few", pairs=9)]
+    rows = rows_of(measure(few), measure(few, noise=1))
+    first = rows["few", "first"]
+    assert first.size == 3
+    assert math.isnan(first.low)
+    assert math.isnan(first.p)
+    assert not math.isnan(rows["few", "second"].low)
 
 
 def test_pairing_makes_the_interval_of_two_similar_models_narrower_than_their_own(measure: Measure) -> None:

@@ -54,6 +54,8 @@ CREATE TABLE IF NOT EXISTS vectors (
     sequence BLOB PRIMARY KEY, vector BLOB NOT NULL, digest INTEGER NOT NULL
 );
 """
+_TEXTS = "SELECT text, sequence, length, truncated, digest FROM texts WHERE text IN"
+_VECTORS = "SELECT sequence, vector, digest FROM vectors WHERE sequence IN"
 _KEY_BYTES = 16
 _TEXT_ROW = struct.Struct(f"<{_KEY_BYTES}sqq")
 
@@ -132,7 +134,7 @@ class EmbeddingCache:
         def read(file: sqlite3.Connection) -> tuple[dict[str, CachedText], int]:
             known: dict[str, CachedText] = {}
             damaged = []
-            for block in _blocks(file, "SELECT * FROM texts WHERE text IN", list(by_key)):
+            for block in _blocks(file, _TEXTS, list(by_key)):
                 for key, *row, digest in block:
                     if key in by_key and digest == self._text_digest(key, *row):
                         sequence, length, cut = row
@@ -154,7 +156,7 @@ class EmbeddingCache:
             known: dict[bytes, NDArray[np.float32]] = {}
             damaged: list[bytes] = []
             width = 0
-            for block in _blocks(file, "SELECT * FROM vectors WHERE sequence IN", sequences):
+            for block in _blocks(file, _VECTORS, sequences):
                 # The types first, as damage turns a vector into a number or nothing.
                 whole = {
                     key: vector

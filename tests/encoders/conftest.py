@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+
+sys.path.append(str(Path(__file__).parent))  # for `planted`
 
 SENTENCES = [
     "A small cat sat on the old mat by the door.",

@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     from stsbench.analysis.spectrum import spectrum
     from stsbench.base.errors import UserError
     from stsbench.checking.check import check
+    from stsbench.comparison.best_of import best_of
     from stsbench.comparison.compare import compare
+    from stsbench.comparison.planning import plan
+    from stsbench.comparison.rank import rank
     from stsbench.diagnosis.diagnose import diagnose
     from stsbench.encoders.load import load
     from stsbench.encoders.plan import embed
@@ -48,6 +51,7 @@ __all__ = [
     "UserError",
     "__version__",
     "badge",
+    "best_of",
     "check",
     "cite",
     "compare",
@@ -64,7 +68,9 @@ __all__ = [
     "load",
     "load_run",
     "model_card",
+    "plan",
     "protocol",
+    "rank",
     "repetition_bias",
     "report",
     "retrieve",
@@ -80,6 +86,7 @@ _HOMES = {
     "SavedVectors": "stsbench.encoders.saved:SavedVectors",
     "UserError": "stsbench.base.errors:UserError",
     "badge": "stsbench.reports.cards:badge",
+    "best_of": "stsbench.comparison.best_of:best_of",
     "check": "stsbench.checking.check:check",
     "cite": "stsbench.scoring.cite:cite",
     "compare": "stsbench.comparison.compare:compare",
@@ -96,7 +103,9 @@ _HOMES = {
     "load": "stsbench.encoders.load:load",
     "load_run": "stsbench.records.store:load_run",
     "model_card": "stsbench.reports.cards:model_card",
+    "plan": "stsbench.comparison.planning:plan",
     "protocol": "stsbench.scoring.protocols:choose_protocol",
+    "rank": "stsbench.comparison.rank:rank",
     "repetition_bias": "stsbench.analysis.repetition_bias.verb:repetition_bias",
     "report": "stsbench.reports.report:report",
     "retrieve": "stsbench.analysis.retrieve:retrieve",

@@ -22,6 +22,7 @@ def test_every_public_name_and_no_other_has_a_home() -> None:
 
 
 VERBS = {
+    "best_of",
     "check",
     "cite",
     "compare",
@@ -32,6 +33,8 @@ VERBS = {
     "geometry",
     "import_results",
     "length_bias",
+    "plan",
+    "rank",
     "report",
     "repetition_bias",
     "retrieve",

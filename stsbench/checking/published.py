@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from stsbench.base.errors import UserError
 from stsbench.checking.fitting import MeasuredScore, fitting, measured_scores, open_fields
 from stsbench.checking.result import CellCheck, Check, FieldDifference, in_words, within
+from stsbench.comparison.best_of import BestOf
 from stsbench.published import catalogue
 from stsbench.published.catalogue import PublishedRow, checkpoint_of_system, checkpoints, row, rows
 from stsbench.published.measured import seeded_systems, seeds
@@ -244,13 +245,28 @@ def _place_among_seeds(row: PublishedRow, cells: Sequence[CellCheck]) -> Iterato
         return
     cell = seeded[average.column]
     low, high, measured, expected = scores.min(), scores.max(), cell.measured or 0.0, cell.expected or 0.0
+    best = best_of_seeds(scores.tolist(), expected)
     outside = "" if low <= measured <= high else "; the run lies outside their range"
     yield (
         f"the row is one training run: in {len(scores)} of an independent reproduction that differ in the seed "
         f"(raw text: close to the papers' protocol, not the same) {cell.name} is {scores.mean():.2f} ± "
         f"{scores.std():.2f}, from {low:.2f} to {high:.2f}; {_share(scores < measured)} are below the "
-        f"{measured:.2f} measured here, {_share(scores < expected)} below the {expected:.2f} published{outside}"
+        f"{measured:.2f} measured here, {_share(scores < expected)} below the {expected:.2f} published"
+        f"{best}{outside}"
     )
+
+
+def best_of_seeds(scores: Sequence[float], published: float) -> str:
+    """Return of how many seeds the best scores as much as a published value on average, as a clause; or nothing.
+
+    >>> best_of_seeds([74.0, 75.0, 76.0], 75.5)
+    ', which is what the best of 2 or 3 of them gives on average'
+    """
+    typical = BestOf("", "", tuple(scores), published).typical
+    if typical is None:
+        return ", which is more than the best of all of them"
+    below, above = typical
+    return f", which is what the best of {below} or {above} of them gives on average" if below else ""
 
 
 def _share(below: "pd.Series[bool]") -> str:

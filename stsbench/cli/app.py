@@ -31,6 +31,7 @@ COMMANDS = {
     "run": "stsbench.scoring.command:run",
     "show": "stsbench.records.command:show",
     "compare": "stsbench.comparison.command:app",
+    "rank": "stsbench.comparison.command:rank",
     "check": "stsbench.checking.command:check",
     "report": "stsbench.reports.command:report",
     "import": "stsbench.records.command:import_",

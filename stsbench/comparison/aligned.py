@@ -24,6 +24,7 @@ from stsbench.records.record import RunRecord
 from stsbench.records.signature import Signature, require_same_protocol
 from stsbench.records.store import load_run
 from stsbench.scoring.intervals import sharing_of
+from stsbench.scoring.recompute import require_recomputed
 from stsbench.statistics.dependence import Dependence, Sharing, Variance, covariance, variance
 from stsbench.statistics.influence import TERMS, mean_terms, task_terms
 from stsbench.statistics.intervals import (
@@ -182,13 +183,15 @@ def common_parts(runs: Mapping[str, Sequence[Part]]) -> tuple[dict[str, dict[str
 
 
 def demand_distinct_models(runs: Mapping[str, RunRecord]) -> None:
-    """Refuse two runs of the same weights, used alike.
+    """Refuse one run named twice, and two runs of the same weights, used alike.
 
     Raises:
-        UserError: naming the two.
+        UserError: naming them.
     """
     first_of: dict[Any, str] = {}
     for name, record in runs.items():
+        if record.folder is not None and (other := first_of.setdefault(record.folder.resolve(), name)) != name:
+            raise UserError(f"{record.folder} is named twice: give each run once.")
         if record.model.weights_sha256 is None:
             continue
         use = record.model.model_dump(exclude={"name", "kind", "revision", "device"})
@@ -304,6 +307,7 @@ def named_runs(runs: Sequence[RunRecord | str | Path]) -> dict[str, RunRecord]:
         UserError: if one cannot be read.
     """
     records = [run if isinstance(run, RunRecord) else load_run(run) for run in runs]
+    require_recomputed(*records, intervals=False)
     return dict(zip(labels(records), records, strict=True))
 
 

@@ -11,6 +11,7 @@ from stsbench.cli.options import (
     INTERVAL_HELP,
     OUTPUT,
     IntervalName,
+    IntervalOption,
     Output,
     any_seed,
     grouped,
@@ -38,6 +39,8 @@ class SeveralRuns(TyperCommand):
 
 
 app = typer.Typer()
+
+_PLANNING = "Planning"
 
 
 @app.command(cls=SeveralRuns)
@@ -81,6 +84,41 @@ def compare(
         float,
         typer.Option(callback=number_within(0, 1), help="Level of the intervals.", rich_help_panel="Statistics"),
     ] = 0.95,
+    plan: Annotated[
+        bool,
+        typer.Option(
+            "--plan",
+            help="Tell the smallest difference that these pairs show for two models that agree as much as these.",
+            rich_help_panel=_PLANNING,
+        ),
+    ] = False,
+    difference: Annotated[
+        float | None,
+        typer.Option(
+            help="With --plan: how many seeds this difference of two methods takes, in points.",
+            rich_help_panel=_PLANNING,
+        ),
+    ] = None,
+    seed_spread: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SD",
+            help="With --difference: standard deviation over seeds, in points, or a system whose seeds are known.",
+            rich_help_panel=_PLANNING,
+        ),
+    ] = None,
+    best_of: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SCORE",
+            help="Tell of how many runs (those of --a) the best scores this on average: points, or a published "
+            "system; alone, one whose seeds are known.",
+            rich_help_panel="Seeds",
+        ),
+    ] = None,
+    task: Annotated[
+        str, typer.Option(help="With --best-of: which score. Default: the average.", rich_help_panel="Seeds")
+    ] = "",
     subsets: Annotated[
         bool, typer.Option("--subsets", help="Print every subset too.", rich_help_panel=OUTPUT)
     ] = False,
@@ -104,9 +142,36 @@ def compare(
     * `stsbench compare runs/a runs/b --subsets --figure difference.pdf`
     * `stsbench compare --a runs/simcse-seed* --b runs/esimcse-seed*`
     * `stsbench compare runs/a runs/b --corpus wiki1m.txt`
+    * `stsbench compare runs/a runs/b --plan --difference 0.5 --seed-spread unsup-simcse-bert-base`
+    * `stsbench compare --a runs/simcse-seed* --best-of 76.25`
     """
     _ = output.style  # Refused before the work, if two formats were asked for.
+    _demand_planning(plan, difference, seed_spread, best_of, task)
+    if best_of is not None:
+        from stsbench.comparison.best_of import best_of as best_verb
+
+        if runs or b:
+            raise UserError("--best-of is of the runs of one method: name them with --a alone.")
+        number = _number(best_of)
+        if not a and isinstance(number, float):
+            raise UserError("--best-of a number takes runs: name them with --a, or name a published system.")
+        best = best_verb(verb_runs(a), number, task=task) if a else best_verb(best_of, task=task)
+        print_result(best, output, figure=figure)
+        tell(best.sentence, *(f"note: {note}" for note in best.notes), quiet=output.quiet)
+        return
     _demand_one_way(runs or [], a or [], b or [])
+    if plan:
+        from stsbench.comparison.planning import plan as plan_verb
+
+        if not runs:
+            raise UserError("--plan takes two runs: name them without --a and --b.")
+        if figure is not None:
+            raise UserError("a plan is a table: leave out --figure.")
+        spread = None if seed_spread is None else _number(seed_spread)
+        planned = plan_verb(*runs, difference=difference, spread=spread, level=level, interval=interval)
+        print_result(planned, output)
+        tell(planned.sentence, *planned.words, quiet=output.quiet)
+        return
     from stsbench.comparison import compare as verb
     from stsbench.render.figures import save_figure
     from stsbench.scoring.settings import Bootstrap
@@ -131,6 +196,100 @@ def compare(
     say("", *words) if is_screen else tell(*words, quiet=is_silent)
     for line in comparison.remarks:
         tell(line, quiet=output.quiet)
+
+
+@grouped
+def rank(
+    runs: Annotated[
+        list[str], typer.Argument(metavar="RUN...", help="Run folders or run.json files: two to 100.")
+    ],
+    simultaneous: Annotated[
+        bool,
+        typer.Option(
+            "--simultaneous", help="Rank intervals that hold all at once. Default: each holds by itself."
+        ),
+    ] = False,
+    adjust: Annotated[
+        str, typer.Option(help="For the many pairs of models: `max` (a max-statistic) or `holm`.")
+    ] = "max",
+    interval: IntervalOption = "dyadic",
+    level: Annotated[float, typer.Option(callback=number_within(0, 1), help="Level of the intervals.")] = 0.95,
+    draws: Annotated[int, typer.Option(callback=number_within(1), help="Draws of the bootstrap.")] = 5000,
+    seed: Annotated[int, typer.Option(callback=any_seed, help="Seed of the draws.")] = 12345,
+    figure: Annotated[
+        Path | None,
+        typer.Option(
+            callback=drawable,
+            help="Draw scores and rank bands into a .png, .svg or .pdf file.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    task: Annotated[
+        str | None, typer.Option(help="Of which task the figure is. Default: the average.", rich_help_panel=OUTPUT)
+    ] = None,
+    output: Output = Output(),
+) -> None:
+    """Rank models, and tell how much of the order the pairs show.
+
+    Each model gets the ranks that it can have, and a letter for each group that cannot be told apart: for each
+    task and on average, corrected for all pairs of models.
+
+    Examples:
+    * `stsbench rank runs/*-avg-sts`
+    * `stsbench rank runs/a runs/b runs/c --simultaneous --figure ranks.pdf`
+    * `stsbench rank runs/*-avg-sts --latex`
+    """
+    _ = output.style  # Refused before the work, if two formats were asked for.
+    if adjust not in {"max", "holm"}:
+        raise UserError(f"--adjust {adjust!r}: choose `max` or `holm`.")
+    from stsbench.comparison import rank as verb
+    from stsbench.render.figures import save_figure
+
+    with progress_bars(quiet=output.quiet) as progress:
+        ranking = verb.rank(
+            verb_runs(runs),
+            simultaneous=simultaneous,
+            adjustment=adjust,  # type: ignore[arg-type]
+            interval=interval,
+            level=level,
+            draws=draws,
+            seed=seed,
+            progress=progress,
+        )
+    if figure is not None:
+        tell(f"drawn in {save_figure(ranking.plot(task), figure)}", quiet=output.quiet)
+    elif task is not None:
+        raise UserError("--task chooses what the figure is of: add --figure.")
+    print_result(ranking, output)
+    tell(ranking.sentence, *ranking.words, quiet=output.quiet)
+
+
+def verb_runs(patterns: list[str] | None) -> list[Path]:
+    """Return the runs that are named or match a pattern."""
+    from stsbench.comparison.compare import matching_runs
+
+    return matching_runs(patterns or [])
+
+
+def _number(text: str) -> float | str:
+    """Return a number, or the text that is none: a name."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _demand_planning(
+    plan: bool, difference: float | None, seed_spread: str | None, best_of: str | None, task: str
+) -> None:
+    if plan and best_of is not None:
+        raise UserError("--plan and --best-of cannot go together: ask one thing at a time.")
+    if not plan and (difference is not None or seed_spread is not None):
+        raise UserError(f"--{'seed-spread' if difference is None else 'difference'} goes with --plan: add it.")
+    if difference is None and seed_spread is not None:
+        raise UserError("--seed-spread goes with --difference: name the difference of two methods, such as 0.5.")
+    if task and best_of is None:
+        raise UserError("--task goes with --best-of: it names the score.")
 
 
 def _demand_one_way(runs: list[Path], a: list[str], b: list[str]) -> None:

@@ -13,11 +13,12 @@ from stsbench.base.progress import Progress, silent
 from stsbench.base.words import listed
 from stsbench.comparison.result import AVERAGES, Difference, Kind, corrected
 from stsbench.data.sentence_ids import has_ids
+from stsbench.records.intervals import INTERVAL_OF
 from stsbench.records.labels import task_labels
 from stsbench.records.parts import TaskPart, TransferPart
 from stsbench.records.record import RunRecord
 from stsbench.records.signature import Signature, require_same_protocol
-from stsbench.scoring.intervals import INTERVAL_OF, Support, as_variances, mean_support, method_of, sharing_of
+from stsbench.scoring.intervals import Support, as_variances, mean_support, method_of, sharing_of
 from stsbench.scoring.settings import Bootstrap
 from stsbench.statistics.aggregation import Aggregation, correlate_task, members_of
 from stsbench.statistics.bootstrap import (

@@ -7,6 +7,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from stsbench.records.digest import sealed
+from stsbench.records.intervals import interval_remarks
 from stsbench.records.labels import AVERAGE, TRANSFER_AVERAGE, labels, task_labels
 from stsbench.records.parts import AveragePart, Interval, RunFields
 from stsbench.records.signature import Signature, require_same_protocol
@@ -91,7 +92,8 @@ class Scores(Result):
         remarks = (
             f"{label}: {remark}" for label, record in _labelled(self.records) for remark in _remarks(record)
         )
-        return [*dict.fromkeys(signatures), *remarks]
+        told = interval_remarks(list(_labelled(self.records))) if self.intervals else ()
+        return [*dict.fromkeys(signatures), *told, *remarks]
 
 
 def require_comparable(records: Sequence[RunFields]) -> None:

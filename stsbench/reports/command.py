@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from stsbench.base.errors import UserError
-from stsbench.cli.options import number_within
+from stsbench.cli.options import INTERVAL_HELP, IntervalName, number_within
 from stsbench.cli.output import QuietFlag, print_data, progress_bars, tell
 
 
@@ -47,6 +47,13 @@ def report(
         bool,
         typer.Option("--analyses/--no-analyses", help="Analyse and compare up to five runs: a minute or so each."),
     ] = True,
+    interval: Annotated[
+        IntervalName | None,
+        typer.Option(
+            help=f"Of analyses and comparisons. {INTERVAL_HELP} Default: as the runs were measured.",
+            metavar="METHOD",
+        ),
+    ] = None,
     data_dir: Annotated[
         list[Path] | None, typer.Option(help="Look for the data of the analyses here first. Repeatable.")
     ] = None,
@@ -81,6 +88,7 @@ def report(
             title=title,
             date=date,
             analyse=analyse,
+            interval=interval,
             data_dirs=data_dir or (),
             progress=progress,
         )

@@ -13,7 +13,7 @@ from stsbench.analysis.registry import analysis
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.checking.published import AUTO, TOLERANCE, check_published, known_checkpoint, rows_to_check
-from stsbench.comparison.compare import compare
+from stsbench.comparison.compare import RESAMPLES, compare
 from stsbench.records.imports.read import read_results
 from stsbench.records.labels import labels
 from stsbench.records.record import RunRecord
@@ -25,6 +25,8 @@ from stsbench.reports.seeds import seed_distributions
 from stsbench.reports.training import training
 from stsbench.reports.write import require_replaceable, write_report
 from stsbench.scoring.recompute import require_recomputed
+from stsbench.scoring.settings import Bootstrap
+from stsbench.statistics.intervals import IntervalMethod
 
 _RECOMPUTED = Section("recomputed", "Computed again from the tables")
 
@@ -42,6 +44,7 @@ def report(
     title: str = "",
     date: str = "",
     analyse: bool = True,
+    interval: IntervalMethod | None = None,
     data_dirs: Sequence[str | Path] = (),
     progress: Progress = silent,
 ) -> Path:
@@ -58,6 +61,8 @@ def report(
         date: what the page is dated; by default `SOURCE_DATE_EPOCH`, or else the newest record's date, so that two
             reports of the same records are the same bytes.
         analyse: whether to analyse and compare up to five runs, which takes a minute or so each.
+        interval: the method of the intervals of analyses and comparisons; by default that of the runs' own, which
+            stand as they were recorded.
         data_dirs: folders to look for the data of the analyses in.
         progress: told how far it is.
 
@@ -86,8 +91,9 @@ def report(
     else:
         filled = list(filled_papers(named, tolerance))
         curves, spread = training(named), seed_distributions(named)
-        compared = comparisons(named, progress) if analyse or len(named) == 1 else _left_out("Comparisons")
-        behind = analyses(named, data_dirs, progress) if analyse else _left_out("Analyses")
+        how = _bootstrap(records, interval)
+        compared = comparisons(named, how, progress) if analyse or len(named) == 1 else _left_out("Comparisons")
+        behind = analyses(named, how, data_dirs, progress) if analyse else _left_out("Analyses")
         told = [checked, *filled, compared, behind, curves, spread]
         sections = [
             *(scores(named), checked.section, _papers(filled), intervals(named), subsets(named)),
@@ -178,7 +184,14 @@ def verdicts(runs: Runs, against: str = AUTO, tolerance: float = TOLERANCE) -> F
     return Filled(section, tuple(missing))
 
 
-def analyses(runs: Runs, data_dirs: Sequence[str | Path], progress: Progress) -> Filled:
+def _bootstrap(records: Sequence[RunRecord], interval: IntervalMethod | None) -> Bootstrap:
+    """Return how intervals are computed: as those of the records were, if all were alike, else as by default."""
+    recorded = {Bootstrap.of(record.protocol) for record in records if record.protocol.resamples}
+    how = recorded.pop() if len(recorded) == 1 else Bootstrap()
+    return how if interval is None else replace(how, interval=interval)
+
+
+def analyses(runs: Runs, how: Bootstrap, data_dirs: Sequence[str | Path], progress: Progress) -> Filled:
     """Return what is behind the scores, and which analyses were not possible."""
     section = Section("analyses", "Analyses")
     if len(runs) > FEW:
@@ -186,7 +199,12 @@ def analyses(runs: Runs, data_dirs: Sequence[str | Path], progress: Progress) ->
         return Filled(section, (told,))
     try:
         explanation = explain(
-            list(runs.values()), published=True, data_dirs=data_dirs, leave_out=True, progress=progress
+            list(runs.values()),
+            published=True,
+            bootstrap=how,
+            data_dirs=data_dirs,
+            leave_out=True,
+            progress=progress,
         )
     except UserError as error:
         return Filled(section, (f"analyses: {error}",))
@@ -194,7 +212,7 @@ def analyses(runs: Runs, data_dirs: Sequence[str | Path], progress: Progress) ->
     return Filled(replace(section, parts=explanation.sections()), tuple(missing))
 
 
-def comparisons(runs: Runs, progress: Progress) -> Filled:
+def comparisons(runs: Runs, how: Bootstrap, progress: Progress) -> Filled:
     """Return each run compared with the first, pair by pair."""
     section, missing = Section("comparisons", "Comparisons"), []
     first, *others = runs
@@ -204,13 +222,16 @@ def comparisons(runs: Runs, progress: Progress) -> Filled:
     parts = []
     for number, other in enumerate(others, 1):
         try:
-            comparison = compare(runs[first], runs[other], progress=progress)
+            comparison = compare(
+                runs[first], runs[other], bootstrap=replace(how, resamples=RESAMPLES), progress=progress
+            )
         except UserError as error:
             missing.append(f"comparison of {first} and {other}: {error}")
             continue
         # The report's names: of two runs alone, labels may be shorter.
         parts.append(replace(comparison, a=first, b=other).section(number))
     text = (
-        "Paired bootstrap of the pairs or items, with Williams' or McNemar's test; Holm's correction over tasks."
+        "Differences pair by pair or item by item, beside them Williams' or McNemar's test; Holm's correction "
+        "over tasks."
     )
     return Filled(replace(section, text=(text,) if parts else (), parts=tuple(parts)), tuple(missing))

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from stsbench.records.intervals import interval_remarks
 from stsbench.records.record import RunRecord
 from stsbench.records.scores import Row, sts_rows, supervised_rows, transfer_rows
 from stsbench.records.signature import Signature
@@ -25,10 +26,7 @@ def scores(runs: Runs) -> Section:
     tables = [table for kind in _KINDS for table in _tables(runs, kind)]
     text = "Scores are x 100."
     if any(table.hints for table in tables):
-        text += (
-            " Point at a score, or move to it with the keyboard, for its "
-            f"{_levels(runs)} interval (bootstrap over pairs or items)."
-        )
+        text += f" Point at a score, or move to it with the keyboard, for its {_levels(runs)} interval."
     return Section("scores", "Scores", (text,), tuple(tables))
 
 
@@ -45,11 +43,8 @@ def intervals(runs: Runs) -> Section:
     if frame.empty:
         return Section("intervals", "Intervals")
     frame = frame.rename(columns={"pairs": "pairs or items"})
-    text = (
-        f"Percentile bootstrap intervals at {_levels(runs)}: how far the score carries to other pairs of the same "
-        "kind."
-    )
-    return Section("intervals", "Intervals", (text,), (Table(frame, "Scores and limits", name="every-interval"),))
+    text = tuple(f"{remark[0].upper()}{remark[1:]}." for remark in interval_remarks(list(runs.items())))
+    return Section("intervals", "Intervals", text, (Table(frame, "Scores and limits", name="every-interval"),))
 
 
 def subsets(runs: Runs) -> Section:

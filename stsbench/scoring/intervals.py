@@ -36,11 +36,6 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-INTERVAL_OF = (
-    "new pairs from the same subsets, with new sentences and the same pattern of sharing; the subsets are fixed"
-)
-"""What an interval is of, in words."""
-
 
 @dataclass(frozen=True, eq=False)
 class Support:

@@ -13,7 +13,7 @@ from stsbench.comparison.paired import compare_pairs, dependence_notes
 from stsbench.comparison.result import Difference
 from stsbench.data.sentence_ids import FOLDED, SENTENCES
 from stsbench.data.tables import StsData
-from stsbench.scoring.intervals import INTERVAL_OF
+from stsbench.records.intervals import INTERVAL_OF
 from stsbench.statistics.bootstrap import bootstrap_task, percentile_interval, percentile_p_value
 from stsbench.statistics.correlations import spearman
 from stsbench.statistics.dependence import Sharing, variance

@@ -1,0 +1,143 @@
+"""What people's files say, read within bounds: JSON and YAML that cannot fill the memory or exhaust the stack.
+
+All reading of JSON and YAML that somebody may have written goes through here. What is refused is a ValueError
+whose text says why; where it stood, only the caller knows.
+"""
+
+import json
+from math import isinf
+from typing import TYPE_CHECKING, Any, NoReturn
+
+if TYPE_CHECKING:
+    import yaml
+
+DEEPEST = 100
+"""Levels that lists and objects may stand inside one another; a record has ten."""
+
+MOST_DIGITS = 400
+"""Of a number. A float64 has 309 before its point at most."""
+
+MOST_NODES = 100_000
+"""Values of a YAML file, each counted as often as aliases repeat it."""
+
+_BIGGEST = 2**31
+"""Characters of a file; more would not fit into memory as Python keeps them."""
+
+
+def parse_json(text: str | bytes) -> Any:
+    """Return what JSON says, as `json.loads` does.
+
+    Args:
+        text: UTF-8 if it is bytes; a byte-order mark is left out.
+
+    Raises:
+        ValueError: if it is no JSON; or is nested too deep, has a number too long or too large for a float64, or
+            bytes that are no UTF-8.
+
+    >>> parse_json('{"score": 0.5}')
+    {'score': 0.5}
+    >>> parse_json("1e999")
+    Traceback (most recent call last):
+    ValueError: the number 1e999 is too large
+    """
+    if len(text) > _BIGGEST:
+        raise ValueError(f"{len(text):,} characters are too many")
+    if isinstance(text, bytes):
+        text = text.decode("utf-8-sig")
+    try:
+        value = _DECODER.decode(text.removeprefix("\ufeff"))
+    except RecursionError:
+        _too_deep()
+    # Most texts have too few brackets to be nested deep, and need not be looked through.
+    if text.count("[") + text.count("{") > DEEPEST:
+        _require_shallow(value)
+    return value
+
+
+def compose_yaml(text: str) -> "tuple[yaml.SafeLoader, yaml.Node | None]":
+    """Return the tree of a YAML text with the loader that makes values of its nodes; None for an empty text.
+
+    Raises:
+        yaml.YAMLError: if it is no YAML.
+        ValueError: if it is nested too deep, or aliases make it too large or part of itself.
+    """
+    import yaml
+
+    loader = yaml.SafeLoader(text)
+    try:
+        node = loader.get_single_node()
+    except RecursionError:
+        _too_deep()
+    if node is not None:
+        _require_small(node)
+    return loader, node
+
+
+def yaml_value(loader: "yaml.SafeLoader", node: "yaml.Node") -> Any:
+    """Return the value of a node of `compose_yaml`'s tree.
+
+    Raises:
+        yaml.YAMLError: if its tag is unknown.
+        ValueError: if it spells a number or a date that there is not, or that is too large.
+
+    >>> yaml_value(*compose_yaml("[1, 2.5, on]"))
+    [1, 2.5, True]
+    """
+    value = loader.construct_object(node, deep=True)
+    _require_finite(value)
+    return value
+
+
+def _integer(text: str) -> int:
+    if len(text) > MOST_DIGITS:
+        raise ValueError(f"a number has {len(text):,} digits")
+    return int(text)
+
+
+def _decimal(text: str) -> float:
+    if len(text) > MOST_DIGITS:
+        raise ValueError(f"a number has {len(text):,} digits")
+    number = float(text)
+    if isinf(number):
+        raise ValueError(f"the number {text} is too large")
+    return number
+
+
+_DECODER = json.JSONDecoder(parse_int=_integer, parse_float=_decimal)
+
+
+def _require_shallow(value: Any) -> None:
+    level = [value] if isinstance(value, list | dict) else []
+    for _ in range(DEEPEST):
+        parts = (part for outer in level for part in (outer.values() if isinstance(outer, dict) else outer))
+        level = [part for part in parts if isinstance(part, list | dict)]
+        if not level:
+            return
+    _too_deep()
+
+
+def _require_small(root: "yaml.Node") -> None:
+    """Walk a tree as its values will be made, each alias as often as it stands there."""
+    waiting = [(root, 1)]
+    nodes = 0
+    while waiting:
+        node, depth = waiting.pop()
+        nodes += 1
+        if depth > DEEPEST:
+            _too_deep(" (or an alias is part of itself)")
+        if nodes > MOST_NODES:
+            raise ValueError(f"it has more than {MOST_NODES:,} values, with what aliases repeat")
+        for inner in node.value if isinstance(node.value, list) else ():
+            # A mapping holds pairs of nodes, a sequence nodes.
+            waiting += [(part, depth + 1) for part in (inner if isinstance(inner, tuple) else (inner,))]
+
+
+def _require_finite(value: Any) -> None:
+    if isinstance(value, float) and isinf(value):
+        raise ValueError("a number is infinite or too large")
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        _require_finite(inner)
+
+
+def _too_deep(more: str = "") -> NoReturn:
+    raise ValueError(f"it is nested more than {DEEPEST} levels deep{more}")

@@ -275,18 +275,25 @@ def variance(terms: ArrayLike, sharing: Sharing, method: Dependence = "dyadic") 
         Variance(value=8.0, independent=6.0, df=2.0, floored=False)
     """
     row = np.asarray(terms, dtype=np.float64)
-    independent, fourth = float(row @ row), float((row**4).sum())
     sums, twice = _sums_of(_rows(row, sharing), sharing, method)
-    estimate = float((sums**2).sum() - (twice**2).sum())
+    independent, fourth = _powers(row)
+    (estimate, fourths), (twice_estimate, twice_fourths) = _powers(sums[0]), _powers(twice[0])
+    estimate -= twice_estimate
     # Where nothing is shared the two differ by rounding alone.
     floored = estimate < independent * (1 - 1e-9)
     if floored:
         estimate = independent
     else:
         # What is twice in the squares is in the fourth powers too. They may leave less than single pairs have.
-        fourth = max(fourth, float((sums**4).sum() - (twice**4).sum()))
+        fourth = max(fourth, fourths - twice_fourths)
     df = estimate * estimate / fourth if fourth > 0 else float("nan")
     return Variance(max(estimate, independent), independent, df, floored)
+
+
+def _powers(values: Floats) -> tuple[float, float]:
+    """Return the sums of the squares and of the fourth powers."""
+    squares = values * values
+    return float(squares.sum()), float(squares @ squares)
 
 
 def _rows(terms: ArrayLike, sharing: Sharing) -> Floats:

@@ -1,6 +1,6 @@
 """What tasks and models are called in tables and messages: as short as tells them apart."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path, PurePath
 
@@ -63,10 +63,16 @@ def model_labels(models: Sequence[ModelPart], folders: Sequence[Path | None] = (
     """
     folders = folders or [None] * len(models)
     names = list(map(_model_name, models))
+    namesakes = defaultdict(list)
+    for model, name in zip(models, names, strict=True):
+        namesakes[name].append(model)
+    differing_of = {
+        name: [field for field in _TELLING if len({getattr(model, field) for model in alike}) > 1]
+        for name, alike in namesakes.items()
+    }
     chosen = []
     for model, name in zip(models, names, strict=True):
-        namesakes = [other for other, its in zip(models, names, strict=True) if its == name]
-        differing = [field for field in _TELLING if len({getattr(other, field) for other in namesakes}) > 1]
+        differing = differing_of[name]
         # A choice that was not made (no dimensions left out, no prompt) goes without saying.
         values = {field: getattr(model, field) for field in differing if getattr(model, field) not in {None, ""}}
         choices = ", ".join(f"{field} {str(value)[:20]}" for field, value in values.items())
@@ -79,9 +85,8 @@ def model_labels(models: Sequence[ModelPart], folders: Sequence[Path | None] = (
         several = [f"{label} ({place})" for label, place in zip(chosen, candidates, strict=True)]
         if len(set(several)) == len(several):
             break
-    return [
-        distinct if chosen.count(label) > 1 else label for label, distinct in zip(chosen, several, strict=True)
-    ]
+    times = Counter(chosen)
+    return [distinct if times[label] > 1 else label for label, distinct in zip(chosen, several, strict=True)]
 
 
 def _key(part: ScoredPart) -> tuple[str, str, str]:

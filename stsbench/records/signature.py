@@ -8,6 +8,7 @@ how it was used, which two models may well differ in.
 
 import re
 from dataclasses import dataclass, fields
+from functools import lru_cache
 from typing import Any
 from urllib.parse import quote, unquote
 
@@ -107,14 +108,7 @@ class Signature:
         Raises:
             ValueError: if it is none.
         """
-        found = _SIGNATURE.fullmatch(text)
-        if found is None:
-            raise ValueError(f"not a signature: {text!r}")
-        values: dict[str, Any] = {name: unquote(value) for name, value in found.groupdict("").items()}
-        for number in ("max_length", "dimensions"):
-            values[number] = int(values[number]) if values[number] else None
-        values["normalize"] = bool(values["normalize"])
-        return cls(**values)
+        return _parsed(text)
 
 
 _SIGNATURE = re.compile(
@@ -124,6 +118,20 @@ _SIGNATURE = re.compile(
     r"\|(?P<precision>fp32|bf16|fp16|-)(?:\|(?P<normalize>norm))?(?:\|dim(?P<dimensions>\d+))?(?:\|post:(?P<postprocessing>[^|:]*))?"
     r"\|stsbench:(?P<version>[^|:]*)"
 )
+
+
+@lru_cache(maxsize=2**12)
+def _parsed(text: str) -> Signature:
+    # Kept, as a record's signatures are read again by all that is said about it.
+    found = _SIGNATURE.fullmatch(text)
+    if found is None:
+        raise ValueError(f"not a signature: {text!r}")
+    values: dict[str, Any] = {name: unquote(value) for name, value in found.groupdict("").items()}
+    for number in ("max_length", "dimensions"):
+        values[number] = int(values[number]) if values[number] else None
+    values["normalize"] = bool(values["normalize"])
+    return Signature(**values)
+
 
 PROTOCOL_FIELDS = ("task", "split", "aggregation", "metric", "similarity", "text", "data")
 """Two scores compare only if they agree in these."""

@@ -9,6 +9,7 @@ import numpy as np
 from stsbench.data.sentence_ids import FOLDED, SENTENCES
 from stsbench.records.consistency import rows_of_items
 from stsbench.records.parts import RunFields
+from stsbench.statistics.similarity import SIMILARITIES
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,7 +50,8 @@ def fault_in_table(name: str, table: "pd.DataFrame", record: RunFields) -> str:
     if record.schema_version >= _WITH_SENTENCES:
         columns |= _SENTENCE_COLUMNS
     if name == PAIRS:
-        columns[record.protocol.similarity] = NUMBER
+        known = SIMILARITIES if record.protocol.similarity in SIMILARITIES else (record.protocol.similarity,)
+        columns |= dict.fromkeys(known, NUMBER)
     faults = _faults_in_columns(table, columns)
     if fault := next(faults, ""):
         return fault

@@ -1,0 +1,386 @@
+"""Wrong numbers planted in a record and its tables: none passes for right.
+
+A small record of every kind of task is measured once. Then every number of `run.json` is changed by a little and
+by a lot, fields are removed and retyped, bytes are flipped, table cells changed, columns and rows dropped, other
+runs' tables put in place. `told` opens what is left as `check`, `compare` and `report` do. The counts are
+asserted, so that a variant which stops being planted is missed.
+"""
+
+import json
+import math
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from copy import copy
+from dataclasses import replace
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import stsbench as sb
+from stsbench.base.files import sha256_of
+from stsbench.data.tables import StsData
+from stsbench.records.digest import DIGEST, digest_of
+from stsbench.records.record import RECORD
+from stsbench.records.tables import ITEMS, PAIRS
+from stsbench.scoring.recompute import require_recomputed
+from stsbench.scoring.relatedness import Supervised
+
+Path_ = tuple[str | int, ...]
+Content = dict[str, Any]
+
+_measured: dict[str, Path] = {}
+
+
+@pytest.fixture
+def folder(
+    hash_encode: Callable[..., Any],
+    toy_data: Callable[..., StsData],
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Path:
+    """Return a folder with a record of all kinds of tasks; beside it, `other`, one of another model."""
+    if not _measured:
+        base = tmp_path_factory.mktemp("planted")
+        related = toy_data("related", pairs=60, split="all", seed=7)
+        splits = [("train", "dev", "test")[number % 3] for number in range(60)]
+        trained = Supervised(replace(related, pairs=related.pairs.assign(split=splits)))
+        transfer = ["sample-paraphrases", "sample-movies", "sample-sentiment"]
+        sb.evaluate(hash_encode, [toy_data(), toy_data("other", seed=100), *transfer, trained], out=base / "run")
+        sb.evaluate(
+            lambda sentences: [[len(s), s.count("e"), s.count("o")] for s in sentences],
+            [toy_data(), toy_data("other", seed=100), *transfer, trained],
+            out=base / "other",
+        )
+        _measured["base"] = base
+    shutil.copytree(_measured["base"], tmp_path / "planted")
+    return tmp_path / "planted" / "run"
+
+
+def told(folder: Path) -> str:
+    """Return in which sentence a record is refused; empty if it passes."""
+    try:
+        require_recomputed(sb.load_run(folder))
+    except sb.UserError as error:
+        sentence = str(error)
+        assert "\n" not in sentence
+        assert sentence.endswith(".")
+        return sentence
+    return ""
+
+
+def leaves(content: Any, path: Path_ = ()) -> Iterator[tuple[Path_, Any]]:
+    """Yield every value of a record with the way to it."""
+    items: Any = content.items() if isinstance(content, dict) else enumerate(content)
+    for key, value in items:
+        if isinstance(value, dict | list) and value:
+            yield from leaves(value, (*path, key))
+        else:
+            yield (*path, key), value
+
+
+def numbers(content: Content) -> Iterator[tuple[Path_, float]]:
+    for path, value in leaves(content):
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            yield path, value
+
+
+@contextmanager
+def changed(content: Content, path: Path_, value: Any) -> Iterator[None]:
+    """Put another value in a place of a record for a while."""
+    place: Any = content
+    for key in path[:-1]:
+        place = place[key]
+    held = copy(place)
+    if value is _GONE:
+        del place[path[-1]]
+    else:
+        place[path[-1]] = value
+    yield
+    if isinstance(place, dict):
+        place.clear()
+        place.update(held)
+    else:
+        place[:] = held
+
+
+_GONE = object()
+
+
+def variants(value: float) -> list[float]:
+    """Return a number a little off, and by a lot to either side."""
+    little = value + 1 if isinstance(value, int) else math.nextafter(value, math.inf)
+    return [little, -value - 1, value * 1e9 + 1e9]
+
+
+def read(folder: Path) -> Content:
+    content: Content = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+    return content
+
+
+def write(folder: Path, content: Content, *, seal: bool = False) -> None:
+    if seal:
+        content = content | {DIGEST: digest_of(content)}
+    (folder / RECORD).write_text(json.dumps(content), encoding="utf-8")
+
+
+def test_an_untouched_record_passes(folder: Path) -> None:
+    assert told(folder) == told(folder.with_name("other")) == ""
+    content = read(folder)
+    # White space and the order of keys say nothing.
+    write(folder, dict(sorted(content.items(), reverse=True)))
+    assert told(folder) == ""
+
+
+def test_no_number_of_a_record_can_be_changed_unseen(folder: Path) -> None:
+    content = read(folder)
+    planted = 0
+    for path, value in list(numbers(content)):
+        for other in variants(value):
+            with changed(content, path, other):
+                write(folder, content)
+            with pytest.raises(
+                sb.UserError, match=r"run\.json .*(edited after it was written|is not a run|has schema)"
+            ):
+                sb.load_run(folder)
+            planted += 1
+    assert planted > 450
+
+
+def test_no_field_of_a_record_can_be_removed_or_be_of_another_type_unseen(folder: Path) -> None:
+    content = read(folder)
+    others = cycle([None, "x", [0.5], True, {}, math.nan, math.inf, "0.5"])
+    planted = 0
+    for path, value in list(leaves(content)):
+        for other in (_GONE, next(others)):
+            if other is value:
+                continue
+            # Only the layout's own default, written out, means the same: but its digest is of what stood there.
+            with changed(content, path, other):
+                write(folder, content)
+            assert told(folder), (path, other)
+            planted += 1
+    assert planted > 500
+
+
+# What a record says once, and no table gives: only the digest knows it. All other numbers are known twice.
+HELD_ONCE = (
+    ("environment",),
+    ("seconds",),
+    ("encoding",),
+    ("protocol", "resamples"),
+    ("protocol", "seed"),
+    ("protocol", "level"),
+    ("seed",),
+    ("grid",),
+    ("chosen",),
+    ("truncated_sentences",),
+    ("dev",),
+    ("ndev",),
+    ("devacc",),
+    ("acc_interval",),
+    ("devacc_interval",),
+    ("f1_interval",),
+    ("pearson_interval",),
+    ("spearman_interval",),
+    ("transfer_average", "interval"),
+    ("model", "whiten"),
+)
+
+
+def is_held_once(path: Path_) -> bool:
+    names = tuple(key for key in path if isinstance(key, str))
+    return any(names[place : place + len(held)] == held for held in HELD_ONCE for place in range(len(names)))
+
+
+@pytest.mark.parametrize("seal", [True, False])
+def test_a_score_that_was_changed_is_known_without_the_digest_too(folder: Path, seal: bool) -> None:
+    content = read(folder)
+    if not seal:
+        # As before the third version of the layout, when there was no digest.
+        content = {key: value for key, value in content.items() if key != DIGEST} | {"schema_version": 2}
+        write(folder, content)
+        assert told(folder) == ""
+    counts: Counter[bool] = Counter()
+    for path, value in list(numbers(content)):
+        if path[0] == "schema_version" or is_held_once(path):
+            continue
+        # By its last digit a sum may differ on another processor.
+        for other in variants(value)[1:] if isinstance(value, float) else variants(value):
+            with changed(content, path, other):
+                write(folder, content, seal=seal)
+            assert told(folder), (path, value, other)
+            counts["interval" in str(path)] += 1
+        if isinstance(value, float):
+            with changed(content, path, value + 1e-6):
+                write(folder, content, seal=seal)
+            assert told(folder), (path, value)
+            counts["interval" in str(path)] += 1
+    assert counts[False] > 150
+    assert counts[True] > 60
+
+
+def test_a_record_whose_bytes_were_cut_or_flipped_is_refused(folder: Path) -> None:
+    file = folder / RECORD
+    written = file.read_bytes()
+    whole = sb.load_run(folder)
+    places = range(0, len(written), len(written) // 100)
+    for place in places:
+        file.write_bytes(written[:place])
+        assert told(folder)
+        for bit in (1, 64):
+            file.write_bytes(written[:place] + bytes([written[place] ^ bit]) + written[place + 1 :])
+            # A space may become a tab: no value has changed then.
+            if not told(folder):
+                assert sb.load_run(folder) == whole
+    assert len(places) >= 100
+
+
+def cell(column: str, change: Callable[[Any], Any], row: int = -1) -> Callable[[pd.DataFrame], pd.DataFrame]:
+    def plant(table: pd.DataFrame) -> pd.DataFrame:
+        values = table[column].tolist()
+        values[row] = change(values[row])
+        return table.assign(**{column: pd.Series(values, index=table.index, dtype=table[column].dtype)})
+
+    return plant
+
+
+Plant = Callable[[pd.DataFrame], pd.DataFrame]
+
+
+def plants(table: pd.DataFrame, stated: tuple[str, ...]) -> Iterator[tuple[str, Plant, bool]]:
+    """Yield ways to spoil a table, each with whether a number that is stated rests on it."""
+    for column in table.columns:
+        needed = column not in {"design"}
+        yield f"without {column}", lambda t, c=column: t.drop(columns=c), needed
+        yield f"{column} renamed", lambda t, c=column: t.rename(columns={c: c + "_"}), needed
+        if str(table[column].dtype) == "float64":
+            yield f"{column} as float32", lambda t, c=column: t.astype({c: "float32"}), column in stated
+            yield f"{column} as text", lambda t, c=column: t.astype({c: "str"}), column in stated
+            for what, change in (
+                ("a little off", lambda v: v + 1e-3 if v == v else 0.5),
+                ("huge", lambda v: 1e300),
+                ("undefined", lambda v: math.nan),
+                ("infinite", lambda v: math.inf),
+            ):
+                yield f"{column} {what}", cell(column, change), column in stated
+        elif str(table[column].dtype) in {"int64", "uint64"}:
+            yield f"{column} as text", lambda t, c=column: t.astype({c: "str"}), True
+            yield f"{column} as float", lambda t, c=column: t.astype({c: "float64"}), True
+        elif str(table[column].dtype) in {"bool", "boolean"}:
+            yield f"{column} turned", cell(column, lambda v: not v, row=3), True
+            yield f"{column} as number", lambda t, c=column: t.astype({c: "Int64"}), True
+        elif column != "design":
+            rows = column in {"task", "text", "subset", "label", "prediction"}
+            yield f"{column} of a row", cell(column, lambda v: f"{v}x", row=3), rows
+            yield f"all {column}", lambda t, c=column: t.assign(**{c: "x"}), rows
+    for name, rows in (
+        ("first row", slice(1, None)),
+        ("last row", slice(0, -1)),
+        ("half", slice(0, None, 2)),
+        ("all rows", slice(0, 0)),
+    ):
+        yield f"without {name}", lambda t, r=rows: t.iloc[r], True
+    yield "a row twice", lambda t: pd.concat([t, t.iloc[:1]]), True
+    yield "twice", lambda t: pd.concat([t, t]), True
+    yield "a row in place of another", lambda t: pd.concat([t.iloc[:1], t.iloc[:1], t.iloc[2:]]), "gold" in stated
+    yield "reversed gold", lambda t: t.assign(gold=t["gold"].to_numpy()[::-1]), "gold" in stated
+
+
+@pytest.mark.parametrize(
+    ("name", "stated", "least"), [(PAIRS, ("gold", "cosine"), 70), (ITEMS, ("gold", "estimate"), 45)]
+)
+def test_no_table_can_be_spoiled_unseen(folder: Path, name: str, stated: tuple[str, ...], least: int) -> None:
+    content, table = read(folder), pd.read_parquet(folder / name)
+    field = name.replace(".parquet", "_file")
+    planted: Counter[str] = Counter()
+    for what, plant, is_stated in plants(table, stated):
+        plant(table).to_parquet(folder / name, index=False)
+        write(folder, content)
+        assert "is not the table that run.json was computed from" in told(folder), what
+        file = content[field] | {"sha256": sha256_of(folder / name)}
+        # The hash written into the record, and the record sealed anew: only the numbers are left to tell.
+        write(folder, content | {field: file})
+        assert "edited after it was written" in told(folder), what
+        planted["known"] += 2
+        if is_stated:
+            write(folder, content | {field: file}, seal=True)
+            assert told(folder), what
+            planted["by the numbers"] += 1
+    assert planted["known"] > 2 * least
+    assert planted["by the numbers"] > 30
+
+
+@pytest.mark.parametrize("name", [PAIRS, ITEMS])
+def test_the_table_of_another_run_is_known_even_with_its_hash_in_a_sealed_record(folder: Path, name: str) -> None:
+    content, other = read(folder), folder.with_name("other")
+    shutil.copy(other / name, folder / name)
+    assert "is not the table" in told(folder)
+    field = name.replace(".parquet", "_file")
+    write(folder, content | {field: content[field] | {"sha256": sha256_of(folder / name)}})
+    assert "edited after it was written" in told(folder)
+    write(folder, content | {field: content[field] | {"sha256": sha256_of(folder / name)}}, seal=True)
+    sentence = told(folder)
+    assert "does not say what was measured: " in sentence
+    assert f"in run.json, and {name} gives " in sentence
+
+
+@pytest.mark.parametrize("garbage", [b"", b"PAR1", b"{}", b"PAR1" * 100])
+def test_what_is_no_table_is_told_even_with_its_hash_in_a_sealed_record(folder: Path, garbage: bytes) -> None:
+    (folder / PAIRS).write_bytes(garbage)
+    content = read(folder)
+    file = content["pairs_file"] | {"sha256": sha256_of(folder / PAIRS)}
+    write(folder, content | {"pairs_file": file}, seal=True)
+    assert "pairs.parquet cannot be read as a table: measure again." in told(folder)
+
+
+def test_every_verb_that_states_scores_computes_them_again(folder: Path, tmp_path: Path) -> None:
+    other, content = folder.with_name("other"), read(folder)
+    # Wrong by the same amount wherever it stands: the record agrees with itself.
+    task = content["tasks"][0]
+    for held in (task["scores"]["all"], *(subset["scores"] for subset in task["subsets"])):
+        held["pearson"] += 1e-6
+    for kind in ("mean", "wmean"):
+        task["scores"][kind]["pearson"] += 1e-6
+    write(folder, content, seal=True)
+    assert sb.load_run(folder).tasks[0].scores["all"]["pearson"] == task["scores"]["all"]["pearson"]
+    for verb in (
+        lambda: sb.check(folder, baseline=other),
+        lambda: sb.check(other, baseline=folder),
+        lambda: sb.check(folder, against="minilm"),
+        lambda: sb.compare(folder, other),
+        lambda: sb.compare([folder], [other]),
+        lambda: sb.report([other, folder], tmp_path / "report", analyse=False),
+    ):
+        with pytest.raises(
+            sb.UserError, match=r"the pearson of toy by all is 0\.\d+ in run\.json, and pairs\.parquet gives 0"
+        ):
+            verb()
+    assert not (tmp_path / "report").exists()
+
+
+def test_what_cannot_be_computed_again_is_said(folder: Path, tmp_path: Path) -> None:
+    (folder / PAIRS).unlink()
+    told_so = "were not computed again: pairs.parquet is not beside run.json."
+    other = folder.with_name("other")
+    assert any(note.endswith(told_so) for note in sb.check(folder, baseline=other).notes)
+    assert any(note.endswith(told_so) for note in sb.compare([folder], [other]).notes)
+    page = sb.report([folder], tmp_path / "report", analyse=False)
+    assert told_so in page.read_text(encoding="utf-8")
+
+
+def test_a_score_edited_by_hand_is_told_with_what_the_record_says_otherwise(folder: Path) -> None:
+    content = read(folder)
+    content["tasks"][0]["score"] = 0.9
+    write(folder, content)
+    twice = "the score of toy is 0.9, and its scores by all and spearman say 0."
+    assert f"{RECORD} was edited after it was written: {twice}" in told(folder)
+    del content[DIGEST]
+    write(folder, content)
+    assert "was edited after it was written: its digest is missing" in told(folder)
+    write(folder, content | {"schema_version": 2})
+    assert f"{RECORD} contradicts itself: the score of toy is 0.9" in told(folder)

@@ -36,7 +36,7 @@ from stsbench.statistics.bootstrap import (
     percentile_interval,
     percentile_p_value,
 )
-from stsbench.statistics.correlations import CORRELATIONS, Metric
+from stsbench.statistics.correlations import CORRELATIONS, Metric, average_ranks
 from stsbench.statistics.dependence import Dependence, Sharing, variance
 from stsbench.statistics.influence import TERMS, mean_terms, task_terms
 from stsbench.statistics.intervals import (
@@ -195,7 +195,8 @@ def _pairs(
     tally = Tally()
     for draw in range(cell.simulations):
         gold, similarities = world.draw([0.0, 0.0, gain], rng)
-        scores, terms = zip(*(_score(world, gold, row, aggregation, metric) for row in similarities), strict=True)
+        scores, between = _scores(world, gold, similarities, aggregation, metric)
+        terms = [_terms(world, gold, row, aggregation, metric) for row in similarities]
         tally.add("score", scores[0])
         tally.add("difference", scores[1] - scores[0])
         for suffix, sharing in sharings.items():
@@ -223,10 +224,8 @@ def _pairs(
                     tally.add("ratio estimated", one.ratio)
                     tally.add("floored", one.floored)
         if single and aggregation == "all":
-            correlate = CORRELATIONS[metric]
             for name, other in (("size", 1), ("power", 2)):
-                between = correlate(similarities[0], similarities[other])
-                test = williams(scores[0], scores[other], between, pairs, ranks=metric == "spearman")
+                test = williams(scores[0], scores[other], between[other], pairs, ranks=metric == "spearman")
                 tally.add(f"{name} williams", test.p_value < 0.05)
         if resamples:
             _bootstrap(tally, world.tasks[0], gold, similarities[:2], truth, resamples, draw)
@@ -240,19 +239,32 @@ def _pairs(
     }
 
 
-def _score(
-    world: World, gold: Floats, similarity: Floats, aggregation: Aggregation, metric: Metric
-) -> tuple[float, Floats]:
-    """Return the mean score over the tasks and the terms of it."""
-    scores, terms = [], np.empty(len(gold))
+def _scores(
+    world: World, gold: Floats, similarities: Floats, aggregation: Aggregation, metric: Metric
+) -> tuple[list[float], list[float]]:
+    """Return each model's mean score over the tasks, and its mean correlation with the first model."""
+    by_task = []
     for task, part in zip(world.tasks, world.slices, strict=True):
-        sides = gold[part], similarity[part]
         if aggregation == "all":
-            scores.append(CORRELATIONS[metric](*sides))
+            sides = [gold[part], *similarities[:, part]]
+            # Ranked once for all correlations, which are those of `spearman`.
+            matrix = np.corrcoef([average_ranks(side) for side in sides] if metric == "spearman" else sides)
+            by_task.append(matrix[:2, 1:])
         else:
-            scores.append(correlate_task(*sides, task.codes, metric).aggregates[aggregation])
-        terms[part] = task_terms(*sides, task.codes, metric, aggregation) / len(world.tasks)
-    return float(np.mean(scores)), terms
+            rows = [correlate_task(gold[part], row[part], task.codes, metric) for row in similarities]
+            scores = [row.aggregates[aggregation] for row in rows]
+            by_task.append(np.array([scores, [math.nan] * len(scores)]))
+    mean = np.mean(by_task, axis=0)
+    return mean[0].tolist(), mean[1].tolist()
+
+
+def _terms(world: World, gold: Floats, similarity: Floats, aggregation: Aggregation, metric: Metric) -> Floats:
+    """Return the terms of a model's mean score over the tasks."""
+    terms = np.empty(len(gold))
+    for task, part in zip(world.tasks, world.slices, strict=True):
+        of_task = task_terms(gold[part], similarity[part], task.codes, metric, aggregation)
+        terms[part] = of_task / len(world.tasks)
+    return terms
 
 
 def _bootstrap(

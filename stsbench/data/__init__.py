@@ -2,5 +2,6 @@
 
 Read `catalogue` (what there is), `locate` and `fetch` (with `download`), `rows` (one reader of files), then what
 gives tables (`tables`): `benchmarks` (`load_sts`, `load_labelled`), `own_pairs` (`load_pairs`) and `corpus`.
-`overview` answers `stsbench data list`, `verify` and `where` with a `DataOverview`.
+`overview` answers `stsbench data list`, `verify` and `where` with a `DataOverview`; `sharing` tells which pairs
+share sentences, by the numbers of `sentence_ids`.
 """

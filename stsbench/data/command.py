@@ -94,6 +94,28 @@ def where(data_dir: DataDirs = None, output: Output = Output()) -> None:
     print_result(overview.where(data_dir or ()), output)
 
 
+@app.command()
+@grouped
+def sharing(
+    tasks: Annotated[
+        list[str] | None,
+        typer.Argument(help="Tasks, such as `STS16` or `STS-B:dev`. Default: the STS tasks.", show_default=False),
+    ] = None,
+    data_dir: DataDirs = None,
+    output: Output = Output(),
+) -> None:
+    """Show which pairs share sentences, in each task and across tasks: what intervals reckon with.
+
+    Pairs are the edges of a graph whose nodes are distinct sentences: as released, and by letters and digits
+    alone. JSON and CSV give both for every task.
+
+    Example: `stsbench data sharing STS16 STS-B`
+    """
+    from stsbench.data import sharing as graph
+
+    print_result(graph.sharing(tasks or (), data_dir or ()), output)
+
+
 @app.command("nli-triplets")
 def nli_triplets(
     folders: Annotated[

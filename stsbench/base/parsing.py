@@ -24,11 +24,13 @@ _BIGGEST = 2**31
 """Characters of a file; more would not fit into memory as Python keeps them."""
 
 
-def parse_json(text: str | bytes) -> Any:
+def parse_json(text: str | bytes, *, once: bool = False, nan: bool = True) -> Any:
     """Return what JSON says, as `json.loads` does.
 
     Args:
         text: UTF-8 if it is bytes; a byte-order mark is left out.
+        once: whether to refuse a name that an object has twice; else the last one counts.
+        nan: whether to take `NaN` and `Infinity`, which are no JSON, but which many programs write.
 
     Raises:
         ValueError: if it is no JSON; or is nested too deep, has a number too long or too large for a float64, or
@@ -45,13 +47,27 @@ def parse_json(text: str | bytes) -> Any:
     if isinstance(text, bytes):
         text = text.decode("utf-8-sig")
     try:
-        value = _DECODER.decode(text.removeprefix("\ufeff"))
+        value = _DECODERS[once, nan].decode(text.removeprefix("\ufeff"))
     except RecursionError:
         _too_deep()
     # Most texts have too few brackets to be nested deep, and need not be looked through.
     if text.count("[") + text.count("{") > DEEPEST:
         _require_shallow(value)
     return value
+
+
+def parse_yaml(text: str) -> Any:
+    """Return what YAML says as plain values, as `yaml.safe_load` does; None for an empty text.
+
+    Raises:
+        yaml.YAMLError: if it is no YAML.
+        ValueError: if it is nested too deep, aliases make it too large, or a number or date is none.
+
+    >>> parse_yaml("rate: 1.0e-5")
+    {'rate': 1e-05}
+    """
+    loader, node = compose_yaml(text)
+    return None if node is None else yaml_value(loader, node)
 
 
 def compose_yaml(text: str) -> "tuple[yaml.SafeLoader, yaml.Node | None]":
@@ -80,8 +96,6 @@ def yaml_value(loader: "yaml.SafeLoader", node: "yaml.Node") -> Any:
         yaml.YAMLError: if its tag is unknown.
         ValueError: if it spells a number or a date that there is not, or that is too large.
 
-    >>> yaml_value(*compose_yaml("[1, 2.5, on]"))
-    [1, 2.5, True]
     """
     value = loader.construct_object(node, deep=True)
     _require_finite(value)
@@ -103,7 +117,29 @@ def _decimal(text: str) -> float:
     return number
 
 
-_DECODER = json.JSONDecoder(parse_int=_integer, parse_float=_decimal)
+def _once_each(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    values = dict(members)
+    if len(values) < len(members):
+        names = [name for name, _ in members]
+        raise ValueError(f"{next(name for name in names if names.count(name) > 1)!r} stands there twice")
+    return values
+
+
+def _no_number(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number in JSON")
+
+
+# Making one takes longer than reading a line with it.
+_DECODERS = {
+    (once, nan): json.JSONDecoder(
+        parse_int=_integer,
+        parse_float=_decimal,
+        parse_constant=None if nan else _no_number,
+        object_pairs_hook=_once_each if once else None,
+    )
+    for once in (False, True)
+    for nan in (False, True)
+}
 
 
 def _require_shallow(value: Any) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import yaml
 
 from stsbench.base.errors import UserError
+from stsbench.base.parsing import parse_yaml
 from stsbench.records.record import RunRecord
 
 RECIPE = "recipe.yaml"
@@ -54,7 +55,7 @@ def _recipe_of(record: RunRecord) -> dict[str, Any]:
     for folder in filter(None, folders):
         path = folder / RECIPE
         try:
-            recipe = yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else None
+            recipe = parse_yaml(path.read_text(encoding="utf-8")) if path.is_file() else None
         except (OSError, ValueError, yaml.YAMLError):
             continue
         if isinstance(recipe, dict):

@@ -6,7 +6,6 @@ Rows are a stream, so that a corpus need not fit into memory. What is wrong with
 import csv
 import gzip
 import io
-import json
 import math
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -18,6 +17,7 @@ from typing import Any, BinaryIO, cast
 
 from stsbench.base.errors import UserError
 from stsbench.base.files import require_file
+from stsbench.base.parsing import parse_json
 from stsbench.base.words import suggestion
 
 FORMATS = (".txt", ".tsv", ".csv", ".jsonl", ".parquet")
@@ -246,22 +246,13 @@ def _json_lines(path: Path, names: Sequence[str] | None) -> Rows:
 
 def _json_object(text: str, path: Path, line: int) -> dict[str, Any]:
     try:
-        record = json.loads(text, object_pairs_hook=_once_each)
-    # ValueError: no JSON, a name twice, or a number of thousands of digits; RecursionError: thousands of brackets.
-    except (ValueError, RecursionError) as error:
+        # json keeps the last of two values of one name without a word.
+        record = parse_json(text, once=True)
+    except ValueError as error:
         reason = getattr(error, "msg", None) or str(error).partition(";")[0]
         raise UserError(f"{path}, line {line}: not valid JSON ({reason}); mend the line.") from error
     if not isinstance(record, dict):
         raise UserError(f"{path}, line {line}: a JSON object expected, one a line; mend the line.")
-    return record
-
-
-def _once_each(members: list[tuple[str, Any]]) -> dict[str, Any]:
-    # json keeps the last of two values of one name without a word.
-    record = dict(members)
-    if len(record) < len(members):
-        names = [name for name, _ in members]
-        raise ValueError(f"{next(name for name in names if names.count(name) > 1)!r} stands there twice")
     return record
 
 

@@ -38,6 +38,7 @@ from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
 from stsbench.base.files import cache_dir
+from stsbench.base.parsing import parse_json
 from stsbench.encoders.protocol import Identity
 
 DEFAULT_MAX_BYTES = 10 * 1024**3
@@ -278,7 +279,7 @@ def cache_files(folder: Path | None = None) -> list[CacheFile]:
     for path in (folder or embeddings_dir()).glob("*.sqlite"):
         # A file that is damaged or has just been begun has nothing to show.
         with suppress(sqlite3.Error, OSError, TypeError, ValueError), closing(sqlite3.connect(path)) as file:
-            identity = json.loads(file.execute("SELECT identity FROM about").fetchone()[0])
+            identity = parse_json(file.execute("SELECT identity FROM about").fetchone()[0])
             count = file.execute("SELECT COUNT(*) FROM vectors").fetchone()[0]
             files.append(CacheFile(path, identity, count, _size(path), path.stat().st_mtime))
     return sorted(files, key=lambda file: -file.last_used)

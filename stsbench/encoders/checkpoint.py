@@ -6,7 +6,6 @@ At the end stands what every reader of those files through Transformers shares.
 import errno
 import hashlib
 import importlib.util
-import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,6 +16,7 @@ from typing import Any, NamedTuple
 
 from stsbench.base.errors import UserError
 from stsbench.base.files import sha256_of
+from stsbench.base.parsing import parse_json
 
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 
@@ -100,10 +100,9 @@ class Checkpoint:
         if not path.is_file():
             raise UserError(f"{path} is no file, or a link to one that is not there: fetch the checkpoint again.")
         try:
-            return json.loads(path.read_text(encoding="utf-8"))
-        except (ValueError, RecursionError) as error:
-            reason = "nested too deep" if isinstance(error, RecursionError) else error
-            raise UserError(f"{path} is not valid JSON ({reason}): fetch the checkpoint again.") from error
+            return parse_json(path.read_bytes())
+        except ValueError as error:
+            raise UserError(f"{path} is not valid JSON ({error}): fetch the checkpoint again.") from error
         except OSError as error:
             raise UserError(f"cannot read {path} ({error.strerror}): allow reading it.") from error
 

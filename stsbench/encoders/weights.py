@@ -6,7 +6,6 @@ be of another network. So what is known to be harmless stands in one table, with
 else is refused when the weights are loaded.
 """
 
-import json
 import pickletools
 import re
 import zipfile
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from stsbench.base.errors import UserError
+from stsbench.base.parsing import parse_json
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -228,8 +228,8 @@ def _header(path: Path) -> Mapping[str, Any]:
     try:
         with path.open("rb") as stream:
             length = int.from_bytes(stream.read(8), "little")
-            content = json.loads(stream.read(length)) if length <= _LONGEST_HEADER else {}
-    except (OSError, ValueError, RecursionError):
+            content = parse_json(stream.read(length)) if length <= _LONGEST_HEADER else {}
+    except (OSError, ValueError):
         return {}
     if not isinstance(content, dict):
         return {}

@@ -7,7 +7,6 @@ name. So there is always either the old record or the new one, never a mixture; 
 apart.
 """
 
-import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from pydantic import ValidationError
 
 from stsbench.base.errors import UserError
 from stsbench.base.files import atomic_path, remove_leftovers, sha256_of, told_as_unwritable
+from stsbench.base.parsing import parse_json
 from stsbench.records.consistency import contradiction
 from stsbench.records.digest import digest_of, sealed
 from stsbench.records.parts import SCHEMA_VERSION, ModelPart, TableFile
@@ -131,12 +131,10 @@ def _parsed(file: Path) -> tuple[RunRecord, str]:
         if file.stat().st_size > _LARGEST:
             raise UserError(f"{file} has more than {_LARGEST >> 20} MiB, and no run record has: name a record.")
         written = file.read_bytes()
-        content = json.loads(written, parse_constant=_no_number)
+        content = parse_json(written, once=True, nan=False)
         digest = digest_of(content) if isinstance(content, dict) else ""
     except OSError as error:
         raise UserError(f"cannot read {file} ({error.strerror or error}): check its permissions.") from error
-    except RecursionError as error:
-        raise UserError(f"{file} is not a run record: it is nested too deep; measure again.") from error
     except ValueError as error:
         raise UserError(f"{file} is not valid JSON ({error}): measure again.") from error
     version = content.get("schema_version") if isinstance(content, dict) else None
@@ -155,10 +153,6 @@ def _parsed(file: Path) -> tuple[RunRecord, str]:
         raise UserError(f"{file} is not a run record: {where}: {first['msg']}; measure again.") from error
     record._folder = file.parent
     return record, digest
-
-
-def _no_number(name: str) -> float:
-    raise ValueError(f"{name} is no number in JSON")
 
 
 def _stage(table: "pd.DataFrame | None", place: Path) -> TableFile | None:

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from stsbench.base.errors import UserError
 from stsbench.base.files import atomic_path, remove_leftovers, told_as_unwritable
+from stsbench.base.parsing import parse_json
 from stsbench.base.words import listed
 from stsbench.training.recipe import Recipe
 from stsbench.training.recipe_files import as_yaml, read_recipe
@@ -213,7 +214,7 @@ def read_start(folder: RunFolder) -> Start:
     if not folder.start.is_file():
         raise UserError(f"{folder.path} holds no training: start one with `stsbench train RECIPE --out`.")
     try:
-        start = Start(**json.loads(folder.start.read_text(encoding="utf-8")))
+        start = Start(**parse_json(folder.start.read_bytes()))
     except (OSError, ValueError, TypeError) as error:
         raise UserError(f"{folder.start} cannot be read ({error}): start the training again.") from error
     if start.version != _VERSION:

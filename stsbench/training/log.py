@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from stsbench.base.errors import UserError
 from stsbench.base.files import told_as_unwritable
+from stsbench.base.parsing import parse_json
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -75,7 +76,7 @@ def read_log(path: Path) -> list[dict[str, Any]]:
         if not content.strip():
             continue
         try:
-            line = json.loads(content)
+            line = parse_json(content)
         except ValueError as error:
             raise UserError(
                 f"{path}, line {number} is damaged ({error}): resume the training from its state."

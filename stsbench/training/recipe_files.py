@@ -11,6 +11,7 @@ import yaml
 from pydantic import ValidationError
 
 from stsbench.base.errors import UserError
+from stsbench.base.parsing import DEEPEST, compose_yaml, parse_yaml, yaml_value
 from stsbench.base.words import closest, suggestion
 from stsbench.training.recipe import Recipe
 
@@ -107,8 +108,7 @@ def _read(path: Path, above: tuple[Path, ...]) -> _Draft:
         raise UserError(f"{path} extends itself, through {above[-1]}: remove one `extends`.")
     try:
         text = path.read_text(encoding="utf-8")
-        loader = yaml.SafeLoader(text)
-        node = loader.get_single_node()
+        loader, node = compose_yaml(text)
         places: dict[_Keys, str] = {}
         values = {} if node is None else _plain(loader, node, path, (), places)
     except (OSError, UnicodeDecodeError) as error:
@@ -116,6 +116,8 @@ def _read(path: Path, above: tuple[Path, ...]) -> _Draft:
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise UserError(f"{path}, line {line}: not valid YAML ({error.problem}); mend the line.") from error
+    except ValueError as error:
+        raise UserError(f"{path} is no recipe ({error}): mend it.") from error
     except yaml.YAMLError as error:  # a character that YAML does not allow
         raise UserError(f"{path} is not valid YAML ({str(error).splitlines()[0]}); mend it.") from error
     if not isinstance(values, dict):
@@ -133,7 +135,7 @@ def _plain(loader: yaml.SafeLoader, node: yaml.Node, path: Path, keys: _Keys, pl
     if isinstance(node, yaml.SequenceNode):
         return [_plain(loader, item, path, keys, places) for item in node.value]
     if not isinstance(node, yaml.MappingNode):
-        return loader.construct_object(node)
+        return yaml_value(loader, node)
     values: dict[str, Any] = {}
     for key_node, value_node in node.value:
         key, line = str(key_node.value), key_node.start_mark.line + 1
@@ -155,10 +157,12 @@ def _merge(old: Any, new: Any) -> Any:
 def _set(draft: _Draft, override: str) -> None:
     name, equals, text = override.partition("=")
     keys = tuple(name.strip().split("."))
-    if not equals or not all(keys):
+    if not equals or not all(keys) or len(keys) > DEEPEST:
         raise UserError(f"--set {override}: write key=value, such as optimiser.learning_rate=1e-5.")
     try:
-        value = yaml.safe_load(text)
+        value = parse_yaml(text)
+    except ValueError as error:
+        raise UserError(f"--set {override}: {error}; choose another value.") from error
     except yaml.YAMLError as error:
         raise UserError(f"--set {override}: the value is not valid YAML; put it in quotes.") from error
     for key in reversed(keys):

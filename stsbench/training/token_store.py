@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
 from stsbench.base.files import atomic_folder, cache_dir, told_as_unwritable
+from stsbench.base.parsing import parse_json
 from stsbench.base.progress import Progress, silent
 from stsbench.data.corpus import Row
 from stsbench.encoders.tokenizer import Tokenizer
@@ -63,7 +64,7 @@ class TokenStore:
 
     def __init__(self, folder: Path) -> None:
         """Map the files of a folder that `build` made."""
-        about = json.loads((folder / "about.json").read_text(encoding="utf-8"))
+        about = parse_json((folder / "about.json").read_bytes())
         self.counts = CorpusCounts(**about["counts"])
         self._tokens = np.memmap(folder / "tokens.bin", dtype=about["dtype"], mode="r")
         self._token_ends = np.memmap(folder / "token_ends.bin", dtype=np.uint64, mode="r")

@@ -1,6 +1,5 @@
 """`import_results`: from a file or a folder of another program's results to a record."""
 
-import json
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -8,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from stsbench.base.errors import UserError
+from stsbench.base.parsing import parse_json
 from stsbench.records.imports.mteb import is_mteb, read_mteb, task_name
 from stsbench.records.imports.results import ImportedResults, build_record
 from stsbench.records.imports.senteval import is_senteval, read_senteval
@@ -88,7 +88,7 @@ def _is_record(path: Path) -> bool:
     if path.is_dir():
         return (path / RECORD).is_file() or not any(path.glob("*.json"))
     with suppress(OSError, ValueError):
-        content = json.loads(path.read_bytes())
+        content = parse_json(path.read_bytes())
         return isinstance(content, dict) and "schema_version" in content
     return True
 
@@ -138,7 +138,7 @@ def _read(path: Path, content: Mapping[str, Any], read: Any) -> ImportedResults:
 
 def _json(path: Path) -> Any:
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return parse_json(path.read_bytes())
     except OSError as error:
         raise UserError(f"cannot read {path} ({error.strerror or error}): check that it is there.") from error
     except ValueError as error:

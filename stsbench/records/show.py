@@ -5,9 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
-
-from stsbench.cli.output import print_result, tell
+from stsbench.cli.output import print_data, print_result, say, tell
+from stsbench.records.digest import sealed
 from stsbench.records.record import RunRecord
 from stsbench.records.scores import Scores, require_comparable
 from stsbench.records.store import load_run
@@ -54,11 +53,11 @@ def print_scores(scores: Scores, output: "Output", *, as_list: bool) -> None:
     """
     is_screen = output.style == "terminal"
     if output.style == "json" and not as_list:
-        typer.echo(scores.records[0].model_dump_json(indent=1))
+        print_data(sealed(scores.records[0]).model_dump_json(indent=1))
     else:
         print_result(replace(scores, intervals=is_screen), output)
     if is_screen and not output.quiet:
-        typer.echo("\n" + "\n".join(scores.remarks))
+        say("", *scores.remarks)
     for record in scores.records:
         for note in record.notes:
             tell(f"note: {note}", quiet=output.quiet)

@@ -13,8 +13,9 @@ from stsbench.encoders.network import Network, load_network
 from stsbench.encoders.tokenizer import Tokenizer, position_limit
 from stsbench.encoders.transformer import TransformerEncoder
 from stsbench.statistics.bootstrap import generator
+from stsbench.training.dropout import make_gaussian, set_dropout
 from stsbench.training.heads import HeadBase
-from stsbench.training.model import SentenceModel, dropout_places
+from stsbench.training.model import SentenceModel
 from stsbench.training.recipe import Recipe
 
 
@@ -78,6 +79,10 @@ def load_model(base: Base, recipe: Recipe, device: str) -> tuple[SentenceModel, 
     transformer = network.model
     if recipe.dropout is not None:
         set_dropout(transformer, recipe.dropout)
+    if recipe.dropout_kind == "gaussian":
+        make_gaussian(transformer)
+    if recipe.reinitialise:
+        _reinitialise(transformer, recipe.reinitialise, recipe.seed)
     model = SentenceModel(transformer, recipe.pooling, **_heads(transformer, recipe, network.has_pooler, device))
     model.train()
     if recipe.compile:
@@ -143,11 +148,20 @@ def load_masked_language(base: Base, model: SentenceModel, device: str, *, tied:
     return trained
 
 
-def set_dropout(transformer: nn.Module, rate: float) -> None:
-    """Set every dropout of a Transformer, and say so in its configuration."""
-    for module, name in dropout_places(transformer):
-        setattr(module, name, rate)
-    config: Any = transformer.config
-    for name in ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "attention_dropout"):
-        if isinstance(getattr(config, name, None), float | int):
-            setattr(config, name, rate)
+def _reinitialise(transformer: Any, layers: int, seed: int) -> None:
+    """Give the last layers of a Transformer fresh random weights, as Transformers makes them.
+
+    Raises:
+        UserError: if it has fewer layers, or none that stand in a list.
+    """
+    stacks = [module for module in transformer.modules() if isinstance(module, nn.ModuleList)]
+    stack = max(stacks, key=len, default=nn.ModuleList())
+    if len(stack) < layers:
+        raise UserError(f"reinitialise {layers}: the base has {len(stack)} layers of its own; use fewer.")
+    torch.manual_seed(int(generator(seed, "reinitialise").integers(2**63)))
+    for layer in list(stack)[-layers:]:
+        for module in layer.modules():
+            # Transformers leaves alone what it read from a checkpoint.
+            for holder in (module, *module.parameters(recurse=False)):
+                vars(holder).pop("_is_hf_initialized", None)
+            transformer._init_weights(module)

@@ -68,7 +68,9 @@ def train(
         if list_:
             print_frame(recipe_list(), output)
         else:
-            print_data(as_yaml(read_recipe(recipe or "demo", set_ or ())))
+            chosen = read_recipe(recipe or "demo", set_ or ())
+            distance = chosen.traceable_sentence()
+            print_data(("" if distance is None else f"# {distance}\n") + as_yaml(chosen))
         return
     from stsbench.records.provenance import command_line
     from stsbench.training.train import train as run_training

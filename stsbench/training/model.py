@@ -1,7 +1,7 @@
 """The network in training: a Transformer, a pooling and heads; and forward passes that pad little."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from stsbench.encoders.poolers import POOLERS
 from stsbench.training.batches import Sequences
+from stsbench.training.dropout import draws, dropout_at
 from stsbench.training.noise import NoisePart
 from stsbench.training.recipe import Pooling
 
@@ -196,8 +197,8 @@ class Forward:
         if not chunks:  # the share of a process in a last batch shorter than the number of processes
             return torch.zeros((0, model.width), device=self.device)
         # A head that draws is applied chunk by chunk, so that gradient caching finds the same draws again.
-        draws = seed is not None and dropout != 0 and any(_drops(module) for module in head.modules())
-        with self.autocast(), _dropout_at(dropout, model, head):
+        by_chunk = seed is not None and dropout != 0 and draws(head)
+        with self.autocast(), dropout_at(dropout, model, head):
             flat = torch.cat([chunk.ids.flatten() for chunk in chunks])
             embedded = model.word_embeddings(self.move(flat))
             vectors = []
@@ -207,9 +208,9 @@ class Forward:
                 inputs = part.view(*chunk.ids.shape, -1)
                 inputs = inputs if altered is None else altered(inputs, chunk)
                 pooled = self._pooled(model, inputs, chunk, noise)
-                vectors.append(head(pooled) if draws else pooled)
+                vectors.append(head(pooled) if by_chunk else pooled)
             together = torch.cat(vectors)
-            found = at_least_single(together if draws else head(together))
+            found = at_least_single(together if by_chunk else head(together))
         order = torch.tensor([place for chunk in chunks for place in chunk.places])
         return found[self.move(torch.argsort(order))]
 
@@ -224,37 +225,6 @@ class Forward:
         for part in noise:
             pooled = part.vectors(pooled)
         return cast(Tensor, pooled)
-
-
-def dropout_places(network: nn.Module) -> Iterator[tuple[nn.Module, str]]:
-    """Yield each place of a network that holds a rate of dropout: a module, and the name of its attribute."""
-    for module in network.modules():
-        if isinstance(module, nn.Dropout):
-            yield module, "p"
-        elif isinstance(getattr(module, "attention_dropout", None), float):
-            yield module, "attention_dropout"
-
-
-@contextmanager
-def _dropout_at(rate: float | None, *networks: nn.Module) -> Iterator[None]:
-    """Set every dropout of some networks to a rate for a while; None leaves them."""
-    if rate is None:
-        yield
-        return
-    places = [place for network in networks for place in dropout_places(network)]
-    before = [getattr(module, name) for module, name in places]
-    try:
-        for module, name in places:
-            setattr(module, name, rate)
-        yield
-    finally:
-        # A module that stands in two networks is listed twice, both times with the rate that it had.
-        for (module, name), old in zip(places, before, strict=True):
-            setattr(module, name, old)
-
-
-def _drops(module: nn.Module) -> bool:
-    return isinstance(module, nn.Dropout) and module.training and module.p > 0
 
 
 def at_least_single(values: Tensor) -> Tensor:

@@ -250,6 +250,10 @@ class Recipe(RecipePart):
         base: the checkpoint that training starts from, as `load` takes it.
         pooling: token vectors to sentence vector, in training and in evaluation.
         dropout: everywhere in the encoder; None for the checkpoint's own.
+        dropout_kind: what dropout does, everywhere in the encoder: `binary` sets to zero, `gaussian` multiplies by
+            draws around 1 of the same variance (Srivastava et al. 2014, section 10).
+        reinitialise: how many of the encoder's last layers start from random weights (seeded); for trainings of a
+            base that has little left to learn.
         head: behind the pooling, on both sides.
         projector: behind the head, on both sides; None for none.
         predictor: behind both, on the queries' side alone; None for none.
@@ -267,6 +271,8 @@ class Recipe(RecipePart):
     views: Views = Views()
     pooling: Pooling
     dropout: float | None = Field(None, ge=0, lt=1)
+    dropout_kind: Literal["binary", "gaussian"] = "binary"
+    reinitialise: int = Field(0, ge=0)
     noise: Noises = Noises()
     head: Head = NoHead()
     projector: Layers | None = None
@@ -356,6 +362,15 @@ class Recipe(RecipePart):
         terms = [math.inf if eta == 1 else 1 / (1 - eta) for eta in decays]
         batches = queue.size / self.optimiser.batch
         return min(terms) + batches, max(terms) + batches
+
+    def traceable_sentence(self) -> str | None:
+        """Return the maximum traceable distance as a sentence; None without a queue."""
+        distance = self.traceable_distance()
+        if distance is None:
+            return None
+        low, high = (f"{steps:.2f}" for steps in distance)
+        steps = low if low == high else f"{low} to {high}"
+        return f"maximum traceable distance {steps} steps (1 / (1 - decay) + queue / batch; MoCoSE, section 5.7)"
 
     def remarks(self) -> list[str]:
         """Return what is allowed but far from anything that trains well, a sentence for each.

@@ -281,7 +281,9 @@ class _Job:
             write_start(self.folder, self.start, self.recipe)
         encoder = LiveEncoder(self.base.encoder, trainer.evaluating, trainer.model)
         selector = Selector(encoder, self.dev, self.recipe.selection.geometry)
-        Loop(self.recipe, trainer, selector, keeper, log, self.remarks, self.progress).run(done)
+        distance = self.recipe.traceable_sentence()
+        remarks = [*self.remarks, *([] if distance is None else [distance])]
+        Loop(self.recipe, trainer, selector, keeper, log, remarks, self.progress).run(done)
         return trainer.schedule.steps
 
     def publish(self, steps: int) -> None:

@@ -24,7 +24,14 @@ def test_all_the_recipes_are_there_and_valid():
     families = ("simcse", "sup-simcse", "simcse-mlm", "esimcse")
     expected = {f"{family}-{backbone}" for family in families for backbone in BACKBONES}
     expected |= {f"esimcse-{backbone}-released" for backbone in BACKBONES}
-    assert set(recipe_names()) == expected | {"minilm-simcse", "minilm-esimcse", "demo"}
+    expected |= {
+        "mocose-bert-base",
+        "mocose-bert-large",
+        "mocose-bert-base-released",
+        "gaussian-dropout-bert-base",
+    }
+    expected |= {f"minilm-{method}" for method in ("simcse", "esimcse", "mocose", "gaussian")}
+    assert set(recipe_names()) == expected | {"demo"}
     for name in recipe_names():
         assert read_recipe(name).name == name
 
@@ -61,6 +68,40 @@ def test_the_values_are_those_of_the_papers(backbone):
     assert (target.update, target.modules, target.start) == ("before_loss", ("encoder",), "random")
     assert (queue.emptied, queue.keeps) == ("each_epoch", "last_rows")
     assert released.dropout == (0.15 if backbone == "roberta-large" else 0.1)
+
+
+def test_mocoses_values_are_those_of_its_paper_and_of_its_code():
+    paper, large = read_recipe("mocose-bert-base"), read_recipe("mocose-bert-large")
+    code, laptop = read_recipe("mocose-bert-base-released"), read_recipe("minilm-mocose")
+    assert (paper.optimiser.batch, paper.optimiser.learning_rate, paper.optimiser.weight_decay) == (64, 3e-5, 1e-6)
+    assert (large.optimiser.batch, large.optimiser.learning_rate) == (32, 1e-5)
+    for recipe in (paper, large, laptop):
+        assert (recipe.target.decay.start, recipe.target.decay.end, recipe.target.decay.steps) == (
+            0.75,
+            0.95,
+            None,
+        )
+        assert (recipe.target.encodes, recipe.target.embeddings, recipe.target.gradient) == (
+            "keys",
+            "shared",
+            False,
+        )
+        assert (recipe.negatives.queue.size, recipe.negatives.queue.initial) == (512, 128)
+        assert (recipe.projector.layers, recipe.predictor.layers, recipe.predictor.ends) == (1, 2, "tanh")
+        assert not recipe.negatives.in_batch
+        assert recipe.noise.adversarial.step == 5e-9
+    assert paper.noise.adversarial.gradient == "own"
+    assert (code.target.decay.end, code.target.decay.steps, code.target.decay.after) == (1.0, 15_000, "returns")
+    assert (code.negatives.in_batch, code.negatives.queue.initial, code.target.gradient) == (True, 256, True)
+    assert code.noise.adversarial.gradient == "previous"
+
+
+def test_gaussian_dropouts_values_are_those_of_its_report():
+    recipe = read_recipe("gaussian-dropout-bert-base")
+    for side in (recipe.noise.query, recipe.noise.key):
+        assert [(part.kind, part.rate, part.std) for part in side.parts] == [("gaussian-replacement", 0.1, 0.1)]
+    assert (recipe.optimiser.batch, recipe.optimiser.learning_rate, recipe.optimiser.epochs) == (8, 1e-5, 3)
+    assert recipe.head.kind == "none"
 
 
 def test_every_number_in_a_recipe_has_its_source_or_reason_beside_it():

@@ -16,6 +16,7 @@ from stsbench.training.noise import (
     TokenCutoff,
 )
 from stsbench.training.recipe import CosineDecay
+from stsbench.training.recipe_files import read_recipe
 from stsbench.training.target import decay_at
 
 MOCOSE = (
@@ -281,11 +282,65 @@ def test_parts_that_do_not_fit_are_told_with_their_key(override, said, assembled
     assert said in str(told.value)
 
 
-def test_the_maximum_traceable_distance_follows_from_the_recipe(assembled):
-    from stsbench.training.recipe_files import read_recipe
-
-    # The paper's own figures (section 5.7): 14.67 steps for base.
+def test_the_maximum_traceable_distance_follows_from_the_recipe():
     values = ["negatives.queue={size: 512}", "target={decay: 0.85}"]
-    low, high = read_recipe("simcse-bert-base", values).traceable_distance()
-    assert low == high == pytest.approx(1 / 0.15 + 512 / 64)
+    constant = read_recipe("simcse-bert-base", values)
+    # The best for base by the paper's own figure (section 5.7).
+    assert constant.traceable_distance() == pytest.approx((14.67, 14.67), abs=0.005)
+    assert "distance 14.67 steps" in constant.traceable_sentence()
+    mocose = read_recipe("mocose-bert-base")
+    assert mocose.traceable_distance() == pytest.approx((4 + 8, 20 + 8))
+    assert "12.00 to 28.00" in mocose.traceable_sentence()
+    assert read_recipe("mocose-bert-base-released").traceable_distance()[1] == math.inf
     assert read_recipe("simcse-bert-base").traceable_distance() is None
+    assert read_recipe("simcse-bert-base").traceable_sentence() is None
+
+
+def test_gaussian_dropout_has_the_mean_and_variance_of_the_ordinary_one():
+    from stsbench.training.dropout import GaussianDropout
+
+    torch.manual_seed(0)
+    drawn = GaussianDropout(0.2).train()(torch.full((1000, 1000), 3.0)) / 3
+    assert (float(drawn.mean()), float(drawn.var())) == pytest.approx((1, 0.25), abs=0.002)
+    assert torch.equal(GaussianDropout(0.2).eval()(drawn), drawn)
+
+
+def test_gaussian_dropout_reaches_attention_and_every_layer_and_leaves_evaluation_as_it_is(assembled):
+    plain_one = assembled("dropout=0")
+    trainer = assembled("dropout=0.2", "dropout_kind=gaussian")
+    term, batch = trainer.terms[0], trainer.reader(np.arange(8), "now")
+    chunks = term.forward.chunks(batch.sequences)
+    (branch,) = term.branches
+    first = term._encode(branch, chunks, batch)
+    assert torch.equal(term._encode(branch, chunks, batch), first)  # the draws follow from the batch
+    assert (first[:8] - first[8:]).abs().max() > 1e-3
+    modules = [m for m in trainer.model.transformer.modules() if isinstance(m, torch.nn.Dropout)]
+    assert modules
+    assert all(type(module).__name__ == "GaussianDropout" for module in modules)
+    # Attention alone: no other dropout draws.
+    for module in modules:
+        module.p = 0.0
+    for layer in trainer.model.transformer.encoder.layer:
+        layer.attention.self.dropout.p = 0.2
+    alone = term._encode(branch, chunks, batch)
+    assert (alone[:8] - alone[8:]).abs().max() > 1e-3
+    trainer.model.eval()
+    with torch.no_grad():
+        expected = plain(plain_one.model.eval(), plain_one.model.key_head, batch.query)
+        torch.testing.assert_close(term._encode(branch, chunks, batch)[:8], expected, atol=1e-5, rtol=1e-4)
+
+
+def test_reinitialised_layers_are_the_last_ones_and_follow_the_seed(assembled):
+    base, one, again, other = (
+        assembled(*overrides).model.transformer.state_dict()
+        for overrides in ((), ("reinitialise=1",), ("reinitialise=1",), ("reinitialise=1", "seed=8"))
+    )
+    differ = {name for name, value in base.items() if not torch.equal(value, one[name])}
+    assert differ
+    assert all(name.startswith("encoder.layer.1.") for name in differ)
+    weight = "encoder.layer.1.output.dense.weight"
+    assert torch.equal(one[weight], again[weight])
+    assert not torch.equal(one[weight], other[weight])
+    assert float(one[weight].std()) == pytest.approx(0.02, rel=0.2)
+    with pytest.raises(UserError, match="the base has 2 layers of its own"):
+        assembled("reinitialise=3")

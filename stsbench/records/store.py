@@ -106,8 +106,12 @@ def load_run(path: str | Path) -> RunRecord:
             another version of stsbench wrote its layout.
     """
     path = Path(path).expanduser()
-    file = path / RECORD if path.is_dir() else path
-    if not file.is_file():
+    try:
+        file = path / RECORD if path.is_dir() else path
+        is_there = file.is_file()
+    except OSError as error:  # Too long a name, or a folder on the way that may not be looked into.
+        raise UserError(f"cannot read {path} ({error.strerror or error}): check the path.") from error
+    if not is_there:
         raise UserError(f"no run record at {path}: `stsbench run --out {path}` makes one.")
     record, digest = _parsed(file)
     said = contradiction(record)

@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -188,7 +189,7 @@ def test_a_file_that_is_no_json_is_told_as_such(tmp_path: Path) -> None:
     (tmp_path / "broken.json").write_text("{", encoding="utf-8")
     with pytest.raises(UserError, match="is not valid JSON"):
         import_results(tmp_path / "broken.json")
-    with pytest.raises(UserError, match="cannot read"):
+    with pytest.raises(UserError, match=r"there is no file .*absent\.json"):
         import_results(tmp_path / "absent.json")
 
 
@@ -208,3 +209,89 @@ def test_importing_does_not_overwrite_another_measurement(write: Write, tmp_path
     sb.import_results(path, out=tmp_path / "run", model="one")
     with pytest.raises(UserError, match="holds another measurement"):
         sb.import_results(path, out=tmp_path / "run", model="two")
+
+
+def test_an_undefined_correlation_is_said(write: Write) -> None:
+    content = {"STS12": year(pooled=True)}
+    content["STS12"]["all"]["spearman"]["all"] = math.nan
+    assert any("the spearman of STS12 is NaN there" in note for note in import_results(write(content)).notes)
+
+
+@pytest.mark.parametrize("number", ["1e999", "-1e999", "Infinity", "1" * 5000])
+def test_a_number_too_large_is_refused_and_not_undefined(number: str, tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    for content in (new_mteb("STS12", 0.625), {"STS12": year(pooled=True)}):
+        text = json.dumps(content).replace("0.625" if "task_name" in content else "0.73", number)
+        assert number in text
+        path.write_text(text, encoding="utf-8")
+        with pytest.raises(UserError, match=r"results\.json is not (valid JSON|as its program writes it) \("):
+            import_results(path)
+
+
+@pytest.mark.parametrize("size", [0, -1, 3.5, True, "many", math.inf])
+def test_a_count_that_is_none_is_refused(size: Any, write: Write) -> None:
+    content = {"STS12": year(pooled=True)}
+    content["STS12"]["one"]["nsamples"] = size
+    with pytest.raises(UserError, match="is not as its program writes it"):
+        import_results(write(content))
+    entry = {"devacc": 81.25, "acc": 80.5, "ndev": 100, "ntest": size}
+    with pytest.raises(UserError, match="is not as its program writes it"):
+        import_results(write({"MR": entry}))
+
+
+def test_results_that_contradict_themselves_are_refused(write: Write) -> None:
+    content = {"STS12": year(pooled=True)}
+    content["STS12"]["all"]["pearson"]["mean"] = 0.9
+    with pytest.raises(
+        UserError, match=r"contradicts itself: the pearson of STS12 by mean is 0\.9, and its subsets"
+    ):
+        import_results(write(content))
+
+
+def test_of_two_scores_of_one_task_none_wins(write: Write, tmp_path: Path) -> None:
+    both = new_mteb("STS12", 0.6) | {"test": old_mteb("STS12", 0.7)["test"]}
+    with pytest.raises(UserError, match="it holds the scores twice"):
+        import_results(write(both))
+    with pytest.raises(UserError, match="the results of one task and tables of several"):
+        import_results(write(new_mteb("STS12", 0.6) | {"cosine_spearman": {"STS12": 0.7}}))
+    with pytest.raises(UserError, match="holds results of MTEB and of SentEval"):
+        import_results(write({"STS12": year(pooled=True), "cosine_spearman": {"STS12": 0.7}}))
+    path = tmp_path / "twice.json"
+    path.write_text('{"cosine_spearman": {"STS12": 0.6, "STS12": 0.7}}', encoding="utf-8")
+    with pytest.raises(UserError, match=r"twice\.json is not valid JSON \('STS12' stands there twice\)"):
+        import_results(path)
+    write(new_mteb("STS12", 0.6), "folder/STS12.json")
+    write(new_mteb("STS12", 0.7), "folder/again.json")
+    with pytest.raises(UserError, match=r"folder has STS12 in STS12\.json and in again\.json: keep one of them"):
+        import_results(tmp_path / "folder")
+    for name, task in (("a", "STS12"), ("b", "STS13")):
+        write({"model": name, "cosine_spearman": {task: 0.5}}, f"models/{name}.json")
+    with pytest.raises(UserError, match=r"has results of several models \(a, b\)"):
+        import_results(tmp_path / "models")
+
+
+def test_odd_files_and_folders_are_told_in_one_sentence(write: Write, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(NotResultsError, match="empty holds neither a run record nor MTEB's results"):
+        import_results(tmp_path / "empty")
+    deep = tmp_path / "deep.json"
+    deep.write_text("[" * 100_000 + "]" * 100_000, encoding="utf-8")
+    with pytest.raises(UserError, match=r"deep\.json is not valid JSON \(it is nested"):
+        import_results(deep)
+    os.mkfifo(tmp_path / "pipe.json")
+    with pytest.raises(UserError, match="is a pipe, not a file"):
+        import_results(tmp_path / "pipe.json")
+    run = sb.import_results(write({"STS12": year(pooled=True)}), out=tmp_path / "run")
+    for already in (tmp_path / "run", tmp_path / "run" / "run.json"):
+        with pytest.raises(UserError, match=r"is a run record('s folder)? already"):
+            import_results(already)
+    assert sb.load_run(tmp_path / "run") == run
+    write(new_mteb("STS12", 0.6), "named/STS12.json")
+    for meta in ([], {"name": 3}, {"revision": ["x"]}):
+        write(meta, "named/model_meta.json")
+        with pytest.raises(UserError, match=r"model_meta\.json is not as MTEB writes it"):
+            import_results(tmp_path / "named")
+    with pytest.raises(UserError, match="is not as its program writes it"):
+        import_results(write({"cosine_spearman": {"STS12": 0.6}, "weights_sha256": 5}))
+    with pytest.raises(UserError, match="cannot read"):
+        sb.load_run(tmp_path / ("x" * 300))

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from stsbench.records.imports.results import ImportedResults, ImportedTask, correlation
+from stsbench.records.imports.results import ImportedResults, ImportedTask, correlation, text
 from stsbench.records.parts import MetricValues
 from stsbench.records.signature import UNKNOWN
 
@@ -39,6 +39,8 @@ def read_mteb(content: Mapping[str, Any]) -> ImportedResults:
         ValueError, KeyError: if an entry is not what MTEB writes.
     """
     if tables := _tables(content):
+        if "scores" in content or "test" in content:
+            raise ValueError(f"it holds the results of one task and tables of several: {', '.join(content)}")
         names = dict.fromkeys(name for table in tables.values() for name in table)
         tasks = [
             _task(name, {metric: table[name] for metric, table in tables.items() if name in table})
@@ -50,8 +52,8 @@ def read_mteb(content: Mapping[str, Any]) -> ImportedResults:
     return ImportedResults(
         "MTEB",
         tuple(tasks),
-        model=str(content.get("model", "")),
-        weights_sha256=content.get("weights_sha256"),
+        model=text(content.get("model")),
+        weights_sha256=text(content.get("weights_sha256")) or None,
         notes=(_NOTE,),
     )
 
@@ -63,7 +65,13 @@ def _tables(content: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
 
 
 def _test_scores(content: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the cosine scores on MTEB's test split, by metric."""
+    """Return the cosine scores on MTEB's test split, by metric.
+
+    Raises:
+        ValueError: if they stand in both layouts: neither may win.
+    """
+    if "scores" in content and "test" in content:
+        raise ValueError("it holds the scores twice, in MTEB's old layout (test) and in its new one (scores)")
     if "scores" in content:
         (entry,) = content["scores"]["test"]
         return {metric: entry[f"cosine_{metric}"] for metric in _METRICS if f"cosine_{metric}" in entry}

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from stsbench.base.errors import UserError
+from stsbench.base.files import require_file
 from stsbench.base.parsing import parse_json
+from stsbench.records.consistency import contradiction
 from stsbench.records.imports.mteb import is_mteb, read_mteb, task_name
-from stsbench.records.imports.results import ImportedResults, build_record
+from stsbench.records.imports.results import ImportedResults, build_record, text
 from stsbench.records.imports.senteval import is_senteval, read_senteval
 from stsbench.records.record import RECORD, RunRecord
 from stsbench.records.store import load_run, require_free, save_run
@@ -59,12 +61,23 @@ def import_results(
         if metric not in task.scores.get(chosen, {}):
             known = ", ".join(f"{kind} ({', '.join(values)})" for kind, values in task.scores.items())
             raise UserError(f"{path} has no {metric} of {task.task} by the aggregation {chosen}: it has {known}.")
+    undefined = [task.task for task in results.tasks if task.scores[chosen][metric] is None]
     named = replace(
         results,
         model=model or results.model or _name_in_path(path),
-        notes=(f"imported from {results.program}'s results, {path.name}.", *results.notes),
+        notes=(
+            f"imported from {results.program}'s results, {path.name}.",
+            *results.notes,
+            *(
+                [f"the {metric} of {', '.join(undefined)} is NaN there, and so undefined here."]
+                if undefined
+                else []
+            ),
+        ),
     )
     record = build_record(named, chosen, metric, command)
+    if said := contradiction(record):
+        raise UserError(f"{path} contradicts itself: {said}; save the results again.")
     if out is None:
         return record
     folder = Path(out).expanduser()
@@ -87,7 +100,8 @@ def read_results(run: RunRecord | str | Path) -> RunRecord:
 def _is_record(path: Path) -> bool:
     if path.is_dir():
         return (path / RECORD).is_file() or not any(path.glob("*.json"))
-    with suppress(OSError, ValueError):
+    with suppress(OSError, ValueError, UserError):
+        require_file(path)
         content = parse_json(path.read_bytes())
         return isinstance(content, dict) and "schema_version" in content
     return True
@@ -96,15 +110,23 @@ def _is_record(path: Path) -> bool:
 def _read_file(path: Path) -> ImportedResults:
     content = _json(path)
     if isinstance(content, Mapping):
-        for is_theirs, read in ((is_mteb, read_mteb), (is_senteval, read_senteval)):
-            if is_theirs(content):
-                return _read(path, content, read)
+        if "schema_version" in content:
+            raise UserError(f"{path} is a run record already: show, check or compare it as it is.")
+        readers = [
+            read for is_theirs, read in ((is_mteb, read_mteb), (is_senteval, read_senteval)) if is_theirs(content)
+        ]
+        if len(readers) > 1:
+            raise UserError(f"{path} holds results of MTEB and of SentEval: save each in a file of its own.")
+        if readers:
+            return _read(path, content, readers[0])
     raise NotResultsError(
         f"{path} is neither a run record nor a file of results of SentEval or MTEB with a task of the catalogue."
     )
 
 
 def _read_folder(folder: Path) -> ImportedResults:
+    if (folder / RECORD).is_file():
+        raise UserError(f"{folder} is a run record's folder already: show, check or compare it as it is.")
     contents = {path: _json(path) for path in sorted(folder.glob("*.json")) if path.name != _META}
     theirs = {
         path: content for path, content in contents.items() if isinstance(content, Mapping) and is_mteb(content)
@@ -112,20 +134,37 @@ def _read_folder(folder: Path) -> ImportedResults:
     if not theirs:
         raise NotResultsError(f"{folder} holds neither a run record nor MTEB's results of an STS task.")
     read = [_read(path, content, read_mteb) for path, content in theirs.items()]
+    files: dict[str, Path] = {}
+    for path, results in zip(theirs, read, strict=True):
+        for task in results.tasks:
+            if (other := files.setdefault(task.task, path)) != path:
+                raise UserError(f"{folder} has {task.task} in {other.name} and in {path.name}: keep one of them.")
+    models = list(dict.fromkeys(results.model for results in read if results.model))
+    if len(models) > 1:
+        raise UserError(f"{folder} has results of several models ({', '.join(models)}): give each a folder.")
     others = [
         task_name(content) if isinstance(content, Mapping) else path.name
         for path, content in contents.items()
         if path not in theirs
     ]
-    meta = _json(folder / _META) if (folder / _META).is_file() else {}
+    name, revision = _meta(folder / _META)
     left_out = f"left out, as they are no STS tasks of the catalogue: {', '.join(filter(None, others))}."
     return ImportedResults(
         "MTEB",
         tuple(task for results in read for task in results.tasks),
-        model=str(meta.get("name") or read[0].model),
-        revision=meta.get("revision"),
+        model=name or next(iter(models), ""),
+        revision=revision or None,
         notes=(*read[0].notes, *([left_out] if any(others) else [])),
     )
+
+
+def _meta(path: Path) -> tuple[str, str]:
+    """Return the model's name and its commit, which MTEB writes beside its results; empty where it did not."""
+    content = _json(path) if path.is_file() else {}
+    try:
+        return text(content.get("name")), text(content.get("revision"))
+    except (ValueError, AttributeError) as error:
+        raise UserError(f"{path} is not as MTEB writes it ({error}): save the results again.") from error
 
 
 def _read(path: Path, content: Mapping[str, Any], read: Any) -> ImportedResults:
@@ -137,8 +176,10 @@ def _read(path: Path, content: Mapping[str, Any], read: Any) -> ImportedResults:
 
 
 def _json(path: Path) -> Any:
+    require_file(path, absent="name a file of results, or a folder of them")
     try:
-        return parse_json(path.read_bytes())
+        # Of a name that stands there twice neither may win.
+        return parse_json(path.read_bytes(), once=True)
     except OSError as error:
         raise UserError(f"cannot read {path} ({error.strerror or error}): check that it is there.") from error
     except ValueError as error:

@@ -88,10 +88,10 @@ class ImportedResults:
 def correlation(value: Any) -> float | None:
     """Return a correlation however it was saved: a number, `[correlation, p]` or `{"correlation": ...}`.
 
-    None stands for an undefined one (`NaN`).
+    None stands for an undefined one (`NaN`), as of similarities that are all the same.
 
     Raises:
-        ValueError: if it is nothing of that.
+        ValueError: if it is nothing of that, or infinite.
 
     >>> correlation([0.5, 0.01]), correlation({"correlation": 0.5}), correlation(float("nan"))
     (0.5, 0.5, None)
@@ -102,7 +102,7 @@ def correlation(value: Any) -> float | None:
         value = value[0]
     if value is None or isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError(f"no correlation: {value!r}")
-    if not math.isfinite(value):
+    if math.isnan(value):
         return None
     if abs(value) > 1:
         raise ValueError(f"a correlation of {value!r}")
@@ -118,6 +118,31 @@ def share(percent: Any) -> float:
     if isinstance(percent, bool) or not isinstance(percent, int | float) or not 0 <= percent <= 100:
         raise ValueError(f"no accuracy: {percent!r}")
     return percent / 100
+
+
+def count(number: Any) -> int:
+    """Return how many pairs or items there are.
+
+    Raises:
+        ValueError: if it is no positive whole number.
+
+    >>> count(750)
+    750
+    """
+    if isinstance(number, bool) or not isinstance(number, int | float) or number != number // 1 or number < 1:
+        raise ValueError(f"a count of {number!r}")
+    return int(number)
+
+
+def text(value: Any) -> str:
+    """Return a name or a hash; an absent one is empty.
+
+    Raises:
+        ValueError: if it is no text.
+    """
+    if value is not None and not isinstance(value, str):
+        raise ValueError(f"no text: {value!r}")
+    return value or ""
 
 
 def build_record(results: ImportedResults, aggregation: str, metric: str, command: str = "") -> RunRecord:

@@ -9,7 +9,9 @@ from stsbench.records.imports.results import (
     ImportedTask,
     ImportedTransfer,
     correlation,
+    count,
     share,
+    text,
 )
 from stsbench.records.parts import MetricValues, SubsetPart
 
@@ -58,7 +60,7 @@ def read_senteval(content: Mapping[str, Any]) -> ImportedResults:
         elif name in content:
             left_out.append(f"{name} was left out: it is the score of a trained regressor.")
     transfer = tuple(_transfer(content[name], *names) for name, names in _TRANSFER.items() if name in content)
-    model = str(content.get("model", ""))
+    model = text(content.get("model"))
     return ImportedResults("SentEval", tuple(tasks), transfer, model, notes=(_NOTE, *left_out))
 
 
@@ -83,12 +85,12 @@ def _transfer(entry: Mapping[str, Any], task: str, design: str) -> ImportedTrans
         design,
         acc=share(entry["acc"]),
         devacc=share(entry["devacc"]),
-        ndev=int(entry["ndev"]),
-        ntest=int(entry["ntest"]),
+        ndev=count(entry["ndev"]),
+        ntest=count(entry["ntest"]),
         f1=share(entry["f1"]) if "f1" in entry else None,
     )
 
 
 def _subset(name: str, entry: Mapping[str, Any]) -> SubsetPart:
     scores = {metric: correlation(entry[metric]) for metric in _METRICS}
-    return SubsetPart(name=name, pairs=int(entry["nsamples"]), scores=scores)
+    return SubsetPart(name=name, pairs=count(entry["nsamples"]), scores=scores)

@@ -204,7 +204,8 @@ def kernel_density(
         >>> import numpy as np
         >>> grid = np.linspace(-1, 1, 2001)
         >>> density = kernel_density([0.2, 0.9, 1.0], grid)
-        >>> round(float(np.trapezoid(density, grid)), 4)
+        >>> from scipy.integrate import trapezoid
+        >>> round(float(trapezoid(density, grid)), 4)
         1.0
     """
     import numpy as np

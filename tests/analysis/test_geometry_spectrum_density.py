@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.linalg
+from scipy.integrate import trapezoid
 from scipy.stats import ortho_group
 
 from stsbench.analysis.density import Density, density_frame
@@ -123,7 +124,7 @@ def test_a_bucket_holds_its_lower_end_and_the_last_one_both() -> None:
         (own.mean(), own.median(), own.quantile(0.05))
     )
     for _, part in frame.groupby("bucket"):
-        assert np.trapezoid(part["density"], part["cosine"]) == pytest.approx(1, abs=0.01)
+        assert trapezoid(part["density"], part["cosine"]) == pytest.approx(1, abs=0.01)
 
 
 def test_buckets_follow_the_scale_of_the_task() -> None:

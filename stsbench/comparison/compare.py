@@ -70,7 +70,8 @@ def compare(
             "0 resamples ask for no intervals, and a comparison is one: give at least one, better 5000."
         )
     runs = _records(a), _records(b)
-    notes = require_recomputed(*runs[0], *runs[1])
+    # A comparison shows no interval of a run's own: those need not be computed again.
+    notes = require_recomputed(*runs[0], *runs[1], intervals=False)
     result: Comparison | SeedsComparison
     if isinstance(a, Run) and isinstance(b, Run):
         (one,), (other,) = runs

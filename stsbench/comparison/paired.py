@@ -113,7 +113,13 @@ def compare_pairs(
             is missing.
     """
     shared, notes = _shared_tasks(a.tasks, b.tasks, names)
-    tasks = [_aligned_pairs(label, (a, one), (b, other)) for label, one, other in shared]
+    rows_a, rows_b = (
+        _rows_by_task(record.pairs, ["task", "split", "text"]) if shared else {} for record in (a, b)
+    )
+    tasks = [
+        _aligned_pairs(label, rows_a[_key(one)], rows_b[_key(other)], one, a.protocol.similarity)
+        for label, one, other in shared
+    ]
     aggregation: Aggregation = a.protocol.aggregation  # type: ignore[assignment]
     metric: Metric = a.protocol.metric  # type: ignore[assignment]
     rows: list[Difference] = []
@@ -152,7 +158,8 @@ def compare_transfer(
             item table is missing.
     """
     shared, notes = _shared_tasks(a.transfer, b.transfer, names)
-    items = {label: (_rows_of(a.items, one), _rows_of(b.items, other)) for label, one, other in shared}
+    rows_a, rows_b = (_rows_by_task(record.items, ["task", "text"]) if shared else {} for record in (a, b))
+    items = {label: (rows_a[_key(one)], rows_b[_key(other)]) for label, one, other in shared}
     return compare_items(items, bootstrap=bootstrap), notes
 
 
@@ -274,12 +281,13 @@ def _key(part: TaskPart | TransferPart) -> tuple[str, str, str]:
     return part.task, part.split if isinstance(part, TaskPart) else "", part.text
 
 
-def _rows_of(table: "pd.DataFrame", part: TaskPart | TransferPart) -> "pd.DataFrame":
-    """Return the rows of a pair table or an item table that are of one task."""
-    members = (table["task"] == part.task) & (table["text"] == part.text)
-    if isinstance(part, TaskPart):
-        members &= table["split"] == part.split
-    return table[members].reset_index(drop=True)
+def _rows_by_task(table: "pd.DataFrame", columns: list[str]) -> "dict[tuple[str, str, str], pd.DataFrame]":
+    """Return the rows of each task of a pair table or an item table, by the keys of parts (`_key`)."""
+    rows = {}
+    for names, of_task in table.groupby(columns, sort=False):
+        task, *between, text = map(str, names)
+        rows[task, "".join(between), text] = of_task.reset_index(drop=True)
+    return rows
 
 
 def _tested(items: "pd.DataFrame") -> "pd.DataFrame":
@@ -340,11 +348,11 @@ class _AlignedPairs:
     folded: Sharing
 
 
-def _aligned_pairs(label: str, a: tuple[RunRecord, TaskPart], b: tuple[RunRecord, TaskPart]) -> _AlignedPairs:
-    one, other = (_rows_of(record.pairs, part) for record, part in (a, b))
+def _aligned_pairs(
+    label: str, one: "pd.DataFrame", other: "pd.DataFrame", part: TaskPart, similarity: str
+) -> _AlignedPairs:
     other = _in_order_of(one, other, ["subset", "pair_id"], "gold", label)
     subsets = tuple(dict.fromkeys(one["subset"]))
-    record, part = a
     pairs = one if has_ids(one) else other
     return _AlignedPairs(
         label=label,
@@ -352,7 +360,7 @@ def _aligned_pairs(label: str, a: tuple[RunRecord, TaskPart], b: tuple[RunRecord
         subsets=subsets,
         codes=one["subset"].map({name: code for code, name in enumerate(subsets)}).to_numpy(),
         gold=one["gold"].to_numpy(),
-        similarities=np.array([side[record.protocol.similarity].to_numpy() for side in (one, other)]),
+        similarities=np.array([side[similarity].to_numpy() for side in (one, other)]),
         pairs=pairs,
         sharing=sharing_of(pairs),
         folded=sharing_of(pairs, folded=True),

@@ -10,6 +10,7 @@ import pytest
 
 import stsbench as sb
 from stsbench.data.tables import StsData
+from stsbench.records.intervals import INTERVAL_OF, METHODS
 from stsbench.records.labels import distinct_labels, labels, task_labels
 from stsbench.records.scores import Scores, require_comparable
 from stsbench.records.store import save_run
@@ -178,12 +179,14 @@ def test_remarks_tell_signatures_rounding_zero_vectors_and_modified_data(
     average = record.average.model_copy(update={"score": 0.5, "of_rounded": 50.01}) if record.average else None
     lines = Scores([record.model_copy(update={"average": average})]).remarks
     assert lines[:2] == record.signature.splitlines()
-    assert lines[2:] == ["one: the average of the rounded scores, as papers print it, is 50.01"]
+    told, rounded = lines[2:]
+    assert told == f"intervals: 95 %, {METHODS['dyadic']}; of {INTERVAL_OF}"
+    assert rounded == "one: the average of the rounded scores, as papers print it, is 50.01"
     data = StsData(**(vars(toy_data()) | {"status": "modified", "problems": ("x differs.",)}))
     zeros = sb.evaluate(lambda sentences: [[float("owl" in s), float("bus" in s)] for s in sentences], data)
     assert zeros.tasks[0].zero_pairs > 0
     (label,) = labels([zeros])
-    assert Scores([zeros]).remarks[1:] == [
+    assert Scores([zeros]).remarks[2:] == [
         f"{label}: {zeros.tasks[0].zero_pairs} pairs with a zero vector, scored 0",
         f"{label}: data: modified (see the notes)",
     ]

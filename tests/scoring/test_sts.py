@@ -1,6 +1,8 @@
 """From a pair table to scores, against a plain computation with pandas and SciPy."""
 
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,8 +12,12 @@ from scipy import stats
 
 import stsbench as sb
 from stsbench.data.tables import StsData
+from stsbench.records.scores import Scores
 from stsbench.scoring.protocols import AGGREGATIONS
 from stsbench.statistics.correlations import CORRELATIONS
+from stsbench.statistics.dependence import Sharing, variance
+from stsbench.statistics.influence import spearman_terms, task_terms
+from stsbench.statistics.intervals import correlation_interval
 
 REFERENCE = {
     "spearman": lambda x, y: stats.spearmanr(x, y).statistic,
@@ -19,6 +25,7 @@ REFERENCE = {
     "kendall": lambda x, y: stats.kendalltau(x, y).statistic,
 }
 NO_INTERVALS = sb.Bootstrap(resamples=0)
+RESAMPLED = sb.Bootstrap(interval="bootstrap")
 
 Encode = Callable[[list[str]], Any]
 Data = Callable[..., StsData]
@@ -155,11 +162,99 @@ def test_another_seed_and_more_resamples_give_other_intervals_and_the_same_score
 ) -> None:
     records = [
         sb.evaluate(hash_encode, toy_data(), bootstrap=bootstrap)
-        for bootstrap in (sb.Bootstrap(), sb.Bootstrap(seed=1), sb.Bootstrap(2000), sb.Bootstrap(level=0.5))
+        for bootstrap in (
+            RESAMPLED,
+            replace(RESAMPLED, seed=1),
+            replace(RESAMPLED, resamples=2000),
+            sb.Bootstrap(),
+        )
     ]
     assert len({record.tasks[0].interval for record in records}) == 4
     assert len({record.tasks[0].score for record in records}) == 1
-    assert records[3].protocol.level == 0.5
+
+
+def test_closed_forms_depend_on_the_level_and_not_on_resamples_or_seed(
+    toy_data: Data, hash_encode: Encode
+) -> None:
+    same, other, narrow = (
+        sb.evaluate(hash_encode, toy_data(), bootstrap=bootstrap)
+        for bootstrap in (sb.Bootstrap(), sb.Bootstrap(50, seed=7), sb.Bootstrap(level=0.5))
+    )
+    assert same.tasks == other.tasks
+    (low, high), (inner_low, inner_high) = same.tasks[0].interval or (0, 0), narrow.tasks[0].interval or (0, 0)
+    assert low < inner_low < inner_high < high
+    assert narrow.protocol.level == 0.5
+
+
+def test_the_record_names_the_method_of_its_intervals(toy_data: Data, hash_encode: Encode) -> None:
+    methods = ("dyadic", "components", "independent", "bootstrap")
+    records = {
+        name: sb.evaluate(hash_encode, toy_data(), bootstrap=sb.Bootstrap(interval=name)) for name in methods
+    }
+    assert [record.protocol.interval for record in records.values()] == list(methods)
+    assert len({record.tasks[0].interval for record in records.values()}) > 2
+    kendall = sb.evaluate(hash_encode, toy_data(), protocol=sb.protocol("simcse", metric="kendall"))
+    assert (kendall.protocol.interval, kendall.protocol.interval_of_scores) == ("dyadic", "bootstrap")
+    assert any("Kendall's tau has no other" in line for line in Scores([kendall]).remarks)
+    with pytest.raises(sb.UserError, match=r"unknown interval 'dyadik': did you mean dyadic\?"):
+        sb.Bootstrap(interval="dyadik")  # type: ignore[arg-type]
+
+
+def test_an_interval_is_of_what_each_pair_contributes_and_which_share_sentences(
+    toy_data: Data, hash_encode: Encode
+) -> None:
+    record = sb.evaluate(hash_encode, toy_data())
+    pairs, (task,) = record.pairs, record.tasks
+    codes = (pairs["subset"] == "second").astype(int)
+    sharing = Sharing.of(pairs["sentence_a"], pairs["sentence_b"])
+    found = variance(task_terms(pairs["gold"], pairs["cosine"], codes), sharing)
+    assert task.interval == pytest.approx(correlation_interval(task.score or 0, found, len(pairs))[:2])
+    inside = (codes == 1).to_numpy()
+    terms = spearman_terms(pairs["gold"][inside], pairs["cosine"][inside])
+    of_subset = variance(terms, sharing.take(inside))
+    second = task.subsets[1]
+    limits = correlation_interval(second.scores["spearman"] or 0, of_subset, int(inside.sum()))
+    assert second.interval == pytest.approx(limits[:2])
+
+
+def test_the_averages_interval_sees_sentences_that_tasks_share(toy_data: Data, hash_encode: Encode) -> None:
+    one = toy_data("x", pairs=90)
+    twice = sb.evaluate(hash_encode, [one, replace(one, task="again")])
+    apart = sb.evaluate(hash_encode, [one, toy_data("y", pairs=90, seed=1)])
+    widths = [(average.interval or (0, 0)) for average in (twice.average, apart.average) if average]
+    shared, unshared = (high - low for low, high in widths)
+    low, high = twice.tasks[0].interval or (0, 0)
+    # The same pairs twice are no more than once; other pairs are.
+    assert shared == pytest.approx(high - low, rel=0.05)
+    assert unshared < 0.85 * shared
+
+
+@pytest.mark.parametrize("interval", ["dyadic", "components", "independent", "bootstrap"])
+def test_five_pairs_in_perfect_order_have_no_interval_and_the_reason(interval: Any, tmp_path: Path) -> None:
+    file = tmp_path / "five.tsv"
+    sentences = [f"a{'b' * number}\tc\t{number}" for number in range(5)]
+    file.write_text("sentence1\tsentence2\tscore\n" + "\n".join(sentences) + "\n", encoding="utf-8")
+    np.save(tmp_path / "similarities.npy", np.arange(5.0))
+    record = sb.evaluate_similarities(
+        tmp_path / "similarities.npy", data=file, bootstrap=sb.Bootstrap(interval=interval)
+    )
+    (task,) = record.tasks
+    assert (task.score, task.interval, task.no_interval) == (1.0, None, "perfect")
+    assert task.subsets[0].no_interval == "perfect"
+    assert any("does not show how far" in line for line in Scores([record]).remarks)
+
+
+def test_three_pairs_have_no_interval_and_four_have_a_wide_one(tmp_path: Path) -> None:
+    found = []
+    for count in (3, 4):
+        file = tmp_path / f"{count}.tsv"
+        rows = [f"a{'b' * number}\tc{number}\t{number}" for number in range(count)]
+        file.write_text("sentence1\tsentence2\tscore\n" + "\n".join(rows) + "\n", encoding="utf-8")
+        np.save(tmp_path / "similarities.npy", [0.0, 2.0, 1.0, 3.0][:count])
+        found.append(sb.evaluate_similarities(tmp_path / "similarities.npy", data=file).tasks[0])
+    assert (found[0].interval, found[0].no_interval) == (None, "few pairs")
+    low, high = found[1].interval or (0, 0)
+    assert -1 < low < 0 < high < 1
 
 
 def test_no_resamples_give_no_intervals(toy_data: Data, hash_encode: Encode) -> None:

@@ -93,6 +93,11 @@ def test_the_benchmark_of_the_repetition_probe_runs(
     assert "same candidates: True" in capsys.readouterr().out
 
 
+def test_the_benchmark_of_rankings_runs(script: Callable[..., None], capsys: pytest.CaptureFixture[str]) -> None:
+    script("benchmarks/rank_speed.py", "--models", "3", "--tasks", "sample", "--rounds", "1")
+    assert "3 models" in capsys.readouterr().out
+
+
 @pytest.mark.slow
 def test_the_benchmark_of_reports_runs(script: Callable[..., None], capsys: pytest.CaptureFixture[str]) -> None:
     script("benchmarks/report_speed.py", "--runs", "6")

@@ -11,6 +11,7 @@ from stsbench.checking.result import Check
 from stsbench.records.imports.read import read_results
 from stsbench.records.record import RunRecord
 from stsbench.scoring.recompute import require_recomputed
+from stsbench.statistics.intervals import INTERVAL, IntervalMethod
 
 
 def check(
@@ -21,6 +22,7 @@ def check(
     baseline: RunRecord | str | Path | None = None,
     max_drop: float | None = None,
     margin: float | None = None,
+    interval: IntervalMethod = INTERVAL,
 ) -> Check:
     """Check a run against a published row, or against the run of a predecessor.
 
@@ -33,6 +35,7 @@ def check(
         baseline: another run to check against instead, read as `run` is.
         max_drop: how many points a score may be lower than the baseline's; 0.3 by default.
         margin: instead of `max_drop`: how many points the model may have lost at most, as far as the pairs show.
+        interval: with `margin`: how pairs that share sentences are seen.
 
     Returns:
         The check. `.verdict` is `pass`, `fail` or `not comparable`; against a margin `no worse`, `worse` or
@@ -59,7 +62,7 @@ def check(
         result = (
             check_baseline(record, predecessor, MAX_DROP if max_drop is None else max_drop)
             if margin is None
-            else check_margin(record, predecessor, margin)
+            else check_margin(record, predecessor, margin, interval=interval)
         )
         return replace(result, notes=(*result.notes, *notes))
     if max_drop is not None or margin is not None:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from stsbench.cli.options import Output, grouped, new_file, number_within
+from stsbench.cli.options import IntervalOption, Output, grouped, new_file, number_within
 from stsbench.cli.output import print_result, say, tell
 
 _FOR_CI = "For continuous integration"
@@ -51,6 +51,7 @@ def check(
             "instead of --max-drop."
         ),
     ] = None,
+    interval: IntervalOption = "dyadic",
     junit: Annotated[
         Path | None,
         typer.Option(callback=new_file, help="Write the verdicts into this file too.", rich_help_panel=_FOR_CI),
@@ -81,7 +82,9 @@ def check(
     is_screen = output.style == "terminal"
     from stsbench.checking import check as verb
 
-    result = verb.check(run, against, tolerance=tolerance, baseline=baseline, max_drop=max_drop, margin=margin)
+    result = verb.check(
+        run, against, tolerance=tolerance, baseline=baseline, max_drop=max_drop, margin=margin, interval=interval
+    )
     print_result(result, output)
     if junit is not None:
         result.write_junit(junit)

@@ -24,7 +24,8 @@ from stsbench.records.record import RunRecord
 from stsbench.records.signature import Signature, require_same_protocol
 from stsbench.records.store import load_run
 from stsbench.scoring.intervals import sharing_of
-from stsbench.scoring.recompute import require_recomputed
+from stsbench.scoring.recompute import EXACT
+from stsbench.statistics.aggregation import correlate_task
 from stsbench.statistics.dependence import Dependence, Sharing, Variance, covariance, variance
 from stsbench.statistics.influence import TERMS, mean_terms, task_terms
 from stsbench.statistics.intervals import (
@@ -242,10 +243,18 @@ def _aligned_pairs(
         scores.append(part.score)
     tables = _in_one_order(label, rows, ["subset", "pair_id"], "gold")
     gold, codes = tables[0]["gold"].to_numpy(), tables[0]["subset"].factorize()[0]
-    terms = [
-        task_terms(gold, table[record.protocol.similarity].to_numpy(), codes, metric, aggregation)
-        for table, record in zip(tables, runs.values(), strict=True)
+    similarities = [
+        table[record.protocol.similarity].to_numpy() for table, record in zip(tables, runs.values(), strict=True)
     ]
+    for (name, record), score, similarity in zip(runs.items(), scores, similarities, strict=True):
+        given = correlate_task(gold, similarity, codes, metric).aggregates[aggregation]
+        # One in memory alone was measured by this very process.
+        if record.folder is not None and not abs(given - score) <= EXACT:
+            raise UserError(
+                f"the score of {name} on {label} is {100 * score:.4f} in its record, and its pair table gives "
+                f"{100 * given:.4f}: measure again."
+            )
+    terms = [task_terms(gold, similarity, codes, metric, aggregation) for similarity in similarities]
     return _aligned(("sts", label, metric), scores, terms, tables)
 
 
@@ -307,7 +316,6 @@ def named_runs(runs: Sequence[RunRecord | str | Path]) -> dict[str, RunRecord]:
         UserError: if one cannot be read.
     """
     records = [run if isinstance(run, RunRecord) else load_run(run) for run in runs]
-    require_recomputed(*records, intervals=False)
     return dict(zip(labels(records), records, strict=True))
 
 

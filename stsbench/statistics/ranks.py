@@ -91,16 +91,21 @@ def rank_scores(
         raise ValueError(f"level must be between 0 and 1, got {level}")
     spread = difference_errors(matrix) if errors is None else np.asarray(errors, dtype=np.float64)
     t = _ratio(scores[:, None] - scores[None, :], spread)
-    noise = _noise(matrix, df, draws, seed)
+    root = covariance_root(matrix)
+    noise = _noise(root, df, draws, seed)
+    # Of the draws: that their differences are in units of their own errors, as those of the scores are.
+    drawn_spread = difference_errors(root @ root.T)
     first, second = np.triu_indices(size, 1)
     p = np.ones((size, size))
     if adjustment == "max":
-        p[first, second] = _step_down(np.abs(t[None, first, second]), noise, spread, first[None], second[None])[0]
+        p[first, second] = _step_down(
+            np.abs(t[None, first, second]), noise, drawn_spread, first[None], second[None]
+        )[0]
     else:
         p[first, second] = holm(_pair_p(t[first, second], df))
     p = np.minimum(p, p.T)
     differ = p < 1 - level
-    shown = differ if simultaneous else _p_for_each(t, noise, spread, df, adjustment) < 1 - level
+    shown = differ if simultaneous else _p_for_each(t, noise, drawn_spread, df, adjustment) < 1 - level
     return Ranking(
         rank=1 + (scores[None, :] > scores[:, None]).sum(axis=1),
         best=1 + (shown & (t < 0)).sum(axis=1),
@@ -179,10 +184,10 @@ def _split(groups: Sequence[int], first: int, second: int) -> list[int]:
     return kept
 
 
-def _noise(covariance: Floats, df: float, draws: int, seed: int) -> Floats:
+def _noise(root: Floats, df: float, draws: int, seed: int) -> Floats:
     """Return (draws, m) errors of the scores, of a multivariate t."""
     rng = generator(seed, "ranks")
-    noise: Floats = rng.standard_normal((draws, len(covariance))) @ covariance_root(covariance).T
+    noise: Floats = rng.standard_normal((draws, len(root))) @ root.T
     return noise if np.isinf(df) else noise / np.sqrt(rng.chisquare(df, size=(draws, 1)) / df)
 
 
@@ -195,7 +200,7 @@ def _step_down(tests: Floats, noise: Floats, errors: Floats, first: Places, seco
     Args:
         tests: (f, k) absolute studentised differences, f families of k.
         noise: (draws, m) errors of the scores.
-        errors: (m, m) standard errors of the differences.
+        errors: (m, m) standard errors of the differences of the draws.
         first: (f, k) of which score.
         second: (f, k) from which other.
     """

@@ -1,0 +1,134 @@
+"""Ranks, rank intervals and groups of scores that were estimated together."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from stsbench.statistics.ranks import covariance_root, difference_errors, group_letters, rank_scores
+
+
+@given(st.integers(2, 7), st.randoms(use_true_random=False))
+def test_two_share_a_letter_exactly_if_they_do_not_differ(size: int, random: object) -> None:
+    apart = np.zeros((size, size), dtype=bool)
+    for one, other in combinations(range(size), 2):
+        apart[one, other] = apart[other, one] = random.random() < 0.5  # type: ignore[attr-defined]
+    letters = group_letters(apart, np.arange(size, dtype=float))
+    for one, other in combinations(range(size), 2):
+        assert bool(set(letters[one]) & set(letters[other])) != apart[one, other]
+    assert all(letters)
+
+
+def test_no_group_lies_inside_another_and_the_first_letter_is_of_the_highest() -> None:
+    apart = np.array([[0, 0, 0, 1], [0, 0, 0, 0], [0, 0, 0, 0], [1, 0, 0, 0]])
+    assert group_letters(apart, [1.0, 2.0, 3.0, 4.0]) == ("b", "ab", "ab", "a")
+
+
+def test_more_groups_than_letters_are_numbered() -> None:
+    size = 60
+    apart = ~np.eye(size, dtype=bool)
+    letters = group_letters(apart, -np.arange(size, dtype=float))
+    assert letters[0] == "1."
+    assert letters[-1] == "60."
+
+
+TIED = np.array([3.0, 3.0, 3.0, 2.0, 2.0, 0.0])
+LOWEST, HIGHEST = np.array([1, 1, 1, 4, 4, 6]), np.array([3, 3, 3, 5, 5, 6])
+
+
+def covered(*, simultaneous: bool, adjustment: str, spread: float, trials: int = 300) -> NDArray[np.bool_]:
+    """Return (trials, m) whether each rank interval holds all ranks that a tied model has."""
+    rng = np.random.default_rng(0)
+    root = rng.normal(size=(len(TIED), len(TIED))) * spread
+    covariance = root @ root.T + np.eye(len(TIED)) * 0.05 * spread**2
+    held = []
+    for trial in range(trials):
+        scores = TIED + rng.multivariate_normal(np.zeros(len(TIED)), covariance)
+        ranking = rank_scores(
+            scores,
+            covariance,
+            simultaneous=simultaneous,
+            adjustment=adjustment,  # type: ignore[arg-type]
+            draws=250,
+            seed=trial,
+        )
+        held.append((ranking.best <= LOWEST) & (ranking.worst >= HIGHEST))
+    return np.array(held)
+
+
+# Three standard errors of a share of 0.95 in 300 trials.
+ERROR = 3 * np.sqrt(0.95 * 0.05 / 300)
+
+
+@pytest.mark.parametrize("adjustment", ["max", "holm"])
+@pytest.mark.parametrize("spread", [0.1, 0.5])
+def test_rank_intervals_of_tied_models_hold(adjustment: str, spread: float) -> None:
+    marginal = covered(simultaneous=False, adjustment=adjustment, spread=spread)
+    assert (marginal.mean(axis=0) >= 0.95 - ERROR).all()
+    together = covered(simultaneous=True, adjustment=adjustment, spread=spread)
+    assert together.all(axis=1).mean() >= 0.95 - ERROR
+
+
+def test_equal_models_are_told_apart_in_one_of_twenty_samples() -> None:
+    # A correction that never rejects would hold, too: here every difference is chance.
+    rng = np.random.default_rng(1)
+    found = [
+        (rank_scores(rng.normal(size=5), np.eye(5), draws=400, seed=trial).p < 0.05).any() for trial in range(500)
+    ]
+    assert np.mean(found) == pytest.approx(0.05, abs=ERROR)
+
+
+def test_the_largest_difference_has_the_p_value_of_the_largest_draw_and_steps_down_from_there() -> None:
+    scores, errors = np.array([0.0, 1.0, 4.0]), np.sqrt(2)
+    p = rank_scores(scores, np.eye(3), draws=20_000).p
+    draws = np.random.default_rng(3).normal(size=(200_000, 3))
+    z = np.abs(draws[:, [0, 0, 1]] - draws[:, [1, 2, 2]]) / errors
+    assert p[0, 2] == pytest.approx((z.max(axis=1) >= 4 / errors).mean(), abs=0.003)
+    assert p[1, 2] == pytest.approx((z[:, [0, 2]].max(axis=1) >= 3 / errors).mean(), abs=0.006)
+    assert p[0, 1] == pytest.approx((z[:, 0] >= 1 / errors).mean(), abs=0.015)
+
+
+def test_few_degrees_of_freedom_tell_less_apart() -> None:
+    scores = [0.0, 3.0, 6.0]
+    many, few = (rank_scores(scores, np.eye(3), df=df).p for df in (np.inf, 4.0))
+    above = np.triu_indices(3, 1)
+    assert (few[above] > many[above]).all()
+
+
+def test_a_covariance_that_is_none_is_cut_off() -> None:
+    matrix = np.array([[1.0, 0.9, -0.9], [0.9, 1.0, 0.9], [-0.9, 0.9, 1.0]])
+    assert np.linalg.eigvalsh(matrix).min() < 0
+    root = covariance_root(matrix)
+    values, vectors = np.linalg.eigh(matrix)
+    assert root @ root.T == pytest.approx(vectors @ np.diag(values.clip(0)) @ vectors.T)
+    assert np.isfinite(rank_scores([1.0, 2.0, 3.0], matrix).p).all()
+
+
+def test_models_that_order_all_pairs_alike_are_one_group_and_share_the_first_place() -> None:
+    ranking = rank_scores([1.0, 1.0, -50.0], [[1.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    assert ranking.letters == ("a", "a", "b")
+    assert ranking.rank.tolist() == [1, 1, 3]
+    assert ranking.first.tolist() == [0.5, 0.5, 0.0]
+
+
+def test_the_frequency_of_the_first_place_is_that_of_the_draws() -> None:
+    from scipy.stats import norm
+
+    first = rank_scores([0.0, 1.0], np.eye(2), draws=50_000).first
+    assert first == pytest.approx([norm.sf(1 / np.sqrt(2)), norm.cdf(1 / np.sqrt(2))], abs=0.01)
+
+
+def test_larger_errors_of_differences_count_where_they_are_given() -> None:
+    plain = rank_scores([0.0, 3.0], np.eye(2))
+    floored = rank_scores([0.0, 3.0], np.eye(2), 2 * difference_errors(np.eye(2)))
+    assert floored.p[0, 1] > plain.p[0, 1]
+
+
+def test_what_does_not_fit_together_is_refused() -> None:
+    with pytest.raises(ValueError, match="m >= 2"):
+        rank_scores([1.0], np.eye(1))
+    with pytest.raises(ValueError, match="level"):
+        rank_scores([1.0, 2.0], np.eye(2), level=1.0)

@@ -348,7 +348,12 @@ def why(error: Exception) -> str:
             "Transformers reads pickled weights only with a newer torch. Give the checkpoint in safetensors, or "
             "install torch 2.6 or newer."
         )
-    return (str(error).strip().partition("\n")[0].rstrip(" .:") or type(error).__name__) + "."
+    first_line = said.strip().partition("\n")[0].rstrip(" .:")
+    if isinstance(error, LookupError | TypeError | AttributeError) or not first_line:
+        # Not written for people: a file says what the library did not reckon with.
+        reason = f"{type(error).__name__}: {first_line}".rstrip(": ")
+        return f"its files do not say what is expected of them ({reason}). Fetch the checkpoint again."
+    return f"{first_line}."
 
 
 @contextmanager

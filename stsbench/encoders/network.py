@@ -288,7 +288,7 @@ def load_tail(
         for name, value in held.items():
             if said.get(name, value) != value:
                 raise UserError(
-                    f"{file} holds a dense layer with {name} {value}, but its config.json says {said[name]}: "
+                    f"{file} holds a dense layer with {name} {value!r}, but its config.json says {said[name]!r}: "
                     "fetch the checkpoint again."
                 )
         if inputs != (width or inputs) or (bias is not None and tuple(bias.shape) != (outputs,)):

@@ -169,8 +169,12 @@ def require_floats(files: Iterable[Path], model_type: str) -> None:
                 )
 
 
-def read_weights(path: Path) -> "dict[str, Tensor]":
+def read_weights(path: Path, device: str = "cpu") -> "dict[str, Tensor]":
     """Return the tensors of a weight file without executing anything that is in it.
+
+    Args:
+        path: a safetensors file, or one that torch saved.
+        device: where to, of the latter; `meta` for names, shapes and kinds alone.
 
     Raises:
         UserError: if the file is damaged, or holds more than tensors.
@@ -181,7 +185,7 @@ def read_weights(path: Path) -> "dict[str, Tensor]":
     try:
         if path.suffix == ".safetensors":
             return load_file(path)
-        content = torch.load(path, map_location="cpu", weights_only=True)
+        content = torch.load(path, map_location=device, weights_only=True)
     except Exception as error:  # the libraries raise a dozen kinds for what is one thing to the person
         raise UserError(
             f"{path} is damaged, or holds more than weights ({type(error).__name__}): fetch it again."
@@ -217,9 +221,10 @@ def _kinds(path: Path) -> dict[str, str]:
     """Return the kind of number of each tensor as safetensors names it."""
     if path.suffix == ".safetensors":
         return {tensor: str(about.get("dtype")) for tensor, about in _header(path).items()}
+    # On no device: what kind of numbers they are is known without reading them.
     return {
         tensor: "F32" if value.is_floating_point() else str(value.dtype).removeprefix("torch.")
-        for tensor, value in read_weights(path).items()
+        for tensor, value in read_weights(path, device="meta").items()
     }
 
 

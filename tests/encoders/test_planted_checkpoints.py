@@ -1,0 +1,159 @@
+"""No wrong number comes out of a checkpoint whose files do not say alike: it is refused, or known as another."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from planted.checkpoints import DENSE, TANH, VARIANTS, WEIGHTS, Measured, add_modules, measured, outcome, write
+
+from stsbench.base.errors import UserError
+from stsbench.encoders.load import load
+from stsbench.encoders.weights import HARMLESS, harmless, tensor_names
+
+
+@pytest.fixture(scope="module")
+def whole(_built, tmp_path_factory) -> Path:
+    folder = Path(shutil.copytree(_built("bert"), tmp_path_factory.mktemp("planted") / "whole"))
+    add_modules(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def before(whole) -> Measured:
+    return measured(whole)
+
+
+def none_passes(variants, whole, before):
+    outcomes = {variant.name: outcome(variant, whole, before) for variant in variants}
+    assert {name for name, said in outcomes.items() if said == "wrong"} == set()
+    assert sum(said == "told" for said in outcomes.values()) > len(outcomes) * 0.8
+    assert not list(whole.parent.rglob("it-ran"))
+
+
+def test_of_over_two_hundred_planted_wrong_numbers_every_other_is_tried_and_none_passes(whole, before):
+    assert len({variant.name for variant in VARIANTS}) == len(VARIANTS) >= 200
+    none_passes(VARIANTS[::2], whole, before)
+
+
+@pytest.mark.slow
+def test_of_over_two_hundred_planted_wrong_numbers_the_others_are_tried_and_none_passes(whole, before):
+    none_passes(VARIANTS[1::2], whole, before)
+
+
+def test_the_harness_sees_a_wrong_number(whole, before, monkeypatch):
+    (third_layer,) = (variant for variant in VARIANTS if variant.name == "a third layer")
+    monkeypatch.setattr("stsbench.encoders.network.refuse_unlike", lambda *_, **__: None)
+    monkeypatch.setattr("stsbench.encoders.network.read_weights", lambda path: {})
+    assert outcome(third_layer, whole, before) != "right"
+
+
+@pytest.fixture
+def edited(whole, tmp_path):
+    """Return a function that copies the checkpoint with tensors added to its weights."""
+    from safetensors.torch import load_file, save_file
+
+    def make(*names: str, layout: str = "safetensors") -> Path:
+        import torch
+
+        folder = Path(shutil.copytree(whole, tmp_path / "edited"))
+        tensors = load_file(folder / WEIGHTS)
+        tensors |= {name: torch.zeros(3) for name in names}
+        if layout == "safetensors":
+            save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
+        else:
+            torch.save(tensors, folder / "pytorch_model.bin", _use_new_zipfile_serialization=layout == "bin")
+            (folder / WEIGHTS).unlink()
+        return folder
+
+    return make
+
+
+@pytest.mark.parametrize("layout", ["safetensors", "bin", "old bin"])
+def test_heads_that_no_vector_depends_on_are_named_with_the_reason(layout, edited, before):
+    folder = edited("cls.predictions.bias", "cls.predictions.decoder.bias", "classifier.weight", layout=layout)
+    (note,) = (note for note in load(folder).notes if "also holds" in note)
+    assert "a language model's head (2 tensors: it reads the last layer" in note
+    assert "a classifier (1 tensor: " in note
+    assert abs(measured(folder).vectors - before.vectors).max() < 1e-6
+
+
+def test_buffers_that_the_network_makes_itself_are_no_matter_for_a_note(edited, before):
+    folder = edited("embeddings.token_type_ids")
+    assert not [note for note in load(folder).notes if "also holds" in note]
+    assert abs(measured(folder).vectors - before.vectors).max() < 1e-6
+
+
+def test_every_harmless_tensor_has_a_reason_and_none_is_a_layer(whole):
+    assert all(entry.reason for entry in HARMLESS)
+    for name in tensor_names(whole / WEIGHTS) | tensor_names(whole / DENSE):
+        entry = harmless(name, "bert")
+        assert entry is None, name
+        assert harmless(f"bert.{name}", "bert") is None, name
+
+
+def test_a_pooler_is_left_over_only_where_the_architecture_has_none():
+    assert harmless("pooler.dense.weight", "deberta-v2").what == "a pooler"
+    assert harmless("pooler.dense.weight", "bert") is None
+
+
+def test_what_is_not_read_or_not_there_is_told_in_a_note(whole, tmp_path):
+    folder = Path(shutil.copytree(whole, tmp_path / "edited"))
+    modules = json.loads((folder / "modules.json").read_text())
+    write(folder, "modules.json", modules[:2])
+    (folder / "sentence_bert_config.json").unlink()
+    (folder / "tokenizer_config.json").unlink()
+    notes = " ".join(load(folder).notes)
+    assert "holds 2_Dense, which its modules.json does not name: left out." in notes
+    assert "does not say how many sub-words it reads" in notes
+    assert "has no tokenizer_config.json" in notes
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_what_goes_through_the_library_is_refused_as_well(number, whole, tmp_path):
+    pytest.importorskip("sentence_transformers")
+    folder = Path(shutil.copytree(whole, tmp_path / "edited"))
+    write(folder, "1_Pooling/config.json", {"word_embedding_dimension": 32, "pooling_mode": "weightedmean"})
+    if number == 3:
+        assert measured(folder).identity["kind"] == "sentence-transformers-library"
+        return
+    config = json.loads((folder / "config.json").read_text())
+    changes = [
+        ({"num_hidden_layers": 1}, TANH, "holds weights that the network of its config.json has no place for"),
+        ({"num_hidden_layers": 3}, TANH, "lacks the weights of encoder.layer.2"),
+        ({}, "own.Function", "names 'own.Function' as its activation_function"),
+    ]
+    entries, function, said = changes[number]
+    write(folder, "config.json", config | entries)
+    dense = json.loads((folder / "2_Dense/config.json").read_text())
+    write(folder, "2_Dense/config.json", dense | {"activation_function": function})
+    with pytest.raises(UserError, match=said):
+        measured(folder)
+
+
+def test_a_library_is_not_quoted_on_how_to_switch_its_protection_off(whole, tmp_path):
+    pytest.importorskip("sentence_transformers")
+    import torch
+
+    folder = Path(shutil.copytree(whole, tmp_path / "edited"))
+    write(folder, "1_Pooling/config.json", {"word_embedding_dimension": 32, "pooling_mode": "weightedmean"})
+    (folder / WEIGHTS).unlink()
+    torch.save({"x": Path("x")}, folder / "pytorch_model.bin")
+    with pytest.raises(UserError, match="weight file is damaged, or holds more than weights") as told:
+        measured(folder)
+    assert "weights_only" not in str(told.value)
+
+
+def test_an_adapter_is_refused_rather_than_left_out(tiny):
+    folder = tiny()
+    (folder / "adapter_config.json").write_text("{}")
+    with pytest.raises(UserError, match=r"holds an adapter .*merge it into its base model"):
+        load(folder)
+
+
+def test_shards_outside_the_folder_are_refused(tiny):
+    folder = tiny()
+    (folder / WEIGHTS).rename(folder.parent / WEIGHTS)
+    write(folder, "model.safetensors.index.json", {"weight_map": {"x": f"../{WEIGHTS}"}})
+    with pytest.raises(UserError, match="which is outside its folder"):
+        load(folder)

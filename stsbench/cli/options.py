@@ -5,9 +5,11 @@ def spectrum(subjects: Subjects, task: Task = None, output: Output = Output()) -
 """
 
 import inspect
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
 from functools import wraps
+from itertools import pairwise
 from math import isfinite
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_type_hints
@@ -68,8 +70,19 @@ def new_file(param: CallbackParam, path: Path | None) -> Path | None:
     if path is not None:
         from stsbench.base.files import require_new_file
 
+        _require_named(param, path)
         require_new_file(path.expanduser(), option_name(param))
     return path
+
+
+def _require_named(param: CallbackParam, path: Path) -> None:
+    """Refuse an empty name (`--out "$UNSET"`), which as a path is the working folder, as `.` is."""
+    if path == Path():
+        given = list(pairwise([*sys.argv, "."]))
+        if any(
+            first == f"{name}=" or (first, second) == (name, "") for name in param.opts for first, second in given
+        ):
+            raise UserError(f"{option_name(param)} names nothing: is a variable unset? Give a path.")
 
 
 def new_folder(param: CallbackParam, path: Path | None) -> Path | None:
@@ -77,6 +90,7 @@ def new_folder(param: CallbackParam, path: Path | None) -> Path | None:
     if path is not None:
         from stsbench.base.files import require_new_folder
 
+        _require_named(param, path)
         require_new_folder(path.expanduser(), option_name(param))
     return path
 

@@ -23,9 +23,9 @@ class Outcome(NamedTuple):
     out: str
     err: str
 
-    def demand_one_sentence(self, message: str) -> None:
+    def demand_one_sentence(self, message: str, *, code: int = 2) -> None:
         """Assert that this was a person's mistake, told in one sentence, and nothing else was printed."""
-        assert self.code == 2, self.err
+        assert self.code == code, self.err
         assert self.out == ""
         lines = self.err.strip().splitlines()
         assert len(lines) == 1, self.err

@@ -1,7 +1,9 @@
 """`sb.report`: a page that is whole, true to its records, and safe whatever they are called."""
 
+import base64
 import csv
 import filecmp
+import hashlib
 import json
 import re
 from collections.abc import Callable
@@ -72,6 +74,21 @@ def test_the_page_is_well_formed_and_needs_nothing_from_elsewhere(make_record: M
     assert all(image["alt"] for image in images)
     assert "http" not in "".join(found.scripts)
     assert "url(" not in page.read_text(encoding="utf-8")
+
+
+def test_a_browser_may_run_and_take_nothing_but_the_pages_own(make_record: Make, tmp_path: Path) -> None:
+    page = sb.report([make_record()], tmp_path / "out").read_text(encoding="utf-8")
+    policy = re.search('<meta http-equiv="Content-Security-Policy" content="([^"]*)">', page)
+    assert policy is not None
+    rules = dict(rule.strip().split(" ", 1) for rule in policy[1].split(";"))
+    assert rules["default-src"] == rules["base-uri"] == rules["form-action"] == "'none'"
+    assert rules["img-src"] == "'self' data:"
+    for element in ("style", "script"):
+        (content,) = re.findall(f"<{element}>(.*?)</{element}>", page, flags=re.DOTALL)
+        digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+        assert rules[f"{element}-src"] == f"'sha256-{digest}'"
+    # Neither would the policy let them pass.
+    assert not re.search(r" (style|on\w+)=", page)
 
 
 def test_two_builds_are_the_same_bytes(make_record: Make, tmp_path: Path) -> None:

@@ -1,0 +1,180 @@
+"""What a command prints: one place prints it, and nothing in it drives a terminal, a spreadsheet or BibTeX."""
+
+import ast
+import errno
+import io
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import stsbench as sb
+from stsbench.base.errors import UserError
+from stsbench.cli.output import Bars, ReaderLeftError, print_data, say, tell, tell_mistake
+from stsbench.records.store import save_run
+
+Stsbench = Callable[..., Any]
+
+PACKAGE = Path(sb.__file__).parent
+
+HOSTILE = "evil\x1b[2J\x9b31m\n@article{x,\r::error::\u202e"
+
+DRIVES = "\x1b\x9b\x07\r\u202e\u2028"
+
+
+def printing(path: Path) -> list[str]:
+    """Return what a file of the package does that prints: calls of print and echo, the streams, rich's console."""
+    found = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        match node:
+            case ast.Call(func=ast.Name(id="print")) | ast.Call(func=ast.Attribute(attr="echo" | "secho")):
+                found.append(f"line {node.lineno} prints")
+            case ast.Attribute(value=ast.Name(id="sys"), attr="stdout" | "stderr"):
+                found.append(f"line {node.lineno} uses sys.{node.attr}")
+            case ast.ImportFrom(module="rich.console" | "rich.progress" | "rich"):
+                found.append(f"line {node.lineno} imports {node.module}")
+    return found
+
+
+def test_one_file_prints() -> None:
+    allowed = {
+        # It prints.
+        PACKAGE / "cli" / "output.py",
+        # Gives the process the streams that it was started without.
+        PACKAGE / "__main__.py",
+        # Lays tables out, for a console that it is given, or one that writes into a string.
+        PACKAGE / "render" / "formats.py",
+        # Runs a script of somebody else's under SentEval's name, beside the command line.
+        PACKAGE / "compat" / "senteval" / "__main__.py",
+    }
+    assert all(printing(path) for path in allowed)
+    offenders = {
+        str(path.relative_to(PACKAGE)): found
+        for path in PACKAGE.rglob("*.py")
+        if path not in allowed and (found := printing(path))
+    }
+    assert offenders == {}, "let stsbench.cli.output print: say, tell, print_data, print_frame, print_result"
+
+
+@pytest.mark.parametrize("show", [say, tell, tell_mistake])
+def test_a_line_for_a_person_is_one_line_that_drives_nothing(
+    show: Callable[..., None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    show(HOSTILE, "second")
+    shown = "".join(capsys.readouterr())
+    assert len(shown.splitlines()) == 2
+    assert not set(DRIVES) & set(shown)
+    assert r"evil\x1b[2J\x9b31m @article{x, ::error::\u202e" in shown
+
+
+class Terminal(io.StringIO):
+    """A stream that says that it is a screen."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_csv_is_as_it_stands_in_a_file_and_harmless_on_a_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = 'model,score\r\n"a\x1b[2J",1'
+    for stream, shown in ((io.StringIO(), f"{text}\n"), (Terminal(), 'model,score\n"a\\x1b[2J",1\n')):
+        monkeypatch.setattr(sys, "stdout", stream)
+        print_data(text)
+        assert stream.getvalue() == shown
+
+
+class Refusing(io.StringIO):
+    """A stream that takes nothing."""
+
+    def __init__(self, reason: int) -> None:
+        super().__init__()
+        self._reason = reason
+
+    def flush(self) -> None:
+        raise OSError(self._reason, os.strerror(self._reason))
+
+
+def test_output_that_nobody_takes_is_told_and_a_reader_that_left_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", Refusing(errno.ENOSPC))
+    with pytest.raises(UserError, match=r"cannot print .*No space left on device"):
+        say("a")
+    monkeypatch.setattr(sys, "stdout", Refusing(errno.EPIPE))
+    with pytest.raises(ReaderLeftError):
+        print_data("a")
+    monkeypatch.setattr(sys, "stdout", None)
+    with pytest.raises(UserError, match="standard output is closed"):
+        say("a")
+
+
+@pytest.mark.parametrize("stream", [None, Refusing(errno.ENOSPC), Refusing(errno.EPIPE)])
+def test_where_standard_error_takes_nothing_a_run_is_recorded(
+    stsbench: Stsbench, monkeypatch: pytest.MonkeyPatch, stream: Any
+) -> None:
+    monkeypatch.setattr(sys, "stderr", stream)
+    done = stsbench("run", "-m", "toys:words", "--tasks", "sample", "--resamples", "0", "--out", "run")
+    assert done.code == 0
+    assert "sample" in done.out
+    assert sb.load_run("run").tasks
+
+
+def test_bars_show_names_as_they_stand(monkeypatch: pytest.MonkeyPatch) -> None:
+    from rich.console import Console
+    from rich.progress import Progress, TextColumn
+
+    shown = io.StringIO()
+    columns = (TextColumn("{task.description}", markup=False), TextColumn("{task.fields[about]}", markup=False))
+    with Progress(*columns, console=Console(file=shown, force_terminal=False, width=200)) as progress:
+        bars = Bars(progress)
+        bars("[red]a\x1b[2J\n", 1, 2)
+        bars.describe("[red]a\x1b[2J\n", "loss \x1b[2J")
+    assert r"[red]a\x1b[2J" in shown.getvalue()
+    assert r"loss \x1b[2J" in shown.getvalue()
+    assert not Bars().are_shown
+    Bars()("a", 1, 2)
+
+
+@pytest.fixture
+def hostile_run(hash_encode: Callable[..., Any], tmp_path: Path) -> Callable[[str], Path]:
+    """Return a maker of a record whose model is called so."""
+
+    def make(name: str) -> Path:
+        record = sb.evaluate(hash_encode, "sample", bootstrap=sb.Bootstrap(resamples=0))
+        model = record.model.model_copy(update={"name": name})
+        save_run(record.model_copy(update={"model": model}).with_tables(record.pairs), tmp_path / "run")
+        return tmp_path / "run"
+
+    return make
+
+
+def test_no_name_leaves_the_comment_that_cite_writes(
+    stsbench: Stsbench, hostile_run: Callable[[str], Path]
+) -> None:
+    run = hostile_run(HOSTILE)
+    done = stsbench("cite", run)
+    assert done.code == 0
+    first = done.out.splitlines()[0]
+    assert first.startswith(r"% evil\x1b[2J\x9b31m (at)article{x, ::error::\u202e: not known here")
+    # BibTeX knows no comments: what stands outside of entries is one, and an @ begins an entry, behind a % too.
+    outside = [line for line in done.out.splitlines() if line.startswith("%")]
+    assert not any("@" in line for line in outside)
+    assert not set(DRIVES) & set(done.out)
+    assert HOSTILE in json.loads(stsbench("cite", run, "--json").out)
+
+
+def test_no_name_drives_the_screen_of_a_command(stsbench: Stsbench, hostile_run: Callable[[str], Path]) -> None:
+    run = hostile_run(HOSTILE)
+    for arguments in (("show", run), ("show", run, "--markdown"), ("show", run, "--latex"), ("check", run)):
+        done = stsbench(*arguments)
+        assert not set(DRIVES) & set(done.out + done.err), arguments
+
+
+def test_csv_for_a_spreadsheet_holds_no_formula(stsbench: Stsbench, hostile_run: Callable[[str], Path]) -> None:
+    run = hostile_run("=HYPERLINK(1)")
+    plain, safe = (stsbench("show", run, "--csv", *more).out for more in ((), ("--spreadsheet-safe",)))
+    assert plain.count("=HYPERLINK") == safe.count("'=HYPERLINK") > 0
+    # Numbers, negative ones too, are what they were.
+    assert safe.replace("'=", "=") == plain
+    stsbench("show", run, "--spreadsheet-safe").demand_one_sentence("--spreadsheet-safe is about CSV: add --csv")

@@ -47,8 +47,9 @@ def check(
     margin: Annotated[
         float | None,
         typer.Option(
+            callback=number_within(0, 100),
             help="Points that the model may have lost against the baseline, as far as the pairs can show: a test "
-            "instead of --max-drop."
+            "instead of --max-drop.",
         ),
     ] = None,
     interval: IntervalOption = "dyadic",

@@ -95,6 +95,7 @@ def compare(
     difference: Annotated[
         float | None,
         typer.Option(
+            callback=number_within(0, 100),
             help="With --plan: how many seeds this difference of two methods takes, in points.",
             rich_help_panel=_PLANNING,
         ),

@@ -98,6 +98,12 @@ def test_the_benchmark_of_rankings_runs(script: Callable[..., None], capsys: pyt
     assert "3 models" in capsys.readouterr().out
 
 
+@pytest.mark.usefixtures("without_processes")
+def test_the_benchmark_of_intervals_runs(script: Callable[..., None], capsys: pytest.CaptureFixture[str]) -> None:
+    script("benchmarks/interval_speed.py", "--tasks", "sample", "--repeat", "1")
+    assert capsys.readouterr().out.count("times as much by the bootstrap") == 2
+
+
 @pytest.mark.slow
 def test_the_benchmark_of_reports_runs(script: Callable[..., None], capsys: pytest.CaptureFixture[str]) -> None:
     script("benchmarks/report_speed.py", "--runs", "6")

@@ -7,6 +7,7 @@ needs no correction for many scores; one that fails if any does needs Holm's.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 from stsbench.base.errors import UserError
@@ -66,12 +67,7 @@ def check_margin(
             "it, or use --max-drop."
         )
     tasks, notes = aligned_scores({"the baseline": baseline, "the run": record})
-    losses = {task: _loss(task, interval) for task in tasks}
-    adjusted = holm([one_sided_p(loss - margin / 100, variance) for loss, variance in losses.values()])
-    cells = [
-        _cell(task, loss, variance, margin / 100, level, worse=bool(p < 1 - level))
-        for (task, (loss, variance)), p in zip(losses.items(), adjusted, strict=True)
-    ]
+    cells = judged(tasks, margin, interval=interval, level=level)
     regressors = [part.task for part in baseline.supervised]
     if regressors:
         notes = (*notes, f"the trained regressors of {listed(regressors)} are not held against the margin.")
@@ -80,6 +76,25 @@ def check_margin(
     return replace(
         compared, kind="margin", allowed=margin, level=level, cells=tuple(cells), notes=(*compared.notes, *notes)
     )
+
+
+def judged(
+    tasks: Sequence[AlignedScores], margin: float, *, interval: IntervalMethod = INTERVAL, level: float = LEVEL
+) -> list[CellCheck]:
+    """Return the verdict on each task and average.
+
+    Args:
+        tasks: of two models, the predecessor first.
+        margin: in points (of 100).
+        interval: how pairs that share sentences are seen.
+        level: of the one-sided bounds.
+    """
+    losses = [_loss(task, interval) for task in tasks]
+    adjusted = holm([one_sided_p(loss - margin / 100, variance) for loss, variance in losses])
+    return [
+        _cell(task, loss, variance, margin / 100, level, worse=bool(p < 1 - level))
+        for task, (loss, variance), p in zip(tasks, losses, adjusted, strict=True)
+    ]
 
 
 def _loss(task: AlignedScores, interval: IntervalMethod) -> tuple[float, Variance]:

@@ -151,7 +151,23 @@ def read_data(
             sets += read(names)
     for task in sets:
         demand_scorable(task)
+    _demand_distinct(sets)
     return sets
+
+
+def _demand_distinct(sets: Sequence[TaskData]) -> None:
+    """Raise unless a row of a table can be told to be of one task.
+
+    Raises:
+        UserError: if two tasks have one name, split and text.
+    """
+    seen = set()
+    for task in sets:
+        data = source_of(task)
+        key = (type(task), data.task, data.split if isinstance(data, StsData) else "", data.text)
+        if key in seen:
+            raise UserError(f"two tasks are called {data.task}: give each once, or files of one's own other names.")
+        seen.add(key)
 
 
 def or_sample(read: Callable[[], list[TaskData]], data_dirs: Sequence[str | Path] = ()) -> list[TaskData]:

@@ -1,11 +1,13 @@
 """From what a person writes to tasks."""
 
+from collections.abc import Callable
+
 import pandas as pd
 import pytest
 
 from stsbench import UserError, protocol
 from stsbench.data.tables import StsData
-from stsbench.scoring.tasks import STS_TASKS, TaskSpec, demand_scorable, parse_tasks, read_task
+from stsbench.scoring.tasks import STS_TASKS, TaskSpec, demand_scorable, parse_tasks, read_data, read_task
 
 SIMCSE, MTEB, RAW = protocol(), protocol("mteb"), protocol(text="raw")
 
@@ -96,3 +98,12 @@ def test_gold_scores_on_which_no_correlation_is_defined_are_a_mistake(
     with pytest.raises(UserError, match=f"STS13, split test, text senteval, {message}: a correlation needs"):
         demand_scorable(data_of(*gold))
     demand_scorable(data_of(3.0, 3.0, 4.0))
+
+
+def test_two_tasks_of_one_name_are_refused_as_no_row_could_be_told_to_be_of_one(
+    toy_data: Callable[..., StsData],
+) -> None:
+    data = [toy_data(), toy_data(seed=1)]
+    with pytest.raises(UserError, match="two tasks are called toy: give each once"):
+        read_data(data, protocol=SIMCSE)
+    assert read_data([toy_data(), toy_data(split="dev")], protocol=SIMCSE)

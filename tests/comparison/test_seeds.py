@@ -3,6 +3,7 @@
 import hashlib
 import math
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -112,3 +113,104 @@ def test_runs_that_do_not_compare_or_have_no_score_are_refused(measure: Measure,
     )
     with pytest.raises(sb.UserError, match="b0 has no score on x"):
         compared(runs, {"b0": undefined})
+
+
+def seeds(measure: Measure, noise: float, first: int, count: int) -> Runs:
+    """Return runs whose vectors have noise of their own: seeds that differ from pair to pair."""
+    made = {}
+    for number in range(first, first + count):
+        run = measure(noise=noise, seed=number, bootstrap=sb.Bootstrap(0))
+        weights = hashlib.sha256(f"{noise} {number}".encode()).hexdigest()
+        made[f"{noise}-{number}"] = run.model_copy(
+            update={"model": run.model.model_copy(update={"weights_sha256": weights})}
+        )
+    return made
+
+
+def test_the_interval_of_a_mean_is_of_other_seeds_and_other_pairs(measure: Measure) -> None:
+    runs = seeds(measure, 0.7, 0, 5)
+    row = compared(runs, {}).rows[-1]
+    scores = np.array([100 * (run.average.score or 0) for run in runs.values() if run.average])
+    seeds_alone = scipy.stats.t.ppf(0.975, 4) * scores.std(ddof=1) / math.sqrt(5)
+    assert row.a_high - row.a_mean == pytest.approx(row.a_mean - row.a_low)
+    assert row.a_high - row.a_mean > seeds_alone
+    assert 0 <= row.a_seed_share <= 1
+    assert 0 <= row.a_pair_share <= 1
+    assert row.a_pair_share > 0.3
+    assert row.a_iqm == pytest.approx(np.sort(scores)[1:4] @ [0.75, 1, 0.75] / 2.5)
+
+
+def test_the_difference_of_methods_has_both_and_beside_it_seeds_alone(measure: Measure) -> None:
+    one, two = seeds(measure, 3.0, 0, 5), seeds(measure, 0.3, 10, 6)
+    result = compared(one, two)
+    row = result.rows[-1]
+    test = scipy.stats.ttest_ind(
+        *([100 * (run.average.score or 0) for run in runs.values() if run.average] for runs in (two, one)),
+        equal_var=False,
+    )
+    limits = test.confidence_interval()
+    assert (row.seeds_low, row.seeds_high, row.seeds_p) == pytest.approx((limits.low, limits.high, test.pvalue))
+    assert row.high - row.low > row.seeds_high - row.seeds_low
+    assert row.p > row.seeds_p
+    assert row.seed_share + row.pair_share < 1
+    assert 0 <= row.improvement_low <= row.improvement <= row.improvement_high <= 1
+    shown = str(result)
+    assert "P(B > A)" in shown
+    assert "seeds alone p" in shown
+
+
+@pytest.mark.parametrize(
+    ("count", "said"),
+    [
+        (1, "one run says what this checkpoint scores, and nothing of how far a seed carries"),
+        (
+            2,
+            "two runs hardly know how far seeds carry: from an sd of 1.00 the true one may be anything from",
+        ),
+        (3, "three runs know roughly how far seeds carry"),
+    ],
+)
+def test_what_few_runs_allow_to_say_is_said(count: int, said: str, measure: Measure) -> None:
+    scores = {1: [0.75], 2: [0.75 - 0.005 * 2**0.5, 0.75 + 0.005 * 2**0.5], 3: [0.74, 0.75, 0.76]}[count]
+    result = compared(runs_of(measure(), scores, "a"), {})
+    assert any(said in line for line in result.remarks)
+    assert math.isnan(result.rows[0].a_low) == (count == 1)
+    assert math.isnan(result.rows[0].a_iqm)
+
+
+def test_without_tables_the_interval_is_of_seeds_alone_and_says_so(measure: Measure) -> None:
+    runs = runs_of(measure(), [0.74, 0.75, 0.77], "a")
+    lost = {name: run.with_tables(None) for name, run in runs.items()}
+    result = compared(lost, {})
+    assert "what other pairs would change is not known" in result.notes[0]
+    row = result.rows[-1]
+    reach = scipy.stats.t.ppf(0.975, 2) * np.std([74, 75, 77], ddof=1) / math.sqrt(3)
+    assert row.a_high - row.a_mean == pytest.approx(reach)
+    assert math.isnan(row.a_pair_share)
+
+
+def test_seeds_of_different_recipes_are_refused(measure: Measure, tmp_path: Path) -> None:
+    runs = runs_of(measure(), [0.7, 0.8], "a")
+    other = runs["a1"].model_copy(update={"model": runs["a1"].model.model_copy(update={"max_length": 8})})
+    shorter = runs["a0"].model_copy(update={"model": runs["a0"].model.model_copy(update={"max_length": 16})})
+    with pytest.raises(sb.UserError, match="a0 and a1 are not seeds of one recipe: max_length is 16 in one and 8"):
+        compared({"a0": shorter, "a1": other}, {})
+    # Two methods may differ in it.
+    assert compared({"a0": shorter}, {"b0": other}).rows
+
+    def trained_by(name: str, text: str) -> sb.RunRecord:
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "recipe.yaml").write_text(text, encoding="utf-8")
+        run = runs[name]
+        return run.model_copy(update={"model": run.model.model_copy(update={"name": str(folder)})})
+
+    recipe = "seed: {seed}\nobjective:\n  temperature: {temperature}\n"
+    made = {
+        "a0": trained_by("a0", recipe.format(seed=1, temperature=0.05)),
+        "a1": trained_by("a1", recipe.format(seed=2, temperature=0.1)),
+    }
+    with pytest.raises(sb.UserError, match=r"objective\.temperature is 0\.05 in one and 0\.1 in the other"):
+        compared(made, {})
+    (tmp_path / "a1" / "recipe.yaml").write_text(recipe.format(seed=2, temperature=0.05), encoding="utf-8")
+    assert compared(made, {}).rows[0].a_runs == 2

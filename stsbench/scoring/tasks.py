@@ -166,7 +166,7 @@ def _demand_distinct(sets: Sequence[TaskData]) -> None:
         data = source_of(task)
         key = (type(task), data.task, data.split if isinstance(data, StsData) else "", data.text)
         if key in seen:
-            raise UserError(f"two tasks are called {data.task}: give each once, or files of one's own other names.")
+            raise UserError(f"two tasks are called {data.task}: give each once, and by another name.")
         seen.add(key)
 
 

@@ -78,7 +78,7 @@ class Asked:
         retrieve_from: the corpus that neighbours are looked for in.
         query: sentences to look for neighbours of.
         published: whether the papers' rows stand beside ours.
-        bootstrap: resamples, level and seed of the intervals.
+        bootstrap: how intervals are computed.
         data_dirs: folders to look for data in.
     """
 

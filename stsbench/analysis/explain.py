@@ -135,7 +135,7 @@ def explain(  # noqa: D417 (the options of loading are told of together)
         retrieve_from: the corpus that neighbours are looked for in.
         query: sentences to look for neighbours of; by default one each from three parts of the sample.
         published: whether the papers' rows stand beside them.
-        bootstrap: resamples, level and seed of the intervals.
+        bootstrap: how intervals are computed.
         data_dirs: folders to look for data in.
         leave_out: whether an analysis that is not possible is left out, and told in `missing`; by default it ends
             all.

@@ -67,7 +67,7 @@ def evaluate(
             the SimCSE papers').
         kfold: folds of the transfer tasks, at either level.
         classifier_seed: of the folds of the tasks with a test set, of the net, and of the trained regressors.
-        bootstrap: resamples, level and seed of the intervals.
+        bootstrap: how intervals are computed.
         use_cache: whether to read and write the embedding cache.
         out: folder to save the record and its tables in; None to keep them in memory.
         overwrite: whether a record of another measurement in that folder may be replaced.
@@ -132,7 +132,7 @@ def evaluate_similarities(
         data: a file of scored pairs of your own instead of `tasks`.
         subset_column: the column of that file that names each pair's subset.
         data_dirs: folders to look for data in.
-        bootstrap: resamples, level and seed of the intervals.
+        bootstrap: how intervals are computed.
         out: folder to save the record and its pair table in.
         overwrite: whether a record of another measurement in that folder may be replaced.
         progress: told how far it is.

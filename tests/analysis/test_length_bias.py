@@ -137,6 +137,44 @@ def test_intervals_hold_their_values_and_do_not_change_from_run_to_run() -> None
     assert not np.allclose(other["low"], frame.loc[frame["model"] == "a", "low"], equal_nan=True)
 
 
+def with_ids(table: pd.DataFrame, copies: int = 1) -> pd.DataFrame:
+    """Give every pair two sentences of its own, and each so many copies."""
+    numbers = np.arange(len(table), dtype=np.uint64)
+    table = table.assign(
+        sentence_a=2 * numbers, sentence_b=2 * numbers + 1, folded_a=2 * numbers, folded_b=2 * numbers + 1
+    )
+    return pd.concat([table] * copies, ignore_index=True)
+
+
+def test_terms_give_the_bootstraps_values_and_where_no_sentence_is_shared_its_widths() -> None:
+    table = with_ids(made(600, slope=-0.4))
+    keys = ["task", "measure", "group"]
+    by_terms = length_bias_frame({"a": table}, RANGES)
+    drawn = length_bias_frame({"a": table}, RANGES, bootstrap=Bootstrap(1000, interval="bootstrap"))
+    both = by_terms.merge(drawn, on=keys, suffixes=("", "_drawn"))
+    assert both["value"].equals(both["value_drawn"])
+    common = both[(both["pairs"] > 60) & both["low"].notna()]
+    ratios = (common["high"] - common["low"]) / (common["high_drawn"] - common["low_drawn"])
+    assert set(common["measure"]) >= {"spearman", "partial spearman", "slope", "error", "relative error"}
+    assert ratios.between(0.8, 1.2).all(), common.assign(ratio=ratios).sort_values("ratio")
+    assert ratios.median() == pytest.approx(1, abs=0.03)
+
+
+def test_pairs_that_are_there_twice_count_once() -> None:
+    once, twice = (length_bias_frame({"a": with_ids(made(), copies)}, RANGES) for copies in (1, 2))
+    both = once.merge(twice, on=["task", "measure", "group"], suffixes=("", "_twice"))
+    # Few pairs have the floor of Bonett and Wright, and few sentences fewer degrees of freedom.
+    common = both[(both["pairs"] > 60) & both["low"].notna()]
+    ratios = (common["high_twice"] - common["low_twice"]) / (common["high"] - common["low"])
+    assert ratios.between(0.95, 1.05).all()
+    independent = length_bias_frame(
+        {"a": with_ids(made(), 2)}, RANGES, bootstrap=Bootstrap(interval="independent")
+    )
+    narrow = independent.loc[independent["measure"] == "slope", "high"] - independent["value"]
+    wide = twice.loc[twice["measure"] == "slope", "high"] - twice["value"]
+    assert (wide / narrow).dropna().to_numpy() == pytest.approx(2**0.5, rel=0.03)
+
+
 def test_a_group_without_pairs_has_no_value() -> None:
     frame = length_bias_frame({"a": made()}, RANGES, Lengths(threshold=100), FEW)
     row = value(frame, task="first", measure="signed difference", group="> 100")

@@ -92,10 +92,10 @@ def _again(lost: Any) -> None:
     if lost.exc_type is not KeyboardInterrupt:
         sys.__unraisablehook__(lost)
         return
-    import _thread
     import threading
 
-    later = threading.Timer(0.05, _thread.interrupt_main)
+    # To the main thread, which may be asleep by then.
+    later = threading.Timer(0.05, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT))
     later.daemon = True
     later.start()
 

@@ -22,9 +22,10 @@ def atomic_path(target: Path) -> Iterator[Path]:
     whole new file. The temporary file keeps the target's suffix, because some writers go by it.
 
     Raises:
-        UserError: if the disk is full or the folder cannot be written.
+        UserError: if the disk is full, the folder cannot be written, or something that is no file is in its place.
     """
     with told_as_unwritable(target):
+        _require_replaceable(target)
         target.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=_prefix(target), suffix=target.suffix)
         os.close(handle)
@@ -91,10 +92,9 @@ def require_new_file(path: Path, option: str = "") -> None:
         option: the option that named it, for the sentence.
 
     Raises:
-        UserError: if a folder is in its place, or its own cannot be made or written.
+        UserError: if a folder or a device is in its place, or its own folder cannot be made or written.
     """
-    if _stands(path) and path.is_dir():
-        raise UserError(f"cannot write {path}: it is a folder; name a file in it{_with(option)}.")
+    _require_replaceable(path, option)
     _require_writable(path.parent, path, option)
 
 
@@ -110,6 +110,20 @@ def require_new_folder(path: Path, option: str = "") -> None:
     """
     _stands(path)
     _require_writable(path, path, option)
+
+
+def _require_replaceable(path: Path, option: str = "") -> None:
+    # A file that is renamed over a device takes its place for the whole machine, if the person may do that.
+    if _stands(path) and not path.is_file():
+        kind = _kind(path.stat().st_mode)
+        what = "name a file in it" if path.is_dir() else "name a file"
+        raise UserError(f"cannot write {path}: it is {kind}; {what}{_with(option)}.")
+
+
+def _kind(mode: int) -> str:
+    """Return what is at a path where a file should be."""
+    kinds = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
+    return kinds.get(stat.S_IFMT(mode), "a device")
 
 
 def _require_writable(folder: Path, target: Path, option: str) -> None:
@@ -155,9 +169,7 @@ def require_file(path: Path, *, absent: str = "check the path") -> None:
         raise UserError(f"cannot read {path} ({reason}): check the path and its permissions.") from error
     if stat.S_ISREG(mode):
         return
-    kinds = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
-    kind = kinds.get(stat.S_IFMT(mode), "a device")
-    raise UserError(f"{path} is {kind}, not a file: {absent}, or save what it gives in a file.")
+    raise UserError(f"{path} is {_kind(mode)}, not a file: {absent}, or save what it gives in a file.")
 
 
 def remove_leftovers(target: Path) -> None:

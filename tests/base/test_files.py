@@ -9,7 +9,14 @@ from pathlib import Path
 import pytest
 
 from stsbench.base.errors import UserError
-from stsbench.base.files import atomic_folder, atomic_path, remove_leftovers, sha256_of
+from stsbench.base.files import (
+    atomic_folder,
+    atomic_path,
+    remove_leftovers,
+    require_new_file,
+    require_new_folder,
+    sha256_of,
+)
 
 
 def test_a_file_is_written_whole_with_its_missing_folders_and_nothing_else_is_left(tmp_path: Path) -> None:
@@ -113,3 +120,31 @@ def test_a_folder_is_whole_or_as_it_was(tmp_path: Path) -> None:
     fill("third")
     assert (target / "below" / "a.txt").read_text(encoding="utf-8") == "third"
     assert list(tmp_path.iterdir()) == [target]
+
+
+@pytest.mark.parametrize("kind", ["a folder", "a pipe", "a device"])
+def test_nothing_but_a_file_is_written_over(tmp_path: Path, kind: str) -> None:
+    target = tmp_path / "target"
+    if kind == "a folder":
+        target.mkdir()
+    elif kind == "a pipe":
+        os.mkfifo(target)
+    else:
+        target.symlink_to(os.devnull)
+    before = target.lstat()
+    for write in (write_half, require_new_file):
+        with pytest.raises(UserError, match=f"cannot write .*target: it is {kind}; name a file"):
+            write(target)
+    assert target.lstat().st_mode == before.st_mode
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_place_for_a_folder_may_be_new_and_is_no_file(tmp_path: Path) -> None:
+    require_new_folder(tmp_path / "new" / "one")
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    for place in ("file", "file/inside"):
+        with pytest.raises(UserError, match="file is not a folder; choose another with --out"):
+            require_new_folder(tmp_path / place, "--out")
+    with pytest.raises(UserError, match="File name too long"):
+        require_new_folder(tmp_path / ("x" * 300))

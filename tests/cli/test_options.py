@@ -132,6 +132,7 @@ def test_every_option_that_names_what_is_written_is_checked_before_the_work() ->
         ("check r --junit file/x.xml", "cannot write file/x.xml: .*file is not a folder"),
         ("diagnose -c 3 --figure file/x.png", "cannot write file/x.png"),
         ("spectrum --figure folder.png", "cannot write folder.png: it is a folder"),
+        ("check r --junit /dev/null", "cannot write /dev/null: it is a device; name a file with --junit"),
         ("run -m toys:words --out=", "--out names nothing: is a variable unset\\?"),
     ],
 )
@@ -172,6 +173,37 @@ def test_what_is_echoed_is_cut_in_its_middle() -> None:
     assert len(str(UserError("word " * 5000))) < 4000
     path = "a/path/of/two/hundred/characters/" * 6
     assert str(UserError(f"cannot read {path}")) == f"cannot read {path}"
+
+
+BOMB = "\n".join(f"{b}: &{b} [{', '.join([f'*{a}'] * 9)}]" for a, b in zip("abcdefgh", "bcdefghi", strict=True))
+
+
+@pytest.mark.parametrize(
+    ("command", "name", "content", "message"),
+    [
+        ("show", "x.json", "[" * 50_000, "x.json is not valid JSON .*nested more than 100 levels"),
+        ("check", "x.json", '{"STS12": ' + "9" * 5000 + "}", "x.json is not valid JSON .*5,000 digits"),
+        ("check", "x.json", '{"STS12": {"all": 1e999}}', "x.json is not valid JSON .*1e999 is too large"),
+        (
+            "train",
+            "x.yaml",
+            "a: &a [x, x, x, x, x, x, x, x, x]\n" + BOMB,
+            "x.yaml is no recipe .*what aliases repeat",
+        ),
+        ("train", "x.yaml", "a: &a [*a]", "x.yaml is no recipe .*alias is part of itself"),
+        ("train", "x.yaml", "seed: " + "9" * 5000, "x.yaml"),
+        ("train", "x.yaml", "temperature: 1.0e+999", "x.yaml is no recipe .*infinite or too large"),
+        ("train --print --set", "x", "", "--set x: write key=value"),
+        ("train --print --set", "seed=" + "9" * 5000, "", "--set seed=9"),
+        ("train --print --set", "a." * 3000 + "b=1", "", "write key=value"),
+    ],
+)
+def test_a_file_that_would_fill_memory_or_stack_is_told_at_once(
+    stsbench: Stsbench, command: str, name: str, content: str, message: str
+) -> None:
+    if content:
+        Path(name).write_text(content, encoding="utf-8")
+    stsbench(*command.split(), name).demand_one_sentence(message)
 
 
 def test_several_mistakes_have_a_line_each(stsbench: Stsbench) -> None:

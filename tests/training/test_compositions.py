@@ -1,0 +1,62 @@
+"""Parts compose: any of them together train, and go on from a saved state to the same bits."""
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+
+CHOICES = (
+    ["dropout=0.1", "dropout=0.2", "dropout_kind=gaussian"],
+    [
+        "views.key={kind: subword-repetition, rate: 0.5}",
+        "views.key={kind: crop, rate: 0.3}",
+        "views.query={kind: word-deletion}",
+        "views.key={kind: stop-words, rate: 0.3}",
+        "views.query={kind: typos, rate: 0.2}",
+    ],
+    [
+        "noise.key.parts=[position-shuffle]",
+        "noise.query.parts=[{kind: token-cutoff, rate: 0.1}, {kind: feature-cutoff, rate: 0.1}]",
+        "noise.query.dropout=0",
+        "noise.key.parts=[{kind: gaussian-embeddings, std: 0.1}, gaussian-replacement]",
+    ],
+    [
+        "noise.adversarial={step: 0.01, gradient: own}",
+        "noise.adversarial={step: 0.01, gradient: previous}",
+        "optimiser.gradient_cache=true",
+        "optimiser.accumulate=2",
+    ],
+    ["head=dense-tanh", "head={kind: dense, start: pooler}", "head=none"],
+    ["projector={layers: 2, width: 12, dropout: 0.2}", "predictor={layers: 2, ends: tanh}", "reinitialise=1"],
+    [
+        "target={encodes: keys, embeddings: shared, dropout: true}",
+        "target={encodes: keys, gradient: true, decay: {kind: cosine, start: 0.5, end: 0.9, after: returns}}",
+        "target={modules: [encoder], update: before_loss, start: random}",
+        "target={encodes: keys, modules: [encoder, head], decay: 0.5}",
+    ],
+    [
+        "negatives.queue={size: 20, initial: 6, uses: [[0, 4], [6, 20]]}",
+        "negatives.queue={size: 12, emptied: each_epoch, keeps: last_rows}",
+    ],
+    ["negatives.in_batch=false", "objective.similarity=dot", "corpus.buckets=[8, 11]", "objective.mlm.weight=0.1"],
+)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_random_composition_resumes_to_the_bit(seed, assembled):
+    rng = np.random.default_rng(seed)
+    parts = [str(rng.choice(choices)) for choices in CHOICES]
+    # Two parts that do not go together by their definition.
+    if "optimiser.gradient_cache=true" in parts:
+        parts = [part for part in parts if "adversarial" not in part]
+    one, other = assembled(*parts), assembled(*parts)
+    for step in range(2):
+        one.step(step)
+    other.load_state_dict(copy.deepcopy(one.state_dict()))
+    for step in range(2, 4):
+        losses = one.step(step)[0], other.step(step)[0]
+        assert torch.isfinite(losses[0])
+        assert torch.equal(*losses)
+    for name, value in one.state_dict()["modules"]["model"].items():
+        assert torch.equal(value, other.model.state_dict()[name]), name

@@ -232,7 +232,7 @@ def _few(cells: Sequence[Stored]) -> str:
                 text = UNFINISHED
                 if results:
                     text = _figure(*results.get("coverage dyadic", (None, 0)), high=None)
-                    text += f" [{100 * results['none'][0]:.0f} %]" if results["none"][0] >= 0.005 else ""
+                    text += f" [{100 * results['none'][0]:.0f} %]" if results["none"][0] >= 0.01 else ""
                     if results.get("coverage bootstrap", (None, 0))[0] is not None:
                         text += f", boot {_figure(*results['coverage bootstrap'], high=None)}"
                     if star > 1:

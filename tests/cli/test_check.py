@@ -68,7 +68,7 @@ def test_a_mistake_exits_with_2_in_one_sentence(stsbench: Stsbench, good: Path) 
     gate = ("check", good, "--baseline", good)
     stsbench(*gate, "--against", "auto").demand_one_sentence("--against and --baseline cannot go together")
     stsbench(*gate, "--tolerance", "1").demand_one_sentence("--tolerance and --baseline cannot go together")
-    stsbench("check", good, "--tolerance", "-1").demand_one_sentence("a tolerance of -1 points")
+    stsbench("check", good, "--tolerance", "-1").demand_one_sentence("--tolerance -1.0: give a number")
 
 
 def test_a_run_is_gated_against_its_predecessor(stsbench: Stsbench, good: Path, bad: Path) -> None:

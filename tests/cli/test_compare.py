@@ -45,6 +45,24 @@ def test_its_intervals_rest_on_the_draws_of_the_records(runs: Stsbench) -> None:
     assert wider.low < whole.low < whole.difference < whole.high < wider.high
 
 
+def test_the_method_of_intervals_is_a_choice(runs: Stsbench) -> None:
+    told = {
+        name: json.loads(runs("compare", "a", "b", "--json", "--interval", name).out)
+        for name in ("dyadic", "independent", "bootstrap")
+    }
+    assert {name: {row["interval"] for row in found["rows"]} for name, found in told.items()} == {
+        name: {name} for name in told
+    }
+    assert told["dyadic"]["rows"][0]["difference"] == told["bootstrap"]["rows"][0]["difference"]
+    assert told["dyadic"]["rows"][0]["low"] != told["bootstrap"]["rows"][0]["low"]
+    assert {"se_dyadic", "se_components", "se_independent", "df"} <= set(told["dyadic"]["rows"][0]["details"])
+    wrong = runs("compare", "a", "b", "--interval", "dyadik")
+    assert wrong.code == 2
+    assert "--interval" in wrong.err
+    assert "dyadic" in wrong.err
+    assert json.loads(runs("length-bias", "a", "--interval", "bootstrap", "--resamples", "50", "--json").out)
+
+
 def test_programs_get_everything(runs: Stsbench) -> None:
     told = json.loads(runs("compare", "a", "b", "--json").out)
     assert told["sentence"] == sb.compare("a", "b").sentence

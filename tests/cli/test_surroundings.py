@@ -3,6 +3,8 @@
 import csv
 import io
 import json
+import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -163,3 +165,57 @@ def test_the_sample_comes_with_the_package() -> None:
     from stsbench.data.catalogue import source
 
     assert (bundled_root(source("sample")) / "pairs.tsv").is_file()
+
+
+def test_paths_that_are_not_utf_8_are_read_written_and_named(
+    stsbench: Stsbench, pairs_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = Path(os.fsdecode(b"caf\xe9"))
+    folder.mkdir()
+    data = folder / os.fsdecode(b"p\xe9.tsv")
+    data.write_bytes(pairs_file.read_bytes())
+    out = folder / os.fsdecode(b"r\xe9")
+    done = stsbench("run", "-m", "toys:words", "--data", data, "--out", out)
+    assert (done.code, (out / "run.json").is_file()) == (0, True), done.err
+    assert stsbench("show", out).code == 0
+    monkeypatch.setenv("STSBENCH_CACHE", str(folder / "cache"))
+    assert stsbench("data", "where", "--data-dir", folder).code == 0
+    assert "Traceback" not in stsbench("doctor").err
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        (("run", "-m", "toys:words", "--tasks", "sample"), "stsbench: the working folder was deleted"),
+        (("show", "runs/x"), "stsbench: no run record at runs/x"),
+        (("data", "verify", "--data-dir", "x"), "stsbench: --data-dir names x, which is not a folder"),
+    ],
+)
+def test_a_working_folder_that_was_deleted_ends_in_a_sentence(
+    stsbench: Stsbench, tmp_path: Path, asked: tuple[str, ...], told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    done = stsbench(*asked)
+    (sentence,) = done.err.splitlines()
+    assert (done.code, sentence[: len(told)]) == (2, told)
+
+
+@pytest.mark.parametrize(
+    ("asked", "meant"),
+    [
+        (("run", "-m", "toys:words", "--tasks", "STS-BB"), "did you mean STS-B?"),
+        (("run", "-m", "toys:words", "--tasks", "sample", "--protocol", "simsce"), "did you mean simcse?"),
+        (("run", "-m", "minilm", "--tasks", "sample", "--pooling", "agv"), "choose one of auto"),
+        (("run", "-m", "minilm", "--tasks", "sample", "--pooling", "avg_top3"), "did you mean avg_top2?"),
+        (("train", "esimsce-bert-base"), "did you mean esimcse-bert-base?"),
+        (("published", "row", "esimsce-bert-base"), "did you mean esimcse"),
+        (("data", "get", "sentevl"), "did you mean senteval?"),
+    ],
+)
+def test_a_misspelt_name_is_answered_with_what_was_meant(
+    stsbench: Stsbench, asked: tuple[str, ...], meant: str
+) -> None:
+    stsbench(*asked).demand_one_sentence(re.escape(meant))

@@ -10,6 +10,9 @@ from stsbench.base.errors import UserError
 from stsbench.scoring.classifiers import arrange
 from stsbench.scoring.settings import Bootstrap
 from stsbench.scoring.transfer import choose, score_labelled
+from stsbench.statistics.dependence import Sharing, variance
+from stsbench.statistics.influence import mean_terms
+from stsbench.statistics.intervals import share_interval
 
 
 def fit(x, y, c):
@@ -104,6 +107,26 @@ def test_intervals_hold_the_scores_and_can_be_left_out(toy, vectors_of):
         assert interval[0] < score < interval[1]
     without = score_labelled(data, u, u[::-1], bootstrap=Bootstrap(resamples=0))
     assert (without.acc, without.acc_interval, without.f1_interval) == (result.acc, None, None)
+
+
+def test_items_of_the_same_sentence_count_as_dependent(toy, vectors_of):
+    # Six sentences in all, so that each stands in fifteen items.
+    data = toy("kfold")
+    assert data.items["sentence1"].nunique() == 6
+    u = vectors_of(data, noise=2.0)
+    methods = ("dyadic", "components", "independent", "bootstrap")
+    found = {name: score_labelled(data, u, bootstrap=Bootstrap(interval=name)) for name in methods}
+    assert len({result.acc for result in found.values()}) == 1
+    tested = found["dyadic"].items
+    tested = tested[tested["split"] == "test"]
+    # Of items of one sentence, sharing one and being joined by a chain are the same.
+    assert found["dyadic"].acc_interval == pytest.approx(found["components"].acc_interval)
+    spread = variance(mean_terms(tested["correct"]), Sharing.of(tested["sentence_a"], tested["sentence_b"]))
+    low, high, _ = share_interval(tested["correct"].mean(), spread, len(tested))
+    assert found["dyadic"].acc_interval == pytest.approx((100 * low, 100 * high))
+    apart = variance(mean_terms(tested["correct"]), Sharing.independent(len(tested)))
+    narrow = share_interval(tested["correct"].mean(), apart, len(tested))
+    assert found["independent"].acc_interval == pytest.approx((100 * narrow.low, 100 * narrow.high))
 
 
 def test_the_same_seed_gives_the_same_numbers(toy, vectors_of):

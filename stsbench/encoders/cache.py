@@ -58,7 +58,7 @@ CREATE TABLE IF NOT EXISTS vectors (
 _TEXTS = "SELECT text, sequence, length, truncated, digest FROM texts WHERE text IN"
 _VECTORS = "SELECT sequence, vector, digest FROM vectors WHERE sequence IN"
 _KEY_BYTES = 16
-_TEXT_ROW = struct.Struct(f"<{_KEY_BYTES}sqq")
+_TEXT_ROW = struct.Struct(f"<{_KEY_BYTES}s{_KEY_BYTES}sqq")
 
 # What SQLite says when the disk, a permission or another process is in the way. All else is about the content.
 _SURROUNDINGS = {
@@ -136,9 +136,8 @@ class EmbeddingCache:
             known: dict[str, CachedText] = {}
             damaged = []
             for block in _blocks(file, _TEXTS, list(by_key)):
-                for key, *row, digest in block:
-                    if key in by_key and digest == self._text_digest(key, *row):
-                        sequence, length, cut = row
+                for key, sequence, length, cut, digest in block:
+                    if digest == _text_digest(self._salt, key, sequence, length, cut) and key in by_key:
                         known[by_key[key]] = CachedText(sequence, length, bool(cut))
                     else:
                         damaged.append((key,))
@@ -156,17 +155,18 @@ class EmbeddingCache:
         def read(file: sqlite3.Connection) -> tuple[dict[bytes, NDArray[np.float32]], int]:
             known: dict[bytes, NDArray[np.float32]] = {}
             damaged: list[bytes] = []
-            width = 0
+            width, salt = 0, self._salt
             for block in _blocks(file, _VECTORS, sequences):
                 # The types first, as damage turns a vector into a number or nothing.
                 whole = {
                     key: vector
                     for key, vector, digest in block
-                    if type(vector) is type(key) is bytes and crc32(vector, crc32(key, self._salt)) == digest
+                    if type(vector) is type(key) is bytes and crc32(vector, crc32(key, salt)) == digest
                 }
                 width = width or _commonest_width(whole)
-                whole = {key: vector for key, vector in whole.items() if width and len(vector) == width}
-                good = _finite(whole)
+                good = _finite(
+                    {key: vector for key, vector in whole.items() if len(vector) == width} if width else {}
+                )
                 known |= good
                 if len(good) < len(block):
                     damaged += [key for key, *_ in block if key not in good]
@@ -178,7 +178,7 @@ class EmbeddingCache:
     def add_texts(self, texts: Mapping[str, CachedText]) -> None:
         """Remember what was found out of some texts."""
         rows = [(text_key(text), *row) for text, row in texts.items()]
-        with_digests = [(*row, self._text_digest(*row)) for row in rows]
+        with_digests = [(*row, _text_digest(self._salt, *row)) for row in rows]
         self._ask(
             lambda file: file.executemany("INSERT OR REPLACE INTO texts VALUES (?, ?, ?, ?, ?)", with_digests)
         )
@@ -198,13 +198,6 @@ class EmbeddingCache:
                 self.path,
             )
         self._dropped = 0
-
-    def _text_digest(self, key: Any, sequence: Any, length: Any, truncated: Any) -> int | None:
-        """Return the digest of a row of `texts`; None for what can be no such row."""
-        try:
-            return crc32(_TEXT_ROW.pack(sequence, length, truncated), crc32(key, self._salt))
-        except (struct.error, TypeError):
-            return None
 
     def _counted(self, read: Callable[[sqlite3.Connection], tuple[dict[Any, Any], int]]) -> dict[Any, Any]:
         known, dropped = self._ask(read) or ({}, 0)
@@ -371,6 +364,14 @@ def _alone(folder: Path) -> Iterator[None]:
         lock.release()
 
 
+def _text_digest(salt: int, key: Any, sequence: Any, length: Any, truncated: Any) -> int | None:
+    """Return the digest of a row of `texts`; None for what can be no such row."""
+    try:
+        return crc32(_TEXT_ROW.pack(key, sequence, length, truncated), salt)
+    except struct.error:
+        return None
+
+
 def _blocks(file: sqlite3.Connection, query: str, keys: Sequence[bytes]) -> Iterator[list[Any]]:
     """Yield the rows of some keys, as many at a time as one statement of SQLite takes parameters."""
     for start in range(0, len(keys), 500):
@@ -389,11 +390,11 @@ def _finite(vectors: Mapping[bytes, bytes]) -> dict[bytes, NDArray[np.float32]]:
     if not vectors:
         return {}
     matrix = np.frombuffer(b"".join(vectors.values()), dtype="<f4").reshape(len(vectors), -1)
-    finite = np.isfinite(matrix).all(axis=1)
+    finite = np.isfinite(matrix)
     rows = zip(vectors, matrix, strict=True)
-    return (
-        dict(rows) if finite.all() else {key: row for (key, row), good in zip(rows, finite, strict=True) if good}
-    )
+    if finite.all():
+        return dict(rows)
+    return {key: row for (key, row), good in zip(rows, finite.all(axis=1), strict=True) if good}
 
 
 def _companions(path: Path) -> list[Path]:

@@ -179,10 +179,13 @@ class _Vectors:
         Raises:
             UserError: as `put` does.
         """
+        if not vectors:
+            return
+        matrix = self._matrix(pooling, len(next(iter(vectors.values()))))
         while vectors:
             key, vector = vectors.popitem()
-            if key in self.row_of:
-                self._matrix(pooling, len(vector))[self.row_of[key]] = vector
+            if (row := self.row_of.get(key)) is not None:
+                (matrix if len(vector) == matrix.shape[1] else self._matrix(pooling, len(vector)))[row] = vector
 
     def of(self, pooling: str, keys: Sequence[bytes]) -> dict[bytes, NDArray[np.float32]]:
         """Return the vectors of some keys by key."""

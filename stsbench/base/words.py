@@ -90,3 +90,15 @@ def shortened(text: str) -> str:
 
     words = _LONG_WORD.sub(lambda match: cut(match[0], _LONGEST_WORD), text)
     return words if len(words) <= _LONGEST_TEXT else cut(words, _LONGEST_TEXT)
+
+
+def storable(name: str) -> str:
+    r"""Return the name of a file as text that can be stored: in a table, say.
+
+    A system may hold names in an encoding that is not UTF-8; Python reads the bytes that do not fit as halves of
+    characters, which no file takes.
+
+    >>> storable("caf\udce9"), storable("café")
+    ('caf\\udce9', 'café')
+    """
+    return name.encode("utf-8", errors="backslashreplace").decode("utf-8")

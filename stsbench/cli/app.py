@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from inspect import getdoc
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -252,7 +253,17 @@ def _refused(error: OSError) -> UserError:
     if error.filename is None and error.errno in {errno.EBADF, errno.ENOSPC, errno.EIO}:
         drop_output()
         return unprintable(error)
+    if isinstance(error, FileNotFoundError) and error.filename is None and not _has_working_folder():
+        return UserError("the working folder was deleted: change to one that is there.")
     where = f" {error.filename}" if isinstance(error.filename, str) else ""
     return UserError(
         f"cannot use{where} ({error.strerror or error}): check the path, its permissions and the disk."
     )
+
+
+def _has_working_folder() -> bool:
+    try:
+        Path.cwd()
+    except OSError:
+        return False
+    return True

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stsbench.base.errors import UserError
-from stsbench.base.words import plain_name, suggestion
+from stsbench.base.words import plain_name, storable, suggestion
 from stsbench.data.benchmarks import read_catalogued
 from stsbench.data.catalogue import CatalogueFile, DataSet, Source, TextVariant, data_sets, source, sources
 from stsbench.data.fetch import catalogued_files
@@ -102,7 +102,7 @@ def list_data(data_dirs: Sequence[Path] = ()) -> DataOverview:
             "licence": entry.licence,
             "documentation": entry.documentation,
             "source": variant.source,
-            "found": str(_root(variant, data_dirs) or ""),
+            "found": storable(str(_root(variant, data_dirs) or "")),
         }
         for entry, text, variant in _variants()
     )
@@ -155,7 +155,7 @@ def where(data_dirs: Sequence[Path] = ()) -> DataOverview:
     import pandas as pd
 
     rows = pd.DataFrame(
-        {"order": order, "origin": place.origin, "folder": str(place.folder)}
+        {"order": order, "origin": place.origin, "folder": storable(str(place.folder))}
         | _holding(chosen, paths, root_in(place, chosen, paths))
         for order, place in enumerate(places(data_dirs), start=1)
         for chosen, paths in _paths_of_sources()
@@ -201,7 +201,7 @@ def _verdict(root: Path | None, file: CatalogueFile) -> dict[str, object]:
         "found_lines": None,
         "expected_sha256": file.sha256,
         "found_sha256": "",
-        "folder": str(root or ""),
+        "folder": storable(str(root or "")),
     }
     if root is None or not (root / file.path).is_file():
         return verdict
@@ -223,7 +223,7 @@ def _paths_of_sources() -> Iterator[tuple[Source, list[str]]]:
 
 def _holding(chosen: Source, paths: Sequence[str], root: Path | None) -> dict[str, object]:
     there = sum((root / path).is_file() for path in paths) if root else 0
-    return {"source": chosen.name, "found": str(root or ""), "files": f"{there} of {len(paths)}"}
+    return {"source": chosen.name, "found": storable(str(root or "")), "files": f"{there} of {len(paths)}"}
 
 
 def _counts(named: Iterable[tuple[str, int]]) -> str:

@@ -153,7 +153,7 @@ def _open(path: Path) -> BinaryIO:
     if path.suffix.lower() == ".zst":
         import pyarrow as pa
 
-        return io.BufferedReader(pa.input_stream(path, compression="zstd"))
+        return io.BufferedReader(pa.input_stream(path.open("rb"), compression="zstd"))
     return path.open("rb")
 
 
@@ -261,14 +261,20 @@ def _parquet(path: Path, names: Sequence[str] | None) -> Rows:
 
     require_file(path)
     with _told_as_no_parquet(path):
-        table = pq.ParquetFile(path, page_checksum_verification=True)
+        # Opened here, as pyarrow takes no path that is not UTF-8.
+        stream = path.open("rb")
+        try:
+            table = pq.ParquetFile(stream, page_checksum_verification=True)
+        except BaseException:
+            stream.close()
+            raise
     columns = tuple(names or table.schema_arrow.names)
     for name in columns:
         _place(path, table.schema_arrow.names, name)
 
     def rows() -> Iterator[NumberedCells]:
         row = 0
-        with _told_as_no_parquet(path):
+        with _told_as_no_parquet(path), stream:
             for batch in table.iter_batches(columns=names and list(names)):
                 arrays = [batch.column(name) for name in names] if names else batch.columns
                 for cells in zip(*(array.to_pylist() for array in arrays), strict=True):

@@ -161,8 +161,9 @@ class Diagnosis(Result):
         with told_as_unwritable(folder):
             with atomic_path(folder / "grid.csv") as path:
                 self.frame.to_csv(path, index=False)
-            with atomic_path(folder / "grid.parquet") as path:
-                self.frame.to_parquet(path, index=False)
+            # Opened here, as pyarrow takes no path that is not UTF-8.
+            with atomic_path(folder / "grid.parquet") as path, path.open("wb") as stream:
+                self.frame.to_parquet(stream, index=False)
             with atomic_path(folder / "diagnosis.json") as path:
                 path.write_text(self.to("json") + "\n", encoding="utf-8")
         save_figure(self.plot(), folder / "heatmap.png")

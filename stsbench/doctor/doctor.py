@@ -49,7 +49,8 @@ class Examination(Result):
         """A row for each finding: subject, status, detail."""
         import pandas as pd
 
-        return pd.DataFrame(self.findings)
+        # As objects: a path that is not UTF-8 is no text to the tables of pandas.
+        return pd.DataFrame(self.findings, dtype=object)
 
     def table(self) -> Tables:
         """Return the findings as a table."""

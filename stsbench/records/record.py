@@ -165,7 +165,9 @@ def _read_table(folder: Path | None, name: str, file: TableFile | None) -> "pd.D
         with suppress(FileNotFoundError):
             if path.is_file() and sha256_of(path) == file.sha256:
                 try:
-                    return pd.read_parquet(path)
+                    # Opened here, as pyarrow takes no path that is not UTF-8.
+                    with path.open("rb") as stream:
+                        return pd.read_parquet(stream)
                 except FileNotFoundError:
                     raise
                 except (ValueError, OSError, KeyError) as error:

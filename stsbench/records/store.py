@@ -134,8 +134,7 @@ def _parsed(file: Path) -> tuple[RunRecord, str]:
     try:
         if file.stat().st_size > _LARGEST:
             raise UserError(f"{file} has more than {_LARGEST >> 20} MiB, and no run record has: name a record.")
-        written = file.read_bytes()
-        content = parse_json(written, once=True, nan=False)
+        content = parse_json(file.read_bytes(), once=True, nan=False)
         digest = digest_of(content) if isinstance(content, dict) else ""
     except OSError as error:
         raise UserError(f"cannot read {file} ({error.strerror or error}): check its permissions.") from error
@@ -150,7 +149,7 @@ def _parsed(file: Path) -> tuple[RunRecord, str]:
             f"{'update stsbench' if version > SCHEMA_VERSION else 'measure again'}."
         )
     try:
-        record = RunRecord.model_validate_json(written)
+        record = RunRecord.model_validate(content)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
@@ -163,7 +162,9 @@ def _stage(table: "pd.DataFrame | None", place: Path) -> TableFile | None:
     if table is None:
         return None
     with atomic_path(staged(place)) as path:
-        table.to_parquet(path, index=False)
+        # Opened here, as pyarrow takes no path that is not UTF-8.
+        with path.open("wb") as stream:
+            table.to_parquet(stream, index=False)
         return TableFile(file=place.name, rows=len(table), sha256=sha256_of(path))
 
 

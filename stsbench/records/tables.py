@@ -67,9 +67,12 @@ def _faults_in_columns(table: "pd.DataFrame", columns: Mapping[str, str]) -> Ite
 
 
 def _is_text(column: "pd.Series") -> bool:
-    from pandas.api.types import is_object_dtype, is_string_dtype
+    from pandas.api.types import infer_dtype, is_object_dtype, is_string_dtype
 
-    return bool(is_string_dtype(column)) or (bool(is_object_dtype(column)) and bool(column.isna().all()))
+    # Before pandas 3, text is read as objects, and what is missing stands among them.
+    return bool(is_string_dtype(column)) or (
+        bool(is_object_dtype(column)) and infer_dtype(column, skipna=True) in {"string", "empty"}
+    )
 
 
 def _is_count(column: "pd.Series") -> bool:

@@ -1,0 +1,261 @@
+"""The commands and what they read and write: whoever adds a command declares here how it is run.
+
+A test goes over all commands that `stsbench --help` lists, and over the commands of each, and fails for one that
+is not declared. Its options are found by the harness itself.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+OURS, THEIRS, OPTIONAL = "ours", "theirs", "optional"
+"""Whose a file is.
+
+`OURS`: we wrote it, so that a change in it is told or makes no difference. `THEIRS`: the person's, who may change
+it, and gets another answer, which says what it was computed from. `OPTIONAL`: theirs, and not needed.
+"""
+
+_CHECKPOINT = {
+    "model/config.json": THEIRS,
+    "model/model.safetensors": THEIRS,
+    "model/tokenizer.json": THEIRS,
+    "model/tokenizer_config.json": OPTIONAL,
+    "model/modules.json": OPTIONAL,
+    "model/1_Pooling/config.json": THEIRS,
+    "model/sentence_bert_config.json": OPTIONAL,
+}
+
+_STS13 = {
+    "data/downstream/STS/STS13-en-test/STS.input.OnWN.txt": THEIRS,
+    "data/downstream/STS/STS13-en-test/STS.gs.OnWN.txt": THEIRS,
+}
+
+_DEV = {"data/downstream/STS/STSBenchmark/sts-dev.csv": THEIRS}
+
+_CACHED = {"../cache/embeddings/*.sqlite": OURS}
+
+
+def _record(name: str, table: str = "pairs") -> dict[str, str]:
+    return {f"runs/{name}/run.json": OURS, f"runs/{name}/{table}.parquet": OURS}
+
+
+@dataclass(frozen=True)
+class Use:
+    """A command as it is run, once.
+
+    Attributes:
+        arguments: what is typed.
+        reads: the files that it reads, by a pattern relative to the working folder, and whose they are.
+        writes: the files and folders that it writes there.
+        codes: exit codes that are answers, beside 0.
+        partial: whether it prints and writes what it has before it says what it lacks.
+        again: what is typed after it was killed, where the same would not go on.
+        is_slow: whether it takes seconds, so that the gate leaves it out and the campaign disturbs it less often.
+        is_piecewise: whether what it writes is a folder of several results, each whole but not all at once.
+    """
+
+    arguments: tuple[str, ...]
+    reads: dict[str, str] = field(default_factory=dict)
+    writes: tuple[str, ...] = ()
+    codes: tuple[int, ...] = ()
+    partial: bool = False
+    again: tuple[str, ...] = ()
+    is_slow: bool = False
+    is_piecewise: bool = False
+
+    @property
+    def name(self) -> str:
+        """What tests call it."""
+        return " ".join(self.arguments)
+
+
+def _use(line: str, reads: dict[str, str] | None = None, writes: Sequence[str] = (), **more: object) -> Use:
+    return Use(tuple(line.split()), reads or {}, tuple(writes), **more)  # type: ignore[arg-type]
+
+
+_OWN_RUN = "run -m model --data {} --resamples 20 --out runs/new --json"
+_SAVED = (
+    "run --vectors vectors.npy --sentences sentences.txt --data pairs.csv --resamples 20 --out runs/new --json"
+)
+
+USES: dict[str, tuple[Use, ...]] = {
+    "run": (
+        _use(_OWN_RUN.format("pairs.tsv") + " --no-cache", {**_CHECKPOINT, "pairs.tsv": THEIRS}, ["runs/new"]),
+        _use(_OWN_RUN.format("pairs.tsv"), _CACHED, ["runs/new", "../cache/embeddings"]),
+        _use(_OWN_RUN.format("pairs.csv"), {"pairs.csv": THEIRS}, ["runs/new", "../cache/embeddings"]),
+        _use(_OWN_RUN.format("pairs.jsonl"), {"pairs.jsonl": THEIRS}, ["runs/new", "../cache/embeddings"]),
+        _use(_OWN_RUN.format("pairs.parquet"), {"pairs.parquet": THEIRS}, ["runs/new", "../cache/embeddings"]),
+        _use(_SAVED, {"vectors.npy": THEIRS, "sentences.txt": THEIRS}, ["runs/new"]),
+        _use(
+            "run --similarities similarities.txt --data pairs.csv --resamples 20 --out runs/new --json",
+            {"similarities.txt": THEIRS},
+            ["runs/new"],
+        ),
+        _use(
+            "run --similarities similarities.npy --data pairs.csv --resamples 20 --out runs/new --json",
+            {"similarities.npy": THEIRS},
+            ["runs/new"],
+        ),
+        _use(
+            "run -m words.txt --data pairs.csv --resamples 20 --out runs/new --json",
+            {"words.txt": THEIRS},
+            ["runs/new", "../cache/embeddings"],
+        ),
+        _use(
+            "run --encoder-module mymodel:encode --tasks STS13 --resamples 20 --out runs/new --json",
+            {"mymodel.py": THEIRS, **_STS13},
+            ["runs/new"],
+        ),
+        _use(
+            "run -m model --tasks TREC --kfold 2 --resamples 20 --out runs/new --json",
+            {"data/downstream/TREC/TREC_10.label": THEIRS},
+            ["runs/new", "../cache/embeddings"],
+        ),
+        # Over the record of the same measurement.
+        _use(
+            "run -m model --data pairs.tsv --resamples 20 --out runs/a --json",
+            _record("a"),
+            ["runs/a", "../cache/embeddings"],
+        ),
+    ),
+    "show": (
+        _use("show runs/a --json", {"runs/a/run.json": OURS}),
+        _use("show runs/t --json", {"runs/t/run.json": OURS}),
+    ),
+    "compare": (
+        _use("compare runs/a runs/b --resamples 50 --json", _record("a")),
+        _use("compare --a runs/a runs/c --b runs/b runs/d --resamples 50 --json", _record("c")),
+        _use(
+            "compare runs/a runs/b --corpus corpus.txt --resamples 50 --json --figure difference.svg",
+            {"corpus.txt": THEIRS, "pairs.tsv": OPTIONAL},
+            ["difference.svg"],
+        ),
+        _use("compare runs/t runs/t --resamples 50 --json", _record("t", "items")),
+    ),
+    "rank": (
+        _use("rank runs/a runs/b runs/c --json", _record("a")),
+        _use("rank runs/a runs/b runs/c --figure ranks.svg -q", _record("b"), ["ranks.svg"]),
+    ),
+    "check": (
+        _use("check runs/a --baseline runs/b --json", _record("a"), codes=(1,), partial=True),
+        _use(
+            "check runs/b --baseline runs/a --json --junit check.xml",
+            _record("a"),
+            ["check.xml"],
+            codes=(1,),
+            partial=True,
+        ),
+        _use(
+            "check results/senteval.json --against unsup-simcse-bert-base --json",
+            {"results/senteval.json": THEIRS},
+            codes=(1,),
+            partial=True,
+        ),
+    ),
+    "report": (
+        _use("report runs/a runs/b --no-analyses --date 2026-01-01 --out report -q", _record("a"), ["report"]),
+        _use("report runs/a --model-card", _record("a")),
+        _use(
+            "report runs/a --badge --against unsup-simcse-bert-base --out check.svg", _record("a"), ["check.svg"]
+        ),
+    ),
+    "import": (
+        _use(
+            "import results/senteval.json --out runs/new --json", {"results/senteval.json": THEIRS}, ["runs/new"]
+        ),
+        _use("import results/mteb --out runs/new --json", {"results/mteb/STS13.json": OPTIONAL}, ["runs/new"]),
+    ),
+    "train": (
+        _use(
+            "train recipe.yaml --out new --json -q",
+            {**_CHECKPOINT, **_DEV, "recipe.yaml": THEIRS, "corpus.txt": THEIRS, "../cache/tokens/*/*": OURS},
+            ["new", "../cache/tokens"],
+            again=("train", "--resume", "new", "--json", "-q"),
+            is_slow=True,
+        ),
+        _use(
+            "train --resume stopped --json -q",
+            {
+                "stopped/training/start.json": OURS,
+                "stopped/training/state.pt": OURS,
+                "stopped/training/checkpoints/*/model.safetensors": OURS,
+                "stopped/training/checkpoints/*/config.json": OURS,
+                "stopped/training/checkpoints/*/modules.json": OURS,
+                "stopped/log.jsonl": OURS,
+                "stopped/recipe.yaml": OPTIONAL,
+            },
+            ["stopped", "../cache/tokens"],
+            is_slow=True,
+        ),
+        _use("train recipe.yaml --print", {"recipe.yaml": THEIRS}),
+    ),
+    "cite": (_use("cite runs/a --json", {"runs/a/run.json": OURS}),),
+    "diagnose": (
+        _use(
+            "diagnose -m model --data pairs.tsv --claim 10 --no-cache --json --out diagnosis",
+            {**_CHECKPOINT, "pairs.tsv": THEIRS},
+            ["diagnosis"],
+            is_slow=True,
+            is_piecewise=True,
+        ),
+    ),
+    "explain": (
+        _use(
+            "explain runs/s --resamples 20 --json -q --out explained",
+            {**_record("s"), **_DEV, **_CACHED},
+            ["explained", "../cache/embeddings"],
+            partial=True,
+            is_slow=True,
+            is_piecewise=True,
+        ),
+    ),
+    "length-bias": (_use("length-bias runs/a --resamples 20 --json", _record("a")),),
+    "geometry": (
+        _use("geometry runs/a --task STS-B --json", {**_record("a"), **_DEV, **_CACHED}, ["../cache/embeddings"]),
+        _use(
+            "geometry --path trained --task STS-B --json --figure path.svg",
+            {
+                # Checkpoints as anybody may put them there.
+                "trained/training/checkpoints/*/model.safetensors": THEIRS,
+                "trained/training/checkpoints/*/config.json": THEIRS,
+            },
+            ["path.svg", "../cache/embeddings"],
+            is_slow=True,
+        ),
+    ),
+    "spectrum": (_use("spectrum runs/a --task STS-B --json", {**_record("a"), **_DEV}, ["../cache/embeddings"]),),
+    "density": (_use("density runs/s --task STS-B --json", {**_record("s"), **_DEV}, ["../cache/embeddings"]),),
+    "repetition-bias": (
+        _use(
+            "repetition-bias -m model --corpus corpus.txt --queries 3 --seeds 1 --overlap 1-100 --json",
+            {**_CHECKPOINT, "corpus.txt": THEIRS},
+            ["../cache/embeddings"],
+        ),
+    ),
+    "retrieve": (
+        _use(
+            "retrieve -m model --corpus corpus.txt --query owl --json",
+            {**_CHECKPOINT, "corpus.txt": THEIRS},
+            ["../cache/embeddings"],
+        ),
+    ),
+    "doctor": (_use("doctor --json", {**_CACHED, **_STS13}, codes=(1,)),),
+    "data list": (_use("data list --json", _STS13),),
+    "data get": (_use("data get senteval --to got -q", writes=["got"]),),
+    "data verify": (_use("data verify --json", _STS13, codes=(1,)),),
+    "data where": (_use("data where --json", _STS13),),
+    "data sharing": (_use("data sharing STS13 --json", _STS13),),
+    "data nli-triplets": (
+        _use(
+            "data nli-triplets nli --out triplets.csv -q",
+            {"nli/s1.train": THEIRS, "nli/s2.train": THEIRS, "nli/labels.train": THEIRS},
+            ["triplets.csv"],
+        ),
+    ),
+    "cache info": (_use("cache info --json", {**_CACHED, "../cache/tokens/*/*": OURS}),),
+    "cache clear": (_use("cache clear --yes", _CACHED, ["../cache"]),),
+    "published list": (_use("published list --json"),),
+    "published show": (_use("published show mocose-acl2022-1 --json"),),
+    "published row": (_use("published row esimcse-bert-base --json"),),
+    "published conflicts": (_use("published conflicts --json"),),
+}
+"""The uses of each command, by its name as typed."""

@@ -1,0 +1,136 @@
+"""What the campaign counted: kept a part at a time, put together into one file and the page that tells of it.
+
+`python tests/faults/harness/counts.py` puts them together.
+"""
+
+import hashlib
+import json
+import re
+import subprocess
+import sys
+from collections import Counter, defaultdict
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from harness.trials import Tally
+
+ROOT = Path(__file__).resolve().parents[3]
+PARTS = ROOT / "build" / "faults"
+COUNTS = ROOT / "docs" / "reference" / "faults.json"
+PAGE = ROOT / "docs" / "reference" / "faults.md"
+
+_KINDS = {
+    "files": "damaged files",
+    "options": "odd values of options",
+    "errors": "errors at a file operation, or a disk that is full",
+    "signals": "kills and interrupts at a file operation",
+    "races": "rounds of 2 to 8 processes at once",
+}
+_FAULTS = ("traceback", "wrong number", "loss", "hang", "words")
+_TABLE = re.compile(r"(<!-- counts -->\n).*?(<!-- end of counts -->)", re.DOTALL)
+
+
+@cache
+def code() -> str:
+    """Return a digest of the code that is tested, the harness's included."""
+    digest = hashlib.sha256()
+    files = [*(ROOT / "stsbench").rglob("*.py"), *Path(__file__).parent.glob("*.py")]
+    for path in sorted(files):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _file(part: str) -> Path:
+    plain = re.sub(r"[^\w.-]+", "-", part)[:100]
+    return PARTS / f"{plain}-{hashlib.sha256(part.encode()).hexdigest()[:8]}.json"
+
+
+def held_before(part: str) -> bool:
+    """Return whether a part was held with this very code, and found nothing."""
+    path = _file(part)
+    if not path.is_file():
+        return False
+    kept = json.loads(path.read_text(encoding="utf-8"))
+    return kept["code"] == code() and not kept["faults"]
+
+
+def keep(tally: "Tally") -> None:
+    """Keep the counts of a part."""
+    PARTS.mkdir(parents=True, exist_ok=True)
+    content = {**tally.as_dict(), "code": code(), "date": datetime.now(UTC).date().isoformat()}
+    _file(tally.part).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+
+
+def together() -> dict[str, Any]:
+    """Return the counts of all parts that were kept, by kind."""
+    ends: dict[str, Counter[str]] = defaultdict(Counter)
+    parts: Counter[str] = Counter()
+    faults: list[str] = []
+    dates, codes = set(), set()
+    for path in sorted(PARTS.glob("*.json")):
+        kept = json.loads(path.read_text(encoding="utf-8"))
+        kind = kept["part"].partition(" ")[0]
+        ends[kind].update(kept["ends"])
+        parts[kind] += 1
+        faults += kept["faults"]
+        dates.add(kept["date"])
+        codes.add(kept["code"])
+    return {
+        "date": max(dates, default=""),
+        "is_of_one_code": len(codes) == 1,
+        "kinds": {kind: {"parts": parts[kind], "ends": dict(sorted(ends[kind].items()))} for kind in _KINDS},
+        "planted": planted(),
+        "faults": faults,
+    }
+
+
+def planted() -> dict[str, int]:
+    """Return how many wrong numbers tests plant, by the room whose tests do."""
+    found: Counter[str] = Counter()
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-k", "planted", "tests"]
+    listed = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True).stdout
+    for line in listed.splitlines():
+        if match := re.match(r"tests/(\w+)/", line):
+            found[match[1]] += 1
+    return dict(sorted(found.items()))
+
+
+def table(counts: dict[str, Any]) -> str:
+    """Return the counts as the page has them."""
+    lines = ["| what was done | commands or uses | trials | the right answer | one sentence | faults |"]
+    lines.append("| --- | ---: | ---: | ---: | ---: | ---: |")
+    total = Counter[str]()
+    for kind, name in _KINDS.items():
+        ends = Counter(counts["kinds"][kind]["ends"])
+        bad = sum(ends[fault] for fault in _FAULTS)
+        told = ends["sentence"] + ends["interrupted"]
+        row = Counter(trials=ends.total(), right=ends.total() - bad - told, told=told, bad=bad)
+        total += row
+        parts = counts["kinds"][kind]["parts"]
+        lines.append(f"| {name} | {parts} | {row['trials']} | {row['right']} | {row['told']} | {row['bad']} |")
+    lines.append(f"| all | | {total['trials']} | {total['right']} | {total['told']} | {total['bad']} |")
+    faults = Counter(fault.partition(":")[0] for fault in counts["faults"])
+    said = ", ".join(f"{faults[fault]} of the kind *{fault}*" for fault in _FAULTS)
+    return "\n".join([f"Held on {counts['date']}.", "", *lines, "", f"Faults: {said}.", ""])
+
+
+def page_is_current() -> bool:
+    """Return whether the page tells what the counts say."""
+    counts = json.loads(COUNTS.read_text(encoding="utf-8"))
+    told = _TABLE.search(PAGE.read_text(encoding="utf-8"))
+    return told is not None and told[0] == f"<!-- counts -->\n{table(counts)}<!-- end of counts -->"
+
+
+def write() -> None:
+    """Put the counts together and write them, and the page."""
+    counts = together()
+    COUNTS.write_text(json.dumps(counts, indent=1) + "\n", encoding="utf-8")
+    page = PAGE.read_text(encoding="utf-8")
+    PAGE.write_text(_TABLE.sub(lambda found: f"{found[1]}{table(counts)}{found[2]}", page), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write()

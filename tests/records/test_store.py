@@ -79,7 +79,20 @@ def test_a_missing_record_is_told_in_a_sentence(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"{", b'{"schema_version": 1, "tasks": [', b"\xff\xfe", b"null", b"[]", b'"x"', b"{}"]
+    "content",
+    [
+        b"",
+        b"{",
+        b"[" * 100_000,
+        b'{"a": 1e999}',
+        b'{"a": NaN}',
+        b'{"schema_version": 1, "tasks": [',
+        b"\xff\xfe",
+        b"null",
+        b"[]",
+        b'"x"',
+        b"{}",
+    ],
 )
 def test_damaged_json_is_told_in_a_sentence(content: bytes, tmp_path: Path) -> None:
     (tmp_path / RECORD).write_bytes(content)

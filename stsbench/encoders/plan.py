@@ -28,6 +28,8 @@ _Work = tuple[bytes, TokenSequence]
 # A killed run loses at most this much encoding.
 _SAVE_EVERY_SECONDS = 5.0
 
+_MOVED_AT_ONCE = 512
+
 
 @dataclass(frozen=True)
 class EncodingCost:
@@ -179,13 +181,16 @@ class _Vectors:
         Raises:
             UserError: as `put` does.
         """
-        if not vectors:
-            return
-        matrix = self._matrix(pooling, len(next(iter(vectors.values()))))
         while vectors:
-            key, vector = vectors.popitem()
-            if (row := self.row_of.get(key)) is not None:
-                (matrix if len(vector) == matrix.shape[1] else self._matrix(pooling, len(vector)))[row] = vector
+            items = [vectors.popitem() for _ in range(min(_MOVED_AT_ONCE, len(vectors)))]
+            known = [(self.row_of[key], vector) for key, vector in items if key in self.row_of]
+            if known:
+                rows, block = zip(*known, strict=True)
+                # The narrowest and the widest first, for the message where they are not of one width.
+                self._matrix(pooling, min(map(len, block)))
+                self._matrix(pooling, max(map(len, block)))[list(rows)] = np.concatenate(block).reshape(
+                    len(rows), -1
+                )
 
     def of(self, pooling: str, keys: Sequence[bytes]) -> dict[bytes, NDArray[np.float32]]:
         """Return the vectors of some keys by key."""

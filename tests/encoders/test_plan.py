@@ -123,3 +123,21 @@ def test_progress_ends_at_all_tokens():
 def test_a_pooling_asked_for_twice_is_one():
     found = embed(Recorder(), TEXTS, poolings=["avg", "avg"])
     assert list(found.vectors) == ["avg"]
+
+
+def test_what_does_not_fit_in_memory_is_refused_with_the_first_batch(monkeypatch):
+    encoder = Recorder()
+    monkeypatch.setattr("stsbench.base.memory.available_bytes", lambda: 55)
+    with pytest.raises(
+        UserError, match=r"the vectors of 7 sentences \(2 dimensions\) take .* GB of memory, of which"
+    ):
+        embed(encoder, TEXTS)
+    assert len(encoder.batches) == 1
+    monkeypatch.setattr("stsbench.base.memory.available_bytes", lambda: 56)
+    assert embed(encoder, TEXTS).vectors["avg"].nbytes == 56
+
+
+def test_a_matrix_of_too_few_rows_is_told(monkeypatch):
+    monkeypatch.setattr(Recorder, "forward", lambda *_: {"avg": np.ones((1, 2), np.float32)})
+    with pytest.raises(UserError, match="recorder returned 1 vectors for 2 sentences"):
+        embed(Recorder(), ["a", "bb"])

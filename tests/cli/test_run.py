@@ -22,7 +22,8 @@ def test_without_data_the_sample_is_measured_under_a_banner_on_standard_error(st
     assert done.code == 0
     assert "No benchmark data was found, so this is the SAMPLE" in done.err
     assert "SAMPLE" not in done.out
-    header, _, row, low, high, blank, signature = done.out.splitlines()
+    header, _, row, low, high, blank, signature, intervals = done.out.splitlines()
+    assert intervals.startswith("intervals: 95 %, dyadic")
     assert header.split()[:3] == ["model", "sample", "news"]
     assert row.split()[0] == "toys:words"
     assert (low.split()[:2], high.split()[:2], blank) == (["2.5", "%"], ["97.5", "%"], "")

@@ -72,6 +72,8 @@ _SURROUNDINGS = {
     sqlite3.SQLITE_CANTOPEN,
     sqlite3.SQLITE_AUTH,
 }
+_SHOWN = {"name", "pooling", "precision", "device", "weights_sha256"}
+"""What of an identity is shown of a cache file; one that lacks any of it is damaged."""
 _WAIT_SECONDS = 60.0
 _WAIT_AGAIN_SECONDS = 1.0
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
@@ -271,8 +273,13 @@ def cache_files(folder: Path | None = None) -> list[CacheFile]:
     files = []
     for path in (folder or embeddings_dir()).glob("*.sqlite"):
         # A file that is damaged or has just been begun has nothing to show.
-        with suppress(sqlite3.Error, OSError, TypeError, ValueError), closing(sqlite3.connect(path)) as file:
+        with (
+            suppress(sqlite3.Error, OSError, TypeError, ValueError, AttributeError),
+            closing(sqlite3.connect(path)) as file,
+        ):
             identity = parse_json(file.execute("SELECT identity FROM about").fetchone()[0])
+            if not identity.keys() >= _SHOWN:
+                continue
             count = file.execute("SELECT COUNT(*) FROM vectors").fetchone()[0]
             files.append(CacheFile(path, identity, count, _size(path), path.stat().st_mtime))
     return sorted(files, key=lambda file: -file.last_used)
@@ -282,7 +289,7 @@ def clear_cache(folder: Path | None = None) -> int:
     """Delete the cache; return how many bytes that freed.
 
     Raises:
-        UserError: if another process holds it for too long.
+        UserError: if another process holds it for too long, or it cannot be deleted.
     """
     folder = folder or embeddings_dir()
     if not folder.is_dir():
@@ -293,6 +300,10 @@ def clear_cache(folder: Path | None = None) -> int:
     except Timeout as error:
         raise UserError(
             f"another process holds the embedding cache {folder}: clear it when that is done."
+        ) from error
+    except OSError as error:
+        raise UserError(
+            f"cannot clear the embedding cache {folder} ({error.strerror or error}): allow writing there."
         ) from error
 
 
@@ -308,7 +319,8 @@ def max_cache_bytes() -> int:
     size = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)B?", wanted, re.IGNORECASE)
     if size is None:
         raise UserError(f"STSBENCH_CACHE_SIZE is {wanted!r}, which is no size: give bytes, or 5GB, or 500MB.")
-    return int(float(size[1]) * _UNITS[size[2].upper()])
+    # No disk is larger than the largest number that SQLite and the system count in.
+    return int(min(float(size[1]) * _UNITS[size[2].upper()], 2.0**62))
 
 
 def touch_and_trim(used: Path, max_bytes: int = DEFAULT_MAX_BYTES) -> None:

@@ -249,6 +249,7 @@ def test_the_persons_size_limit_holds(tiny, monkeypatch):
         ("500M", 500_000_000),
         ("2TB", 2 * 10**12),
         ("10B", 10),
+        ("9" * 400, 2**62),
     ],
 )
 def test_the_size_limit_is_read(written, size, monkeypatch):
@@ -263,6 +264,29 @@ def test_a_size_limit_that_is_no_size_is_told_before_anything_is_encoded(written
     monkeypatch.setenv("STSBENCH_CACHE_SIZE", written)
     with pytest.raises(UserError, match=r"STSBENCH_CACHE_SIZE is .*, which is no size"):
         embed(load(tiny()), ["the dog"])
+
+
+def test_a_cache_that_cannot_be_cleared_is_told(tmp_path, monkeypatch):
+    fill(cache_of(1, tmp_path))
+
+    def refuse(path, missing_ok=False):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr("pathlib.Path.unlink", refuse)
+    with pytest.raises(
+        UserError, match=r"cannot clear the embedding cache .*Permission denied.*: allow writing there"
+    ):
+        clear_cache(tmp_path)
+
+
+@pytest.mark.parametrize("about", ["[]", "{}", "7", "no JSON", '{"name": "x"}'])
+def test_a_file_whose_identity_is_damaged_is_not_shown(about, tmp_path):
+    cache = cache_of(1, tmp_path)
+    fill(cache)
+    assert len(cache_files(tmp_path)) == 1
+    with sqlite3.connect(cache.path) as connection:
+        connection.execute("UPDATE about SET identity = ?", (about,))
+    assert cache_files(tmp_path) == []
 
 
 def test_the_cache_can_be_looked_into_and_cleared(tiny, sentences):

@@ -18,9 +18,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.fixture(scope="session")
-def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+def bench(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Bench]:
     """Return two worlds of different content, with a warm parent to run commands in them."""
+    is_campaign = "campaign" in request.config.option.markexpr
     folder: Path = tmp_path_factory.mktemp("faults")
     parent = Parent()
-    yield Bench(build(folder / "world", parent, 0), build(folder / "others", parent, 1))
+    yield Bench(build(folder / "world", parent, 0), build(folder / "others", parent, 1, is_whole=is_campaign))
     parent.close()

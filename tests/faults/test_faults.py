@@ -86,7 +86,7 @@ def test_the_page_on_faults_tells_the_last_counts() -> None:
 def test_damaged_files_of_commands(bench: Bench) -> None:
     quick = [use for use in READING if not use.is_slow]
     trials = [trial for use in quick for trial in few(file_trials(bench, use, cuts=1, flips=1), 3)]
-    demand_none(hold("files", few(trials, 60), lambda trial: try_file(bench, trial)))
+    demand_none(hold("files", few(trials, 45), lambda trial: try_file(bench, trial)))
 
 
 def test_odd_values_of_options(bench: Bench) -> None:
@@ -96,23 +96,19 @@ def test_odd_values_of_options(bench: Bench) -> None:
         if not USES[name][0].is_slow
         for trial in typed(name, command)
     ]
-    demand_none(hold("options", few(trials, 70), lambda trial: try_typed(bench, trial)))
+    demand_none(hold("options", few(trials, 60), lambda trial: try_typed(bench, trial)))
 
 
 def test_errors_in_the_middle_of_commands_that_write(bench: Bench) -> None:
-    trials = [
-        trial
-        for use in WRITING
-        if not use.is_slow
-        for trial in few(disturbed(bench, use, {"errno": ERRORS}, most=200), 1)
-    ]
-    demand_none(hold("errors", few(trials, 15), lambda trial: try_disturbed(bench, trial)))
+    quick = few([use for use in WRITING if not use.is_slow], 6)
+    trials = [trial for use in quick for trial in few(disturbed(bench, use, {"errno": ERRORS}, most=200), 2)]
+    demand_none(hold("errors", trials, lambda trial: try_disturbed(bench, trial)))
 
 
 def test_kills_and_interrupts_in_the_middle_of_commands_that_write(bench: Bench) -> None:
-    quick = [use for use in KILLED if not use.is_slow]
+    quick = few([use for use in KILLED if not use.is_slow], 5)
     trials = [trial for use in quick for trial in few(disturbed(bench, use, {"signal": SIGNALS}, most=200), 2)]
-    demand_none(hold("signals", few(trials, 12), lambda trial: try_disturbed(bench, trial)))
+    demand_none(hold("signals", trials, lambda trial: try_disturbed(bench, trial)))
 
 
 @pytest.mark.parametrize("kind", ["one cache", "one run folder"])
@@ -140,7 +136,7 @@ def campaign(part: str, trials: Callable[[], Sequence[Any]], attempt: Callable[[
 def test_campaign_of_files(bench: Bench, use: Use) -> None:
     campaign(
         f"files {use.name}",
-        lambda: file_trials(bench, use, cuts=4, flips=6),
+        lambda: file_trials(bench, use, cuts=3, flips=4),
         lambda trial: try_file(bench, trial),
     )
 
@@ -150,7 +146,7 @@ def test_campaign_of_files(bench: Bench, use: Use) -> None:
 def test_campaign_of_options(bench: Bench, name: str) -> None:
     campaign(
         f"options {name}",
-        lambda: list(typed(name, commands()[name], chance=random.Random(name), more=4)),
+        lambda: list(typed(name, commands()[name], chance=random.Random(name), more=2)),
         lambda trial: try_typed(bench, trial),
     )
 
@@ -161,7 +157,7 @@ def test_campaign_of_errors(bench: Bench, use: Use) -> None:
     sizes = [Disturbed(use, {"size": size}) for size in SIZES]
     campaign(
         f"errors {use.name}",
-        lambda: [*disturbed(bench, use, {"errno": ERRORS}, most=25 if use.is_slow else 60), *sizes],
+        lambda: [*disturbed(bench, use, {"errno": ERRORS}, most=8 if use.is_slow else 20), *sizes],
         lambda trial: try_disturbed(bench, trial),
     )
 
@@ -171,7 +167,7 @@ def test_campaign_of_errors(bench: Bench, use: Use) -> None:
 def test_campaign_of_signals(bench: Bench, use: Use) -> None:
     campaign(
         f"signals {use.name}",
-        lambda: disturbed(bench, use, {"signal": SIGNALS}, most=40 if use.is_slow else 60),
+        lambda: disturbed(bench, use, {"signal": SIGNALS}, most=20 if use.is_slow else 30),
         lambda trial: try_disturbed(bench, trial),
     )
 

@@ -97,6 +97,7 @@ def file_trials(bench: Bench, use: Use, *, cuts: int, flips: int) -> list[Damage
     found = []
     for pattern, whose in use.reads.items():
         paths = bench.world.paths(pattern)
+        assert paths, f"no file is called {pattern}"
         # Of files that have names of their own (a cache), the one at the same place.
         theirs = bench.others.paths(pattern)
         for number, path in enumerate(paths[:3]):

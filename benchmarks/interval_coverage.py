@@ -25,7 +25,7 @@ import numpy as np
 from interval_tables import tables
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
-from synthetic_tasks import ANNOTATION, HIGHEST, LOWEST, TASKS, Effects, Task, World, read_tasks
+from synthetic_tasks import ANNOTATION, HIGHEST, LOWEST, SHARED_ERROR, TASKS, Effects, Task, World, read_tasks
 
 from stsbench.base.files import atomic_path
 from stsbench.statistics.aggregation import Aggregation, correlate_task
@@ -144,6 +144,8 @@ def all_cells() -> Iterator[Cell]:
         for rho in rhos:
             few = {"metric": metric, "levels": levels, "star": star, "rho": rho}
             yield Cell(f"few-{metric}-{levels}-{star}-{rho}", "few", options=few)
+    for rho in (0.5, 0.8, 0.95):
+        yield Cell(f"two-{rho}", "two", options={"rho": rho})
     for cluster in (1, 4):
         for share in (0.5, 0.8, 0.95, 0.99):
             yield Cell(f"share-{cluster}-{share}", "share", options={"cluster": cluster, "share": share})
@@ -316,6 +318,28 @@ def few_cell(cell: Cell, data: Path, metric: Metric, levels: int, star: int, rho
     return {"truth": truth, "results": by_pairs}
 
 
+def two_cell(cell: Cell, data: Path, rho: float) -> dict[str, Any]:
+    """Return how often tests of two equally good models find a difference from few pairs that share nothing."""
+    del data
+    rng = generator(0, "coverage", cell.name)
+    by_pairs = {}
+    for pairs in FEW:
+        sharing, tally = Sharing.independent(pairs), Tally()
+        for _ in range(cell.simulations):
+            gold, common = rng.standard_normal((2, pairs))
+            errors = math.sqrt(SHARED_ERROR) * common
+            errors = errors + math.sqrt(1 - SHARED_ERROR) * rng.standard_normal((2, pairs))
+            sides = [average_ranks(side) for side in (gold, *(rho * gold + math.sqrt(1 - rho * rho) * errors))]
+            matrix: Floats = np.asarray(np.corrcoef(sides))
+            first, second, between = matrix[0, 1], matrix[0, 2], matrix[1, 2]
+            terms = TERMS["spearman"](gold, sides[2]) - TERMS["spearman"](gold, sides[1])
+            tally.add("size dyadic", two_sided_p(second - first, variance(terms, sharing)) < 0.05)
+            test = williams(float(first), float(second), float(between), pairs, ranks=True)
+            tally.add("size williams", test.p_value < 0.05)
+        by_pairs[str(pairs)] = tally.shares()
+    return {"results": by_pairs}
+
+
 def _true_correlation(metric: Metric, levels: int, rho: float) -> float:
     if not levels:
         return rho if metric == "pearson" else 6 / math.pi * math.asin(rho / 2)
@@ -363,6 +387,7 @@ KINDS: dict[str, Callable[..., dict[str, Any]]] = {
     "task": task_cell,
     "average": average_cell,
     "few": few_cell,
+    "two": two_cell,
     "share": share_cell,
 }
 

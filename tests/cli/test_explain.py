@@ -111,7 +111,7 @@ def test_options_of_length_reach_the_table(runs: Stsbench) -> None:
         (("length-bias", "a", "--bins", "0,x"), "--bins 0,x: give where each bin begins"),
         (("length-bias", "a", "--length", "subwords"), "lengths in subwords are unknown"),
         (("length-bias", "a", "--tasks", "STS16"), r"has no STS16 \(it has sample\)"),
-        (("density", "a", "--buckets", "0"), "0 buckets"),
+        (("density", "a", "--buckets", "0"), "--buckets 0: give a number from 1"),
         (("density", "a", "--task", "SICK-R"), r"has no SICK-R \(it has sample\)"),
         (("geometry", "a", "--task", "STS-B"), "STS-B"),
         (("geometry", "a", "--task", "MR"), "MR has labels"),

@@ -262,8 +262,8 @@ def _two(cells: Sequence[Stored]) -> str:
         head += [f"correlation {cell[2]['rho']:g}", f"Williams, {cell[2]['rho']:g}"]
     return _section(
         "Two models on few pairs",
-        "How often the 5 % test finds a difference where there is none, on pairs that share nothing. From few pairs "
-        "the test rather finds too little, and Williams' too much.",
+        "How often the 5 % test finds a difference where there is none, on pairs that share nothing. From few "
+        "pairs the test rather finds too little, and Williams' too much.",
         head,
         rows,
     )

@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,8 +27,9 @@ import stsbench as sb
 from stsbench.records.signature import Signature
 from stsbench.scoring.settings import Bootstrap
 from stsbench.scoring.sts import average, score_task
+from stsbench.statistics.intervals import IntervalMethod
 
-METHODS = ("dyadic", "bootstrap")
+METHODS: tuple[IntervalMethod, ...] = ("dyadic", "bootstrap")
 
 
 class Seconds(NamedTuple):
@@ -61,7 +63,7 @@ def measured(name: str, noise: float, seed: int, tasks: str, data_dirs: list[Pat
     return sb.evaluate_similarities(folder / f"{name}.npy", tasks, data_dirs=data_dirs, out=folder / name)
 
 
-def all_intervals(record: sb.RunRecord, interval: str) -> None:
+def all_intervals(record: sb.RunRecord, interval: IntervalMethod) -> None:
     """Compute every interval of a run's STS tasks again, and the scores that they are of."""
     how = Bootstrap(interval=interval)
     rows = dict(list(record.pairs.groupby("task", sort=False)))
@@ -115,8 +117,8 @@ def main() -> None:
         comparisons: dict[str, list[Seconds]] = {method: [] for method in METHODS}
         for _ in range(options.repeat):
             for method in METHODS:
-                intervals[method].append(seconds_of(lambda method=method: all_intervals(record, method)))
-                comparisons[method].append(seconds_of(lambda method=method: compared(folder, method)))
+                intervals[method].append(seconds_of(partial(all_intervals, record, method)))
+                comparisons[method].append(seconds_of(partial(compared, folder, method)))
         told("intervals", intervals, "1 s")
         told("compare", comparisons, "2.5 s")
 

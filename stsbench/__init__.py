@@ -121,11 +121,6 @@ def __getattr__(name: str) -> "Any":
 
         module, _, attribute = _HOMES[name].partition(":")
         return getattr(import_module(module), attribute)
-    if not name.startswith("_"):
-        from stsbench.deprecated import REPLACEMENTS, stand_in
-
-        if name in REPLACEMENTS:
-            return stand_in(name)
     raise AttributeError(f"module 'stsbench' has no attribute {name!r}")
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 import stsbench as sb
-from stsbench.deprecated import REPLACEMENTS
 
 
 @pytest.mark.parametrize("name", sb.__all__)
@@ -67,21 +66,6 @@ def test_the_public_names_are_the_verbs_and_few_that_scripts_need_beside_them() 
 def test_every_option_of_a_verb_is_spelled_out(verb: str) -> None:
     kinds = {parameter.kind for parameter in inspect.signature(getattr(sb, verb)).parameters.values()}
     assert inspect.Parameter.VAR_KEYWORD not in kinds
-
-
-@pytest.mark.parametrize("name", REPLACEMENTS)
-def test_a_name_of_version_0_1_works_and_says_what_to_write_instead(name: str) -> None:
-    assert name not in sb.__all__
-    with pytest.warns(DeprecationWarning, match=f"stsbench.{name} goes with version 0.3: use "):
-        assert callable(getattr(sb, name))
-
-
-@pytest.mark.parametrize("given", ["result", "frame"])
-def test_a_plot_function_of_version_0_1_draws_what_the_result_draws(given: str) -> None:
-    result = sb.spectrum(lambda texts: [[len(s), s.count("e"), 1.0] for s in texts], task="sample")
-    with pytest.warns(DeprecationWarning, match=r"spectrum\(\.\.\.\)\.plot"):
-        figure = sb.plot_spectrum(result if given == "result" else result.frame)
-    assert len(figure.axes) == len(result.plot().axes)
 
 
 def test_the_default_tasks_are_the_seven_where_they_are_and_else_the_sample(

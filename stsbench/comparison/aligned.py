@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import listed
-from stsbench.comparison.paired import ONE_PROTOCOL, _in_order_of, _tested, left_out
+from stsbench.comparison.paired import ONE_PROTOCOL, in_order_of, left_out, tested_items
 from stsbench.comparison.result import AVERAGES, Kind
 from stsbench.data.sentence_ids import has_ids
 from stsbench.records.labels import distinct_labels, labels
@@ -259,7 +259,7 @@ def _aligned_pairs(
 
 
 def _aligned_items(label: str, rows: "Mapping[str, pd.DataFrame]") -> AlignedScores:
-    tested = {name: _tested(table) for name, table in rows.items()}
+    tested = {name: tested_items(table) for name, table in rows.items()}
     tables = _in_one_order(label, tested, ["split", "item_id"], "label")
     correct = [table["correct"].to_numpy(dtype=np.float64) for table in tables]
     scores = [side.mean() for side in correct]
@@ -303,7 +303,7 @@ def _in_one_order(
             ordered.append(table)
             continue
         try:
-            ordered.append(_in_order_of(first, table, key, truth, label))
+            ordered.append(in_order_of(first, table, key, truth, label))
         except UserError as error:
             raise UserError(f"{first_name} and {name}: {error}") from error
     return ordered

@@ -182,8 +182,8 @@ def compare_items(
     rows: list[Difference] = []
     wholes: list[PairedScores] = []
     for task, sides in items.items():
-        one, other = map(_tested, sides)
-        other = _in_order_of(one, other, ["split", "item_id"], "label", task)
+        one, other = map(tested_items, sides)
+        other = in_order_of(one, other, ["split", "item_id"], "label", task)
         correct = np.array([side["correct"].to_numpy() for side in (one, other)], dtype=bool)
         wholes.append(_paired_shares(correct, one if has_ids(one) else other, task, bootstrap))
         result = mcnemar(*correct)
@@ -290,13 +290,13 @@ def _rows_by_task(table: "pd.DataFrame", columns: list[str]) -> "dict[tuple[str,
     return rows
 
 
-def _tested(items: "pd.DataFrame") -> "pd.DataFrame":
+def tested_items(items: "pd.DataFrame") -> "pd.DataFrame":
     """Return the items that a task's accuracy is over: its test set, or all where it has none."""
     is_test = items["split"] == "test"
     return items[is_test] if is_test.any() else items
 
 
-def _in_order_of(
+def in_order_of(
     one: "pd.DataFrame", other: "pd.DataFrame", key: list[str], truth: str, task: str
 ) -> "pd.DataFrame":
     """Return the rows of the other in the order of the one.
@@ -351,7 +351,7 @@ class _AlignedPairs:
 def _aligned_pairs(
     label: str, one: "pd.DataFrame", other: "pd.DataFrame", part: TaskPart, similarity: str
 ) -> _AlignedPairs:
-    other = _in_order_of(one, other, ["subset", "pair_id"], "gold", label)
+    other = in_order_of(one, other, ["subset", "pair_id"], "gold", label)
     subsets = tuple(dict.fromkeys(one["subset"]))
     pairs = one if has_ids(one) else other
     return _AlignedPairs(

@@ -1,7 +1,6 @@
 """What every verb returns: one object that readers, machines, notebooks and reports are shown."""
 
 import json
-import warnings
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
@@ -30,11 +29,6 @@ class Result(ABC):
     def to_dict(self) -> Any:
         """Return it as plain data that JSON can hold: by default the rows of `frame`."""
         return json.loads(to_json(self.frame))
-
-    def as_dict(self) -> Any:
-        """Return `to_dict()`, under the name that version 0.1 had for it."""
-        warnings.warn("as_dict() goes with version 0.3: use to_dict().", DeprecationWarning, stacklevel=2)
-        return self.to_dict()
 
     def to(self, style: Style) -> str:
         """Return it as text: the tables for readers, all of it as `csv` and `json`.

@@ -44,8 +44,6 @@ def evaluate(
     out: str | Path | None = None,
     overwrite: bool = False,
     progress: Progress = silent,
-    postprocessing: Postprocessing | None = None,
-    classification: Classification | None = None,
 ) -> RunRecord:
     """Measure an encoder on STS and transfer tasks.
 
@@ -72,8 +70,6 @@ def evaluate(
         out: folder to save the record and its tables in; None to keep them in memory.
         overwrite: whether a record of another measurement in that folder may be replaced.
         progress: told how far it is.
-        postprocessing: deprecated: `dimensions`, `whiten` and `normalize` as one object.
-        classification: deprecated: `classifier`, `kfold` and `classifier_seed` as one object.
 
     Returns:
         The record; `.table()`, `.frame`, `.signature`, `.pairs` and `.items` look into it.
@@ -86,15 +82,11 @@ def evaluate(
     252
     """
     stages = Stages(progress)
-    if postprocessing is not None:
-        _deprecated("postprocessing", "dimensions=, whiten= and normalize=")
-    if classification is not None:
-        _deprecated("classification", "classifier=, kfold= and classifier_seed=")
     encoder = encoder if isinstance(encoder, Encoder) else load(encoder)
     settings = Settings(
         protocol=protocol or Protocol(),
-        postprocessing=postprocessing or Postprocessing(dimensions, whiten, normalize),
-        classification=classification or Classification(classifier, kfold, classifier_seed),
+        postprocessing=Postprocessing(dimensions, whiten, normalize),
+        classification=Classification(classifier, kfold, classifier_seed),
         bootstrap=bootstrap or Bootstrap(),
         use_cache=use_cache,
         out=None if out is None else Path(out).expanduser(),
@@ -153,7 +145,3 @@ def evaluate_similarities(
     )
     stages.done("data")
     return measure_similarities(given, sets, settings, stages)
-
-
-def _deprecated(option: str, replacement: str) -> None:
-    warnings.warn(f"evaluate({option}=...) goes: use {replacement}.", DeprecationWarning, stacklevel=3)

@@ -154,11 +154,3 @@ def test_seeds_show_themselves_too(records: tuple[sb.RunRecord, sb.RunRecord]) -
     assert "sd A" not in found.table()[0].frame
     assert found.plot().axes[0].get_xlabel() == "mean and range over seeds"
     assert str(found).startswith(f"A: {found.a}\nB: {found.b}\n\ntask ")
-
-
-def test_the_name_that_version_0_1_had_for_plain_data_still_works(
-    records: tuple[sb.RunRecord, sb.RunRecord],
-) -> None:
-    found = sb.compare(*records, bootstrap=sb.Bootstrap(resamples=60))
-    with pytest.warns(DeprecationWarning, match="use to_dict"):
-        assert found.as_dict() == found.to_dict()

@@ -43,8 +43,12 @@ def test_one_task_is_shown_both_ways() -> None:
     assert shown["elsewhere"].tolist() == [0.0, 0.0]
 
 
-def test_what_has_no_scored_pairs_is_refused(tmp_path: Path) -> None:
+@pytest.mark.shared
+def test_what_has_labels_alone_is_refused(senteval: Path) -> None:
     with pytest.raises(UserError, match="labels, not similarity scores"):
-        sharing(["TREC"])
+        sharing(["TREC"], data_dirs=[senteval])
+
+
+def test_an_odd_split_of_the_sample_is_refused() -> None:
     with pytest.raises(UserError, match="name it `sample`"):
         sharing(["sample:dev"])

@@ -8,6 +8,7 @@ import hashlib
 import importlib.util
 import os
 import re
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -358,15 +359,39 @@ def why(error: Exception) -> str:
 
 @contextmanager
 def quiet_transformers() -> Iterator[None]:
-    """Silence Transformers for a while, and leave it as it was."""
+    """Silence Transformers for a while, and what it stands on, and leave it as it was."""
     from transformers.utils import logging
 
     verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     try:
-        yield
+        with _nothing_printed():
+            yield
     finally:
         logging.set_verbosity(verbosity)
         if bars:
             logging.enable_progress_bar()
+
+
+@contextmanager
+def _nothing_printed() -> Iterator[None]:
+    """Keep from standard output what libraries print past Python: it would stand in the middle of our JSON.
+
+    `tokenizers` prints there that it does not know a key of a tokenizer's file.
+    """
+    if sys.stdout is not None:
+        sys.stdout.flush()
+    try:
+        output = os.dup(1)
+    except OSError:  # there is none
+        yield
+        return
+    try:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 1)
+        os.close(nowhere)
+        yield
+    finally:
+        os.dup2(output, 1)
+        os.close(output)

@@ -16,6 +16,7 @@ from typer.main import get_command
 from stsbench._version import __version__
 from stsbench.analysis.registry import ANALYSES
 from stsbench.base.errors import UserError
+from stsbench.base.words import shortened
 from stsbench.cli.mistakes import UsageError, sentence_of
 from stsbench.cli.options import spelled_out
 from stsbench.cli.output import (
@@ -203,7 +204,7 @@ def _ended() -> int:
     except UserError as error:
         code = _interrupted() if _by_interrupt(error) else _told(*error.sentences)
     except (UsageError, typer.Abort) as error:
-        code = _told(*filter(None, [sentence_of(error)]))
+        code = _told(*filter(None, [shortened(sentence_of(error))]))
     except (ReaderLeftError, SystemExit) as error:
         # Rich, which prints help, ends so where nobody reads it.
         if isinstance(error, SystemExit) and not isinstance(error.__context__, BrokenPipeError):

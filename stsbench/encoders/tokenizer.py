@@ -86,16 +86,31 @@ class Tokenizer:
         """Return the token ids of each text, the first `limit` of them where a limit is given."""
         if not texts:
             return []
-        encoded = self._tokenizer(
-            list(texts),
-            add_special_tokens=special_tokens,
-            truncation=limit is not None,
-            max_length=limit,
-            padding=False,
-            return_attention_mask=False,
-            return_token_type_ids=False,
-        )
+        try:
+            encoded = self._tokenizer(
+                list(texts),
+                add_special_tokens=special_tokens,
+                truncation=limit is not None,
+                max_length=limit,
+                padding=False,
+                return_attention_mask=False,
+                return_token_type_ids=False,
+            )
+        except TypeError as error:
+            # Halves of characters come of options and names that are not UTF-8; files are read as it.
+            broken = next((text for text in texts if not _is_text(text)), None)
+            if broken is None:
+                raise
+            raise UserError(f"{broken!r} is no text: a character in it is not UTF-8; write it anew.") from error
         return [tuple(ids) for ids in encoded["input_ids"]]
+
+
+def _is_text(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _load(checkpoint: Checkpoint, trust_remote_code: bool) -> Any:

@@ -132,6 +132,8 @@ def _parsed(file: Path) -> tuple[RunRecord, str]:
         UserError: if it cannot be read or is no record.
     """
     try:
+        if not file.is_file():  # A pipe would be waited at.
+            raise UserError(f"{file} is not a file: name a record.")
         if file.stat().st_size > _LARGEST:
             raise UserError(f"{file} has more than {_LARGEST >> 20} MiB, and no run record has: name a record.")
         # Not by `parse_json`, which takes three times as long, and a thousand records are read at once: what it
@@ -213,3 +215,6 @@ def _require_writable(folder: Path) -> None:
         raise UserError(f"cannot write into {folder}: {there} is not a folder; choose another with --out.")
     if not os.access(there, os.W_OK | os.X_OK):
         raise UserError(f"cannot write into {folder}: no permission; choose another folder with --out.")
+    for place in (folder / RECORD, folder / PAIRS, folder / ITEMS):
+        if place.exists() and not place.is_file():
+            raise UserError(f"cannot write {place}, where something is that is no file: move it away.")

@@ -284,3 +284,12 @@ def test_an_out_that_is_a_file_is_told_in_one_sentence(stsbench: Stsbench) -> No
     Path("file").write_text("", encoding="utf-8")
     done = stsbench(*MODEL, "--tasks", "sample", "--out", "file")
     done.demand_one_sentence("cannot write into file: file is not a folder")
+
+
+@pytest.mark.parametrize("option", [("--resamples", "9" * 5000), ("--interval", "x" * 20000)])
+def test_what_the_parser_refuses_is_echoed_without_its_pages(
+    option: tuple[str, str], stsbench: Callable[..., Any]
+) -> None:
+    done = stsbench("run", "--tasks", "sample", *option)
+    done.demand_one_sentence(option[0])
+    assert len(done.err) < 1000

@@ -163,3 +163,9 @@ def test_a_tokenizer_that_marks_token_types_is_refused(tiny, edit, vectors_of):
     edit(folder / "tokenizer_config.json", model_input_names=names)
     with pytest.raises(UserError, match="marks token types"):
         vectors_of(load(folder, pooling="avg"), ["a cat"])
+
+
+def test_a_text_with_half_a_character_is_told_in_a_sentence(tiny):
+    encoder = load(tiny(), prompt="half\udcff")
+    with pytest.raises(UserError, match=r"'half\\udcff.*' is no text: a character in it is not UTF-8"):
+        embed(encoder, ["owl"], use_cache=False)

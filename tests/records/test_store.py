@@ -323,3 +323,21 @@ def test_a_record_says_whether_it_replaced_the_same_measurement(make_record: Mak
     assert not load_run(tmp_path).replaced
     other = record.model_copy(update={"model": record.model.model_copy(update={"name": "other"})})
     assert not save_run(other, tmp_path).replaced
+
+
+@pytest.mark.parametrize("name", ["run.json", "pairs.parquet"])
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo], ids=["folder", "pipe"])
+def test_what_is_no_file_where_a_record_is_to_be_is_told_before_the_work(
+    name: str, make: Callable[[Path], None], tmp_path: Path, make_record: Maker
+) -> None:
+    make(tmp_path / name)
+    record = make_record()
+    with pytest.raises(UserError, match="where something is that is no file: move it away"):
+        require_free(tmp_path, record.signatures, record.model)
+
+
+def test_a_record_is_not_saved_over_a_pipe_nor_waited_for(tmp_path: Path, make_record: Maker) -> None:
+    os.mkfifo(tmp_path / RECORD)
+    with pytest.raises(UserError, match="it is a pipe"):
+        save_run(make_record(), tmp_path)
+    assert names(tmp_path) == [".lock", RECORD]

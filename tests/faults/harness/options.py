@@ -31,7 +31,6 @@ _REAL = ("nan", "inf", "-inf", "-1", "0", "0.5", "1e308", "1e-320", "1e999", "9"
 _PATHS = (
     "",
     ".",
-    "..",
     "nowhere",
     "nowhere/at/all",
     "pairs.tsv",

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from harness.commands import OPTIONAL, OURS, USES, Use
+from harness.commands import OPTIONAL, SPARED, THEIRS, USES, Use
 from harness.damages import ANOTHER, Damage, damages
 from harness.judging import (
     INTERRUPTED,
@@ -115,8 +115,10 @@ def try_file(bench: Bench, trial: Damaged) -> Verdict:
     damage.do(trial.path)
     ended = world.run(*use.arguments, is_nobody=damage.is_unreadable)
     name = str(trial.path.relative_to(world.root))
-    is_theirs = trial.whose != OURS
+    is_theirs = trial.whose in {THEIRS, OPTIONAL}
     may_differ = (is_theirs and damage.is_of_content) or trial.whose == OPTIONAL
+    if trial.whose == SPARED and damage.name == "absent":
+        may_differ = trial.path.name in ended.err + ended.out
     verdict = judge(use, ended, world, right, damaged=name, may_differ=may_differ)
     answer = answer_of(use, ended, world)
     if verdict.kind == WRONG and damage.name == ANOTHER and answer == bench.right(use, of_others=True):

@@ -4,12 +4,14 @@ Token ids take two bytes each where the vocabulary allows it, so a million sente
 60 MB, and with the sentences themselves (for views of text) under 200 MB.
 
 It is ours, not a library's table of rows, because training asks for one thing, the ids of one sentence, and here
-that is a slice of a mapped array: nothing is read whole or decoded, several processes share the pages, and a
-resumed training starts at once.
+that is a slice of a mapped array: nothing is decoded, several processes share the pages, and a resumed training
+starts at once. Before a store is used its files are held against the hashes that were taken when it was made: a
+damaged one is made again.
 """
 
 import hashlib
 import json
+import logging
 import shutil
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -22,14 +24,16 @@ from filelock import FileLock
 from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
-from stsbench.base.files import atomic_folder, cache_dir, told_as_unwritable
+from stsbench.base.files import atomic_folder, cache_dir, sha256_of, told_as_unwritable
 from stsbench.base.parsing import parse_json
 from stsbench.base.progress import Progress, silent
 from stsbench.data.corpus import Row
 from stsbench.encoders.tokenizer import Tokenizer
 from stsbench.training.views import Tokens
 
-_LAYOUT = 1
+_log = logging.getLogger(__name__)
+
+_LAYOUT = 2
 _ROWS_AT_ONCE = 4096
 
 
@@ -129,7 +133,9 @@ def open_store(
         root.mkdir(parents=True, exist_ok=True)
         # Of two that want it at once, the second waits for what the first builds.
         with FileLock(_lock_of(folder)):
-            if not (folder / "about.json").is_file():
+            if not _is_whole(folder):
+                if folder.exists():
+                    _log.warning("the tokenised corpus %s was damaged and is made again.", folder)
                 with atomic_folder(folder) as building:
                     _build(
                         building,
@@ -140,7 +146,26 @@ def open_store(
                         with_text=with_text,
                         progress=progress,
                     )
-    return TokenStore(folder)
+            return TokenStore(folder)
+
+
+def _is_whole(folder: Path) -> bool:
+    """Return whether a store is there, and its files are those that were written."""
+    try:
+        if not (folder / "about.json").is_file():
+            return False
+        about = parse_json((folder / "about.json").read_bytes())
+        digest = about.pop("digest")
+        return bool(digest == _digest(about)) and all(
+            (folder / name).is_file() and sha256_of(folder / name) == written
+            for name, written in about["files"].items()
+        )
+    except (OSError, ValueError, TypeError, LookupError, AttributeError, UserError):
+        return False
+
+
+def _digest(about: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()
 
 
 def tokens_dir() -> Path:
@@ -207,7 +232,9 @@ def _build(
     if not kept:
         raise UserError("the corpus holds no sentence: every line of it is empty.")
     counts = CorpusCounts(kept, columns, empty, cut, tokens.end)
-    about = {"counts": asdict(counts), "dtype": dtype.name}
+    files = {path.name: sha256_of(path) for path in sorted(folder.iterdir())}
+    about: dict[str, Any] = {"counts": asdict(counts), "dtype": dtype.name, "files": files}
+    about["digest"] = _digest(about)
     (folder / "about.json").write_text(json.dumps(about), encoding="utf-8")
 
 

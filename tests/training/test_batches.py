@@ -1,5 +1,7 @@
 """The token store holds what the tokenizer gives; batches cover the corpus and need no state."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from transformers import AutoTokenizer
@@ -188,3 +190,47 @@ def test_pairs_and_hard_negatives_go_where_they_belong(store_of, tokenizer):
     read = [side[0].tolist() for side in (batch.query, batch.key, batch.hard)]
     assert read == [tokenizer(text)["input_ids"] for text in ("the cat 5", "the mat 5", "the river 5")]
     assert store.counts.columns == 3
+
+
+def _half(path):
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def _flip(path):
+    content = bytearray(path.read_bytes())
+    content[len(content) // 3] ^= 1
+    path.write_bytes(content)
+
+
+def _folder(path):
+    path.unlink()
+    path.mkdir()
+
+
+DAMAGES = {
+    "gone": Path.unlink,
+    "empty": lambda path: path.write_bytes(b""),
+    "half": _half,
+    "a bit turned": _flip,
+    "longer": lambda path: path.write_bytes(path.read_bytes() + bytes(8)),
+    "a folder": _folder,
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_store_is_made_again_and_told(store_of, tmp_path, caplog, damage):
+    _, store = store_of(LINES)
+    tokens = [store.tokens(row, 0).tolist() for row in range(len(store))]
+    (about,) = (tmp_path / "tokens").glob("*/about.json")
+    names = sorted(path.name for path in about.parent.iterdir())
+    assert names == ["about.json", "token_ends.bin", "tokens.bin"]
+    for name in names:
+        caplog.clear()
+        DAMAGES[damage](about.parent / name)
+        _, again = store_of(LINES)
+        assert [again.tokens(row, 0).tolist() for row in range(len(again))] == tokens
+        assert again.counts == store.counts
+        assert "was damaged and is made again" in caplog.text
+    caplog.clear()
+    store_of(LINES)
+    assert not caplog.text

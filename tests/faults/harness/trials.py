@@ -123,7 +123,13 @@ def try_file(bench: Bench, trial: Damaged) -> Verdict:
     answer = answer_of(use, ended, world)
     if verdict.kind == WRONG and damage.name == ANOTHER and answer == bench.right(use, of_others=True):
         verdict = Verdict(OTHER, "the answer of that file")
-    if verdict.kind == OTHER and (marks := _marks(right.printed)) and marks == _marks(answer.printed):
+    is_told_otherwise = answer.printed != right.printed
+    if (
+        verdict.kind == OTHER
+        and is_told_otherwise
+        and (marks := _marks(right.printed))
+        and marks == _marks(answer.printed)
+    ):
         verdict = Verdict(WRONG, "another answer under the same hashes")
     world.restore()
     return verdict

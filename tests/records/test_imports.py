@@ -295,3 +295,16 @@ def test_odd_files_and_folders_are_told_in_one_sentence(write: Write, tmp_path: 
         import_results(write({"cosine_spearman": {"STS12": 0.6}, "weights_sha256": 5}))
     with pytest.raises(UserError, match="cannot read"):
         sb.load_run(tmp_path / ("x" * 300))
+
+
+def test_a_model_s_name_that_is_not_utf_8_is_stored_spelt_out(tmp_path: Path) -> None:
+    scores = {"cosine_spearman": 0.5, "cosine_pearson": 0.6, "main_score": 0.5, "hf_subset": "default"}
+    content = {
+        "task_name": "STS13",
+        "dataset_revision": "x",
+        "mteb_version": "1.14.0",
+        "scores": {"test": [scores]},
+    }
+    (tmp_path / "STS13.json").write_text(json.dumps(content), encoding="utf-8")
+    record = import_results(tmp_path / "STS13.json", out=tmp_path / "run", model="half\udcff")
+    assert sb.load_run(tmp_path / "run").model.name == record.model.name == r"half\udcff"

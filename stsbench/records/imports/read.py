@@ -9,6 +9,7 @@ from typing import Any
 from stsbench.base.errors import UserError
 from stsbench.base.files import require_file
 from stsbench.base.parsing import parse_json
+from stsbench.base.words import storable
 from stsbench.records.consistency import contradiction
 from stsbench.records.imports.mteb import is_mteb, read_mteb, task_name
 from stsbench.records.imports.results import ImportedResults, build_record, text
@@ -64,7 +65,7 @@ def import_results(
     undefined = [task.task for task in results.tasks if task.scores[chosen][metric] is None]
     named = replace(
         results,
-        model=model or results.model or _name_in_path(path),
+        model=storable(model) or results.model or _name_in_path(path),
         notes=(
             f"imported from {results.program}'s results, {path.name}.",
             *results.notes,

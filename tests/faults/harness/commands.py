@@ -163,7 +163,11 @@ USES: dict[str, tuple[Use, ...]] = {
         ),
     ),
     "report": (
-        _use("report runs/a runs/b --no-analyses --date 2026-01-01 --out report -q", _spared("a"), ["report"]),
+        _use(
+            "report runs/a runs/b --no-analyses --date 2026-01-01 --out report -q",
+            _spared("a"),
+            ["report", "../cache/embeddings"],
+        ),
         _use("report runs/a --model-card", _spared("a")),
         _use(
             "report runs/a --badge --against unsup-simcse-bert-base --out check.svg", _spared("a"), ["check.svg"]

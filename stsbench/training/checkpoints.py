@@ -6,8 +6,10 @@ the model has a pooler of that shape, its weights are put there too, as in the c
 published: `pooling cls` is behind the head then, `cls_before_pooler` before it.
 """
 
+import hashlib
 import json
 import shutil
+import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stsbench.base.errors import UserError
-from stsbench.base.files import atomic_folder, atomic_path, remove_leftovers, told_as_unwritable
+from stsbench.base.files import atomic_folder, atomic_path, remove_leftovers, sha256_of, told_as_unwritable
 from stsbench.encoders.checkpoint import Checkpoint, quiet_transformers
 from stsbench.training.folder import RunFolder
 from stsbench.training.recipe import Pooling, Recipe
@@ -143,6 +145,7 @@ class Keeper:
     best: Best | None = None
     _weights: dict[str, Any] | None = field(default=None, repr=False)
     _saves: list[int] = field(default_factory=list)
+    _best_files: dict[str, str] = field(default_factory=dict)
 
     def offer(self, step: int, score: float) -> None:
         """Take note of the score of a step; the first of equal ones stays the best."""
@@ -163,14 +166,24 @@ class Keeper:
             UserError: if the disk is full or the folder cannot be written.
         """
         if self.best is not None and self._weights is not None:
-            self.writer.write(self._weights, self.folder.checkpoint(self.best.step))
+            checkpoint = self.folder.checkpoint(self.best.step)
+            self.writer.write(self._weights, checkpoint)
+            files = (path for path in sorted(checkpoint.rglob("*")) if path.is_file())
+            self._best_files = {path.relative_to(checkpoint).as_posix(): sha256_of(path) for path in files}
             self._weights = None
         if self.keep:
             if self.best is None or self.best.step != step:
                 self.writer.write(self.writer.model.state_dict(), self.folder.checkpoint(step))
             self._saves = [*self._saves, step][-self.keep :]
         best = None if self.best is None else {"step": self.best.step, "score": self.best.score}
-        progress = {"step": step, "log_size": log_size, "best": best, "saves": self._saves}
+        progress = {
+            "step": step,
+            "log_size": log_size,
+            "log_sha256": _sha256_of_start(self.folder.log, log_size),
+            "best": best,
+            "best_files": self._best_files,
+            "saves": self._saves,
+        }
         save_state(self.folder.state, {**progress, **state})
         kept = {*self._saves, *([self.best.step] if self.best else [])}
         for path in self.folder.checkpoints.glob("step-*"):
@@ -181,14 +194,27 @@ class Keeper:
         """Return the last state saved, which names its `step` and the `log_size`; None if none was.
 
         Raises:
-            UserError: if it is damaged.
+            UserError: if it is damaged, or the log or the best checkpoint is not the one that was saved with it.
         """
         if not self.folder.state.is_file():
             return None
         state = load_state(self.folder.state, device)
         self.best = None if state["best"] is None else Best(**state["best"])
         self._saves = list(state["saves"])
+        # A state that an earlier version saved has neither hash.
+        self._best_files = dict(state.get("best_files", {}))
+        self._demand_saved(state)
         return state
+
+    def _demand_saved(self, state: Mapping[str, Any]) -> None:
+        log, remedy = self.folder.log, "put it back as it was, or start the training again"
+        if state.get("log_sha256") not in {None, _sha256_of_start(log, int(state["log_size"]))}:
+            raise UserError(f"{log} is not what the training wrote: {remedy}.")
+        for name, written in self._best_files.items():
+            assert self.best is not None
+            path = self.folder.checkpoint(self.best.step) / name
+            if not path.is_file() or sha256_of(path) != written:
+                raise UserError(f"{path} is not what the training saved: {remedy}.")
 
 
 def save_state(path: Path, state: Mapping[str, Any]) -> None:
@@ -212,10 +238,18 @@ def load_state(path: Path, device: str) -> dict[str, Any]:
     import torch
 
     try:
+        _demand_checksums(path)
         state: dict[str, Any] = torch.load(path, map_location=device, weights_only=True)
     except Exception as error:  # the libraries raise a dozen kinds for what is one thing to the person
         raise UserError(f"{path} is damaged ({type(error).__name__}): start the training again.") from error
     return state
+
+
+def _demand_checksums(path: Path) -> None:
+    # torch writes a checksum of each part, and does not look at them when it reads.
+    with zipfile.ZipFile(path) as archive:
+        if archive.testzip() is not None:
+            raise ValueError("a checksum does not agree")
 
 
 def publish(checkpoint: Path, folder: Path) -> None:
@@ -247,6 +281,14 @@ def _library_errors() -> Iterator[None]:
         yield
     except (RuntimeError, SafetensorError) as error:
         raise OSError(str(error).strip().partition("\n")[0]) from error
+
+
+def _sha256_of_start(path: Path, size: int) -> str | None:
+    """Return the hash of a file's first bytes; None where there are not so many."""
+    if not path.is_file() or path.stat().st_size < size:
+        return None if size == 0 else "shorter"
+    with path.open("rb") as stream:
+        return hashlib.sha256(stream.read(size)).hexdigest()
 
 
 def _named(weights: Weights, prefix: str) -> dict[str, "Tensor"]:

@@ -118,6 +118,8 @@ class RunFolder:
                 self.state,
             ):
                 remove_leftovers(target)
+                if target.exists() and not target.is_file():
+                    raise UserError(f"{target} is no file: move it away.")
             for leftover in self.checkpoints.glob(".step-*"):
                 shutil.rmtree(leftover)
 

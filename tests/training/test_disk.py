@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import stsbench as sb
+from stsbench.training.checkpoints import load_state
 from stsbench.training.folder import RunFolder, read_start
 
 # A limit on the size of a file stands for a full disk: it stops torch's and safetensors' own writers, not only
@@ -144,3 +145,44 @@ def stop_after(train, step, *, resume=None, **options):
     go_on = functools.partial(sb.train, resume=resume, device="cpu")
     with pytest.raises(_StoppedError):
         (begin if resume is None else go_on)(listeners=[stop], **options)
+
+
+def _flip(path, at=0.6):
+    content = bytearray(path.read_bytes())
+    content[int(len(content) * at)] ^= 1
+    path.write_bytes(content)
+
+
+def _folder(path):
+    path.unlink()
+    path.mkdir()
+
+
+@pytest.mark.parametrize(
+    ("name", "damage", "message"),
+    [
+        ("training/state.pt", _flip, "state.pt is damaged"),
+        ("training/state.pt", _folder, "state.pt is no file: move it away"),
+        (
+            "training/checkpoints/{best}/model.safetensors",
+            _flip,
+            "model.safetensors is not what the training saved",
+        ),
+        ("training/checkpoints/{best}/config.json", Path.unlink, "config.json is not what the training saved"),
+        ("log.jsonl", lambda path: _flip(path, 0.1), "log.jsonl is not what the training wrote"),
+        ("log.jsonl", Path.unlink, "log.jsonl is not what the training wrote"),
+        ("recipe.yaml", _folder, "recipe.yaml is no file: move it away"),
+    ],
+)
+def test_what_a_training_saved_and_is_changed_since_is_told_and_stays_as_it_is(
+    train, tmp_path, name, damage, message
+):
+    stop_after(train, 4)
+    run = RunFolder(tmp_path / "run")
+    best = load_state(run.state, "cpu")["best"]["step"]
+    damage(run.path / name.format(best=f"step-{best:06d}"))
+    before = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file() and path.name != ".lock"}
+    with pytest.raises(sb.UserError, match=message):
+        sb.train(resume=run.path, device="cpu")
+    after = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file() and path.name != ".lock"}
+    assert after == before

@@ -80,7 +80,8 @@ def ours(recipe: Recipe, base: Base, store: TokenStore, steps: int, device: str)
     trainer.reader = clock.around("reading", trainer.reader)
     trainer.descent.step = clock.around("optimiser", trainer.descent.step)
     trainer.negatives.push = clock.around("momentum forward", trainer.negatives.push)
-    trainer.negatives.after_step = clock.around("momentum update", trainer.negatives.after_step)
+    if trainer.target is not None:
+        trainer.target.after_step = clock.around("momentum update", trainer.target.after_step)
     seconds, tokens = [], np.zeros(2, dtype=int)
     for step in range(steps):
         if step == WARM:
@@ -91,6 +92,8 @@ def ours(recipe: Recipe, base: Base, store: TokenStore, steps: int, device: str)
         for batch in batches:
             padded = sum(chunk.ids.numel() for chunk in forward.chunks(batch.sequences))
             tokens += [sum(map(len, batch.sequences)), padded]
+    # The queue takes the batch in at the end of the loss.
+    clock.seconds["forward and backward"] -= clock.seconds["momentum forward"]
     return seconds[WARM:], clock.seconds, tokens
 
 

@@ -8,7 +8,6 @@ import hashlib
 import importlib.util
 import os
 import re
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -380,8 +379,7 @@ def _nothing_printed() -> Iterator[None]:
 
     `tokenizers` prints there that it does not know a key of a tokenizer's file.
     """
-    if sys.stdout is not None:
-        sys.stdout.flush()
+    # What this package prints is flushed at once: nothing of it waits to be lost here.
     try:
         output = os.dup(1)
     except OSError:  # there is none

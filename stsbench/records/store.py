@@ -18,6 +18,7 @@ from pydantic import ValidationError
 
 from stsbench.base.errors import UserError
 from stsbench.base.files import atomic_path, remove_leftovers, sha256_of, told_as_unwritable
+from stsbench.base.parsing import parse_json
 from stsbench.records.consistency import contradiction
 from stsbench.records.digest import digest_of, sealed
 from stsbench.records.parts import SCHEMA_VERSION, ModelPart, TableFile
@@ -137,13 +138,13 @@ def _parsed(file: Path) -> tuple[RunRecord, str]:
         if file.stat().st_size > _LARGEST:
             raise UserError(f"{file} has more than {_LARGEST >> 20} MiB, and no run record has: name a record.")
         # Not by `parse_json`, which takes three times as long, and a thousand records are read at once: what it
-        # refuses (a number too large, lists nested deep), the digest and the schema refuse here.
+        # refuses (a number too large, lists nested deep), the digest and the schema refuse here, and it says why.
         content = json.loads(file.read_bytes())
         digest = digest_of(content) if isinstance(content, dict) else ""
     except OSError as error:
         raise UserError(f"cannot read {file} ({error.strerror or error}): check its permissions.") from error
     except (ValueError, RecursionError) as error:
-        raise UserError(f"{file} is not valid JSON ({error}): measure again.") from error
+        raise UserError(f"{file} is not valid JSON ({_why(file, error)}): measure again.") from error
     version = content.get("schema_version") if isinstance(content, dict) else None
     if not isinstance(version, int) or isinstance(version, bool):
         raise UserError(f"{file} is not a run record: it names no schema version; measure again.")
@@ -160,6 +161,15 @@ def _parsed(file: Path) -> tuple[RunRecord, str]:
         raise UserError(f"{file} is not a run record: {where}: {first['msg']}; measure again.") from error
     record._folder = file.parent
     return record, digest
+
+
+def _why(file: Path, error: Exception) -> str:
+    """Return why a file is no JSON in the words that are used of all files."""
+    try:
+        parse_json(file.read_bytes(), nan=False)
+    except (OSError, ValueError) as reason:
+        return str(reason)
+    return str(error)
 
 
 def _stage(table: "pd.DataFrame | None", place: Path) -> TableFile | None:

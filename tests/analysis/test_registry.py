@@ -161,7 +161,7 @@ def test_a_registered_analysis_has_a_command_a_part_of_explain_and_a_section_of_
 
     explanation = sb.explain(record, leave_out=True, published=True)
     assert explanation["toy-counts"].frame["published"].all()
-    sections = report_section({"a": record}, (), silent).section.parts
+    sections = report_section({"a": record}, sb.Bootstrap(), (), silent).section.parts
     assert [section.title for section in sections][-1] == "Toy counts"
     sys.path.insert(0, str(ROOT / "docs" / "_ext"))
     try:

@@ -73,7 +73,7 @@ def test_a_header_is_known_by_its_names(header, tmp_path):
 def test_named_columns_are_taken_in_the_order_named(tmp_path):
     path = write(tmp_path / "t.tsv", b"id\tleft\tright\n1\ta\tb\n2\tc\td\n")
     assert [row for _, row in read_rows(path, 2, ["right", "left"])] == [("b", "a"), ("d", "c")]
-    with pytest.raises(sb.UserError, match="has no column 'middle': choose from id, left, right"):
+    with pytest.raises(sb.UserError, match="has no column 'middle': choose one of id, left, right"):
         list(read_rows(path, 1, ["middle"]))
 
 

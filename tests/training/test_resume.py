@@ -89,7 +89,7 @@ def killed(recipe_file, corpus, tmp_path):
 def test_killed_at_any_step_or_save_and_resumed_gives_the_same_bits(train, killed):
     whole = left(train(*ESIMCSE, out="whole").folder)
     assert len(whole[0]) >= 3
-    assert len(whole[1]) == 6 + 4  # six steps; scores before, at 2, 4 and 6
+    assert len(whole[1]) == 1 + 6 + 4  # the traceable distance; six steps; scores before, at 2, 4 and 6
     for where, at in (("log", 1), ("log", 3), ("save", 2)):
         folder = killed(where, at, f"{where}{at}")
         sb.train(resume=folder, device="cpu")

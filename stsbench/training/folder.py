@@ -201,10 +201,11 @@ class Start:
 
 def write_start(folder: RunFolder, start: Start, recipe: Recipe) -> None:
     """Write the recipe and what the training started from."""
-    with atomic_path(folder.recipe) as path:
-        path.write_text(as_yaml(recipe), encoding="utf-8")
+    # The start first: with it alone the training can go on, where the recipe alone would only be in the way.
     with atomic_path(folder.start) as path:
         path.write_text(json.dumps(asdict(start), indent=1) + "\n", encoding="utf-8")
+    with atomic_path(folder.recipe) as path:
+        path.write_text(as_yaml(recipe), encoding="utf-8")
 
 
 def read_start(folder: RunFolder) -> Start:

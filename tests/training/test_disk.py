@@ -186,3 +186,15 @@ def test_what_a_training_saved_and_is_changed_since_is_told_and_stays_as_it_is(
         sb.train(resume=run.path, device="cpu")
     after = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file() and path.name != ".lock"}
     assert after == before
+
+
+def test_a_training_that_could_not_write_what_it_starts_from_leaves_nothing_in_its_way(train, tmp_path, monkeypatch):
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("stsbench.training.folder.asdict", full)
+        with pytest.raises(sb.UserError, match="cannot write"):
+            train()
+    assert not (tmp_path / "run").exists()
+    assert train().steps == 6

@@ -209,6 +209,7 @@ USES: dict[str, tuple[Use, ...]] = {
             "diagnose -m model --data pairs.tsv --claim 10 --no-cache --json --out diagnosis",
             {**_CHECKPOINT, "pairs.tsv": THEIRS},
             ["diagnosis"],
+            partial=True,
             is_slow=True,
             is_piecewise=True,
         ),

@@ -118,7 +118,7 @@ def try_file(bench: Bench, trial: Damaged) -> Verdict:
     is_theirs = trial.whose in {THEIRS, OPTIONAL}
     may_differ = (is_theirs and damage.is_of_content) or trial.whose == OPTIONAL
     if trial.whose == SPARED and damage.name == "absent":
-        may_differ = trial.path.name in ended.err + ended.out
+        may_differ = trial.path.name in ended.err + ended.out + _pages(use, world)
     verdict = judge(use, ended, world, right, damaged=name, may_differ=may_differ)
     answer = answer_of(use, ended, world)
     if verdict.kind == WRONG and damage.name == ANOTHER and answer == bench.right(use, of_others=True):
@@ -133,6 +133,11 @@ def try_file(bench: Bench, trial: Damaged) -> Verdict:
         verdict = Verdict(WRONG, "another answer under the same hashes")
     world.restore()
     return verdict
+
+
+def _pages(use: Use, world: World) -> str:
+    pages = [path for name in use.writes for path in (world.here / name).glob("*.md")]
+    return "\n".join(page.read_text(encoding="utf-8") for page in pages)
 
 
 def _marks(printed: Any) -> list[str]:
@@ -257,10 +262,7 @@ def _half_written(use: Use, world: World, right: Answer, before: dict[str, str])
         )
         allowed = ({}, under(before), under(right.written))
         if use.is_piecewise:
-            wholes = (right.written, before)
-            allowed = (
-                {path: digest for path, digest in visible.items() if digest in [w.get(path) for w in wholes]},
-            )
+            continue  # What could be had is there, and the page says what could not: the repeat is judged.
         if visible not in allowed:
             return Verdict(LOSS, f"half-written: {sorted(visible)[:8]}")
         if not visible and under(before) and not (world.root / target).is_dir() and len(under(before)) == 1:
@@ -298,6 +300,8 @@ def _judge_repeat(use: Use, world: World, right: Answer) -> Verdict | None:
         ended = world.run(*arguments)
         if ended.code in {0, *use.codes}:
             break
+        if "finished" in ended.err and _without_state(written(use, world.root)) == _without_state(right.written):
+            return None  # It was done when it was disturbed, but for telling so.
     if fault := common_fault(use, ended):
         return Verdict(fault.kind, f"in a repeat: {fault.detail}")
     answer = answer_of(use, ended, world)
@@ -332,6 +336,10 @@ def try_cache_race(bench: Bench, runners: int, *, clearing: bool) -> Verdict:
     verdict = verdict if verdict.is_fault else _judge_repeat(use, world, right) or verdict
     world.restore()
     return verdict
+
+
+def _without_state(contents: dict[str, str]) -> dict[str, str]:
+    return {path: digest for path, digest in contents.items() if not path.endswith("training/state.pt")}
 
 
 def _out(use: Use, folder: str) -> tuple[str, ...]:

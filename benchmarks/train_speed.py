@@ -105,7 +105,8 @@ def theirs(recipe: Recipe, base: Base, store: TokenStore, steps: int, device: st
     reader = BatchReader(store, base.tokenizer, recipe, base.longest)
     model, _ = load_model(base, recipe, device)
     queue_part: Any
-    queue_part, temperature = recipe.negatives.queue, recipe.objective.temperature
+    target: Any
+    queue_part, target, temperature = recipe.negatives.queue, recipe.target, recipe.objective.temperature
     pool = POOLERS[recipe.pooling]
     batches = [reader(schedule.batches(step)[0], str(step), "0") for step in range(steps)]
     rows = [(q, k) for batch in batches for q, k in zip(batch.query, batch.key, strict=True)]
@@ -154,7 +155,7 @@ def theirs(recipe: Recipe, base: Base, store: TokenStore, steps: int, device: st
                 with torch.no_grad():
                     pairs = zip(trainer.slow.parameters(), trainer.model.parameters(), strict=True)
                     for mean, value in pairs:
-                        mean.lerp_(value, 1 - queue_part.decay)
+                        mean.lerp_(value, 1 - target.decay)
             self.seconds.append(self.clock.now() - self.start)
 
     with tempfile.TemporaryDirectory() as folder:

@@ -260,7 +260,7 @@ def best_of_seeds(scores: Sequence[float], published: float) -> str:
     """Return of how many seeds the best scores as much as a published value on average, as a clause; or nothing.
 
     >>> best_of_seeds([74.0, 75.0, 76.0], 75.5)
-    ', which is what the best of 2 or 3 of them gives on average'
+    ', which is what the best of 1 or 2 of them gives on average'
     """
     typical = BestOf("", "", tuple(scores), published).typical
     if typical is None:

@@ -60,7 +60,7 @@ class BestOf(Result):
 
     @property
     def typical(self) -> tuple[int, int] | None:
-        """The numbers of runs whose best is the number on average: the last below it, the first not below it.
+        """How many runs have the number as their best on average, as the last below it and the first not below it.
 
         0 as the first if a single run scores as much on average; None if not even the best of all does, or there
         is no number.
@@ -91,7 +91,7 @@ class BestOf(Result):
 
     @property
     def frame(self) -> "pd.DataFrame":
-        """A row per number of runs: `runs`, the `expected` best, its 5, 50 and 95 % quantiles.
+        """A row per number of runs, with `runs`, the `expected` best, and its 5, 50 and 95 % quantiles.
 
         These are called `low`, `median` and `high`.
 

@@ -99,7 +99,7 @@ class RankResult(Result):
 
     @property
     def headlines(self) -> list[RankedTask]:
-        """The ranking that matters most of each kind: of the average, or of the only task."""
+        """The ranking that matters most of each kind, which is that of the average or of the only task."""
         kinds = dict.fromkeys(task.kind for task in self.tasks)
         return [[task for task in self.tasks if task.kind == kind][-1] for kind in kinds]
 

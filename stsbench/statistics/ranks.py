@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
 
 Adjustment = Literal["max", "holm"]
-"""How the tests of all pairs of scores are corrected: by the distribution of the largest, or as Holm does."""
+"""How the tests of all pairs of scores are corrected, by the distribution of the largest or as Holm does."""
 
 _BLOCK = 4_000_000
 """Numbers that are held at once while the draws are gone through."""

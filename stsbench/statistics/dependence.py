@@ -142,7 +142,7 @@ class Sharing:
 
     @cached_property
     def sentences(self) -> int:
-        """Number of codes, v: at least the number of distinct sentences (equal to it, except after `take`)."""
+        """Number of codes, v, which is at least the number of distinct sentences (equal to it, except after `take`)."""
         return int(max(self.first.max(), self.second.max())) + 1 if self.pairs else 0
 
     @cached_property
@@ -162,7 +162,7 @@ class Sharing:
 
     @cached_property
     def same_two(self) -> tuple[Codes, Codes]:
-        """Pairs of two different sentences: (k,) their positions, and (k,) codes of their sets of two."""
+        """The positions of pairs of two different sentences, (k,), and the codes of their sets of two, (k,)."""
         different = np.flatnonzero(self.first != self.second)
         low = np.minimum(self.first, self.second)[different]
         high = np.maximum(self.first, self.second)[different]

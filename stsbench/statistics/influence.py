@@ -90,7 +90,7 @@ def spearman_terms(x: ArrayLike, y: ArrayLike) -> Floats:
 TERMS: MappingProxyType[Metric, Callable[[ArrayLike, ArrayLike], Floats]] = MappingProxyType(
     {"spearman": spearman_terms, "pearson": pearson_terms}
 )
-"""The terms of every correlation that has them here. Kendall's has none: its intervals are the bootstrap's."""
+"""The terms of every correlation that has them here. Kendall's has none, and has the bootstrap's intervals."""
 
 
 def mean_terms(values: ArrayLike) -> Floats:

@@ -12,7 +12,7 @@ from stsbench.statistics.correlations import Metric
 from stsbench.statistics.dependence import Variance
 
 IntervalMethod = Literal["dyadic", "components", "independent", "bootstrap"]
-"""How an interval sees pairs that share sentences: the first three are closed forms (`dependence.Dependence`), the
+"""How an interval sees pairs that share sentences. The first three are closed forms (`dependence.Dependence`), the
 last resamples pairs as if they were independent, as version 0.1 did."""
 
 INTERVAL: IntervalMethod = "dyadic"

@@ -142,7 +142,7 @@ class Sharing:
 
     @cached_property
     def sentences(self) -> int:
-        """Number of codes, v, which is at least the number of distinct sentences (equal to it, except after `take`)."""
+        """Number of codes, v, at least that of distinct sentences, and equal to it except after `take`."""
         return int(max(self.first.max(), self.second.max())) + 1 if self.pairs else 0
 
     @cached_property

@@ -188,7 +188,9 @@ def test_what_a_training_saved_and_is_changed_since_is_told_and_stays_as_it_is(
     assert after == before
 
 
-def test_a_training_that_could_not_write_what_it_starts_from_leaves_nothing_in_its_way(train, tmp_path, monkeypatch):
+def test_a_training_that_could_not_write_what_it_starts_from_leaves_nothing_in_its_way(
+    train, tmp_path, monkeypatch
+):
     def full(*_, **__):
         raise OSError(28, "No space left on device")
 

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import listed
-from stsbench.comparison.paired import ONE_PROTOCOL, in_order_of, left_out, tested_items
+from stsbench.comparison.paired import ONE_PROTOCOL, in_order_of, left_out, part_key, rows_by_task, tested_items
 from stsbench.comparison.result import AVERAGES, Kind
 from stsbench.data.sentence_ids import has_ids
 from stsbench.records.labels import distinct_labels, labels
@@ -114,11 +114,11 @@ def aligned_scores(
     for kind in AVERAGES:
         shared, rest = common_parts({name: parts_of(record, kind) for name, record in runs.items()})
         alone += rest
-        held = {name: _rows_of(record, kind) for name, record in runs.items()} if shared else {}
+        held = {name: rows_by_task(record, kind) for name, record in runs.items()} if shared else {}
         tasks = []
         for number, (label, parts) in enumerate(shared.items()):
             progress(stage, number, len(shared))
-            rows = {name: held[name][_key(part)] for name, part in parts.items()}
+            rows = {name: held[name][part_key(part)] for name, part in parts.items()}
             is_sts = kind == "sts"
             tasks.append(_aligned_pairs(label, runs, parts, rows) if is_sts else _aligned_items(label, rows))
         found += with_average(tasks)
@@ -161,7 +161,7 @@ def common_parts(runs: Mapping[str, Sequence[Part]]) -> tuple[dict[str, dict[str
     Raises:
         UserError: if protocols differ on a task, naming the field.
     """
-    held = {name: {_key(part): part for part in parts} for name, parts in runs.items()}
+    held = {name: {part_key(part): part for part in parts} for name, parts in runs.items()}
     (first_name, first), *others = held.items()
     keys = [key for key in first if all(_named(parts, key[0]) for _, parts in others)]
     names = dict(zip(keys, distinct_labels(keys), strict=True))
@@ -170,7 +170,7 @@ def common_parts(runs: Mapping[str, Sequence[Part]]) -> tuple[dict[str, dict[str
         by_run = {first_name: first[key]}
         for name, parts in others:
             part = parts.get(key) or _named(parts, key[0])[0]
-            if key not in parts and all(_key(twin) in first for twin in _named(parts, key[0])):
+            if key not in parts and all(part_key(twin) in first for twin in _named(parts, key[0])):
                 # It holds another split of the task, which is compared with its own.
                 break
             signatures = Signature.parse(first[key].signature), Signature.parse(part.signature)
@@ -203,10 +203,6 @@ def demand_distinct_models(runs: Mapping[str, RunRecord]) -> None:
             )
 
 
-def _key(part: Part) -> Key:
-    return part.task, part.split if isinstance(part, TaskPart) else "", part.text
-
-
 def _named(parts: Mapping[Key, Part], task: str) -> list[Part]:
     return [part for key, part in parts.items() if key[0] == task]
 
@@ -214,15 +210,6 @@ def _named(parts: Mapping[Key, Part], task: str) -> list[Part]:
 def parts_of(record: RunRecord, kind: Kind) -> Sequence[Part]:
     """Return what a record holds of one kind of task."""
     return record.tasks if kind == "sts" else record.transfer
-
-
-def _rows_of(record: RunRecord, kind: Kind) -> "dict[Key, pd.DataFrame]":
-    """Return the rows of a record's pair table or item table, task by task."""
-    table, columns = (
-        (record.pairs, ["task", "split", "text"]) if kind == "sts" else (record.items, ["task", "text"])
-    )
-    groups: Any = table.groupby(columns, sort=False, observed=True)
-    return {(key[0], key[1] if kind == "sts" else "", key[-1]): rows for key, rows in groups}
 
 
 def _aligned_pairs(

@@ -113,11 +113,9 @@ def compare_pairs(
             is missing.
     """
     shared, notes = _shared_tasks(a.tasks, b.tasks, names)
-    rows_a, rows_b = (
-        _rows_by_task(record.pairs, ["task", "split", "text"]) if shared else {} for record in (a, b)
-    )
+    rows_a, rows_b = (rows_by_task(record, "sts") if shared else {} for record in (a, b))
     tasks = [
-        _aligned_pairs(label, rows_a[_key(one)], rows_b[_key(other)], one, a.protocol.similarity)
+        _aligned_pairs(label, rows_a[part_key(one)], rows_b[part_key(other)], one, a.protocol.similarity)
         for label, one, other in shared
     ]
     aggregation: Aggregation = a.protocol.aggregation  # type: ignore[assignment]
@@ -158,8 +156,8 @@ def compare_transfer(
             item table is missing.
     """
     shared, notes = _shared_tasks(a.transfer, b.transfer, names)
-    rows_a, rows_b = (_rows_by_task(record.items, ["task", "text"]) if shared else {} for record in (a, b))
-    items = {label: (rows_a[_key(one)], rows_b[_key(other)]) for label, one, other in shared}
+    rows_a, rows_b = (rows_by_task(record, "transfer") if shared else {} for record in (a, b))
+    items = {label: (rows_a[part_key(one)], rows_b[part_key(other)]) for label, one, other in shared}
     return compare_items(items, bootstrap=bootstrap), notes
 
 
@@ -258,8 +256,8 @@ def _shared_tasks(
 
     A task that both measured on other splits or texts is shared, too: the one to be refused.
     """
-    left: dict[tuple[str, str, str], _Part] = {_key(part): part for part in b}
-    twins = [left.pop(_key(part), None) for part in a]
+    left: dict[tuple[str, str, str], _Part] = {part_key(part): part for part in b}
+    twins = [left.pop(part_key(part), None) for part in a]
     couples: list[tuple[_Part, _Part]] = []
     alone: list[str] = []
     for part, twin in zip(a, twins, strict=True):
@@ -267,7 +265,7 @@ def _shared_tasks(
         if other is None:
             alone.append(part.task)
             continue
-        left.pop(_key(other), None)
+        left.pop(part_key(other), None)
         couples.append((part, other))
     labels = task_labels([one for one, _ in couples])
     for label, (one, other) in zip(labels, couples, strict=True):
@@ -277,14 +275,17 @@ def _shared_tasks(
     return shared, left_out([*alone, *(part.task for part in left.values())])
 
 
-def _key(part: TaskPart | TransferPart) -> tuple[str, str, str]:
+def part_key(part: TaskPart | TransferPart) -> tuple[str, str, str]:
+    """Return what tells a task of a record from its others: task, split and text."""
     return part.task, part.split if isinstance(part, TaskPart) else "", part.text
 
 
-def _rows_by_task(table: "pd.DataFrame", columns: list[str]) -> "dict[tuple[str, str, str], pd.DataFrame]":
-    """Return the rows of each task of a pair table or an item table, by the keys of parts (`_key`)."""
+def rows_by_task(record: RunRecord, kind: Kind) -> "dict[tuple[str, str, str], pd.DataFrame]":
+    """Return the rows of each task of a record's pair table or item table, by the keys of parts (`part_key`)."""
+    is_sts = kind == "sts"
+    table, columns = (record.pairs, ["task", "split", "text"]) if is_sts else (record.items, ["task", "text"])
     rows = {}
-    for names, of_task in table.groupby(columns, sort=False):
+    for names, of_task in table.groupby(columns, sort=False, observed=True):
         task, *between, text = map(str, names)
         rows[task, "".join(between), text] = of_task.reset_index(drop=True)
     return rows

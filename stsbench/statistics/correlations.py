@@ -32,7 +32,7 @@ def pearson(x: ArrayLike, y: ArrayLike) -> float:
         0.8
     """
     x, y = as_pairs(x, y)
-    if _is_undefined(x) or _is_undefined(y):
+    if is_undefined(x) or is_undefined(y):
         return float("nan")
     x, y = deviations(x), deviations(y)
     return float(np.clip(x @ y / np.sqrt((x @ x) * (y @ y)), -1.0, 1.0))
@@ -56,7 +56,7 @@ def spearman(x: ArrayLike, y: ArrayLike) -> float:
         0.8
     """
     x, y = as_pairs(x, y)
-    if _is_undefined(x) or _is_undefined(y):
+    if is_undefined(x) or is_undefined(y):
         return float("nan")
     return pearson(average_ranks(x), average_ranks(y))
 
@@ -79,7 +79,7 @@ def kendall(x: ArrayLike, y: ArrayLike) -> float:
     from scipy.stats import kendalltau
 
     x, y = as_pairs(x, y)
-    if _is_undefined(x) or _is_undefined(y):
+    if is_undefined(x) or is_undefined(y):
         return float("nan")
     return float(kendalltau(x, y).statistic)
 
@@ -113,7 +113,12 @@ def deviations(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return centred / largest if largest > 0 else centred
 
 
-def _is_undefined(values: NDArray[np.float64]) -> bool:
+def is_undefined(values: NDArray[np.float64]) -> bool:
+    """Return whether a side of some pairs has no correlation with anything: too few, not finite, or constant.
+
+    >>> is_undefined(np.array([1.0, 1.0])), is_undefined(np.array([1.0, 2.0]))
+    (True, False)
+    """
     # A constant is asked for by comparison, because the rounded mean of equal numbers can differ from them.
     return values.size < 2 or not np.isfinite(values).all() or bool(values.min() == values.max())
 

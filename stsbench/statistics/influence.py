@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stsbench.statistics.aggregation import Aggregation, members_of
-from stsbench.statistics.correlations import Metric, as_pairs, deviations
+from stsbench.statistics.correlations import Metric, as_pairs, deviations, is_undefined
 
 Floats = NDArray[np.float64]
 
@@ -40,7 +40,7 @@ def pearson_terms(x: ArrayLike, y: ArrayLike) -> Floats:
         [0.09, -0.09, -0.09, 0.09]
     """
     x, y = as_pairs(x, y)
-    if _is_undefined(x, y):
+    if is_undefined(x) or is_undefined(y):
         return np.full(len(x), np.nan)
     u, v = _standardised(x), _standardised(y)
     influence = u * v - (u * v).mean() * (u * u + v * v) / 2
@@ -75,7 +75,7 @@ def spearman_terms(x: ArrayLike, y: ArrayLike) -> Floats:
         [0.15, -0.15, -0.15, 0.15]
     """
     x, y = as_pairs(x, y)
-    if _is_undefined(x, y):
+    if is_undefined(x) or is_undefined(y):
         return np.full(len(x), np.nan)
     f, above_x = _ranks_and_above(x)
     g, above_y = _ranks_and_above(y)
@@ -188,10 +188,6 @@ def task_terms(
     if np.isnan(terms).any():
         terms[:] = np.nan
     return terms
-
-
-def _is_undefined(x: Floats, y: Floats) -> bool:
-    return any(side.size < 2 or not np.isfinite(side).all() or bool(side.min() == side.max()) for side in (x, y))
 
 
 def _standardised(values: Floats) -> Floats:

@@ -68,6 +68,13 @@ class TargetModel:
             self.model.transformer.embeddings = self.online.transformer.embeddings
         self._pairs = self._followed()
 
+    def dropout(self, rate: float | None) -> float | None:
+        """Return the rate of a forward pass through it that is to have `rate`: none at all, if it has no dropout.
+
+        It may share modules with the online model, which are set for that one.
+        """
+        return rate if self.part.dropout else 0.0
+
     def before_loss(self, step: int) -> None:
         """Move, if it moves before each loss; `step` is counted from 0."""
         if self.part.update == "before_loss":

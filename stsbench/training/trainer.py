@@ -173,8 +173,7 @@ def _branches(recipe: Recipe, model: SentenceModel, target: TargetModel | None) 
         key = Branch(("key", "hard"), model, model.key_head, draws, noise.key.parts, noise.key.dropout)
         return query, key
     assert target is not None
-    dropout, head = noise.key.dropout if target.part.dropout else 0.0, target.model.key_head
-    trained = target.part.gradient
+    dropout, head, trained = target.dropout(noise.key.dropout), target.model.key_head, target.part.gradient
     return query, Branch(("key", "hard"), target.model, head, draws, noise.key.parts, dropout, trained)
 
 
@@ -199,10 +198,8 @@ def _negatives(
         """Return the target's vectors of the queries (the side that is not repeated)."""
         share = batch.share(world.share(len(batch.query)))
         chunks = forward.chunks(share.query)
-        dropout = None if target.part.dropout else 0.0
-        return world.gather(
-            forward(target.model, target.model.key_head, chunks, None, dropout=dropout), len(batch.query)
-        )
+        vectors = forward(target.model, target.model.key_head, chunks, None, dropout=target.dropout(None))
+        return world.gather(vectors, len(batch.query))
 
     width = model.width if recipe.projector is None else recipe.projector.output_of(model.width)
     seed = int(generator(recipe.seed, "queue").integers(2**63))

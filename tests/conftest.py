@@ -2,9 +2,6 @@
 
 import hashlib
 import os
-import re
-import string
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +10,7 @@ import hypothesis
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from tiny_words import sample_word_pieces
 
 from stsbench.data.catalogue import data_set
 from stsbench.data.tables import Pair, StsData, pair_table
@@ -111,33 +109,6 @@ def toy_data() -> Callable[..., StsData]:
     return make
 
 
-def _tokenizer() -> Any:
-    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
-    from transformers import PreTrainedTokenizerFast
-
-    from stsbench.data.benchmarks import sample_sentences
-
-    # Not trained, as training breaks ties by chance: the commonest words, and letters for the rest.
-    counts = Counter(word for text in sample_sentences() for word in re.findall(r"[a-z]+", text.lower()))
-    words = sorted(counts, key=lambda word: (-counts[word], word))[:200]
-    letters = sorted({*string.ascii_lowercase, *string.digits, *string.punctuation} - set(words))
-    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    vocabulary = [
-        *special,
-        *words,
-        *letters,
-        *(f"##{letter}" for letter in string.ascii_lowercase + string.digits),
-    ]
-    tokenizer = Tokenizer(models.WordPiece({word: n for n, word in enumerate(vocabulary)}, unk_token="[UNK]"))
-    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
-    )
-    names = {name: f"[{name[:-6].upper()}]" for name in ("pad_token", "unk_token", "cls_token", "sep_token")}
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, mask_token="[MASK]", **names)
-
-
 @pytest.fixture(scope="session")
 def tiny_bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder of a BERT with random weights whose poolers give different scores."""
@@ -145,7 +116,7 @@ def tiny_bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from transformers import BertConfig, BertModel
 
     folder = tmp_path_factory.mktemp("checkpoints") / "tiny-bert"
-    tokenizer = _tokenizer()
+    tokenizer = sample_word_pieces(200)
     torch.manual_seed(7)
     model = BertModel(
         BertConfig(

@@ -1,9 +1,6 @@
 """Tiny checkpoints to start from, a small corpus, and the plain reference computations."""
 
 import json
-import re
-import string
-from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from tiny_words import sample_word_pieces
 
 import stsbench as sb
 from stsbench.data.benchmarks import sample_sentences
@@ -30,32 +28,6 @@ seed: 7
 """
 
 
-def _tokenizer() -> Any:
-    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
-    from transformers import PreTrainedTokenizerFast
-
-    # Not trained, as training breaks ties by chance: the commonest words, and letters for the rest.
-    counts = Counter(word for text in sample_sentences() for word in re.findall(r"[a-z]+", text.lower()))
-    words = sorted(counts, key=lambda word: (-counts[word], word))[:150]
-    letters = sorted({*string.ascii_lowercase, *string.digits, *string.punctuation} - set(words))
-    inner = [f"##{letter}" for letter in string.ascii_lowercase + string.digits]
-    vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words, *letters, *inner]
-    tokenizer = Tokenizer(models.WordPiece({word: n for n, word in enumerate(vocabulary)}, unk_token="[UNK]"))
-    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
-    )
-    return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        pad_token="[PAD]",
-        unk_token="[UNK]",
-        cls_token="[CLS]",
-        sep_token="[SEP]",
-        mask_token="[MASK]",
-    )
-
-
 @pytest.fixture(scope="session")
 def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a tiny BERT with random weights, its pooler and its masked-language head."""
@@ -63,7 +35,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     import transformers
 
     folder = tmp_path_factory.mktemp("base") / "tiny"
-    tokenizer = _tokenizer()
+    tokenizer = sample_word_pieces(150)
     config = transformers.BertConfig(
         vocab_size=len(tokenizer),
         hidden_size=16,

@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from plain_training import plain_vectors
 
 from stsbench.base.errors import UserError
 from stsbench.training.noise import (
@@ -27,15 +28,6 @@ MOCOSE = (
     "target={encodes: keys, embeddings: shared, decay: {kind: cosine, start: 0.75, end: 0.95}}",
     "negatives.queue={size: 20, initial: 5}",
 )
-
-
-def plain(model, head, sequences):
-    """Encode one sentence at a time by its token ids."""
-    rows = []
-    for sequence in sequences:
-        states = model.transformer(input_ids=torch.tensor(sequence).unsqueeze(0)).last_hidden_state[0]
-        rows.append(head(states.mean(0)))
-    return torch.stack(rows)
 
 
 def naive_loss(query, key, queue, *, in_batch, dot=False):
@@ -71,8 +63,8 @@ def test_mocoses_loss_and_gradient_equal_the_equations(in_batch, gradient, assem
     loss, found = gradients(trainer, batch)
 
     model, target = trainer.model, trainer.target.model
-    query = plain(model, lambda x: model.predictor(model.projector(model.head(x))), batch.query)
-    key = plain(target, lambda x: target.projector(target.head(x)), batch.key)
+    query = plain_vectors(model, lambda x: model.predictor(model.projector(model.head(x))), batch.query)
+    key = plain_vectors(target, lambda x: target.projector(target.head(x)), batch.key)
     expected = naive_loss(query, key if gradient else key.detach(), queue, in_batch=in_batch)
     expected.backward()
     assert loss == pytest.approx(expected.item(), rel=1e-6)
@@ -95,7 +87,7 @@ def test_queue_and_target_after_five_steps_are_those_of_lists(assembled):
     for step in range(min(5, steps)):
         batch = trainer.reader(trainer.schedule.batches(step)[0], str(step), "0")
         with torch.no_grad():
-            keys = plain(trainer.target.model, trainer.target.model.key_head, batch.key)
+            keys = plain_vectors(trainer.target.model, trainer.target.model.key_head, batch.key)
         rows = [*map(tuple, keys.tolist()), *rows][:20]
         trainer.step(step)
         decay = decay_at(trainer.target.part.decay, step, steps)
@@ -194,7 +186,7 @@ def test_dropout_of_one_side_is_that_sides_alone(assembled):
     found = term._encode(query, term.forward.chunks(batch.query), batch)
     trainer.model.eval()
     with torch.no_grad():
-        torch.testing.assert_close(found, plain(trainer.model, trainer.model.key_head, batch.query))
+        torch.testing.assert_close(found, plain_vectors(trainer.model, trainer.model.key_head, batch.query))
     trainer.model.train()
     noisy = term._encode(key, term.forward.chunks(batch.key), batch)
     assert (noisy - found).abs().max() > 1e-3
@@ -326,7 +318,7 @@ def test_gaussian_dropout_reaches_attention_and_every_layer_and_leaves_evaluatio
     assert (alone[:8] - alone[8:]).abs().max() > 1e-3
     trainer.model.eval()
     with torch.no_grad():
-        expected = plain(plain_one.model.eval(), plain_one.model.key_head, batch.query)
+        expected = plain_vectors(plain_one.model.eval(), plain_one.model.key_head, batch.query)
         torch.testing.assert_close(term._encode(branch, chunks, batch)[:8], expected, atol=1e-5, rtol=1e-4)
 
 

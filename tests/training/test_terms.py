@@ -5,6 +5,7 @@ import copy
 import numpy as np
 import pytest
 import torch
+from plain_training import plain_vectors
 
 from stsbench.training.objectives import IGNORED, mask_tokens
 
@@ -42,15 +43,6 @@ def gradients(trainer, batch):
     found = {n: p.grad.double().clone() for n, p in trained(trainer).items() if p.grad is not None}
     trainer.model.zero_grad()
     return float(torch.stack(losses).sum()), found
-
-
-def plain_vectors(model, head, sequences):
-    """Encode one sentence at a time by its token ids, without padding, chunks or embeddings given from outside."""
-    rows = []
-    for sequence in sequences:
-        states = model.transformer(input_ids=torch.tensor(sequence).unsqueeze(0)).last_hidden_state[0]
-        rows.append(head(states.mean(0)))
-    return torch.stack(rows)
 
 
 def naive_loss(query, key, hard, queue, temperature, weight):

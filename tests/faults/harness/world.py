@@ -7,12 +7,14 @@ import json
 import os
 import shutil
 import signal
+import string
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tiny_words import word_pieces
 
 from harness.parent import Case, Ended, Parent
 
@@ -277,36 +279,15 @@ def _mteb_results(task: str, rng: np.random.Generator) -> dict[str, Any]:
 def _write_model(folder: Path, seed: int) -> None:
     """Write a sentence-transformers checkpoint: a BERT with random weights, and mean pooling."""
     import torch
-    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
-    from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
+    from transformers import BertConfig, BertModel
 
-    letters = [chr(ord("a") + number) for number in range(26)]
-    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    names = [
-        *special,
-        *(word for word in WORDS if len(word) > 1),
-        *letters,
-        *(f"##{letter}" for letter in letters),
-    ]
-    tokenizer = Tokenizer(models.WordPiece({name: n for n, name in enumerate(names)}, unk_token="[UNK]"))
-    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
-    )
-    wrapped = PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        pad_token="[PAD]",
-        unk_token="[UNK]",
-        cls_token="[CLS]",
-        sep_token="[SEP]",
-        mask_token="[MASK]",
-        model_max_length=64,
-    )
+    letters = string.ascii_lowercase
+    words = [word for word in WORDS if len(word) > 1]
+    tokenizer = word_pieces([*words, *letters, *(f"##{letter}" for letter in letters)], model_max_length=64)
     torch.manual_seed(7 + seed)
     model = BertModel(
         BertConfig(
-            vocab_size=len(names),
+            vocab_size=len(tokenizer),
             hidden_size=16,
             num_hidden_layers=2,
             num_attention_heads=2,
@@ -318,7 +299,7 @@ def _write_model(folder: Path, seed: int) -> None:
         for parameter in model.parameters():
             parameter.normal_(std=0.3)
     model.save_pretrained(folder)
-    wrapped.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
 
     def write(name: str, content: Any) -> None:
         (folder / name).parent.mkdir(exist_ok=True)

@@ -1,0 +1,40 @@
+"""Word-piece tokenizers over a given list of words: not trained, as training breaks ties by chance."""
+
+import re
+import string
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+
+
+def word_pieces(pieces: Sequence[str], **options: Any) -> Any:
+    """Return a lower-casing tokenizer of the pieces behind the special tokens, with [CLS] and [SEP] around a text.
+
+    Args:
+        pieces: whole words, and inner pieces with ## before them.
+        options: further ones of `PreTrainedTokenizerFast`.
+    """
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+    from transformers import PreTrainedTokenizerFast
+
+    names = [*SPECIAL, *pieces]
+    tokenizer = Tokenizer(models.WordPiece({name: n for n, name in enumerate(names)}, unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
+    tokens = {f"{name.lower()}_token": f"[{name}]" for name in ("PAD", "UNK", "CLS", "SEP", "MASK")}
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **tokens, **options)
+
+
+def sample_word_pieces(size: int) -> Any:
+    """Return a tokenizer of so many of the sample's commonest words, and of letters for the rest."""
+    from stsbench.data.benchmarks import sample_sentences
+
+    counts = Counter(word for text in sample_sentences() for word in re.findall(r"[a-z]+", text.lower()))
+    words = sorted(counts, key=lambda word: (-counts[word], word))[:size]
+    letters = sorted({*string.ascii_lowercase, *string.digits, *string.punctuation} - set(words))
+    return word_pieces([*words, *letters, *(f"##{letter}" for letter in string.ascii_lowercase + string.digits)])

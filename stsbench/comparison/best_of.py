@@ -18,7 +18,7 @@ from stsbench.records.labels import AVERAGE
 from stsbench.records.parts import TransferPart
 from stsbench.records.record import RunRecord
 from stsbench.records.store import load_run
-from stsbench.render.figures import COLUMN_WIDTH, new_figure, style
+from stsbench.render.figures import COLUMN_WIDTH, colours, new_figure, style
 from stsbench.render.result import Result
 from stsbench.render.table import Table, Tables
 from stsbench.statistics.best_of import best_of_below, best_of_quantiles, expected_best
@@ -122,13 +122,23 @@ class BestOf(Result):
     def plot(self) -> "Figure":
         """Return the curve: the expected best by number of runs, with the range of nine in ten, and the number."""
         frame = self.frame
+        (colour,) = colours([self.task]).values()
         with style():
             figure = new_figure(COLUMN_WIDTH, 2.4)
             axes = figure.add_subplot()
-            axes.fill_between(frame["runs"], frame["low"], frame["high"], alpha=0.2, linewidth=0)
-            axes.plot(frame["runs"], frame["expected"], marker="o", markersize=2.5)
+            axes.fill_between(frame["runs"], frame["low"], frame["high"], color=colour, alpha=0.2, linewidth=0)
+            axes.plot(frame["runs"], frame["expected"], color=colour, marker="o", markersize=2.5)
             if self.number is not None:
                 axes.axhline(self.number, color="0.3", linewidth=0.8, linestyle="--")
+                axes.text(
+                    len(frame),
+                    self.number,
+                    f"{self.number:.2f}",
+                    ha="right",
+                    va="top",
+                    color="0.3",
+                    fontsize="small",
+                )
             axes.set_xlabel(f"best of so many {self.what}")
             axes.set_ylabel(f"{self.task}, expected and 90 % range")
             axes.locator_params(axis="x", integer=True)

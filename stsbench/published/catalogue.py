@@ -1,4 +1,4 @@
-"""The published numbers: papers, tables, rows, systems and checkpoints, read from the TOML entries."""
+"""The published numbers: papers, exhibits, tables, rows, systems and checkpoints, read from the TOML entries."""
 
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 
 from stsbench.base.errors import UserError
 from stsbench.base.words import suggestion
-from stsbench.published.schema import KnownCheckpoint, Paper, PublishedCell, PublishedTable, Row, System
+from stsbench.published.schema import Exhibit, KnownCheckpoint, Paper, PublishedCell, PublishedTable, Row, System
 
-Entry = TypeVar("Entry", Paper, PublishedTable, System, KnownCheckpoint)
+Entry = TypeVar("Entry", Paper, PublishedTable, Exhibit, System, KnownCheckpoint)
 
 
 @dataclass(frozen=True)
@@ -72,6 +72,32 @@ def tables() -> Mapping[str, PublishedTable]:
             (path for path in folder.iterdir() if path.name.endswith(".toml")), key=lambda path: path.name
         )
     return _by_name(PublishedTable.model_validate(_read(path)) for path in paths)
+
+
+@cache
+def exhibits() -> Mapping[str, Exhibit]:
+    """Return every table and figure of the papers by its name, in the papers' order.
+
+    >>> exhibits()["mocose-acl2022-figure-8"].caption
+    "The target's decay in detail"
+    """
+    return _by_name(Exhibit.model_validate(entry) for entry in _read(_entries() / "exhibits.toml")["exhibits"])
+
+
+def exhibit(name: str) -> Exhibit:
+    """Return the table or figure called `name`, whatever its case and punctuation.
+
+    Raises:
+        UserError: if there is none, naming close ones.
+
+    >>> exhibit("MoCoSE ACL2022 figure 8").kind
+    'figure'
+    """
+    known = {_plain(key): key for key in exhibits()}
+    if _plain(name) not in known:
+        hint = _suggest(name, exhibits(), "stsbench published list exhibits")
+        raise UserError(f"there is no table or figure {name!r}: {hint}")
+    return exhibits()[known[_plain(name)]]
 
 
 @cache

@@ -13,10 +13,12 @@ app = typer.Typer(help="Look up numbers from papers, each with where it was prin
 @app.command("list")
 @grouped
 def list_(
-    what: Annotated[str, typer.Argument(help="`tables`, `rows`, `systems` or `checkpoints`.")] = "tables",
+    what: Annotated[
+        str, typer.Argument(help="`tables`, `exhibits`, `rows`, `systems` or `checkpoints`.")
+    ] = "tables",
     output: Output = Output(),
 ) -> None:
-    """List the tables, rows, systems or checkpoints that are known.
+    """List the tables, exhibits (every table and figure), rows, systems or checkpoints that are known.
 
     JSON and CSV tell all: sources, lines, notes.
 

@@ -9,6 +9,7 @@ from stsbench.base.words import suggestion
 from stsbench.published.catalogue import (
     PublishedRow,
     checkpoints,
+    exhibits,
     papers,
     row,
     rows,
@@ -31,7 +32,7 @@ _MOST_DECIMALS = 4
 
 @dataclass(frozen=True)
 class Listing(Result):
-    """The tables, rows, systems or checkpoints that are known.
+    """The tables, exhibits (tables and figures), rows, systems or checkpoints that are known.
 
     Attributes:
         what: which of them.
@@ -52,7 +53,7 @@ class Listing(Result):
 
 
 def list_published(what: str = "tables") -> Listing:
-    """Return the tables, rows, systems or checkpoints that are known.
+    """Return the tables, exhibits (tables and figures), rows, systems or checkpoints that are known.
 
     Raises:
         UserError: if there is no such list.
@@ -254,6 +255,24 @@ def _tables() -> Iterable[dict[str, Any]]:
         }
 
 
+def _exhibits() -> Iterable[dict[str, Any]]:
+    for entry in exhibits().values():
+        table = tables().get(entry.name)
+        yield {
+            "exhibit": entry.name,
+            "kind": entry.kind,
+            "number": entry.number,
+            "shows": entry.caption,
+            "section": entry.section,
+            "line": "" if entry.line is None else str(entry.line),
+            "numbers": "entered" if table is not None and table.rows else "",
+            "why not": entry.without_numbers or (table.missing if table is not None else ""),
+            "without line": entry.without_line,
+            "paper": papers()[entry.paper].title,
+            "file": papers()[entry.paper].file,
+        }
+
+
 def _rows() -> Iterable[dict[str, Any]]:
     for entry in rows().values():
         yield {
@@ -306,6 +325,7 @@ def _checkpoints() -> Iterable[dict[str, Any]]:
 
 _LISTS: dict[str, tuple[Callable[[], Iterable[dict[str, Any]]], list[str]]] = {
     "tables": (_tables, ["table", "title", "rows", "cells", "restored", "lost"]),
+    "exhibits": (_exhibits, ["exhibit", "kind", "number", "shows", "numbers"]),
     "rows": (_rows, ["row", "system", "variant", "label"]),
     "systems": (_systems, ["system", "kind", "Avg. STS", "row"]),
     "checkpoints": (_checkpoints, ["checkpoint", "hub", "pooling", "unverified"]),

@@ -316,6 +316,43 @@ def _read(
     return match["number"].replace(",", ""), "printed", "", ()
 
 
+class Exhibit(_PublishedEntry):
+    """A table or figure of a paper, whether its numbers are entered or not.
+
+    Attributes:
+        name: its name; that of its `PublishedTable` where there is one.
+        paper: where it stands.
+        kind: `table` or `figure`.
+        number: as printed; empty where the paper gives none.
+        caption: what it shows, in our words.
+        section: the section (or the heading of the slide) that it belongs to.
+        line: the line of the paper's text that its caption is in; None where the text has none.
+        without_line: why there is no such line.
+        without_numbers: why no number of it is entered; empty where a `PublishedTable` has them, or says why not.
+    """
+
+    name: Name
+    paper: Name
+    kind: Literal["table", "figure"]
+    number: str = ""
+    caption: str
+    section: str
+    line: Annotated[int, Field(gt=0)] | None = None
+    without_line: str = ""
+    without_numbers: str = ""
+
+    @model_validator(mode="after")
+    def _has_a_place(self) -> Self:
+        if (self.line is None) != bool(self.without_line):
+            raise ValueError("an exhibit has a line, or says why it has none")
+        return self
+
+    @property
+    def title(self) -> str:
+        """Its kind and number, as the paper calls it: `Table 9`."""
+        return f"{self.kind.capitalize()} {self.number or '(unnumbered)'}"
+
+
 class System(_PublishedEntry):
     """Something that was measured.
 

@@ -120,14 +120,14 @@ NAMED = {
 def test_every_paper_has_all_of_its_tables() -> None:
     assert Counter(table.paper for table in tables().values()) == {
         "simcse-slides": 8,
-        "esimcse-arxiv-v1": 10,
-        "esimcse-coling2022": 10,
+        "esimcse-arxiv-v1": 11,
+        "esimcse-coling2022": 11,
         "mocose-acl2022": 9,
         "gaussian-dropout-simcse-cs224n": 1,
         "mteb": 1,
     }
     for paper in ("esimcse-arxiv-v1", "esimcse-coling2022"):
-        assert [t.number for t in tables().values() if t.paper == paper] == ["1", *map(str, range(3, 12))]
+        assert [t.number for t in tables().values() if t.paper == paper] == list(map(str, range(1, 12)))
     assert [t.number for t in tables().values() if t.paper == "mocose-acl2022"] == list(map(str, range(1, 10)))
 
 

@@ -1,0 +1,270 @@
+"""What there is to do: the cells of an experiment, and its jobs, each known by a hash of what it does.
+
+Jobs that measure one training in several ways (post-processed or not) are one unit: it trains once.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from stsbench.base.errors import UserError
+from stsbench.base.words import suggestion
+from stsbench.experiments.experiment import (
+    LOADING,
+    Changes,
+    Experiment,
+    Measure,
+    PostprocessingChoice,
+    label_of,
+)
+
+_OWN = ("recipe", "checkpoint", "corpus", "base", "postprocessing")
+"""Keys of changes that are no keys of a recipe."""
+
+_DIGITS = 12
+_LONGEST_SLUG = 80
+
+_NO_RESULT_OF = ("saving", "log_every")
+"""Keys of a recipe that change nothing of what comes out."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A checkpoint that is measured as it is: what `load` takes, and how."""
+
+    name: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One cell with one seed: what is trained or taken, and what is measured of it.
+
+    Attributes:
+        cell: the label of each axis' value.
+        values: each axis' value itself where it is a scalar, else its label.
+        seed: of the training; None for a checkpoint.
+        recipe: in full, as plain data, its corpus' path absolute; None for a checkpoint.
+        corpus_sha256: of the corpus.
+        checkpoint: None for a training.
+        postprocessing: of the vectors.
+        measure: what is measured.
+        threads: that it computes with.
+    """
+
+    cell: Mapping[str, str]
+    values: Mapping[str, Any]
+    seed: int | None
+    recipe: Mapping[str, Any] | None
+    corpus_sha256: str | None
+    checkpoint: Checkpoint | None
+    postprocessing: Mapping[str, Any]
+    measure: Mapping[str, Any]
+    threads: int
+
+    @cached_property
+    def unit(self) -> str:
+        """The hash of what is trained or taken: jobs that share it are done together, after one training."""
+        if self.recipe is None:
+            return _hash({"checkpoint": asdict(self.checkpoint) if self.checkpoint else None, "job": self.id})
+        recipe = {key: value for key, value in self.recipe.items() if key not in _NO_RESULT_OF}
+        corpus = {key: value for key, value in self.recipe["corpus"].items() if key != "path"}
+        text = {"sha256": self.corpus_sha256}
+        return _hash({"recipe": recipe | {"corpus": corpus}, "corpus": text, "threads": self.threads})
+
+    @cached_property
+    def id(self) -> str:
+        """The hash of all that it does. What axes and labels are called does not count, nor where files lie."""
+        subject = {"checkpoint": asdict(self.checkpoint)} if self.checkpoint else {"training": self.unit}
+        measured = {"postprocessing": self.postprocessing, "measure": self.measure, "threads": self.threads}
+        return _hash({**subject, **measured})
+
+    @cached_property
+    def folder(self) -> str:
+        """The name of its folder: its labels for people, its hash for sure."""
+        parts = [f"{name.rpartition('.')[2]}-{label}" for name, label in self.cell.items()]
+        parts += [] if self.seed is None else [f"seed-{self.seed}"]
+        slug = re.sub(r"[^\w.-]+", "-", "_".join(parts)).strip("-._")[:_LONGEST_SLUG]
+        return f"{slug}-{self.id}" if slug else self.id
+
+    @property
+    def label(self) -> str:
+        """What people call it."""
+        parts = [f"{name.rpartition('.')[2]} {label}" for name, label in self.cell.items()]
+        return ", ".join([*parts, *([] if self.seed is None else [f"seed {self.seed}"])]) or "the one job"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return json.loads(json.dumps({**asdict(self), "id": self.id, "folder": self.folder, "unit": self.unit}))
+
+    @classmethod
+    def of(cls, plain: Mapping[str, Any]) -> "Job":
+        """Return the job that `to_dict` wrote."""
+        kept = {key: value for key, value in plain.items() if key not in {"id", "folder", "unit"}}
+        checkpoint = kept["checkpoint"]
+        return cls(**{**kept, "checkpoint": Checkpoint(**checkpoint) if checkpoint else None})
+
+
+def _hash(content: Any) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()[:_DIGITS]
+
+
+def jobs_of(experiment: Experiment) -> tuple[Job, ...]:
+    """Return the jobs of an experiment, cell by cell, the seeds of a cell together.
+
+    Raises:
+        UserError: if a recipe or a corpus is not there or a key or value is wrong, naming its line; or two cells
+            are the same.
+
+    >>> jobs = jobs_of(Experiment(name="a", recipe="demo", axes={"optimiser.batch": [32, 64]}, seeds=[1, 2]))
+    >>> [job.label for job in jobs][:2]
+    ['batch 32, seed 1', 'batch 32, seed 2']
+    """
+    jobs: dict[str, Job] = {}
+    hashes: dict[str, str] = {}
+    for labels, values, changes, places in _cells(experiment):
+        for job in _of_cell(experiment, labels, values, changes, places, hashes):
+            if job.id in jobs:
+                raise UserError(
+                    f"experiment {experiment.name}: {jobs[job.id].label} and {job.label} are the same job: remove "
+                    "one of the two values."
+                )
+            jobs[job.id] = job
+    return tuple(jobs.values())
+
+
+def units_of(jobs: Sequence[Job]) -> list[tuple[Job, ...]]:
+    """Return the jobs that share a training together, in their order."""
+    units: dict[str, list[Job]] = {}
+    for job in jobs:
+        units.setdefault(job.unit, []).append(job)
+    return list(map(tuple, units.values()))
+
+
+def _cells(
+    experiment: Experiment,
+) -> Iterator[tuple[dict[str, str], dict[str, Any], Changes, dict[str, str]]]:
+    """Yield labels, values, changes of each cell, and where each change was written."""
+    axes: list[list[tuple[str, str, Any, Changes, dict[str, str]]]] = []
+    for name, choices in experiment.axes.items():
+        if isinstance(choices, dict):
+            axes.append(
+                [
+                    (
+                        name,
+                        label,
+                        label,
+                        changes,
+                        {key: experiment.place("axes", name, label, key) for key in changes},
+                    )
+                    for label, changes in choices.items()
+                ]
+            )
+        else:
+            place = {name: experiment.place("axes", name)}
+            axes.append([(name, label_of(value), _scalar(value), {name: value}, place) for value in choices])
+    for choice in product(*axes):
+        labels, values, changes, places = {}, {}, {}, {}
+        for name, label, value, changed, where in choice:
+            labels[name], values[name] = label, value
+            for key in changed:
+                if key in changes:
+                    raise UserError(f"{where[key]}: {key} is changed by two axes; leave it to one of them.")
+            changes |= changed
+            places |= where
+        yield labels, values, changes, places
+
+
+def _scalar(value: Any) -> Any:
+    return value if isinstance(value, int | float | str) else label_of(value)
+
+
+def _of_cell(
+    experiment: Experiment,
+    labels: dict[str, str],
+    values: dict[str, Any],
+    changes: Changes,
+    places: dict[str, str],
+    hashes: dict[str, str],
+) -> Iterator[Job]:
+    """Yield the jobs of a cell; `hashes` holds those of the corpora that were read before."""
+    post = PostprocessingChoice()
+    if "postprocessing" in changes:
+        try:
+            post = PostprocessingChoice.model_validate(changes["postprocessing"])
+        except ValueError as error:
+            message = getattr(error, "errors", lambda: [{"msg": str(error)}])()[0]["msg"]
+            where = places["postprocessing"]
+            raise UserError(f"{where}: postprocessing: {message.removeprefix('Value error, ')}.") from error
+    common = {
+        "cell": labels,
+        "values": values,
+        "postprocessing": post.model_dump(),
+        "measure": Measure.model_validate(experiment.measure).model_dump(mode="json"),
+        "threads": experiment.threads,
+    }
+    if "checkpoint" in changes:
+        yield Job(seed=None, recipe=None, corpus_sha256=None, checkpoint=_checkpoint(changes, places), **common)
+        return
+    recipe = _recipe(experiment, changes, places)
+    file = recipe.corpus.path
+    if file not in hashes:
+        from stsbench.base.files import sha256_of
+        from stsbench.data.corpus import corpus_file
+
+        if file is None:
+            raise UserError(
+                f"{experiment.place('recipe')}: the recipe {recipe.name} names no corpus: add `corpus: FILE`."
+            )
+        hashes[file] = sha256_of(corpus_file(file))
+    plain = recipe.model_dump(mode="json")
+    if file != "sample":
+        plain["corpus"]["path"] = str(Path(file).expanduser().absolute())
+    for seed in experiment.seeds:
+        yield Job(seed=seed, recipe={**plain, "seed": seed}, corpus_sha256=hashes[file], checkpoint=None, **common)
+
+
+def _checkpoint(changes: Changes, places: dict[str, str]) -> Checkpoint:
+    options = {key: value for key, value in changes.items() if key not in {"checkpoint", "postprocessing"}}
+    for key in options:
+        if key not in LOADING:
+            raise UserError(
+                f"{places[key]}: {key} cannot be changed of a checkpoint that is measured as it is: "
+                f"{suggestion(key, LOADING)}"
+            )
+    return Checkpoint(str(changes["checkpoint"]), options)
+
+
+def _recipe(experiment: Experiment, changes: Changes, places: dict[str, str]) -> Any:
+    from stsbench.training.recipe_files import read_recipe
+
+    name = changes.get("recipe", experiment.recipe)
+    if name is None:
+        raise UserError(
+            f"experiment {experiment.name}: neither a recipe nor a checkpoint is named: add `recipe: NAME`, or an "
+            "axis `recipe` or `checkpoint`."
+        )
+    settings = {"corpus.path": experiment.corpus, "base": experiment.base}
+    wanted = {key: (value, experiment.place(key.partition(".")[0])) for key, value in settings.items() if value}
+    wanted |= {key: (value, experiment.place("set", key)) for key, value in experiment.set.items()}
+    named = {"corpus": "corpus.path"}
+    wanted |= {
+        named.get(key, key): (value, places[key])
+        for key, value in changes.items()
+        if key not in _OWN or key in {"corpus", "base"}
+    }
+    overrides = {f"{key}={json.dumps(value)}": place for key, (value, place) in wanted.items()}
+    try:
+        return read_recipe(str(name), list(overrides))
+    except UserError as error:
+        # What the recipe's reader knows as an option was written in the experiment.
+        for override, place in overrides.items():
+            if str(error).startswith(f"--set {override}"):
+                raise UserError(place + str(error).removeprefix(f"--set {override}")) from error
+        raise

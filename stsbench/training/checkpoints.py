@@ -3,7 +3,8 @@
 A checkpoint holds the base's configuration and tokenizer, the trained weights, and what sentence-transformers
 reads: pooling, maximum length, and the head where it is scored. Where the head stands behind the first token and
 the model has a pooler of that shape, its weights are put there too, as in the checkpoints that the SimCSE authors
-published: `pooling cls` is behind the head then, `cls_before_pooler` before it.
+published: `pooling cls` is behind the head then, `cls_before_pooler` before it. A checkpoint that has met what
+encoders are measured on says so in a file of its own, which every later measurement repeats.
 """
 
 import hashlib
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from stsbench.base.errors import UserError
 from stsbench.base.files import atomic_folder, atomic_path, remove_leftovers, sha256_of, told_as_unwritable
-from stsbench.encoders.checkpoint import Checkpoint, quiet_transformers
+from stsbench.encoders.checkpoint import NOTES, Checkpoint, quiet_transformers
 from stsbench.training.folder import RunFolder
 from stsbench.training.recipe import Pooling, Recipe
 from stsbench.training.selection import Best
@@ -72,6 +73,9 @@ class CheckpointWriter:
             _write_json(building / "1_Pooling" / "config.json", self._pooling())
             about = {"max_seq_length": self.max_length, "do_lower_case": self.lower_case}
             _write_json(building / "sentence_bert_config.json", about)
+            # What a base has met, whatever is trained from it has met too.
+            if notes := list(dict.fromkeys([*self.base.own_notes(), *self.recipe.test_remarks()])):
+                _write_json(building / NOTES, {"notes": notes})
             if self.recipe.head.evaluate:
                 modules.append("Dense")
                 self._write_head(weights, building / "2_Dense")

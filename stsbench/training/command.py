@@ -70,7 +70,8 @@ def train(
         else:
             chosen = read_recipe(recipe or "demo", set_ or ())
             distance = chosen.traceable_sentence()
-            print_data(("" if distance is None else f"# {distance}\n") + as_yaml(chosen))
+            said = [*([] if distance is None else [distance]), *chosen.test_remarks()]
+            print_data("".join(f"# {sentence}\n" for sentence in said) + as_yaml(chosen))
         return
     from stsbench.records.provenance import command_line
     from stsbench.training.train import train as run_training

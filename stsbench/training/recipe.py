@@ -18,6 +18,15 @@ _HIGHEST_RATE = 0.01
 _LOWEST_TEMPERATURE, _HIGHEST_TEMPERATURE = 1e-3, 10.0
 _LARGEST_QUEUE = 65_536
 
+SELECTED_ON_TEST = (
+    "Selected on test: the checkpoint was chosen by its score on a test set, {task}, so that score is no result."
+)
+TRAINED_ON_TASKS = (
+    "Trained on test sentences: the corpus is the evaluation tasks' own text, without its scores, so scores on "
+    "those tasks are not like those of encoders that never saw it."
+)
+"""What the log, the card, the record and the report say of a training that has met what it is measured on."""
+
 
 class Corpus(RecipePart):
     """The text.
@@ -31,6 +40,8 @@ class Corpus(RecipePart):
         buckets: the longest sentence of each bucket but the last, in sub-words without the special ones: batches
             are of one bucket each, shuffled within it (ESimCSE, section 5.3: `[5]` parts at 5, `[3, 4, 5, 6, 7]`
             are its six classes). None for batches of any length.
+        of_tasks: whether it is the evaluation tasks' own text, as ConSERT trains on. What was trained on that says
+            so everywhere.
     """
 
     path: str | None = None
@@ -39,6 +50,7 @@ class Corpus(RecipePart):
     rows: int | None = Field(None, ge=1)
     max_length: int = Field(32, ge=3)
     buckets: tuple[Annotated[int, Field(ge=1)], ...] | None = Field(None, min_length=1)
+    of_tasks: bool = False
 
     @model_validator(mode="after")
     def _buckets_ascend(self) -> Self:
@@ -371,6 +383,16 @@ class Recipe(RecipePart):
         low, high = (f"{steps:.2f}" for steps in distance)
         steps = low if low == high else f"{low} to {high}"
         return f"maximum traceable distance {steps} steps (1 / (1 - decay) + queue / batch; MoCoSE, section 5.7)"
+
+    def test_remarks(self) -> list[str]:
+        """Return how the training has met what encoders are measured on, a sentence for each way.
+
+        >>> from stsbench.training.recipe_files import read_recipe
+        >>> read_recipe("demo").test_remarks()
+        []
+        """
+        sentences = [SELECTED_ON_TEST.format(task=self.selection.task)] if self.selection.on_test else []
+        return [*sentences, *([TRAINED_ON_TASKS] if self.corpus.of_tasks else [])]
 
     def remarks(self) -> list[str]:
         """Return what is allowed but far from anything that trains well, a sentence for each.

@@ -47,11 +47,6 @@ if TYPE_CHECKING:
     from stsbench.training.base import Base
     from stsbench.training.distributed import World
 
-ON_TEST = (
-    "Selected on test: the checkpoint was chosen by its score on a test set, {task}, so that score is no result."
-)
-"""What the log, the card and the record say where a test set was asked for by name."""
-
 _SELECTED = "The checkpoint was selected by this score, which therefore does not measure it on other data."
 
 
@@ -244,11 +239,7 @@ class _Job:
     @property
     def remarks(self) -> list[str]:
         """What the person should know of the recipe, and everybody who reads the log."""
-        return [*self.recipe.remarks(), *self._on_test]
-
-    @property
-    def _on_test(self) -> list[str]:
-        return [ON_TEST.format(task=self.recipe.selection.task)] if _is_test_set(self.dev) else []
+        return [*self.recipe.remarks(), *self.recipe.test_remarks()]
 
     def run(self, listeners: Sequence[Listener]) -> int:
         """Take all steps that are left; return the number of all."""
@@ -310,7 +301,6 @@ class _Job:
         """Measure a checkpoint on the dev set as a person would: it says itself how it is pooled."""
         encoder = load(str(checkpoint), device=self.device.partition(":")[0])
         assert isinstance(encoder, TransformerEncoder)  # it was written as one
-        encoder.notes = (*encoder.notes, *self._on_test)
         settings = Settings(use_cache=False, out=checkpoint, overwrite=True, command=self.start.command)
         return measure_encoder(encoder, [self.dev], settings, Stages(self.progress))
 
@@ -331,7 +321,7 @@ class _Job:
                 f"Pooling: `{recipe.pooling}`{about_head}. Read it with `SentenceTransformer(folder)`, "
                 "`AutoModel`, or `stsbench run --model folder`.",
             ],
-            after_scores=" ".join([_SELECTED, *self._on_test]),
+            after_scores=" ".join([_SELECTED, *self.recipe.test_remarks()]),
             recipe=as_yaml(recipe),
         )
 

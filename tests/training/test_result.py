@@ -79,6 +79,20 @@ def test_what_was_selected_on_a_test_set_says_so_everywhere(test_set, train):
     assert "Selected on test" in str(done)
 
 
+def test_what_was_trained_on_the_tasks_own_text_says_so_everywhere_and_so_does_what_is_trained_from_it(train):
+    notices = []
+    done = train("corpus.of_tasks=true", notice=notices.append)
+    said = "Trained on test sentences: "
+    assert [notice for notice in notices if notice.startswith(said)]
+    assert "of_tasks: true" in (done.folder / "recipe.yaml").read_text(encoding="utf-8")
+    assert said in (done.folder / "README.md").read_text(encoding="utf-8").replace("\n", " ")
+    assert done.log[0]["remark"].startswith(said)
+    for record in (sb.load_run(done.folder), sb.evaluate(str(done.folder), "sample", out=None)):
+        assert [note.startswith(said) for note in record.notes].count(True) == 1
+    after = train(base=done.folder, out="after")
+    assert [note.startswith(said) for note in after.record.notes].count(True) == 1
+
+
 def test_a_strange_value_is_told_and_logged_and_trains(train):
     notices = []
     done = train("objective.temperature=50", notice=notices.append)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +99,7 @@ def diagnose(
         pairs, encoded, identity=identity, protocol=protocol, supervised=supervised, progress=progress
     )
     search = Search(grid, read)
+    _demand_a_score(search)
     measured = grid.value(AVERAGE, grid.default) if is_sts else None
     stages.done("scores")
     untried = not supervised and not search.explanations and {*REGRESSED, AVERAGE} & set(read.tasks)
@@ -115,6 +117,18 @@ _NO_REGRESSORS = (
     "Not tried: the regressors that SentEval trains on STS-B and SICK-R, which can be 20 points above cosine "
     "(--supervised; it takes minutes)."
 )
+
+
+def _demand_a_score(search: Search) -> None:
+    """Refuse to explain a difference to a number that is not there."""
+    undefined = [
+        task for task, score in zip(search.claim.tasks, search.default.scores, strict=True) if not isfinite(score)
+    ]
+    if undefined:
+        raise UserError(
+            f"{', '.join(undefined)}: this encoder has no score in your own setting, as it gives all pairs the same "
+            "similarity: look at its prompt and maximum length, or whether its vectors are all alike."
+        )
 
 
 def _tasks_of(

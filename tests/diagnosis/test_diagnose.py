@@ -169,6 +169,11 @@ def test_a_callable_has_a_smaller_grid_and_it_says_so(hash_encode: Callable[...,
     assert any("has no poolers or maximum lengths to choose from" in note for note in found.notes)
 
 
+def test_an_encoder_that_has_no_score_is_told_so() -> None:
+    with pytest.raises(sb.UserError, match="sample: this encoder has no score in your own setting"):
+        sb.diagnose(lambda sentences: np.ones((len(sentences), 3)), 50.0, tasks="sample")
+
+
 def test_pairs_of_one_s_own_are_diagnosed_too(
     hash_encode: Callable[..., Any], tmp_path: Path, toy_data: Any
 ) -> None:

@@ -126,8 +126,8 @@ def _demand_a_score(search: Search) -> None:
     ]
     if undefined:
         raise UserError(
-            f"{', '.join(undefined)}: this encoder has no score in your own setting, as it gives all pairs the same "
-            "similarity: look at its prompt and maximum length, or whether its vectors are all alike."
+            f"{', '.join(undefined)}: this encoder has no score in your own setting, as it gives all pairs the "
+            "same similarity: look at its prompt and maximum length, or whether its vectors are all alike."
         )
 
 

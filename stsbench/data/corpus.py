@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from stsbench.base.errors import UserError
+from stsbench.base.memory import require_memory
 from stsbench.data.benchmarks import sample_sentences
 from stsbench.data.catalogue import source
 from stsbench.data.locate import bundled_root
@@ -32,7 +33,7 @@ def load_corpus(corpus: str | Path) -> tuple[str, ...]:
             for the sample's own sentences. Whitespace around a sentence is dropped, and so are empty lines.
 
     Raises:
-        UserError: if the file cannot be read, is not UTF-8, or holds no sentence.
+        UserError: if the file cannot be read, is not UTF-8, holds no sentence, or more than memory does.
 
     >>> len(load_corpus("sample"))
     400
@@ -40,6 +41,9 @@ def load_corpus(corpus: str | Path) -> tuple[str, ...]:
     if str(corpus) == SAMPLE:
         return sample_sentences()
     path = Path(corpus).expanduser()
+    if path.is_file():
+        # At the least: a sentence of 100 letters takes 150 bytes, and as many again to be found once.
+        require_memory(2 * path.stat().st_size, f"the sentences of {path}", "look at a part of them")
     sentences = tuple(dict.fromkeys(filter(None, (text.strip() for _, text in text_lines(path)))))
     if not sentences:
         raise UserError(f"{path} holds no sentence: write one a line.")

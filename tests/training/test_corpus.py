@@ -113,6 +113,14 @@ def test_sentences_to_look_at_are_read_from_a_packed_file_each_once(tmp_path):
     assert load_corpus(path) == ("One.", "Two.")
 
 
+def test_a_corpus_that_memory_does_not_hold_is_refused(tmp_path, monkeypatch):
+    path = tmp_path / "corpus.txt"
+    path.write_text("One.\nTwo.\n", encoding="utf-8")
+    monkeypatch.setattr("stsbench.base.memory.available_bytes", lambda: 19)
+    with pytest.raises(UserError, match=r"the sentences of .*corpus.txt take .* GB of memory"):
+        load_corpus(path)
+
+
 def test_a_broken_archive_and_a_missing_file_are_told(tmp_path):
     data = bytearray(gzip.compress(b"".join(b"%d owls\n" % (number**7 % 99_991) for number in range(5000))))
     data[2000:2060] = bytes(60)

@@ -47,6 +47,8 @@ class Tokenizer:
         special_tokens: how many special tokens stand around a text.
         vocabulary: how many token ids there are.
         mask_id: the token that stands for a masked one; None where there is none.
+        mask: how that token is written in a text.
+        special_ids: the tokens that are no words: those around a text, padding, mask.
     """
 
     def __init__(self, checkpoint: Checkpoint, *, trust_remote_code: bool) -> None:
@@ -79,6 +81,8 @@ class Tokenizer:
         self.special_tokens = int(tokenizer.num_special_tokens_to_add())
         self.vocabulary = len(tokenizer)
         self.mask_id: int | None = tokenizer.mask_token_id
+        self.mask: str | None = tokenizer.mask_token
+        self.special_ids: list[int] = sorted(tokenizer.all_special_ids)
 
     def __call__(
         self, texts: Sequence[str], limit: int | None = None, *, special_tokens: bool = True
@@ -103,6 +107,10 @@ class Tokenizer:
                 raise
             raise UserError(f"{broken!r} is no text: a character in it is not UTF-8; write it anew.") from error
         return [tuple(ids) for ids in encoded["input_ids"]]
+
+    def texts(self, tokens: Sequence[int]) -> list[str]:
+        """Return each token as it is written in a text, without the marks of a word's end or middle."""
+        return [self._tokenizer.decode([token]).strip().removeprefix("##") for token in tokens]
 
 
 def _is_text(text: str) -> bool:

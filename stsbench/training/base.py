@@ -7,13 +7,14 @@ import torch
 from torch import nn
 
 from stsbench.base.errors import UserError
-from stsbench.encoders.checkpoint import Checkpoint, quiet_transformers
+from stsbench.encoders.checkpoint import Checkpoint
 from stsbench.encoders.load import load
 from stsbench.encoders.network import Network, load_network
 from stsbench.encoders.tokenizer import Tokenizer, position_limit
 from stsbench.encoders.transformer import TransformerEncoder
 from stsbench.statistics.bootstrap import generator
 from stsbench.training.dropout import make_gaussian, set_dropout
+from stsbench.training.guesses import masked_language_network
 from stsbench.training.heads import HeadBase
 from stsbench.training.model import SentenceModel
 from stsbench.training.recipe import Recipe
@@ -127,19 +128,12 @@ def load_masked_language(base: Base, model: SentenceModel, device: str, *, tied:
     Raises:
         UserError: if the base has no such head, or no mask token.
     """
-    from transformers import AutoModelForMaskedLM
-
-    with quiet_transformers():
-        try:
-            network, info = AutoModelForMaskedLM.from_pretrained(base.checkpoint.folder, output_loading_info=True)
-        except ValueError as error:
-            raise UserError(f"{base.checkpoint.name} is of a type without masked-language model.") from error
-    if info["missing_keys"] or base.tokenizer.mask_id is None:
+    whole = masked_language_network(base.checkpoint)
+    if whole is None or base.tokenizer.mask_id is None:
         raise UserError(
             f"{base.checkpoint.name} has no masked-language head (or no mask token), which objective.mlm needs: "
             "choose another --base, or --set objective.mlm=null."
         )
-    whole: Any = network
     # The head keeps the table that it was read with, equal to the encoder's and apart from it, unless it is tied.
     setattr(whole, whole.base_model_prefix, model.transformer)
     if tied:

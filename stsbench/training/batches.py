@@ -168,25 +168,38 @@ class BatchReader:
     def __call__(self, rows: NDArray[np.int64], *name: str) -> Batch:
         """Return the batch of some rows; `name` names its random draws."""
         views, columns = self.recipe.views, self.store.counts.columns
-        hard = self._plain(rows, 2) if columns == 3 else []
+        query = self._columns(rows, 0, views.query_columns, ("query", *name))
+        key = self._columns(rows, min(1, columns - 1), views.key_columns, ("key", *name))
         return Batch(
-            query=self._seen(rows, 0, views.query, ("query", *name)),
-            key=self._seen(rows, min(1, columns - 1), views.key, ("key", *name)),
-            hard=hard,
+            query=self._seen(rows, query, views.query, ("query", *name)),
+            key=self._seen(rows, key, views.key, ("key", *name)),
+            hard=self._plain(rows, 2) if self.recipe.negatives.hard else [],
             name=name,
         )
+
+    def _columns(
+        self, rows: NDArray[np.int64], own: int, wanted: Sequence[int] | None, name: tuple[str, ...]
+    ) -> list[int]:
+        """Return the column that each row's sentence is taken from: `own`, or one of those wanted, at random."""
+        if wanted is None:
+            return [own] * len(rows)
+        drawn = generator(self.recipe.seed, "column", *name).choice(len(wanted), size=len(rows))
+        return [wanted[place] - 1 for place in drawn.tolist()]
 
     def _plain(self, rows: NDArray[np.int64], column: int) -> Sequences:
         return self._around([self.store.tokens(int(row), column) for row in rows], cut=True)
 
-    def _seen(self, rows: NDArray[np.int64], column: int, view: View, name: tuple[str, ...]) -> Sequences:
+    def _seen(
+        self, rows: NDArray[np.int64], columns: Sequence[int], view: View, name: tuple[str, ...]
+    ) -> Sequences:
         shared, seed = generator(self.recipe.seed, "view", *name), self.recipe.seed
+        draws = [generator(seed, "view", name[0], str(row)) if view.once else shared for row in rows.tolist()]
+        places = list(zip(rows.tolist(), columns, strict=True))
         if isinstance(view, TextView):
-            texts = [view.text(self.store.text(row, column), shared) for row in rows.tolist()]
+            texts = view.texts([self.store.text(row, column) for row, column in places], draws)
             read = [text.lower() for text in texts] if self.lower_case else texts
             return self._around([np.array(ids) for ids in self.tokenizer(read, special_tokens=False)], cut=True)
-        draws = (generator(seed, "view", name[0], str(row)) if view.once else shared for row in rows.tolist())
-        seen = [view.tokens(self.store.tokens(row, column), rng) for row, rng in zip(rows, draws, strict=True)]
+        seen = [view.tokens(self.store.tokens(*place), rng) for place, rng in zip(places, draws, strict=True)]
         return self._around(seen, cut=view.cut)
 
     def _around(self, sentences: Sequence[Tokens], *, cut: bool) -> Sequences:

@@ -158,6 +158,7 @@ class Start:
         world: processes.
         command: as it was typed.
         environment: versions.
+        views_sha256: of the files that views read beside the corpus; "" where they read none.
         finished: whether the training has ended and its checkpoint is published.
     """
 
@@ -171,6 +172,7 @@ class Start:
     command: str
     environment: dict[str, Any]
     finished: bool = False
+    views_sha256: str = ""
     version: int = _VERSION
 
     def differences(self, now: "Start") -> list[str]:
@@ -184,6 +186,7 @@ class Start:
             ("dev set", self.dev_sha256, now.dev_sha256),
             ("base checkpoint", self.base_sha256, now.base_sha256),
             ("base's tokenizer", self.tokenizer_sha256, now.tokenizer_sha256),
+            ("lexicon or model of a view", self.views_sha256, now.views_sha256),
         ):
             if old != new:
                 raise UserError(

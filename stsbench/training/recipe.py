@@ -33,7 +33,8 @@ class Corpus(RecipePart):
 
     Attributes:
         path: a file (see `stsbench.data.corpus`), or `sample` for the sentences that come with stsbench.
-        columns: sentences in a row: 1, 2 (a pair) or 3 (a pair and a hard negative).
+        columns: sentences in a row: 1, 2 (a pair), 3 (a pair and a hard negative), or more, where `views` says
+            which of them a side is made of.
         names: which columns of a table they are; None for all.
         rows: how many rows to read, from the top; None for all.
         max_length: sub-words that training reads, special tokens included.
@@ -45,7 +46,7 @@ class Corpus(RecipePart):
     """
 
     path: str | None = None
-    columns: Literal[1, 2, 3] = 1
+    columns: int = Field(1, ge=1, le=99)
     names: tuple[str, ...] | None = None
     rows: int | None = Field(None, ge=1)
     max_length: int = Field(32, ge=3)
@@ -63,10 +64,19 @@ class Views(RecipePart):
     """The two sides of a positive pair: `query` is made of a row's first sentence, `key` of its second.
 
     A row of one sentence has it on both sides.
+
+    Attributes:
+        query: what is done to the sentence of one side.
+        key: what is done to that of the other.
+        query_columns: the columns, counted from 1, of which the query's sentence is one, drawn for each row each
+            time it is seen: paraphrases or back-translations that were made before. None for the first.
+        key_columns: the same of the key. None for the second, or where there is one only, the first.
     """
 
     query: View = Unchanged()
     key: View = Unchanged()
+    query_columns: tuple[Annotated[int, Field(ge=1)], ...] | None = Field(None, min_length=1)
+    key_columns: tuple[Annotated[int, Field(ge=1)], ...] | None = Field(None, min_length=1)
 
 
 class MaskedLanguage(RecipePart):
@@ -350,8 +360,16 @@ class Recipe(RecipePart):
                 f"negatives.queue.size {queue.size} is smaller than optimiser.batch {self.optimiser.batch}: a "
                 "batch would not fit in it"
             )
-        if (self.negatives.hard is not None) != (self.corpus.columns == 3):
-            raise ValueError("negatives.hard and corpus.columns: 3 go together")
+        named = {"query_columns": self.views.query_columns, "key_columns": self.views.key_columns}
+        for key, columns in named.items():
+            if columns is not None and max(columns) > self.corpus.columns:
+                raise ValueError(f"views.{key} {list(columns)}: corpus.columns is {self.corpus.columns}")
+        hard, many = self.negatives.hard is not None, self.corpus.columns >= 3
+        if (hard and self.corpus.columns != 3) or (many and not hard and not any(named.values())):
+            raise ValueError(
+                "negatives.hard and corpus.columns: 3 go together (or name the columns of a side in "
+                "views.key_columns)"
+            )
         return self
 
     @property

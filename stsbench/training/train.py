@@ -4,6 +4,7 @@ What is missing or wrong is told before anything is begun, in the order in which
 folder, corpus, dev set, base.
 """
 
+import hashlib
 import json
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -42,6 +43,7 @@ from stsbench.training.recipe_files import as_yaml, read_recipe
 from stsbench.training.result import Training, draw_dev_curve
 from stsbench.training.selection import Best, LiveEncoder, Selector, best_of
 from stsbench.training.token_store import TokenStore, open_store, tokens_dir
+from stsbench.training.views import TextView
 
 if TYPE_CHECKING:
     from stsbench.training.base import Base
@@ -221,6 +223,7 @@ class _Job:
             world=world.size,
             command=command,
             environment=environment(),
+            views_sha256=_views_sha256(recipe, device),
         )
         notes = [] if began is None else [*began.differences(now), *edits(folder, recipe)]
         for note in (*notes, *base.encoder.notes):
@@ -387,6 +390,13 @@ def _require_no_test_set(recipe: Recipe, dev: StsData) -> None:
         )
     if recipe.selection.on_test and not _is_test_set(dev):
         raise UserError(f"selection.on_test: {task} is no test set; remove it.")
+
+
+def _views_sha256(recipe: Recipe, device: str) -> str:
+    """Return a hash of what views of text read beside the corpus, "" for nothing; what is missing is told."""
+    views = [view for view in (recipe.views.query, recipe.views.key) if isinstance(view, TextView)]
+    hashes = [sha256_of(file) for view in views for file in view.require(device)]
+    return hashlib.sha256(" ".join(hashes).encode()).hexdigest() if hashes else ""
 
 
 def _open_store(

@@ -6,14 +6,17 @@ and name it in `View`.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Annotated, Literal
+from pathlib import Path
+from typing import Annotated, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, SerializeAsAny, WrapValidator
+from pydantic import Field, SerializeAsAny, WrapValidator, model_validator
 
+from stsbench.base.errors import UserError
+from stsbench.training.lexicon import lexicon_files, read_lexicon
 from stsbench.training.parts import RecipePart, part_of
 
 Tokens = NDArray[np.integer]
@@ -41,9 +44,37 @@ class TokenView(RecipePart, ABC):
 class TextView(RecipePart, ABC):
     """A view of the sentence before it is tokenised."""
 
+    @property
+    def once(self) -> bool:
+        """Whether a sentence's draw is the same each time it is seen."""
+        return False
+
+    def require(self, device: str) -> tuple[Path, ...]:
+        """Make sure, before a training begins, that all is there that it reads beside the sentences.
+
+        Args:
+            device: where models compute.
+
+        Returns:
+            The files, which have to be the same when the training is resumed.
+
+        Raises:
+            UserError: if something is missing.
+        """
+        return ()
+
     @abstractmethod
     def text(self, sentence: str, rng: np.random.Generator) -> str:
         """Return the changed sentence."""
+
+    def texts(self, sentences: Sequence[str], draws: Sequence[np.random.Generator]) -> list[str]:
+        """Return the changed sentences of a batch; a view that computes for all at once does so here.
+
+        Args:
+            sentences: of the batch, in order.
+            draws: where the draws of each come from: one generator for all, or each its own if `once`.
+        """
+        return [self.text(sentence, rng) for sentence, rng in zip(sentences, draws, strict=True)]
 
 
 class Unchanged(TokenView):
@@ -111,7 +142,7 @@ class WordRepetition(TextView):
 
 
 class Crop(TextView):
-    """A stretch of the sentence, the rest cut off at both ends (SimCSE, table 1: crop k %).
+    """A stretch of the sentence, the rest cut off at both ends (SimCSE, table 2: crop k %).
 
     Attributes:
         rate: the share of words that goes, k / 100; at least one word stays.
@@ -133,7 +164,7 @@ class Crop(TextView):
 
 
 class WordDeletion(TextView):
-    """Some words left out (SimCSE, table 1: word deletion k %, and delete one word).
+    """Some words left out (SimCSE, table 2: word deletion k %, and delete one word).
 
     Attributes:
         rate: the share of words that goes, k / 100; at least one word stays. None for one word.
@@ -209,6 +240,211 @@ class Typos(TextView):
         )
 
 
+class Synonyms(TextView):
+    """Some words replaced by one of their synonyms, each of them as likely.
+
+    A word is looked up without the punctuation around it and without case, which the synonym then takes on.
+
+    Attributes:
+        rate: the chance of each word that the lexicon knows.
+        lexicon: a table of one's own or WordNet's database (see `read_lexicon`). A recipe may leave it open, a
+            training may not.
+    """
+
+    kind: Literal["synonyms"]
+    rate: float = Field(gt=0, le=1)
+    lexicon: str | None = None
+
+    def require(self, device: str) -> tuple[Path, ...]:
+        """Make sure that there is a lexicon, and return its files.
+
+        Raises:
+            UserError: if none was named, or it cannot be read.
+        """
+        if self.lexicon is None:
+            raise UserError(
+                "the view synonyms has no lexicon: name one with --set views.key.lexicon=FILE, a table of words "
+                "and their synonyms or the folder of WordNet's database."
+            )
+        read_lexicon(self.lexicon)
+        return lexicon_files(self.lexicon)
+
+    def text(self, sentence: str, rng: np.random.Generator) -> str:
+        """Return the sentence, some words replaced.
+
+        Raises:
+            UserError: if there is no lexicon.
+        """
+        if self.lexicon is None:
+            self.require("cpu")
+        lexicon = read_lexicon(str(self.lexicon))
+        words = sentence.split()
+        for place, word in enumerate(words):
+            before, inner, behind = _without_punctuation(word)
+            synonyms = lexicon.get(inner.casefold())
+            if synonyms and rng.random() < self.rate:
+                words[place] = before + _cased_as(inner, synonyms[int(rng.integers(len(synonyms)))]) + behind
+        return " ".join(words)
+
+
+class MaskedPrediction(TextView):
+    """What the two views have in common that let a masked-language model of their own write words.
+
+    All masks of a sentence are filled in one forward pass. A guess is one token of that model, written as text.
+
+    Attributes:
+        model: a checkpoint with a masked-language head, as `load` takes it; it is not the model in training and
+            is not trained.
+        top: how many of the best guesses one is drawn from, by their probabilities; 1 for the best.
+        drawn: whether a sentence's places and draws are new each time it is seen, or always the same.
+    """
+
+    model: str
+    top: int = Field(1, ge=1, le=10_000)
+    drawn: Literal["each_time", "once"] = "each_time"
+
+    @property
+    def once(self) -> bool:
+        """Whether a sentence's draw is the same each time it is seen."""
+        return self.drawn == "once"
+
+    def require(self, device: str) -> tuple[Path, ...]:
+        """Load the model, and return the files of its weights.
+
+        Raises:
+            UserError: if it cannot be loaded, or has no masked-language head.
+        """
+        from stsbench.training.guesses import guesser
+
+        return tuple(guesser(self.model, device).checkpoint.weight_files())
+
+    def text(self, sentence: str, rng: np.random.Generator) -> str:
+        """Return the changed sentence."""
+        return self.texts([sentence], [rng])[0]
+
+    def texts(self, sentences: Sequence[str], draws: Sequence[np.random.Generator]) -> list[str]:
+        """Return the changed sentences."""
+        from stsbench.training.guesses import guesser
+
+        masked = [self.masked(sentence.split(), rng) for sentence, rng in zip(sentences, draws, strict=True)]
+        uniform = [
+            [float(rng.random()) for piece in pieces if piece is None]
+            for pieces, rng in zip(masked, draws, strict=True)
+        ]
+        return [" ".join(words) for words in guesser(self.model).fill(masked, uniform, self.top)]
+
+    @abstractmethod
+    def masked(self, words: list[str], rng: np.random.Generator) -> list[str | None]:
+        """Return the words of a sentence with None where the model is to write one."""
+
+
+class MaskedInsertion(MaskedPrediction):
+    """The best guess of a masked-language model behind some words (ESimCSE, section 5.2: masked prediction).
+
+    Attributes:
+        rate: as in `SubwordRepetition`, whose counts these are.
+    """
+
+    kind: Literal["masked-insertion"]
+    rate: float = Field(gt=0, le=1)
+
+    def masked(self, words: list[str], rng: np.random.Generator) -> list[str | None]:
+        """Return the words, some with a place behind them."""
+        marks = doubled(len(words), _most_paper(self.rate, len(words)), rng)
+        pieces: list[list[str | None]] = [
+            [word, None] if mark else [word] for word, mark in zip(words, marks, strict=True)
+        ]
+        return [piece for parts in pieces for piece in parts]
+
+
+class MaskedReplacement(MaskedPrediction):
+    """Some words replaced by what a masked-language model guesses in their place (SimCSE, table 2: MLM 15 %).
+
+    The paper says neither whether all words are masked at once nor whether the best guess is taken: here both. The
+    guess may be the word that stood there.
+
+    Attributes:
+        rate: the share of words that are replaced, at least one.
+    """
+
+    kind: Literal["masked-replacement"]
+    rate: float = Field(gt=0, le=1)
+
+    def masked(self, words: list[str], rng: np.random.Generator) -> list[str | None]:
+        """Return the words, some of them left open; which ones is uniform."""
+        count = max(1, round(self.rate * len(words)))
+        open_places = set(rng.permutation(len(words))[:count].tolist())
+        return [None if place in open_places else word for place, word in enumerate(words)]
+
+
+class InTurn(TextView):
+    """Several views of the text, each of what the one before left (SimCSE, table 2: crop 10 % + MLM 15 %).
+
+    Attributes:
+        views: of text, in order.
+    """
+
+    kind: Literal["in-turn"]
+    views: "tuple[AnyTextView, ...]" = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _alike(self) -> Self:
+        if len({view.once for view in self.views}) > 1:
+            raise ValueError("of views in turn all are drawn once, or none")
+        return self
+
+    @property
+    def once(self) -> bool:
+        """Whether a sentence's draw is the same each time it is seen."""
+        return self.views[0].once
+
+    def require(self, device: str) -> tuple[Path, ...]:
+        """Make sure that all views have what they need, and return their files.
+
+        Raises:
+            UserError: if something is missing.
+        """
+        return tuple(file for view in self.views for file in view.require(device))
+
+    def text(self, sentence: str, rng: np.random.Generator) -> str:
+        """Return the sentence after the last view."""
+        return self.texts([sentence], [rng])[0]
+
+    def texts(self, sentences: Sequence[str], draws: Sequence[np.random.Generator]) -> list[str]:
+        """Return the sentences after the last view.
+
+        >>> crop, delete = {"kind": "crop", "rate": 0.5}, "word-deletion"
+        >>> InTurn(kind="in-turn", views=(crop, delete)).text("a b c d", np.random.default_rng(0))
+        'd'
+        """
+        found = list(sentences)
+        for view in self.views:
+            found = view.texts(found, draws)
+        return found
+
+
+AnyTextView = Annotated[
+    SerializeAsAny[
+        Annotated[
+            WordRepetition
+            | StopWords
+            | MaskInsertion
+            | Crop
+            | WordDeletion
+            | Typos
+            | Synonyms
+            | MaskedInsertion
+            | MaskedReplacement
+            | InTurn,
+            Field(discriminator="kind"),
+        ]
+    ],
+    WrapValidator(part_of(TextView)),
+]
+"""Any view of text, by its `kind`; or a `TextView` of one's own."""
+
+InTurn.model_rebuild()
+
 View = Annotated[
     SerializeAsAny[
         Annotated[
@@ -219,7 +455,11 @@ View = Annotated[
             | MaskInsertion
             | Crop
             | WordDeletion
-            | Typos,
+            | Typos
+            | Synonyms
+            | MaskedInsertion
+            | MaskedReplacement
+            | InTurn,
             Field(discriminator="kind"),
         ]
     ],
@@ -267,6 +507,24 @@ def _misspelt(word: str, rng: np.random.Generator) -> str:
             return before + 2 * letter + behind
         case _:
             return before + behind[0] + letter + behind[1:]
+
+
+def _without_punctuation(word: str) -> tuple[str, str, str]:
+    """Return what stands before the first letter or digit of a word, up to the last one, and behind it.
+
+    >>> _without_punctuation('"well-known,"'), _without_punctuation("--")
+    (('"', 'well-known', ',"'), ('--', '', ''))
+    """
+    places = [place for place, character in enumerate(word) if character.isalnum()]
+    if not places:
+        return word, "", ""
+    return word[: places[0]], word[places[0] : places[-1] + 1], word[places[-1] + 1 :]
+
+
+def _cased_as(word: str, synonym: str) -> str:
+    if len(word) > 1 and word.isupper():
+        return synonym.upper()
+    return synonym[:1].upper() + synonym[1:] if word[:1].isupper() else synonym
 
 
 @cache

@@ -1,0 +1,158 @@
+"""What a masked-language model writes where a word was left open, for the views of masked prediction."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from stsbench.base.errors import UserError
+from stsbench.encoders.checkpoint import Checkpoint, find_checkpoint, quiet_transformers
+from stsbench.encoders.load import resolve
+from stsbench.encoders.tokenizer import Tokenizer, model_limit
+
+_ROWS_AT_ONCE = 32
+
+_loaded: dict[str, "Guesser"] = {}
+"""The models by name: views are plain data and hold none."""
+
+
+def guesser(name: str, device: str | None = None) -> "Guesser":
+    """Return a masked-language model, loaded at the first call.
+
+    Args:
+        name: a checkpoint, as `load` takes it.
+        device: to compute on; None for where it is, at first the CPU.
+
+    Raises:
+        UserError: if it cannot be loaded, or has no masked-language head.
+    """
+    if name not in _loaded:
+        _loaded[name] = _load(name)
+    found = _loaded[name]
+    if device not in {None, found.device}:
+        found.network, found.device = found.network.to(device), str(device)
+    return found
+
+
+def masked_language_network(checkpoint: Checkpoint) -> Any:
+    """Return a checkpoint's masked-language model of Transformers; None if its head was not trained.
+
+    Raises:
+        UserError: if models of its type have no such head.
+    """
+    from transformers import AutoModelForMaskedLM
+
+    with quiet_transformers():
+        try:
+            network, info = AutoModelForMaskedLM.from_pretrained(checkpoint.folder, output_loading_info=True)
+        except ValueError as error:
+            raise UserError(f"{checkpoint.name} is of a type without masked-language model.") from error
+    return None if info["missing_keys"] else network
+
+
+@dataclass
+class Guesser:
+    """A masked-language model in evaluation mode, and its tokenizer.
+
+    Attributes:
+        checkpoint: its files.
+        network: of Transformers.
+        tokenizer: its own, which need not be that of the model in training.
+        device: where it is.
+    """
+
+    checkpoint: Checkpoint
+    network: Any
+    tokenizer: Tokenizer
+    device: str = "cpu"
+
+    def fill(
+        self, sentences: Sequence[Sequence[str | None]], uniform: Sequence[Sequence[float]], top: int
+    ) -> list[list[str]]:
+        """Return sentences with a guess where a word is open; a place beyond the model's reach stays empty.
+
+        Args:
+            sentences: words, with None where one is open.
+            uniform: for each open word of a sentence a draw from 0 to 1, which picks among the guesses.
+            top: how many guesses one is drawn from, by their probabilities.
+        """
+        mask = str(self.tokenizer.mask)
+        texts = [" ".join(mask if word is None else word for word in words) for words in sentences]
+        sequences = self.tokenizer(texts, model_limit(self.checkpoint))
+        written: list[list[str]] = [[] for _ in sentences]
+        order = sorted(
+            (row for row, words in enumerate(sentences) if None in words), key=lambda row: len(sequences[row])
+        )
+        for start in range(0, len(order), _ROWS_AT_ONCE):
+            rows = order[start : start + _ROWS_AT_ONCE]
+            places = [self._open_places(sequences[row], sentences[row]) for row in rows]
+            wanted = [(number, place) for number, found in enumerate(places) for place in found]
+            if not wanted:
+                continue
+            draws = [draw for row, found in zip(rows, places, strict=True) for draw in uniform[row][: len(found)]]
+            logits = self._logits([sequences[row] for row in rows])[tuple(torch.tensor(wanted).T)]
+            guesses = self.tokenizer.texts(drawn(logits, torch.tensor(draws), top))
+            for (number, _), guess in zip(wanted, guesses, strict=True):
+                written[rows[number]].append(guess)
+        return [_filled(words, guesses) for words, guesses in zip(sentences, written, strict=True)]
+
+    def _open_places(self, ids: Sequence[int], words: Sequence[str | None]) -> list[int]:
+        """Return where the open words of a sentence are among its tokens: a mask may stand in the text itself."""
+        mask = str(self.tokenizer.mask)
+        is_open = [flag for word in words for flag in ([True] if word is None else [False] * word.count(mask))]
+        masks = [place for place, token in enumerate(ids) if token == self.tokenizer.mask_id]
+        return [place for place, flag in zip(masks, is_open, strict=False) if flag]
+
+    def _logits(self, sequences: Sequence[Sequence[int]]) -> Tensor:
+        lengths = torch.tensor([len(sequence) for sequence in sequences])
+        ids = torch.full((len(sequences), int(lengths.max())), self.tokenizer.pad_id)
+        for row, sequence in enumerate(sequences):
+            ids[row, : len(sequence)] = torch.tensor(sequence)
+        mask = (torch.arange(ids.shape[1]) < lengths.unsqueeze(1)).long()
+        with torch.no_grad():
+            output = self.network(
+                input_ids=ids.to(self.device), attention_mask=mask.to(self.device), return_dict=True
+            )
+        logits: Tensor = output.logits.float().cpu()
+        # What is no word is no guess.
+        logits[:, :, self.tokenizer.special_ids] = -torch.inf
+        return logits
+
+
+def drawn(logits: Tensor, uniform: Tensor, top: int) -> list[int]:
+    """Return a token for each row: the best one, or one of the best, drawn by their probabilities.
+
+    Args:
+        logits: (rows, tokens).
+        uniform: (rows,) draws from 0 to 1.
+        top: how many of the best.
+
+    >>> logits = torch.tensor([[0.0, 1.0, 1.0]])
+    >>> [drawn(logits, torch.tensor([draw]), 2)[0] in {1, 2} for draw in (0.0, 0.9)]
+    [True, True]
+    """
+    best = logits.topk(min(top, logits.shape[1]), dim=1)
+    ends = torch.softmax(best.values.double(), dim=1).cumsum(1)
+    # The last end is 1 but for rounding.
+    places = (ends <= uniform.double().unsqueeze(1)).sum(1).clamp(max=best.indices.shape[1] - 1)
+    return [int(token) for token in best.indices.gather(1, places.unsqueeze(1)).squeeze(1)]
+
+
+def _filled(words: Sequence[str | None], guesses: Sequence[str]) -> list[str]:
+    left = iter(guesses)
+    pieces = [next(left, "") if word is None else word for word in words]
+    return [piece for piece in pieces if piece]
+
+
+def _load(name: str) -> Guesser:
+    checkpoint = find_checkpoint(resolve(name).name)
+    tokenizer = Tokenizer(checkpoint, trust_remote_code=False)
+    network = masked_language_network(checkpoint)
+    if network is None or tokenizer.mask_id is None:
+        raise UserError(
+            f"{checkpoint.name} has no masked-language head (or no mask token), so it cannot guess words: name "
+            "another model in the view."
+        )
+    return Guesser(checkpoint, network.eval(), tokenizer)

@@ -1,0 +1,248 @@
+"""Views that read more than the sentence: a lexicon of synonyms, a masked-language model, further columns."""
+
+import json
+from collections import Counter
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+
+from stsbench.base.errors import UserError
+from stsbench.training.guesses import guesser
+from stsbench.training.lexicon import read_lexicon
+from stsbench.training.recipe_files import read_recipe
+from stsbench.training.views import Crop, InTurn, MaskedInsertion, MaskedReplacement, Synonyms, WordDeletion
+
+TABLE = "big\tlarge|great|huge\ncar\tauto|Car\nfast\tquick\n"
+
+# Two synsets as WordNet's files have them: a licence, then offset, file, type, count of words, words with ids.
+WORDNET = """\
+  1 This is a licence of two spaces.
+00001740 00 a 03 big 0 large 0 grand(ip) 1 001 = 05200169 n 0000 | above average
+00002098 00 a 02 motor_vehicle 0 lone 0 000 | with a word of two parts
+"""
+
+
+@pytest.fixture
+def lexicon(tmp_path):
+    path = tmp_path / "synonyms.tsv"
+    path.write_text(TABLE, encoding="utf-8")
+    return str(path)
+
+
+def test_each_known_word_goes_with_the_rate_and_each_synonym_is_as_likely(lexicon):
+    view, rng = Synonyms(kind="synonyms", rate=0.4, lexicon=lexicon), np.random.default_rng(0)
+    counts = Counter(view.text("a big house", rng) for _ in range(4000))
+    kept = counts.pop("a big house")
+    assert set(counts) == {"a large house", "a great house", "a huge house"}
+    assert kept / 4000 == pytest.approx(0.6, abs=0.03)
+    assert stats.chisquare(list(counts.values())).pvalue > 1e-3
+
+
+def test_a_synonym_takes_on_case_and_punctuation(lexicon):
+    view, rng = Synonyms(kind="synonyms", rate=1, lexicon=lexicon), np.random.default_rng(0)
+    assert view.text('"Fast," said FAST (fast).', rng) == '"Quick," said QUICK (quick).'
+    assert view.text("-- 7", rng) == "-- 7"
+
+
+def test_a_lexicon_is_read_from_a_table_from_json_and_from_wordnet(tmp_path, lexicon):
+    (tmp_path / "words.json").write_text(json.dumps({"Big": ["large", "big"]}), encoding="utf-8")
+    (tmp_path / "data.adj").write_text(WORDNET, encoding="utf-8")
+    assert read_lexicon(lexicon) == {"big": ("great", "huge", "large"), "car": ("auto",), "fast": ("quick",)}
+    assert read_lexicon(str(tmp_path / "words.json")) == {"big": ("large",)}
+    assert read_lexicon(str(tmp_path)) == {
+        "big": ("grand", "large"),
+        "large": ("big", "grand"),
+        "grand": ("big", "large"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("a.tsv", "big\tlarge\nsmall little\n", "a.tsv, line 2: write `word<TAB>synonym|synonym`"),
+        ("a.tsv", "big\tlarge||great\n", "a.tsv, line 1: write"),
+        ("a.tsv", "\n", "holds no synonym"),
+        ("a.json", '["big"]', "is no lexicon: write an object"),
+        ("a.json", '{"big": "large"}', "'big' has no such list"),
+        ("a.json", "{", "cannot read"),
+        ("data.noun", "00001740 00 n xx big\n", "data.noun, line 1: not a line of WordNet's database"),
+    ],
+)
+def test_a_broken_lexicon_is_told_with_file_and_line(name, content, said, tmp_path):
+    (tmp_path / name).write_text(content, encoding="utf-8")
+    with pytest.raises(UserError) as told:
+        read_lexicon(str(tmp_path if name.startswith("data.") else tmp_path / name))
+    assert said in str(told.value)
+    assert "\n" not in str(told.value)
+
+
+def test_without_a_lexicon_a_training_says_how_to_come_by_one_before_it_begins(train, tmp_path):
+    with pytest.raises(UserError, match="the view synonyms has no lexicon: name one with --set"):
+        train("views.key={kind: synonyms, rate: 0.1}")
+    with pytest.raises(UserError, match=r"there is no lexicon .*apt install wordnet-base"):
+        train(f"views.key={{kind: synonyms, rate: 0.1, lexicon: {tmp_path / 'nowhere'}}}")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UserError, match="holds no WordNet database"):
+        read_lexicon(str(tmp_path / "empty"))
+    assert not (tmp_path / "run").exists()
+
+
+WORDS = "a man is playing on the guitar and another one is singing"
+
+
+def best_guesses(base, text):
+    """Return what stands at each mask by the model itself, one sentence at a time."""
+    from transformers import AutoModelForMaskedLM, AutoTokenizer
+
+    tokenizer, network = AutoTokenizer.from_pretrained(base), AutoModelForMaskedLM.from_pretrained(base).eval()
+    encoded = tokenizer(text, return_tensors="pt")
+    with torch.no_grad():
+        logits = network(**encoded).logits[0]
+    logits[:, tokenizer.all_special_ids] = -torch.inf
+    masks = (encoded["input_ids"][0] == tokenizer.mask_token_id).nonzero().flatten()
+    return [tokenizer.decode([int(logits[place].argmax())]).removeprefix("##") for place in masks]
+
+
+def test_inserted_words_are_the_models_best_and_as_many_as_the_paper_doubles(base):
+    view, rng = MaskedInsertion(kind="masked-insertion", rate=0.25, model=str(base)), np.random.default_rng(0)
+    sentences = [WORDS, " ".join(WORDS.split()[:3])] * 30
+    counts = []
+    for sentence, text in zip(sentences, view.texts(sentences, [rng] * 60), strict=True):
+        kept, found, masked = sentence.split(), text.split(), []
+        for word in found:  # at most one word is inserted behind each
+            if kept and word == kept[0]:
+                masked.append(kept.pop(0))
+            else:
+                masked.append("[MASK]")
+        assert not kept
+        inserted = [word for word, mark in zip(found, masked, strict=True) if mark == "[MASK]"]
+        if sentence == WORDS:
+            counts.append(len(inserted))
+        if len(counts) < 4 and not set(inserted) & set(WORDS.split()):
+            assert inserted == best_guesses(base, " ".join(masked))
+    assert set(counts) == {0, 1, 2, 3}  # int(0.25 * 12)
+
+
+def test_replaced_words_are_the_share_that_the_recipe_says_each_equally_often(base):
+    view, rng = MaskedReplacement(kind="masked-replacement", rate=0.25, model=str(base)), np.random.default_rng(0)
+    words, places = WORDS.split(), np.zeros(12)
+    for _ in range(2000):
+        pieces = view.masked(words, rng)
+        open_places = [place for place, piece in enumerate(pieces) if piece is None]
+        assert len(open_places) == 3
+        places[open_places] += 1
+    assert stats.chisquare(places).pvalue > 1e-3
+    assert view.masked(["alone"], rng) == [None]
+    (text,) = view.texts([WORDS], [np.random.default_rng(1)])
+    masked = [piece or "[MASK]" for piece in view.masked(words, np.random.default_rng(1))]
+    expected = iter(best_guesses(base, " ".join(masked)))
+    assert text.split() == [next(expected) if piece == "[MASK]" else piece for piece in masked]
+
+
+def test_of_several_guesses_one_is_drawn_by_its_probability():
+    from stsbench.training.guesses import drawn
+
+    logits = torch.log(torch.tensor([[0.1, 0.6, 0.3, 0.0]])).expand(3000, 4)
+    found = drawn(logits, torch.rand(3000, generator=torch.Generator().manual_seed(0)), 2)
+    assert stats.chisquare(np.bincount(found, minlength=3)[1:], [2000, 1000]).pvalue > 1e-3
+    assert set(found) == {1, 2}
+    assert drawn(logits[:1], torch.tensor([0.99]), 1) == [1]
+
+
+def test_a_mask_that_stands_in_the_text_is_left_and_a_place_beyond_the_models_reach_stays_empty(base):
+    ((first, second, third),) = guesser(str(base)).fill([["man", "[MASK]", None]], [[0.5]], 1)
+    assert (first, second) == ("man", "[MASK]")
+    assert [third] == best_guesses(base, "man [MASK] [MASK]")[1:]
+    long = ["man"] * 80  # the base has 64 positions
+    assert guesser(str(base)).fill([[*long, None]], [[0.5]], 1) == [long]
+
+
+def test_drawn_once_a_sentence_is_the_same_each_time_and_else_it_is_not(base, assembled):
+    for drawn, alike in (("once", True), ("each_time", False)):
+        trainer = assembled(f"views.key={{kind: masked-replacement, rate: 0.5, model: '{base}', drawn: {drawn}}}")
+        keys = [trainer.reader(np.arange(8), name).key for name in ("0", "1")]
+        assert all(np.array_equal(a, b) for a, b in zip(*keys, strict=True)) == alike
+
+
+def test_a_model_without_a_head_for_words_is_refused(base, tmp_path):
+    from transformers import AutoModel, AutoTokenizer
+
+    AutoModel.from_pretrained(base).save_pretrained(tmp_path)
+    AutoTokenizer.from_pretrained(base).save_pretrained(tmp_path)
+    with pytest.raises(UserError, match="has no masked-language head"):
+        MaskedInsertion(kind="masked-insertion", rate=0.2, model=str(tmp_path)).require("cpu")
+
+
+def test_views_in_turn_do_one_after_the_other():
+    crop, delete = Crop(kind="crop", rate=0.5), WordDeletion(kind="word-deletion")
+    one, other = np.random.default_rng(3), np.random.default_rng(3)
+    for _ in range(20):
+        both = InTurn(kind="in-turn", views=(crop, delete)).text(WORDS, one)
+        assert both == delete.text(crop.text(WORDS, other), other)
+    with pytest.raises(UserError, match=r"views.key.views.0: .*'identity'"):
+        read_recipe("demo", ["views.key={kind: in-turn, views: [identity]}"])
+    with pytest.raises(UserError, match="of views in turn all are drawn once, or none"):
+        read_recipe(
+            "demo",
+            ["views.key={kind: in-turn, views: [{kind: masked-insertion, rate: 1, model: a, drawn: once}, "
+             "{kind: typos, rate: 1}]}"],
+        )  # fmt: skip
+
+
+ROWS = [f"red {n},blue {n},green {n},teal {n}" for n in range(42)]
+
+
+def test_a_side_is_made_of_one_of_the_columns_that_the_recipe_names(assembled, tmp_path):
+    file = tmp_path / "paraphrases.csv"
+    file.write_text("".join(f"{row}\n" for row in ROWS), encoding="utf-8")
+    four = assembled("corpus.columns=4", "views.key_columns=[2, 4]", file=file)
+    places = Counter()
+    for number in range(60):
+        batch = four.reader(np.arange(8), str(number))
+        for row, (query, key) in enumerate(zip(batch.query, batch.key, strict=True)):
+            columns = [tuple(four.reader.store.tokens(row, column)) for column in range(4)]
+            assert tuple(query[1:-1]) == columns[0]
+            places[columns.index(tuple(key[1:-1]))] += 1
+    assert set(places) == {1, 3}
+    assert stats.chisquare(list(places.values())).pvalue > 1e-3
+    assert not batch.hard
+    assert float(four.step(0)[0]) > 0
+
+
+@pytest.mark.parametrize(
+    ("overrides", "said"),
+    [
+        (
+            ["views.key_columns=[2]"],
+            r"--set views.key_columns=\[2\]: views.key_columns \[2\]: corpus.columns is 1",
+        ),
+        (["corpus.columns=4"], "--set corpus.columns=4: negatives.hard and corpus.columns: 3 go together"),
+        (["corpus.columns=4", "views.key_columns=[0]"], "views.key_columns.*greater than or equal to 1"),
+        (["views.key={kind: synonyms}"], "'views.key.rate' is missing"),
+        (["views.key={kind: masked-insertion, rate: 2, model: a}"], "views.key.rate: .*less than or equal to 1"),
+        (["views.key={kind: masked-insertion, rate: 0.2}"], "'views.key.model' is missing"),
+        (["views.key={kind: masked-replacement, rate: 0.2, model: a, top: 0}"], "views.key.top: .*greater than"),
+        (["views.key={kind: masked-replacement, rate: 0.2, model: a, drawn: now}"], "views.key.drawn: .*'once'"),
+    ],
+)
+def test_a_bad_value_of_these_views_is_told_with_its_key(overrides, said):
+    with pytest.raises(UserError, match=said):
+        read_recipe("minilm-simcse", overrides)
+
+
+def test_a_training_that_goes_on_with_another_lexicon_is_refused(lexicon):
+    from dataclasses import replace
+    from pathlib import Path
+
+    from stsbench.training.folder import Start
+    from stsbench.training.train import _views_sha256
+
+    recipe = read_recipe("demo", [f"views.key={{kind: synonyms, rate: 0.1, lexicon: {lexicon}}}"])
+    start = Start({}, "", "", "", "", 1, 1, "", {}, views_sha256=_views_sha256(recipe, "cpu"))
+    assert start.differences(start) == []
+    Path(lexicon).write_text("big\tgreat\n", encoding="utf-8")
+    with pytest.raises(UserError, match="the lexicon or model of a view is another"):
+        start.differences(replace(start, views_sha256=_views_sha256(recipe, "cpu")))
+    assert _views_sha256(read_recipe("demo"), "cpu") == ""

@@ -17,6 +17,8 @@ from typing import Any, NamedTuple
 from stsbench.base.errors import UserError
 from stsbench.base.files import sha256_of
 from stsbench.base.parsing import parse_json
+from stsbench.base.words import closest
+from stsbench.published.catalogue import checkpoints
 
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 
@@ -292,7 +294,7 @@ def from_hub(name: str, revision: str | None, *, with_code: bool) -> Path:
     except RepositoryNotFoundError as error:
         raise UserError(
             f"no such model: {name} is neither a folder nor a model that the Hugging Face Hub shows you "
-            "(a private or gated one needs `hf auth login`)."
+            f"(a private or gated one needs `hf auth login`).{_meant(name)}"
         ) from error
     except (HfHubHTTPError, OfflineModeIsEnabled, LocalEntryNotFoundError, OSError) as error:
         if isinstance(error, OSError) and error.errno in _DISK:
@@ -337,8 +339,15 @@ def _downloaded_before(name: str, revision: str | None, reason: Exception) -> Pa
             return Path(cached).parent
     raise UserError(
         f"no such model: {name} is not a folder here, and the Hugging Face Hub cannot be reached "
-        f"({type(reason).__name__}): go online once, or give a local folder."
+        f"({type(reason).__name__}): go online once, or give a local folder.{_meant(name)}"
     ) from reason
+
+
+def _meant(name: str) -> str:
+    """Return which known model a name may be a misspelling of, as a sentence with a space before it; or nothing."""
+    known = {checkpoint.hub for checkpoint in checkpoints().values() if checkpoint.hub} | {PACKAGED}
+    near = [model for model in closest(name, sorted(known), cutoff=0.85) if model != name]
+    return f" Did you mean {near[0]}?" if near else ""
 
 
 def why(error: Exception) -> str:

@@ -180,6 +180,11 @@ def test_without_a_download_and_without_the_hub_it_is_told_in_one_sentence(envir
     assert "\n" not in said
 
 
+def test_a_misspelt_name_is_told_with_the_model_that_is_meant(ask):
+    said = ask('told("princeton-nlp/unsup-simcse-bert-bas-uncased")', HF_HUB_OFFLINE="1")
+    assert said.endswith("Did you mean princeton-nlp/unsup-simcse-bert-base-uncased?")
+
+
 def test_a_cache_folder_that_cannot_be_written_is_told(ask, tmp_path):
     (tmp_path / "in-the-way").write_text("")
     said = ask(f'told("{NAME}")', HF_HOME=str(tmp_path / "in-the-way"))

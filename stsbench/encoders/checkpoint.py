@@ -344,7 +344,7 @@ def _downloaded_before(name: str, revision: str | None, reason: Exception) -> Pa
 
 
 def _meant(name: str) -> str:
-    """Return which known model a name may be a misspelling of, as a sentence with a space before it; or nothing."""
+    """Return which known model a name may be a misspelling of: a sentence with a space before it, or nothing."""
     known = {checkpoint.hub for checkpoint in checkpoints().values() if checkpoint.hub} | {PACKAGED}
     near = [model for model in closest(name, sorted(known), cutoff=0.85) if model != name]
     return f" Did you mean {near[0]}?" if near else ""

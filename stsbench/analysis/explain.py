@@ -10,7 +10,7 @@ from stsbench.analysis.registry import analyses
 from stsbench.base.errors import UserError
 from stsbench.base.files import atomic_path
 from stsbench.base.progress import Progress, silent
-from stsbench.base.words import suggestion
+from stsbench.base.words import storable, suggestion
 from stsbench.data.benchmarks import load_sample
 from stsbench.encoders.load import LoadOptions
 from stsbench.records.record import RunRecord
@@ -85,7 +85,7 @@ class Explanation(Result):
         folder = Path(folder).expanduser()
         lines = ["# What is behind the scores", ""]
         lines += [f"- {label}: `{signature}`" for label, signature in self.signatures.items()]
-        lines += [f"- not possible: {name}: {reason}" for name, reason in self.missing.items()]
+        lines += [f"- not possible: {name}: {storable(reason)}" for name, reason in self.missing.items()]
         for name, part in self.parts.items():
             figure = save_figure(part.plot(), folder / f"{name}.{kind}")
             with atomic_path(folder / f"{name}.csv") as path:

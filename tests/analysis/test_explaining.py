@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 import stsbench as sb
+from stsbench.analysis.explain import Explanation
 from stsbench.analysis.geometry import checkpoints_in, score_beside
 from stsbench.analysis.registry import ANALYSES
 from stsbench.analysis.repetition_bias.verb import units_of
@@ -242,6 +243,12 @@ def test_an_analysis_that_is_not_possible_keeps_no_other_from_it() -> None:
     assert list(explanation.missing) == ["geometry", "spectrum", "repetition-bias", "retrieve"]
     with pytest.raises(UserError, match="the record of a callable"):
         sb.explain(record, bootstrap=NO_INTERVALS)
+
+
+def test_a_page_takes_reasons_that_name_files_in_another_encoding(tmp_path: Path) -> None:
+    explanation = Explanation({}, missing={"retrieve": "there is no file half\udcff."})
+    page = explanation.save(tmp_path / "out")
+    assert "half\\udcff" in page.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("verb", [*VERBS, "retrieve", "explain"])

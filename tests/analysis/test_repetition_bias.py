@@ -143,5 +143,12 @@ def test_one_seed_has_no_interval_over_seeds() -> None:
 def test_the_figure_has_a_bar_for_each_seed_of_each_model() -> None:
     frame = repetition_frame({"a": cosines_of(), "b": cosines_of(rise=0.0)}, range(4), Resampling(100))
     (axes,) = RepetitionBias(frame).plot().axes
-    assert [len(bars.lines[0].get_xdata()) for bars in axes.containers] == [4, 4]
+    assert [len(bars.lines[2][0].get_segments()) for bars in axes.containers] == [4, 4]
+    assert [len(line.get_xdata()) for line in axes.lines if line.get_marker() == "o"] == [4, 4]
     assert axes.get_ylabel() == "rise of mean cosine (× 100)"
+
+
+def test_an_interval_that_does_not_hold_its_value_is_drawn_as_it_is() -> None:
+    frame = repetition_frame({"a": cosines_of()}, range(4), Resampling(1))
+    (axes,) = RepetitionBias(frame).plot().axes
+    assert len(axes.containers) == 1

@@ -59,6 +59,11 @@ class RepetitionBias(AnalysisResult):
         caption = f"Mean cosine x 100 before and after repeating shared words{where}"
         return Tables([Table(pd.DataFrame(rows), caption)])
 
+    def numbers(self) -> dict[str, float]:
+        """Return the mean cosines x 100 before and after, and the rise."""
+        together = self.frame[self.frame["seed"] == TOGETHER].drop_duplicates("measure")
+        return {str(row["measure"]): float(row["value"]) for row in together.to_dict("records")}
+
     def plot(self) -> "Figure":
         """Draw the rise of each seed with its interval over queries, and the mean over seeds as a line."""
         import numpy as np
@@ -75,18 +80,13 @@ class RepetitionBias(AnalysisResult):
             seeds = list(dict.fromkeys(of_seeds["seed"]))
             for number, model in enumerate(models):
                 part = of_seeds[of_seeds["model"] == model]
-                axes.errorbar(
-                    # Models stand side by side around each seed's place.
-                    np.arange(len(part)) + (number - (len(models) - 1) / 2) * 0.6 / len(models),
-                    part["value"],
-                    yerr=[part["value"] - part["low"], part["high"] - part["value"]],
-                    color=palette[model],
-                    fmt="o",
-                    markersize=3,
-                    elinewidth=1,
-                    capsize=2,
-                    label=model,
-                )
+                # Models stand side by side around each seed's place. An interval of few resamples need not hold
+                # the value, so it is drawn apart.
+                places = np.arange(len(part)) + (number - (len(models) - 1) / 2) * 0.6 / len(models)
+                middle = (part["low"] + part["high"]) / 2
+                half, colour = (part["high"] - part["low"]) / 2, palette[model]
+                axes.errorbar(places, middle, yerr=half, fmt="none", color=colour, elinewidth=1, capsize=2)
+                axes.plot(places, part["value"], "o", color=colour, markersize=3, label=model)
                 together = rises[(rises["model"] == model) & (rises["seed"] == TOGETHER)]
                 axes.axhline(together["value"].iloc[0], color=palette[model], linewidth=0.8, linestyle=":")
             axes.set_xticks(range(len(seeds)), seeds)

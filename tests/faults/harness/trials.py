@@ -433,8 +433,7 @@ def try_typed(bench: Bench, trial: Typed) -> Verdict:
     os.mkfifo(world.here / "pipe")
     ended = world.run(*trial.arguments)
     (world.here / "pipe").unlink(missing_ok=True)
-    place = trial.value if trial.is_path and trial.value else ""
-    extended = replace(use, writes=(*use.writes, *([place] if place and not place.startswith("/") else [])))
+    extended = replace(use, writes=(*use.writes, *_named_by(trial, world)))
     verdict = common_fault(use, ended) or lost(extended, world, "", is_answer=ended.code != 2)
     if verdict is None and ended.code == 2 and right.code != 2:
         told = says_one_sentence(ended, use)
@@ -449,6 +448,16 @@ def try_typed(bench: Bench, trial: Typed) -> Verdict:
         verdict = Verdict(WRONG, f"printed what is no JSON: {ended.out[:200]}")
     world.restore()
     return verdict or Verdict(RIGHT)
+
+
+def _named_by(trial: Typed, world: World) -> list[str]:
+    """Return what a command may write since an option's value names it; several figures are named after one."""
+    if not trial.is_path or not trial.value or trial.value.startswith("/"):
+        return []
+    ending = Path(trial.value).suffix
+    stem = trial.value.removesuffix(ending)
+    changed = [name.removeprefix("here/") for name in world.changes()]
+    return [trial.value, *(name for name in changed if name.startswith(f"{stem}-") and name.endswith(ending))]
 
 
 def _is_strict_json(text: str) -> bool:

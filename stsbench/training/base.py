@@ -15,7 +15,7 @@ from stsbench.encoders.transformer import TransformerEncoder
 from stsbench.statistics.bootstrap import generator
 from stsbench.training.dropout import make_gaussian, set_dropout
 from stsbench.training.guesses import masked_language_network
-from stsbench.training.heads import HeadBase
+from stsbench.training.heads import HeadBase, dense_layers
 from stsbench.training.model import SentenceModel
 from stsbench.training.recipe import Recipe
 
@@ -88,8 +88,12 @@ def load_model(base: Base, recipe: Recipe, device: str) -> tuple[SentenceModel, 
     model.train()
     if recipe.compile:
         transformer.compile(dynamic=True)
-    # Scored behind the head or before it, as the checkpoint will be.
-    return model, replace(network, tail=model.head) if recipe.head.evaluate else network
+    if not recipe.scored_heads:
+        return model, network
+    # Scored behind the heads or before them, as the checkpoint will be.
+    scored = model.scored(recipe.scored_heads)
+    dense_layers(scored)  # which says so if a checkpoint cannot hold them
+    return model, replace(network, tail=scored)
 
 
 def _heads(transformer: Any, recipe: Recipe, has_pooler: bool, device: str) -> dict[str, nn.Module]:

@@ -21,6 +21,7 @@ from stsbench.base.errors import UserError
 from stsbench.base.files import atomic_folder, atomic_path, remove_leftovers, sha256_of, told_as_unwritable
 from stsbench.encoders.checkpoint import NOTES, Checkpoint, quiet_transformers
 from stsbench.training.folder import RunFolder
+from stsbench.training.heads import DenseLayer, dense_layers
 from stsbench.training.recipe import Pooling, Recipe
 from stsbench.training.selection import Best
 
@@ -30,12 +31,6 @@ if TYPE_CHECKING:
     from stsbench.training.model import SentenceModel
 
 _POOLINGS: dict[Pooling, str] = {"cls_before_pooler": "cls", "avg": "mean", "max": "max", "last": "lasttoken"}
-
-_ACTIVATIONS = {
-    "dense-tanh": "torch.nn.modules.activation.Tanh",
-    "dense": "torch.nn.modules.linear.Identity",
-}
-"""How sentence-transformers names what follows the dense layer of a head."""
 
 Weights = Mapping[str, "Tensor"]
 """The state of a `SentenceModel`."""
@@ -76,9 +71,11 @@ class CheckpointWriter:
             # What a base has met, whatever is trained from it has met too.
             if notes := list(dict.fromkeys([*self.base.own_notes(), *self.recipe.test_remarks()])):
                 _write_json(building / NOTES, {"notes": notes})
-            if self.recipe.head.evaluate:
-                modules.append("Dense")
-                self._write_head(weights, building / "2_Dense")
+            for name in self.recipe.scored_heads:
+                for layer in dense_layers(getattr(self.model, name)):
+                    inner = f"{name}.{layer.name}".rstrip(".")
+                    self._write_dense(weights, inner, layer, building / f"{len(modules)}_Dense")
+                    modules.append("Dense")
             listing = [
                 {
                     "idx": number,
@@ -105,18 +102,19 @@ class CheckpointWriter:
             transformer: Any = self.model.transformer
             transformer.save_pretrained(folder, state_dict=copies)
 
-    def _write_head(self, weights: Weights, folder: Path) -> None:
+    def _write_dense(self, weights: Weights, name: str, layer: DenseLayer, folder: Path) -> None:
         from safetensors.torch import save_file
 
-        width, activation = self.model.width, _ACTIVATIONS[self.recipe.head.kind]
         about = {
-            "in_features": width,
-            "out_features": width,
-            "bias": True,
-            "activation_function": activation,
+            "in_features": layer.inputs,
+            "out_features": layer.outputs,
+            "bias": layer.bias,
+            "activation_function": layer.activation,
         }
         _write_json(folder / "config.json", about)
-        linear = {f"linear.{n}": tensor.detach().cpu().clone() for n, tensor in _named(weights, "head.0.").items()}
+        linear = {
+            f"linear.{n}": tensor.detach().cpu().clone() for n, tensor in _named(weights, f"{name}.").items()
+        }
         save_file(linear, folder / "model.safetensors")
 
     def _pooling(self) -> dict[str, Any]:

@@ -5,13 +5,14 @@ alone `predictor` (MoCoSE, figure 1). To add a kind, write its class here and na
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, SerializeAsAny, WrapValidator
 
 from stsbench.base.errors import UserError
+from stsbench.encoders.network import ACTIVATIONS
 from stsbench.training.parts import RecipePart, part_of
 
 if TYPE_CHECKING:
@@ -124,6 +125,8 @@ class Layers(RecipePart):
         norm: what follows each layer.
         dropout: behind that.
         ends: how the last layer ends: `norm` like the others, `linear` with nothing behind it, or `tanh`.
+        evaluate: whether the vector is scored behind it, and behind the head before it (a projector without
+            normalisation alone).
     """
 
     layers: int = Field(1, ge=1, le=8)
@@ -132,6 +135,12 @@ class Layers(RecipePart):
     norm: Literal["layer", "none"] = "layer"
     dropout: float = Field(0.1, ge=0, lt=1)
     ends: Literal["norm", "linear", "tanh"] = "norm"
+    evaluate: bool = False
+
+    @property
+    def normalises(self) -> bool:
+        """Whether a layer normalisation stands in it."""
+        return self.norm == "layer" and (self.layers > 1 or self.ends == "norm")
 
     def output_of(self, width: int) -> int:
         """Return the width of what comes out, of what comes in."""
@@ -151,6 +160,56 @@ class Layers(RecipePart):
         if self.ends == "tanh":
             modules.append(nn.Tanh())
         return nn.Sequential(*modules)
+
+
+@dataclass(frozen=True)
+class DenseLayer:
+    """A dense layer of a head as a checkpoint holds it.
+
+    Attributes:
+        name: of the module within the head, which its weights' names start with.
+        inputs: the width that comes in.
+        outputs: the width that comes out.
+        bias: whether it has one.
+        activation: the class of torch that follows it, as sentence-transformers names it.
+    """
+
+    name: str
+    inputs: int
+    outputs: int
+    bias: bool
+    activation: str
+
+
+def dense_layers(head: "nn.Module") -> list[DenseLayer]:
+    """Return a head that is scored as the dense layers that a checkpoint can hold; dropout does nothing there.
+
+    Raises:
+        UserError: if it holds anything but dense layers with an activation of `ACTIVATIONS` behind them.
+    """
+    from torch import nn
+
+    paths = {path.rpartition(".")[2]: path for path in ACTIVATIONS}
+    layers: list[DenseLayer] = []
+    free = False  # whether an activation may follow
+    for name, module in head.named_modules():
+        kind = type(module).__name__
+        is_plain = type(module) is getattr(nn, kind, None)
+        if is_plain and isinstance(module, nn.Sequential | nn.Dropout | nn.Identity):
+            continue
+        if is_plain and isinstance(module, nn.Linear):
+            bias = module.bias is not None
+            layers.append(DenseLayer(name, module.in_features, module.out_features, bias, paths["Identity"]))
+            free = True
+        elif is_plain and free and kind in paths and repr(module) == repr(type(module)()):
+            layers[-1] = replace(layers[-1], activation=paths[kind])
+            free = False
+        else:
+            raise UserError(
+                f"evaluate: a head with {kind} cannot be put into a checkpoint, where dense layers can, each with "
+                f"one of {', '.join(paths)} behind it: set evaluate to false."
+            )
+    return layers
 
 
 def _dense(before: int, behind: int, std: float) -> "nn.Linear":

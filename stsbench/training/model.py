@@ -55,6 +55,10 @@ class SentenceModel(nn.Module):
         """From the pooled vector to the loss's vector, for queries."""
         return nn.Sequential(self.head, self.projector, self.predictor)
 
+    def scored(self, names: Sequence[str]) -> nn.Module:
+        """Return what stands between the pooled vector and the one that is scored: the heads of these names."""
+        return nn.Sequential(*(getattr(self, name) for name in names))
+
     @property
     def word_embeddings(self) -> nn.Module:
         """The table of token embeddings."""

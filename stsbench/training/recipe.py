@@ -194,8 +194,10 @@ class Target(RecipePart):
         dropout: whether it has dropout.
         encodes: `queue`: its vectors alone, of the queries (ESimCSE). `keys`: the keys of the batch, which then
             enter the queue (MoCoSE).
-        gradient: whether the loss has a gradient through the keys. The target's own weights never have one; what
-            it shares with the trained encoder then does.
+        gradient: whether the loss has a gradient through the keys: what the target shares with the trained encoder
+            then has one, and of its own weights those of `trained`.
+        trained: copies that the optimiser trains too, beside following (MoCoSE's public code leaves its target's
+            projector unfrozen).
     """
 
     modules: tuple[Literal["encoder", "head", "projector"], ...] = ("encoder", "head", "projector")
@@ -206,9 +208,15 @@ class Target(RecipePart):
     dropout: bool = False
     encodes: Literal["queue", "keys"] = "queue"
     gradient: bool = False
+    trained: tuple[Literal["head", "projector"], ...] = ()
 
     @model_validator(mode="after")
     def _has_an_encoder(self) -> Self:
+        if self.trained and not (self.gradient and self.encodes == "keys" and {*self.trained} <= {*self.modules}):
+            raise ValueError(
+                f"trained {list(self.trained)}: these have to be among modules, with encodes: keys and "
+                "gradient: true"
+            )
         if "encoder" not in self.modules:
             raise ValueError(f"modules {list(self.modules)}: a target without an encoder of its own is none")
         return self
@@ -349,12 +357,31 @@ class Recipe(RecipePart):
                 "noise.masks shared needs the same tokens through the same encoder on both sides: the same "
                 "views.query and views.key, and a target that does not encode keys"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _heads_fit_together(self) -> Self:
+        if self.predictor is not None and self.predictor.evaluate:
+            raise ValueError(
+                "predictor.evaluate: only queries pass the predictor, so no two vectors behind it were ever "
+                "compared; evaluate the projector or the head"
+            )
+        if self.projector is not None and self.projector.evaluate and self.projector.normalises:
+            raise ValueError(
+                "projector.evaluate: a checkpoint's layer normalisation is not read without the library of "
+                "sentence-transformers; set projector.norm to none, or evaluate to false"
+            )
         if self.projector is not None and self.predictor is not None:
             inner = self.projector.output
             if (self.predictor.output or inner) != inner:
                 raise ValueError("predictor.output is not projector.output: queries and keys would not compare")
         elif self.predictor is not None and self.predictor.output is not None:
             raise ValueError("predictor.output is not the width of keys: queries and keys would not compare")
+        return self
+
+    @model_validator(mode="after")
+    def _batches_fit_together(self) -> Self:
+        queue = self.negatives.queue
         if queue is not None and queue.size < self.optimiser.batch:
             raise ValueError(
                 f"negatives.queue.size {queue.size} is smaller than optimiser.batch {self.optimiser.batch}: a "
@@ -371,6 +398,13 @@ class Recipe(RecipePart):
                 "views.key_columns)"
             )
         return self
+
+    @property
+    def scored_heads(self) -> tuple[str, ...]:
+        """The heads that the scored vector has passed, by name; none if it is the pooled one."""
+        if self.projector is not None and self.projector.evaluate:
+            return ("projector",) if self.head.kind == "none" else ("head", "projector")
+        return ("head",) if self.head.evaluate else ()
 
     @property
     def reads_text(self) -> bool:

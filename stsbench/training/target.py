@@ -64,9 +64,16 @@ class TargetModel:
                 setattr(self.model, name, getattr(self.online, name))
         # Only queries pass the predictor: the target has none.
         self.model.predictor = nn.Identity()
+        for name in self.part.trained:
+            getattr(self.model, name).requires_grad_(True)
         if self.part.embeddings == "shared":
             self.model.transformer.embeddings = self.online.transformer.embeddings
         self._pairs = self._followed()
+
+    def trained(self) -> dict[str, nn.Parameter]:
+        """Return the weights of its own that the optimiser trains too, by name."""
+        named = ((name, getattr(self.model, name).named_parameters()) for name in self.part.trained)
+        return {f"target.{name}.{inner}": weight for name, weights in named for inner, weight in weights}
 
     def dropout(self, rate: float | None) -> float | None:
         """Return the rate of a forward pass through it that is to have `rate`: none at all, if it has no dropout.

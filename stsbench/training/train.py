@@ -308,9 +308,11 @@ class _Job:
         return measure_encoder(encoder, [self.dev], settings, Stages(self.progress))
 
     def _card(self, record: RunRecord, best: Best, steps: int) -> str:
-        recipe, head = self._public_recipe(), self.recipe.head
-        behind = "behind the head" if head.evaluate else "before the head"
-        about_head = "" if head.kind == "none" else f" ({head.kind}, in training; vectors are {behind})"
+        recipe, head, scored = self._public_recipe(), self.recipe.head, self.recipe.scored_heads
+        behind = f"behind the {scored[-1]}" if scored else "before the head"
+        about_head = (
+            "" if head.kind == "none" and not scored else f" ({head.kind}, in training; vectors are {behind})"
+        )
         return model_card(
             self.folder.path.resolve().name,
             # The command may name the person's folders.

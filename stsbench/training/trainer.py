@@ -147,6 +147,7 @@ def assemble(recipe: Recipe, store: TokenStore, base: Base, world: World, device
         )
     # A parameter that two modules share is trained once.
     named = {id(p): (name, p) for module in modules.values() for name, p in module.named_parameters()}
+    named |= {id(p): (name, p) for name, p in ({} if target is None else target.trained()).items()}
     descent = Descent.of(named.values(), recipe.optimiser, schedule.steps, device, recipe.precision)
     return Trainer(
         model, evaluating, schedule, reader, terms, negatives, target, adversary, descent, world, modules

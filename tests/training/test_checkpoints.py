@@ -108,3 +108,71 @@ def test_the_recipe_in_the_folder_is_whole_and_trains_again(train, tmp_path):
     assert read_recipe(done.folder / "recipe.yaml") == done.recipe
     again = sb.train(done.folder / "recipe.yaml", out=tmp_path / "again", device="cpu")
     assert (again.folder / "model.safetensors").read_bytes() == (done.folder / "model.safetensors").read_bytes()
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        (
+            "head={kind: dense}",
+            "projector={layers: 2, width: 20, output: 6, norm: none, ends: tanh, evaluate: true}",
+        ),
+        ("projector={layers: 1, ends: linear, evaluate: true}", "predictor={layers: 2}"),
+    ],
+    ids=["head and projector", "projector alone"],
+)
+def test_behind_a_projector_the_library_gives_the_vectors_that_are_measured(overrides, train):
+    from sentence_transformers import SentenceTransformer
+
+    done = train(*overrides, "selection.every=100")
+    expected = ours(done.folder)
+    assert expected.shape[1] == (6 if "output" in overrides[-1] else 16)
+    np.testing.assert_allclose(SentenceTransformer(str(done.folder)).encode(SENTENCES), expected, atol=1e-5)
+    # What the log has at the last step is what the published checkpoint scores.
+    again = sb.evaluate(sb.load(done.folder), "sample", use_cache=False)
+    assert done.best.score == pytest.approx(again.tasks[0].score, abs=1e-12)
+    assert "vectors are behind the projector" in (done.folder / "README.md").read_text(encoding="utf-8")
+
+
+OWN_HEADS = """
+from torch import nn
+from stsbench.training.heads import HeadPart
+
+class Narrow(HeadPart):
+    kind: str
+    def build(self, base):
+        return nn.Sequential(nn.Linear(base.width, 5, bias=False), nn.GELU(), nn.Dropout(0.1))
+
+class Twisted(HeadPart):
+    kind: str
+    def build(self, base):
+        return nn.Sequential(nn.Linear(base.width, 5), nn.Softmax(-1))
+"""
+
+
+def test_a_head_of_ones_own_is_published_as_dense_layers_or_refused_before_training(train, tmp_path, monkeypatch):
+    from sentence_transformers import SentenceTransformer
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own_heads.py").write_text(OWN_HEADS, encoding="utf-8")
+    folder = train("head={kind: 'own_heads.py:Narrow', evaluate: true}", "selection.every=100").folder
+    assert ours(folder).shape[1] == 5
+    np.testing.assert_allclose(SentenceTransformer(str(folder)).encode(SENTENCES), ours(folder), atol=1e-5)
+    with pytest.raises(sb.UserError, match="evaluate: a head with Softmax cannot be put into a checkpoint"):
+        train("head={kind: 'own_heads.py:Twisted', evaluate: true}", out="twisted")
+
+
+@pytest.mark.parametrize(
+    ("override", "said"),
+    [
+        ("projector={evaluate: true}", "projector.evaluate: a checkpoint's layer normalisation is not read"),
+        ("predictor={layers: 2, evaluate: true}", "predictor.evaluate: only queries pass the predictor"),
+        ("projector={evaluate: behind}", "projector.evaluate: Input should be a valid boolean"),
+    ],
+)
+def test_what_cannot_be_evaluated_is_told_when_the_recipe_is_read(override, said):
+    from stsbench.training.recipe_files import read_recipe
+
+    with pytest.raises(sb.UserError, match="--set " + override.replace("{", r"\{")) as told:
+        read_recipe("minilm-simcse", [override])
+    assert said in str(told.value)

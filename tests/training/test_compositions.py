@@ -38,6 +38,7 @@ CHOICES = (
         "target={encodes: keys, gradient: true, decay: {kind: cosine, start: 0.5, end: 0.9, after: returns}}",
         "target={modules: [encoder], update: before_loss, start: random}",
         "target={encodes: keys, modules: [encoder, head], decay: 0.5}",
+        "target={encodes: keys, gradient: true, trained: [projector], decay: 0.5}",
     ],
     [
         "negatives.queue={size: 20, initial: 6, uses: [[0, 4], [6, 20]]}",

@@ -120,6 +120,38 @@ def test_the_decay_at_ten_steps_is_the_cosine(part, values):
     assert decay_at(0.995, 7, 9) == 0.995
 
 
+def test_a_trained_copy_gets_the_gradient_of_the_equations_and_is_stepped_before_it_follows(assembled):
+    trainer = assembled(
+        *MOCOSE[:4],
+        "target={encodes: keys, gradient: true, trained: [projector], decay: 0.9}",
+        "negatives.queue={size: 20, initial: 5}",
+        "optimiser.clip=null",
+    )
+    model, target = trainer.model, trainer.target.model
+    batch = trainer.reader(trainer.schedule.batches(0)[0], "0", "0")
+    trainer.terms[0](batch, lambda value: value)
+    found = {name: weight.grad.clone() for name, weight in target.named_parameters() if weight.grad is not None}
+    assert set(found) == {name for name, _ in target.named_parameters() if name.startswith("projector.")}
+    trainer.model.zero_grad()
+    target.zero_grad()
+    trainer.negatives.vectors = trainer.negatives._initial()
+    query = plain_vectors(model, model.query_head, batch.query)
+    key = plain_vectors(target, target.key_head, batch.key)
+    naive_loss(query, key, trainer.negatives.columns(), in_batch=True).backward()
+    for name, value in found.items():
+        torch.testing.assert_close(dict(target.named_parameters())[name].grad, value, atol=1e-5, rtol=1e-3)
+    target.zero_grad()
+    model.zero_grad()
+    # Adam's first step is the learning rate times the sign of the gradient; then it follows.
+    name = "projector.0.weight"
+    before, fast = target.projector[0].weight.detach().clone(), dict(model.named_parameters())
+    rate = trainer.step(0)[2]
+    stepped = before - rate * found[name].sign()
+    expected = 0.9 * stepped + 0.1 * fast[name].detach()
+    clear = found[name].abs() > 1e-6
+    torch.testing.assert_close(target.projector[0].weight.detach()[clear], expected[clear], atol=1e-6, rtol=1e-3)
+
+
 def test_slices_of_the_queue_are_counted_from_the_newest(assembled):
     trainer = assembled("negatives.queue={size: 20, uses: [[0, 2], [5, 7]]}")
     last = assembled("negatives.queue={size: 20, uses: [[0, 2], [5, 7]], keeps: last_rows}")
@@ -266,6 +298,8 @@ def test_gradient_caching_meets_the_dropout_of_heads_again(assembled):
         ("negatives.queue={size: 20, uses: [[5, 30]]}", "are not ranges of 0 to 20"),
         ("predictor={output: 8}", "predictor.output is not the width of keys"),
         ("target={encodes: keys, modules: [head]}", "a target without an encoder of its own is none"),
+        ("target={encodes: keys, trained: [projector]}", "trained ['projector']: these have to be among modules"),
+        ("target={encodes: keys, gradient: true, trained: [encoder]}", "'head' or 'projector'"),
     ],
 )
 def test_parts_that_do_not_fit_are_told_with_their_key(override, said, assembled):

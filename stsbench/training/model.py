@@ -1,7 +1,7 @@
 """The network in training: a Transformer, a pooling and heads; and forward passes that pad little."""
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from stsbench.base.errors import UserError
 from stsbench.encoders.poolers import POOLERS
 from stsbench.training.batches import Sequences
 from stsbench.training.dropout import draws, dropout_at
@@ -225,10 +226,40 @@ class Forward:
         positions = natural = model.positions(mask)
         for part in noise:
             inputs, positions = part.embeddings(inputs, mask), part.positions(positions, mask)
-        pooled = model(inputs, mask, chunk.padded, None if positions is natural else positions)
+        with _embedding_layer(model, [part for part in noise if part.changes_embedding_layer], mask):
+            pooled = model(inputs, mask, chunk.padded, None if positions is natural else positions)
         for part in noise:
             pooled = part.vectors(pooled)
         return cast(Tensor, pooled)
+
+
+@contextmanager
+def _embedding_layer(model: SentenceModel, noise: Sequence[NoisePart], mask: Tensor) -> Iterator[None]:
+    """Change what the embedding layer gives during a forward pass.
+
+    Raises:
+        UserError: if the model has no module of that name.
+    """
+    if not noise:
+        yield
+        return
+    layer = getattr(model.transformer, "embeddings", None)
+    if not isinstance(layer, nn.Module):
+        raise UserError(
+            f"noise with place: layer: {type(model.transformer).__name__} has no embedding layer of its own; use "
+            "place: words."
+        )
+
+    def changed(_module: nn.Module, _inputs: Any, states: Tensor) -> Tensor:
+        for part in noise:
+            states = part.embedding_layer(states, mask)
+        return states
+
+    hook = layer.register_forward_hook(changed)
+    try:
+        yield
+    finally:
+        hook.remove()
 
 
 def at_least_single(values: Tensor) -> Tensor:

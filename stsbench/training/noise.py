@@ -5,6 +5,7 @@ data, and draws from torch's generator, which is seeded for each chunk of a batc
 for a training to be resumed. To add one, write its class here and name it in `Noise`.
 """
 
+from abc import abstractmethod
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, SerializeAsAny, WrapValidator
@@ -31,6 +32,17 @@ class NoisePart(RecipePart):
         """Return the changed position of each token, (rows, width) as it came."""
         return positions
 
+    def embedding_layer(self, states: "Tensor", mask: "Tensor") -> "Tensor":
+        """Return the changed output of the embedding layer, (rows, width, d): words and positions added up,
+        normalised, after its dropout. A noise that has this method says so in `changes_embedding_layer`.
+        """
+        return states
+
+    @property
+    def changes_embedding_layer(self) -> bool:
+        """Whether it changes the output of the embedding layer."""
+        return False
+
     def vectors(self, pooled: "Tensor") -> "Tensor":
         """Return the changed pooled vectors, (rows, d) as they came."""
         return pooled
@@ -50,39 +62,82 @@ class PositionShuffle(NoisePart):
         return positions.gather(1, order)
 
 
-class TokenCutoff(NoisePart):
-    """The embeddings of some tokens set to zero (ConSERT, section 3.2; MoCoSE, table 5: token dropout).
+class Cutoff(NoisePart):
+    """What the cut-offs have in common: some numbers are set to zero, and what is left is not scaled.
 
     Attributes:
-        rate: the chance of each real token.
+        rate: the chance of each to go; or of how many there are the share that goes.
+        count: `chance`: each goes by its own draw. `share`: int(rate n) of n go (ConSERT's public code).
+            `at_least_one`: max(1, int(rate n)) (MoCoSE's public code).
+        place: `words`: the embeddings as they are looked up (MoCoSE's public code). `layer`: the output of the
+            embedding layer, normalised and with positions (ConSERT's public code).
     """
+
+    rate: float = Field(gt=0, lt=1)
+    count: Literal["chance", "share", "at_least_one"] = "chance"
+    place: Literal["words", "layer"] = "words"
+
+    def embeddings(self, embedded: "Tensor", mask: "Tensor") -> "Tensor":
+        """Return the embeddings as they were looked up, some numbers zero."""
+        return embedded * self.kept(embedded, mask) if self.place == "words" else embedded
+
+    def embedding_layer(self, states: "Tensor", mask: "Tensor") -> "Tensor":
+        """Return the output of the embedding layer, some numbers zero."""
+        return states * self.kept(states, mask) if self.place == "layer" else states
+
+    @property
+    def changes_embedding_layer(self) -> bool:
+        """Whether it changes the output of the embedding layer."""
+        return self.place == "layer"
+
+    @abstractmethod
+    def kept(self, states: "Tensor", mask: "Tensor") -> "Tensor":
+        """Return which numbers stay, true or false, in a shape that fits (rows, width, d)."""
+
+    def chosen(self, among: "Tensor") -> "Tensor":
+        """Return which of the true places of each row, (rows, n), stay."""
+        import torch
+
+        draws = torch.rand(among.shape, device=among.device)
+        if self.count == "chance":
+            return draws >= self.rate
+        sizes = among.sum(1)
+        # 0.3 of 10 are 3, though the product is a little less.
+        gone = (sizes * self.rate + 1e-6).long().clamp(min=1 if self.count == "at_least_one" else 0)
+        ranks = draws.masked_fill(~among, 2.0).argsort(dim=1).argsort(dim=1)
+        return ranks >= gone.unsqueeze(1)
+
+
+class TokenCutoff(Cutoff):
+    """The embeddings of some real tokens set to zero (ConSERT, section 3.2; MoCoSE, table 5: token dropout)."""
 
     kind: Literal["token-cutoff"]
-    rate: float = Field(gt=0, lt=1)
 
-    def embeddings(self, embedded: "Tensor", mask: "Tensor") -> "Tensor":
-        """Return the embeddings, some tokens' all zero."""
-        import torch
-
-        return embedded * (torch.rand(mask.shape, device=mask.device) >= self.rate).unsqueeze(-1)
+    def kept(self, states: "Tensor", mask: "Tensor") -> "Tensor":
+        """Return which tokens stay: (rows, width, 1)."""
+        return self.chosen(mask.bool()).unsqueeze(-1)
 
 
-class FeatureCutoff(NoisePart):
-    """Some dimensions of a sentence's token embeddings set to zero, the same of all its tokens (as `TokenCutoff`).
-
-    Attributes:
-        rate: the chance of each dimension.
-    """
+class FeatureCutoff(Cutoff):
+    """Some dimensions of a sentence's token embeddings set to zero, the same of all its tokens (ConSERT; MoCoSE)."""
 
     kind: Literal["feature-cutoff"]
-    rate: float = Field(gt=0, lt=1)
 
-    def embeddings(self, embedded: "Tensor", mask: "Tensor") -> "Tensor":
-        """Return the embeddings, some dimensions of each sentence all zero."""
-        import torch
+    def kept(self, states: "Tensor", mask: "Tensor") -> "Tensor":
+        """Return which dimensions stay: (rows, 1, d)."""
+        rows, _, width = states.shape
+        return self.chosen(states.new_ones((rows, width)).bool()).unsqueeze(1)
 
-        rows, _, width = embedded.shape
-        return embedded * (torch.rand((rows, 1, width), device=embedded.device) >= self.rate)
+
+class ElementCutoff(Cutoff):
+    """Single numbers of the token embeddings set to zero, the others not scaled (ConSERT, section 3.2: dropout)."""
+
+    kind: Literal["element-cutoff"]
+
+    def kept(self, states: "Tensor", mask: "Tensor") -> "Tensor":
+        """Return which numbers stay: (rows, width, d)."""
+        among = mask.bool().unsqueeze(-1).expand_as(states)
+        return self.chosen(among.flatten(1)).view_as(states)
 
 
 class GaussianEmbeddings(NoisePart):
@@ -128,7 +183,12 @@ class GaussianReplacement(NoisePart):
 Noise = Annotated[
     SerializeAsAny[
         Annotated[
-            PositionShuffle | TokenCutoff | FeatureCutoff | GaussianEmbeddings | GaussianReplacement,
+            PositionShuffle
+            | TokenCutoff
+            | FeatureCutoff
+            | ElementCutoff
+            | GaussianEmbeddings
+            | GaussianReplacement,
             Field(discriminator="kind"),
         ]
     ],

@@ -81,6 +81,27 @@ def info_nce(
     return functional.cross_entropy(logits, rows)
 
 
+def nt_xent(query: Tensor, key: Tensor, *, temperature: float) -> Tensor:
+    """Return the mean of 2 N classifications: each vector of either side is to find its own on the other one.
+
+    Its negatives are all other vectors of both sides (SimCLR, Chen et al. 2020, algorithm 1; ConSERT, section 3).
+
+    Args:
+        query: (N, d).
+        key: (N, d); row i belongs to query i.
+        temperature: of the softmax over cosines.
+
+    >>> vectors = torch.eye(3, dtype=torch.float64)
+    >>> round(nt_xent(vectors, vectors, temperature=1.0).item(), 6) == round(math.log(1 + 4 / math.e), 6)
+    True
+    """
+    both = functional.normalize(torch.cat([query, key]), dim=-1)
+    logits = both @ both.T / temperature
+    itself = torch.eye(len(both), dtype=torch.bool, device=both.device)
+    own = torch.arange(len(both), device=both.device).roll(len(query))
+    return functional.cross_entropy(logits.masked_fill(itself, -torch.inf), own)
+
+
 class Term(Protocol):
     """A term of the objective."""
 
@@ -190,18 +211,22 @@ class Contrastive:
             sizes = [len(getattr(own, side)) for side in branch.sides]
             sides |= dict(zip(branch.sides, torch.split(part, sizes), strict=True))
         query, key, hard = (self.world.gather(sides[side], rows) for side in ("query", "key", "hard"))
-        weight = self.recipe.negatives.hard.weight if self.recipe.negatives.hard else 1.0
-        loss = info_nce(
-            query,
-            key,
-            temperature=self.recipe.objective.temperature,
-            hard=hard if len(hard) else None,
-            hard_weight=weight,
-            queue=self.negatives.columns(),
-            in_batch=self.recipe.negatives.in_batch,
-            similarity=self.recipe.objective.similarity,
-        )
-        return loss, key
+        objective, weight = self.recipe.objective, 1.0
+        if objective.loss == "nt-xent":
+            loss = nt_xent(query, key, temperature=objective.temperature)
+        else:
+            weight = self.recipe.negatives.hard.weight if self.recipe.negatives.hard else 1.0
+            loss = info_nce(
+                query,
+                key,
+                temperature=objective.temperature,
+                hard=hard if len(hard) else None,
+                hard_weight=weight,
+                queue=self.negatives.columns(),
+                in_batch=self.recipe.negatives.in_batch,
+                similarity=objective.similarity,
+            )
+        return loss * objective.weight, key
 
     def _encode_all(self, chunks: list[list[Chunk]], batch: Batch) -> list[Tensor]:
         return [self._encode(branch, parts, batch) for branch, parts in zip(self.branches, chunks, strict=True)]

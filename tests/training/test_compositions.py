@@ -23,6 +23,7 @@ CHOICES = (
         "noise.key.parts=[position-shuffle]",
         "noise.query.parts=[{kind: token-cutoff, rate: 0.1}, {kind: feature-cutoff, rate: 0.1}]",
         "noise.query.dropout=0",
+        "noise.query.parts=[{kind: element-cutoff, rate: 0.2, count: share, place: layer}]",
         "noise.key.parts=[{kind: gaussian-embeddings, std: 0.1}, gaussian-replacement]",
     ],
     [

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from stsbench.training.objectives import info_nce
+from stsbench.training.objectives import info_nce, nt_xent
 
 CASES = [
     {},
@@ -68,3 +68,23 @@ def test_an_empty_queue_is_no_queue():
     query, key = torch.randn(4, 3), torch.randn(4, 3)
     with_empty = info_nce(query, key, temperature=0.1, queue=torch.zeros((0, 3)))
     assert with_empty.item() == info_nce(query, key, temperature=0.1).item()
+
+
+def naive_nt_xent(query, key, temperature):
+    """SimCLR's algorithm 1, pair by pair."""
+    rows, losses = [*query, *key], []
+    for i, own in enumerate(rows):
+        sims = [float(own @ row / (np.linalg.norm(own) * np.linalg.norm(row)) / temperature) for row in rows]
+        below = sum(np.exp(sim) for k, sim in enumerate(sims) if k != i)
+        losses.append(-np.log(np.exp(sims[(i + len(query)) % len(rows)]) / below))
+    return float(np.mean(losses))
+
+
+def test_nt_xent_and_its_gradient_are_those_of_the_pairs(slope):
+    query, key, _, _ = parts({}, rows=4, width=3)
+    given = [torch.tensor(side, requires_grad=True) for side in (query, key)]
+    loss = nt_xent(*given, temperature=0.1)
+    assert loss.item() == pytest.approx(naive_nt_xent(query, key, 0.1), abs=1e-9)
+    loss.backward()
+    expected = slope(lambda side: naive_nt_xent(side, key, 0.1), query)
+    np.testing.assert_allclose(given[0].grad.numpy(), expected, atol=1e-6)

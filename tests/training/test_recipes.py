@@ -30,6 +30,7 @@ def test_all_the_recipes_are_there_and_valid():
         "mocose-bert-base-released",
         "gaussian-dropout-bert-base",
     }
+    expected |= {f"multitask-bert-base{which}" for which in ("", "-phases", "-test-pairs")} | {"minilm-multitask"}
     expected |= {f"minilm-{method}" for method in ("simcse", "esimcse", "mocose", "gaussian")}
     assert set(recipe_names()) == expected | {"demo"}
     for name in recipe_names():
@@ -104,6 +105,23 @@ def test_gaussian_dropouts_values_are_those_of_its_report():
     assert recipe.head.kind == "none"
 
 
+def test_the_multi_task_values_are_those_of_its_report():
+    recipe, phases = read_recipe("multitask-bert-base"), read_recipe("multitask-bert-base-phases")
+    assert (recipe.optimiser.batch, recipe.optimiser.learning_rate, recipe.optimiser.epochs) == (8, 1e-5, 3)
+    assert (recipe.head.kind, recipe.dropout, recipe.pooling) == ("none", 0.1, "cls_before_pooler")
+    assert [(name, part.kind, part.measure) for name, part in recipe.tasks.items()] == [
+        ("sentiment", "classification", "accuracy"),
+        ("paraphrase", "pair-classification", "accuracy"),
+        ("similarity", "regression", "pearson"),
+    ]
+    for part in recipe.tasks.values():
+        assert (part.dropout, part.weight, part.rate) == (0.1, 1.0, "once")
+        assert getattr(part, "features_of", "concatenation") == "concatenation"
+    assert recipe.phases == ()
+    assert [phase.takes for phase in phases.phases] == [("contrastive",), tuple(recipe.tasks)]
+    assert recipe.noise == phases.noise == read_recipe("gaussian-dropout-bert-base").noise
+
+
 def test_every_number_in_a_recipe_has_its_source_or_reason_beside_it():
     from stsbench.training import recipe_files
 
@@ -168,6 +186,12 @@ def test_set_changes_one_value(override, value):
         ("views: {key: {kind: word-repetition}}", r"mine.yaml, line 3: 'views.key.rate' is missing"),
         ("negatives: {queue: {size: 10}}", r"negatives.queue.size 10 is smaller than optimiser.batch 64"),
         ("corpus: {columns: 3}", r"negatives.hard and corpus.columns: 3 go together"),
+        ("objective: {loss: triplet}", r"mine.yaml, line 3: objective.loss: .*'info-nce' or 'nt-xent'"),
+        ("objective: {weight: 0}", r"mine.yaml, line 3: objective.weight: .*greater than 0"),
+        (
+            "objective: {loss: nt-xent, similarity: dot}",
+            r"mine.yaml, line 3: objective.loss nt-xent goes with cosines and in-batch negatives alone",
+        ),
         ("seed: 1\nseed: 2", r"mine.yaml, line 4: 'seed' stands there twice"),
         ("seed: [1", r"mine.yaml, line \d: not valid YAML"),
         ("seed: \x01", r"mine.yaml is not valid YAML"),
@@ -250,6 +274,66 @@ def test_a_value_that_trains_nothing_is_remarked_upon_and_not_refused(override, 
 
 def test_no_known_recipe_is_remarked_upon():
     assert not [read_recipe(name).remarks() for name in recipe_names() if read_recipe(name).remarks()]
+
+
+TASK = "tasks={t: {kind: %s, train: t.csv, columns: [a, b%s]%s}}"
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        ([TASK % ("ranking", "", "")], r"tasks.t: .*'ranking'.*'classification', 'pair-classification', 'reg"),
+        ([TASK % ("regression", "", "")], r"columns \['a', 'b'\]: name two sentences and the label, 3 columns"),
+        ([TASK % ("classification", ", c", "")], r"columns \['a', 'b', 'c'\]: name a sentence and the label, 2 col"),
+        ([TASK % ("classification", "", ", dev: d.csv, held_out: 0.1")], "dev and held_out: a dev table is there"),
+        ([TASK % ("classification", "", ", held_out: 1")], "tasks.t.held_out: .*less than 1"),
+        ([TASK % ("classification", "", ", classes: [1]")], "tasks.t.classes: .*at least 2"),
+        ([TASK % ("classification", "", ", weight: 0")], "tasks.t.weight: .*greater than 0"),
+        ([TASK % ("classification", "", ", rate: 2")], "tasks.t.rate"),
+        ([TASK % ("classification", "", ", rate: often")], "tasks.t.rate"),
+        ([TASK % ("classification", "", ", batch: 0")], "tasks.t.batch: .*greater than or equal to 1"),
+        ([TASK % ("classification", "", ", dropout: 1")], "tasks.t.dropout: .*less than 1"),
+        ([TASK % ("classification", "", ", delimiter: tab")], "tasks.t.delimiter: .*at most 1 char"),
+        ([TASK % ("classification", "", ", scale: [0, 5]")], "unknown key 'tasks.t.scale'"),
+        ([TASK % ("regression", ", c", ", scale: [5, 0]")], r"scale \[5.0, 0.0\]: name the lowest score first"),
+        ([TASK % ("regression", ", c", ", features_of: product")], "features_of: .*'concatenation' or 'difference'"),
+        (["tasks={t: {kind: classification}}"], "'tasks.t.train' is missing"),
+        (["tasks={a b: {kind: classification, train: t.csv, columns: [a, b]}}"], "tasks.a b"),
+        (["tasks={contrastive: {kind: classification, train: t.csv, columns: [a, b]}}"], "choose another"),
+        (["phases=[{takes: [contrastive, t]}]"], "phases: phase 1 takes 't', which is none of contrastive"),
+        (["phases=[{takes: []}]"], "takes: .*at least 1"),
+        (["phases=[{takes: [contrastive, contrastive]}]"], "one stands there twice"),
+        (["phases=[{takes: [contrastive], epoch_of: t}]"], "epoch_of 't' is none of contrastive"),
+        (["phases=[{takes: [contrastive], epochs: 0}]"], "epochs: .*greater than or equal to 1"),
+        ([TASK % ("classification", "", ""), "phases=[{takes: [contrastive]}]"], "phases: none takes 't'; name it in"),
+        (["labelled.test_pairs=some"], "labelled.test_pairs: .*'dropped' or 'kept'"),
+        (
+            [TASK % ("regression", ", c", ""), "labelled.test_pairs=kept", "selection.task=stsbenchmark:dev"],
+            r"labelled.test_pairs is kept, so training has seen pairs of selection.task stsbenchmark:dev, and",
+        ),
+        (["corpus.of_tasks=perhaps"], "corpus.of_tasks: .*valid boolean"),
+    ],
+)
+def test_a_mistake_about_tasks_is_told_with_its_option_and_with_its_line(overrides, message, tmp_path):
+    with pytest.raises(sb.UserError, match=rf"^--set {re.escape(overrides[-1].split('=')[0])}.*{message}"):
+        read_recipe("demo", overrides)
+    lines = [f"{name}: {value}" for name, _, value in (one.partition("=") for one in overrides) if "." not in name]
+    if len(lines) == len(overrides):
+        path = tmp_path / "mine.yaml"
+        path.write_text("\n".join(["extends: demo", *lines]) + "\n", encoding="utf-8")
+        with pytest.raises(sb.UserError, match=rf"mine.yaml, line {1 + len(lines)}: .*{message}"):
+            read_recipe(path)
+
+
+def test_tasks_on_kept_test_pairs_are_selected_on_something_else_and_say_so():
+    recipe = read_recipe("multitask-bert-base-test-pairs")
+    assert recipe.selection.task == "SICK-R:dev"
+    (said,) = recipe.test_remarks()
+    assert said.startswith("Trained on test pairs: ")
+    assert "paraphrase and similarity" in said
+    # One sentence has no pair.
+    alone = read_recipe("demo", [TASK % ("classification", "", ""), "labelled.test_pairs=kept"])
+    assert alone.test_remarks() == []
 
 
 def test_a_recipe_that_extends_itself_is_refused(tmp_path: Path):

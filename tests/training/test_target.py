@@ -10,6 +10,7 @@ from plain_training import plain_vectors
 
 from stsbench.base.errors import UserError
 from stsbench.training.noise import (
+    ElementCutoff,
     FeatureCutoff,
     GaussianEmbeddings,
     GaussianReplacement,
@@ -250,6 +251,50 @@ def test_noise_draws_what_it_says():
     assert float((shuffled[:, 0] == 0).float().mean()) == pytest.approx(0.25, abs=0.07)
 
 
+@pytest.mark.parametrize(("count", "tokens", "features"), [("share", 0, 12), ("at_least_one", 1, 12)])
+def test_a_share_is_cut_off_to_the_number_and_each_place_as_often(count, tokens, features):
+    torch.manual_seed(0)
+    mask = (torch.arange(10) < torch.tensor([[10]] * 500 + [[3]] * 500)).long()
+    ones = torch.ones(1000, 10, 50)
+    gone = TokenCutoff(kind="token-cutoff", rate=0.3, count=count).embeddings(ones, mask)[:, :, 0] == 0
+    assert set(gone[:500].sum(1).tolist()) == {3}
+    assert set(gone[500:].sum(1).tolist()) == {tokens}  # int(0.3 * 3) is 0
+    assert not gone[500:, 3:].any()
+    assert gone[:500].float().mean(0).numpy() == pytest.approx(np.full(10, 0.3), abs=0.07)
+    cut = FeatureCutoff(kind="feature-cutoff", rate=0.25, count=count).embeddings(ones, mask) == 0
+    assert (cut.all(1) == cut.any(1)).all()
+    assert set(cut[:, 0].sum(1).tolist()) == {features}
+    single = ElementCutoff(kind="element-cutoff", rate=0.1, count=count).embeddings(ones, mask) == 0
+    assert set(single.flatten(1).sum(1).tolist()) == {50, 15}
+    assert not single[500:, 3:].any()
+
+
+def test_noise_on_the_embedding_layer_reaches_its_output_and_leaves_no_hook_behind(assembled):
+    part = "{kind: feature-cutoff, rate: 0.3, count: share, place: layer}"
+    trainer = assembled("dropout=0", f"noise.key.parts=[{part}]", "optimiser.chunk=3")
+    term, batch = trainer.terms[0], trainer.reader(np.arange(8), "now")
+    seen = []
+    layer = trainer.model.transformer.encoder.layer[0].register_forward_pre_hook(
+        lambda module, inputs: seen.append(inputs[0].detach())
+    )
+    query, key = (
+        term._encode(branch, term.forward.chunks(branch.sequences(batch)), batch) for branch in term.branches
+    )
+    layer.remove()
+    assert (query - key).abs().max() > 1e-3
+    half = len(seen) // 2
+    assert not any((states == 0).all(1).any() for states in seen[:half])
+    for states in seen[half:]:
+        assert set((states == 0).all(1).sum(1).tolist()) == {4}  # int(0.3 * 16), after the normalisation
+    assert not trainer.model.transformer.embeddings._forward_hooks
+
+
+def test_a_compiled_model_and_noise_on_the_embedding_layer_are_refused_together(assembled):
+    part = "noise.key.parts=[{kind: token-cutoff, rate: 0.1, place: layer}]"
+    with pytest.raises(UserError, match="compile: a compiled model would not see a noise with place: layer"):
+        assembled("compile=true", part)
+
+
 def test_shuffled_positions_reach_the_model(assembled):
     trainer = assembled("dropout=0", "noise.key.parts=[position-shuffle]")
     term, batch = trainer.terms[0], trainer.reader(np.arange(8), "now")
@@ -298,6 +343,8 @@ def test_gradient_caching_meets_the_dropout_of_heads_again(assembled):
         ("negatives.queue={size: 20, uses: [[5, 30]]}", "are not ranges of 0 to 20"),
         ("predictor={output: 8}", "predictor.output is not the width of keys"),
         ("target={encodes: keys, modules: [head]}", "a target without an encoder of its own is none"),
+        ("noise.key.parts=[{kind: token-cutoff, rate: 0.1, count: some}]", "'share'"),
+        ("noise.key.parts=[{kind: token-cutoff, rate: 0.1, place: head}]", "'words' or 'layer'"),
         ("target={encodes: keys, trained: [projector]}", "trained ['projector']: these have to be among modules"),
         ("target={encodes: keys, gradient: true, trained: [encoder]}", "'head' or 'projector'"),
     ],

@@ -63,6 +63,28 @@ def naive_loss(query, key, hard, queue, temperature, weight):
 
 
 @pytest.mark.parametrize("cached", [False, True])
+def test_conserts_loss_and_gradient_equal_the_pairs_one_sentence_at_a_time(cached, assembled):
+    overrides = ["dropout=0", "objective={loss: nt-xent, temperature: 0.1, weight: 0.3}", "optimiser.chunk=3"]
+    trainer = assembled(*overrides, "views.key={kind: crop, rate: 0.3}", f"optimiser.gradient_cache={cached}")
+    in_double(trainer)
+    batch = trainer.reader(np.arange(8), "now")
+    loss, found = gradients(trainer, batch)
+    model = trainer.model
+    rows = [*plain_vectors(model, model.head, batch.query), *plain_vectors(model, model.head, batch.key)]
+    terms = []
+    for i, own in enumerate(rows):
+        sims = [own @ row / (own.norm() * row.norm()) / 0.1 for row in rows]
+        below = sum(torch.exp(sim) for k, sim in enumerate(sims) if k != i)
+        terms.append(-torch.log(torch.exp(sims[(i + 8) % 16]) / below))
+    expected = 0.3 * torch.stack(terms).mean()
+    expected.backward()
+    assert loss == pytest.approx(expected.item(), abs=1e-9)
+    for name, weight in trained(trainer).items():
+        if weight.grad is not None:
+            torch.testing.assert_close(found[name], weight.grad.double(), atol=1e-9, rtol=1e-6)
+
+
+@pytest.mark.parametrize("cached", [False, True])
 @pytest.mark.parametrize("kind", ["simcse", "esimcse", "supervised"])
 def test_loss_and_weights_gradient_equal_the_naive_computation(kind, cached, assembled, triplets, corpus):
     overrides = ["dropout=0", "head=dense-tanh", "optimiser.chunk=3", f"optimiser.gradient_cache={cached}"]

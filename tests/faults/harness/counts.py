@@ -78,7 +78,7 @@ def together() -> dict[str, Any]:
         codes.add(kept["code"])
     return {
         "date": max(dates, default=""),
-        "is_of_one_code": len(codes) == 1,
+        "versions_of_the_code": len(codes),
         "kinds": {kind: {"parts": parts[kind], "ends": dict(sorted(ends[kind].items()))} for kind in _KINDS},
         "faults": faults,
     }
@@ -102,7 +102,13 @@ def table(counts: dict[str, Any]) -> str:
     lines.append(f"| all | | {total['trials']} | {total['right']} | {total['told']} | {total['bad']} |")
     faults = Counter(fault.partition(":")[0] for fault in counts["faults"])
     said = ", ".join(f"{faults[fault]} of the kind *{fault}*" for fault in _FAULTS)
-    return "\n".join([f"Held on {counts['date']}.", "", *lines, "", f"Faults: {said}.", ""])
+    held = f"Held on {counts['date']}."
+    if counts["versions_of_the_code"] > 1:
+        held += (
+            " Parts that found a fault were held again when it was mended, and commands that came later by themselves: "
+            f"the parts are of {counts['versions_of_the_code']} states of the code."
+        )
+    return "\n".join([held, "", *lines, "", f"Faults: {said}.", ""])
 
 
 def page_is_current() -> bool:

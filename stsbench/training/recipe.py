@@ -98,11 +98,16 @@ class Objective(RecipePart):
     """What is minimised.
 
     Attributes:
-        temperature: of InfoNCE.
+        loss: `info-nce`: queries are to find their keys. `nt-xent`: both sides are to find each other, and the
+            other vectors of the own side are negatives, too (ConSERT).
+        weight: what the contrastive loss is multiplied by. The optimiser undoes most of it, its clipping does not.
+        temperature: of either.
         similarity: of its vectors: cosine, or the dot product that MoCoSE's equation 3 has.
         mlm: the masked-language term; None for none.
     """
 
+    loss: Literal["info-nce", "nt-xent"] = "info-nce"
+    weight: float = Field(1.0, gt=0)
     temperature: float = Field(0.05, gt=0)
     similarity: Literal["cosine", "dot"] = "cosine"
     mlm: MaskedLanguage | None = None
@@ -350,6 +355,14 @@ class Recipe(RecipePart):
             raise ValueError("negatives.in_batch is false, and negatives.queue is missing: there are no negatives")
         if not self.negatives.in_batch and self.negatives.hard is not None:
             raise ValueError("negatives.hard goes with negatives.in_batch: true")
+        bare = self.negatives.in_batch and queue is None and self.negatives.hard is None
+        if self.objective.loss == "nt-xent" and (not bare or self.objective.similarity != "cosine"):
+            raise ValueError("objective.loss nt-xent goes with cosines and in-batch negatives alone")
+        parts = (*self.noise.query.parts, *self.noise.key.parts)
+        if self.compile and any(part.changes_embedding_layer for part in parts):
+            raise ValueError(
+                "compile: a compiled model would not see a noise with place: layer; set one of them off"
+            )
         if self.noise.adversarial is not None and self.optimiser.gradient_cache:
             raise ValueError("noise.adversarial does not go with optimiser.gradient_cache: set one to null")
         if self.noise.masks == "shared" and (self.views.query != self.views.key or keys_by_target):

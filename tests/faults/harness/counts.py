@@ -105,7 +105,7 @@ def table(counts: dict[str, Any]) -> str:
     held = f"Held on {counts['date']}."
     if counts["versions_of_the_code"] > 1:
         held += (
-            " Parts that found a fault were held again when it was mended, and commands that came later by themselves: "
+            " Parts that found a fault were held again when it was mended, and commands that came later alone: "
             f"the parts are of {counts['versions_of_the_code']} states of the code."
         )
     return "\n".join([held, "", *lines, "", f"Faults: {said}.", ""])

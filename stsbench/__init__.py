@@ -28,9 +28,11 @@ if TYPE_CHECKING:
     from stsbench.comparison.planning import plan
     from stsbench.comparison.rank import rank
     from stsbench.diagnosis.diagnose import diagnose
+    from stsbench.encoders.fitting.fit import fit
     from stsbench.encoders.load import load
     from stsbench.encoders.plan import embed
     from stsbench.encoders.saved import SavedVectors
+    from stsbench.experiments.sweep import sweep
     from stsbench.records.imports.read import import_results
     from stsbench.records.record import RunRecord
     from stsbench.records.show import show
@@ -62,6 +64,7 @@ __all__ = [
     "evaluate",
     "evaluate_similarities",
     "explain",
+    "fit",
     "geometry",
     "import_results",
     "length_bias",
@@ -76,6 +79,7 @@ __all__ = [
     "retrieve",
     "show",
     "spectrum",
+    "sweep",
     "train",
 ]
 
@@ -97,6 +101,7 @@ _HOMES = {
     "evaluate": "stsbench.scoring.evaluate:evaluate",
     "evaluate_similarities": "stsbench.scoring.evaluate:evaluate_similarities",
     "explain": "stsbench.analysis.explain:explain",
+    "fit": "stsbench.encoders.fitting.fit:fit",
     "geometry": "stsbench.analysis.geometry:geometry",
     "import_results": "stsbench.records.imports.read:import_results",
     "length_bias": "stsbench.analysis.length_bias.verb:length_bias",
@@ -111,6 +116,7 @@ _HOMES = {
     "retrieve": "stsbench.analysis.retrieve:retrieve",
     "show": "stsbench.records.show:show",
     "spectrum": "stsbench.analysis.spectrum:spectrum",
+    "sweep": "stsbench.experiments.sweep:sweep",
     "train": "stsbench.training.train:train",
 }
 

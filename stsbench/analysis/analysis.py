@@ -57,6 +57,10 @@ class AnalysisResult(Result):
     def plot(self) -> "Figure":
         """Draw it."""
 
+    def numbers(self) -> dict[str, float]:
+        """Return the few numbers that stand for it, by name, where it is of one model; by default none."""
+        return {}
+
     def section(self) -> Section:
         """Return it as a part of a report."""
         tables = tuple(

@@ -42,6 +42,11 @@ class Density(AnalysisResult):
         table = table.rename(columns={"bucket": "gold", "q05": "5 %", "q25": "25 %", "q75": "75 %", "q95": "95 %"})
         return Tables([Table(table, f"Cosine by gold score{place(self.frame)}", 3)])
 
+    def numbers(self) -> dict[str, float]:
+        """Return the mean and the median cosine of each bucket of gold scores."""
+        rows = self.frame.drop_duplicates("bucket").to_dict("records")
+        return {f"{name} {row['bucket']}": float(row[name]) for row in rows for name in ("mean", "median")}
+
     def plot(self) -> "Figure":
         """Draw the densities bucket above bucket, the highest gold scores on top, each model in its colour.
 

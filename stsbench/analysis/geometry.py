@@ -62,6 +62,11 @@ class Geometry(AnalysisResult):
         meaning = "lower is better; mean cosine over all pairs of sentences"
         return Tables([Table(table, f"Alignment and uniformity{place(self.frame)} ({meaning})", 3)])
 
+    def numbers(self) -> dict[str, float]:
+        """Return alignment, uniformity and mean cosine."""
+        row = self.frame.iloc[0]
+        return {name.replace("_", " "): float(row[name]) for name in ("alignment", "uniformity", "mean_cosine")}
+
     def plot(self, path: int | None = None) -> "Figure":
         """Draw models in the plane of uniformity and alignment, their STS scores in brackets.
 

@@ -52,6 +52,14 @@ class Spectrum(AnalysisResult):
         table = table.assign(centred=table["centred"].map({True: "yes", False: "no"}))
         return Tables([Table(table, f"Spectrum of the normalised sentence vectors{place(self.frame)}", 3)])
 
+    def numbers(self) -> dict[str, float]:
+        """Return what the singular values amount to, uncentred and centred."""
+        named: dict[str, float] = {}
+        for row in self.frame[self.frame["measure"] != SINGULAR].to_dict("records"):
+            name = f"top {row['k']} share" if row["measure"] == SHARE else str(row["measure"])
+            named[f"{name}, centred" if row["centred"] else name] = float(row["value"])
+        return named
+
     def plot(self) -> "Figure":
         """Draw each model's singular values in order, divided by the largest: uncentred solid, centred dashed."""
         palette = colours(list(self.frame["model"]))

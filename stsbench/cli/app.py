@@ -38,6 +38,8 @@ COMMANDS = {
     "report": "stsbench.reports.command:report",
     "import": "stsbench.records.command:import_",
     "train": "stsbench.training.command:train",
+    "sweep": "stsbench.experiments.command:sweep",
+    "fit": "stsbench.encoders.fitting.command:app",
     "cite": "stsbench.scoring.command:cite",
     "diagnose": "stsbench.diagnosis.command:diagnose",
     "explain": "stsbench.analysis.command:explain",

@@ -5,6 +5,7 @@ A cell is one choice of every axis; a job is a cell with one seed. See `docs/how
 
 import json
 from collections.abc import Mapping
+from inspect import signature
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -16,6 +17,9 @@ from stsbench.base.yaml_files import Keys, first_mistake, known_keys, read_draft
 
 LOADING = ("pooling", "max_length", "prompt", "precision", "revision")
 """What may be changed of a checkpoint that is measured as it is; of a training, any key of its recipe may be."""
+
+_GIVEN = {"runs", "progress", "data_dirs"}
+"""Arguments of an analysis that are none of its options."""
 
 Value = Any
 """Of a key: a scalar, a list or a mapping, as YAML has them."""
@@ -86,16 +90,20 @@ class Measure(_Part):
     @field_validator("analyses", mode="before")
     @classmethod
     def _analyses(cls, value: Any) -> Any:
-        from stsbench.analysis.registry import ANALYSES
+        from stsbench.analysis.registry import ANALYSES, analysis
 
         if isinstance(value, str):
             value = [value]
         options = {str(name): {} for name in value} if isinstance(value, list | tuple) else value
         if not isinstance(options, dict):
             raise ValueError("name analyses in a list, or as a mapping to their options")  # noqa: TRY004
-        for name in options:
+        for name, chosen in options.items():
             if name not in ANALYSES:
                 raise ValueError(f"unknown analysis {name!r}; {suggestion(name, ANALYSES).rstrip('.')}")
+            for option in chosen or {}:
+                known = [key for key in signature(analysis(name).verb).parameters if key not in _GIVEN]
+                if option not in known:
+                    raise ValueError(f"{name} has no option {option!r}; {suggestion(option, known).rstrip('.')}")
         return {name: chosen or {} for name, chosen in options.items()}
 
     @model_validator(mode="after")
@@ -213,7 +221,7 @@ class Experiment(_Part):
         return self
 
     def place(self, *keys: str) -> str:
-        """Return where a key was written: a file and its line, or the experiment's name if it was made in Python."""
+        """Return where a key was written: file and line, or the experiment's name if it was made in Python."""
         path = keys
         while path and path not in self._places:
             path = path[:-1]

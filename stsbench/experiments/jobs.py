@@ -13,19 +13,15 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from stsbench.base.errors import UserError
-from stsbench.base.words import suggestion
-from stsbench.experiments.experiment import (
-    LOADING,
-    Changes,
-    Experiment,
-    Measure,
-    PostprocessingChoice,
-    label_of,
-)
+from pydantic import ValidationError
 
-_OWN = ("recipe", "checkpoint", "corpus", "base", "postprocessing")
-"""Keys of changes that are no keys of a recipe."""
+from stsbench.base.errors import UserError
+from stsbench.base.files import sha256_of
+from stsbench.base.words import suggestion
+from stsbench.data.corpus import SAMPLE, corpus_file
+from stsbench.experiments.experiment import LOADING, Changes, Experiment, PostprocessingChoice, label_of
+from stsbench.training.recipe import Recipe
+from stsbench.training.recipe_files import read_recipe
 
 _DIGITS = 12
 _LONGEST_SLUG = 80
@@ -70,9 +66,9 @@ class Job:
 
     @cached_property
     def unit(self) -> str:
-        """The hash of what is trained or taken: jobs that share it are done together, after one training."""
+        """The hash of what is trained or taken: jobs that share it are done together, and train or encode once."""
         if self.recipe is None:
-            return _hash({"checkpoint": asdict(self.checkpoint) if self.checkpoint else None, "job": self.id})
+            return _hash({"checkpoint": asdict(self._checkpoint), "threads": self.threads})
         recipe = {key: value for key, value in self.recipe.items() if key not in _NO_RESULT_OF}
         corpus = {key: value for key, value in self.recipe["corpus"].items() if key != "path"}
         text = {"sha256": self.corpus_sha256}
@@ -81,9 +77,12 @@ class Job:
     @cached_property
     def id(self) -> str:
         """The hash of all that it does. What axes and labels are called does not count, nor where files lie."""
-        subject = {"checkpoint": asdict(self.checkpoint)} if self.checkpoint else {"training": self.unit}
-        measured = {"postprocessing": self.postprocessing, "measure": self.measure, "threads": self.threads}
-        return _hash({**subject, **measured})
+        return _hash({"unit": self.unit, "postprocessing": self.postprocessing, "measure": self.measure})
+
+    @property
+    def _checkpoint(self) -> Checkpoint:
+        assert self.checkpoint is not None  # what has no recipe has one
+        return self.checkpoint
 
     @cached_property
     def folder(self) -> str:
@@ -101,7 +100,9 @@ class Job:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain data."""
-        return json.loads(json.dumps({**asdict(self), "id": self.id, "folder": self.folder, "unit": self.unit}))
+        plain = {**asdict(self), "id": self.id, "folder": self.folder, "unit": self.unit}
+        written: dict[str, Any] = json.loads(json.dumps(plain))
+        return written
 
     @classmethod
     def of(cls, plain: Mapping[str, Any]) -> "Job":
@@ -128,8 +129,8 @@ def jobs_of(experiment: Experiment) -> tuple[Job, ...]:
     """
     jobs: dict[str, Job] = {}
     hashes: dict[str, str] = {}
-    for labels, values, changes, places in _cells(experiment):
-        for job in _of_cell(experiment, labels, values, changes, places, hashes):
+    for cell in _cells(experiment):
+        for job in _of_cell(experiment, cell, hashes):
             if job.id in jobs:
                 raise UserError(
                     f"experiment {experiment.name}: {jobs[job.id].label} and {job.label} are the same job: remove "
@@ -147,104 +148,104 @@ def units_of(jobs: Sequence[Job]) -> list[tuple[Job, ...]]:
     return list(map(tuple, units.values()))
 
 
-def _cells(
-    experiment: Experiment,
-) -> Iterator[tuple[dict[str, str], dict[str, Any], Changes, dict[str, str]]]:
-    """Yield labels, values, changes of each cell, and where each change was written."""
-    axes: list[list[tuple[str, str, Any, Changes, dict[str, str]]]] = []
-    for name, choices in experiment.axes.items():
-        if isinstance(choices, dict):
-            axes.append(
-                [
-                    (
-                        name,
-                        label,
-                        label,
-                        changes,
-                        {key: experiment.place("axes", name, label, key) for key in changes},
-                    )
-                    for label, changes in choices.items()
-                ]
-            )
-        else:
-            place = {name: experiment.place("axes", name)}
-            axes.append([(name, label_of(value), _scalar(value), {name: value}, place) for value in choices])
-    for choice in product(*axes):
-        labels, values, changes, places = {}, {}, {}, {}
-        for name, label, value, changed, where in choice:
-            labels[name], values[name] = label, value
-            for key in changed:
-                if key in changes:
-                    raise UserError(f"{where[key]}: {key} is changed by two axes; leave it to one of them.")
-            changes |= changed
-            places |= where
-        yield labels, values, changes, places
+@dataclass
+class _Cell:
+    """A cell before its jobs are made: labels and values by axis; its changes, and where each was written."""
+
+    labels: dict[str, str] = field(default_factory=dict)
+    values: dict[str, Any] = field(default_factory=dict)
+    changes: Changes = field(default_factory=dict)
+    places: dict[str, str] = field(default_factory=dict)
+
+    def chosen(self, axis: str, label: str, value: Any, changes: Changes, places: dict[str, str]) -> "_Cell":
+        """Return the cell with a further axis' choice."""
+        for key in changes:
+            if key in self.changes:
+                raise UserError(f"{places[key]}: {key} is changed by two axes; leave it to one of them.")
+        return _Cell(
+            {**self.labels, axis: label},
+            {**self.values, axis: value},
+            {**self.changes, **changes},
+            {**self.places, **places},
+        )
+
+
+def _cells(experiment: Experiment) -> Iterator[_Cell]:
+    """Yield the cells, those of the last axis side by side."""
+    axes = [list(_choices(experiment, name)) for name in experiment.axes]
+    for choices in product(*axes):
+        cell = _Cell()
+        for name, choice in zip(experiment.axes, choices, strict=True):
+            cell = cell.chosen(name, *choice)
+        yield cell
+
+
+def _choices(experiment: Experiment, axis: str) -> Iterator[tuple[str, Any, Changes, dict[str, str]]]:
+    """Yield the label and value of each choice of an axis, its changes, and where each was written."""
+    choices = experiment.axes[axis]
+    if isinstance(choices, dict):
+        for label, changes in choices.items():
+            places = {key: experiment.place("axes", axis, label, key) for key in changes}
+            yield label, label, changes, places
+        return
+    for value in choices:
+        yield label_of(value), _scalar(value), {axis: value}, {axis: experiment.place("axes", axis)}
 
 
 def _scalar(value: Any) -> Any:
     return value if isinstance(value, int | float | str) else label_of(value)
 
 
-def _of_cell(
-    experiment: Experiment,
-    labels: dict[str, str],
-    values: dict[str, Any],
-    changes: Changes,
-    places: dict[str, str],
-    hashes: dict[str, str],
-) -> Iterator[Job]:
+def _of_cell(experiment: Experiment, cell: _Cell, hashes: dict[str, str]) -> Iterator[Job]:
     """Yield the jobs of a cell; `hashes` holds those of the corpora that were read before."""
-    post = PostprocessingChoice()
-    if "postprocessing" in changes:
-        try:
-            post = PostprocessingChoice.model_validate(changes["postprocessing"])
-        except ValueError as error:
-            message = getattr(error, "errors", lambda: [{"msg": str(error)}])()[0]["msg"]
-            where = places["postprocessing"]
-            raise UserError(f"{where}: postprocessing: {message.removeprefix('Value error, ')}.") from error
-    common = {
-        "cell": labels,
-        "values": values,
-        "postprocessing": post.model_dump(),
-        "measure": Measure.model_validate(experiment.measure).model_dump(mode="json"),
+    common: dict[str, Any] = {
+        "cell": cell.labels,
+        "values": cell.values,
+        "postprocessing": _postprocessing(cell).model_dump(),
+        "measure": experiment.measure.model_dump(mode="json"),
         "threads": experiment.threads,
     }
-    if "checkpoint" in changes:
-        yield Job(seed=None, recipe=None, corpus_sha256=None, checkpoint=_checkpoint(changes, places), **common)
+    if "checkpoint" in cell.changes:
+        yield Job(seed=None, recipe=None, corpus_sha256=None, checkpoint=_checkpoint(cell), **common)
         return
-    recipe = _recipe(experiment, changes, places)
-    file = recipe.corpus.path
-    if file not in hashes:
-        from stsbench.base.files import sha256_of
-        from stsbench.data.corpus import corpus_file
-
-        if file is None:
-            raise UserError(
-                f"{experiment.place('recipe')}: the recipe {recipe.name} names no corpus: add `corpus: FILE`."
-            )
-        hashes[file] = sha256_of(corpus_file(file))
+    recipe = _recipe(experiment, cell)
+    path = recipe.corpus.path
+    if path is not None and path not in hashes:
+        hashes[path] = sha256_of(corpus_file(path))
     plain = recipe.model_dump(mode="json")
-    if file != "sample":
-        plain["corpus"]["path"] = str(Path(file).expanduser().absolute())
+    if path not in {None, SAMPLE}:
+        plain["corpus"]["path"] = str(Path(str(path)).expanduser().absolute())
     for seed in experiment.seeds:
-        yield Job(seed=seed, recipe={**plain, "seed": seed}, corpus_sha256=hashes[file], checkpoint=None, **common)
+        yield Job(
+            seed=seed,
+            recipe={**plain, "seed": seed},
+            corpus_sha256=hashes.get(str(path)),
+            checkpoint=None,
+            **common,
+        )
 
 
-def _checkpoint(changes: Changes, places: dict[str, str]) -> Checkpoint:
-    options = {key: value for key, value in changes.items() if key not in {"checkpoint", "postprocessing"}}
+def _postprocessing(cell: _Cell) -> PostprocessingChoice:
+    try:
+        return PostprocessingChoice.model_validate(cell.changes.get("postprocessing"))
+    except ValidationError as error:
+        message = error.errors()[0]["msg"].removeprefix("Value error, ")
+        raise UserError(f"{cell.places['postprocessing']}: postprocessing: {message}.") from error
+
+
+def _checkpoint(cell: _Cell) -> Checkpoint:
+    options = {key: value for key, value in cell.changes.items() if key not in {"checkpoint", "postprocessing"}}
     for key in options:
         if key not in LOADING:
             raise UserError(
-                f"{places[key]}: {key} cannot be changed of a checkpoint that is measured as it is: "
+                f"{cell.places[key]}: {key} cannot be changed of a checkpoint that is measured as it is: "
                 f"{suggestion(key, LOADING)}"
             )
-    return Checkpoint(str(changes["checkpoint"]), options)
+    return Checkpoint(str(cell.changes["checkpoint"]), options)
 
 
-def _recipe(experiment: Experiment, changes: Changes, places: dict[str, str]) -> Any:
-    from stsbench.training.recipe_files import read_recipe
-
-    name = changes.get("recipe", experiment.recipe)
+def _recipe(experiment: Experiment, cell: _Cell) -> Recipe:
+    name = cell.changes.get("recipe", experiment.recipe)
     if name is None:
         raise UserError(
             f"experiment {experiment.name}: neither a recipe nor a checkpoint is named: add `recipe: NAME`, or an "
@@ -253,11 +254,10 @@ def _recipe(experiment: Experiment, changes: Changes, places: dict[str, str]) ->
     settings = {"corpus.path": experiment.corpus, "base": experiment.base}
     wanted = {key: (value, experiment.place(key.partition(".")[0])) for key, value in settings.items() if value}
     wanted |= {key: (value, experiment.place("set", key)) for key, value in experiment.set.items()}
-    named = {"corpus": "corpus.path"}
     wanted |= {
-        named.get(key, key): (value, places[key])
-        for key, value in changes.items()
-        if key not in _OWN or key in {"corpus", "base"}
+        "corpus.path" if key == "corpus" else key: (value, cell.places[key])
+        for key, value in cell.changes.items()
+        if key not in {"recipe", "postprocessing"}
     }
     overrides = {f"{key}={json.dumps(value)}": place for key, (value, place) in wanted.items()}
     try:

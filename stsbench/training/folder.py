@@ -80,6 +80,11 @@ class RunFolder:
         """Return the folder of the checkpoint of a step."""
         return self.checkpoints / f"step-{step:06d}"
 
+    @property
+    def last_checkpoint(self) -> Path:
+        """The checkpoint of the last step that was kept."""
+        return max(self.checkpoints.glob("step-*"))
+
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Keep a second process from training here; delete what writers left that were killed.
@@ -158,6 +163,7 @@ class Start:
         world: processes.
         command: as it was typed.
         environment: versions.
+        tasks_sha256: of the labelled tables; "" where there are none.
         views_sha256: of the files that views read beside the corpus; "" where they read none.
         finished: whether the training has ended and its checkpoint is published.
     """
@@ -173,6 +179,7 @@ class Start:
     environment: dict[str, Any]
     finished: bool = False
     views_sha256: str = ""
+    tasks_sha256: str = ""
     version: int = _VERSION
 
     def differences(self, now: "Start") -> list[str]:
@@ -186,6 +193,7 @@ class Start:
             ("dev set", self.dev_sha256, now.dev_sha256),
             ("base checkpoint", self.base_sha256, now.base_sha256),
             ("base's tokenizer", self.tokenizer_sha256, now.tokenizer_sha256),
+            ("labelled table of a task", self.tasks_sha256, now.tasks_sha256),
             ("lexicon or model of a view", self.views_sha256, now.views_sha256),
         ):
             if old != new:

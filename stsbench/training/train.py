@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ from stsbench._version import __version__
 from stsbench.base.errors import UserError
 from stsbench.base.files import atomic_path, sha256_of
 from stsbench.base.progress import Progress, silent
+from stsbench.base.words import listed
 from stsbench.data.corpus import SAMPLE, corpus_file, read_rows
 from stsbench.data.rows import ending_of
 from stsbench.data.tables import StsData
@@ -26,9 +28,10 @@ from stsbench.encoders.load import load
 from stsbench.encoders.transformer import TransformerEncoder
 from stsbench.published.catalogue import known_checkpoint
 from stsbench.records.card import model_card
+from stsbench.records.parts import HeadScore
 from stsbench.records.provenance import environment, redact, threads
 from stsbench.records.record import RunRecord
-from stsbench.records.store import load_run
+from stsbench.records.store import load_run, save_run
 from stsbench.render.figures import save_figure
 from stsbench.scoring.measure import measure_encoder
 from stsbench.scoring.protocols import Protocol
@@ -37,11 +40,13 @@ from stsbench.scoring.settings import Settings, Stages
 from stsbench.scoring.tasks import read_data
 from stsbench.training.batches import make_schedule
 from stsbench.training.folder import RunFolder, Start, edits, read_start, started_recipe, write_start
+from stsbench.training.labelled import LabelledTask, read_tasks, table_file
 from stsbench.training.log import Listener, Log, log_frame, read_log, tensorboard_listener, wandb_listener
 from stsbench.training.recipe import Recipe
 from stsbench.training.recipe_files import as_yaml, read_recipe
 from stsbench.training.result import Training, draw_dev_curve
 from stsbench.training.selection import Best, LiveEncoder, Selector, best_of
+from stsbench.training.tasks import TaskHead
 from stsbench.training.token_store import TokenStore, open_store, tokens_dir
 from stsbench.training.views import TextView
 
@@ -155,6 +160,35 @@ def train(
     return Training(folder.path, job.recipe, best_of(log), steps, load_run(folder.path), log, world.leads)
 
 
+def prepare_training(
+    recipe: Recipe, *, data_dirs: Sequence[str | Path] = (), device: str = "auto", progress: Progress = silent
+) -> None:
+    """Read what a training by a recipe needs, and tokenise its corpus, without starting it.
+
+    Args:
+        recipe: of the training, or of the first of several that share base and corpus.
+        data_dirs: folders to look for the dev set in.
+        device: `auto`, `cpu`, `cuda` or `mps`.
+        progress: told how far tokenising is.
+
+    Raises:
+        UserError: if something is missing or does not fit together.
+    """
+    from stsbench.training.distributed import World
+
+    _Job.prepare(
+        recipe,
+        RunFolder(Path()),
+        None,
+        world=World(),
+        device=resolve_device(device),
+        data_dirs=data_dirs,
+        progress=progress,
+        notice=lambda _: None,
+        command="",
+    )
+
+
 @dataclass(frozen=True)
 class _Job:
     """A prepared training: its data read, its base found.
@@ -165,6 +199,7 @@ class _Job:
         start: what it starts from.
         resumed: whether it was begun before.
         dev: the set that checkpoints are selected on.
+        tasks: with their labelled tables.
         base: what training starts from.
         store: the corpus.
         world: the processes.
@@ -178,6 +213,7 @@ class _Job:
     start: Start
     resumed: bool
     dev: StsData
+    tasks: Sequence[LabelledTask]
     base: "Base"
     store: TokenStore
     world: "World"
@@ -205,9 +241,11 @@ class _Job:
             UserError: if something is missing, or not what the training began with.
         """
         recipe, file = _with_corpus(recipe)
+        recipe = _with_tables(recipe)
         dev = _read_dev_set(recipe.selection.task, data_dirs)
         if began is None:
             _require_no_test_set(recipe, dev)
+        tasks = read_tasks(recipe, data_dirs)
 
         from stsbench.training.base import find_base
 
@@ -223,6 +261,7 @@ class _Job:
             world=world.size,
             command=command,
             environment=environment(),
+            tasks_sha256=" ".join(task.sha256 for task in tasks),
             views_sha256=_views_sha256(recipe, device),
         )
         notes = [] if began is None else [*began.differences(now), *edits(folder, recipe)]
@@ -234,7 +273,7 @@ class _Job:
         if world.size > 1:
             notice(f"{world.size} processes share each batch.")
         start, resumed = began or now, began is not None
-        job = cls(recipe, folder, start, resumed, dev, base, store, world, device, progress, notice)
+        job = cls(recipe, folder, start, resumed, dev, tasks, base, store, world, device, progress, notice)
         for remark in job.remarks:
             notice(remark)
         return job
@@ -242,7 +281,8 @@ class _Job:
     @property
     def remarks(self) -> list[str]:
         """What the person should know of the recipe, and everybody who reads the log."""
-        return [*self.recipe.remarks(), *self.recipe.test_remarks()]
+        of_tasks = [task.sentence() for task in self.tasks]
+        return [*self.recipe.remarks(), *self.recipe.test_remarks(), *of_tasks]
 
     def run(self, listeners: Sequence[Listener]) -> int:
         """Take all steps that are left; return the number of all."""
@@ -256,7 +296,7 @@ class _Job:
         from stsbench.training.checkpoints import CheckpointWriter, Keeper
         from stsbench.training.trainer import Loop, assemble
 
-        trainer = assemble(self.recipe, self.store, self.base, self.world, self.device)
+        trainer = assemble(self.recipe, self.store, self.base, self.world, self.device, tasks=self.tasks)
         settings = self.base.encoder.settings
         writer = CheckpointWriter(
             trainer.model, self.base.checkpoint, self.recipe, settings.max_length, settings.lower_case
@@ -270,7 +310,7 @@ class _Job:
                 trainer.load_state_dict(state)
                 done = int(state["step"])
             log.cut_back(0 if state is None else int(state["log_size"]))
-            self.notice(f"resumed after step {done} of {trainer.schedule.steps}.")
+            self.notice(f"resumed after step {done} of {trainer.timetable.steps}.")
         elif self.world.leads:
             write_start(self.folder, self.start, self.recipe)
         encoder = LiveEncoder(self.base.encoder, trainer.evaluating, trainer.model)
@@ -278,7 +318,7 @@ class _Job:
         distance = self.recipe.traceable_sentence()
         remarks = [*self.remarks, *([] if distance is None else [distance])]
         Loop(self.recipe, trainer, selector, keeper, log, remarks, self.progress).run(done)
-        return trainer.schedule.steps
+        return trainer.timetable.steps
 
     def publish(self, steps: int) -> None:
         """Publish the best checkpoint of a training that has taken all its steps, with its record on the dev set.
@@ -290,7 +330,7 @@ class _Job:
         out, log = self.folder.path, read_log(self.folder.log)
         best = best_of(log)
         publish(self.folder.checkpoint(best.step), out)
-        record = self._measure(out)
+        record = self._measure(out, log, best)
         with atomic_path(self.folder.card) as path:
             path.write_text(self._card(record, best, steps), encoding="utf-8")
         figure = draw_dev_curve(log_frame(log), self.recipe, steps)
@@ -300,12 +340,30 @@ class _Job:
         # There is nothing left to resume, and a state is several times the model.
         self.folder.state.unlink(missing_ok=True)
 
-    def _measure(self, checkpoint: Path) -> RunRecord:
+    def _measure(self, checkpoint: Path, log: Sequence[dict[str, Any]], best: Best) -> RunRecord:
         """Measure a checkpoint on the dev set as a person would: it says itself how it is pooled."""
         encoder = load(str(checkpoint), device=self.device.partition(":")[0])
         assert isinstance(encoder, TransformerEncoder)  # it was written as one
-        settings = Settings(use_cache=False, out=checkpoint, overwrite=True, command=self.start.command)
-        return measure_encoder(encoder, [self.dev], settings, Stages(self.progress))
+        encoder.notes = (*encoder.notes, *(task.sentence() for task in self.tasks))
+        settings = Settings(use_cache=False, command=self.start.command)
+        record = measure_encoder(encoder, [self.dev], settings, Stages(self.progress))
+        return save_run(record.model_copy(update={"heads": self._heads(log, best)}), checkpoint)
+
+    def _heads(self, log: Sequence[dict[str, Any]], best: Best) -> tuple[HeadScore, ...]:
+        """Return what the heads of the tasks reached at the step that was selected."""
+        at_best = (line["tasks"] for line in log if line["step"] == best.step and "tasks" in line)
+        scores: dict[str, Any] = next(at_best, {})
+        return tuple(
+            HeadScore(
+                task=task.name,
+                kind=task.part.kind,
+                measure=task.part.measure,
+                score=scores[task.name][task.part.measure],
+                ntrain=len(task.train),
+                ndev=len(task.dev),
+            )
+            for task in self.tasks
+        )
 
     def _card(self, record: RunRecord, best: Best, steps: int) -> str:
         recipe, head, scored = self._public_recipe(), self.recipe.head, self.recipe.scored_heads
@@ -325,19 +383,31 @@ class _Job:
                 f"of {steps}, the best on {recipe.selection.task}.",
                 f"Pooling: `{recipe.pooling}`{about_head}. Read it with `SentenceTransformer(folder)`, "
                 "`AutoModel`, or `stsbench run --model folder`.",
+                *self._about_tasks(record),
             ],
             after_scores=" ".join([_SELECTED, *self.recipe.test_remarks()]),
             recipe=as_yaml(recipe),
         )
 
+    def _about_tasks(self, record: RunRecord) -> list[str]:
+        if not record.heads:
+            return []
+        reached = [
+            f"{head.task} {head.measure} {'undefined' if head.score is None else f'{100 * head.score:.2f}'}"
+            for head in record.heads
+        ]
+        tables = " ".join(task.sentence().capitalize() for task in self.tasks)
+        return [f"Heads trained with it, which are not in the checkpoint: on dev, {listed(reached)}. {tables}"]
+
     def _public_recipe(self) -> Recipe:
         """Return the recipe without the name of any folder of the person's."""
         path = self.recipe.corpus.path
-        corpus = None if path is None else path.replace("\\", "/").rpartition("/")[2]
+        corpus = None if path is None else _file_name(path)
         return self.recipe.model_copy(
             update={
                 "base": _public_name(self.recipe.base, self.start.base_sha256),
                 "corpus": self.recipe.corpus.model_copy(update={"path": corpus}),
+                "tasks": {name: _named_table(part, _file_name) for name, part in self.recipe.tasks.items()},
             }
         )
 
@@ -368,6 +438,28 @@ def _with_corpus(recipe: Recipe) -> tuple[Recipe, Path]:
         corpus = recipe.corpus.model_copy(update={"path": str(file.resolve())})
         recipe = recipe.model_copy(update={"corpus": corpus})
     return recipe, file
+
+
+def _with_tables(recipe: Recipe) -> Recipe:
+    """Return the recipe with the absolute paths of its labelled tables."""
+    folder = recipe.labelled.folder
+
+    def absolute(name: str, path: str) -> str:
+        return str(table_file(name, path, folder).resolve())
+
+    tasks = {name: _named_table(part, partial(absolute, name)) for name, part in recipe.tasks.items()}
+    labelled = recipe.labelled.model_copy(update={"folder": None})
+    return recipe.model_copy(update={"tasks": tasks, "labelled": labelled}) if tasks else recipe
+
+
+def _named_table(part: TaskHead, rename: Callable[[str], str]) -> TaskHead:
+    """Return a task whose tables have other paths."""
+    tables = {"train": rename(part.train), "dev": None if part.dev is None else rename(part.dev)}
+    return part.model_copy(update=tables)
+
+
+def _file_name(path: str) -> str:
+    return path.replace("\\", "/").rpartition("/")[2]
 
 
 def _read_dev_set(task: str, data_dirs: Sequence[str | Path]) -> StsData:

@@ -13,6 +13,7 @@ from stsbench.analysis.length_bias.measures import (
     ALL,
     AVERAGE,
     CONTRAST,
+    ERROR,
     GAP,
     MARGIN,
     PARTIAL,
@@ -79,6 +80,15 @@ class LengthBias(AnalysisResult):
         if len(design):
             tables.append(Table(_design(design), "The sample's designed pairs x 100 (unbiased: contrast 0)"))
         return Tables(tables)
+
+    def numbers(self) -> dict[str, float]:
+        """Return all but the curve: each measure by its group of pairs, with its task where there are several."""
+        rows = self.frame[~self.frame["measure"].isin([ERROR, RELATIVE]) & (self.frame["pairs"] > 0)]
+        several = rows["task"].nunique() > 1
+        return {
+            ", ".join([*([row["task"]] if several else []), row["measure"], row["group"]]): float(row["value"])
+            for row in rows.to_dict("records")
+        }
 
     def plot(self) -> "Figure":
         """Draw the error over the length difference, each model's with its confidence band."""

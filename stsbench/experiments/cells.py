@@ -1,0 +1,140 @@
+"""The cells of an experiment: what its seeds come to, with the interval over other seeds and other pairs."""
+
+from collections.abc import Sequence
+from math import nan
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from stsbench.base.errors import UserError
+from stsbench.comparison.seeds import compare_seeds
+from stsbench.comparison.seeds_result import SeedsDifference
+from stsbench.records.record import RECORD, RunRecord
+from stsbench.records.store import load_run
+from stsbench.statistics.bootstrap import LEVEL
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from stsbench.experiments.states import JobState
+
+_BOTH, _SEEDS, _PAIRS, _NONE = "seeds and pairs", "seeds", "pairs", ""
+
+
+def cell_frame(axes: Sequence[str], jobs: "Sequence[JobState]") -> "pd.DataFrame":
+    """Return a row for each cell and measure, of the jobs that are done.
+
+    The interval of a score is of its mean over other seeds and other pairs, as `compare` has it; of a single run
+    that of its record, over other pairs. The interval of a number that has no record (a dev score, an alignment)
+    is over other seeds alone.
+
+    Args:
+        axes: the names of the axes.
+        jobs: all, cell by cell.
+
+    Returns:
+        `cell` (its labels), a column an axis (the value), `measure`, `runs`, `mean`, `sd` (sample standard
+        deviation), `low`, `high`, `interval` (what the interval is over), `seed_share` and `pair_share` (of the
+        variance of the mean); scores x 100, NaN where something is undefined.
+    """
+    import pandas as pd
+
+    cells: dict[str, list[JobState]] = {}
+    for state in jobs:
+        if state.folder is not None:
+            cells.setdefault(", ".join(state.job.cell.values()), []).append(state)
+    rows: list[dict[str, Any]] = []
+    for name, states in cells.items():
+        values = {axis: states[0].job.values[axis] for axis in axes}
+        rows += [{"cell": name, **values, **row} for row in _rows(states)]
+    columns = [
+        "cell",
+        *axes,
+        "measure",
+        "runs",
+        "mean",
+        "sd",
+        "low",
+        "high",
+        "interval",
+        "seed_share",
+        "pair_share",
+    ]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _rows(states: "Sequence[JobState]") -> list[dict[str, Any]]:
+    """Return the rows of a cell."""
+    scored = _intervals(states)
+    rows = []
+    for measure in dict.fromkeys(name for state in states for name in state.measures):
+        values = [value for state in states if (value := state.measures.get(measure)) is not None]
+        row: dict[str, Any] = {"measure": measure, "runs": len(values)}
+        row |= scored[measure] if measure in scored else _over_seeds(values)
+        row |= {"mean": float(np.mean(values)) if values else nan, "sd": _deviation(values)}
+        rows.append(row)
+    return rows
+
+
+def _deviation(values: Sequence[float]) -> float:
+    return float(np.std(values, ddof=1)) if len(values) > 1 else nan
+
+
+def _over_seeds(values: Sequence[float]) -> dict[str, Any]:
+    """Return Student's interval of the mean over other seeds."""
+    from scipy.stats import t
+
+    if len(values) < 2:
+        return {"low": nan, "high": nan, "interval": _NONE, "seed_share": nan, "pair_share": nan}
+    mean, half = float(np.mean(values)), _deviation(values) / len(values) ** 0.5
+    half *= float(t.ppf((1 + LEVEL) / 2, len(values) - 1))
+    shares = {"seed_share": nan, "pair_share": nan}
+    return {"low": mean - half, "high": mean + half, "interval": _SEEDS, **shares}
+
+
+def _intervals(states: "Sequence[JobState]") -> dict[str, dict[str, Any]]:
+    """Return the interval of each score that the records have."""
+    records = {
+        str(state.folder): load_run(state.folder)
+        for state in states
+        if state.folder is not None and (state.folder / RECORD).is_file()
+    }
+    if not records:
+        return {}
+    if len(records) == 1:
+        return _of_one(next(iter(records.values())))
+    try:
+        found = compare_seeds(records, {}, ("", ""), level=LEVEL)
+    except UserError:
+        # A score is undefined in one of them, or two seeds came to the same weights.
+        return {}
+    return {row.task: _of_seeds(row) for row in found.rows}
+
+
+def _of_seeds(row: SeedsDifference) -> dict[str, Any]:
+    over = _SEEDS if np.isnan(row.a_pair_share) else _BOTH
+    shares = {"seed_share": row.a_seed_share, "pair_share": row.a_pair_share}
+    return {"low": row.a_low, "high": row.a_high, "interval": over, **shares}
+
+
+def _of_one(record: RunRecord) -> dict[str, dict[str, Any]]:
+    """Return the intervals of a single run's record."""
+    from stsbench.records.labels import AVERAGE, TRANSFER_AVERAGE, task_labels
+    from stsbench.records.parts import ScoredPart, SupervisedPart, TransferPart
+
+    parts: list[ScoredPart] = [*record.tasks, *record.transfer, *record.supervised]
+    limits: dict[str, tuple[float, float] | None] = {}
+    for label, part in zip(task_labels(parts), parts, strict=True):
+        if isinstance(part, TransferPart):
+            limits[label] = part.acc_interval
+        else:
+            limits[label] = part.spearman_interval if isinstance(part, SupervisedPart) else part.interval
+    for name, average in ((AVERAGE, record.average), (TRANSFER_AVERAGE, record.transfer_average)):
+        if average is not None:
+            limits[name] = average.interval
+    shares = {"seed_share": nan, "pair_share": nan}
+    return {
+        name: {"low": 100 * pair[0], "high": 100 * pair[1], "interval": _PAIRS, **shares}
+        for name, pair in limits.items()
+        if pair is not None
+    }

@@ -1,0 +1,248 @@
+"""The folder of an experiment: what lies where. It is the only state, and says what is done.
+
+A job's folder is whole or absent. Beside it stand what a job that goes on needs, what failed and why, and what is
+shared by all jobs.
+"""
+
+import json
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from stsbench.base.errors import UserError
+from stsbench.base.files import atomic_path, told_as_unwritable
+from stsbench.base.parsing import parse_json
+from stsbench.experiments.experiment import Experiment, read_experiment
+from stsbench.experiments.jobs import Job
+
+EXPERIMENT = "experiment.yaml"
+"""The name of the experiment's file in its folder; it makes a folder one."""
+
+JOB = "job.json"
+"""The name of the file of a finished job that says what was done, and what came out."""
+
+_LOG_END = 15
+"""Lines of a failed job's log that are told."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a unit failed.
+
+    Attributes:
+        reason: in a sentence.
+        end: the last lines of its log.
+    """
+
+    reason: str
+    end: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ExperimentFolder:
+    """The folder of an experiment."""
+
+    path: Path
+
+    @property
+    def experiment(self) -> Path:
+        """The experiment in full, as it was asked for last."""
+        return self.path / EXPERIMENT
+
+    @property
+    def plan(self) -> Path:
+        """The jobs of the experiment, for those who do them."""
+        return self.path / "jobs.json"
+
+    @property
+    def jobs(self) -> Path:
+        """A folder for each job that is done."""
+        return self.path / "jobs"
+
+    @property
+    def cache(self) -> Path:
+        """What all jobs share: the tokenised corpus, the vectors of checkpoints that are measured as they are."""
+        return self.path / "cache"
+
+    @property
+    def table(self) -> Path:
+        """The table of all jobs."""
+        return self.path / "table.csv"
+
+    @property
+    def cells(self) -> Path:
+        """The table of all cells."""
+        return self.path / "cells.csv"
+
+    def work(self, unit: str) -> Path:
+        """Return where a unit trains; a killed training goes on from there."""
+        return self.path / "work" / unit
+
+    def checkpoint(self, unit: str) -> Path:
+        """Return the folder of a finished training."""
+        return self.path / "checkpoints" / unit
+
+    def log(self, unit: str) -> Path:
+        """Return what a unit printed when it was tried last."""
+        return self.path / "logs" / f"{unit}.txt"
+
+    def failure(self, unit: str) -> Path:
+        """Return the file that says why a unit failed."""
+        return self.path / "failed" / f"{unit}.json"
+
+    def running(self, unit: str) -> Path:
+        """Return the file that says how far a unit is."""
+        return self.path / "running" / f"{unit}.json"
+
+    def lock(self, unit: str) -> Path:
+        """Return the lock of a unit, which who does it holds."""
+        return self.path / "work" / f".{unit}.lock"
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is an experiment."""
+        return self.experiment.is_file()
+
+    def require(self) -> Experiment:
+        """Return the experiment that the folder holds.
+
+        Raises:
+            UserError: if it holds none.
+        """
+        if not self.exists:
+            raise UserError(
+                f"{self.path} holds no experiment: `stsbench sweep FILE --out {self.path}` starts one."
+            )
+        return read_experiment(self.experiment)
+
+    def claim(self, experiment: Experiment, jobs: Sequence[Job]) -> None:
+        """Make this the folder of an experiment: say what it is, and what there is to do.
+
+        Raises:
+            UserError: if it holds another experiment, or something else.
+        """
+        if self.exists:
+            held = self.require()
+            if held.name != experiment.name:
+                raise UserError(
+                    f"{self.path} holds another experiment, {held.name}: choose another folder with --out for "
+                    f"{experiment.name}."
+                )
+        elif self.path.is_dir() and any(entry.name != ".lock" for entry in self.path.iterdir()):
+            raise UserError(
+                f"{self.path} holds something that is no experiment: choose another folder with --out."
+            )
+        with told_as_unwritable(self.path):
+            for folder in (self.jobs, self.path / "logs", self.path / "running", self.path / "work"):
+                folder.mkdir(parents=True, exist_ok=True)
+        # The plan first: a folder with an experiment has one.
+        write_json(self.plan, {"keep": experiment.keep, "jobs": [job.to_dict() for job in jobs]})
+        with atomic_path(self.experiment) as path:
+            text = yaml.safe_dump(experiment.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+            path.write_text(text, encoding="utf-8")
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Keep a second sweep out of the folder.
+
+        Raises:
+            UserError: if there is one.
+        """
+        from filelock import FileLock, Timeout
+
+        with told_as_unwritable(self.path):
+            self.path.mkdir(parents=True, exist_ok=True)
+        try:
+            with FileLock(self.path / ".lock", timeout=0):
+                yield
+        except Timeout as error:
+            raise UserError(
+                f"another process is sweeping in {self.path}: wait for it, or stop it first; `--status` tells how "
+                "far it is."
+            ) from error
+
+    def planned(self) -> tuple[str, tuple[Job, ...]]:
+        """Return what is kept of a job, and the jobs.
+
+        Raises:
+            UserError: if the plan cannot be read.
+        """
+        plan = read_json(self.plan)
+        return str(plan["keep"]), tuple(map(Job.of, plan["jobs"]))
+
+    def done(self) -> dict[str, Path]:
+        """Return the folders of the jobs that are done, of axes that were since changed too, by the job's hash."""
+        with suppress(FileNotFoundError):
+            return {
+                path.name.rpartition("-")[2]: path
+                for path in sorted(self.jobs.iterdir())
+                if not path.name.startswith(".") and (path / JOB).is_file()
+            }
+        return {}
+
+    def fail(self, unit: str, reason: str) -> None:
+        """Write down why a unit failed, with its log's end."""
+        write_json(self.failure(unit), {"reason": reason, "end": self.log_end(unit)})
+
+    def failed(self, unit: str) -> Failure | None:
+        """Return why a unit failed; None if it did not."""
+        if not self.failure(unit).is_file():
+            return None
+        failure = read_json(self.failure(unit))
+        return Failure(str(failure["reason"]), tuple(map(str, failure["end"])))
+
+    def log_end(self, unit: str) -> list[str]:
+        """Return the last lines of a unit's log."""
+        with suppress(OSError), self.log(unit).open("rb") as stream:
+            stream.seek(max(0, self.log(unit).stat().st_size - 10_000))
+            return stream.read().decode("utf-8", errors="replace").splitlines()[-_LOG_END:]
+        return []
+
+    def forget(self, unit: str) -> None:
+        """Forget that a unit failed, so that it is tried again."""
+        self.failure(unit).unlink(missing_ok=True)
+
+    def sweep_up(self, keep: str, jobs: Sequence[Job]) -> None:
+        """Delete what killed writers left, and checkpoints that were measured and are not kept."""
+        with told_as_unwritable(self.path):
+            for leftover in self.jobs.glob(".*-*"):
+                shutil.rmtree(leftover, ignore_errors=True)
+            if keep == "checkpoint":
+                return
+            done = self.done()
+            waited_for = {job.unit for job in jobs if job.id not in done}
+            for path in (self.path / "checkpoints").glob("*"):
+                if path.name not in waited_for and path.is_dir():
+                    shutil.rmtree(path, ignore_errors=True)
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Write plain data, whole or not at all.
+
+    Raises:
+        UserError: if it cannot be written.
+    """
+    with atomic_path(path) as temporary:
+        temporary.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Return what `write_json` wrote.
+
+    Raises:
+        UserError: if it is missing or damaged.
+    """
+    try:
+        content = parse_json(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise UserError(
+            f"{path} cannot be read ({error}): delete it, and the same `stsbench sweep` makes it again."
+        ) from error
+    if not isinstance(content, dict):
+        raise UserError(f"{path} is damaged: delete it, and the same `stsbench sweep` makes it again.")
+    return content

@@ -95,7 +95,7 @@ def main() -> None:
             if step == options.warm:
                 wait_for(options.device)
                 done, sentences, tokens, start = 0.0, 0, 0, time.perf_counter()
-            _, batches, _ = trainer.step(step)
+            batches = trainer.step(step).batches
             for batch in batches:
                 lengths = [len(sequence) for sequence in batch.sequences]
                 done += 3 * flops(config, lengths)

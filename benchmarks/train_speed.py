@@ -87,7 +87,7 @@ def ours(recipe: Recipe, base: Base, store: TokenStore, steps: int, device: str)
         if step == WARM:
             clock.seconds.clear()
         start = clock.now()
-        _, batches, _ = trainer.step(step)
+        batches = trainer.step(step).batches
         seconds.append(clock.now() - start)
         for batch in batches:
             padded = sum(chunk.ids.numel() for chunk in forward.chunks(batch.sequences))

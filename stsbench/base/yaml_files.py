@@ -118,7 +118,8 @@ def first_mistake(error: "ValidationError", draft: Draft, whole: str, known: Ite
 
 def _blamed(message: str, places: dict[Keys, str]) -> str | None:
     """Return where the last of the keys was written that a message says do not fit together."""
-    names = set(re.findall(r"\w+(?:\.\w+)+", message))
+    # A key with dots anywhere, or one without before a colon.
+    names = {*re.findall(r"\w+(?:\.\w+)+", message), *re.findall(r"^(?:Value error, )?(\w+):", message)}
     named = [place for path, place in places.items() if ".".join(path) in names]
     return named[-1] if named else None
 

@@ -59,6 +59,7 @@ def open_rows(
     is_header: Callable[[Sequence[str]], bool],
     names: Sequence[str] | None = None,
     unnamed: Sequence[str] = (),
+    delimiter: str = ",",
 ) -> Rows:
     """Open a file; it is read as its rows are taken.
 
@@ -71,6 +72,7 @@ def open_rows(
         is_header: whether the first row of TSV or CSV names the columns; asked unless `names` says so.
         names: the columns to read, in this order; None for all.
         unnamed: what the columns of TSV or CSV without a header are called; empty if nobody knows.
+        delimiter: what stands between the cells of CSV; some programs write tabs or semicolons.
 
     Raises:
         UserError: naming file and line, here or as rows are taken, if something cannot be read.
@@ -87,7 +89,7 @@ def open_rows(
         case ".tsv":
             cells: Iterator[tuple[int, list[str]]] = ((line, text.split("\t")) for line, text in text_lines(path))
         case _:
-            cells = _csv_cells(path)
+            cells = _csv_cells(path, delimiter)
     return _delimited(path, cells, is_header, names, unnamed)
 
 
@@ -157,10 +159,10 @@ def _open(path: Path) -> BinaryIO:
     return path.open("rb")
 
 
-def _csv_cells(path: Path) -> Iterator[tuple[int, list[str]]]:
+def _csv_cells(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     # A line end inside quotes is the cell's own; outside of them a carriage return alone ends a row, too.
     pieces = (piece for _, text in _lines_with_ends(path) for piece in io.StringIO(text, newline=""))
-    reader = csv.reader(pieces, strict=True)
+    reader = csv.reader(pieces, strict=True, delimiter=delimiter)
     while True:
         line = reader.line_num + 1
         try:

@@ -65,6 +65,21 @@ def folded_ids(texts: Iterable[str]) -> NDArray[np.uint64]:
     return sentence_ids(same_letters(text) or text for text in texts)
 
 
+def unordered_pairs(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> list[tuple[int, int]]:
+    """Return each pair's two sentences in one order, whichever is named first.
+
+    Args:
+        first: (n,) numbers of sentences, of `sentence_ids` or `folded_ids`.
+        second: (n,) numbers of the others.
+
+    >>> ids = sentence_ids(["a dog .", "a cat ."])
+    >>> unordered_pairs(ids, ids[::-1])[0] == unordered_pairs(ids, ids[::-1])[1]
+    True
+    """
+    low, high = np.minimum(first, second).tolist(), np.maximum(first, second).tolist()
+    return list(zip(low, high, strict=True))
+
+
 def id_columns(first: Iterable[str], second: Iterable[str | None]) -> dict[str, NDArray[np.uint64]]:
     """Return the four columns of a pair or item table.
 

@@ -5,13 +5,12 @@ from itertools import chain
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
 from stsbench.data.benchmarks import load_sample, load_sts
-from stsbench.data.catalogue import data_sets
+from stsbench.data.catalogue import data_sets, task_split_text
 from stsbench.data.overview import DataOverview
-from stsbench.data.sentence_ids import folded_ids, sentence_ids
+from stsbench.data.sentence_ids import folded_ids, sentence_ids, unordered_pairs
 from stsbench.data.tables import StsData
 from stsbench.statistics.dependence import Sharing
 
@@ -58,8 +57,7 @@ def sharing(tasks: Sequence[str] = (), data_dirs: Sequence[Path] = ()) -> DataOv
 
 
 def _read(name: str, data_dirs: Sequence[Path]) -> StsData:
-    task, _, text = name.partition("@")
-    task, _, split = task.partition(":")
+    task, split, text = task_split_text(name)
     if task == _SAMPLE:
         if split or text:
             raise UserError("the sample has one split and one text: name it `sample`.")
@@ -69,7 +67,7 @@ def _read(name: str, data_dirs: Sequence[Path]) -> StsData:
 
 def _rows(tasks: Sequence[StsData], same: str) -> list[dict[str, object]]:
     ids = [tuple(_WAYS[same](task.pairs[side]) for side in ("sentence1", "sentence2")) for task in tasks]
-    edges = [_edges(*sides) for sides in ids]
+    edges = [unordered_pairs(*sides) for sides in ids]
     graphs = [Sharing.of(*sides) for sides in ids]
     rows, elsewhere = [], list[list[bool]]()
     for number, (task, graph) in enumerate(zip(tasks, graphs, strict=True)):
@@ -96,9 +94,3 @@ def _row(task: str, split: str, same: str, graph: Sharing, elsewhere: Sequence[b
         "most": found.largest_degree,
         "elsewhere": 100 * float(np.mean(elsewhere)),
     }
-
-
-def _edges(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> list[tuple[int, int]]:
-    """Return each pair's two sentences in one order, whichever is named first."""
-    low, high = np.minimum(first, second).tolist(), np.maximum(first, second).tolist()
-    return list(zip(low, high, strict=True))

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
-from pydantic import AfterValidator, BaseModel, ConfigDict, PrivateAttr, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 
 from stsbench.records.signature import Signature
 from stsbench.statistics.intervals import IntervalMethod, Reason
@@ -47,6 +47,7 @@ class ModelPart(RecordPart):
 
     Attributes:
         normalize: whether the vectors were scaled to unit length.
+        fitted: the post-processing that was fitted and is part of the model (`whitening256+STS-B-test`).
         dimensions: how many leading dimensions were kept (Matryoshka); None for all.
         whiten: how many dimensions whitening kept; 0 for all, None for no whitening.
     """
@@ -64,13 +65,18 @@ class ModelPart(RecordPart):
     device: str = "cpu"
     modules: tuple[str, ...] = ()
     normalize: bool = False
+    fitted: str = ""
     dimensions: int | None = None
     whiten: int | None = None
 
     @property
     def postprocessing(self) -> str:
-        """How the signature names the whitening (`whiten128`; `whiten` with all dimensions kept), or nothing."""
-        return "" if self.whiten is None else f"whiten{self.whiten or ''}"
+        """How the signature names what was done to vectors: what was fitted, and the whitening of the run.
+
+        That is `whiten128`, or `whiten` with all dimensions kept; of both, a comma stands between.
+        """
+        whitened = "" if self.whiten is None else f"whiten{self.whiten or ''}"
+        return ",".join(filter(None, [self.fitted, whitened]))
 
     @model_validator(mode="before")
     @classmethod
@@ -299,6 +305,28 @@ ScoredPart = TaskPart | TransferPart | SupervisedPart
 """What a record holds of a task of any kind."""
 
 
+class HeadScore(RecordPart):
+    """The score of a task's head that was trained with the encoder, on a dev set of its own.
+
+    The head is not in the checkpoint, so nobody can measure it again.
+
+    Attributes:
+        task: its name in the recipe.
+        kind: `classification`, `pair-classification`, `regression`, or that of a task of a person's own.
+        measure: what the score is: `accuracy` (a share), `pearson` (a correlation).
+        score: None where it is undefined.
+        ntrain: rows that it was trained on.
+        ndev: rows that the score is over.
+    """
+
+    task: str
+    kind: str
+    measure: str
+    score: float | None
+    ntrain: int = Field(ge=1)
+    ndev: int = Field(ge=1)
+
+
 class RunFields(RecordPart):
     """Everything that `run.json` says of one measurement of one model.
 
@@ -314,6 +342,7 @@ class RunFields(RecordPart):
         transfer: the scores of the transfer tasks.
         transfer_average: the mean of their `acc`; None for a single task.
         supervised: the scores of the relatedness tasks whose regressor was trained.
+        heads: of a checkpoint at the end of its training: what the heads of its tasks reached on dev.
         notes: what the person was told: choices made for them, mismatches, modified data.
         environment: Python, platform, packages, threads.
         seconds: time by stage.
@@ -335,6 +364,7 @@ class RunFields(RecordPart):
     transfer: tuple[TransferPart, ...] = ()
     transfer_average: AveragePart | None = None
     supervised: tuple[SupervisedPart, ...] = ()
+    heads: tuple[HeadScore, ...] = ()
     notes: tuple[str, ...] = ()
     environment: dict[str, Any]
     seconds: dict[str, float]

@@ -245,6 +245,9 @@ def _remarks(record: RunFields) -> Iterator[str]:
     for part in record.transfer:
         if part.f1 is not None:
             yield f"F1 of {part.task} {100 * part.f1:.2f}"
+    for head in record.heads:
+        score = "undefined" if head.score is None else f"{100 * head.score:.2f}"
+        yield f"head {head.task}, trained with the encoder: {head.measure} {score} on {head.ndev:,} rows"
     if any(part.data.status == "modified" for part in record.parts):
         yield "data: modified (see the notes)"
 

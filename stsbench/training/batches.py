@@ -106,7 +106,8 @@ def make_schedule(recipe: Recipe, store: TokenStore) -> Schedule:
     return Schedule(rows, optimiser.batch, optimiser.accumulate, optimiser.epochs, recipe.seed, bucket)
 
 
-@lru_cache(maxsize=1)
+# The corpus and each task have a schedule of their own, and take turns.
+@lru_cache(maxsize=16)
 def _epoch(schedule: Schedule, epoch: int) -> tuple[NDArray[np.int64], list[slice]]:
     """Return an order of all rows, and which places of it each batch takes, in the order of the batches."""
     order = _order(schedule.rows, schedule.seed, epoch)
@@ -116,7 +117,7 @@ def _epoch(schedule: Schedule, epoch: int) -> tuple[NDArray[np.int64], list[slic
     return order[np.argsort(schedule.bucket[order], kind="stable")], [schedule.cuts[place] for place in shuffled]
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=16)
 def _order(rows: int, seed: int, epoch: int) -> NDArray[np.int64]:
     return generator(seed, "order", str(epoch)).permutation(rows)
 

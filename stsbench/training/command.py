@@ -70,7 +70,7 @@ def train(
         else:
             chosen = read_recipe(recipe or "demo", set_ or ())
             distance = chosen.traceable_sentence()
-            said = [*([] if distance is None else [distance]), *chosen.test_remarks()]
+            said = [*filter(None, (distance, chosen.tasks_sentence())), *chosen.test_remarks()]
             print_data("".join(f"# {sentence}\n" for sentence in said) + as_yaml(chosen))
         return
     from stsbench.records.provenance import command_line
@@ -100,6 +100,8 @@ def train(
     if style == "terminal":
         task, score = training.recipe.selection.task, training.record.tasks[0].score
         say(f"{task} {100 * (score or 0):.2f} at step {training.best.step} of {training.steps}")
+        for head in training.record.heads:
+            say(f"{head.task} {head.measure} {_percent(head.score)} on {head.ndev:,} rows")
     else:
         print_result(training, output)
     tell(f"checkpoint in {training.folder}, dev curve in {training.folder / 'dev-curve.png'}", quiet=quiet)
@@ -138,4 +140,13 @@ def _about(seen: dict[str, Any]) -> str:
 def _tell_score(line: dict[str, Any]) -> None:
     if line["kind"] == "dev" and line["dev"] is not None:
         best = f", best {100 * line['best']:.2f} at step {line['best_step']}" if "best" in line else ""
-        tell(f"step {line['step']}: dev {100 * line['dev']:.2f}{best}")
+        heads = "".join(
+            f"; {name} {measure} {_percent(score)}"
+            for name, scores in line.get("tasks", {}).items()
+            for measure, score in scores.items()
+        )
+        tell(f"step {line['step']}: dev {100 * line['dev']:.2f}{best}{heads}")
+
+
+def _percent(score: float | None) -> str:
+    return "undefined" if score is None else f"{100 * score:.2f}"

@@ -7,10 +7,10 @@ same lines as one that was not, apart from `time`.
 import json
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from stsbench.base.errors import UserError
 from stsbench.base.files import told_as_unwritable
@@ -19,8 +19,6 @@ from stsbench.base.parsing import parse_json
 if TYPE_CHECKING:
     import pandas as pd
     from torch import Tensor
-
-    from stsbench.training.batches import Batch
 
 Listener = Callable[[dict[str, Any]], None]
 """Called with each line of the log."""
@@ -93,17 +91,37 @@ def log_frame(lines: Sequence[dict[str, Any]]) -> "pd.DataFrame":
     Returns:
         A row for each line that has one, in the order of the log: `step`, `loss` (the mean since the last line),
         `learning_rate`, `dev` (Spearman from -1 to 1), and `alignment` and `uniformity` if they were computed; NaN
-        for what a line does not say.
+        for what a line does not say. Of a training with tasks each task's loss (`sentiment loss`) and its own
+        measure on dev (`sentiment accuracy`) too.
 
     >>> log_frame([{"kind": "dev", "step": 5, "dev": 0.8}])["dev"].tolist()
     [0.8]
     """
     import pandas as pd
 
-    rows = [line for line in lines if "loss" in line or "dev" in line]
+    rows = [line | dict(_of_tasks(line)) for line in lines if "loss" in line or "dev" in line]
+    tasks = list(dict.fromkeys(name for line in rows for name, _ in _of_tasks(line)))
     geometry = [name for name in ("alignment", "uniformity") if any(name in line for line in rows)]
-    frame = pd.DataFrame(rows, columns=["step", "loss", "learning_rate", "dev", *geometry])
+    frame = pd.DataFrame(rows, columns=["step", "loss", "learning_rate", "dev", *geometry, *tasks])
     return frame.astype({name: float for name in frame if name != "step"} | {"step": int})
+
+
+class Counted(Protocol):
+    """A batch, as far as the log is concerned."""
+
+    @property
+    def sequences(self) -> Sequence[Any]:
+        """Token ids of all its sentences."""
+
+
+def _of_tasks(line: dict[str, Any]) -> Iterator[tuple[str, float | None]]:
+    """Yield what a line says of the parts of a loss and of tasks, named for a column."""
+    losses, tasks = line.get("losses"), line.get("tasks")
+    for name, loss in losses.items() if isinstance(losses, dict) else ():
+        yield f"{name} loss", loss
+    for name, scores in tasks.items() if isinstance(tasks, dict) else ():
+        for measure, score in scores.items() if isinstance(scores, dict) else ():
+            yield f"{name} {measure}", score
 
 
 @dataclass
@@ -114,13 +132,16 @@ class Meter:
     """
 
     losses: "list[Tensor]" = field(default_factory=list)
+    parts: "dict[str, list[Tensor]]" = field(default_factory=dict)
     sentences: int = 0
     tokens: int = 0
     since: float = field(default_factory=time.perf_counter)
 
-    def add(self, loss: "Tensor", batches: "Sequence[Batch]") -> None:
-        """Count a step."""
+    def add(self, loss: "Tensor", batches: Sequence[Counted], parts: "Mapping[str, Tensor]") -> None:
+        """Count a step; `parts` are what its loss is the sum of, where a line is to say that."""
         self.losses.append(loss)
+        for name, part in parts.items():
+            self.parts.setdefault(name, []).append(part)
         for batch in batches:
             lengths = list(map(len, batch.sequences))
             self.sentences += len(lengths)
@@ -147,6 +168,7 @@ class Meter:
             "step": step,
             "epoch": round(epoch, 6),
             "loss": float(losses.mean()),
+            **self._means(),
             "learning_rate": rate,
             "sentences": self.sentences,
             "tokens": self.tokens,
@@ -155,9 +177,16 @@ class Meter:
                 "tokens_per_second": round(self.tokens / max(seconds, 1e-9), 1),
             },
         }
-        self.losses, self.sentences, self.tokens = [], 0, 0
+        self.losses, self.parts, self.sentences, self.tokens = [], {}, 0, 0
         self.restart()
         return line
+
+    def _means(self) -> dict[str, dict[str, float]]:
+        """Return the mean loss of each part over the steps that took it."""
+        import torch
+
+        means = {name: float(torch.stack(parts).double().mean()) for name, parts in sorted(self.parts.items())}
+        return {"losses": means} if means else {}
 
     def restart(self) -> None:
         """Count the time from now: what came in between (evaluating, saving) is no training."""
@@ -220,4 +249,5 @@ def scalars(line: dict[str, Any]) -> dict[str, float]:
     {'train/loss': 0.5, 'train/tokens_per_second': 100.0}
     """
     values = {name: value for name, value in line.items() if name not in _PLACE} | line.get("time", {})
+    values |= dict(_of_tasks(line))
     return {f"{line['kind']}/{name}": float(v) for name, v in values.items() if isinstance(v, int | float)}

@@ -6,9 +6,11 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from stsbench.base.words import listed
 from stsbench.training.heads import Head, Layers, NoHead
 from stsbench.training.noise import Noises
 from stsbench.training.parts import RecipePart
+from stsbench.training.tasks import CONTRASTIVE, LabelledTables, Phase, Task
 from stsbench.training.views import TextView, Unchanged, View
 
 Pooling = Literal["cls_before_pooler", "avg", "max", "last"]
@@ -24,6 +26,10 @@ SELECTED_ON_TEST = (
 TRAINED_ON_TASKS = (
     "Trained on test sentences: the corpus is the evaluation tasks' own text, without its scores, so scores on "
     "those tasks are not like those of encoders that never saw it."
+)
+TRAINED_ON_TEST_PAIRS = (
+    "Trained on test pairs: pairs of STS-B's dev and test sets were kept in the labelled training data of {tasks}, so "
+    "scores on STS-B, and on tasks that share pairs with it, are no results."
 )
 """What the log, the card, the record and the report say of a training that has met what it is measured on."""
 
@@ -296,6 +302,9 @@ class Recipe(RecipePart):
             named.
         precision: forward and backward passes; weights, losses and optimiser are fp32.
         compile: whether torch.compile is used.
+        labelled: what the tables of all tasks have in common.
+        tasks: heads that learn labels, by names of the person's choice.
+        phases: one after the other; none for a single one that trains everything together.
         log_every: steps between two lines of the log.
         seed: of everything random.
     """
@@ -315,6 +324,9 @@ class Recipe(RecipePart):
     target: Target | None = None
     objective: Objective = Objective()
     negatives: Negatives = Negatives()
+    labelled: LabelledTables = LabelledTables()
+    tasks: dict[Annotated[str, Field(pattern=r"^[\w-]+$")], Task] = Field(default_factory=dict)
+    phases: tuple[Phase, ...] = ()
     optimiser: Optimiser
     selection: Selection = Selection()
     saving: Saving = Saving()
@@ -344,6 +356,31 @@ class Recipe(RecipePart):
         if isinstance(target, dict):
             target = moved | target
         return {**values, "negatives": {**negatives, "queue": queue}, "target": target}
+
+    @model_validator(mode="after")
+    def _phases_take_the_tasks(self) -> Self:
+        parts = [CONTRASTIVE, *self.tasks]
+        if CONTRASTIVE in self.tasks:
+            raise ValueError(f"tasks.{CONTRASTIVE}: that name is the objective's on the corpus; choose another")
+        for number, phase in enumerate(self.phases, 1):
+            unknown = [name for name in phase.takes if name not in parts]
+            if unknown:
+                raise ValueError(f"phases: phase {number} takes {unknown[0]!r}, which is none of {', '.join(parts)}")
+        untaken = [name for name in self.tasks if not any(name in phase.takes for phase in self.phases)]
+        if self.phases and untaken:
+            raise ValueError(f"phases: none takes {untaken[0]!r}; name it in one, or remove tasks.{untaken[0]}")
+        return self
+
+    @model_validator(mode="after")
+    def _not_selected_on_what_it_was_trained_on(self) -> Self:
+        from stsbench.scoring.tasks import canonical
+
+        if self.keeps_test_pairs and canonical(self.selection.task.partition(":")[0]) == "STS-B":
+            raise ValueError(
+                f"labelled.test_pairs is kept, so training has seen pairs of selection.task {self.selection.task}, "
+                "and a checkpoint cannot be chosen by it: use another selection.task, such as SICK-R:dev"
+            )
+        return self
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
@@ -413,6 +450,11 @@ class Recipe(RecipePart):
         return self
 
     @property
+    def keeps_test_pairs(self) -> bool:
+        """Whether pairs of STS-B's dev and test sets may be among those that tasks are trained on."""
+        return self.labelled.test_pairs == "kept" and any(part.sentences > 1 for part in self.tasks.values())
+
+    @property
     def scored_heads(self) -> tuple[str, ...]:
         """The heads that the scored vector has passed, by name; none if it is the pooled one."""
         if self.projector is not None and self.projector.evaluate:
@@ -449,6 +491,15 @@ class Recipe(RecipePart):
         steps = low if low == high else f"{low} to {high}"
         return f"maximum traceable distance {steps} steps (1 / (1 - decay) + queue / batch; MoCoSE, section 5.7)"
 
+    def tasks_sentence(self) -> str | None:
+        """Return the tasks, their measures and phases as a sentence; None without tasks."""
+        if not self.tasks:
+            return None
+        tasks = listed([f"{name} ({part.kind}, {part.measure})" for name, part in self.tasks.items()])
+        phases = [", ".join(phase.takes) for phase in self.phases]
+        when = f"in phases: {', then '.join(phases)}" if phases else f"together with the {CONTRASTIVE} term"
+        return f"heads, each scored on dev by its own measure: {tasks}; {when}"
+
     def test_remarks(self) -> list[str]:
         """Return how the training has met what encoders are measured on, a sentence for each way.
 
@@ -457,7 +508,11 @@ class Recipe(RecipePart):
         []
         """
         sentences = [SELECTED_ON_TEST.format(task=self.selection.task)] if self.selection.on_test else []
-        return [*sentences, *([TRAINED_ON_TASKS] if self.corpus.of_tasks else [])]
+        sentences += [TRAINED_ON_TASKS] if self.corpus.of_tasks else []
+        if self.keeps_test_pairs:
+            pairs = [name for name, part in self.tasks.items() if part.sentences > 1]
+            sentences.append(TRAINED_ON_TEST_PAIRS.format(tasks=listed(pairs)))
+        return sentences
 
     def remarks(self) -> list[str]:
         """Return what is allowed but far from anything that trains well, a sentence for each.

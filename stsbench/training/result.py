@@ -24,6 +24,7 @@ from stsbench.training.selection import Best
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 _REFERENCE = "esimcse-bert-base"
@@ -73,6 +74,8 @@ class Training(Result):
             "Steps": self.steps,
             "Last loss": f"{losses[-1]:.4g}" if losses else None,
         }
+        for head in self.record.heads:
+            row[f"{head.task} {head.measure} × 100"] = None if head.score is None else 100 * head.score
         remarks = tuple(str(line["remark"]) for line in self.log if "remark" in line)
         caption = f"Training {self.folder.resolve().name}"
         return Tables([Table(pd.DataFrame([row]), caption, name="training", notes=remarks)])
@@ -97,6 +100,7 @@ class Training(Result):
             "folder": str(self.folder),
             "steps": self.steps,
             "best": best,
+            "heads": {head.task: {head.measure: head.score} for head in self.record.heads},
             "recipe": self.recipe.model_dump(mode="json"),
             "log": list(self.log),
         }
@@ -131,11 +135,15 @@ def draw_dev_curve(log: "pd.DataFrame", recipe: Recipe, steps: int) -> "Figure":
     """
     curve = log.dropna(subset=["dev"])
     published = published_curve(recipe)
-    # Another system starts elsewhere: in one panel the two scales would flatten each other.
+    # Another system starts elsewhere: in one panel the two scales would flatten each other. So do heads.
     apart = published is not None and published[0] != _system(recipe)
+    columns = 1 + apart + bool(recipe.tasks)
     with style():
-        figure = new_figure(width=(2 if apart else 1) * COLUMN_WIDTH)
-        panels = figure.subplots(1, 2 if apart else 1, squeeze=False)[0]
+        figure = new_figure(width=columns * COLUMN_WIDTH)
+        panels = figure.subplots(1, columns, squeeze=False)[0]
+        if recipe.tasks:
+            *panels, heads = panels
+            _draw_heads(heads, curve, recipe, steps)
         ours, authors = colours(["ours", "authors"]).values()
 
         share, score = (100 * curve["step"] / steps).to_numpy(), (100 * curve["dev"]).to_numpy()
@@ -156,6 +164,18 @@ def draw_dev_curve(log: "pd.DataFrame", recipe: Recipe, steps: int) -> "Figure":
             # Above the panel, where no line can run through it.
             axes.legend(loc="lower left", bbox_to_anchor=(0, 1))
     return figure
+
+
+def _draw_heads(axes: "Axes", curve: "pd.DataFrame", recipe: Recipe, steps: int) -> None:
+    """Draw what the heads of the tasks reach on their dev sets."""
+    for name, colour in colours(list(recipe.tasks)).items():
+        column = f"{name} {recipe.tasks[name].measure}"
+        if column in curve:
+            share, score = 100 * curve["step"] / steps, 100 * curve[column]
+            axes.plot(share, score, color=colour, marker=".", markersize=3, label=column)
+    axes.set_xlabel("share of the training (%)")
+    axes.set_ylabel("score of the head on its dev set × 100")
+    axes.legend(loc="lower left", bbox_to_anchor=(0, 1))
 
 
 def published_curve(recipe: Recipe) -> tuple[str, "pd.DataFrame"] | None:

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -74,6 +74,19 @@ class LiveEncoder:
 
 
 @dataclass(frozen=True)
+class TaskScore:
+    """A task's score on its dev set.
+
+    Attributes:
+        measure: `accuracy`, `pearson`, or that of a task of one's own.
+        score: between -1 and 1; NaN where it is undefined.
+    """
+
+    measure: str
+    score: float
+
+
+@dataclass(frozen=True)
 class DevScore:
     """A score on the dev set.
 
@@ -81,17 +94,28 @@ class DevScore:
         score: Spearman over all pairs; minus infinity where it is undefined.
         geometry: alignment and uniformity, if they were asked for.
         seconds: it took.
+        tasks: the score of each task's head on a dev set of its own.
     """
 
     score: float
     geometry: dict[str, float]
     seconds: float
+    tasks: Mapping[str, TaskScore] = field(default_factory=dict)
 
     def line(self, step: int, best: "Best | None") -> dict[str, Any]:
         """Return it as a line of the log."""
         reached = {} if best is None else {"best": _finite(best.score), "best_step": best.step}
         times = {"seconds": round(self.seconds, 4)}
-        return {"kind": "dev", "step": step, "dev": _finite(self.score), **reached, **self.geometry, "time": times}
+        tasks = {name: {found.measure: _finite(found.score)} for name, found in self.tasks.items()}
+        return {
+            "kind": "dev",
+            "step": step,
+            "dev": _finite(self.score),
+            **reached,
+            **self.geometry,
+            **({"tasks": tasks} if tasks else {}),
+            "time": times,
+        }
 
 
 def _finite(score: float) -> float | None:

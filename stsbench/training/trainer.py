@@ -1,8 +1,8 @@
 """A recipe put together, a step of it, and the loop that scores, saves and logs between steps."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -16,7 +16,8 @@ from stsbench.training.base import Base, load_masked_language, load_model, rando
 from stsbench.training.batches import Batch, BatchReader, Schedule, make_schedule
 from stsbench.training.checkpoints import Keeper
 from stsbench.training.distributed import World
-from stsbench.training.log import Log, Meter
+from stsbench.training.labelled import LabelledTask
+from stsbench.training.log import Counted, Log, Meter
 from stsbench.training.model import Forward, SentenceModel
 from stsbench.training.negatives import InBatch, VectorQueue
 from stsbench.training.objectives import Branch, Contrastive, MaskedLanguageTerm, Term
@@ -24,11 +25,30 @@ from stsbench.training.optimisation import Descent
 from stsbench.training.recipe import Recipe
 from stsbench.training.selection import Selector
 from stsbench.training.target import TargetModel
+from stsbench.training.task_heads import Encoding, TaskTerm, score_tasks, task_terms
+from stsbench.training.tasks import CONTRASTIVE
+from stsbench.training.timetable import Timetable, make_timetable
 from stsbench.training.token_store import TokenStore
 
 # Sentences in one forward pass, if the recipe does not say. On a CPU small chunks of like length save padding and
 # stay in its cache; a GPU wants to be filled.
 _CHUNK_ON_CPU = 16
+
+
+class Step(NamedTuple):
+    """What a step did.
+
+    Attributes:
+        loss: the sum of all losses, weighted: a scalar, on the device.
+        batches: that were read.
+        rate: the learning rate.
+        losses: the part of each of the timetable's parts that the step took.
+    """
+
+    loss: Tensor
+    batches: Sequence[Counted]
+    rate: float
+    losses: dict[str, Tensor]
 
 
 @dataclass
@@ -38,9 +58,11 @@ class Trainer:
     Attributes:
         model: what is trained.
         evaluating: the network that scores it.
-        schedule: which rows each step reads.
+        timetable: which parts each step takes: the objective on the corpus, and tasks.
+        schedule: which rows of the corpus each turn of the objective reads.
         reader: rows to batches.
         terms: of the objective.
+        tasks: heads on labelled tables.
         negatives: beyond the batch.
         target: the encoder that follows; None for none.
         adversary: the step on the word embeddings; None for none.
@@ -51,9 +73,11 @@ class Trainer:
 
     model: SentenceModel
     evaluating: Network
+    timetable: Timetable
     schedule: Schedule
     reader: BatchReader
     terms: Sequence[Term]
+    tasks: Sequence[TaskTerm]
     negatives: InBatch
     target: TargetModel | None
     adversary: Adversary | None
@@ -61,28 +85,40 @@ class Trainer:
     world: World
     modules: dict[str, nn.Module]
 
-    def step(self, number: int) -> tuple[Tensor, list[Batch], float]:
-        """Take an optimiser step, counted from 0.
-
-        Returns:
-            The loss (a scalar, on the device), the batches read, and the learning rate.
-        """
-        if self.schedule.starts_epoch(number):
-            self.negatives.start_epoch()
-        rows = self.schedule.batches(number)
-        scale = self.descent.scale(len(rows))
-        losses, batches = [], []
-        for place, rows_of_batch in enumerate(rows):
-            batch = self.reader(rows_of_batch, str(number), str(place))
-            if self.target is not None:
-                self.target.before_loss(number)
-            losses += [term(batch, scale) for term in self.terms]
-            batches.append(batch)
+    def step(self, number: int) -> Step:
+        """Take an optimiser step, counted from 0."""
+        losses: dict[str, Tensor] = {}
+        batches: list[Counted] = []
+        turn = self.timetable.turn(CONTRASTIVE, number)
+        if turn is not None:
+            losses[CONTRASTIVE], read = self._contrastive(turn, number)
+            batches += read
+        for task in self.tasks:
+            turn = self.timetable.turn(task.name, number)
+            if turn is not None:
+                losses[task.name], labelled = task(turn, self.descent.scale(1))
+                batches.append(labelled)
         self.world.add_up_gradients(self.descent.parameters)
         rate = self.descent.step(number)
         if self.target is not None:
             self.target.after_step(number)
-        return torch.stack(losses).sum() / len(rows), batches, rate
+        parts = list(losses.values())
+        return Step(parts[0] if len(parts) == 1 else torch.stack(parts).sum(), batches, rate, losses)
+
+    def _contrastive(self, turn: int, number: int) -> tuple[Tensor, list[Batch]]:
+        """Take a turn of the objective on the corpus, in step `number`; return its loss and the batches read."""
+        if self.schedule.starts_epoch(turn):
+            self.negatives.start_epoch()
+        rows = self.schedule.batches(turn)
+        scale = self.descent.scale(len(rows))
+        losses, batches = [], []
+        for place, rows_of_batch in enumerate(rows):
+            batch = self.reader(rows_of_batch, str(turn), str(place))
+            if self.target is not None:
+                self.target.before_loss(number)
+            losses += [term(batch, scale) for term in self.terms]
+            batches.append(batch)
+        return torch.stack(losses).sum() / len(rows), batches
 
     def state_dict(self) -> dict[str, Any]:
         """Return everything that the next step depends on and the recipe does not say."""
@@ -107,7 +143,15 @@ class Trainer:
         self.descent.load_state_dict(state["descent"])
 
 
-def assemble(recipe: Recipe, store: TokenStore, base: Base, world: World, device: str) -> Trainer:
+def assemble(
+    recipe: Recipe,
+    store: TokenStore,
+    base: Base,
+    world: World,
+    device: str,
+    *,
+    tasks: Sequence[LabelledTask] = (),
+) -> Trainer:
     """Put a recipe's parts together.
 
     Args:
@@ -116,6 +160,7 @@ def assemble(recipe: Recipe, store: TokenStore, base: Base, world: World, device
         base: what training starts from.
         world: the processes.
         device: of this one.
+        tasks: the recipe's, with their tables.
 
     Raises:
         UserError: if the corpus is smaller than a batch, or the base lacks what the recipe needs.
@@ -125,7 +170,12 @@ def assemble(recipe: Recipe, store: TokenStore, base: Base, world: World, device
     model, evaluating = load_model(base, recipe, device)
     chunk = recipe.optimiser.chunk or (_CHUNK_ON_CPU if device == "cpu" else None)
     forward = Forward(base.tokenizer.pad_id, chunk, device, recipe.precision)
-    target = None if recipe.target is None else _target(recipe, model, schedule)
+    # The evaluating network says behind what a vector is scored; the base's own has nothing there.
+    behind = evaluating.tail if isinstance(evaluating.tail, nn.Module) else nn.Identity()
+    heads = task_terms(tasks, recipe, base, Encoding(model, behind, forward), world)
+    sizes = {head.name: head.schedule.steps_per_epoch for head in heads}
+    timetable = make_timetable(recipe, {CONTRASTIVE: schedule.steps_per_epoch} | sizes)
+    target = None if recipe.target is None else _target(recipe, model, timetable.steps)
     negatives = _negatives(recipe, model, target, forward, world)
     adversary = _adversary(recipe, world)
     branches = _branches(recipe, model, target)
@@ -145,19 +195,32 @@ def assemble(recipe: Recipe, store: TokenStore, base: Base, world: World, device
                 world=world,
             )
         )
+    modules |= {f"tasks.{head.name}": head.head for head in heads}
     # A parameter that two modules share is trained once.
     named = {id(p): (name, p) for module in modules.values() for name, p in module.named_parameters()}
     named |= {id(p): (name, p) for name, p in ({} if target is None else target.trained()).items()}
-    descent = Descent.of(named.values(), recipe.optimiser, schedule.steps, device, recipe.precision)
+    descent = Descent.of(named.values(), recipe.optimiser, timetable.steps, device, recipe.precision)
     return Trainer(
-        model, evaluating, schedule, reader, terms, negatives, target, adversary, descent, world, modules
+        model,
+        evaluating,
+        timetable,
+        schedule,
+        reader,
+        terms,
+        heads,
+        negatives,
+        target,
+        adversary,
+        descent,
+        world,
+        modules,
     )
 
 
-def _target(recipe: Recipe, model: SentenceModel, schedule: Schedule) -> TargetModel:
+def _target(recipe: Recipe, model: SentenceModel, steps: int) -> TargetModel:
     assert recipe.target is not None
     start = random_copy(model, recipe.seed) if recipe.target.start == "random" else None
-    return TargetModel(model, recipe.target, schedule.steps, start)
+    return TargetModel(model, recipe.target, steps, start)
 
 
 def _branches(recipe: Recipe, model: SentenceModel, target: TargetModel | None) -> tuple[Branch, ...]:
@@ -235,19 +298,20 @@ class Loop:
         Raises:
             UserError: if a loss is not finite, or something cannot be written.
         """
-        steps, meter = self.trainer.schedule.steps, Meter()
+        timetable, meter = self.trainer.timetable, Meter()
+        steps = timetable.steps
         if start == 0:
             for remark in self.remarks if self.trainer.world.leads else ():
                 self.log.write({"kind": "remark", "step": 0, "remark": remark})
             self._score(0)
             meter.restart()
         for step in range(start + 1, steps + 1):
-            loss, batches, rate = self.trainer.step(step - 1)
-            meter.add(loss, batches)
+            taken = self.trainer.step(step - 1)
+            meter.add(taken.loss, taken.batches, taken.losses if self.trainer.tasks else {})
             self.progress("training", step, steps)
             scored, saved = self._due(step, steps)
             if scored or saved or step % self.recipe.log_every == 0:
-                line = meter.line(step, step / self.trainer.schedule.steps_per_epoch, rate)
+                line = meter.line(step, timetable.epoch(step), taken.rate)
                 if self.trainer.world.leads:
                     self.log.write(line)
             if scored:
@@ -267,7 +331,7 @@ class Loop:
     def _score(self, step: int) -> None:
         if not self.trainer.world.leads:
             return
-        dev = self.selector.score()
+        dev = replace(self.selector.score(), tasks=score_tasks(self.trainer.tasks, self.selector.encoder))
         if step > 0:  # the base as it was is in the log, but it is not what was trained
             self.keeper.offer(step, dev.score)
         self.log.write(dev.line(step, self.keeper.best))

@@ -284,7 +284,10 @@ TASK = "tasks={t: {kind: %s, train: t.csv, columns: [a, b%s]%s}}"
     [
         ([TASK % ("ranking", "", "")], r"tasks.t: .*'ranking'.*'classification', 'pair-classification', 'reg"),
         ([TASK % ("regression", "", "")], r"columns \['a', 'b'\]: name two sentences and the label, 3 columns"),
-        ([TASK % ("classification", ", c", "")], r"columns \['a', 'b', 'c'\]: name a sentence and the label, 2 col"),
+        (
+            [TASK % ("classification", ", c", "")],
+            r"columns \['a', 'b', 'c'\]: name a sentence and the label, 2 col",
+        ),
         ([TASK % ("classification", "", ", dev: d.csv, held_out: 0.1")], "dev and held_out: a dev table is there"),
         ([TASK % ("classification", "", ", held_out: 1")], "tasks.t.held_out: .*less than 1"),
         ([TASK % ("classification", "", ", classes: [1]")], "tasks.t.classes: .*at least 2"),
@@ -296,7 +299,10 @@ TASK = "tasks={t: {kind: %s, train: t.csv, columns: [a, b%s]%s}}"
         ([TASK % ("classification", "", ", delimiter: tab")], "tasks.t.delimiter: .*at most 1 char"),
         ([TASK % ("classification", "", ", scale: [0, 5]")], "unknown key 'tasks.t.scale'"),
         ([TASK % ("regression", ", c", ", scale: [5, 0]")], r"scale \[5.0, 0.0\]: name the lowest score first"),
-        ([TASK % ("regression", ", c", ", features_of: product")], "features_of: .*'concatenation' or 'difference'"),
+        (
+            [TASK % ("regression", ", c", ", features_of: product")],
+            "features_of: .*'concatenation' or 'difference'",
+        ),
         (["tasks={t: {kind: classification}}"], "'tasks.t.train' is missing"),
         (["tasks={a b: {kind: classification, train: t.csv, columns: [a, b]}}"], "tasks.a b"),
         (["tasks={contrastive: {kind: classification, train: t.csv, columns: [a, b]}}"], "choose another"),
@@ -305,7 +311,10 @@ TASK = "tasks={t: {kind: %s, train: t.csv, columns: [a, b%s]%s}}"
         (["phases=[{takes: [contrastive, contrastive]}]"], "one stands there twice"),
         (["phases=[{takes: [contrastive], epoch_of: t}]"], "epoch_of 't' is none of contrastive"),
         (["phases=[{takes: [contrastive], epochs: 0}]"], "epochs: .*greater than or equal to 1"),
-        ([TASK % ("classification", "", ""), "phases=[{takes: [contrastive]}]"], "phases: none takes 't'; name it in"),
+        (
+            [TASK % ("classification", "", ""), "phases=[{takes: [contrastive]}]"],
+            "phases: none takes 't'; name it in",
+        ),
         (["labelled.test_pairs=some"], "labelled.test_pairs: .*'dropped' or 'kept'"),
         (
             [TASK % ("regression", ", c", ""), "labelled.test_pairs=kept", "selection.task=stsbenchmark:dev"],

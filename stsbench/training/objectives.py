@@ -201,7 +201,8 @@ class Contrastive:
                 assert part.grad is not None
                 # Of this chunk alone, `Forward` returns the vectors by their places in the batch.
                 again = self._encode(branch, [chunk], batch)
-                backward(again, part.grad[self.forward.move(torch.tensor(sorted(chunk.places)))])
+                if again.requires_grad:  # a target may share nothing that is trained
+                    backward(again, part.grad[self.forward.move(torch.tensor(sorted(chunk.places)))])
         return loss, keys
 
     def _loss(self, vectors: list[Tensor], own: Batch, rows: int) -> tuple[Tensor, Tensor]:

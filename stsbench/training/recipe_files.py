@@ -1,10 +1,16 @@
-"""Recipes as YAML files: found by name, extended, overridden; a mistake is told with its file and line."""
+"""Recipes as YAML files: found by name, extended, overridden; a mistake is told with its file and line.
 
+A file may hold variants of its recipe that differ in a few keys, such as the rows of a paper's table, under
+`variants`: `simcse-ablations:crop-10` is the variant `crop-10` of that file.
+"""
+
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import yaml
 from pydantic import ValidationError
@@ -29,13 +35,24 @@ class _Draft(Draft):
         self.places = {path: place for path, place in self.places.items() if path not in places} | places
 
 
-def recipe_names() -> tuple[str, ...]:
-    """Return the recipes that come with stsbench.
+class _Place(NamedTuple):
+    """Where a recipe stands: its file, and which of the variants in it; None for the recipe itself."""
 
-    >>> "esimcse-bert-base" in recipe_names()
+    file: Path
+    variant: str | None = None
+
+
+@cache
+def recipe_names() -> tuple[str, ...]:
+    """Return the recipes that come with stsbench, each followed by its variants.
+
+    >>> {"esimcse-bert-base", "simcse-ablations:crop-10"} <= set(recipe_names())
     True
     """
-    return tuple(sorted(path.stem for path in _folder().glob("*.yaml")))
+    names = []
+    for file in sorted(_folder().glob("*.yaml"), key=lambda path: path.stem):
+        names += [file.stem, *(f"{file.stem}:{variant}" for variant in _variants(_written(file)))]
+    return tuple(names)
 
 
 def recipe_list() -> "pd.DataFrame":
@@ -50,10 +67,11 @@ def read_recipe(recipe: str | Path, overrides: Sequence[str] = ()) -> Recipe:
     """Read a recipe and validate it.
 
     A file may start from another (`extends: NAME`, a known recipe or a file beside it) and change some keys: a
-    mapping changes key by key, unless it names another `kind`; anything else is replaced.
+    mapping changes key by key, unless it names another `kind`; anything else is replaced. Under `variants` it may
+    hold further changes by name: `NAME:VARIANT` is the recipe with those, called `NAME-VARIANT`.
 
     Args:
-        recipe: the name of a known recipe, or a YAML file.
+        recipe: the name of a known recipe, or a YAML file; with a colon and a name behind it, a variant.
         overrides: changes as `key=value`, such as `optimiser.learning_rate=1e-5` or `negatives.queue=null`.
 
     Raises:
@@ -76,39 +94,87 @@ def as_yaml(recipe: Recipe) -> str:
     return str(yaml.safe_dump(recipe.model_dump(mode="json"), sort_keys=False, allow_unicode=True))
 
 
-def _summary(file: Path) -> str:
-    """Return the first line of a recipe's file, which says what it is."""
-    return file.read_text(encoding="utf-8").partition("\n")[0].removeprefix("#").strip()
+def _summary(place: _Place) -> str:
+    """Return what a recipe is: the first line of its file, or the comment behind the line of a variant."""
+    text = place.file.read_text(encoding="utf-8")
+    if place.variant is None:
+        return text.partition("\n")[0].removeprefix("#").strip()
+    found = re.search(rf"^ +{re.escape(place.variant)}:.*?#(.*)$", text, re.MULTILINE)
+    return found[1].strip() if found else ""
 
 
 def _folder() -> Path:
     return Path(str(files("stsbench.training") / "recipes"))
 
 
-def _find(name: str, beside: Path | None = None) -> Path:
-    known = _folder() / f"{name}.yaml"
+def _find(name: str, beside: Path | None = None) -> _Place:
     if name in recipe_names():
-        return known
-    path = Path(name).expanduser() if beside is None else beside / name
+        stem, colon, variant = name.partition(":")
+        return _Place(_folder() / f"{stem}.yaml", variant if colon else None)
+    # The colon behind a drive's letter is not the last one.
+    start, colon, variant = name.rpartition(":")
+    if not (colon and Path(start).suffix in {".yaml", ".yml"}):
+        start, variant = name, ""
+    path = Path(start).expanduser() if beside is None else beside / start
     if path.suffix in {".yaml", ".yml"} and path.is_file():
-        return path
+        return _Place(path, variant or None)
     if path.suffix in {".yaml", ".yml"}:
         raise UserError(f"there is no recipe file {path}: check the path.")
-    every = f"choose one of {', '.join(recipe_names())}, or a .yaml file."
+    stem, colon, _ = name.partition(":")
+    variants = [known for known in recipe_names() if colon and known.startswith(f"{stem}:")]
+    choices = variants or [known for known in recipe_names() if ":" not in known]
+    every = f"choose one of {', '.join(choices)}, or a .yaml file."
     raise UserError(f"unknown recipe {name!r}: {suggestion(name, recipe_names(), otherwise=every)}")
 
 
-def _read(path: Path, above: tuple[Path, ...]) -> _Draft:
-    if path in above:
-        raise UserError(f"{path} extends itself, through {above[-1]}: remove one `extends`.")
-    written = read_draft(path, "a recipe", "`stsbench train demo --print`")
+def _read(place: _Place, above: tuple[_Place, ...]) -> _Draft:
+    path = place.file
+    if place in above:
+        raise UserError(f"{path} extends itself, through {above[-1].file}: remove one `extends`.")
+    written = _written(path)
     values, places = written.values, written.places
+    variants = _variants(written)
+    values.pop("variants", None)
     parent = values.pop("extends", None)
-    if parent is None:
-        return _Draft(values, places)
-    draft = _read(_find(str(parent), path.parent), (*above, path))
-    draft.change(values, places)
+    draft = _Draft() if parent is None else _read(_find(str(parent), path.parent), (*above, place))
+    draft.change(values, {keys: at for keys, at in places.items() if keys[0] != "variants"})
+    if place.variant is not None:
+        _vary(draft, place.variant, variants, places, path)
     return draft
+
+
+def _written(path: Path) -> Draft:
+    return read_draft(path, "a recipe", "`stsbench train demo --print`")
+
+
+def _variants(written: Draft) -> dict[str, dict[str, Any]]:
+    """Return the variants in a file: changes by name.
+
+    Raises:
+        UserError: naming the line of one that is no mapping or has a name that cannot be asked for.
+    """
+    variants = written.values.get("variants") or {}
+    if not isinstance(variants, dict):
+        raise UserError(f"{written.places['variants',]}: variants: write a mapping from names to changes.")
+    for name, changes in variants.items():
+        line = written.places["variants", name]
+        if not isinstance(changes, dict) or not re.fullmatch(r"[\w.-]+", name):
+            raise UserError(f"{line}: variants.{name}: write a name without spaces, and a mapping of changes.")
+        if unfit := {"extends", "variants", "name"} & changes.keys():
+            raise UserError(
+                f"{line}: variants.{name}: {sorted(unfit)[0]!r} does not go into a variant; remove it."
+            )
+    return variants
+
+
+def _vary(draft: _Draft, name: str, variants: dict[str, Any], places: dict[Keys, str], path: Path) -> None:
+    if name not in variants:
+        every = f"it has {', '.join(variants)}." if variants else "it has none."
+        raise UserError(f"{path} has no variant {name!r}: {suggestion(name, tuple(variants), otherwise=every)}")
+    above = ("variants", name)
+    written = {keys[2:]: at for keys, at in places.items() if keys[:2] == above and len(keys) > 2}
+    called = {"name": f"{draft.values['name']}-{name}"} if "name" in draft.values else {}
+    draft.change(variants[name] | called, written)
 
 
 def _merge(old: Any, new: Any) -> Any:

@@ -29,6 +29,7 @@ VERBS = {
     "diagnose",
     "evaluate",
     "explain",
+    "fit",
     "geometry",
     "import_results",
     "length_bias",

@@ -12,7 +12,17 @@ from stsbench.records.record import RunRecord
 
 RECIPE = "recipe.yaml"
 
-_USE = ("pooling", "max_length", "prompt", "precision", "normalize", "dimensions", "whiten", "tokenizer_sha256")
+_USE = (
+    "pooling",
+    "max_length",
+    "prompt",
+    "precision",
+    "normalize",
+    "fitted",
+    "dimensions",
+    "whiten",
+    "tokenizer_sha256",
+)
 """Fields of a model in which seeds of one recipe agree."""
 
 _OF_A_SEED = {"seed"}

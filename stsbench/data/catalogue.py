@@ -178,6 +178,26 @@ def data_set(task: str) -> DataSet:
     return data_sets()[name]
 
 
+def task_split_text(name: str) -> tuple[str, str, str]:
+    """Return the parts of `TASK[:split][@text]`, empty where there is none.
+
+    >>> task_split_text("STS-B:dev@raw"), task_split_text("STS12")
+    (('STS-B', 'dev', 'raw'), ('STS12', '', ''))
+    """
+    rest, _, text = name.partition("@")
+    task, _, split = rest.partition(":")
+    return task, split, text
+
+
+def is_task(name: str) -> bool:
+    """Return whether `TASK[:split][@text]` names a task of the catalogue.
+
+    >>> is_task("sts-b:dev"), is_task("wiki.txt")
+    (True, False)
+    """
+    return plain_name(task_split_text(name)[0]) in _names()
+
+
 def source(name: str) -> Source:
     """Return the source called `name`.
 

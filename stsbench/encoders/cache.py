@@ -121,7 +121,7 @@ class EmbeddingCache:
     def __init__(self, identity: Identity, pooling: str, folder: Path | None = None) -> None:
         description = identity.as_dict() | {"pooling": pooling, "format": _FORMAT}
         # Two names for the same files are the same vectors, and those kept here are not yet normalised.
-        apart = {"name", "revision", "normalize"}
+        apart = {"name", "revision", "normalize", *(["fitted"] if not identity.fitted else [])}
         key = {name: value for name, value in description.items() if name not in apart}
         digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()
         self.path = (folder or embeddings_dir()) / f"{digest[:32]}.sqlite"

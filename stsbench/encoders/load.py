@@ -16,6 +16,9 @@ from stsbench.encoders import static
 from stsbench.encoders.callables import CallableEncoder, from_function, import_function, is_callable
 from stsbench.encoders.checkpoint import MINILM, PACKAGED, Checkpoint, find_checkpoint
 from stsbench.encoders.device import PRECISIONS, resolve_device
+from stsbench.encoders.fitted.encoder import FitAbout, FittedEncoder
+from stsbench.encoders.fitted.folder import holds_fit, map_reader, read_about, read_seen
+from stsbench.encoders.fitted.layered import has_layer, without_layer
 from stsbench.encoders.poolers import AUTO, POOLING_NAMES
 from stsbench.encoders.protocol import Encoder
 from stsbench.encoders.sentence_transformers import has_transformer_config, load_with_library, read_settings
@@ -88,9 +91,9 @@ def load(
     Args:
         model: a published system, such as `esimcse-bert-base`: its checkpoint is loaded, pooled as its paper
             pooled; `minilm` (the packaged all-MiniLM-L6-v2 if installed, else the Hub's); a checkpoint's folder or
-            Hugging Face Hub name (Transformers, sentence-transformers or SimCSE-style training checkpoint); a file
-            of word vectors (GloVe or word2vec, text or binary); `module:function`; any callable
-            `list[str] -> array`, or an object with such a method `encode`.
+            Hugging Face Hub name (Transformers, sentence-transformers or SimCSE-style training checkpoint); the
+            folder of what was fitted for one (`fit`); a file of word vectors (GloVe or word2vec, text or binary);
+            `module:function`; any callable `list[str] -> array`, or an object with such a method `encode`.
         pooling: one of `POOLING_NAMES`, or `auto`: the published one, the checkpoint's own, or else what its paper
             used.
         max_length: sub-words kept, special tokens included; None for the published one, or the model's own limit.
@@ -132,9 +135,75 @@ def load_with(model: str | Path | Callable[[list[str]], Any], options: LoadOptio
     if ":" in name and not path.exists():
         _refuse(options, "a callable")
         return import_function(name)
+    if holds_fit(path):
+        return _load_fitted(name, path, options)
     resolved = resolve(name, options)
     encoder = _load_checkpoint(resolved.name, resolved.options)
     return replace(encoder, notes=(*resolved.notes, *encoder.notes))
+
+
+def _load_fitted(name: str, folder: Path, options: LoadOptions) -> FittedEncoder:
+    """Return the encoder of a folder that `stsbench fit` wrote.
+
+    Raises:
+        UserError: if it is damaged, another pooling is asked for, or the model cannot be loaded.
+    """
+    about = read_about(folder)
+    model = about.model
+    if options.pooling not in {AUTO, model.pooling}:
+        raise UserError(
+            f"{name}: the {about.method} was fitted with pooling {model.pooling}: leave out --pooling "
+            f"{options.pooling}, or fit again with it."
+        )
+    if model.is_here:
+        checkpoint = Checkpoint(name, folder)
+        saved = read_settings(checkpoint)
+        if saved is None or not has_layer(saved):
+            raise UserError(
+                f"{folder / 'modules.json'} no longer ends in the dense layer that was fitted: fit again."
+            )
+        chosen = replace(options, device=resolve_device(options.device))
+        # By its kind before, its vectors are found in the cache.
+        base: Encoder = replace(_load_natively(checkpoint, without_layer(saved), chosen), kind=model.kind)
+    else:
+        base = _load_fitted_for(name, about, options)
+    changed = tuple(
+        f"{name}: the {about.method} was fitted with {field} {then!r}, and is used with {now!r}."
+        for field in ("max_length", "prompt", "precision")
+        if (now := getattr(options, field)) is not None and now != (then := getattr(model, field))
+    )
+    notes = (f"{name}: {about.sentence}", *changed, *base.notes)
+    return FittedEncoder(name, about, base, map_reader(folder, about), read_seen(folder), notes)
+
+
+def _load_fitted_for(name: str, about: FitAbout, options: LoadOptions) -> Encoder:
+    """Return the model that something was fitted for, found again by its name and used as it was.
+
+    Raises:
+        UserError: if it cannot be loaded.
+    """
+    model = about.model
+    by_pooling = model.kind in {"transformer", "sentence-transformers"}
+    used = replace(
+        options,
+        pooling=model.pooling if by_pooling else AUTO,
+        revision=model.revision if options.revision is None else options.revision,
+    )
+    if model.kind != "static":
+        used = replace(
+            used,
+            max_length=model.max_length if options.max_length is None else options.max_length,
+            prompt=model.prompt if options.prompt is None else options.prompt,
+        )
+    if holds_fit(Path(model.name)):
+        raise UserError(f"{name} was fitted for {model.name}, where something else was fitted since: fit again.")
+    try:
+        return load_with(model.name, used)
+    except UserError as error:
+        raise UserError(
+            f"{name} was fitted for {model.name}, which cannot be loaded: {str(error).rstrip('.')}; put it back, "
+            "or fit again."
+        ) from error
 
 
 def _refuse(options: LoadOptions, what: str, *, poolings: Sequence[str] = (AUTO,)) -> None:

@@ -20,6 +20,7 @@ from stsbench.base.errors import UserError
 from stsbench.base.memory import require_memory
 from stsbench.base.progress import Progress, silent
 from stsbench.encoders.cache import CachedText, EmbeddingCache, max_cache_bytes, touch_and_trim
+from stsbench.encoders.fitted.encoder import FittedEncoder
 from stsbench.encoders.postprocess import normalize as to_unit_length
 from stsbench.encoders.protocol import DeviceOutOfMemory, Encoder, FloatMatrix, TokenSequence
 
@@ -121,14 +122,16 @@ def embed(
     for pooling, known in recalled.items():
         vectors.move(pooling, known)
     clock.lap("tokenize")
-    if missing:
+    if missing and not isinstance(encoder, FittedEncoder):
         encoder.prepare(weights=True)
     clock.lap("load")
     work = [(key, sequences[key]) for key in missing]
     del sequences
-    tokens, padded = _encode(
-        encoder, work, vectors, caches, budget=token_budget or encoder.token_budget, progress=progress
-    )
+    budget = token_budget or encoder.token_budget
+    if isinstance(encoder, FittedEncoder):
+        tokens, padded = _derive(encoder, work, vectors, caches, budget=budget, progress=progress)
+    else:
+        tokens, padded = _encode(encoder, work, vectors, caches, budget=budget, progress=progress)
     for cache in caches.values():
         cache.add_texts(tokenized)
         touch_and_trim(cache.path, cache_size)
@@ -243,6 +246,39 @@ def _encode(
         progress("encoding", tokens, total)
     _save(caches, unsaved, vectors)
     return tokens, padded
+
+
+def _derive(
+    encoder: FittedEncoder,
+    work: Sequence[_Work],
+    vectors: _Vectors,
+    caches: dict[str, EmbeddingCache],
+    *,
+    budget: int,
+    progress: Progress,
+) -> tuple[int, int]:
+    """Make vectors of those of the model that something was fitted for, which may be in the cache already.
+
+    Returns:
+        The real and the padded tokens that the model took.
+    """
+    (pooling,) = vectors.matrices
+    keys = [key for key, _ in work]
+    base = encoder.base
+    base_caches = _caches(base, (pooling,)) if caches else {}
+    known = {name: cache.vectors(keys) for name, cache in base_caches.items()}.get(pooling, {})
+    missing = [(key, sequence) for key, sequence in work if key not in known]
+    plain = _Vectors(keys, (pooling,), base.identity.name, held=len(known))
+    plain.move(pooling, known)
+    if missing:
+        base.prepare(weights=True)
+    cost = _encode(base, missing, plain, base_caches, budget=budget, progress=progress)
+    if keys:
+        derived = encoder.derive(plain.matrices[pooling])
+        _require_finite(derived, encoder)
+        vectors.put(pooling, keys, derived)
+        _save(caches, keys, vectors)
+    return cost
 
 
 def _forward(

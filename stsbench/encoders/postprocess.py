@@ -8,6 +8,7 @@ from stsbench.encoders.protocol import FloatMatrix
 
 # Directions with a smaller share of the largest variance are rounding noise: dividing by them would blow it up.
 _NOISE = 1e-8
+_CONSTANT = 1e-20
 
 _LARGEST, _SMALLEST = float(np.finfo(np.float32).max), float(np.finfo(np.float32).tiny)
 
@@ -62,19 +63,45 @@ def whiten(vectors: FloatMatrix, reference: FloatMatrix, dimensions: int | None 
     Raises:
         UserError: if the reference varies in fewer directions than are to be kept.
     """
+    mean, directions = whitening_of(reference, dimensions, option="--whiten")
+    whitened: NDArray[np.float64] = (vectors - mean) @ directions
+    return whitened
+
+
+def whitening_of(
+    reference: FloatMatrix, dimensions: int | None = None, *, option: str
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the mean of some vectors, and the matrix that makes their covariance the identity.
+
+    Su et al. (2021, equations 4 to 8): the covariance is U S U^T, the matrix the first columns of U S^-1/2. As in
+    their code, the covariance is divided by n - 1.
+
+    Args:
+        reference: the vectors, shape (sentences, d).
+        dimensions: how many of the directions of largest variance to keep; None for all.
+        option: what chooses that number, for the message.
+
+    Returns:
+        The mean, shape (d,), and the matrix, shape (d, dimensions), float64.
+
+    Raises:
+        UserError: if the reference varies in fewer directions than are to be kept.
+    """
     if len(reference) < 2:
         raise UserError(f"whitening needs sentences to take a covariance of: there is {len(reference)}.")
     mean = reference.mean(axis=0, dtype=np.float64)
     covariance = np.atleast_2d(np.cov(reference.astype(np.float64), rowvar=False))
     directions, variances, _ = np.linalg.svd(covariance)
-    kept = vectors.shape[1] if dimensions is None else dimensions
-    usable = int((variances > _NOISE * variances[0]).sum())
+    width = reference.shape[1]
+    kept = width if dimensions is None else dimensions
+    # Of equal vectors the variance is what rounding leaves of it.
+    varies = variances[0] > _CONSTANT * np.square(mean).max()
+    usable = int((variances > _NOISE * variances[0]).sum()) if varies else 0
     if usable == 0:
         raise UserError(f"whitening needs vectors that differ: those of the {len(reference)} sentences are equal.")
     if not 1 <= kept <= usable:
         raise UserError(
             f"whitening cannot keep {kept} dimensions: {len(reference)} sentences vary in {usable} "
-            f"of {vectors.shape[1]}; keep fewer (--whiten {usable})."
+            f"of {width}; keep fewer ({option} {usable})."
         )
-    whitened: NDArray[np.float64] = (vectors - mean) @ (directions[:, :kept] / np.sqrt(variances[:kept]))
-    return whitened
+    return mean, directions[:, :kept] / np.sqrt(variances[:kept])

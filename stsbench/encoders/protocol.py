@@ -26,8 +26,8 @@ class Identity:
 
     Attributes:
         name: the model as the person named it.
-        kind: `transformer`, `sentence-transformers`, `sentence-transformers-library`, `static`, `function` or
-            `vectors`.
+        kind: `transformer`, `sentence-transformers`, `sentence-transformers-library`, `static`, `function`,
+            `vectors` or `fitted`.
         revision: the Hub commit the files came from, if they came from the Hub.
         weights_sha256: hash of the weight file (of several: of their paths and hashes); None if there is no
             file, as for a callable.
@@ -41,6 +41,8 @@ class Identity:
         modules: what else is done inside, in order (`lower_case`, `dense`, a `normalize` before a `dense`).
         normalize: whether vectors are to be scaled to unit length at the very end. The planner does that, so that
             they can be had without.
+        fitted: the post-processing that was fitted and is part of the encoder, with its dimensions and what it was
+            fitted on; empty for none.
     """
 
     name: str
@@ -56,6 +58,7 @@ class Identity:
     device: str = "cpu"
     modules: tuple[str, ...] = ()
     normalize: bool = False
+    fitted: str = ""
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields as plain data."""

@@ -76,6 +76,25 @@ def read_settings(checkpoint: Checkpoint, *, trust_remote_code: bool = False) ->
     )
 
 
+def pooling_config(pooling: str, width: int) -> dict[str, Any] | None:
+    """Return the configuration of a pooling module, in the names that every release of the library reads.
+
+    Args:
+        pooling: one of `POOLING_NAMES`.
+        width: the dimensions of the vectors.
+
+    Returns:
+        None if the library has no such pooling.
+
+    >>> pooling_config("avg", 384)["pooling_mode_mean_tokens"]
+    True
+    """
+    if pooling not in _POOLINGS.values():
+        return None
+    flags = {key: _POOLINGS[mode] == pooling for key, mode in _LEGACY_POOLING_KEYS.items() if mode in _POOLINGS}
+    return {"word_embedding_dimension": width, **flags}
+
+
 def has_transformer_config(checkpoint: Checkpoint) -> bool:
     """Return whether the checkpoint has the library's file on how many sub-words are read."""
     return any((checkpoint.folder / name).is_file() for name in _TRANSFORMER_CONFIGS)

@@ -38,7 +38,8 @@ class Signature:
         precision: of the network.
         normalize: whether the vectors were scaled to unit length, as the checkpoint or the person says.
         dimensions: the number of leading dimensions kept (Matryoshka); None for all.
-        postprocessing: what was done to the vectors afterwards, for example `whiten256`.
+        postprocessing: what was done to the vectors afterwards: `whiten256` by the run, `whitening256+STS-B-test`
+            by what was fitted.
         version: of stsbench.
 
     A field is `UNKNOWN` where the score was imported and its file does not say.

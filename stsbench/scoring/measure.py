@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
 from stsbench.data.tables import StsData
+from stsbench.encoders.fitted.encoder import seen_note
 from stsbench.encoders.plan import Embeddings, embed
 from stsbench.encoders.postprocess import normalize, truncate, whiten
 from stsbench.encoders.protocol import Encoder
@@ -52,6 +53,7 @@ def measure_encoder(encoder: Encoder, sets: Sequence[TaskData], settings: Settin
         # A sentence that occurs twice was cut once.
         cut = dict(zip(of_task, embeddings.truncated[place].tolist(), strict=True))
         measured.truncated.append(sum(cut.values()))
+        measured.notes += seen_note(encoder, source_of(task).task, of_task)
         rows = embeddings.rows[place]
         if isinstance(task, StsData):
             measured.tables.append(pair_table(task, vectors.to_compare(rows), rows, embeddings.lengths[place]))

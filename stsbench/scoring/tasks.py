@@ -11,6 +11,7 @@ from stsbench.data.benchmarks import load_labelled, load_sts
 from stsbench.data.catalogue import data_set
 from stsbench.data.locate import DataNotFoundError
 from stsbench.data.own_pairs import load_pairs
+from stsbench.data.sentences import sentences_in
 from stsbench.data.tables import LabelledData, StsData
 from stsbench.scoring.classifiers import arrange
 from stsbench.scoring.protocols import Protocol
@@ -243,10 +244,7 @@ def canonical(task: str) -> str:
 
 def sentences_of(task: TaskData) -> list[str]:
     """Return the sentences of a task: of pairs all first sides, then all second sides."""
-    data = source_of(task)
-    table = data.items if isinstance(data, LabelledData) else data.pairs
-    paired = table["sentence2"].notna().all()
-    return [*table["sentence1"], *(table["sentence2"] if paired else [])]
+    return sentences_in(source_of(task))
 
 
 def source_of(task: TaskData) -> StsData | LabelledData:

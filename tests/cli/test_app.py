@@ -29,6 +29,8 @@ COMMANDS = [
     ("report",),
     ("import",),
     ("train",),
+    ("fit", "whitening"),
+    ("fit", "flow"),
     ("cite",),
     ("diagnose",),
     ("doctor",),
@@ -88,7 +90,7 @@ def test_the_list_above_is_all_commands() -> None:
     assert found == set(COMMANDS)
 
 
-@pytest.mark.parametrize("group", [(), ("data",), ("cache",)])
+@pytest.mark.parametrize("group", [(), ("data",), ("cache",), ("fit",)])
 def test_no_command_at_all_prints_help(group: tuple[str, ...]) -> None:
     done = CliRunner().invoke(app, list(group))
     assert "Usage:" in done.output

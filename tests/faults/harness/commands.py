@@ -118,6 +118,23 @@ USES: dict[str, tuple[Use, ...]] = {
             {"data/downstream/TREC/TREC_10.label": THEIRS},
             ["runs/new", "../cache/embeddings"],
         ),
+        # What was fitted, and the model that it was fitted for.
+        _use(
+            "run -m white --data pairs.tsv --resamples 20 --out runs/new --json --no-cache",
+            {
+                "white/fit.json": OURS,
+                "white/fit.safetensors": OURS,
+                "white/2_Dense/model.safetensors": OURS,
+                "white/modules.json": OURS,
+                "white/model.safetensors": OURS,
+            },
+            ["runs/new"],
+        ),
+        _use(
+            "run -m flow --data pairs.tsv --resamples 20 --out runs/new --json --no-cache",
+            {"flow/fit.json": OURS, "flow/fit.safetensors": OURS, "model/model.safetensors": OURS},
+            ["runs/new"],
+        ),
         # Over the record of the same measurement.
         _use(
             "run -m model --data pairs.tsv --resamples 20 --out runs/a --json",
@@ -202,6 +219,25 @@ USES: dict[str, tuple[Use, ...]] = {
             is_slow=True,
         ),
         _use("train recipe.yaml --print", {"recipe.yaml": THEIRS}),
+    ),
+    "fit whitening": (
+        _use(
+            "fit whitening -m model --sentences corpus.txt --dimensions 4 --out new --json -q --no-cache",
+            {**_CHECKPOINT, "corpus.txt": THEIRS},
+            ["new"],
+        ),
+        _use(
+            "fit whitening -m words.txt --sentences STS13 --dimensions 4 --out new --json -q",
+            {"words.txt": THEIRS, **_STS13},
+            ["new", "../cache/embeddings"],
+        ),
+    ),
+    "fit flow": (
+        _use(
+            "fit flow -m model --sentences corpus.txt --steps 3 --batch 8 --depth 2 --width 4 --out new --json -q",
+            {**_CHECKPOINT, "corpus.txt": THEIRS},
+            ["new", "../cache/embeddings"],
+        ),
     ),
     "cite": (_use("cite runs/a --json", {"runs/a/run.json": OURS}),),
     "diagnose": (

@@ -1,0 +1,228 @@
+"""What was fitted, as an encoder: the vectors of the model that it stands on, and the map fitted to them."""
+
+import hashlib
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict
+
+from stsbench.base.errors import UserError
+from stsbench.data.sentence_ids import folded_ids
+from stsbench.encoders.postprocess import normalize
+from stsbench.encoders.protocol import (
+    Encoder,
+    FloatMatrix,
+    Identity,
+    Tokenized,
+    TokenSequence,
+    as_float32,
+    require_own_pooling,
+)
+
+Method = Literal["whitening", "flow"]
+Map = Callable[[FloatMatrix], NDArray[np.float64]]
+"""From vectors of shape (rows, d) to those of shape (rows, dimensions)."""
+
+KIND = "fitted"
+"""The kind of the identity of such an encoder."""
+
+_SAME = ("weights_sha256", "tokenizer_sha256", "config_sha256", "pooling", "modules", "normalize")
+_LONGEST_NAME = 60
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+
+class FittedOn(_Part):
+    """The sentences of a fit: the name of their source, how many, how many distinct ones, a hash over all."""
+
+    name: str
+    count: int
+    distinct: int
+    sha256: str
+
+
+class BaseModelPart(_Part):
+    """The model that a fit stands on: what its vectors depend on, as `Identity` has it.
+
+    Attributes:
+        is_here: whether its files lie in the folder of the fit; else it is found again by its name.
+    """
+
+    name: str
+    kind: str
+    revision: str | None
+    weights_sha256: str
+    tokenizer_sha256: str | None
+    config_sha256: str | None
+    pooling: str
+    max_length: int | None
+    prompt: str
+    precision: str
+    modules: tuple[str, ...]
+    normalize: bool
+    is_here: bool
+
+
+class FitAbout(_Part):
+    """What `fit.json` says.
+
+    Attributes:
+        version: of the layout.
+        stsbench: the version that wrote it.
+        method: `whitening` or `flow`.
+        dimensions: of the vectors that come out.
+        width: of those that go in.
+        sentences: fitted on.
+        model: fitted for.
+        settings: of a flow its shape and descent; none of a whitening.
+        files: the hash of each file that belongs to the fit.
+    """
+
+    version: Literal[1] = 1
+    stsbench: str
+    method: Method
+    dimensions: int
+    width: int
+    sentences: FittedOn
+    model: BaseModelPart
+    settings: dict[str, int | float | str]
+    files: dict[str, str]
+
+    @property
+    def label(self) -> str:
+        """What signatures call it: method, dimensions, sentences.
+
+        A task's `:` and the commas between sources become what a signature need not escape.
+        """
+        name = re.sub(r"[^\w.+-]+", "-", self.sentences.name.replace(",", "+")).strip("-")
+        return f"{self.method}{self.dimensions}+{name[:_LONGEST_NAME]}"
+
+    @property
+    def sentence(self) -> str:
+        """What was fitted and on what, in a sentence."""
+        on = self.sentences
+        return (
+            f"a {self.method} to {self.dimensions} dimensions was fitted for {Path(self.model.name).name} on "
+            f"{on.count:,} sentences ({on.distinct:,} distinct) of {on.name}."
+        )
+
+
+@dataclass
+class FittedEncoder:
+    """Encodes with the model, then applies what was fitted.
+
+    The map is computed in float64, so that a vector does not depend on which others come with it. A zero vector
+    (of a sentence without tokens or known words) stays one.
+
+    Attributes:
+        name: as the person named it.
+        about: what `fit.json` says.
+        base: the model that it was fitted for.
+        read_map: reads the map; called at the first vector.
+        seen: numbers of the sentences that it was fitted on, as `folded_ids` gives them.
+        notes: what the person should know.
+    """
+
+    name: str
+    about: FitAbout
+    base: Encoder
+    read_map: Callable[[], Map]
+    seen: NDArray[np.uint64]
+    notes: tuple[str, ...] = ()
+
+    @cached_property
+    def identity(self) -> Identity:
+        """What the vectors depend on: all that the model's do, and the map.
+
+        Raises:
+            UserError: if the model is not the one that it was fitted for.
+        """
+        base, fitted_for = self.base.identity, self.about.model
+        for field in _SAME:
+            here, there = getattr(base, field), getattr(fitted_for, field)
+            if here != there:
+                raise UserError(
+                    f"{self.name} was fitted for {fitted_for.name} when its {field} was {str(there)[:12]}; it is "
+                    f"{str(here)[:12]} now: put that model back, or fit again."
+                )
+        files = "".join(f"{name} {digest}\n" for name, digest in sorted(self.about.files.items()))
+        both = hashlib.sha256(f"{base.weights_sha256}\n{files}".encode()).hexdigest()
+        return replace(
+            base,
+            name=self.name,
+            kind=KIND,
+            revision=None,
+            weights_sha256=both,
+            modules=(*base.modules, *(["normalize"] if base.normalize else [])),
+            normalize=False,
+            fitted=self.about.label,
+        )
+
+    @property
+    def token_budget(self) -> int:
+        """Padded tokens in one batch."""
+        return self.base.token_budget
+
+    def prepare(self, *, weights: bool) -> None:
+        """Load what tokenising needs, and with `weights` the model's weights and the map."""
+        self.base.prepare(weights=weights)
+        if weights:
+            _ = self._map
+
+    def tokenize(self, texts: Sequence[str]) -> Tokenized:
+        """Return what the model reads of each text."""
+        return self.base.tokenize(texts)
+
+    def forward(self, sequences: Sequence[TokenSequence], poolings: Sequence[str]) -> dict[str, FloatMatrix]:
+        """Return the mapped vectors, shape (len(sequences), dimensions), float32."""
+        require_own_pooling(self.identity, poolings)
+        (vectors,) = self.base.forward(sequences, [self.base.identity.pooling]).values()
+        return dict.fromkeys(poolings, self.derive(vectors))
+
+    def derive(self, vectors: FloatMatrix) -> FloatMatrix:
+        """Return the mapped vectors of the model's own, before its closing normalisation, shape (rows, d)."""
+        if vectors.shape[1] != self.about.width:
+            raise UserError(
+                f"{self.name} was fitted to vectors of {self.about.width} dimensions, and the model's have "
+                f"{vectors.shape[1]}: fit again."
+            )
+        given = normalize(vectors) if self.base.identity.normalize else vectors
+        mapped = as_float32(self._map(given), self.name)
+        mapped[~given.any(axis=1)] = 0
+        return mapped
+
+    def count_seen(self, texts: Sequence[str]) -> tuple[int, int]:
+        """Return how many of the texts it was fitted on, and how many there are: distinct by letters and digits."""
+        ids = np.unique(folded_ids(texts))
+        return int(np.isin(ids, self.seen).sum()), len(ids)
+
+    @cached_property
+    def _map(self) -> Map:
+        return self.read_map()
+
+
+def seen_note(encoder: Any, task: str, texts: Sequence[str]) -> tuple[str, ...]:
+    """Return a note on a test task if an encoder was fitted on some of its sentences.
+
+    Args:
+        encoder: any.
+        task: as the reader knows it.
+        texts: its sentences.
+    """
+    if not isinstance(encoder, FittedEncoder):
+        return ()
+    seen, there = encoder.count_seen(texts)
+    if not seen:
+        return ()
+    return (
+        f"transductive on {task}: the {encoder.about.method} was fitted on {seen:,} of its {there:,} sentences "
+        "(without their scores).",
+    )

@@ -1,0 +1,265 @@
+"""`fit`: whitening, or a flow, on given sentences for a model, as a folder that is measured like a checkpoint."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stsbench._version import __version__
+from stsbench.base.errors import UserError
+from stsbench.base.progress import Progress, silent
+from stsbench.base.words import suggestion
+from stsbench.data.sentence_ids import folded_ids
+from stsbench.data.sentences import Sentences, read_sentences
+from stsbench.encoders.checkpoint import PACKAGED
+from stsbench.encoders.fitted.encoder import KIND, BaseModelPart, FitAbout, FittedOn, Method
+from stsbench.encoders.fitted.folder import linear_tensors, require_empty, write_fit
+from stsbench.encoders.fitted.layered import can_be_layered
+from stsbench.encoders.load import load
+from stsbench.encoders.plan import embed
+from stsbench.encoders.postprocess import whitening_of
+from stsbench.encoders.protocol import Encoder, FloatMatrix
+from stsbench.encoders.transformer import TransformerEncoder
+from stsbench.render.result import Result
+from stsbench.render.table import Table, Tables
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+METHODS = ("whitening", "flow")
+"""What can be fitted."""
+
+_NOT_THE_ENCODERS = {"name", "is_here"}
+_COUPLINGS = ("additive", "affine")
+
+
+@dataclass(frozen=True)
+class Fit(Result):
+    """What was fitted.
+
+    Attributes:
+        folder: to be measured: `stsbench run --model FOLDER`.
+        about: what its `fit.json` says.
+        frame: of a whitening a row for each direction: direction, variance, kept (whether it is), explained (% of
+            the variance up to it). Of a flow a row for each step: step, nll (of the batch), held_out (of vectors
+            that it did not see), both in nats a dimension.
+    """
+
+    folder: Path
+    about: FitAbout
+    lines: Sequence[Mapping[str, Any]] = field(default=(), repr=False)
+
+    @property
+    def frame(self) -> "pd.DataFrame":
+        """Of a whitening a row for each direction, of a flow one for each step."""
+        import pandas as pd
+
+        return pd.DataFrame(list(self.lines))
+
+    def table(self) -> Tables:
+        """Return what was fitted in a row: of a whitening the variance it keeps, of a flow the likelihoods."""
+        import pandas as pd
+
+        about = self.about
+        row: dict[str, Any] = {
+            "Fitted": about.method,
+            "For": Path(about.model.name).name,
+            "On": about.sentences.name,
+            "Sentences": about.sentences.count,
+            "Distinct": about.sentences.distinct,
+            "Dimensions": f"{about.dimensions} of {about.width}",
+        }
+        if about.method == "whitening":
+            row["Variance %"] = [line["explained"] for line in self.lines if line["kept"]][-1]
+            return Tables([Table(pd.DataFrame([row]), name="fit")])
+        for name, column in (("NLL", "nll"), ("NLL held out", "held_out")):
+            values = [line[column] for line in self.lines if column in line]
+            row[name] = f"{values[0]:.3f} → {values[-1]:.3f}" if values else None
+        note = "NLL: negative log-likelihood in nats a dimension, before the first step and after the last."
+        return Tables([Table(pd.DataFrame([row]), name="fit", notes=(note,))])
+
+    def to_dict(self) -> Any:
+        """Return the folder, what `fit.json` says, and the rows of `frame`."""
+        return {"folder": str(self.folder), **self.about.model_dump(mode="json"), "log": list(self.lines)}
+
+
+def fit(
+    method: Method,
+    encoder: Encoder | str | Path = PACKAGED,
+    *,
+    sentences: str | Path | Sequence[str],
+    out: str | Path,
+    dimensions: int | None = None,
+    steps: int | None = None,
+    learning_rate: float | None = None,
+    batch: int | None = None,
+    seed: int | None = None,
+    depth: int | None = None,
+    width: int | None = None,
+    coupling: str | None = None,
+    data_dirs: Sequence[str | Path] = (),
+    use_cache: bool = True,
+    progress: Progress = silent,
+) -> Fit:
+    """Fit post-processing to a model's vectors of given sentences, without their scores.
+
+    `whitening` subtracts the mean and multiplies by U S^-1/2 of the covariance U S U^T (Su et al., 2021). `flow`
+    is a small Glow (Kingma and Dhariwal, 2018) by maximum likelihood, as BERT-flow has it (Li et al., 2020).
+    Sentences count as often as they stand in their source, as in the public code of both. A record of what was
+    fitted on the sentences of a test task says so.
+
+    Args:
+        method: `whitening` or `flow`.
+        encoder: the model: an encoder that was loaded, or what `load` makes one of. Not a function, whose weights
+            have no hash.
+        sentences: a task as `--tasks` names it (`STS-B`, `STS-B:all`), `sts`, `nli`, `sample-sentences`, a text
+            file with a sentence a line, or the sentences themselves.
+        out: the folder to write, which must not hold anything.
+        dimensions: of a whitening, how many to keep; None for all. A flow keeps all.
+        steps: of a flow, steps of the optimiser; 500 by default.
+        learning_rate: of a flow, 1e-3 by default, falling to zero.
+        batch: of a flow, sentences a step; 256 by default.
+        seed: of a flow, of all that is drawn; 42 by default.
+        depth: of a flow, how many steps the map has; 6 by default.
+        width: of a flow, of the hidden layers of its couplings; 256 by default.
+        coupling: of a flow, `additive` (BERT-flow's, the default) or `affine` (Glow's).
+        data_dirs: folders to look for data in, before `STSBENCH_DATA` and the cache.
+        use_cache: whether to read and write the embedding cache.
+        progress: told how far it is.
+
+    Returns:
+        What was fitted, where `.folder` is loaded and measured like a checkpoint. The folder of a whitening of a
+        checkpoint is one for sentence-transformers, too.
+
+    Raises:
+        UserError: for a person's mistake, in one sentence; nothing is overwritten.
+    """
+    folder = Path(out).expanduser()
+    chosen = {
+        "steps": steps,
+        "learning_rate": learning_rate,
+        "batch": batch,
+        "seed": seed,
+        "depth": depth,
+        "width": width,
+        "coupling": coupling,
+    }
+    given = {name: value for name, value in chosen.items() if value is not None}
+    _demand_choices(method, dimensions, given)
+    require_empty(folder)
+    base = encoder if isinstance(encoder, Encoder) else load(encoder)
+    identity = base.identity
+    if identity.weights_sha256 is None or identity.kind in {"vectors", KIND}:
+        what = "something fitted already" if identity.kind == KIND else "no model whose weights have a hash"
+        raise UserError(f"{identity.name} is {what}, which nothing can be fitted for: give a checkpoint.")
+    texts = _sentences(sentences, data_dirs)
+    embeddings = embed(base, texts.texts, use_cache=use_cache, progress=progress)
+    (vectors,) = embeddings.vectors.values()
+    kept = vectors.shape[1] if dimensions is None else dimensions
+    if method == "whitening":
+        tensors, settings, lines = _whitening(vectors, embeddings.rows, kept)
+    else:
+        tensors, settings, lines = _flow(vectors, embeddings.rows, given, progress)
+    is_here = method == "whitening" and can_be_layered(base)
+    about = FitAbout(
+        stsbench=__version__,
+        method=method,
+        dimensions=kept,
+        width=vectors.shape[1],
+        sentences=FittedOn(
+            name=texts.name,
+            count=len(texts.texts),
+            distinct=len(set(texts.texts)),
+            sha256=texts.sha256,
+        ),
+        model=BaseModelPart(
+            name=_place(identity.name),
+            **{
+                name: getattr(identity, name)
+                for name in BaseModelPart.model_fields
+                if name not in {"name", "is_here"}
+            },
+            is_here=is_here,
+        ),
+        settings=settings,
+        files={},
+    )
+    about = write_fit(
+        folder,
+        about,
+        tensors,
+        np.unique(folded_ids(texts.texts)),
+        base=base if is_here and isinstance(base, TransformerEncoder) else None,
+        log=lines if method == "flow" else None,
+    )
+    return Fit(folder, about, lines)
+
+
+def _demand_choices(method: str, dimensions: int | None, given: Mapping[str, Any]) -> None:
+    if method not in METHODS:
+        raise UserError(f"{method!r} cannot be fitted: {suggestion(method, METHODS)}")
+    if method == "whitening" and given:
+        name = next(iter(given))
+        raise UserError(f"{name} is for a flow: a whitening is computed and not trained; leave it out.")
+    if method == "flow" and dimensions is not None:
+        raise UserError("dimensions are for a whitening: a flow can be inverted, so it keeps all; leave them out.")
+    if dimensions is not None and dimensions < 1:
+        raise UserError(f"dimensions {dimensions}: keep 1 or more.")
+    for name in ("steps", "batch", "depth", "width"):
+        if given.get(name, 1) < 1:
+            raise UserError(f"{name} {given[name]}: give 1 or more.")
+    if not 0 < given.get("learning_rate", 1.0) < np.inf:
+        raise UserError(f"learning_rate {given['learning_rate']}: give a number above 0.")
+    if given.get("coupling", _COUPLINGS[0]) not in _COUPLINGS:
+        raise UserError(f"coupling {given['coupling']!r}: {suggestion(given['coupling'], _COUPLINGS)}")
+
+
+def _sentences(sentences: str | Path | Sequence[str], data_dirs: Sequence[str | Path]) -> Sentences:
+    if isinstance(sentences, str | Path):
+        return read_sentences(sentences, [Path(folder) for folder in data_dirs])
+    texts = tuple(sentences)
+    if not texts:
+        raise UserError("there are no sentences to fit on: give some.")
+    return Sentences("given sentences", texts)
+
+
+def _whitening(
+    vectors: FloatMatrix, rows: NDArray[np.int64], kept: int
+) -> tuple[dict[str, Any], dict[str, Any], list[dict[str, Any]]]:
+    """Return the tensors, no settings, and a line for each direction."""
+    mean, directions = whitening_of(vectors[rows], kept, option="--dimensions")
+    # The columns of U are of unit length: what a column of U S^-1/2 is shorter by is the variance.
+    centred = vectors[rows].astype(np.float64) - mean
+    total = float(np.square(centred).sum() / (len(rows) - 1))
+    variances = 1 / np.square(directions).sum(axis=0)
+    explained = 100 * np.cumsum(variances) / total
+    lines = [
+        {"direction": number, "variance": variance, "kept": True, "explained": share}
+        for number, (variance, share) in enumerate(zip(variances.tolist(), explained.tolist(), strict=True), 1)
+    ]
+    return linear_tensors(mean, directions), {}, lines
+
+
+def _flow(
+    vectors: FloatMatrix, rows: NDArray[np.int64], given: Mapping[str, Any], progress: Progress
+) -> tuple[dict[str, Any], dict[str, Any], list[dict[str, Any]]]:
+    """Return the tensors, the settings, and a line for each step."""
+    from stsbench.encoders.fitted.flow import FlowShape, parameters_of
+    from stsbench.encoders.fitting.likelihood import Descent, fit_flow
+
+    shaped = {name: given[name] for name in ("depth", "width", "coupling") if name in given}
+    trained = {name: given[name] for name in ("steps", "learning_rate", "batch", "seed") if name in given}
+    shape, descent = FlowShape(vectors.shape[1], **shaped), Descent(**trained)
+    flow, lines = fit_flow(vectors, rows, shape, descent, progress)
+    settings = {name: value for name, value in shape.as_dict().items() if name != "dimensions"} | descent.as_dict()
+    # Trained in float32: nothing is lost.
+    return parameters_of(flow.float()), settings, lines
+
+
+def _place(name: str) -> str:
+    """Return a model's name as it is found from any folder."""
+    path = Path(name).expanduser()
+    return str(path.resolve()) if path.exists() and name != PACKAGED else name

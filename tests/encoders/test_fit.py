@@ -1,0 +1,389 @@
+"""`fit`: the folder that it writes, what comes out of it, and what its record says."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import stsbench as sb
+from stsbench.base.errors import UserError
+from stsbench.data.benchmarks import sample_sentences
+from stsbench.data.sentences import read_sentences
+from stsbench.encoders.fitted.encoder import FittedEncoder
+from stsbench.encoders.load import LoadOptions, load_with
+
+NO_INTERVALS = sb.Bootstrap(resamples=0)
+TEXTS = [*sample_sentences()[:150], *sample_sentences()[:30]]
+FLOW = {"steps": 8, "batch": 32, "depth": 2, "width": 8}
+
+
+def vectors(encoder, texts, **options) -> np.ndarray:
+    embeddings = sb.embed(sb.load(str(encoder)) if isinstance(encoder, Path) else encoder, texts, **options)
+    (matrix,) = embeddings.vectors.values()
+    return matrix[embeddings.rows]
+
+
+@pytest.fixture
+def normalised(tiny_bert: Path, tmp_path: Path) -> Path:
+    """Return a checkpoint of sentence-transformers whose vectors are of unit length, with a prompt and a length."""
+    folder = Path(shutil.copytree(tiny_bert, tmp_path / "normalised"))
+    kinds = ["Transformer", "Pooling", "Normalize"]
+    listing = [
+        {
+            "idx": n,
+            "name": str(n),
+            "path": f"{n}_{kind}" if n else "",
+            "type": f"sentence_transformers.models.{kind}",
+        }
+        for n, kind in enumerate(kinds)
+    ]
+    files = {
+        "modules.json": listing,
+        "1_Pooling/config.json": {"word_embedding_dimension": 32, "pooling_mode_mean_tokens": True},
+        "2_Normalize/config.json": {},
+        "sentence_bert_config.json": {"max_seq_length": 40, "do_lower_case": False},
+        "config_sentence_transformers.json": {"prompts": {"q": "this is "}, "default_prompt_name": "q"},
+    }
+    for name, content in files.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(json.dumps(content), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def _flow(tiny_bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return sb.fit(
+        "flow", tiny_bert, sentences=TEXTS, out=tmp_path_factory.mktemp("fits") / "f", use_cache=False, **FLOW
+    ).folder
+
+
+@pytest.fixture(scope="module")
+def _white(tiny_bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("fits") / "w"
+    return sb.fit("whitening", tiny_bert, sentences=TEXTS, out=folder, dimensions=6, use_cache=False).folder
+
+
+@pytest.fixture
+def flow(_flow: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(_flow, tmp_path / "flow"))
+
+
+@pytest.fixture
+def white(_white: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(_white, tmp_path / "white"))
+
+
+def test_a_whitening_makes_the_covariance_of_its_sentences_the_identity(tiny_bert, white):
+    found = vectors(white, TEXTS)
+    assert found.shape == (len(TEXTS), 6)
+    np.testing.assert_allclose(found.mean(axis=0), 0, atol=1e-4)
+    np.testing.assert_allclose(np.cov(found, rowvar=False), np.eye(6), atol=1e-4)
+    # A plain computation, each sentence as often as it stands there.
+    plain = vectors(tiny_bert, TEXTS).astype(np.float64)
+    values, directions = np.linalg.eigh(np.cov(plain, rowvar=False))
+    largest = np.argsort(-values)[:6]
+    expected = (plain - plain.mean(axis=0)) @ directions[:, largest] / np.sqrt(values[largest])
+    expected *= np.sign((expected * found).sum(axis=0))
+    np.testing.assert_allclose(found, expected, atol=1e-4)
+
+
+def test_sentence_transformers_reads_a_whitening_and_gives_the_same_vectors(normalised, tmp_path):
+    library = pytest.importorskip("sentence_transformers")
+    fitted = sb.fit("whitening", normalised, sentences=TEXTS, out=tmp_path / "w", dimensions=5)
+    theirs = library.SentenceTransformer(str(fitted.folder), device="cpu").encode(TEXTS[:20])
+    np.testing.assert_allclose(vectors(fitted.folder, TEXTS[:20]), theirs, rtol=1e-3, atol=1e-3)
+    identity = sb.load(fitted.folder).identity
+    assert (identity.modules, identity.normalize, identity.prompt) == (("normalize",), False, "this is ")
+    assert identity.max_length == 40
+
+
+@pytest.mark.parametrize("method", ["whitening", "flow"])
+def test_a_model_s_vectors_are_taken_from_the_cache_and_the_fit_has_a_file_of_its_own(
+    method, normalised, tmp_path, monkeypatch
+):
+    choices = FLOW if method == "flow" else {"dimensions": 4}
+    sb.fit(method, normalised, sentences=TEXTS, out=tmp_path / "x", **choices)
+    monkeypatch.setattr("stsbench.encoders.transformer.load_network", None)
+    once = vectors(tmp_path / "x", TEXTS)
+    shutil.rmtree(normalised) if method == "whitening" else None
+    assert np.array_equal(vectors(tmp_path / "x", TEXTS), once)
+    files = list((tmp_path / "cache" / "embeddings").glob("*.sqlite"))
+    assert len(files) == 2
+
+
+def test_a_flow_is_applied_to_each_sentence_alone(flow):
+    together = vectors(flow, TEXTS, use_cache=False)
+    assert together.shape == (len(TEXTS), 32)
+    alone = np.concatenate([vectors(flow, [text], use_cache=False) for text in TEXTS[:5]])
+    np.testing.assert_allclose(together[:5], alone, rtol=1e-4, atol=1e-4)
+    encoder = sb.load(flow)
+    plain = vectors(encoder.base, TEXTS)
+    assert np.array_equal(encoder.derive(plain)[:3], encoder.derive(plain[:3]))
+
+
+def test_forward_gives_what_the_planner_makes_from_the_cache(flow, white):
+    for folder in (flow, white):
+        encoder = sb.load(folder)
+        encoder.prepare(weights=True)
+        sequences = encoder.tokenize(TEXTS[:4]).sequences
+        forward = encoder.forward(sequences, [encoder.identity.pooling])[encoder.identity.pooling]
+        np.testing.assert_allclose(forward, vectors(encoder, TEXTS[:4]), rtol=1e-4, atol=1e-4)
+        with pytest.raises(UserError, match="has no pooling 'max'"):
+            encoder.forward(sequences, ["max"])
+
+
+def test_the_same_seed_writes_the_same_folder(tiny_bert, flow, tmp_path):
+    again = sb.fit("flow", tiny_bert, sentences=TEXTS, out=tmp_path / "again", **FLOW).folder
+    names = sorted(path.name for path in flow.iterdir())
+    assert names == ["fit.json", "fit.safetensors", "log.jsonl"]
+    assert all((again / name).read_bytes() == (flow / name).read_bytes() for name in names)
+    steps = [json.loads(line) for line in (flow / "log.jsonl").read_text().splitlines()]
+    assert [line["step"] for line in steps] == list(range(9))
+    assert "held_out" in steps[0]
+
+
+def test_what_was_fitted_shows_itself(tiny_bert, tmp_path):
+    white = sb.fit("whitening", tiny_bert, sentences="sample", out=tmp_path / "w", dimensions=4)
+    shown = white.table()[0].frame.iloc[0]
+    assert (shown["On"], shown["Sentences"], shown["Dimensions"]) == ("sample", 504, "4 of 32")
+    assert shown["Variance %"] == pytest.approx(white.frame["explained"].iloc[-1])
+    assert 0 < shown["Variance %"] < 100
+    assert white.to_dict()["model"]["is_here"]
+    flow = sb.fit("flow", tiny_bert, sentences="sample-sentences", out=tmp_path / "f", **FLOW)
+    assert flow.frame["step"].tolist() == list(range(9))
+    assert "→" in flow.table()[0].frame.iloc[0]["NLL held out"]
+
+
+def test_run_measures_a_fit_and_the_record_tells_it(tiny_bert, tmp_path, toy_data):
+    toy = toy_data()
+    own = [*toy.pairs["sentence1"], *toy.pairs["sentence2"]]
+    fitted = sb.fit("whitening", tiny_bert, sentences=own, out=tmp_path / "own", dimensions=5)
+    record = sb.evaluate(sb.load(fitted.folder), toy, bootstrap=NO_INTERVALS)
+    by_run = sb.evaluate(sb.load(tiny_bert), toy, whiten=5, bootstrap=NO_INTERVALS)
+    assert record.tasks[0].score == pytest.approx(by_run.tasks[0].score, abs=1e-4)
+    assert record.model.fitted == "whitening5+given-sentences"
+    assert record.model.kind == "fitted"
+    assert "|post:whitening5+given-sentences|" in record.tasks[0].signature
+    assert record.signatures[0].postprocessing == "whitening5+given-sentences"
+    distinct = len(set(own))
+    assert any(
+        f"transductive on toy: the whitening was fitted on {distinct} of its {distinct} sentences" in note
+        for note in record.notes
+    )
+    assert any("was fitted for" in note for note in record.notes)
+    both = sb.evaluate(sb.load(fitted.folder), toy, whiten=2, bootstrap=NO_INTERVALS)
+    assert both.model.postprocessing == "whitening5+given-sentences,whiten2"
+    saved = sb.evaluate(sb.load(fitted.folder), toy, bootstrap=NO_INTERVALS, out=tmp_path / "run")
+    assert sb.load_run(saved.folder).model == record.model
+
+
+def test_sentences_that_were_not_fitted_on_are_not_called_transductive(white, toy_data):
+    record = sb.evaluate(sb.load(white), toy_data(), bootstrap=NO_INTERVALS)
+    assert not any("transductive" in note for note in record.notes)
+
+
+def test_seeing_sentences_in_another_tokenisation_is_seeing_them(tiny_bert, tmp_path, toy_data):
+    toy = toy_data()
+    other = [f"{text.upper()} ." for text in toy.pairs["sentence1"]]
+    sb.fit("whitening", tiny_bert, sentences=other, out=tmp_path / "w", dimensions=3)
+    record = sb.evaluate(sb.load(tmp_path / "w"), toy, bootstrap=NO_INTERVALS)
+    assert any("transductive" in note for note in record.notes)
+
+
+def test_a_record_of_a_fit_is_analysed_like_any_other(white, toy_data):
+    record = sb.evaluate(sb.load(white), toy_data(), bootstrap=NO_INTERVALS)
+    from stsbench.scoring.vectors import vectors_of
+
+    known = [*toy_data().pairs["sentence1"]]
+    np.testing.assert_allclose(
+        vectors_of(record, [*known, "a new one"]).each()[: len(known)], vectors(white, known)
+    )
+    diagnosis = sb.diagnose(sb.load(white), 99.99, tasks=toy_data())
+    assert any("has no poolers or maximum lengths" in note for note in diagnosis.notes)
+
+
+def test_a_plain_encoder_keeps_its_place_in_the_cache(tiny_bert):
+    import hashlib
+
+    from stsbench.encoders.cache import EmbeddingCache
+
+    identity = sb.load(tiny_bert).identity
+    assert identity.fitted == ""
+    # As the key was before there was anything fitted.
+    key = {k: v for k, v in identity.as_dict().items() if k not in {"name", "revision", "normalize", "fitted"}}
+    expected = hashlib.sha256(json.dumps(key | {"format": 3}, sort_keys=True).encode()).hexdigest()[:32]
+    assert EmbeddingCache(identity, identity.pooling).path.stem == expected
+
+
+def test_a_whitening_of_word_vectors_and_of_a_pooling_that_the_library_lacks_names_its_model(tiny_bert, tmp_path):
+    words = tmp_path / "words.txt"
+    chance = np.random.default_rng(0)
+    known = {word for text in TEXTS for word in text.lower().split()}
+    words.write_text("".join(f"{w} {' '.join(map(str, chance.normal(size=4)))}\n" for w in sorted(known)))
+    fitted = sb.fit("whitening", words, sentences=TEXTS, out=tmp_path / "w", dimensions=3)
+    assert not (fitted.folder / "modules.json").exists()
+    found = vectors(fitted.folder, [*TEXTS, "zzzz"])
+    np.testing.assert_allclose(np.cov(found[:-1], rowvar=False), np.eye(3), atol=1e-4)
+    assert not found[-1].any()  # no known word: no vector
+    layers = load_with(tiny_bert, LoadOptions(pooling="avg_first_last", max_length=20))
+    other = sb.fit("whitening", layers, sentences=TEXTS, out=tmp_path / "x", dimensions=3)
+    again = sb.load(other.folder)
+    assert (again.identity.pooling, again.identity.max_length) == ("avg_first_last", 20)
+    np.testing.assert_allclose(np.cov(vectors(again, TEXTS), rowvar=False), np.eye(3), atol=1e-4)
+
+
+def test_another_use_than_that_of_the_fit_is_told_and_another_pooling_refused(white, flow):
+    for folder in (white, flow):
+        notes = load_with(folder, LoadOptions(max_length=16)).notes
+        assert any("fitted with max_length 64, and is used with 16" in note for note in notes)
+        with pytest.raises(UserError, match=r"fitted with pooling avg: leave out --pooling max"):
+            load_with(folder, LoadOptions(pooling="max"))
+        assert load_with(folder, LoadOptions(pooling="avg")).identity == sb.load(folder).identity
+
+
+DAMAGES = {
+    "no json": ("fit.json", lambda file: file.unlink(), "which says what was fitted"),
+    "another version": ("fit.json", lambda file: edit(file, version=2), "another version of stsbench"),
+    "no object": ("fit.json", lambda file: file.write_text("[]"), "does not say what a fit's does"),
+    "cut": ("fit.json", lambda file: file.write_text(file.read_text()[:50]), "does not say what a fit's does"),
+    "another method": ("fit.json", lambda file: edit(file, method="rotation"), "does not say what a fit's does"),
+    "a field more": ("fit.json", lambda file: edit(file, more=1), "does not say what a fit's does"),
+    "no files": ("fit.json", lambda file: edit(file, files={}), "does not name fit.safetensors"),
+    "outside": ("fit.json", lambda file: leave(file), "not in its folder"),
+    "other dimensions": (
+        "fit.json",
+        lambda file: edit(file, dimensions=5),
+        "does not hold what its fit.json says",
+    ),
+    "no tensors": ("fit.safetensors", lambda file: file.unlink(), "lacks fit.safetensors"),
+    "a byte": ("fit.safetensors", lambda file: flip(file), "is not the file that"),
+}
+
+
+def edit(file: Path, **entries) -> None:
+    file.write_text(json.dumps(json.loads(file.read_text()) | entries))
+
+
+def leave(file: Path) -> None:
+    files = json.loads(file.read_text())["files"]
+    edit(file, files=files | {"../outside": "0" * 64})
+
+
+def flip(file: Path) -> None:
+    content = bytearray(file.read_bytes())
+    content[-7] ^= 4
+    file.write_bytes(content)
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("kind", ["white", "flow"])
+def test_a_damaged_fit_is_told_in_one_sentence(kind, damage, request):
+    folder = request.getfixturevalue(kind)
+    name, harm, message = DAMAGES[damage]
+    harm(folder / name)
+    with pytest.raises(UserError, match=message) as told:
+        vectors(sb.load(folder), ["a new sentence"], use_cache=False)
+    assert str(told.value).count("\n") == 0
+
+
+def test_a_model_that_is_another_now_is_refused(tiny_bert, tmp_path, white):
+    model = Path(shutil.copytree(tiny_bert, tmp_path / "model"))
+    folder = sb.fit("flow", model, sentences=TEXTS, out=tmp_path / "f", **FLOW).folder
+    flip(model / "model.safetensors")
+    with pytest.raises(UserError, match="was fitted for .*model when its weights_sha256 was"):
+        _ = sb.load(folder).identity
+    shutil.rmtree(model)
+    with pytest.raises(UserError, match="was fitted for .*model, which cannot be loaded: "):
+        sb.load(folder)
+    flip(white / "model.safetensors")
+    with pytest.raises(UserError, match="when its weights_sha256 was"):
+        _ = sb.load(white).identity
+
+
+def test_the_dense_layer_of_a_whitening_belongs_to_it(white):
+    layer = white / "2_Dense" / "model.safetensors"
+    whole = layer.read_bytes()
+    flip(layer)
+    with pytest.raises(UserError, match="is not the file that its fit.json was written with"):
+        sb.load(white)
+    layer.write_bytes(whole)
+    modules = json.loads((white / "modules.json").read_text())
+    (white / "modules.json").write_text(json.dumps(modules[:-1]))
+    with pytest.raises(UserError, match="no longer ends in the dense layer"):
+        sb.load(white)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"dimensions": 33},
+            r"cannot keep 33 dimensions: 180 sentences vary in \d+ of 32; keep fewer \(--dimensions",
+        ),
+        ({"dimensions": 0}, "dimensions 0: keep 1 or more"),
+        ({"steps": 5}, "steps is for a flow"),
+        ({"sentences": TEXTS[:4]}, r"4 sentences vary in 3 of 32; keep fewer \(--dimensions 3\)"),
+        ({"sentences": TEXTS[:1]}, "whitening needs sentences to take a covariance of: there is 1"),
+        ({"sentences": [TEXTS[0]] * 9}, "those of the 9 sentences are equal"),
+        ({"sentences": []}, "there are no sentences"),
+        ({"sentences": "STS99"}, "there is no task 'STS99'"),
+        ({"sentences": "nowhere.txt"}, "nowhere.txt"),
+        ({"sentences": " , "}, "no sentences were named"),
+        ({"sentences": "STS12"}, "was not found"),
+        ({"encoder": lambda texts: [[1.0, len(text)] for text in texts]}, "no model whose weights have a hash"),
+        ({"encoder": "nowhere/at/all"}, "no such model"),
+        ({"method": "flow", "dimensions": 3}, "dimensions are for a whitening"),
+        ({"method": "flow", "steps": 0}, "steps 0: give 1 or more"),
+        ({"method": "flow", "learning_rate": 0.0}, "learning_rate 0.0: give a number above 0"),
+        ({"method": "flow", "coupling": "quadratic"}, "coupling 'quadratic'"),
+        ({"method": "flow", "sentences": [TEXTS[0]] * 9}, "those of the 9 sentences are equal"),
+        ({"method": "whitenin"}, "'whitenin' cannot be fitted: did you mean whitening"),
+    ],
+)
+def test_bad_input_is_told_and_nothing_is_written(options, message, tiny_bert, tmp_path):
+    given = {"method": "whitening", "encoder": tiny_bert, "sentences": TEXTS, "out": tmp_path / "new"} | options
+    with pytest.raises(UserError, match=message):
+        sb.fit(given.pop("method"), given.pop("encoder"), **given)
+    assert not (tmp_path / "new").exists()
+    assert not list(tmp_path.glob(".new*"))
+
+
+def test_what_is_there_is_not_overwritten_and_a_fit_is_not_fitted_for(tiny_bert, white, tmp_path):
+    with pytest.raises(UserError, match="holds something: choose another folder with --out"):
+        sb.fit("whitening", tiny_bert, sentences=TEXTS, out=white)
+    with pytest.raises(UserError, match="is something fitted already"):
+        sb.fit("whitening", white, sentences=TEXTS, out=tmp_path / "new")
+    with pytest.raises(UserError, match="white"):
+        sb.train("demo", base=white, out=tmp_path / "training")
+
+
+@pytest.mark.parametrize("benchmark_folder", [8], indirect=True)
+def test_sentences_are_those_that_a_task_s_name_stands_for(benchmark_folder, tmp_path):
+    folders = [benchmark_folder]
+    test, whole = (read_sentences(name, folders) for name in ("sts-b", "STS-B:all"))
+    assert (test.name, len(test.texts)) == ("STS-B:test", 16)
+    assert len(whole.texts) == 3 * 16
+    assert read_sentences("STS-B:dev,SICK-R", folders).name == "STS-B:dev,SICK-R:test"
+    assert read_sentences("STS12@raw", folders).name == "STS12@raw"
+    assert read_sentences("STS12@raw", folders).texts[0].endswith(" again")
+    everything = read_sentences("sts", folders)
+    assert everything.name == "sts"
+    assert set(test.texts) < set(everything.texts)
+    file = tmp_path / "mine.txt"
+    file.write_text("one\ntwo\n\none\n", encoding="utf-8")
+    assert read_sentences(str(file)) == read_sentences(file)
+    assert read_sentences(file).texts == ("one", "two")
+    assert read_sentences(f"sample,{file}").name == "sample,mine.txt"
+    assert read_sentences("sample-sentences").texts == sample_sentences()
+    with pytest.raises(UserError, match="leave out ':dev'"):
+        read_sentences("TREC:dev", folders)
+
+
+def test_the_encoder_is_one(white, flow):
+    for folder in (white, flow):
+        encoder = sb.load(folder)
+        assert isinstance(encoder, FittedEncoder)
+        assert encoder.token_budget == encoder.base.token_budget
+        assert encoder.identity.weights_sha256 != encoder.base.identity.weights_sha256

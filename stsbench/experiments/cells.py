@@ -1,6 +1,6 @@
 """The cells of an experiment: what its seeds come to, with the interval over other seeds and other pairs."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import nan
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _BOTH, _SEEDS, _PAIRS, _NONE = "seeds and pairs", "seeds", "pairs", ""
 
 
-def cell_frame(axes: Sequence[str], jobs: "Sequence[JobState]") -> "pd.DataFrame":
+def cell_frame(axes: Sequence[str], jobs: "Sequence[JobState]") -> "tuple[pd.DataFrame, list[str]]":
     """Return a row for each cell and measure, of the jobs that are done.
 
     The interval of a score is of its mean over other seeds and other pairs, as `compare` has it; of a single run
@@ -35,7 +35,8 @@ def cell_frame(axes: Sequence[str], jobs: "Sequence[JobState]") -> "pd.DataFrame
     Returns:
         `cell` (its labels), a column an axis (the value), `measure`, `runs`, `mean`, `sd` (sample standard
         deviation), `low`, `high`, `interval` (what the interval is over), `seed_share` and `pair_share` (of the
-        variance of the mean); scores x 100, NaN where something is undefined.
+        variance of the mean); scores x 100, NaN where something is undefined. And in a sentence each why the
+        interval of a cell's scores is over seeds alone, though there are records.
     """
     import pandas as pd
 
@@ -44,9 +45,12 @@ def cell_frame(axes: Sequence[str], jobs: "Sequence[JobState]") -> "pd.DataFrame
         if state.folder is not None:
             cells.setdefault(", ".join(state.job.cell.values()), []).append(state)
     rows: list[dict[str, Any]] = []
+    notes: list[str] = []
     for name, states in cells.items():
         values = {axis: states[0].job.values[axis] for axis in axes}
-        rows += [{"cell": name, **values, **row} for row in _rows(states)]
+        scored, why = _intervals(states)
+        rows += [{"cell": name, **values, **row} for row in _rows(states, scored)]
+        notes += [f"{name}: intervals are over seeds alone: {why}"] if why else []
     columns = [
         "cell",
         *axes,
@@ -60,12 +64,11 @@ def cell_frame(axes: Sequence[str], jobs: "Sequence[JobState]") -> "pd.DataFrame
         "seed_share",
         "pair_share",
     ]
-    return pd.DataFrame(rows, columns=columns)
+    return pd.DataFrame(rows, columns=columns), notes
 
 
-def _rows(states: "Sequence[JobState]") -> list[dict[str, Any]]:
-    """Return the rows of a cell."""
-    scored = _intervals(states)
+def _rows(states: "Sequence[JobState]", scored: Mapping[str, dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the rows of a cell, some of whose measures have an interval already."""
     rows = []
     for measure in dict.fromkeys(name for state in states for name in state.measures):
         values = [value for state in states if (value := state.measures.get(measure)) is not None]
@@ -92,23 +95,23 @@ def _over_seeds(values: Sequence[float]) -> dict[str, Any]:
     return {"low": mean - half, "high": mean + half, "interval": _SEEDS, **shares}
 
 
-def _intervals(states: "Sequence[JobState]") -> dict[str, dict[str, Any]]:
-    """Return the interval of each score that the records have."""
+def _intervals(states: "Sequence[JobState]") -> tuple[dict[str, dict[str, Any]], str]:
+    """Return the interval of each score that the records have, or else why there is none."""
     records = {
         str(state.folder): load_run(state.folder)
         for state in states
         if state.folder is not None and (state.folder / RECORD).is_file()
     }
     if not records:
-        return {}
+        return {}, ""
     if len(records) == 1:
-        return _of_one(next(iter(records.values())))
+        return _of_one(next(iter(records.values()))), ""
     try:
         found = compare_seeds(records, {}, ("", ""), level=LEVEL)
-    except UserError:
+    except UserError as error:
         # A score is undefined in one of them, or two seeds came to the same weights.
-        return {}
-    return {row.task: _of_seeds(row) for row in found.rows}
+        return {}, str(error)
+    return {row.task: _of_seeds(row) for row in found.rows}, ""
 
 
 def _of_seeds(row: SeedsDifference) -> dict[str, Any]:

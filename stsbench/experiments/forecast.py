@@ -75,7 +75,7 @@ class Forecast(Result):
             "done": str(self.done),
             "failed": f"{self.failed} (done with --retry)" if self.failed else "0",
             "to do": f"{self.left}, {self.places} at once",
-            "computing": "unknown" if unknown else f"{_hours(self.hours)} in all ({self.source})",
+            "computing": "unknown" if unknown else " ".join([_hours(self.hours), "in all", self.source]).strip(),
             "time that passes": "unknown" if unknown else f"about {_hours(passing)}",
             "disk": f"{'unknown' if isnan(self.kept) else room}; {_bytes(self.free)} free",
         }
@@ -127,7 +127,7 @@ def forecast(
         for job in left:
             alike = [finished[other] for other in finished if cells[other] == cells[job.id]]
             seconds += sum(alike) / len(alike) if alike else mean
-        source = f"from {len(finished)} finished jobs"
+        source = f"(from {len(finished)} finished jobs)"
         size = sum(_size(done[job_id]) for job_id in finished) / len(finished)
         checkpoints = [_size(path) for path in (folder.path / "checkpoints").glob("*")]
         kept = size * len(left) + (sum(checkpoints) / len(checkpoints) * len(units) if checkpoints else 0.0)
@@ -146,7 +146,7 @@ def forecast(
                     scores = 1 + steps // recipe["selection"]["every"]
                     seconds += sentences * probed["seconds_per_row"] + scores * probed["dev_seconds"]
                 seconds += probed["start_seconds"] + len(unit) * probed["measuring_seconds"]
-            source = "from a few steps of one job, without classifiers and analyses"
+            source = "(from a few steps of one job, without classifiers and analyses)"
             kept = len(left) * probed["record_bytes"]
             kept += len(units) * probed["weight_bytes"] if experiment.keep == "checkpoint" else 0.0
             working = _STATE * probed["weight_bytes"] * min(places, len(units))
@@ -192,9 +192,9 @@ def _hours(hours: float) -> str:
     """Return hours for people.
 
     >>> _hours(0.25), _hours(30.0)
-    ('15 minutes', '30.0 hours')
+    ('15.0 minutes', '30.0 hours')
     """
-    return f"{60 * hours:.0f} minutes" if hours < 1.5 else f"{hours:.1f} hours"
+    return f"{60 * hours:.1f} minutes" if hours < 1.5 else f"{hours:.1f} hours"
 
 
 def _bytes(count: float) -> str:

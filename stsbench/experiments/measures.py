@@ -46,6 +46,11 @@ def of_training(log: Sequence[dict[str, Any]], steps: int) -> dict[str, float | 
     """
     measures: dict[str, float | None] = {}
     for line in log:
+        if line.get("best_step") == line["step"]:
+            # Of several tasks on the dev set: as they were at the best step.
+            for task, scores in line.get("tasks", {}).items():
+                for measure, score in scores.items():
+                    measures[f"{DEV}: {task} {measure}"] = None if score is None else 100 * score
         if "best_step" in line:
             measures[DEV] = None if line["best"] is None else 100 * line["best"]
             measures[DEV_STEP] = float(line["best_step"])

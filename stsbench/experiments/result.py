@@ -13,13 +13,14 @@ from stsbench.experiments.cells import cell_frame
 from stsbench.experiments.experiment import Experiment
 from stsbench.experiments.folder import ExperimentFolder
 from stsbench.experiments.jobs import jobs_of
+from stsbench.experiments.measures import DEV_STEP, LOSS_LAST
 from stsbench.experiments.states import DONE, FAILED, RUNNING, WAITING, JobState, job_states
 from stsbench.records.labels import AVERAGE, TRANSFER_AVERAGE
 from stsbench.render.cells import one_line
 from stsbench.render.figures import save_figure, svg_of
 from stsbench.render.result import Result
 from stsbench.render.section import ReportFigure, Section
-from stsbench.render.table import Table, Tables
+from stsbench.render.table import Table, Tables, interval
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -101,9 +102,13 @@ class Sweep(Result):
         long = kept.melt(id_vars=["job", *self.axes, "seed"], var_name="measure", value_name="value")
         return long.dropna(subset="value").reset_index(drop=True)
 
-    @cached_property
+    @property
     def cells(self) -> "pd.DataFrame":
         """A row for each cell and measure, with its interval over other seeds and pairs: see `cell_frame`."""
+        return self._cells[0]
+
+    @cached_property
+    def _cells(self) -> "tuple[pd.DataFrame, list[str]]":
         return cell_frame(self.axes, self.jobs)
 
     def records(self, **labels: str) -> list[Path]:
@@ -149,7 +154,7 @@ class Sweep(Result):
         told = [f"{number} {name}" for name, number in counts.items() if number]
         rows = [
             {
-                **{axis: state.job.cell[axis] for axis in self.axes},
+                **state.job.cell,
                 "seed": state.job.seed,
                 "state": state.state,
                 "hours": None if isnan(state.seconds) else state.seconds / 3600,
@@ -175,24 +180,25 @@ class Sweep(Result):
     def _cells_table(self) -> Table:
         import pandas as pd
 
-        cells, headline = self.cells, self.headline
+        (cells, why), headline = self._cells, self.headline
+        labels = {", ".join(state.job.cell.values()): state.job.cell for state in self.jobs}
         rows = []
-        for _, part in cells.groupby("cell", sort=False):
-            first = part.iloc[0]
-            row: dict[str, Any] = {axis: first[axis] for axis in self.axes}
-            plain = part[~part["measure"].str.contains(": ")]
+        for cell, part in cells.groupby("cell", sort=False):
+            row: dict[str, Any] = dict(labels[str(cell)])
+            plain = part[~part["measure"].str.contains(": ") & ~part["measure"].isin([DEV_STEP, LOSS_LAST])]
             for number in (plain if len(plain) else part).to_dict("records"):
                 if number["measure"] == headline:
                     row["runs"] = int(number["runs"])
                 row[number["measure"]] = number["mean"]
                 if number["measure"] == headline:
                     row["sd"] = number["sd"]
-                    row["95 %"] = _limits(number["low"], number["high"])
+                    row["95 %"] = interval(number["low"], number["high"])
             rows.append(row)
         frame = pd.DataFrame(rows)
         notes = [
             f"sd and 95 % are of {headline}: the interval is over other seeds and other pairs; of one run "
-            "over other pairs alone. `cells.csv` has those of every measure."
+            "over other pairs alone. `cells.csv` has those of every measure.",
+            *why,
         ]
         caption = f"Experiment {self.experiment.name}, means over seeds"
         return Table(frame, caption, name="cells", notes=tuple(notes), headline=headline or "")
@@ -251,12 +257,6 @@ class Sweep(Result):
                 name = "".join(sign if sign.isalnum() or sign in "._-" else "-" for sign in one_line(axis))
                 for kind in ("png", "svg"):
                     save_figure(self.plot(axis), self.folder / f"axis-{name}.{kind}")
-
-
-def _limits(low: float, high: float) -> str:
-    from stsbench.render.table import interval
-
-    return interval(low, high)
 
 
 def read_sweep(folder: str | Path, experiment: Experiment | None = None) -> Sweep:

@@ -1,6 +1,7 @@
 """Known recipes say what the papers say; a mistake in a recipe is told with its line."""
 
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,9 @@ import yaml
 
 import stsbench as sb
 from stsbench.training.recipe_files import as_yaml, read_recipe, recipe_names
+
+known = cache(read_recipe)
+"""A recipe that comes with stsbench; each is read once for all tests here."""
 
 BACKBONES = ("bert-base", "bert-large", "roberta-base", "roberta-large")
 
@@ -32,9 +36,142 @@ def test_all_the_recipes_are_there_and_valid():
     }
     expected |= {f"multitask-bert-base{which}" for which in ("", "-phases", "-test-pairs")} | {"minilm-multitask"}
     expected |= {f"minilm-{method}" for method in ("simcse", "esimcse", "mocose", "gaussian")}
-    assert set(recipe_names()) == expected | {"demo"}
+    expected |= {"consert-bert-base", "consert-bert-large", "demo", "demo-mocose", "demo-gaussian"}
+    expected |= {"simcse-ablations", "esimcse-ablations", "mocose-ablations"}
+    assert {name for name in recipe_names() if ":" not in name} == expected
     for name in recipe_names():
-        assert read_recipe(name).name == name
+        assert known(name).name == name.replace(":", "-")
+
+
+# The rows of the papers' tables, each the recipe with one key changed; what is beside the changes stays.
+TABLES = {
+    "simcse-ablations": {
+        **{f"crop-{k}": ("views.key.rate", k / 100) for k in (10, 20, 30)},
+        **{f"deletion-{k}": ("views.key.rate", k / 100) for k in (10, 20, 30)},
+        "delete-one-word": ("views.key.rate", None),
+        "mlm-15": ("views.key.rate", 0.15),
+        "crop-10-mlm-15": ("views.key.views.1.rate", 0.15),
+        "synonyms": ("views.key.kind", "synonyms"),
+        **{f"dropout-{p:g}": ("dropout", p) for p in (0, 0.01, 0.15, 0.2, 0.5)},
+        "dropout-fixed": ("noise.masks", "shared"),
+    },
+    "esimcse-ablations": {
+        "repetition-alone": ("target", None),
+        "queue-alone": ("views.key.kind", "identity"),
+        "stop-words": ("views.key.kind", "stop-words"),
+        "masks": ("views.key.kind", "mask-insertion"),
+        "masked-prediction": ("views.key.kind", "masked-insertion"),
+        "word-repetition": ("views.key.kind", "word-repetition"),
+        **{f"buckets-{k}": ("corpus.buckets", (k,)) for k in range(3, 9)},
+        "buckets-3-to-8": ("corpus.buckets", (3, 4, 5, 6, 7)),
+        **{f"rate-{r:g}": ("views.key.rate", r) for r in (0.08, 0.12, 0.16, 0.2, 0.24, 0.28, 0.36)},
+        **{f"queue-{m}": ("negatives.queue.size", m) for m in (64, 96, 128, 192)},
+    },
+    "mocose-ablations": {
+        **{f"fgsm-{e}": ("noise.adversarial.step", float(e)) for e in ("1e-9", "1e-8", "5e-8")},
+        "fgsm": ("noise.adversarial.step", 5e-9),
+        "position-shuffle": ("noise.key.parts.0.kind", "position-shuffle"),
+        "token-cutoff": ("noise.query.parts.0.rate", 0.1),
+        **{f"feature-cutoff-{r:g}": ("noise.query.parts.0.rate", r) for r in (0.01, 0.1)},
+        "typos": ("views.key.rate", 0.3),
+        "word-insertion": ("views.key.model", "FacebookAI/roberta-base"),
+        "pairs": ("corpus.columns", 2),
+        **{f"decay-{d:g}": ("target.decay", d) for d in (0.5, 0.8, 0.85, 0.9, 0.95, 0.99)},
+        "slice-all": ("negatives.queue.uses", None),
+        "slice-newest": ("negatives.queue.uses", ((0, 512),)),
+        "slice-middle": ("negatives.queue.uses", ((256, 768),)),
+        "slice-oldest": ("negatives.queue.uses", ((512, 1024),)),
+        "slice-ends": ("negatives.queue.uses", ((0, 256), (768, 1024))),
+        "no-ema": ("predictor", None),
+        "no-ema-with-predictor": ("target.decay", 0.0),
+    },
+}
+
+
+def value_at(recipe, path):
+    value = recipe
+    for key in path.split("."):
+        value = value[int(key)] if key.isdigit() else getattr(value, key)
+    return value
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_the_rows_of_a_papers_tables_are_variants_of_its_recipe_in_one_line(name):
+    also = {"delete-one-word-no-dropout"}
+    found = {known.partition(":")[2] for known in recipe_names() if known.startswith(f"{name}:")}
+    assert found - also == set(TABLES[name])
+    plain = read_recipe(name).model_dump()
+    for variant, (path, value) in TABLES[name].items():
+        recipe = known(f"{name}:{variant}")
+        assert value_at(recipe, path) == value, variant
+        changed = {key for key, new in recipe.model_dump().items() if new != plain[key]} - {"name"}
+        assert changed <= {path.partition(".")[0], "views", "negatives", "target", "optimiser", "predictor"}, (
+            variant
+        )
+        assert changed, variant
+    original = name.removesuffix("-ablations") + "-bert-base"
+    differ = {key for key, new in read_recipe(original).model_dump().items() if new != plain[key]}
+    assert differ == ({"name", "noise"} if name == "mocose-ablations" else {"name"})
+
+
+def test_consert_is_as_its_public_code_says():
+    base, large = read_recipe("consert-bert-base"), read_recipe("consert-bert-large")
+    (cut,), (shuffle,) = base.noise.query.parts, base.noise.key.parts
+    assert (cut.kind, cut.rate, cut.count, cut.place) == ("feature-cutoff", 0.2, "share", "layer")
+    assert (shuffle.kind, base.dropout, base.pooling, base.head.kind) == ("position-shuffle", 0.0, "avg", "none")
+    assert (base.objective.loss, base.objective.temperature, base.objective.weight) == ("nt-xent", 0.1, 0.3)
+    optimiser = base.optimiser
+    assert (optimiser.batch, optimiser.epochs, optimiser.learning_rate, optimiser.warmup) == (96, 10, 5e-7, 0.1)
+    assert (optimiser.weight_decay, base.corpus.max_length, base.corpus.of_tasks, base.seed) == (0.01, 67, True, 1)
+    assert (large.optimiser.epochs, large.dropout, large.noise.query.parts) == (25, None, ())
+
+
+def test_variants_are_read_by_name_from_a_file_and_extended_and_a_mistake_is_told_with_its_line(tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text(
+        "extends: simcse-bert-base\nname: mine\nvariants:\n  hot: {objective: {temperature: 0.1}}\n"
+        "  bad:\n    optimiser: {bacth: 3}\n",
+        encoding="utf-8",
+    )
+    hot = read_recipe(f"{path}:hot")
+    assert (hot.name, hot.objective.temperature) == ("mine-hot", 0.1)
+    assert read_recipe(path).objective.temperature == 0.05
+    (tmp_path / "other.yaml").write_text("extends: mine.yaml:hot\nname: other\n", encoding="utf-8")
+    assert read_recipe(tmp_path / "other.yaml").objective.temperature == 0.1
+    assert read_recipe(f"{path}:hot", ["objective.temperature=0.2"]).objective.temperature == 0.2
+    with pytest.raises(
+        sb.UserError, match=r"mine.yaml, line 6: unknown key 'optimiser.bacth'; did you mean 'batch'"
+    ):
+        read_recipe(f"{path}:bad")
+    with pytest.raises(sb.UserError, match=r"mine.yaml has no variant 'hto': it has hot, bad"):
+        read_recipe(f"{path}:hto")
+    with pytest.raises(sb.UserError, match=r"unknown recipe 'simcse-ablations:crop-1': did you mean .*:crop-10"):
+        read_recipe("simcse-ablations:crop-1")
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ("variants: [a]", "line 2: variants: write a mapping from names to changes"),
+        ("variants:\n  two words: {seed: 1}", "line 3: variants.two words: write a name without spaces"),
+        ("variants:\n  a: 1", "line 3: variants.a: write a name without spaces, and a mapping"),
+        ("variants:\n  a: {extends: demo}", "line 3: variants.a: 'extends' does not go into a variant"),
+    ],
+)
+def test_broken_variants_are_told_with_their_line(lines, said, tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text(f"extends: demo\n{lines}\n", encoding="utf-8")
+    with pytest.raises(sb.UserError, match=f"mine.yaml, {said}"):
+        read_recipe(path)
+
+
+def test_the_list_names_every_variant_with_what_it_is():
+    from stsbench.training.recipe_files import recipe_list
+
+    rows = dict(recipe_list().itertuples(index=False))
+    assert tuple(rows) == recipe_names()
+    assert rows["simcse-ablations:crop-10"] == "table 2: crop 10 %"
+    assert all(rows.values())
 
 
 @pytest.mark.parametrize("backbone", BACKBONES)
@@ -94,7 +231,8 @@ def test_mocoses_values_are_those_of_its_paper_and_of_its_code():
     assert paper.noise.adversarial.gradient == "own"
     assert (code.target.decay.end, code.target.decay.steps, code.target.decay.after) == (1.0, 15_000, "returns")
     assert (code.negatives.in_batch, code.negatives.queue.initial, code.target.gradient) == (True, 256, True)
-    assert code.noise.adversarial.gradient == "previous"
+    assert (code.noise.adversarial.gradient, code.precision) == ("previous", "fp32")
+    assert (code.target.update, code.target.trained, paper.target.trained) == ("before_loss", ("projector",), ())
 
 
 def test_gaussian_dropouts_values_are_those_of_its_report():
@@ -126,7 +264,7 @@ def test_every_number_in_a_recipe_has_its_source_or_reason_beside_it():
     from stsbench.training import recipe_files
 
     for name in recipe_names():
-        for line in recipe_files._find(name).read_text(encoding="utf-8").splitlines()[1:]:
+        for line in recipe_files._find(name).file.read_text(encoding="utf-8").splitlines()[1:]:
             value, _, comment = line.partition("#")
             number = any(character.isdigit() for character in value.partition(":")[2]) and "name:" not in value
             if number and "base:" not in value and "extends:" not in value and value.strip() != "columns: 1":
@@ -134,10 +272,11 @@ def test_every_number_in_a_recipe_has_its_source_or_reason_beside_it():
 
 
 def test_a_recipe_printed_in_full_reads_back_as_itself(tmp_path):
-    for name in recipe_names():
-        path = tmp_path / f"{name}.yaml"
-        path.write_text(as_yaml(read_recipe(name)), encoding="utf-8")
-        assert read_recipe(path) == read_recipe(name)
+    variants = {"simcse-ablations:crop-10-mlm-15", "mocose-ablations:slice-ends", "consert-bert-base:one-side"}
+    for name in {name for name in recipe_names() if ":" not in name} | variants:
+        path = tmp_path / "printed.yaml"
+        path.write_text(as_yaml(known(name)), encoding="utf-8")
+        assert read_recipe(path) == known(name)
         assert yaml.safe_load(path.read_text(encoding="utf-8"))["optimiser"]["accumulate"] == 1
 
 
@@ -273,7 +412,7 @@ def test_a_value_that_trains_nothing_is_remarked_upon_and_not_refused(override, 
 
 
 def test_no_known_recipe_is_remarked_upon():
-    assert not [read_recipe(name).remarks() for name in recipe_names() if read_recipe(name).remarks()]
+    assert not [name for name in recipe_names() if known(name).remarks()]
 
 
 TASK = "tasks={t: {kind: %s, train: t.csv, columns: [a, b%s]%s}}"
@@ -286,7 +425,7 @@ TASK = "tasks={t: {kind: %s, train: t.csv, columns: [a, b%s]%s}}"
         ([TASK % ("regression", "", "")], r"columns \['a', 'b'\]: name two sentences and the label, 3 columns"),
         (
             [TASK % ("classification", ", c", "")],
-            r"columns \['a', 'b', 'c'\]: name a sentence and the label, 2 col",
+            r"columns \['a', 'b', 'c'\]: name a sentence and the label, 2",
         ),
         ([TASK % ("classification", "", ", dev: d.csv, held_out: 0.1")], "dev and held_out: a dev table is there"),
         ([TASK % ("classification", "", ", held_out: 1")], "tasks.t.held_out: .*less than 1"),
@@ -301,7 +440,7 @@ TASK = "tasks={t: {kind: %s, train: t.csv, columns: [a, b%s]%s}}"
         ([TASK % ("regression", ", c", ", scale: [5, 0]")], r"scale \[5.0, 0.0\]: name the lowest score first"),
         (
             [TASK % ("regression", ", c", ", features_of: product")],
-            "features_of: .*'concatenation' or 'difference'",
+            "features_of: .*'concatenation' or 'diff",
         ),
         (["tasks={t: {kind: classification}}"], "'tasks.t.train' is missing"),
         (["tasks={a b: {kind: classification, train: t.csv, columns: [a, b]}}"], "tasks.a b"),
@@ -313,9 +452,9 @@ TASK = "tasks={t: {kind: %s, train: t.csv, columns: [a, b%s]%s}}"
         (["phases=[{takes: [contrastive], epochs: 0}]"], "epochs: .*greater than or equal to 1"),
         (
             [TASK % ("classification", "", ""), "phases=[{takes: [contrastive]}]"],
-            "phases: none takes 't'; name it in",
+            "phases: none takes 't'",
         ),
-        (["labelled.test_pairs=some"], "labelled.test_pairs: .*'dropped' or 'kept'"),
+        (["labelled.test_pairs=some"], "labelled.test_pairs: .*'dropped', 'all-dropped' or 'kept'"),
         (
             [TASK % ("regression", ", c", ""), "labelled.test_pairs=kept", "selection.task=stsbenchmark:dev"],
             r"labelled.test_pairs is kept, so training has seen pairs of selection.task stsbenchmark:dev, and",

@@ -27,13 +27,13 @@ def vectors(encoder, texts, **options) -> np.ndarray:
 
 @pytest.fixture
 def normalised(tiny_bert: Path, tmp_path: Path) -> Path:
-    """Return a checkpoint of sentence-transformers whose vectors are of unit length, with a prompt and a length."""
+    """Return a checkpoint of sentence-transformers with vectors of unit length, a prompt and a length."""
     folder = Path(shutil.copytree(tiny_bert, tmp_path / "normalised"))
     kinds = ["Transformer", "Pooling", "Normalize"]
     listing = [
         {
             "idx": n,
-            "name": str(n),
+            "name": kind,
             "path": f"{n}_{kind}" if n else "",
             "type": f"sentence_transformers.models.{kind}",
         }
@@ -243,25 +243,6 @@ def test_another_use_than_that_of_the_fit_is_told_and_another_pooling_refused(wh
         assert load_with(folder, LoadOptions(pooling="avg")).identity == sb.load(folder).identity
 
 
-DAMAGES = {
-    "no json": ("fit.json", lambda file: file.unlink(), "which says what was fitted"),
-    "another version": ("fit.json", lambda file: edit(file, version=2), "another version of stsbench"),
-    "no object": ("fit.json", lambda file: file.write_text("[]"), "does not say what a fit's does"),
-    "cut": ("fit.json", lambda file: file.write_text(file.read_text()[:50]), "does not say what a fit's does"),
-    "another method": ("fit.json", lambda file: edit(file, method="rotation"), "does not say what a fit's does"),
-    "a field more": ("fit.json", lambda file: edit(file, more=1), "does not say what a fit's does"),
-    "no files": ("fit.json", lambda file: edit(file, files={}), "does not name fit.safetensors"),
-    "outside": ("fit.json", lambda file: leave(file), "not in its folder"),
-    "other dimensions": (
-        "fit.json",
-        lambda file: edit(file, dimensions=5),
-        "does not hold what its fit.json says",
-    ),
-    "no tensors": ("fit.safetensors", lambda file: file.unlink(), "lacks fit.safetensors"),
-    "a byte": ("fit.safetensors", lambda file: flip(file), "is not the file that"),
-}
-
-
 def edit(file: Path, **entries) -> None:
     file.write_text(json.dumps(json.loads(file.read_text()) | entries))
 
@@ -275,6 +256,25 @@ def flip(file: Path) -> None:
     content = bytearray(file.read_bytes())
     content[-7] ^= 4
     file.write_bytes(content)
+
+
+DAMAGES = {
+    "no json": ("fit.json", lambda file: file.unlink(), "which says what was fitted"),
+    "another version": ("fit.json", lambda file: edit(file, version=2), "another version of stsbench"),
+    "no object": ("fit.json", lambda file: file.write_text("[]"), "does not say what a fit's does"),
+    "cut": ("fit.json", lambda file: file.write_text(file.read_text()[:50]), "does not say what a fit's does"),
+    "another method": ("fit.json", lambda file: edit(file, method="rotation"), "does not say what a fit's does"),
+    "a field more": ("fit.json", lambda file: edit(file, more=1), "does not say what a fit's does"),
+    "no files": ("fit.json", lambda file: edit(file, files={}), "does not name fit.safetensors"),
+    "outside": ("fit.json", leave, "not in its folder"),
+    "other dimensions": (
+        "fit.json",
+        lambda file: edit(file, dimensions=5),
+        "does not hold what its",
+    ),
+    "no tensors": ("fit.safetensors", lambda file: file.unlink(), "lacks fit.safetensors"),
+    "a byte": ("fit.safetensors", flip, "is not the file that"),
+}
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
@@ -292,10 +292,10 @@ def test_a_model_that_is_another_now_is_refused(tiny_bert, tmp_path, white):
     model = Path(shutil.copytree(tiny_bert, tmp_path / "model"))
     folder = sb.fit("flow", model, sentences=TEXTS, out=tmp_path / "f", **FLOW).folder
     flip(model / "model.safetensors")
-    with pytest.raises(UserError, match="was fitted for .*model when its weights_sha256 was"):
+    with pytest.raises(UserError, match=r"was fitted for .*model when its weights_sha256 was"):
         _ = sb.load(folder).identity
     shutil.rmtree(model)
-    with pytest.raises(UserError, match="was fitted for .*model, which cannot be loaded: "):
+    with pytest.raises(UserError, match=r"was fitted for .*model, which cannot be loaded: "):
         sb.load(folder)
     flip(white / "model.safetensors")
     with pytest.raises(UserError, match="when its weights_sha256 was"):
@@ -306,7 +306,7 @@ def test_the_dense_layer_of_a_whitening_belongs_to_it(white):
     layer = white / "2_Dense" / "model.safetensors"
     whole = layer.read_bytes()
     flip(layer)
-    with pytest.raises(UserError, match="is not the file that its fit.json was written with"):
+    with pytest.raises(UserError, match="is not the file that its"):
         sb.load(white)
     layer.write_bytes(whole)
     modules = json.loads((white / "modules.json").read_text())

@@ -200,7 +200,7 @@ class FittedEncoder:
         return mapped
 
     def count_seen(self, texts: Sequence[str]) -> tuple[int, int]:
-        """Return how many of the texts it was fitted on, and how many there are: distinct by letters and digits."""
+        """Return how many of the texts it was fitted on, and how many there are, each once."""
         ids = np.unique(folded_ids(texts))
         return int(np.isin(ids, self.seen).sum()), len(ids)
 

@@ -1,50 +1,53 @@
-"""Train variants of a recipe over several seeds and put them in one table, with the spread over seeds.
+"""Train variants of a recipe over several seeds and put them in one table, with intervals over seeds and pairs.
 
-    STSBENCH_DATA=data/senteval python examples/train_table.py --corpus wiki.txt --out reports/minilm --seeds 1 2 3
+    STSBENCH_DATA=data/senteval python examples/train_table.py --corpus wiki.txt --out table --seeds 1 2 3 4 5
 
-Each variant and seed is trained once (a training that was stopped goes on, a finished one is kept), its best
-checkpoint on STS-B dev is measured on the seven STS tasks, and `table.csv` and `seeds.csv` are written beside the
-records from all that was measured so far, so that two processes may share the work by `--variants`. `base` is the
-checkpoint that all of them started from.
+Each variant and seed is trained once (a training that was stopped goes on, a finished one is kept) and measured
+once. The tables are written from all that was measured so far: two processes may share the work by `--variants`.
+`base` is the checkpoint that all of them started from; of layers that are re-initialised (`--set reinitialise=2`)
+each seed has its own. `--set KEY=VALUE` changes all variants alike, `--set VARIANT:KEY=VALUE` one of them, and
+`--tables` writes the tables and does nothing else.
 
-The columns: `Avg.` and `STS-B`, Spearman x 100; `gap`, the length-bias gap of the signed difference, averaged over
-the tasks (ESimCSE, table 7: 1.84 for SimCSE, 0.71 for ESimCSE); `alignment` and `uniformity` on STS-B test.
+What is written into the folder:
+
+- `seeds.csv`, a row for each checkpoint: Spearman x 100 of each task and their average; `gap`, the length-bias gap
+  of the signed difference, averaged over the tasks (ESimCSE, table 7: 1.84 for SimCSE, 0.71 for ESimCSE);
+  `alignment` and `uniformity` on STS-B test;
+- `table.csv`, `table.md`: means and standard deviations over seeds, and of the scores intervals over other seeds
+  and other pairs;
+- `pairs.csv`, `pairs.md`: the difference of each two variants, with p-values after Holm's correction over all of
+  them (from five seeds of each on).
 """
 
 import argparse
 import json
+import shutil
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 import stsbench as sb
+from stsbench.records.store import load_run
 from stsbench.render.formats import to_markdown
+from stsbench.statistics.significance import holm
 
 VARIANTS = {
     "SimCSE": ("minilm-simcse",),
+    "ESimCSE": ("minilm-esimcse",),
+    "MoCoSE": ("minilm-mocose",),
+    "Gaussian dropout": ("minilm-gaussian",),
     "repetition only": ("minilm-esimcse", "negatives.queue=null"),
     "momentum only": ("minilm-esimcse", "views.key=identity"),
-    "ESimCSE": ("minilm-esimcse",),
 }
-MEASURES = {"Avg.": 2, "STS-B": 2, "gap": 2, "alignment": 3, "uniformity": 3}
-"""What is told of each checkpoint, and with how many decimals."""
+BASE = ("minilm-simcse", "optimiser.learning_rate=1e-12", "corpus.rows=2", "optimiser.batch=2")
+"""One step at a rate of next to nothing: the base as it is, with the layers that the seed re-initialises."""
 
+FOUR = ("base", "SimCSE", "ESimCSE", "MoCoSE", "Gaussian dropout")
 
-def measures(model: str, record: sb.RunRecord) -> dict[str, float]:
-    """Return the row of one checkpoint."""
-    assert record.average is not None
-    scores = {task.task: task.score for task in record.tasks}
-    bias = sb.length_bias(record, bootstrap=sb.Bootstrap(resamples=0)).frame
-    gap = bias[(bias["task"] == "Avg.") & (bias["measure"] == "signed difference") & (bias["group"] == "gap")]
-    shape = sb.geometry(model, task="STS-B", split="test").frame.iloc[0]
-    return {
-        "Avg.": 100 * (record.average.score or np.nan),
-        "STS-B": 100 * (scores["STS-B"] or np.nan),
-        "gap": float(gap["value"].iloc[0]),
-        "alignment": float(shape["alignment"]),
-        "uniformity": float(shape["uniformity"]),
-    }
+ENOUGH = 5
+"""Seeds of each variant from which on two are compared."""
 
 
 def trained(folder: Path, recipe: str, corpus: str, seed: int, changes: list[str]) -> None:
@@ -57,68 +60,154 @@ def trained(folder: Path, recipe: str, corpus: str, seed: int, changes: list[str
         sb.train(recipe, corpus, folder, seed=seed, overrides=changes, notice=print)
 
 
-def measured(out: Path, variant: str, seed: int, model: str) -> None:
-    """Measure a checkpoint and write its record and its row, unless they are there."""
-    folder = out / name_of(variant, seed)
-    if not (folder / "row.json").is_file():
-        record = sb.evaluate(model, "sts", bootstrap=sb.Bootstrap(resamples=0), out=folder, overwrite=True)
-        row = {"variant": variant, "seed": seed, **measures(model, record)}
-        (folder / "row.json").write_text(json.dumps(row) + "\n", encoding="utf-8")
+def measured(folder: Path, variant: str, seed: int, model: Path, tasks: str) -> None:
+    """Measure a checkpoint and write its record and its row; recipe and log go with them."""
+    record = sb.evaluate(model, tasks, out=folder, overwrite=True)
+    for name in ("recipe.yaml", "log.jsonl"):
+        shutil.copyfile(model / name, folder / name)
+    row = {"variant": variant, "seed": seed, **numbers(model, record)}
+    (folder / "row.json").write_text(json.dumps(row) + "\n", encoding="utf-8")
+
+
+def numbers(model: Path, record: sb.RunRecord) -> dict[str, float]:
+    """Return what is told of a checkpoint."""
+    scores = {task.task: 100 * (task.score or np.nan) for task in record.tasks}
+    bias = sb.length_bias(record, bootstrap=sb.Bootstrap(resamples=0)).frame
+    gaps = bias[(bias["measure"] == "signed difference") & (bias["group"] == "gap") & (bias["task"] != "Avg.")]
+    shape = sb.geometry(str(model), task="STS-B", split="test").frame.iloc[0]
+    return {
+        **scores,
+        "Avg.": float(np.mean(list(scores.values()))),
+        "gap": float(gaps["value"].mean()),
+        "alignment": float(shape["alignment"]),
+        "uniformity": float(shape["uniformity"]),
+    }
+
+
+def changes_of(variant: str, changes: list[str]) -> list[str]:
+    """Return the changes that are for a variant, of those for all and those for one.
+
+    >>> changes_of("ESimCSE", ["optimiser.batch=32", "ESimCSE:dropout=0.2", "MoCoSE:dropout=0.3"])
+    ['optimiser.batch=32', 'dropout=0.2']
+    """
+    split = [(change.partition("=")[0].rpartition(":")[0], change) for change in changes]
+    return [change.removeprefix(f"{name}:") for name, change in split if name in {"", variant}]
 
 
 def name_of(variant: str, seed: int) -> str:
     """Return the name of a folder."""
-    return f"{variant.replace(' ', '-').lower()}-seed{seed}" if seed else variant
+    return f"{variant.replace(' ', '-').lower()}-seed{seed}"
 
 
 def write_tables(out: Path) -> None:
-    """Write one row for each checkpoint that was measured, and their means and standard deviations."""
+    """Write a row for each checkpoint that was measured, the variants, and the difference of each two of them."""
     rows = [json.loads(path.read_text(encoding="utf-8")) for path in out.glob("*/row.json")]
     order = ["base", *VARIANTS]
     rows.sort(key=lambda row: (order.index(row["variant"]), row["seed"]))
     seeds = pd.DataFrame(rows)
-    seeds.to_csv(out / "seeds.csv", index=False)
-    table = seeds.groupby("variant", sort=False)[list(MEASURES)].agg(["mean", "std", "count"])
-    table.round(4).to_csv(out / "table.csv")
-    for_readers = pd.DataFrame(
-        {
-            "variant": table.index,
-            **{
-                name: [told(table[name].loc[variant], decimals) for variant in table.index]
-                for name, decimals in MEASURES.items()
-            },
-            "seeds": table["Avg."]["count"].to_numpy(),
-        }
-    )
+    seeds.round(6).to_csv(out / "seeds.csv", index=False)
+    runs = {
+        variant: [load_run(out / name_of(variant, seed)) for seed in part["seed"]]
+        for variant, part in seeds.groupby("variant", sort=False)
+    }
+    table = variant_table(seeds, runs)
+    table.to_csv(out / "table.csv", index=False)
+    for_readers = variants_for_readers(table)
     (out / "table.md").write_text(to_markdown(for_readers) + "\n", encoding="utf-8")
     print(for_readers.to_string(index=False), flush=True)
+    compared = pair_table({variant: held for variant, held in runs.items() if len(held) >= ENOUGH})
+    if len(compared):
+        compared.to_csv(out / "pairs.csv", index=False)
+        (out / "pairs.md").write_text(to_markdown(pairs_for_readers(compared)) + "\n", encoding="utf-8")
 
 
-def told(spread: "pd.Series[float]", decimals: int) -> str:
-    """Return a mean with its standard deviation, if there is one; it does not break over lines."""
-    mean, sd, count = map(float, spread)
-    return f"{mean:.{decimals}f}" if count < 2 else f"{mean:.{decimals}f}\u00a0±\u00a0{sd:.{decimals}f}"
+def variant_table(seeds: pd.DataFrame, runs: dict[str, list[sb.RunRecord]]) -> pd.DataFrame:
+    """Return a row for each variant and measure: mean and standard deviation, and intervals of the scores."""
+    measures = [name for name in seeds if name not in {"variant", "seed"}]
+    rows = []
+    for variant, part in seeds.groupby("variant", sort=False):
+        spread = sb.compare(a=runs[variant]).frame.set_index("task")
+        for name in measures:
+            row = {"variant": variant, "measure": name, "seeds": len(part)}
+            row |= {"mean": part[name].mean(), "sd": part[name].std()}
+            if name in spread.index:
+                kept = ("low", "high", "seed_share", "pair_share")
+                row |= {column: spread.loc[name, f"a_{column}"] for column in kept}
+            rows.append(row)
+    return pd.DataFrame(rows).round(6)
+
+
+def variants_for_readers(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the table of variants as text, a row each."""
+    rows = []
+    for variant, part in table.groupby("variant", sort=False):
+        text: dict[str, object] = {"variant": variant, "seeds": part["seeds"].iloc[0]}
+        for row in part.itertuples():
+            decimals = 3 if row.measure in {"alignment", "uniformity"} else 2
+            # No break between a mean and its deviation.
+            spread = f"\u00a0±\u00a0{row.sd:.{decimals}f}" if row.seeds > 1 else ""
+            text[row.measure] = f"{row.mean:.{decimals}f}{spread}"
+            if row.measure == "Avg.":
+                text["Avg. 95 %"] = f"{row.low:.2f} to {row.high:.2f}" if row.seeds > 1 else ""
+        rows.append(text)
+    return pd.DataFrame(rows)
+
+
+def pair_table(runs: dict[str, list[sb.RunRecord]]) -> pd.DataFrame:
+    """Return the difference of the averages of each two variants, over other seeds and other pairs."""
+    rows = []
+    for one, other in combinations(runs, 2):
+        average = sb.compare(a=runs[one], b=runs[other]).frame.iloc[-1]
+        kept = ("difference", "low", "high", "p", "seed_share", "pair_share", "seeds_p")
+        rows.append({"A": one, "B": other, **{name: round(float(average[name]), 6) for name in kept}})
+    table = pd.DataFrame(rows)
+    if len(table):
+        table["p_holm"] = holm(table["p"]).round(6)
+    return table
+
+
+def pairs_for_readers(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the table of differences as text."""
+    return pd.DataFrame(
+        {
+            "A": table["A"],
+            "B": table["B"],
+            "B − A": [f"{value:+.2f}" for value in table["difference"]],
+            "95 %": [f"{low:+.2f} to {high:+.2f}" for low, high in zip(table["low"], table["high"], strict=True)],
+            "p (Holm)": ["< 0.001" if p < 0.001 else f"{p:.3f}" for p in table["p_holm"]],
+            "of seeds": [f"{100 * share:.0f} %" for share in table["seed_share"]],
+            "of pairs": [f"{100 * share:.0f} %" for share in table["pair_share"]],
+        }
+    )
 
 
 def main() -> None:
     """Train, measure, tabulate."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--corpus", required=True)
+    parser.add_argument("--corpus")
     parser.add_argument("--out", type=Path, default=Path("reports/minilm"))
     parser.add_argument("--models", type=Path, default=Path("runs/train-table"), help="where the checkpoints go")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
-    parser.add_argument("--variants", nargs="+", default=list(VARIANTS), choices=VARIANTS)
-    parser.add_argument("--set", dest="changes", action="append", default=[], metavar="KEY=VALUE")
+    parser.add_argument("--variants", nargs="+", default=FOUR, choices=["base", *VARIANTS])
+    parser.add_argument("--tasks", default="sts", help="as `stsbench run --tasks` has them")
+    parser.add_argument("--set", dest="changes", action="append", default=[], metavar="[VARIANT:]KEY=VALUE")
+    parser.add_argument("--tables", action="store_true", help="write the tables of what is there")
     options = parser.parse_args()
 
-    measured(options.out, "base", 0, "minilm")
-    for seed in options.seeds:
-        for variant in options.variants:
-            recipe, *changes = VARIANTS[variant]
-            folder = options.models / name_of(variant, seed)
-            trained(folder, recipe, options.corpus, seed, [*changes, *options.changes])
-            measured(options.out, variant, seed, str(folder))
-            write_tables(options.out)
+    if not options.tables:
+        if options.corpus is None:
+            parser.error("--corpus is missing")
+        for seed in options.seeds:
+            for variant in options.variants:
+                folder, model = (place / name_of(variant, seed) for place in (options.out, options.models))
+                if (folder / "row.json").is_file():
+                    continue
+                recipe, *changes = BASE if variant == "base" else VARIANTS[variant]
+                # The variant's own stand last: the base is to take one step, whatever the others take.
+                all_changes = [*changes_of(variant, options.changes), *changes]
+                trained(model, recipe, options.corpus, seed, all_changes)
+                measured(folder, variant, seed, model, options.tasks)
+    write_tables(options.out)
 
 
 if __name__ == "__main__":

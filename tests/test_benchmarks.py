@@ -9,6 +9,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from stsbench.data.benchmarks import sample_sentences
@@ -131,7 +132,7 @@ def test_the_benchmark_of_training_on_a_gpu_runs_without_one(
 @pytest.mark.slow
 @pytest.mark.minilm
 @pytest.mark.parametrize("benchmark_folder", [6], indirect=True)
-def test_the_example_that_trains_over_seeds_writes_its_table(
+def test_the_example_that_trains_over_seeds_writes_its_tables(
     script: Callable[..., None],
     benchmark_folder: Path,
     corpus: Path,
@@ -140,7 +141,46 @@ def test_the_example_that_trains_over_seeds_writes_its_table(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("STSBENCH_DATA", str(benchmark_folder))
-    little = ("--set", f"base={tiny_bert}", "--set", "optimiser.epochs=1", "--set", "optimiser.batch=32")
+    seeds = ("--seeds", "1", "2", "3", "4", "5", "--variants", "base", "ESimCSE", "Gaussian dropout")
+    little = ("--set", f"base={tiny_bert}", "--set", "optimiser.batch=32", "--set", "corpus.rows=64")
+    other = ("--set", "reinitialise=1", "--set", "ESimCSE:dropout=0.2", "--tasks", "STS-B,STS16")
     where = ("--out", tmp_path / "out", "--models", tmp_path / "models")
-    script("examples/train_table.py", "--corpus", corpus, *where, "--seeds", "1", "--variants", "ESimCSE", *little)
+    script("examples/train_table.py", "--corpus", corpus, *where, *seeds, *little, *other)
+    table = pd.read_csv(tmp_path / "out" / "seeds.csv")
+    assert table["variant"].value_counts().to_dict() == {"base": 5, "ESimCSE": 5, "Gaussian dropout": 5}
     assert "ESimCSE" in (tmp_path / "out" / "table.md").read_text(encoding="utf-8")
+    pairs = pd.read_csv(tmp_path / "out" / "pairs.csv")
+    assert list(zip(pairs["A"], pairs["B"], strict=True)) == [
+        ("base", "ESimCSE"),
+        ("base", "Gaussian dropout"),
+        ("ESimCSE", "Gaussian dropout"),
+    ]
+    assert (pairs["p_holm"] >= pairs["p"]).all()
+    dropout = {
+        name: "dropout: 0.2" in (tmp_path / "out" / f"{name}-seed1" / "recipe.yaml").read_text(encoding="utf-8")
+        for name in ("esimcse", "gaussian-dropout")
+    }
+    assert dropout == {"esimcse": True, "gaussian-dropout": False}
+
+
+@pytest.mark.slow
+@pytest.mark.minilm
+@pytest.mark.parametrize("benchmark_folder", [6], indirect=True)
+def test_the_probes_of_mocose_write_their_tables(
+    script: Callable[..., None],
+    benchmark_folder: Path,
+    corpus: Path,
+    tiny_bert: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("STSBENCH_DATA", str(benchmark_folder))
+    monkeypatch.syspath_prepend(ROOT / "examples")
+    little = ("--set", f"base={tiny_bert}", "--set", "corpus.rows=32")
+    where = ("--out", tmp_path / "out", "--models", tmp_path / "models")
+    for probe in ("collapse", "fgsm"):
+        script("examples/mocose_probes.py", probe, "--corpus", corpus, *where, *little)
+    assert pd.read_csv(tmp_path / "out" / "collapse.csv")["training"].nunique() == 9
+    assert (tmp_path / "out" / "collapse.png").is_file()
+    fgsm = pd.read_csv(tmp_path / "out" / "fgsm.csv").set_index("training")["difference"]
+    assert fgsm["no step, again"] == 0 < fgsm["no step, another seed"]

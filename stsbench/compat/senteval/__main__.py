@@ -1,5 +1,6 @@
-"""Run a script that says `import senteval`: `python -m stsbench.compat.senteval [--results simcse] script.py`."""
+"""Run a script that says `import senteval`: `python -m stsbench.compat.senteval script.py its own arguments`."""
 
+import argparse
 import os
 import runpy
 import sys
@@ -7,36 +8,68 @@ from pathlib import Path
 
 import stsbench.compat.senteval
 from stsbench.base.errors import UserError
+from stsbench.base.words import suggestion
 from stsbench.compat.senteval import engine, utils
+from stsbench.compat.senteval.seen import SEEN
+from stsbench.compat.senteval.surroundings import supply_removed_calls
 
-_USAGE = "usage: python -m stsbench.compat.senteval [--results {senteval,simcse}] script.py [its arguments]"
+_MODULES = {"senteval": stsbench.compat.senteval, "senteval.engine": engine, "senteval.utils": utils}
 
 
 def main(arguments: list[str]) -> int:
     """Run a script with this package as its `senteval`; return the exit code."""
-    if arguments[:1] == ["--results"] and len(arguments) > 1:
-        os.environ[engine.VARIABLE] = arguments[1]
-        arguments = arguments[2:]
-    if not arguments or arguments[0].startswith("-"):
-        sys.stderr.write(_USAGE + "\n")
-        return 2
-    script = Path(arguments[0])
-    if not script.is_file():
-        sys.stderr.write(f"there is no script {script}.\n")
-        return 2
-    sys.modules |= {
-        "senteval": stsbench.compat.senteval,
-        "senteval.engine": engine,
-        "senteval.utils": utils,
-    }
-    sys.argv = arguments
-    sys.path[0] = str(script.resolve().parent)
     try:
-        runpy.run_path(str(script), run_name="__main__")
+        given = _parser().parse_args(arguments)
+        _run(given.script, given.arguments, results=given.results, cache=given.cache)
     except UserError as error:
         sys.stderr.write(f"{error}\n")
         return 2
+    finally:
+        if SEEN.handed:
+            sys.stderr.write(f"{SEEN.sentence()}\n")
     return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m stsbench.compat.senteval",
+        description="Run a script that says `import senteval` with stsbench in SentEval's place.",
+    )
+    parser.add_argument(
+        "--results",
+        metavar="{" + ",".join(engine.RESULTS) + "}",
+        help="the shape of results (default: both, each computed when it is read)",
+    )
+    parser.add_argument("--cache", action="store_true", help="encode no sentence again that the batcher has seen")
+    parser.add_argument("script", type=Path)
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="the script's own")
+    return parser
+
+
+def _run(script: Path, arguments: list[str], *, results: str | None, cache: bool) -> None:
+    if results is not None:
+        if results not in engine.RESULTS:
+            raise UserError(f"--results is {results!r}: {suggestion(results, engine.RESULTS)}")
+        os.environ[engine.VARIABLE] = results
+    if cache:
+        os.environ[engine.CACHE_VARIABLE] = "1"
+    if not script.is_file():
+        raise UserError(f"there is no script {script}.")
+    sys.modules |= _MODULES
+    sys.argv = [str(script), *arguments]
+    sys.path[0] = str(script.resolve().parent)
+    supply_removed_calls()
+    try:
+        runpy.run_path(str(script), run_name="__main__")
+    except ModuleNotFoundError as error:
+        raise UserError(_missing(script, str(error.name))) from error
+
+
+def _missing(script: Path, module: str) -> str:
+    if module.startswith("senteval."):
+        offered = ", ".join(name for name in _MODULES if "." in name)
+        return f"{script} imports {module}, which stands in nothing's place here: there are {offered}."
+    return f"{script} needs the module {module}, which is not installed here."
 
 
 if __name__ == "__main__":

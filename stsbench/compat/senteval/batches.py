@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
+from stsbench.compat.senteval.seen import SEEN
 from stsbench.compat.senteval.utils import dotdict
 
 if TYPE_CHECKING:
@@ -60,9 +61,17 @@ def tokens_of(sentences: Sequence[str], params: dotdict) -> list[Tokens]:
 def encode(sentences: Sequence[str], params: dotdict, batcher: Batcher) -> NDArray[np.float32]:
     """Return one vector for each sentence, batch by batch in the order given.
 
+    With `params.cache`, the batcher is handed those that it has not seen, each once.
+
     Raises:
         UserError: if the batcher returns anything but one vector for each sentence, all of one length.
     """
+    if params.cache:
+        return SEEN.vectors(sentences, params, batcher, lambda new: _encode(new, params, batcher))
+    return _encode(sentences, params, batcher)
+
+
+def _encode(sentences: Sequence[str], params: dotdict, batcher: Batcher) -> NDArray[np.float32]:
     blocks: list[NDArray[np.float32]] = []
     for start in range(0, len(sentences), params.batch_size):
         batch = tokens_of(sentences[start : start + params.batch_size], params)

@@ -9,11 +9,14 @@ from typing import Any, TypeVar
 from stsbench.base.errors import UserError
 from stsbench.base.words import suggestion
 from stsbench.compat.senteval.batches import Batcher, Prepare
+from stsbench.compat.senteval.shapes import TwoShapes
+from stsbench.compat.senteval.surroundings import tell_of_another_senteval
 from stsbench.compat.senteval.tasks import (
     FILES,
     NAMES,
     SUPERVISED,
     UNSUPERVISED,
+    evaluate_both,
     evaluate_labelled,
     evaluate_regressor,
     evaluate_similarity,
@@ -23,9 +26,12 @@ from stsbench.compat.senteval.utils import dotdict
 from stsbench.data.benchmarks import load_labelled, load_sts
 from stsbench.data.tables import LabelledData, StsData
 
-RESULTS = ("senteval", "simcse")
+RESULTS = ("both", "senteval", "simcse")
 VARIABLE = "STSBENCH_SENTEVAL"
 """The environment variable that chooses the shape of results where the parameters do not."""
+
+CACHE_VARIABLE = "STSBENCH_SENTEVAL_CACHE"
+"""The environment variable that keeps the vectors of sentences, unless it is empty."""
 
 _DEFAULTS: dict[str, Any] = {
     "usepytorch": True,
@@ -38,7 +44,9 @@ _DEFAULTS: dict[str, Any] = {
 _Data = TypeVar("_Data", LabelledData, StsData)
 
 _FINE_TUNED = "-finetune"
+_DEV = "STSBenchmark-dev"
 _UNOFFERED = {
+    "STSBenchmark-fix": "its mended pairs are not part of the SentEval data that is catalogued here",
     "SNLI": "its training pairs are not part of the SentEval data that is catalogued here",
     "ImageCaptionRetrieval": "its COCO features are no longer published",
 }
@@ -60,7 +68,8 @@ class SE:
 
     def __init__(self, params: dict[str, Any], batcher: Batcher, prepare: Prepare | None = None) -> None:
         self.params = dotdict(_DEFAULTS | dict(params))
-        self.params.results = self.params.results or os.environ.get(VARIABLE) or "senteval"
+        self.params.results = self.params.results or os.environ.get(VARIABLE) or "both"
+        self.params.cache = bool(self.params.cache or os.environ.get(CACHE_VARIABLE))
         self.params.classifier = self.params.classifier or {"nhid": 0}
         for name, value, allowed in (
             ("results", self.params.results, RESULTS),
@@ -72,15 +81,16 @@ class SE:
             raise UserError("params['classifier'] names no 'nhid': say how many hidden units, 0 for none.")
         if not self.params.task_path or not Path(self.params.task_path).is_dir():
             raise UserError(
-                f"params['task_path'] is {self.params.task_path!r}, which is not a folder: "
-                "name the one that holds SentEval's `downstream`."
+                f"params['task_path'] is {self.params.task_path!r}, which is not a folder "
+                f"(seen from {Path.cwd()}): name the one that holds SentEval's `downstream`."
             )
+        tell_of_another_senteval()
         self.batcher = batcher
         self.prepare: Prepare = prepare or (lambda _params, _samples: None)
         self.results: dict[str, Any] = {}
         self.list_tasks = [*NAMES, *SUPERVISED, *UNSUPERVISED, *FILES]
-        if self.params.results == "simcse":
-            self.list_tasks += [name + _FINE_TUNED for name in SUPERVISED]
+        if self.params.results != "senteval":
+            self.list_tasks += [*(name + _FINE_TUNED for name in SUPERVISED), _DEV]
 
     def eval(self, name: str | list[str]) -> dict[str, Any]:
         """Evaluate one task, or each of a list.
@@ -98,23 +108,28 @@ class SE:
             raise UserError(f"there is no task {name!r}: choose from {', '.join(self.list_tasks)}.")
         self.params.current_task = name
         self.results = self._evaluator(name)()
-        logging.debug("%s: %s", name, {key: value for key, value in self.results.items() if key != "yhat"})
+        if not isinstance(self.results, TwoShapes):
+            logging.debug("%s: %s", name, {key: value for key, value in self.results.items() if key != "yhat"})
         return self.results
 
     def _evaluator(self, name: str) -> Callable[[], dict[str, Any]]:
         folder, functions = Path(self.params.task_path), (self.params, self.batcher, self.prepare)
-        simcse = self.params.results == "simcse"
         if name in NAMES:
             return lambda: evaluate_labelled(_noted(load_labelled(NAMES[name], [folder])), *functions)
         if name in FILES:
             return lambda: evaluate_labelled(load_probing(name, folder), *functions)
-        if name in UNSUPERVISED:
-            data = _noted(load_sts(name, data_dirs=[folder]))
-            return lambda: evaluate_similarity(data, *functions, pooled=simcse)
+        if name in UNSUPERVISED or name == _DEV:
+            task, split = (name, "test") if name in UNSUPERVISED else ("STS-B", "dev")
+            data = _noted(load_sts(task, split, data_dirs=[folder]))
+            return lambda: evaluate_similarity(data, *functions, pooled=self.params.results != "senteval")
         data = _noted(load_sts(SUPERVISED[name.removesuffix(_FINE_TUNED)], "all", data_dirs=[folder]))
-        if simcse and not name.endswith(_FINE_TUNED):
-            return lambda: evaluate_similarity(data, *functions, pooled=True)
-        return lambda: evaluate_regressor(data, *functions, stop_by="spearman" if simcse else "pearson")
+        if name.endswith(_FINE_TUNED):
+            return lambda: evaluate_regressor(data, *functions, stop_by="spearman")
+        return {
+            "senteval": lambda: evaluate_regressor(data, *functions, stop_by="pearson"),
+            "simcse": lambda: evaluate_similarity(data, *functions, pooled=True),
+            "both": lambda: evaluate_both(data, *functions),
+        }[self.params.results]
 
 
 def _noted(data: _Data) -> _Data:

@@ -1,6 +1,7 @@
 """SentEval's tasks: what `eval` returns of each, in the original's words."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from scipy.stats import pearsonr, spearmanr
 
 from stsbench.base.errors import UserError
 from stsbench.compat.senteval.batches import SIDES, Batcher, Prepare, encode, encode_sides, tokens_of
+from stsbench.compat.senteval.shapes import TwoShapes
 from stsbench.compat.senteval.utils import cosine, dotdict
 from stsbench.data.tables import LabelledData, StsData
 from stsbench.scoring.classifiers import Classifier, LogisticRegression, arrange
@@ -95,28 +97,68 @@ def evaluate_similarity(
     """Return the correlations of each subset (of each split, for a task without subsets), and `all` of them.
 
     Args:
-        data: STS12 to STS16, or all splits of another.
+        data: STS12 to STS16, or splits of another.
         params: the person's.
         batcher: the person's.
         prepare: the person's.
         pooled: whether the `all` entry has the correlation over all pairs together, as the SimCSE fork's.
     """
+    groups = _groups(data)
+    return _similarities(groups, _encode_groups(groups, params, batcher, prepare), params, pooled=pooled)
+
+
+def evaluate_both(data: StsData, params: dotdict, batcher: Batcher, prepare: Prepare) -> TwoShapes:
+    """Return what `evaluate_similarity` and `evaluate_regressor` do, each when one of its keys is read.
+
+    All sentences are encoded before it returns, once and in the fork's batches: what a script does to its model
+    afterwards changes nothing.
+    """
+    groups = _groups(data)
+    vectors = _encode_groups(groups, params, batcher, prepare)
+
+    def plain() -> dict[str, Any]:
+        return _similarities(groups, vectors, params, pooled=True)
+
+    def supervised() -> dict[str, Any]:
+        pairs = pd.concat(groups.values())
+        first, second = (np.concatenate([sides[side] for sides in vectors.values()]) for side in (0, 1))
+        return _regression(replace(data, pairs=pairs), first, second, params, stop_by="pearson")
+
+    return TwoShapes(([*groups, "all"], plain), (_regression_keys("pearson"), supervised))
+
+
+Groups = dict[str, pd.DataFrame]
+"""The pairs of each subset or split, in the order in which they are handed to the batcher."""
+
+Sides = dict[str, tuple[NDArray[np.float32], NDArray[np.float32]]]
+"""The vectors of either side of each group's pairs."""
+
+
+def _groups(data: StsData) -> Groups:
     by = "subset" if data.task in UNSUPERVISED else "split"
     # The original sorts STS12 to STS16 to pad less; the fork leaves the others as they are.
     pairs = data.pairs.iloc[pair_order(data.pairs)] if by == "subset" else data.pairs
-    groups = {name: pairs[pairs[by] == name] for name in dict.fromkeys(data.pairs[by])}
+    return {name: pairs[pairs[by] == name] for name in dict.fromkeys(data.pairs[by])}
+
+
+def _encode_groups(groups: Groups, params: dotdict, batcher: Batcher, prepare: Prepare) -> Sides:
     whole = [text for group in groups.values() for side in SIDES for text in group[side]]
     prepare(params, tokens_of(whole, params))
-    similarity: Similarity = params.similarity or _default_similarity
-    results: dict[str, Any] = {}
-    similarities: list[NDArray[np.float64]] = []
+    vectors: Sides = {}
     for name, group in groups.items():
         u, v = (encode(group[side].tolist(), params, batcher) for side in SIDES)
-        values = np.array([float(similarity(a, b)) for a, b in zip(u, v, strict=True)])
-        similarities.append(values)
-        results[name] = _correlations(values, group["gold"].to_numpy(dtype=np.float64))
-    gold = np.concatenate([group["gold"].to_numpy(dtype=np.float64) for group in groups.values()])
-    whole_task = _correlations(np.concatenate(similarities), gold)
+        vectors[name] = (u, v)
+    return vectors
+
+
+def _similarities(groups: Groups, vectors: Sides, params: dotdict, *, pooled: bool) -> dict[str, Any]:
+    similarity: Similarity = params.similarity or _default_similarity
+    golds = {name: group["gold"].to_numpy(dtype=np.float64) for name, group in groups.items()}
+    values = {
+        name: np.array([float(similarity(a, b)) for a, b in zip(*vectors[name], strict=True)]) for name in groups
+    }
+    results: dict[str, Any] = {name: _correlations(values[name], golds[name]) for name in groups}
+    whole_task = _correlations(*(np.concatenate(list(parts.values())) for parts in (values, golds)))
     weights = [entry["nsamples"] for entry in results.values()]
     results["all"] = {
         metric: ({"all": float(whole_task[metric][0])} if pooled else {})
@@ -145,6 +187,17 @@ def evaluate_regressor(
     """Return what the trained regressor scores: the original's `STSBenchmark` and `SICKRelatedness`."""
     order = pair_order(data.pairs)
     first, second = encode_sides(data.pairs, SIDES, order, params, batcher=batcher, prepare=prepare)
+    return _regression(data, first, second, params, stop_by=stop_by)
+
+
+def _regression(
+    data: StsData,
+    first: NDArray[np.float32],
+    second: NDArray[np.float32],
+    params: dotdict,
+    *,
+    stop_by: StopBy,
+) -> dict[str, Any]:
     result = score_relatedness(
         data,
         first,
@@ -155,16 +208,14 @@ def evaluate_regressor(
         device=_device_of(params),
     )
     predicted = dict(zip(result.items["pair_id"], result.items["prediction"], strict=True))
-    in_order = data.pairs.iloc[order]
-    return {
-        f"dev{stop_by}": result.dev,
-        "pearson": result.pearson,
-        "spearman": result.spearman,
-        "mse": result.mse,
-        "yhat": np.array([predicted[pair] for pair in in_order.loc[in_order["split"] == "test", "pair_id"]]),
-        "ndev": result.ndev,
-        "ntest": result.ntest,
-    }
+    in_order = data.pairs.iloc[pair_order(data.pairs)]
+    yhat = np.array([predicted[pair] for pair in in_order.loc[in_order["split"] == "test", "pair_id"]])
+    values = (result.dev, result.pearson, result.spearman, result.mse, yhat, result.ndev, result.ntest)
+    return dict(zip(_regression_keys(stop_by), values, strict=True))
+
+
+def _regression_keys(stop_by: StopBy) -> list[str]:
+    return [f"dev{stop_by}", "pearson", "spearman", "mse", "yhat", "ndev", "ntest"]
 
 
 _SPLITS = {"tr": "train", "va": "dev", "te": "test"}

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from stsbench.encoders.load import load
     from stsbench.encoders.plan import embed
     from stsbench.encoders.saved import SavedVectors
+    from stsbench.experiments.reproduce import reproduce, reproductions
     from stsbench.experiments.sweep import sweep
     from stsbench.records.imports.read import import_results
     from stsbench.records.record import RunRecord
@@ -76,6 +77,8 @@ __all__ = [
     "rank",
     "repetition_bias",
     "report",
+    "reproduce",
+    "reproductions",
     "retrieve",
     "show",
     "spectrum",
@@ -113,6 +116,8 @@ _HOMES = {
     "rank": "stsbench.comparison.rank:rank",
     "repetition_bias": "stsbench.analysis.repetition_bias.verb:repetition_bias",
     "report": "stsbench.reports.report:report",
+    "reproduce": "stsbench.experiments.reproduce:reproduce",
+    "reproductions": "stsbench.experiments.reproduce:reproductions",
     "retrieve": "stsbench.analysis.retrieve:retrieve",
     "show": "stsbench.records.show:show",
     "spectrum": "stsbench.analysis.spectrum:spectrum",

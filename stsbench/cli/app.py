@@ -39,6 +39,7 @@ COMMANDS = {
     "import": "stsbench.records.command:import_",
     "train": "stsbench.training.command:train",
     "sweep": "stsbench.experiments.command:sweep",
+    "reproduce": "stsbench.experiments.command:reproduce",
     "fit": "stsbench.encoders.fitting.command:app",
     "cite": "stsbench.scoring.command:cite",
     "diagnose": "stsbench.diagnosis.command:diagnose",

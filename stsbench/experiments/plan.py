@@ -152,7 +152,7 @@ class PlannedColumn(_Part):
     """What fills a column.
 
     Attributes:
-        measure: its name among the measures of a job; of an analysis, the column of its frame (`value` by default).
+        measure: its name among the measures of a job; of an analysis, the column of its frame, `value` by default.
         where: which rows of the analysis' frame are its numbers.
     """
 
@@ -253,6 +253,7 @@ class Scale(_Part):
         tasks: what is measured instead of the paper's tasks; empty for the paper's.
         corpus: what is trained on; empty for what the person names, or a fetched `wiki1m`.
         checkpoints: whether public checkpoints are measured; else their rows are trained or left out.
+        last: whether the last step is measured beside the selected one; false where they are the same.
         options: of analyses.
     """
 
@@ -264,6 +265,7 @@ class Scale(_Part):
     tasks: Mapping[str, str] = {}
     corpus: str = ""
     checkpoints: bool = False
+    last: bool = True
     options: Mapping[str, Mapping[str, Any]] = {}
 
 
@@ -435,7 +437,7 @@ def experiment_of(
     if plan.analysis:
         options = {**plan.options, **whole.options.get(plan.analysis, {})}
         measure["analyses"] = {plan.analysis: options}
-    measure["last"] = plan.last and any(made.is_trained for made in found.made)
+    measure["last"] = plan.last and whole.last and any(made.is_trained for made in found.made)
     text = corpus or whole.corpus
     rows = {
         made.label: {

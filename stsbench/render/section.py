@@ -24,6 +24,19 @@ class ReportFigure:
 
 
 @dataclass(frozen=True)
+class Pointer:
+    """A sentence, and where in the report to read on.
+
+    Attributes:
+        text: the sentence.
+        to: the name of a section, table or figure of the report; empty for none.
+    """
+
+    text: str
+    to: str = ""
+
+
+@dataclass(frozen=True)
 class Section:
     """A part of a report.
 
@@ -34,6 +47,7 @@ class Section:
         tables: in their order.
         figures: after the tables.
         points: a list: of what is missing, say.
+        pointers: a list of sentences that say where to read on.
         commands: command lines, to be copied.
         parts: sections inside this one.
     """
@@ -44,13 +58,20 @@ class Section:
     tables: tuple[Table, ...] = ()
     figures: tuple[ReportFigure, ...] = ()
     points: tuple[str, ...] = ()
+    pointers: tuple[Pointer, ...] = ()
     commands: tuple[str, ...] = ()
     parts: "tuple[Section, ...]" = ()
 
     def __bool__(self) -> bool:
         """Return whether there is anything in it."""
         return bool(
-            self.text or self.tables or self.figures or self.points or self.commands or any(map(bool, self.parts))
+            self.text
+            or self.tables
+            or self.figures
+            or self.points
+            or self.pointers
+            or self.commands
+            or any(map(bool, self.parts))
         )
 
     def walk(self) -> "Iterator[Section]":

@@ -4,7 +4,7 @@ import shutil
 import tempfile
 from base64 import b64encode
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from importlib.resources import files
@@ -15,7 +15,7 @@ from stsbench.base.errors import UserError
 from stsbench.base.files import told_as_unwritable
 from stsbench.render.cells import MISSING, columns_of, is_missing, one_line
 from stsbench.render.formats import escape_markdown, fenced, to_csv, to_latex, to_markdown
-from stsbench.render.section import Report, Section
+from stsbench.render.section import Pointer, Report, Section
 from stsbench.render.table import Table
 
 PAGE = "index.html"
@@ -23,7 +23,7 @@ PAGE = "index.html"
 GENERATOR = "stsbench report"
 """What the page says that it was made by; a folder with such a page may be made anew."""
 
-_VERDICTS = {"pass": "pass", "fail": "fail"}
+_VERDICTS = {"pass": "pass", "fail": "fail", "supported": "pass", "contradicted": "fail"}
 
 
 def write_report(report: Report, folder: Path) -> Path:
@@ -92,9 +92,10 @@ def to_page(report: Report) -> str:
         "",
         *_contents(report.sections),
     ]
+    titles = _titles(report)
     for section in report.sections:
         if section:
-            lines += _section(section, 2)
+            lines += _section(section, 2, titles)
     return "\n".join(lines) + "\n"
 
 
@@ -105,10 +106,31 @@ def _contents(sections: tuple[Section, ...], depth: int = 0) -> Iterator[str]:
             yield from _contents(section.parts, depth + 1)
 
 
-def _section(section: Section, level: int) -> Iterator[str]:
+def _pointer(pointer: Pointer, titles: Mapping[str, str]) -> str:
+    link = f" ([{_plain(titles[pointer.to])}](#{pointer.to}))" if pointer.to else ""
+    return f"- {_plain(pointer.text)}{link}"
+
+
+def _titles(report: Report) -> dict[str, str]:
+    """Return what each section, table and figure is called by, for a link to it.
+
+    Raises:
+        ValueError: if a pointer leads nowhere.
+    """
+    parts = [part for section in report.sections for part in section.walk()]
+    titles = {part.name: part.title for part in parts}
+    titles |= {shown.name: shown.caption for shown in (*report.tables, *report.figures)}
+    if lost := [to.to for part in parts for to in part.pointers if to.to and to.to not in titles]:
+        raise ValueError(f"the report points to {', '.join(lost)}, which it does not have")
+    return titles
+
+
+def _section(section: Section, level: int, titles: Mapping[str, str]) -> Iterator[str]:
     yield from ("", f'<a id="{section.name}"></a>', "", f"{'#' * level} {_plain(section.title)}")
     for paragraph in section.text:
         yield from ("", _plain(paragraph))
+    if section.pointers:
+        yield from ("", *(_pointer(pointer, titles) for pointer in section.pointers))
     if section.points:
         yield from ("", *(f"- {_plain(point)}" for point in section.points))
     for table in section.tables:
@@ -118,12 +140,13 @@ def _section(section: Section, level: int) -> Iterator[str]:
             yield from ("", *(f"- {_plain(note)}" for note in table.notes))
         yield from ("", f"[CSV](tables/{table.name}.csv), [LaTeX](tables/{table.name}.tex)")
     for figure in section.figures:
-        yield from ("", f"![{_plain(figure.alt)}](figures/{figure.name}.svg)", "", _plain(figure.caption))
+        image = f"![{_plain(figure.alt)}](figures/{figure.name}.svg)"
+        yield from ("", f'<a id="{figure.name}"></a>', "", image, "", _plain(figure.caption))
     if section.commands:
         yield from ("", *fenced(section.commands, "sh"))
     for part in section.parts:
         if part:
-            yield from _section(part, min(level + 1, 6))
+            yield from _section(part, min(level + 1, 6), titles)
 
 
 def _plain(text: str) -> str:
@@ -162,6 +185,7 @@ def to_html(report: Report) -> str:
         rows=_rows,
         css=css,
         script=script,
+        titles=_titles(report),
         policy=_policy(css, script),
     )
 

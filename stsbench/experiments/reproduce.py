@@ -1,0 +1,424 @@
+"""`reproduce`: make a published table again, and answer what its paper claims with it."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from stsbench.base.errors import UserError
+from stsbench.base.progress import Progress, silent
+from stsbench.experiments.answers import Comparer, Numbers, answers, error_of
+from stsbench.experiments.experiment import Experiment
+from stsbench.experiments.forecast import Forecast
+from stsbench.experiments.measures import LAST
+from stsbench.experiments.plan import (
+    SCALES,
+    Layout,
+    Plan,
+    ScaleName,
+    demand_scale,
+    experiment_of,
+    layout,
+    measure_of,
+    plan_of,
+    plans,
+    scales,
+    takes,
+    tasks_of,
+)
+from stsbench.experiments.reproduced import Cost, ReproducedCell, Reproduction
+from stsbench.experiments.result import Sweep
+from stsbench.experiments.states import JobState
+from stsbench.experiments.sweep import sweep
+from stsbench.published.catalogue import exhibit, exhibits, rows_of, tables
+from stsbench.records.record import RECORD, RunRecord
+from stsbench.records.store import load_run
+from stsbench.render.result import Result
+from stsbench.render.table import Table, Tables
+from stsbench.scoring.run import RUNS
+from stsbench.statistics.intervals import INTERVAL, IntervalMethod
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_HEAD = "head: "
+"""Before the name of a task head's score among the measures of a plan."""
+
+_WIKI = "wiki1m"
+"""The source of the papers' corpus in the catalogue of data."""
+
+
+def reproduce(
+    table: str,
+    *,
+    scale: str = "demo",
+    out: str | Path | None = None,
+    on: str = "local",
+    corpus: str | Path | None = None,
+    seeds: Sequence[int] = (),
+    settings: Mapping[str, Any] | None = None,
+    threads: int = 1,
+    workers: int | None = None,
+    device: str = "auto",
+    interval: IntervalMethod = INTERVAL,
+    data_dirs: Sequence[str | Path] = (),
+    retry: bool = False,
+    dry_run: bool = False,
+    progress: Progress = silent,
+    notice: Callable[[str], None] = lambda _: None,
+) -> Reproduction | Forecast:
+    """Make a published table or figure again: train and measure what its plan says, and answer its claims.
+
+    The folder is an experiment's (see `sweep`): stopped or killed, the same call goes on, and what is done is
+    never done again.
+
+    Args:
+        table: which, as `reproductions` lists them: `esimcse-coling2022-9`, `mocose-acl2022-figure-8`.
+        scale: `demo` (the sample, minutes), `laptop` (the same axis from a small base and a few thousand
+            sentences) or `paper` (the paper's own base, corpus and seeds).
+        out: the folder; by default `runs/TABLE-SCALE`.
+        on: where jobs run: `local`, `ray` or `slurm`.
+        corpus: a file to train on; by default the sample at `demo`, else the fetched `wiki1m`.
+        seeds: of the trainings; by default the scale's.
+        settings: changes to every recipe, over the plan's: `{"optimiser.batch": 32}`.
+        threads: of every job.
+        workers: jobs at once; by default one a GPU, or one for each group of cores that its threads fill.
+        device: of local jobs.
+        interval: how pairs that share sentences are seen, in the tests of the claims.
+        data_dirs: folders to look for data in.
+        retry: whether jobs that failed are tried again.
+        dry_run: whether to tell only what there is to do, how long it takes and what room on the disk.
+        progress: told how many jobs are done.
+        notice: told what the person should know.
+
+    Returns:
+        `.table()` has the paper's table with ours, `.answers` what was found about each claim, `.section()` a part
+        of a report; of a dry run the forecast.
+
+    Raises:
+        UserError: if there is no such table or scale, it cannot be made (saying why), or what it needs is missing.
+
+    >>> try:
+    ...     reproduce("esimcse-coling2022-2")
+    ... except UserError as error:
+    ...     print(str(error)[:47])
+    esimcse-coling2022-2 cannot be made at the scal
+    """
+    plan, size = plan_of(table), demand_scale(scale)
+    name = exhibit(table).name
+    text = str(corpus) if corpus is not None else _corpus(plan, name, size)
+    experiment = experiment_of(
+        plan, name, size, corpus=text, seeds=tuple(seeds), threads=threads, settings=settings
+    )
+    place = Path(out).expanduser() if out is not None else RUNS / experiment.name
+    found = sweep(
+        experiment,
+        place,
+        on=on,
+        workers=workers,
+        device=device,
+        data_dirs=data_dirs,
+        retry=retry,
+        dry_run=dry_run,
+        progress=progress,
+        notice=notice,
+    )
+    if not isinstance(found, Sweep):
+        return found
+    return read_reproduction(plan, name, size, found, interval=interval)
+
+
+def _corpus(plan: Plan, name: str, scale: ScaleName) -> str:
+    """Return the corpus of a scale, where the person names none.
+
+    Raises:
+        UserError: if it is not here.
+    """
+    if scales()[scale].corpus or not any(made.is_trained for made in layout(plan, name, scale).made):
+        return scales()[scale].corpus
+    from stsbench.data.catalogue import source
+    from stsbench.data.locate import places
+
+    file = source(_WIKI).address.rpartition("/")[2]
+    for place in places():
+        if (path := place.folder / file).is_file():
+            return str(path)
+    raise UserError(
+        f"the scale {scale} trains on sentences of Wikipedia, which are not here: name a file with --corpus, or "
+        f"fetch the papers' with `stsbench data fetch {_WIKI}`."
+    )
+
+
+def read_reproduction(
+    plan: Plan, name: str, scale: ScaleName, found: Sweep, *, interval: IntervalMethod = INTERVAL
+) -> Reproduction:
+    """Return what a sweep of a plan's experiment comes to, as far as it is.
+
+    Args:
+        plan: of the exhibit.
+        name: the exhibit.
+        scale: that it was made at.
+        found: the experiment's jobs.
+        interval: how pairs that share sentences are seen.
+    """
+    what = layout(plan, name, scale)
+    printed = _printed(name)
+    numbers, last, limits = _measured(plan, name, scale, what, found)
+    columns = plan.columns_of(name)
+    failed = {state.job.cell["row"]: state.failure.reason for state in found.jobs if state.failure is not None}
+    cells = []
+    for row in plan.rows_of(name):
+        for column in columns:
+            value = printed.get((row, column), math.nan)
+            held = numbers.get((row, column))
+            if held is None:
+                why = _why(what, failed, row, column, measured=bool(measure_of(plan, name, column, scale)))
+                cells.append(ReproducedCell(row, column, value, why=why))
+                continue
+            low, high, over = limits.get((row, column), (math.nan, math.nan, ""))
+            steps = last.get((row, column), math.nan)
+            cells.append(
+                ReproducedCell(row, column, value, held.mean, held.sd, low, high, over, len(held.values), steps)
+            )
+    comparer = Comparer(interval)
+    answered = answers(
+        plan.claims_of(name),
+        name,
+        numbers,
+        printed,
+        headline=plan.headline_of(name),
+        scale=scale,
+        missing=dict(what.missing) | failed,
+        comparer=comparer,
+    )
+    swaps = scales()[scale].stands_in
+    recipes = {planned.recipe or plan.recipe for planned in plan.rows_of(name).values()}
+    stand_ins = {recipe: swaps[recipe] for recipe in sorted(recipes) if swaps.get(recipe, recipe) != recipe}
+    return Reproduction(
+        exhibit=exhibits()[name],
+        plan=plan,
+        scale=scale,
+        cells=tuple(cells),
+        answers=answered,
+        cost=_cost(found),
+        folder=found.folder,
+        stand_ins=stand_ins,
+        measured_on=(tasks_of(plan, name, scale) or "the sample") if scale == "demo" else "",
+        notes=(*plan.notes, *_on_seeds(found.experiment), *comparer.notes),
+    )
+
+
+def _on_seeds(experiment: Experiment) -> tuple[str, ...]:
+    if len(experiment.seeds) == 1:
+        return ("One seed says nothing of how far a seed carries: --seeds 1 2 3 trains more.",)
+    return ()
+
+
+def _printed(name: str) -> dict[tuple[str, str], float]:
+    """Return what a table prints, x 100, by row and column; what is lost or not reported is left out."""
+    if name not in tables():
+        return {}
+    cells = [cell for row in rows_of(tables()[name]) for cell in row.cells]
+    return {(cell.row, cell.column): cell.score for cell in cells if cell.score is not None}
+
+
+@dataclass(frozen=True)
+class _Job:
+    """A job that is done: its numbers, and its record."""
+
+    state: JobState
+    folder: Path
+
+    @property
+    def seed(self) -> int:
+        return self.state.job.seed or 0
+
+    def record(self) -> RunRecord | None:
+        return load_run(self.folder) if (self.folder / RECORD).is_file() else None
+
+
+_Key = tuple[str, str]
+
+
+def _measured(
+    plan: Plan, name: str, scale: ScaleName, what: Layout, found: Sweep
+) -> tuple[dict[_Key, Numbers], dict[_Key, float], dict[_Key, tuple[float, float, str]]]:
+    """Return by row and column the numbers of all seeds, the mean of the last steps, the interval of the mean."""
+    jobs: dict[str, list[_Job]] = {}
+    for state in found.jobs:
+        if state.folder is not None:
+            jobs.setdefault(state.job.cell["row"], []).append(_Job(state, state.folder))
+    records = {job.folder: job.record() for done in jobs.values() for job in done}
+    intervals = found.cells
+    numbers: dict[_Key, Numbers] = {}
+    last: dict[_Key, float] = {}
+    limits: dict[_Key, tuple[float, float, str]] = {}
+    labels = {(made.row, made.column): made.label for made in what.made}
+    for row, planned in plan.rows_of(name).items():
+        for column in plan.columns_of(name):
+            taken = what.shares.get(row, row)
+            label = labels.get((taken, column)) or labels.get((taken, ""))
+            if label is None or label not in jobs:
+                continue
+            if plan.analysis:
+                where = {**planned.where, **plan.columns[column].where}
+                of = plan.columns[column].measure or "value"
+                held = {job.seed: _of_analysis(job, plan.analysis, where, of) for job in jobs[label]}
+                known = {seed: value for seed, value in held.items() if value is not None}
+                if known:
+                    errors = [error for _, error in known.values()]
+                    numbers[row, column] = Numbers(
+                        {seed: value for seed, (value, _) in known.items()}, error=errors[0], training=label
+                    )
+                    limits[row, column] = _analysis_limits(numbers[row, column])
+                continue
+            measure = measure_of(plan, name, column, scale)
+            scored = {job.seed: _score(job, records[job.folder], measure) for job in jobs[label]}
+            values = {seed: value for seed, value in scored.items() if value is not None}
+            if not measure or not values:
+                continue
+            runs = {
+                job.seed: run
+                for job in jobs[label]
+                if (run := records[job.folder]) is not None and job.seed in values
+            }
+            in_record = measure in {row_["measure"] for row_ in _rows_of(intervals, label)}
+            numbers[row, column] = Numbers(
+                values, runs if in_record and not measure.startswith((_HEAD, "dev")) else {}, measure
+            )
+            for entry in _rows_of(intervals, label):
+                if entry["measure"] == measure:
+                    limits[row, column] = (entry["low"], entry["high"], entry["interval"])
+                if entry["measure"] == f"{LAST}{measure}":
+                    last[row, column] = entry["mean"]
+    return numbers, last, limits
+
+
+def _rows_of(frame: "pd.DataFrame", label: str) -> list[dict[str, Any]]:
+    rows = frame[frame["cell"] == label].to_dict("records")
+    return [{str(key): value for key, value in row.items()} for row in rows]
+
+
+def _score(job: _Job, record: RunRecord | None, measure: str) -> float | None:
+    """Return a number of a job."""
+    if measure.startswith(_HEAD):
+        heads = getattr(record, "heads", ()) if record is not None else ()
+        wanted = measure.removeprefix(_HEAD)
+        return next((100 * head.score for head in heads if head.name == wanted and head.score is not None), None)
+    return job.state.measures.get(measure)
+
+
+def _of_analysis(job: _Job, analysis: str, where: Mapping[str, str], of: str) -> tuple[float, float] | None:
+    """Return a number of an analysis' frame with its standard error (NaN for unknown); None where it has none."""
+    import pandas as pd
+
+    path = job.folder / "analyses" / f"{analysis}.csv"
+    if not path.is_file():
+        return None
+    frame = pd.read_csv(path)
+    for column, wanted in where.items():
+        if column not in frame:
+            return None
+        frame = frame[frame[column].map(_as_text) == wanted]
+    if not len(frame) or of not in frame or pd.isna(frame[of].iloc[0]):
+        return None
+    first = frame.iloc[0]
+    known = of == "value" and {"low", "high"} <= set(frame.columns) and pd.notna(first["low"])
+    return float(first[of]), error_of(first["low"], first["high"]) if known else math.nan
+
+
+def _as_text(value: Any) -> str:
+    """Return a cell of a table as a plan spells it: whole numbers without a point."""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def _analysis_limits(numbers: Numbers) -> tuple[float, float, str]:
+    """Return the interval of a mean over seeds, or of an only value over pairs."""
+    from stsbench.comparison.aligned import shown_interval
+
+    size = len(numbers.values)
+    if size > 1:
+        (low, high), _ = shown_interval(numbers.mean, numbers.sd**2 / size, size - 1, 0.95)
+        return low, high, "seeds"
+    if math.isnan(numbers.error):
+        return math.nan, math.nan, ""
+    (low, high), _ = shown_interval(numbers.mean, numbers.error**2, math.inf, 0.95)
+    return low, high, "pairs"
+
+
+def _why(what: Layout, failed: Mapping[str, str], row: str, column: str, *, measured: bool) -> str:
+    """Return why a cell is empty."""
+    for label in (f"{row}, {column}", row, what.shares.get(row, row)):
+        if label in what.missing:
+            return what.missing[label]
+        if label in failed:
+            return f"failed: {failed[label]}"
+    if not measured:
+        return ""
+    return "not done yet"
+
+
+def _cost(found: Sweep) -> Cost:
+    done = [state for state in found.jobs if state.folder is not None]
+    # Jobs that measure one training in several ways share its log.
+    steps = {state.job.unit: _steps(state.folder) for state in done if state.folder is not None}
+    seconds = sum(state.seconds for state in done)
+    threads = found.experiment.threads
+    return Cost(len(done), len(found.jobs), len(found.failed), sum(steps.values()), seconds / 3600, threads)
+
+
+def _steps(folder: Path) -> int:
+    """Return how many steps the training of a job took; 0 for a checkpoint."""
+    from stsbench.training.folder import LOG
+    from stsbench.training.log import read_log
+
+    if not (folder / LOG).is_file():
+        return 0
+    return max((int(line["step"]) for line in read_log(folder / LOG) if "step" in line), default=0)
+
+
+@dataclass(frozen=True)
+class Reproductions(Result):
+    """Every table and figure of the papers: whether it can be made, and what it takes."""
+
+    @property
+    def frame(self) -> "pd.DataFrame":
+        """A row for each: what it shows, a column a scale with what it takes, whether it can be made, claims."""
+        import pandas as pd
+
+        by_exhibit = {name: plan for plan in plans().values() for name in plan.makes}
+        rows: list[dict[str, Any]] = []
+        for entry in exhibits().values():
+            plan = by_exhibit[entry.name]
+            can = {scale: not takes(plan, entry, scale).startswith("cannot") for scale in SCALES}
+            rows.append(
+                {
+                    "table": entry.name,
+                    "shows": entry.caption,
+                    "kind": entry.kind,
+                    "can be made": ", ".join(scale for scale in SCALES if can[scale]),
+                    **{scale: takes(plan, entry, scale) for scale in SCALES},
+                    "claims": len(plan.claims_of(entry.name)),
+                    "why not": plan.cannot,
+                    "plan": plan.name,
+                }
+            )
+        return pd.DataFrame(rows)
+
+    def table(self) -> Tables:
+        """Return what can be made with what it takes, and what cannot be made with why."""
+        frame = self.frame
+        can = frame["can be made"] != ""
+        made = frame[can].drop(columns=["kind", "why not", "plan", "can be made"])
+        cannot = frame[~can][["table", "shows", "why not"]]
+        return Tables([Table(made, "What can be made, and what it takes"), Table(cannot, "What cannot be made")])
+
+
+def reproductions() -> Reproductions:
+    """Return every table and figure of the papers: whether it can be made, and what it takes at each scale.
+
+    >>> reproductions().frame.set_index("table").loc["esimcse-coling2022-9", "demo"]
+    '6 trainings; 5 of its rows are left out'
+    """
+    return Reproductions()

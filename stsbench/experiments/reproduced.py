@@ -1,0 +1,457 @@
+"""What a reproduction comes to: the paper's table with ours beside it, the answers to its claims, what it cost."""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from stsbench.base.words import listed
+from stsbench.experiments.answers import Answer
+from stsbench.experiments.plan import Plan, ScaleName, scales
+from stsbench.published.catalogue import papers
+from stsbench.published.schema import Exhibit
+from stsbench.render.charts import forest
+from stsbench.render.figures import colours, legend_above, new_figure, style, svg_of
+from stsbench.render.result import Result
+from stsbench.render.section import Pointer, ReportFigure, Section
+from stsbench.render.table import Table, Tables, interval
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+_MOST_NAMED = 6
+"""Rows that were not made and are named in a sentence."""
+
+PRINTED, HERE, DIFFERENCE = "printed", "here", "difference"
+
+
+@dataclass(frozen=True)
+class ReproducedCell:
+    """One cell of the table: what is printed, and what was measured here. Scores x 100; NaN for unknown.
+
+    Attributes:
+        row: its row.
+        column: its column.
+        printed: the number in print; NaN where there is none.
+        here: the mean over seeds.
+        sd: sample standard deviation over seeds.
+        low: lower limit of the interval of the mean, and `high`: the upper.
+        over: what the interval is over: `seeds and pairs`, `seeds`, `pairs`; empty for no interval.
+        runs: how many seeds, or 1 checkpoint.
+        last: the mean of the trainings' last step, where the split is the one that checkpoints were selected on.
+        why: why it was not made; empty where it was.
+    """
+
+    row: str
+    column: str
+    printed: float = math.nan
+    here: float = math.nan
+    sd: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    over: str = ""
+    runs: int = 0
+    last: float = math.nan
+    why: str = ""
+
+    @property
+    def difference(self) -> float:
+        """What was measured here less what is printed."""
+        return self.here - self.printed
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What it took, as it was measured.
+
+    Attributes:
+        jobs: that are done, of `planned`.
+        planned: all of them.
+        failed: that failed.
+        steps: of all trainings together.
+        hours: of training and measuring, summed over jobs.
+        threads: of each job.
+    """
+
+    jobs: int
+    planned: int
+    failed: int
+    steps: int
+    hours: float
+    threads: int
+
+    @property
+    def sentence(self) -> str:
+        """What it took, in a sentence."""
+        hours = f"{60 * self.hours:.1f} minutes" if self.hours < 1 else f"{self.hours:.1f} hours"
+        threads = f"{self.threads} thread{'s' if self.threads > 1 else ''}"
+        told = f"{self.jobs} of {self.planned} jobs are done"
+        failed = f", {self.failed} failed" if self.failed else ""
+        return f"{told}{failed}: {self.steps:,} steps, {hours} of computing with {threads} a job."
+
+
+@dataclass(frozen=True)
+class Reproduction(Result):
+    """A published table or figure, made again.
+
+    Attributes:
+        exhibit: which.
+        plan: how it was made.
+        scale: at which scale.
+        cells: of all rows and columns, in the table's order.
+        answers: to the claims of the paper.
+        cost: what it took.
+        folder: the experiment's.
+        stand_ins: by the paper's recipe, what was trained instead.
+        measured_on: the tasks that a scale measures in place of the paper's; empty for the paper's.
+        notes: what a reader should know.
+    """
+
+    exhibit: Exhibit
+    plan: Plan
+    scale: ScaleName
+    cells: tuple[ReproducedCell, ...]
+    answers: tuple[Answer, ...]
+    cost: Cost
+    folder: Path
+    stand_ins: Mapping[str, str]
+    measured_on: str = ""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """Which table of which paper, made at which scale."""
+        return f"{self.exhibit.title} of {papers()[self.exhibit.paper].venue}, made at the scale {self.scale}"
+
+    @property
+    def headline(self) -> str:
+        """The column that claims and figure are about."""
+        return self.plan.headline_of(self.exhibit.name)
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether jobs are left."""
+        return self.cost.jobs < self.cost.planned
+
+    @property
+    def sentence(self) -> str:
+        """How many rows there are, and what was found about the claims."""
+        made = {cell.row for cell in self.cells if cell.runs}
+        rows = {cell.row for cell in self.cells}
+        told = f"{len(made)} of the {len(rows)} rows of {self.exhibit.name} were made at the scale {self.scale}"
+        verdicts = [answer.verdict for answer in self.answers]
+        counts = [f"{verdicts.count(verdict)} {verdict}" for verdict in dict.fromkeys(verdicts)]
+        number = f"{len(verdicts)} claim{'s' if len(verdicts) != 1 else ''}"
+        claims = f"; of {number} {listed(counts)}" if counts else ""
+        return f"{told}{claims}."
+
+    @property
+    def frame(self) -> "pd.DataFrame":
+        """A row for each cell, with the fields of `ReproducedCell` and the `difference`."""
+        import pandas as pd
+
+        rows = [
+            {"table": self.exhibit.name, "scale": self.scale, **asdict(cell), "difference": cell.difference}
+            for cell in self.cells
+        ]
+        return pd.DataFrame(rows)
+
+    def table(self) -> Tables:
+        """Return the table in the paper's layout, the claims with their answers, and what was not made."""
+        return Tables([*self._numbers(), *self._claims(), *self._missing()])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all of it as plain data; what is not known is None."""
+        return {
+            "table": self.exhibit.name,
+            "shows": self.exhibit.caption,
+            "scale": self.scale,
+            "about": scales()[self.scale].about,
+            "sentence": self.sentence,
+            "cells": super().to_dict(),
+            "claims": [_plain_answer(answer) for answer in self.answers],
+            "cost": asdict(self.cost),
+            "stand_ins": dict(self.stand_ins),
+            "notes": list(self.notes),
+            "folder": str(self.folder),
+        }
+
+    def plot(self) -> "Figure":
+        """Draw the headline column: over the axis where there is one, else row by row.
+
+        Levels of another base or corpus do not compare, so at another scale than the paper's both are drawn as
+        points above their own mean over the rows that both have.
+        """
+        made = [cell for cell in self.cells if cell.column == self.headline and cell.runs]
+        both = [cell for cell in made if not math.isnan(cell.printed)]
+        shift = self.scale != "paper" and len(both) > 1
+        here = sum(cell.here for cell in both) / len(both) if shift else 0.0
+        printed = sum(cell.printed for cell in both) / len(both) if shift else 0.0
+        label = f"{self.headline}, points above the mean of the rows" if shift else self.headline
+        places = {row: planned.at for row, planned in self.plan.rows.items()}
+        along = [cell for cell in made if places[cell.row] is not None]
+        if len(along) > 1:
+            return self._curve(along, places, (here, printed), label)
+        return self._forest(made, (here, printed), label)
+
+    def _curve(
+        self,
+        cells: "list[ReproducedCell]",
+        places: Mapping[str, float | None],
+        means: tuple[float, float],
+        label: str,
+    ) -> "Figure":
+        palette = colours([HERE, PRINTED])
+        cells = sorted(cells, key=lambda cell: places[cell.row] or 0.0)
+        at = [places[cell.row] or 0.0 for cell in cells]
+        values = [cell.here - means[0] for cell in cells]
+        known = [(x, cell) for x, cell in zip(at, cells, strict=True) if not math.isnan(cell.low)]
+        prints = [(x, cell) for x, cell in zip(at, cells, strict=True) if not math.isnan(cell.printed)]
+        with style():
+            figure = new_figure()
+            axes = figure.add_subplot()
+            axes.plot(at, values, marker="o", markersize=3, color=palette[HERE], label=f"{HERE} ({self.scale})")
+            if known:
+                axes.fill_between(
+                    [x for x, _ in known],
+                    [cell.low - means[0] for _, cell in known],
+                    [cell.high - means[0] for _, cell in known],
+                    color=palette[HERE],
+                    alpha=0.2,
+                    linewidth=0,
+                )
+            if prints:
+                axes.plot(
+                    [x for x, _ in prints],
+                    [cell.printed - means[1] for _, cell in prints],
+                    marker="s",
+                    markersize=3,
+                    linestyle="--",
+                    color=palette[PRINTED],
+                    label=PRINTED,
+                )
+            if min(at) > 0 and max(at) / min(at) > 20:
+                axes.set_xscale("log")
+                axes.xaxis.set_major_formatter("{x:g}")
+            axes.set_xlabel(self.plan.axis)
+            axes.set_ylabel(label)
+            legend_above(figure, axes)
+        return figure
+
+    def _forest(self, cells: "list[ReproducedCell]", means: tuple[float, float], label: str) -> "Figure":
+        import pandas as pd
+
+        rows: list[dict[str, Any]] = []
+        for cell in cells:
+            common = {"label": self._row(cell.row), "summary": False}
+            limits = {"low": cell.low - means[0], "high": cell.high - means[0]}
+            rows.append({**common, "series": HERE, "value": cell.here - means[0], **limits, "filled": True})
+            if not math.isnan(cell.printed):
+                none = {"low": math.nan, "high": math.nan}
+                rows.append(
+                    {**common, "series": PRINTED, "value": cell.printed - means[1], **none, "filled": False}
+                )
+        columns = ["label", "summary", "series", "value", "low", "high", "filled"]
+        return forest(pd.DataFrame(rows, columns=columns), label)
+
+    @property
+    def pointers(self) -> tuple[Pointer, ...]:
+        """The sentences that a reader needs first, each with where to read on."""
+        name = self.exhibit.name
+        said = [Pointer(answer.sentence, f"{name}-claims") for answer in self.answers if answer.decisive]
+        missing = [cell.row for cell in self.cells if not cell.runs]
+        rows = list(dict.fromkeys(missing))
+        if self.is_partial:
+            said.insert(0, Pointer(f"Unfinished: {self.cost.sentence}", f"{name}-cost"))
+        if rows:
+            named = [*rows[:_MOST_NAMED], *(["others"] if len(rows) > _MOST_NAMED else [])]
+            said.append(Pointer(f"Not made: {listed(named)}.", f"{name}-missing"))
+        return (Pointer(self.sentence, f"{name}-table"), *said)
+
+    def section(self) -> Section:
+        """Return it as a part of a report."""
+        name = self.exhibit.name
+        names = ["table", *(["each"] if len(self._numbers()) > 1 else [])]
+        tables = [_named(table, f"{name}-{of}") for table, of in zip(self._numbers(), names, strict=True)]
+        tables += [_named(table, f"{name}-claims") for table in self._claims()]
+        tables += [_named(table, f"{name}-missing") for table in self._missing()]
+        tables.append(_named(self._costs(), f"{name}-cost"))
+        made = [cell for cell in self.cells if cell.column == self.headline and cell.runs]
+        figures = ()
+        if len(made) > 1:
+            told = "; ".join(f"{cell.row} {cell.here:.2f}" for cell in made)
+            alt = f"{self.headline} here: {told}"
+            caption = f"{self.headline}, printed and here"
+            figures = (ReportFigure(f"{name}-figure", caption, alt, svg_of(self.plot())),)
+        paper = papers()[self.exhibit.paper]
+        where = f", line {self.exhibit.line}" if self.exhibit.line else ""
+        place = f"{paper.file}{where}"
+        source = f"{self.exhibit.title} of {paper.title} ({paper.venue}), {place}: {self.exhibit.caption}."
+        scale = f"Made at the scale {self.scale}: {scales()[self.scale].about}."
+        if self.stand_ins:
+            swaps = [f"{other} for {own}" for own, other in self.stand_ins.items()]
+            scale += (
+                f" Trained instead: {listed(swaps)}. Levels do not compare with the print, and differences to it"
+            )
+            scale += " say nothing; the order of the rows may."
+        text = (source, scale, self.cost.sentence)
+        return Section(name, self.title, text, tuple(tables), figures, tuple(self.notes))
+
+    def __str__(self) -> str:
+        """Return what a terminal shows: the tables, the answers in sentences, and what to know."""
+        answered = [answer.sentence for answer in self.answers if answer.decisive]
+        told = [self.sentence, *answered, self.cost.sentence]
+        return "\n\n".join([str(self.table()), "\n".join([*told, *(f"note: {note}" for note in self.notes)])])
+
+    def _row(self, row: str) -> str:
+        return self.plan.rows[row].label or row
+
+    @property
+    def _columns(self) -> list[str]:
+        """The columns that hold anything that was made."""
+        made = dict.fromkeys(cell.column for cell in self.cells if cell.runs)
+        return list(made) or [self.headline]
+
+    def _numbers(self) -> list[Table]:
+        """Return the headline column with intervals, and of several columns all of them, in the paper's layout."""
+        caption = f"{self.exhibit.title}: {self.exhibit.caption} (scale {self.scale})"
+        tables = [self._of_column(self.headline, f"{caption}, {self.headline}")]
+        if len(self._columns) > 1:
+            tables.insert(0, self._whole(caption))
+        return tables
+
+    def _of_column(self, column: str, caption: str) -> Table:
+        import pandas as pd
+
+        rows = []
+        for cell in self.cells:
+            if cell.column != column:
+                continue
+            rows.append(
+                {
+                    "row": self._row(cell.row),
+                    PRINTED: cell.printed,
+                    HERE: cell.here,
+                    "sd": cell.sd,
+                    "95 %": interval(cell.low, cell.high),
+                    DIFFERENCE: cell.difference,
+                    "last step": cell.last,
+                    "seeds": cell.runs or None,
+                }
+            )
+        frame = pd.DataFrame(rows).dropna(axis="columns", how="all")
+        frame = frame.drop(columns=[name for name in ("95 %",) if name in frame and not frame[name].any()])
+        if "seeds" in frame:
+            frame["seeds"] = frame["seeds"].astype("Int64")
+        over = {cell.over for cell in self.cells if cell.over and cell.column == column}
+        notes = (f"95 %: of the mean over other {' or '.join(sorted(over))}",) if over else ()
+        if self.measured_on:
+            notes = (*notes, f"{HERE}: on {self.measured_on}, whose scores do not compare with the printed task's")
+        return Table(frame, caption, headline=HERE if HERE in frame else "", notes=notes)
+
+    def _whole(self, caption: str) -> Table:
+        import pandas as pd
+
+        rows: list[dict[str, Any]] = []
+        own: set[int] = set()
+        hints: dict[tuple[int, str], str] = {}
+        for row, cells in _by_row(self.cells):
+            if any(not math.isnan(cell.printed) for cell in cells):
+                values = {cell.column: cell.printed for cell in cells}
+                rows.append({"row": self._row(row), "source": PRINTED} | values)
+            if any(cell.runs for cell in cells):
+                own.add(len(rows))
+                for cell in cells:
+                    if limits := interval(cell.low, cell.high):
+                        hints[len(rows), cell.column] = f"95 % {limits} over other {cell.over}"
+                values = {cell.column: cell.here for cell in cells}
+                rows.append({"row": self._row(row), "source": HERE} | values)
+        columns = list(dict.fromkeys(cell.column for cell in self.cells))
+        frame = pd.DataFrame(rows, columns=["row", "source", *columns]).dropna(axis="columns", how="all")
+        return Table(frame, caption, own=frozenset(own), hints=hints)
+
+    def _claims(self) -> list[Table]:
+        import pandas as pd
+
+        if not self.answers:
+            return []
+        prints = {True: "yes", False: "no", None: ""}
+        rows = [
+            {
+                "claim": answer.claim.says,
+                "line": str(answer.line),
+                "in print": prints[answer.in_print],
+                "answer": answer.verdict,
+                "by": answer.evidence,
+                "would decide": answer.decides,
+            }
+            for answer in self.answers
+        ]
+        frame = pd.DataFrame(rows)
+        empty = [name for name in ("in print", "would decide") if not frame[name].any()]
+        notes = ["line: of the paper's text; in print: whether the printed numbers alone say so."]
+        if self.scale != "paper":
+            notes.append(f"The answers are for the scale {self.scale}, not for the paper's.")
+        caption = "What the paper claims with it, and what was found"
+        return [Table(frame.drop(columns=empty), caption, verdicts="answer", notes=tuple(notes))]
+
+    def _missing(self) -> list[Table]:
+        import pandas as pd
+
+        why: dict[str, str] = {}
+        for row, cells in _by_row(self.cells):
+            for cell in cells:
+                if not cell.runs and cell.why:
+                    own = f"{row}, {cell.column}" if any(other.runs for other in cells) else row
+                    why.setdefault(own, cell.why)
+        if not why:
+            return []
+        return [Table(pd.DataFrame({"row": list(why), "why": list(why.values())}), "Not made")]
+
+    def _costs(self) -> Table:
+        import pandas as pd
+
+        frame = pd.DataFrame(
+            [
+                {
+                    "jobs done": self.cost.jobs,
+                    "planned": self.cost.planned,
+                    "failed": self.cost.failed,
+                    "steps": self.cost.steps,
+                    "hours": self.cost.hours,
+                    "threads a job": self.cost.threads,
+                }
+            ]
+        )
+        return Table(frame, "What it took, as measured", decimals=3)
+
+
+def _by_row(cells: tuple[ReproducedCell, ...]) -> Iterator[tuple[str, list[ReproducedCell]]]:
+    rows: dict[str, list[ReproducedCell]] = {}
+    for cell in cells:
+        rows.setdefault(cell.row, []).append(cell)
+    yield from rows.items()
+
+
+def _named(table: Table, name: str) -> Table:
+    return replace(table, name=name)
+
+
+def _plain_answer(answer: Answer) -> dict[str, Any]:
+    plain = {
+        "name": answer.claim.name,
+        "says": answer.claim.says,
+        "relation": answer.claim.relation,
+        "line": answer.line,
+        "in_print": answer.in_print,
+        "verdict": answer.verdict,
+        "scale": answer.scale,
+        "evidence": answer.evidence,
+        "seeds_needed": answer.needed,
+        "differences": [asdict(found) for found in answer.differences],
+    }
+    for found in plain["differences"]:
+        found |= {key: None for key, value in found.items() if isinstance(value, float) and math.isnan(value)}
+    return plain

@@ -11,7 +11,7 @@ import hashlib
 import json
 import shutil
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -46,6 +46,7 @@ class CheckpointWriter:
         recipe: names pooling and head.
         max_length: sub-words that the checkpoint reads.
         lower_case: whether text is lower-cased first.
+        notes: what every measurement of the checkpoint should say.
     """
 
     model: "SentenceModel"
@@ -53,6 +54,7 @@ class CheckpointWriter:
     recipe: Recipe
     max_length: int | None
     lower_case: bool = False
+    notes: Sequence[str] = ()
 
     def write(self, weights: Weights, folder: Path) -> None:
         """Write a checkpoint: complete in a folder beside, then renamed.
@@ -69,7 +71,7 @@ class CheckpointWriter:
             about = {"max_seq_length": self.max_length, "do_lower_case": self.lower_case}
             _write_json(building / "sentence_bert_config.json", about)
             # What a base has met, whatever is trained from it has met too.
-            if notes := list(dict.fromkeys([*self.base.own_notes(), *self.recipe.test_remarks()])):
+            if notes := list(dict.fromkeys([*self.base.own_notes(), *self.notes])):
                 _write_json(building / NOTES, {"notes": notes})
             for name in self.recipe.scored_heads:
                 for layer in dense_layers(getattr(self.model, name)):

@@ -10,19 +10,11 @@ from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
 from stsbench.base.files import sha256_of
-from stsbench.base.words import listed
-from stsbench.data.benchmarks import load_sts
 from stsbench.data.rows import Rows, number, open_rows
-from stsbench.data.sentence_ids import folded_ids, unordered_pairs
 from stsbench.statistics.bootstrap import generator
+from stsbench.training.leakage import Benchmarks, Overlap, pairs_of
 from stsbench.training.recipe import Recipe
 from stsbench.training.tasks import Label, TaskHead
-
-BENCHMARK = ("dev", "test")
-"""The splits of STS-B whose pairs no training may see: selection is by the first, reports are of the second."""
-
-Pairs = Mapping[str, frozenset[tuple[int, int]]]
-"""For each benchmark set its pairs, by letters and digits, whichever sentence is named first."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,26 +40,6 @@ class LabelledRows:
         )
 
 
-@dataclass(frozen=True)
-class Dropped:
-    """What was found of the benchmark's pairs in a training table.
-
-    Attributes:
-        rows: of the table that are such pairs.
-        pairs: of each benchmark set that occur in it, each counted once.
-        kept: whether they stayed.
-    """
-
-    rows: int
-    pairs: Mapping[str, int]
-    kept: bool
-
-    def sentence(self) -> str:
-        """Return it as part of a sentence."""
-        of_sets = listed([f"{count:,} of {name}" for name, count in self.pairs.items()])
-        return f"{self.rows:,} rows are pairs of STS-B ({of_sets}) and were {'kept' if self.kept else 'dropped'}"
-
-
 @dataclass(frozen=True, eq=False)
 class LabelledTask:
     """A task with its table.
@@ -80,7 +52,7 @@ class LabelledTask:
         train: what is trained on.
         dev: what is scored.
         left_out: rows with an empty cell.
-        dropped: pairs of the benchmark among the training rows; None where rows have one sentence or nobody looked.
+        overlap: what it has in common with the scored pairs of tasks; None where a row has one sentence.
         sha256: of its files.
     """
 
@@ -91,15 +63,19 @@ class LabelledTask:
     train: LabelledRows
     dev: LabelledRows
     left_out: int
-    dropped: Dropped | None
+    overlap: Overlap | None
     sha256: str
 
     def sentence(self) -> str:
         """Return what was found in its table."""
         found = [f"{len(self.train):,} rows to train on, {len(self.dev):,} to score"]
         found += [f"left out {self.left_out:,} with an empty cell"] if self.left_out else []
-        found += [] if self.dropped is None else [self.dropped.sentence()]
-        return f"task {self.name}: {'; '.join(found)}."
+        found += [] if self.overlap is None else [self.overlap.sentence()]
+        return f"task {self.name}: {'; '.join(filter(None, found))}."
+
+    def test_remark(self) -> str | None:
+        """Return what everybody should know who reads a score of what it trains; None if that is nothing."""
+        return None if self.overlap is None else self.overlap.remark(self.name)
 
 
 def read_tasks(recipe: Recipe, data_dirs: Sequence[str | Path] = ()) -> list[LabelledTask]:
@@ -107,16 +83,16 @@ def read_tasks(recipe: Recipe, data_dirs: Sequence[str | Path] = ()) -> list[Lab
 
     Args:
         recipe: names them.
-        data_dirs: folders to look for STS-B in, whose pairs are dropped.
+        data_dirs: folders to look for the tasks in whose pairs are dropped or counted.
 
     Raises:
         UserError: naming file and line of what is wrong, or if STS-B is not here.
     """
-    if not recipe.tasks:
-        return []
-    in_pairs = [name for name, part in recipe.tasks.items() if part.sentences > 1]
-    pairs = _benchmark(in_pairs, [Path(folder) for folder in data_dirs], recipe.labelled.test_pairs == "kept")
-    return [_read_task(name, part, recipe, pairs) for name, part in recipe.tasks.items()]
+    files = {name: _files(name, part, recipe.labelled.folder) for name, part in recipe.tasks.items()}
+    benchmarks = None
+    if any(part.sentences > 1 for part in recipe.tasks.values()):
+        benchmarks = Benchmarks.read(recipe.labelled.test_pairs, [Path(folder) for folder in data_dirs])
+    return [_read_task(name, files[name], recipe, benchmarks) for name in recipe.tasks]
 
 
 def table_file(name: str, path: str, folder: str | None = None) -> Path:
@@ -135,46 +111,23 @@ def table_file(name: str, path: str, folder: str | None = None) -> Path:
     return file
 
 
-def _benchmark(tasks: Sequence[str], data_dirs: Sequence[Path], kept: bool) -> Pairs | None:
-    """Return the benchmark's pairs; None where no task needs them, or where they may stay and are not here."""
-    if not tasks:
-        return None
-    try:
-        return {
-            name: frozenset(_pairs_of(data.pairs["sentence1"].tolist(), data.pairs["sentence2"].tolist()))
-            for name, data in (
-                (f"STS-B:{split}", load_sts("STS-B", split, data_dirs=data_dirs)) for split in BENCHMARK
-            )
-        }
-    except UserError as error:
-        if kept:
-            return None
-        raise UserError(
-            f"the pairs of STS-B are dropped from the labelled tables ({listed(list(tasks))}), and it is not here "
-            f"to tell them by: {error}"
-        ) from error
+def _files(name: str, part: TaskHead, folder: str | None) -> dict[str, Path]:
+    paths = {"train": part.train, **({} if part.dev is None else {"dev": part.dev})}
+    return {key: table_file(name, path, folder) for key, path in paths.items()}
 
 
-def _pairs_of(first: Sequence[str], second: Sequence[str]) -> list[tuple[int, int]]:
-    return unordered_pairs(folded_ids(first), folded_ids(second))
-
-
-def _read_task(name: str, part: TaskHead, recipe: Recipe, benchmark: Pairs | None) -> LabelledTask:
-    folder = recipe.labelled.folder
-    files = {key: table_file(name, path, folder) for key in ("train", "dev") if (path := getattr(part, key))}
+def _read_task(
+    name: str, files: Mapping[str, Path], recipe: Recipe, benchmarks: Benchmarks | None
+) -> LabelledTask:
+    part = recipe.tasks[name]
     table = _Table.read(files["train"], part, part.rows)
     dev_table = _Table.read(files["dev"], part, part.dev_rows) if "dev" in files else None
     classes, scale = _labels_of(part, table)
     rows = table.rows(classes, scale)
-    kept, dropped = np.ones(len(rows), dtype=bool), None
-    if benchmark is not None and part.sentences > 1:
-        pairs = _pairs_of(*rows.sentences)
-        among = {key: [pair in known for pair in pairs] for key, known in benchmark.items()}
-        found = np.any(list(among.values()), axis=0)
-        counts = {key: len(known & set(pairs)) for key, known in benchmark.items()}
-        dropped = Dropped(int(found.sum()), counts, recipe.labelled.test_pairs == "kept")
-        kept = ~found if recipe.labelled.test_pairs == "dropped" else kept
-    places = np.flatnonzero(kept)
+    pairs = [] if benchmarks is None or part.sentences == 1 else pairs_of(*rows.sentences)
+    places = np.arange(len(rows))
+    if benchmarks is not None and pairs:
+        places = np.flatnonzero(~benchmarks.holds(pairs))
     if dev_table is None:
         order = generator(recipe.seed, "held-out", name).permutation(places)
         size = max(1, round(part.share_held_out * len(order)))
@@ -182,6 +135,9 @@ def _read_task(name: str, part: TaskHead, recipe: Recipe, benchmark: Pairs | Non
         dev = rows.at(held_out)
     else:
         dev = dev_table.rows(classes, scale)
+    overlap = None
+    if benchmarks is not None and pairs:
+        overlap = benchmarks.overlap(pairs, [pairs[place] for place in places.tolist()])
     train = rows.at(places)
     if not len(train) or not len(dev):
         which = "to train on" if not len(train) else "to score"
@@ -194,7 +150,7 @@ def _read_task(name: str, part: TaskHead, recipe: Recipe, benchmark: Pairs | Non
         train,
         dev,
         table.left_out + (0 if dev_table is None else dev_table.left_out),
-        dropped,
+        overlap,
         ":".join(sha256_of(file) for file in files.values()),
     )
 

@@ -28,8 +28,8 @@ TRAINED_ON_TASKS = (
     "those tasks are not like those of encoders that never saw it."
 )
 TRAINED_ON_TEST_PAIRS = (
-    "Trained on test pairs: pairs of STS-B's dev and test sets were kept in the labelled training data of {tasks}, so "
-    "scores on STS-B, and on tasks that share pairs with it, are no results."
+    "Trained on test pairs: pairs of STS-B's dev and test sets were kept in the labelled training data of {tasks}, "
+    "so scores on STS-B, and on tasks that share pairs with it, are no results."
 )
 """What the log, the card, the record and the report say of a training that has met what it is measured on."""
 
@@ -365,7 +365,8 @@ class Recipe(RecipePart):
         for number, phase in enumerate(self.phases, 1):
             unknown = [name for name in phase.takes if name not in parts]
             if unknown:
-                raise ValueError(f"phases: phase {number} takes {unknown[0]!r}, which is none of {', '.join(parts)}")
+                known = ", ".join(parts)
+                raise ValueError(f"phases: phase {number} takes {unknown[0]!r}, which is none of {known}")
         untaken = [name for name in self.tasks if not any(name in phase.takes for phase in self.phases)]
         if self.phases and untaken:
             raise ValueError(f"phases: none takes {untaken[0]!r}; name it in one, or remove tasks.{untaken[0]}")
@@ -377,8 +378,9 @@ class Recipe(RecipePart):
 
         if self.keeps_test_pairs and canonical(self.selection.task.partition(":")[0]) == "STS-B":
             raise ValueError(
-                f"labelled.test_pairs is kept, so training has seen pairs of selection.task {self.selection.task}, "
-                "and a checkpoint cannot be chosen by it: use another selection.task, such as SICK-R:dev"
+                "labelled.test_pairs is kept, so training has seen pairs of selection.task "
+                f"{self.selection.task}, and a checkpoint cannot be chosen by it: use another selection.task, such "
+                "as SICK-R:dev"
             )
         return self
 

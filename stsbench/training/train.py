@@ -281,8 +281,13 @@ class _Job:
     @property
     def remarks(self) -> list[str]:
         """What the person should know of the recipe, and everybody who reads the log."""
-        of_tasks = [task.sentence() for task in self.tasks]
-        return [*self.recipe.remarks(), *self.recipe.test_remarks(), *of_tasks]
+        of_tables = [task.sentence() for task in self.tasks]
+        return [*self.recipe.remarks(), *of_tables, *self.test_remarks]
+
+    @property
+    def test_remarks(self) -> list[str]:
+        """How the training has met what encoders are measured on: as the recipe says, and as its tables show."""
+        return [*self.recipe.test_remarks(), *filter(None, (task.test_remark() for task in self.tasks))]
 
     def run(self, listeners: Sequence[Listener]) -> int:
         """Take all steps that are left; return the number of all."""
@@ -299,7 +304,12 @@ class _Job:
         trainer = assemble(self.recipe, self.store, self.base, self.world, self.device, tasks=self.tasks)
         settings = self.base.encoder.settings
         writer = CheckpointWriter(
-            trainer.model, self.base.checkpoint, self.recipe, settings.max_length, settings.lower_case
+            trainer.model,
+            self.base.checkpoint,
+            self.recipe,
+            settings.max_length,
+            settings.lower_case,
+            self.test_remarks,
         )
         keeper = Keeper(self.folder, writer, self.recipe.saving.keep)
         log = Log(self.folder.log if self.world.leads else None, listeners)
@@ -385,7 +395,7 @@ class _Job:
                 "`AutoModel`, or `stsbench run --model folder`.",
                 *self._about_tasks(record),
             ],
-            after_scores=" ".join([_SELECTED, *self.recipe.test_remarks()]),
+            after_scores=" ".join([_SELECTED, *self.test_remarks]),
             recipe=as_yaml(recipe),
         )
 
@@ -396,7 +406,7 @@ class _Job:
             f"{head.task} {head.measure} {'undefined' if head.score is None else f'{100 * head.score:.2f}'}"
             for head in record.heads
         ]
-        tables = " ".join(task.sentence().capitalize() for task in self.tasks)
+        tables = " ".join(f"T{task.sentence()[1:]}" for task in self.tasks)
         return [f"Heads trained with it, which are not in the checkpoint: on dev, {listed(reached)}. {tables}"]
 
     def _public_recipe(self) -> Recipe:

@@ -71,6 +71,26 @@ def recipe_file(tmp_path: Path, base: Path) -> Path:
 
 
 @pytest.fixture
+def tasks(tmp_path: Path, benchmark_folder: Path) -> str:
+    """Return recipe keys of three tasks on small tables, none of whose pairs is the benchmark's."""
+    from stsbench.data.benchmarks import load_sample
+
+    pairs = load_sample().pairs
+    rows = list(zip(pairs["sentence1"], pairs["sentence2"], pairs["gold"], strict=True))[:30]
+    lines = ["text\tlabel\n", *(f"{text}\t{len(text.split()) % 3}\n" for text, _, _ in rows)]
+    (tmp_path / "mood.tsv").write_text("".join(lines), encoding="utf-8")
+    lines = ["a\tb\tsame\tgold\n", *(f"{a}\t{b}\t{int(gold > 2)}\t{gold}\n" for a, b, gold in rows[:21])]
+    (tmp_path / "pairs.tsv").write_text("".join(lines), encoding="utf-8")
+    return (
+        f"labelled.folder={tmp_path}\n"
+        "tasks.mood={kind: classification, train: mood.tsv, columns: [text, label], batch: 6}\n"
+        "tasks.same={kind: pair-classification, train: pairs.tsv, columns: [a, b, same], rate: 0.5, batch: 4}\n"
+        "tasks.score={kind: regression, train: pairs.tsv, columns: [a, b, gold], scale: [0, 5], weight: 0.5, "
+        "rate: once, features_of: difference}"
+    )
+
+
+@pytest.fixture
 def train(recipe_file: Path, corpus: Path, tmp_path: Path) -> Callable[..., Any]:
     """Return a function that trains the tiny model in a folder, with changes to the recipe."""
 
@@ -87,11 +107,14 @@ def assembled(base: Path, recipe_file: Path, corpus: Path, tmp_path: Path) -> Ca
     from stsbench.data.corpus import read_rows
     from stsbench.training.base import find_base
     from stsbench.training.distributed import World
+    from stsbench.training.labelled import read_tasks
     from stsbench.training.recipe_files import read_recipe
     from stsbench.training.token_store import open_store
     from stsbench.training.trainer import assemble
 
-    def make(*overrides: str, file: Path = corpus, world: World | None = None) -> Any:
+    def make(
+        *overrides: str, file: Path = corpus, world: World | None = None, data_dirs: Sequence[Path] = ()
+    ) -> Any:
         recipe = read_recipe(recipe_file, overrides)
         found = find_base(recipe, "cpu")
         rows = read_rows(file, recipe.corpus.columns)
@@ -103,7 +126,8 @@ def assembled(base: Path, recipe_file: Path, corpus: Path, tmp_path: Path) -> Ca
             limit=recipe.corpus.max_length - 2,
             with_text=recipe.reads_text,
         )
-        return assemble(recipe, store, found, world or World(), "cpu")
+        tasks = read_tasks(recipe, data_dirs)
+        return assemble(recipe, store, found, world or World(), "cpu", tasks=tasks)
 
     return make
 

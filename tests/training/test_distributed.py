@@ -24,6 +24,7 @@ WORKER = textwrap.dedent(
     from stsbench.training.base import find_base
     from stsbench.data.corpus import read_rows
     from stsbench.training.distributed import join_world
+    from stsbench.training.labelled import read_tasks
     from stsbench.training.recipe_files import read_recipe
     from stsbench.training.token_store import open_store
     from stsbench.training.trainer import assemble
@@ -40,14 +41,17 @@ WORKER = textwrap.dedent(
         store = open_store(Path(tokens), meaning, rows, base.tokenizer, limit=10)
         if world.leads:
             world.wait()
-        trainer = assemble(recipe, store, base, world, device)
+        trainer = assemble(recipe, store, base, world, device, tasks=read_tasks(recipe))
 
         batch = trainer.reader(np.arange(recipe.optimiser.batch), "now")
         loss = sum(term(batch, lambda value: value) for term in trainer.terms)
         trainer.world.add_up_gradients(trainer.descent.parameters)
         gradients = {n: p.grad.clone() for n, p in trainer.model.named_parameters() if p.grad is not None}
         trainer.model.zero_grad()
-        losses = [float(trainer.step(number)[0]) for number in range(trainer.schedule.steps)]
+        losses = [float(trainer.step(number)[0]) for number in range(trainer.timetable.steps)]
+        for name, head in trainer.modules.items():
+            if name.startswith("tasks."):
+                trainer.model.register_module(name.replace(".", " "), head)  # compared as the other weights are
         torch.save(
             {
                 "loss": float(loss),
@@ -97,15 +101,21 @@ def test_two_processes_equal_one_with_the_joined_batch(recipe_file, corpus, tmp_
     lines = corpus.read_text(encoding="utf-8").splitlines(keepends=True)[:41]
     corpus.write_text("".join(lines), encoding="utf-8")
     places = [str(recipe_file), str(corpus), str(tmp_path / "tokens")]
+    # 7 of 15 rows in a batch: the last batch has one row here, too.
+    table = "text\tlabel\n" + "".join(f"{line.strip()}\t{len(line) % 3}\n" for line in lines[:15])
+    (tmp_path / "mood.tsv").write_text(table, encoding="utf-8")
+    dev = f"dev: {tmp_path / 'mood.tsv'}, train: {tmp_path / 'mood.tsv'}"
+    head = f"tasks.mood={{kind: classification, {dev}, columns: [text, label], batch: 7, dropout: 0}}"
+    cases = CASES | {"tasks": [head, "phases=[{takes: [mood, contrastive]}, {takes: [mood]}]"]}
     runs = [
         process
         for size in (1, 2)
-        for process in launch(size, [*places, f"{tmp_path}/of{size}", json.dumps(CASES)])
+        for process in launch(size, [*places, f"{tmp_path}/of{size}", json.dumps(cases)])
     ]
     for process in runs:
         _, errors = process.communicate(timeout=180)
         assert process.returncode == 0, errors
-    for case in CASES:
+    for case in cases:
         one, first, second = (torch.load(tmp_path / f"{of}.{case}.{rank}") for of, rank in OUTCOMES)
         require_equal_trainings(one, first, second)
 

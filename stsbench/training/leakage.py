@@ -1,0 +1,124 @@
+"""Pairs that encoders are measured on, found in labelled training data: dropped and counted, or told everywhere.
+
+Two pairs are the same if their sentences are, by letters and digits alone and in either order: releases of one
+task differ in case and tokenisation.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stsbench.base.errors import UserError
+from stsbench.base.words import listed
+from stsbench.data.benchmarks import load_sts
+from stsbench.data.sentence_ids import folded_ids, unordered_pairs
+from stsbench.scoring.tasks import STS_TASKS
+from stsbench.training.tasks import TestPairs
+
+STS_B = ("STS-B:dev", "STS-B:test")
+"""Checkpoints are selected by the first and reported by the second."""
+
+_ALL = (*STS_B, *(f"{task}:test" for task in STS_TASKS if task != "STS-B"))
+
+_DROPPED: Mapping[TestPairs, Sequence[str]] = {"dropped": STS_B, "all-dropped": _ALL, "kept": ()}
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """What is common to a labelled table and the scored pairs of tasks. Pairs are counted once, rows as they come.
+
+    Attributes:
+        rows: that were dropped.
+        dropped: pairs of each set that were dropped.
+        left: pairs of each set that are trained on; sets without any left out.
+        trained_on: pairs that are trained on.
+        absent: sets that are not here, so nobody looked for their pairs.
+    """
+
+    rows: int
+    dropped: Mapping[str, int]
+    left: Mapping[str, int]
+    trained_on: int
+    absent: Sequence[str]
+
+    def sentence(self) -> str:
+        """Return what was dropped, as a part of a sentence."""
+        of_sets = listed([f"{count:,} of {name}" for name, count in self.dropped.items() if count])
+        parts = []
+        if self.dropped:
+            parts.append(f"dropped {self.rows:,} that hold scored pairs{f' ({of_sets})' if of_sets else ''}")
+        if self.absent:
+            parts.append(f"not looked for the pairs of {listed(list(self.absent))}, which are not here")
+        return "; ".join(parts)
+
+    def remark(self, task: str) -> str | None:
+        """Return what everybody should know who reads a score of what is trained so; None if that is nothing."""
+        if not self.left:
+            return None
+        of_sets = listed([f"{count:,} of {name}" for name, count in self.left.items()])
+        return (
+            f"Trained on test pairs: of the {self.trained_on:,} pairs that {task} is trained on, with labels, "
+            f"some are scored pairs of tasks ({of_sets}), so scores there are no results."
+        )
+
+
+@dataclass(frozen=True)
+class Benchmarks:
+    """The scored pairs of tasks.
+
+    Attributes:
+        pairs: of each set that is here.
+        dropped: the sets whose pairs are dropped.
+        absent: sets that are not here.
+    """
+
+    pairs: Mapping[str, frozenset[tuple[int, int]]]
+    dropped: Sequence[str]
+    absent: Sequence[str]
+
+    @classmethod
+    def read(cls, test_pairs: TestPairs, data_dirs: Sequence[Path]) -> "Benchmarks":
+        """Read the tasks.
+
+        Raises:
+            UserError: if a set is not here whose pairs are to be dropped.
+        """
+        dropped, pairs = _DROPPED[test_pairs], {}
+        for name in _ALL:
+            task, _, split = name.partition(":")
+            try:
+                scored = load_sts(task, split, data_dirs=data_dirs).pairs
+            except UserError as error:
+                if name in dropped:
+                    raise UserError(
+                        f"pairs of {name} are to be dropped from labelled training data (labelled.test_pairs: "
+                        f"{test_pairs}), and it is not here to tell them by: {error}"
+                    ) from error
+                continue
+            pairs[name] = frozenset(pairs_of(scored["sentence1"].tolist(), scored["sentence2"].tolist()))
+        return cls(pairs, dropped, [name for name in _ALL if name not in pairs])
+
+    def holds(self, pairs: Sequence[tuple[int, int]]) -> NDArray[np.bool_]:
+        """Return which pairs are to be dropped, (n,)."""
+        known = frozenset[tuple[int, int]]().union(*(self.pairs[name] for name in self.dropped))
+        return np.array([pair in known for pair in pairs], dtype=bool)
+
+    def overlap(self, table: Sequence[tuple[int, int]], trained_on: Sequence[tuple[int, int]]) -> Overlap:
+        """Return what was found in a table, and in those of its pairs that are trained on."""
+        everything, left = frozenset(table), frozenset(trained_on)
+        counts = {name: len(scored & left) for name, scored in self.pairs.items()}
+        return Overlap(
+            rows=int(self.holds(table).sum()),
+            dropped={name: len(self.pairs[name] & everything) for name in self.dropped},
+            left={name: count for name, count in counts.items() if count},
+            trained_on=len(left),
+            absent=self.absent,
+        )
+
+
+def pairs_of(first: Sequence[str], second: Sequence[str]) -> list[tuple[int, int]]:
+    """Return numbers for pairs of sentences by letters and digits, whichever is named first."""
+    return unordered_pairs(folded_ids(first), folded_ids(second))

@@ -1,0 +1,318 @@
+"""Heads on labelled tables: their losses, when they are trained, and what a training with them leaves."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+import torch
+from plain_training import plain_vectors
+from safetensors.torch import load_file
+
+import stsbench as sb
+from stsbench.training.folder import RunFolder
+from stsbench.training.heads import HeadBase
+from stsbench.training.log import log_frame, read_log
+from stsbench.training.recipe_files import read_recipe
+from stsbench.training.tasks import CONTRASTIVE, ClassificationHead, PairClassificationHead, RegressionHead
+from stsbench.training.timetable import make_timetable
+
+TABLE = {"train": "t.csv", "columns": ("a", "b", "c")}
+
+
+@pytest.fixture
+def make(assembled, tasks, benchmark_folder):
+    """Put a trainer with the three tasks together."""
+    return lambda *more: assembled(*tasks.splitlines(), *more, data_dirs=[benchmark_folder])
+
+
+def plain_loss(name, features, head, targets):
+    """The loss of each head as an equation, row by row."""
+    weight, bias = head[-1].weight, head[-1].bias
+    losses = []
+    for row, target in zip(features, targets, strict=True):
+        numbers = [
+            sum(w * x for w, x in zip(line, row, strict=True)) + b for line, b in zip(weight, bias, strict=True)
+        ]
+        if name == "mood":
+            losses.append(-torch.log(torch.exp(numbers[int(target)]) / sum(map(torch.exp, numbers))))
+        elif name == "same":
+            yes = 1 / (1 + torch.exp(-numbers[0]))
+            losses.append(-torch.log(yes if target == 1 else 1 - yes))
+        else:
+            losses.append((numbers[0] - target) ** 2)
+    return torch.stack(losses).mean()
+
+
+@pytest.mark.parametrize("name", ["mood", "same", "score"])
+def test_a_heads_loss_and_gradients_equal_the_equations_one_sentence_at_a_time(name, make):
+    trainer = make("dropout=0", "optimiser.chunk=3", *(f"tasks.{t}.dropout=0" for t in ("mood", "same", "score")))
+    (term,) = [task for task in trainer.tasks if task.name == name]
+    model, head = trainer.model.double(), term.head.double()
+    model._pooler = lambda states, mask: (states[-1] * mask.unsqueeze(-1)).sum(1) / mask.sum(1, keepdim=True)
+    loss, batch = term(0, lambda value: value)
+    weights = {**dict(model.named_parameters()), **{f"task {n}": p for n, p in head.named_parameters()}}
+    found = {n: p.grad.clone() for n, p in weights.items() if p.grad is not None}
+    assert {"task 1.weight", "task 1.bias"} <= found.keys()
+    for parameter in weights.values():
+        parameter.grad = None
+
+    sides = [plain_vectors(model, torch.nn.Identity(), side) for side in batch.sides]
+    assert [len(side) for side in sides] == [{"mood": 6, "same": 4, "score": 8}[name]] * (1 + (name != "mood"))
+    features = torch.cat([*sides, *([(sides[0] - sides[1]).abs()] if name == "score" else [])], dim=1)
+    expected = plain_loss(name, features, head, batch.targets) * (0.5 if name == "score" else 1)
+    expected.backward()
+    assert loss.item() == pytest.approx(expected.item(), abs=1e-12)
+    for key, gradient in found.items():
+        torch.testing.assert_close(gradient, weights[key].grad, atol=1e-10, rtol=1e-8)
+
+
+def test_the_batch_is_that_of_the_table_with_its_labels(make):
+    trainer = make("optimiser.batch=5")
+    (term,) = [task for task in trainer.tasks if task.name == "score"]
+    seen = []
+    for turn in range(term.schedule.steps_per_epoch):
+        batch = term.batch(turn)
+        seen += [
+            (tuple(map(tuple, pair)), target) for *pair, target in zip(*batch.sides, batch.targets, strict=True)
+        ]
+    tokens = [tuple(map(tuple, pair)) for pair in zip(*term.sides, strict=True)]
+    assert sorted(seen) == sorted(zip(tokens, term.task.train.targets, strict=True))
+    assert {len(term.batch(turn).targets) for turn in range(term.schedule.steps_per_epoch)} == {5, 4}  # of 19 rows
+
+
+def test_heads_have_dropout_before_them_and_one_logit_for_two_classes():
+    base = HeadBase(8, 0.02)
+    pair = PairClassificationHead(kind="pair-classification", dropout=0.4, **TABLE)
+    assert [pair.outputs(2), pair.outputs(3)] == [1, 3]
+    dropout, linear = pair.build(base, 1)
+    assert (dropout.p, linear.in_features, linear.out_features) == (0.4, 8, 1)
+    single = ClassificationHead(kind="classification", train="t.csv", columns=("a", "b"))
+    assert single.outputs(2) == 2
+    outputs, targets = torch.tensor([[2.0], [-1.0], [3.0], [-2.0]]), torch.tensor([1.0, 0, 0, 0])
+    assert pair.score(outputs, targets) == 0.75
+    assert single.score(torch.tensor([[0.0, 1, 5], [9, 1, 2]]), torch.tensor([2.0, 1])) == 0.5
+    regression = RegressionHead(kind="regression", **TABLE)
+    estimates, gold = torch.tensor([[1.0], [2], [4]]), torch.tensor([0.0, 0.5, 0.6])
+    assert regression.score(estimates, gold) == pytest.approx(np.corrcoef([1, 2, 4], [0, 0.5, 0.6])[0, 1])
+    assert math.isnan(regression.score(torch.ones((3, 1)), gold))
+
+
+def timetable(phases, **rates):
+    tasks = {
+        name: f"{{kind: classification, train: t.csv, columns: [a, b], rate: {rate}}}"
+        for name, rate in rates.items()
+    }
+    overrides = [f"tasks.{name}={keys}" for name, keys in tasks.items()]
+    recipe = read_recipe("demo", [*overrides, f"phases={phases}", "optimiser.epochs=2", "seed=5"])
+    return make_timetable(recipe, {CONTRASTIVE: 1000, "a": 200, "b": 2500})
+
+
+def test_together_each_step_takes_the_corpus_and_tasks_at_their_rates():
+    plan = timetable([], a="once", b=0.3)
+    assert (plan.steps, plan.ends) == (2000, (2000,))
+    assert plan.turns[CONTRASTIVE].tolist() == list(range(2000))
+    for name, rate in (("a", 0.2), ("b", 0.3)):
+        taken = plan.turns[name][plan.turns[name] >= 0]
+        assert taken.tolist() == list(range(len(taken)))
+        assert len(taken) / 2000 == pytest.approx(rate, abs=0.035)
+    # Drawn apart: a step that takes one takes the other as often as any.
+    both = (plan.turns["a"] >= 0) & (plan.turns["b"] >= 0)
+    assert both.mean() == pytest.approx(0.06, abs=0.02)
+    # A table that is longer than the epoch is not passed over at any rate.
+    assert (timetable([], a=1, b="once").turns["b"] >= 0).all()
+
+
+def test_phases_follow_one_another_each_with_its_own_epochs():
+    plan = timetable(
+        "[{takes: [contrastive], epochs: 1}, {takes: [a, b]}, {takes: [a], epochs: 3}]", a="once", b=1
+    )
+    assert plan.ends == (1000, 6000, 6600)
+    corpus, a, b = (plan.turns[name] >= 0 for name in (CONTRASTIVE, "a", "b"))
+    assert corpus[:1000].all()
+    assert not corpus[1000:].any()
+    assert not (a | b)[:1000].any()
+    assert b[1000:6000].all()
+    assert a[1000:6000].mean() == pytest.approx(200 / 2500, abs=0.02)
+    assert a[6000:].all()
+    assert plan.turn("a", 6599) == a.sum() - 1
+    assert plan.turn("b", 6000) is None
+    assert [plan.epoch(step) for step in (0, 500, 1000, 3500, 6000, 6600)] == [0, 0.5, 1, 2, 3, 6]
+
+
+def test_an_epoch_may_be_that_of_a_task_and_no_step_is_idle():
+    plan = timetable("[{takes: [contrastive, a, b], epoch_of: a}]", a=1, b=0.5)
+    assert plan.steps == 400
+    idle = timetable("[{takes: [a, b]}]", a=0.2, b=0.1)
+    taken = [idle.turns[name] >= 0 for name in ("a", "b")]
+    assert np.any(taken, axis=0).all()
+    # Two in three of the idle steps go to the one that is taken twice as often.
+    assert taken[0].mean() == pytest.approx(0.2 + 0.72 * 2 / 3, abs=0.02)
+
+
+def test_the_timetable_follows_from_the_seed_alone():
+    one, same = (timetable([], a=0.5, b=0.5) for _ in range(2))
+    assert all((one.turns[name] == same.turns[name]).all() for name in one.turns)
+    assert (one.turns["a"] != one.turns["b"]).any()
+
+
+@pytest.fixture
+def together(train, tasks, benchmark_folder):
+    return lambda *more, **options: train(*tasks.splitlines(), *more, data_dirs=[benchmark_folder], **options)
+
+
+def test_a_training_with_tasks_says_their_scores_everywhere(together, monkeypatch):
+    notices = []
+    done = together("selection.every=3", notice=notices.append)
+    scored = [line for line in done.log if line["kind"] == "dev"]
+    assert [set(line["tasks"]) for line in scored] == [{"mood", "same", "score"}] * 3  # before, at 3, at 6
+    for line in (line for line in done.log if line["kind"] == "train"):
+        assert line["losses"].keys() <= {CONTRASTIVE, "mood", "same", "score"}
+        assert {CONTRASTIVE, "mood"} <= line["losses"].keys()
+    at_best = next(line["tasks"] for line in scored if line["step"] == done.best.step)
+    record = sb.load_run(done.folder)
+    assert [(head.task, head.kind, head.measure, head.score) for head in record.heads] == [
+        ("mood", "classification", "accuracy", at_best["mood"]["accuracy"]),
+        ("same", "pair-classification", "accuracy", at_best["same"]["accuracy"]),
+        ("score", "regression", "pearson", at_best["score"]["pearson"]),
+    ]
+    assert [(head.ntrain, head.ndev) for head in record.heads] == [(27, 3), (19, 2), (19, 2)]
+    assert done.frame["mood accuracy"].notna().sum() == 3
+    assert done.frame["mood loss"].notna().sum() == 3
+    row = done.table()[0].frame.iloc[0]
+    assert row["mood accuracy × 100"] == 100 * at_best["mood"]["accuracy"]
+    assert done.to_dict()["training"]["heads"]["score"]["pearson"] == at_best["score"]["pearson"]
+    card = (done.folder / "README.md").read_text(encoding="utf-8")
+    assert f"mood accuracy {100 * at_best['mood']['accuracy']:.2f}" in card
+    assert "Task same: 19 rows to train on, 2 to score" in card
+    told = [notice for notice in notices if notice.startswith("task ")]
+    assert [sentence.split(":")[0] for sentence in told] == ["task mood", "task same", "task score"]
+    assert set(told) <= {line.get("remark") for line in done.log} & set(record.notes)
+    assert len(done.plot().axes) == 2
+    assert "head mood, trained with the encoder: accuracy" in str(sb.show(record).remarks)
+
+
+def test_the_heads_are_no_part_of_the_checkpoint_and_no_path_is_in_the_card(together, tmp_path):
+    done = together()
+    weights = load_file(done.folder / "model.safetensors")
+    assert not [name for name in weights if "tasks" in name]
+    assert str(tmp_path) not in (done.folder / "README.md").read_text(encoding="utf-8")
+    assert "train: mood.tsv" in (done.folder / "README.md").read_text(encoding="utf-8")
+    # The recipe that it leaves trains the same again, from anywhere.
+    assert read_recipe(done.folder / "recipe.yaml").tasks["mood"].train == str(tmp_path / "mood.tsv")
+
+
+def test_a_trained_head_learns_and_the_encoder_with_it(together):
+    done = together("optimiser.epochs=15", "tasks.mood.dropout=0", "dropout=0", "selection.every=100")
+    losses = [line["losses"]["mood"] for line in done.log if "losses" in line]
+    assert losses[-1] < 0.5 * losses[0]
+
+
+def test_the_contrastive_term_is_the_same_with_a_task_that_weighs_nothing_and_without_one(make, assembled):
+    alone, among = assembled(), make()
+    for step in range(1):
+        before = alone.step(step)
+        with_tasks = among.step(step)
+        assert torch.equal(before.loss, with_tasks.losses[CONTRASTIVE])
+        assert with_tasks.loss.item() == pytest.approx(sum(map(float, with_tasks.losses.values())), rel=1e-6)
+
+
+def test_a_training_with_phases_that_was_stopped_goes_on_to_the_same_bits(together, tmp_path, benchmark_folder):
+    more = (
+        "phases=[{takes: [contrastive, mood]}, {takes: [mood, same, score]}]",
+        "saving.every=2",
+        "log_every=1",
+        "selection.every=3",
+    )
+    whole = together(*more, out="whole")
+    assert whole.steps == 6 + 5  # of 27 rows in batches of 6
+    for at in (3, 8):
+
+        def stop(line, at=at):
+            if line["step"] == at and line["kind"] == "train":
+                raise KeyboardInterrupt
+
+        with pytest.raises(sb.UserError, match="interrupted"):
+            together(*more, out=f"at{at}", listeners=[stop])
+        again = sb.train(resume=tmp_path / f"at{at}", device="cpu", data_dirs=[benchmark_folder])
+        assert again.record.heads == whole.record.heads
+        for name in ("whole", f"at{at}"):
+            assert (tmp_path / name / "model.safetensors").read_bytes() == (
+                whole.folder / "model.safetensors"
+            ).read_bytes()
+        logs = [read_log(RunFolder(tmp_path / name).log) for name in ("whole", f"at{at}")]
+        one, other = ([{k: v for k, v in line.items() if k != "time"} for line in log] for log in logs)
+        assert one == other
+
+
+def test_a_table_that_changed_in_between_is_refused(together, tmp_path, benchmark_folder):
+    def stop(line):
+        if line["step"] == 5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(sb.UserError, match="interrupted"):
+        together(listeners=[stop])
+    table = tmp_path / "mood.tsv"
+    table.write_text(table.read_text(encoding="utf-8") + "one more\t1\n", encoding="utf-8")
+    with pytest.raises(
+        sb.UserError, match="the labelled table of a task is another than the training started from"
+    ):
+        sb.train(resume=tmp_path / "run", device="cpu", data_dirs=[benchmark_folder])
+
+
+def test_what_was_trained_on_test_pairs_says_so_everywhere(together, tmp_path, benchmark_folder):
+    from stsbench.data.benchmarks import load_sts
+
+    test = load_sts("STS-B", "test", data_dirs=[benchmark_folder]).pairs
+    with (tmp_path / "pairs.tsv").open("a", encoding="utf-8") as stream:
+        for one, other in zip(test["sentence1"], test["sentence2"], strict=True):
+            stream.write(f"{one}\t{other}\t1\t3\n")
+    dropped = together(out="dropped")
+    assert not [note for note in dropped.record.notes if "Trained on test pairs" in note]
+    assert [head.ntrain for head in dropped.record.heads] == [27, 19, 19]
+    notices = []
+    kept = together("labelled.test_pairs=kept", out="kept", notice=notices.append)
+    assert [head.ntrain for head in kept.record.heads] == [27, 37, 37]
+    said = "Trained on test pairs: "
+    assert len([notice for notice in notices if notice.startswith(said)]) == 3  # the recipe, and of both tables
+    assert "test_pairs: kept" in (kept.folder / "recipe.yaml").read_text(encoding="utf-8")
+    assert said in (kept.folder / "README.md").read_text(encoding="utf-8")
+    assert said in str(kept)
+    assert len([line for line in kept.log if line.get("remark", "").startswith(said)]) == 3
+    later = sb.evaluate(str(kept.folder), "STS-B", data_dirs=[benchmark_folder])
+    for record in (sb.load_run(kept.folder), later):
+        assert len([note for note in record.notes if note.startswith(said)]) == 3
+    report = sb.report([kept.folder], out=tmp_path / "report")
+    page = (tmp_path / "report" / "report.html").read_text(encoding="utf-8")
+    assert report is not None
+    assert said in page
+
+
+def test_a_task_of_ones_own_is_named_by_its_file(together, tmp_path):
+    (tmp_path / "own_task.py").write_text(
+        "from typing import ClassVar\n"
+        "from stsbench.training.tasks import RegressionHead\n"
+        "class AbsoluteError(RegressionHead):\n"
+        "    kind: str\n"
+        "    measure: ClassVar[str] = 'closeness'\n"
+        "    power: float = 1.0\n"
+        "    def losses(self, outputs, targets):\n"
+        "        return (outputs[:, 0] - targets).abs() ** self.power\n"
+        "    def score(self, outputs, targets):\n"
+        "        return 1 - float((outputs[:, 0] - targets).abs().mean())\n",
+        encoding="utf-8",
+    )
+    kind = f"kind: '{tmp_path / 'own_task.py'}:AbsoluteError', power: 0.5"
+    done = together(f"tasks.mine={{{kind}, train: pairs.tsv, columns: [a, b, gold]}}")
+    (head,) = [head for head in done.record.heads if head.task == "mine"]
+    assert head.measure == "closeness"
+    assert head.kind.endswith("own_task.py:AbsoluteError")
+    assert -1 < head.score < 1
+    assert "mine closeness" in log_frame(done.log)
+    with pytest.raises(sb.UserError, match=r"views:Crop is no class of the kind TaskHead"):
+        read_recipe("demo", ["tasks.t={kind: 'stsbench.training.views:Crop'}"])
+
+
+def test_the_log_of_a_training_without_tasks_has_no_word_of_them(train):
+    lines = (train().folder / "log.jsonl").read_text(encoding="utf-8").splitlines()
+    assert not [line for line in map(json.loads, lines) if {"tasks", "losses"} & line.keys()]

@@ -48,6 +48,13 @@ COLLAPSE = {
         for said, change in (("with", ()), ("without", ("predictor=null",)))
         for name, decay in DECAYS.items()
     },
+    "decay 0, without predictor, batch too": (
+        "minilm-mocose",
+        *QUEUE,
+        "target.decay=0.0",
+        "predictor=null",
+        "negatives.in_batch=true",  # SimCSE's negatives beside the queue's
+    ),
 }
 FGSM = {
     "no step": ("noise.adversarial=null",),
@@ -74,7 +81,7 @@ def last_checkpoint(model: Path) -> Path:
 
 def collapse(corpus: str, out: Path, models: Path, changes: list[str]) -> None:
     """Train with several decays, with and without the predictor; follow the uniformity."""
-    looked_at = ("selection.every=8", "selection.geometry=true", "noise.adversarial=null")
+    looked_at = ("selection.every=10", "selection.geometry=true", "noise.adversarial=null")
     curves, spectra = [], []
     for name, (recipe, *own) in COLLAPSE.items():
         model = models / folder_of(name)
@@ -126,7 +133,7 @@ def draw(curves: pd.DataFrame, spectra: pd.DataFrame, path: Path) -> None:
         for name in names:
             look = {
                 "color": palette[name.partition(",")[0]],
-                "linestyle": "--" if "without" in name else "-",
+                "linestyle": ":" if "batch" in name else "--" if "without" in name else "-",
                 "label": name,
             }
             curve = curves[curves["training"] == name]

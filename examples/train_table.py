@@ -15,6 +15,7 @@ What is written into the folder:
   `alignment` and `uniformity` on STS-B test;
 - `table.csv`, `table.md`: means and standard deviations over seeds, and of the scores intervals over other seeds
   and other pairs;
+- `seeds.png`, `seeds.svg`: each checkpoint as a dot;
 - `pairs.csv`, `pairs.md`: the difference of each two variants, with p-values after Holm's correction over all of
   them (from five seeds of each on).
 """
@@ -30,6 +31,7 @@ import pandas as pd
 
 import stsbench as sb
 from stsbench.records.store import load_run
+from stsbench.render.figures import colours, new_figure, save_figure, style
 from stsbench.render.formats import to_markdown
 from stsbench.statistics.significance import holm
 
@@ -46,6 +48,8 @@ BASE = ("minilm-simcse", "optimiser.learning_rate=1e-12", "corpus.rows=2", "opti
 
 FOUR = ("base", "SimCSE", "ESimCSE", "MoCoSE", "Gaussian dropout")
 
+DRAWN = ("Avg.", "gap", "alignment", "uniformity")
+
 ENOUGH = 5
 """Seeds of each variant from which on two are compared."""
 
@@ -60,11 +64,13 @@ def trained(folder: Path, recipe: str, corpus: str, seed: int, changes: list[str
         sb.train(recipe, corpus, folder, seed=seed, overrides=changes, notice=print)
 
 
-def measured(folder: Path, variant: str, seed: int, model: Path, tasks: str) -> None:
+def measured(folder: Path, variant: str, seed: int, *, model: Path, tasks: str, corpus: Path) -> None:
     """Measure a checkpoint and write its record and its row; recipe and log go with them."""
     record = sb.evaluate(model, tasks, out=folder, overwrite=True)
-    for name in ("recipe.yaml", "log.jsonl"):
-        shutil.copyfile(model / name, folder / name)
+    shutil.copyfile(model / "log.jsonl", folder / "log.jsonl")
+    recipe = (model / "recipe.yaml").read_text(encoding="utf-8")
+    # The name of the corpus, not where it is here.
+    (folder / "recipe.yaml").write_text(recipe.replace(str(corpus.resolve()), corpus.name), encoding="utf-8")
     row = {"variant": variant, "seed": seed, **numbers(model, record)}
     (folder / "row.json").write_text(json.dumps(row) + "\n", encoding="utf-8")
 
@@ -115,6 +121,7 @@ def write_tables(out: Path) -> None:
     for_readers = variants_for_readers(table)
     (out / "table.md").write_text(to_markdown(for_readers) + "\n", encoding="utf-8")
     print(for_readers.to_string(index=False), flush=True)
+    draw(seeds, out / "seeds")
     compared = pair_table({variant: held for variant, held in runs.items() if len(held) >= ENOUGH})
     if len(compared):
         compared.to_csv(out / "pairs.csv", index=False)
@@ -151,6 +158,25 @@ def variants_for_readers(table: pd.DataFrame) -> pd.DataFrame:
                 text["Avg. 95 %"] = f"{row.low:.2f} to {row.high:.2f}" if row.seeds > 1 else ""
         rows.append(text)
     return pd.DataFrame(rows)
+
+
+def draw(seeds: pd.DataFrame, path: Path) -> None:
+    """Draw a dot for each checkpoint and a line at the mean of each variant, a panel a measure."""
+    variants = list(dict.fromkeys(seeds["variant"]))
+    palette = colours(variants)
+    with style():
+        figure = new_figure(width=6.8, height=2.2)
+        panels = figure.subplots(1, len(DRAWN), sharey=True)
+        for axes, measure in zip(panels, DRAWN, strict=True):
+            for place, variant in enumerate(variants):
+                values = seeds.loc[seeds["variant"] == variant, measure]
+                axes.scatter(values, [place] * len(values), s=12, color=palette[variant], alpha=0.7, linewidths=0)
+                axes.plot([values.mean()] * 2, [place - 0.3, place + 0.3], color=palette[variant])
+            axes.set_xlabel(measure)
+        panels[0].set_yticks(range(len(variants)), variants)
+        panels[0].invert_yaxis()
+        for ending in (".png", ".svg"):
+            save_figure(figure, path.with_suffix(ending))
 
 
 def pair_table(runs: dict[str, list[sb.RunRecord]]) -> pd.DataFrame:
@@ -206,7 +232,7 @@ def main() -> None:
                 # The variant's own stand last: the base is to take one step, whatever the others take.
                 all_changes = [*changes_of(variant, options.changes), *changes]
                 trained(model, recipe, options.corpus, seed, all_changes)
-                measured(folder, variant, seed, model, options.tasks)
+                measured(folder, variant, seed, model=model, tasks=options.tasks, corpus=Path(options.corpus))
     write_tables(options.out)
 
 

@@ -120,6 +120,24 @@ def test_the_benchmark_of_training_runs(
 
 
 @pytest.mark.slow
+def test_the_benchmark_of_methods_runs_and_counts_the_passes_that_each_needs(
+    script: Callable[..., None],
+    tiny_bert: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    little = ("--batch", "40", "--max-length", "6", "--steps", "1", "--rounds", "1")
+    methods = ("--methods", "gaussian,esimcse,mocose,mocose-no-fgsm")
+    script("benchmarks/train_methods.py", "--base", tiny_bert, *little, *methods)
+    lines = [line.split() for line in capsys.readouterr().out.splitlines() if "passes" in line and "ratio" in line]
+    passes = {line[0]: float(line[line.index("passes") + 1]) for line in lines}
+    # At 2 for a backward pass: SimCSE 2 x 3; ESimCSE 1 more; MoCoSE 3 + 1, and a clean pass of 2 + 1.
+    expected = {"simcse": 1, "gaussian": 1, "esimcse": 7 / 6, "mocose": 7 / 6, "mocose-no-fgsm": 4 / 6}
+    assert passes == pytest.approx(expected, rel=0.1)
+
+
+@pytest.mark.slow
 @pytest.mark.minilm
 def test_the_benchmark_of_training_on_a_gpu_runs_without_one(
     script: Callable[..., None], corpus: Path, capsys: pytest.CaptureFixture[str]

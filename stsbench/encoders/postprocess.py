@@ -73,8 +73,8 @@ def whitening_of(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the mean of some vectors, and the matrix that makes their covariance the identity.
 
-    Su et al. (2021, equations 4 to 8): the covariance is U S U^T, the matrix the first columns of U S^-1/2. As in
-    their code, the covariance is divided by n - 1.
+    Su et al. (2021): the covariance is U S U^T, the matrix the first columns of U S^-1/2. As in their public code
+    (bojone/BERT-whitening, eng/utils.py), the covariance is divided by n - 1.
 
     Args:
         reference: the vectors, shape (sentences, d).

@@ -222,7 +222,11 @@ def seen_note(encoder: Any, task: str, texts: Sequence[str]) -> tuple[str, ...]:
     seen, there = encoder.count_seen(texts)
     if not seen:
         return ()
+    method = encoder.about.method
+    if seen < there:
+        return (
+            f"the {method} was fitted on {seen:,} of the {there:,} sentences of {task} (without their scores).",
+        )
     return (
-        f"transductive on {task}: the {encoder.about.method} was fitted on {seen:,} of its {there:,} sentences "
-        "(without their scores).",
+        f"transductive on {task}: the {method} was fitted on all of its {there:,} sentences (without scores).",
     )

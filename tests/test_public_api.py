@@ -36,10 +36,12 @@ VERBS = {
     "plan",
     "rank",
     "report",
+    "reproduce",
     "repetition_bias",
     "retrieve",
     "show",
     "spectrum",
+    "sweep",
     "train",
 }
 
@@ -60,6 +62,7 @@ def test_the_public_names_are_the_verbs_and_few_that_scripts_need_beside_them() 
         "load_run",
         "model_card",
         "protocol",
+        "reproductions",
     }
 
 

@@ -130,8 +130,8 @@ def reproduce(
 ) -> None:
     """Make a table or figure of the papers again, and answer what its paper claims with it.
 
-    Rows are trained, or measured from public checkpoints, over several seeds; killed, the same command goes on. The
-    page in the folder's `report` has the print, ours, intervals, and each claim: supported, contradicted or
+    Rows are trained, or measured from public checkpoints, over several seeds; killed, the same command goes on.
+    The page in the folder's `report` has the print, ours, intervals, and each claim: supported, contradicted or
     undecided, and what would decide it. The exit code is 1 if a job failed.
 
     Examples:

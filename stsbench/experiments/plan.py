@@ -532,9 +532,10 @@ def takes(plan: Plan, found: Exhibit, scale: ScaleName) -> str:
         return f"cannot be made: {next(iter(what.missing.values()))}"
     parts = []
     if trained:
-        parts.append(f"{trained * len(scales()[scale].seeds)} trainings")
+        trainings = trained * len(scales()[scale].seeds)
+        parts.append(f"{trainings} training{'s' if trainings > 1 else ''}")
     if measured:
         parts.append(f"{measured} checkpoint{'s' if measured > 1 else ''} measured")
     if plan.analysis:
         parts.append(f"analysis {plan.analysis}")
-    return ", ".join(parts) + (f"; {len(what.missing)} of its rows are left out" if what.missing else "")
+    return ", ".join(parts) + (f"; {len(what.missing)} of its rows left out" if what.missing else "")

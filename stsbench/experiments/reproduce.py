@@ -419,6 +419,6 @@ def reproductions() -> Reproductions:
     """Return every table and figure of the papers: whether it can be made, and what it takes at each scale.
 
     >>> reproductions().frame.set_index("table").loc["esimcse-coling2022-9", "demo"]
-    '6 trainings; 5 of its rows are left out'
+    '6 trainings; 5 of its rows left out'
     """
     return Reproductions()

@@ -1,0 +1,169 @@
+"""`reproduce` from a table's name to its page, with a tiny base in this process."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import stsbench as sb
+from stsbench.base.errors import UserError
+from stsbench.cli.app import app
+from stsbench.experiments.reproduce import read_reproduction
+from stsbench.experiments.reproduced import Reproduction
+from stsbench.experiments.result import read_sweep
+
+
+@pytest.fixture
+def small(tiny: Path) -> dict[str, Any]:
+    """Return changes that make every training two steps of a tiny base."""
+    return {
+        "base": str(tiny.parent / "base"),
+        "reinitialise": 0,
+        "corpus.rows": 16,
+        "corpus.max_length": 12,
+        "optimiser.batch": 8,
+        "optimiser.learning_rate": 0.001,
+    }
+
+
+def again(result: Reproduction) -> Reproduction:
+    """Read a reproduction from its folder alone."""
+    return read_reproduction(result.plan, result.exhibit.name, result.scale, read_sweep(result.folder))
+
+
+def test_from_the_command_to_the_page_and_a_second_time_does_nothing(
+    small: dict[str, Any], serial: list[str], tmp_path: Path
+) -> None:
+    changes = [option for key, value in small.items() for option in ("--set", f"{key}={json.dumps(value)}")]
+    command = ["reproduce", "esimcse-coling2022-9", "--scale", "demo", "--out", str(tmp_path / "made"), *changes]
+    result = CliRunner().invoke(app, [*command, "--json"], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    cells = {cell["row"]: cell for cell in found["cells"]}
+    assert len(cells) == 8
+    made = [row for row, cell in cells.items() if cell["runs"]]
+    assert made == ["dup_rate-0.08", "dup_rate-0.2", "dup_rate-0.32"]
+    cell = cells["dup_rate-0.32"]
+    assert cell["printed"] == 84.85
+    assert cell["difference"] == pytest.approx(cell["here"] - 84.85)
+    assert cell["low"] < cell["here"] < cell["high"]
+    assert "a few rows alone" in cells["dup_rate-0.12"]["why"]
+    (claim,) = found["claims"]
+    assert claim["verdict"] in {"undecided", "contradicted", "supported"}
+    assert claim["in_print"] is True
+    assert claim["line"] == 711
+    assert len(claim["differences"]) == 2
+    assert found["cost"]["steps"] == 12
+    assert found["cost"]["jobs"] == found["cost"]["planned"] == 6
+    assert len(serial) == 7  # what all share, and each job
+
+    page = (tmp_path / "made" / "report" / "README.md").read_text(encoding="utf-8")
+    first = page.index("## In short")
+    assert first < page.index("## Table 9 of COLING 2022")
+    linked = re.findall(r"\(#([\w.-]+)\)", page[first : page.index("## Table 9")])
+    assert linked
+    html = (tmp_path / "made" / "report" / "index.html").read_text(encoding="utf-8")
+    for anchor in linked:
+        assert f'id="{anchor}"' in html
+        assert f'id="{anchor}"' in page
+    for told in ("84.85", "0.32 is the best rate", "minilm-esimcse for esimcse-bert-base", "What it took"):
+        assert told in page
+    assert "answers are for the scale demo" in page
+
+    ran = len(serial)
+    second = CliRunner().invoke(app, command, catch_exceptions=False)
+    assert second.exit_code == 0
+    assert len(serial) == ran
+    assert "of 1 claim 1 " in second.stdout
+    lines = {
+        line.split()[0]: line.split()[1:3] for line in second.stdout.splitlines() if line.startswith("dup_rate")
+    }
+    assert lines["dup_rate-0.32"] == ["84.85", f"{cell['here']:.2f}"]
+
+
+def test_the_length_bias_of_what_was_trained_fills_the_groups_of_table_7(
+    small: dict[str, Any], serial: list[str], tmp_path: Path
+) -> None:
+    found = sb.reproduce("esimcse-coling2022-7", out=tmp_path / "made", seeds=(1, 2), settings=small)
+    assert isinstance(found, Reproduction)
+    assert len(serial) == 5
+    held = {(cell.row, cell.column): cell for cell in found.cells}
+    # The sample has one task, so the average alone is filled.
+    assert {column for (_, column), cell in held.items() if cell.runs} == {"Avg."}
+    assert held["simcse-gt3", "Avg."].printed == 16.34
+    assert held["simcse-gt3", "Avg."].here != held["simcse-le3", "Avg."].here
+    verdicts = {answer.claim.name: answer for answer in found.answers}
+    assert set(verdicts) == {"like-length-looks-alike", "gap-shrinks"}
+    assert "seed by seed" in verdicts["like-length-looks-alike"].evidence
+    assert verdicts["gap-shrinks"].in_print is True
+    assert again(found).to_dict() == found.to_dict()
+    assert found.section().tables
+    assert found.plot().axes
+
+
+def test_cells_that_are_trainings_of_their_own_fill_row_and_column(
+    small: dict[str, Any], serial: list[str], tmp_path: Path
+) -> None:
+    settings = small | {"optimiser.batch": 16}
+    found = sb.reproduce("mocose-acl2022-7", out=tmp_path / "made", seeds=(3,), settings=settings)
+    assert isinstance(found, Reproduction)
+    assert len(serial) == 6
+    filled = {(cell.row, cell.column) for cell in found.cells if cell.runs}
+    assert filled == {("initial-quarter", f"queue-{size}") for size in (128, 256, 512, 1024, 4096)}
+    assert "initial-quarter" in str(found)
+    assert any("One seed says nothing" in note for note in found.notes)
+    by_claim = {answer.claim.name: answer for answer in found.answers}
+    assert by_claim["too-long-hurts"].verdict == "undecided"
+    assert by_claim["best-start"].verdict == "not answered"
+
+
+def test_a_half_finished_reproduction_says_so_first(
+    small: dict[str, Any], serial: list[str], tmp_path: Path
+) -> None:
+    found = sb.reproduce("esimcse-coling2022-10", out=tmp_path / "made", seeds=(1,), settings=small)
+    assert isinstance(found, Reproduction)
+    (job, *_) = sorted((tmp_path / "made" / "jobs").iterdir())
+    job.rename(tmp_path / "away")
+    half = again(found)
+    assert half.is_partial
+    assert half.pointers[1].text.startswith("Unfinished: 2 of 3 jobs are done")
+    assert {cell.why for cell in half.cells if not cell.runs} >= {"not done yet"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["esimcse-coling2022-99"], "did you mean"),
+        (["esimcse-coling2022-9", "--scale", "desktop"], "there is no scale 'desktop'"),
+        (["esimcse-coling2022-2"], "cannot be made at the scale demo: its sentences are the papers' own"),
+        (["mocose-acl2022-figure-12"], "nothing for any other"),
+        ([], "no table is named"),
+        (["esimcse-coling2022-9", "--seeds", "one"], "'one' is no seed"),
+        (["esimcse-coling2022-9", "--set", "optimiser.batch"], "write key=value"),
+        (["esimcse-coling2022-9", "--on", "moon"], "--on moon"),
+        (["esimcse-coling2022-9", "--scale", "laptop", "--corpus", "nowhere.txt"], "there is no corpus"),
+    ],
+)
+def test_a_mistake_is_one_sentence_and_nothing_is_written(arguments: list[str], says: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=re.escape(says)):
+        CliRunner().invoke(app, ["reproduce", *arguments, "--out", str(tmp_path / "made")], catch_exceptions=False)
+    assert not (tmp_path / "made").exists()
+
+
+def test_a_scale_whose_corpus_is_not_here_says_how_to_get_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STSBENCH_DATA", "")
+    monkeypatch.setenv("STSBENCH_CACHE", str(tmp_path))
+    with pytest.raises(UserError, match="stsbench data fetch wiki1m"):
+        sb.reproduce("esimcse-coling2022-9", scale="laptop", out=tmp_path / "made")
+
+
+def test_the_list_is_printed_by_the_command() -> None:
+    result = CliRunner().invoke(app, ["reproduce", "--list", "--json"], catch_exceptions=False)
+    rows = {row["table"]: row for row in json.loads(result.stdout)}
+    assert rows["mocose-acl2022-figure-10"]["can be made"] == ""
+    assert rows["esimcse-coling2022-9"]["laptop"] == "15 trainings; 3 of its rows left out"

@@ -202,3 +202,26 @@ def test_what_is_wrong_with_ones_own_part_is_one_sentence(kind, said, tmp_path, 
         read_recipe("demo", [f"views.key={kind}" if kind[0] == "{" else f"views.key={{kind: '{kind}'}}"])
     assert said in str(told.value)
     assert "\n" not in str(told.value)
+
+
+def test_the_view_and_the_head_that_the_documentation_shows_train_as_it_says(tmp_path, monkeypatch, base, corpus):
+    import re
+    from pathlib import Path
+
+    import stsbench as sb
+
+    page = Path(__file__).parents[2] / "docs" / "how-to" / "train.md"
+    if not page.is_file():
+        pytest.skip("needs docs/")
+    shown = dict(
+        re.findall(r"```(?:python|yaml)\n# (parts\.py|mine\.yaml)\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
+    )
+    assert set(shown) == {"parts.py", "mine.yaml"}
+    monkeypatch.chdir(tmp_path)
+    for name, text in shown.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    changes = [f"base={base}", "selection.task=sample", "optimiser.batch=8", "corpus.rows=16"]
+    done = sb.train("mine.yaml", corpus, tmp_path / "run", overrides=changes, device="cpu")
+    assert (done.recipe.views.key.rate, done.recipe.head.width) == (0.3, 32)
+    vectors = sb.embed(sb.load(done.folder), ["a sentence"], use_cache=False).vectors
+    assert next(iter(vectors.values())).shape == (1, 32)

@@ -162,7 +162,7 @@ def _load_fitted(name: str, folder: Path, options: LoadOptions) -> FittedEncoder
             raise UserError(
                 f"{folder / 'modules.json'} no longer ends in the dense layer that was fitted: fit again."
             )
-        chosen = replace(options, device=resolve_device(options.device))
+        chosen = replace(_as_fitted(about, options), device=resolve_device(options.device))
         # By its kind before, its vectors are found in the cache.
         base: Encoder = replace(_load_natively(checkpoint, without_layer(saved), chosen), kind=model.kind)
     else:
@@ -176,6 +176,19 @@ def _load_fitted(name: str, folder: Path, options: LoadOptions) -> FittedEncoder
     return FittedEncoder(name, about, base, map_reader(folder, about), read_seen(folder), notes)
 
 
+def _as_fitted(about: FitAbout, options: LoadOptions) -> LoadOptions:
+    """Return the options with what the fit was made with, where the person made no choice."""
+    model = about.model
+    if model.kind == "static":
+        return options
+    return replace(
+        options,
+        pooling=model.pooling if model.kind in {"transformer", "sentence-transformers"} else AUTO,
+        max_length=model.max_length if options.max_length is None else options.max_length,
+        prompt=model.prompt if options.prompt is None else options.prompt,
+    )
+
+
 def _load_fitted_for(name: str, about: FitAbout, options: LoadOptions) -> Encoder:
     """Return the model that something was fitted for, found again by its name and used as it was.
 
@@ -183,18 +196,8 @@ def _load_fitted_for(name: str, about: FitAbout, options: LoadOptions) -> Encode
         UserError: if it cannot be loaded.
     """
     model = about.model
-    by_pooling = model.kind in {"transformer", "sentence-transformers"}
-    used = replace(
-        options,
-        pooling=model.pooling if by_pooling else AUTO,
-        revision=model.revision if options.revision is None else options.revision,
-    )
-    if model.kind != "static":
-        used = replace(
-            used,
-            max_length=model.max_length if options.max_length is None else options.max_length,
-            prompt=model.prompt if options.prompt is None else options.prompt,
-        )
+    used = _as_fitted(about, options)
+    used = replace(used, revision=model.revision if options.revision is None else options.revision)
     if holds_fit(Path(model.name)):
         raise UserError(f"{name} was fitted for {model.name}, where something else was fitted since: fit again.")
     try:

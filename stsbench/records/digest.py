@@ -1,43 +1,13 @@
-"""A digest over `run.json` itself, so that an edit is told as an edit.
+"""A record with the digest of what it says, so that an edit of `run.json` is told as an edit."""
 
-It guards against accidents and partial edits: a score changed by hand, a file half merged, a value that a program
-wrote again in another way. It is no signature: who edits a record can compute a digest anew.
-"""
-
-import hashlib
 import json
-from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pydantic import BaseModel
 
+from stsbench.base.digest import DIGEST, digest_of
+
 Record = TypeVar("Record", bound=BaseModel)
-
-DIGEST = "digest"
-"""The field of `run.json`; it stands last."""
-
-
-def digest_of(content: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of what a record says, as 64 hexadecimal digits.
-
-    It is taken over all fields but the digest itself, as JSON in one canonical form: keys sorted, no spaces, every
-    character beyond ASCII escaped, numbers as Python writes them. So white space, line endings and the order of
-    keys do not matter; values do.
-
-    Args:
-        content: `run.json` as it was parsed.
-
-    Raises:
-        ValueError: if it holds what JSON cannot say (NaN, infinity).
-
-    >>> digest_of({"b": 1, "a": 0.5}) == digest_of({"a": 0.5, "b": 1, "digest": "any"})
-    True
-    >>> digest_of({"a": 0.5}) == digest_of({"a": 0.50001})
-    False
-    """
-    rest = {key: value for key, value in content.items() if key != DIGEST}
-    canonical = json.dumps(rest, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(canonical.encode()).hexdigest()
 
 
 def sealed(record: Record) -> Record:

@@ -349,7 +349,7 @@ class RunFields(RecordPart):
         encoding: distinct texts and sequences, how many were encoded, real and padded tokens.
         pairs_file: the pair table on disk; None for a record in memory, or without STS tasks.
         items_file: the item table on disk; None for a record in memory, or with STS tasks alone.
-        digest: over all of the above (`stsbench.records.digest`); None for a record in memory, and in what
+        digest: over all of the above (`stsbench.base.digest`); None for a record in memory, and in what
             versions before the third of the layout wrote.
     """
 

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import PrivateAttr
 
+from stsbench.base.digest import DIGEST
 from stsbench.base.errors import UserError
 from stsbench.base.files import sha256_of
-from stsbench.records.digest import DIGEST, sealed
+from stsbench.records.digest import sealed
 from stsbench.records.parts import RunFields, TableFile
 from stsbench.records.scores import Scores, score_frame
 from stsbench.records.tables import ITEMS, PAIRS, fault_in_table

@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
+from stsbench.base.digest import digest_of
 from stsbench.base.errors import UserError
 from stsbench.base.files import atomic_path, remove_leftovers, sha256_of, told_as_unwritable
 from stsbench.base.parsing import parse_json
 from stsbench.records.consistency import contradiction
-from stsbench.records.digest import digest_of, sealed
+from stsbench.records.digest import sealed
 from stsbench.records.parts import SCHEMA_VERSION, ModelPart, TableFile
 from stsbench.records.record import RECORD, RunRecord, staged
 from stsbench.records.signature import Signature

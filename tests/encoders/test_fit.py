@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import stsbench as sb
+from stsbench.base.digest import digest_of
 from stsbench.base.errors import UserError
 from stsbench.data.benchmarks import sample_sentences
 from stsbench.data.sentences import read_sentences
@@ -246,7 +247,9 @@ def test_another_use_than_that_of_the_fit_is_told_and_another_pooling_refused(wh
 
 
 def edit(file: Path, **entries) -> None:
-    file.write_text(json.dumps(json.loads(file.read_text()) | entries))
+    """Change entries of a fit.json whose digest then agrees."""
+    content = json.loads(file.read_text()) | entries
+    file.write_text(json.dumps(content | {"digest": digest_of(content)}))
 
 
 def leave(file: Path) -> None:
@@ -267,7 +270,12 @@ DAMAGES = {
     "cut": ("fit.json", lambda file: file.write_text(file.read_text()[:50]), "does not say what a fit's does"),
     "another method": ("fit.json", lambda file: edit(file, method="rotation"), "does not say what a fit's does"),
     "a field more": ("fit.json", lambda file: edit(file, more=1), "does not say what a fit's does"),
-    "no files": ("fit.json", lambda file: edit(file, files={}), "does not name fit.safetensors"),
+    "no files": ("fit.json", lambda file: edit(file, files={}), "was changed since it was written"),
+    "a word": (
+        "fit.json",
+        lambda file: file.write_text(file.read_text().replace("given", "other")),
+        "was changed",
+    ),
     "outside": ("fit.json", leave, "not in its folder"),
     "other dimensions": (
         "fit.json",
@@ -311,6 +319,9 @@ def test_the_dense_layer_of_a_whitening_belongs_to_it(white):
     with pytest.raises(UserError, match="is not the file that its"):
         sb.load(white)
     layer.write_bytes(whole)
+    edit_length = white / "sentence_bert_config.json"
+    edit_length.write_text(json.dumps({"max_seq_length": 7, "do_lower_case": False}))
+    assert sb.load(white).identity.max_length == 64  # what it was fitted with
     modules = json.loads((white / "modules.json").read_text())
     (white / "modules.json").write_text(json.dumps(modules[:-1]))
     with pytest.raises(UserError, match="no longer ends in the dense layer"):

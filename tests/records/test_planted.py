@@ -22,9 +22,9 @@ import pandas as pd
 import pytest
 
 import stsbench as sb
+from stsbench.base.digest import DIGEST, digest_of
 from stsbench.base.files import sha256_of
 from stsbench.data.tables import StsData
-from stsbench.records.digest import DIGEST, digest_of
 from stsbench.records.record import RECORD
 from stsbench.records.tables import ITEMS, PAIRS
 from stsbench.scoring.recompute import require_recomputed

@@ -84,6 +84,7 @@ class FitAbout(_Part):
         model: fitted for.
         settings: of a flow its shape and descent; none of a whitening.
         files: the hash of each file that belongs to the fit.
+        digest: over all of the above.
     """
 
     version: Literal[1] = 1
@@ -95,6 +96,7 @@ class FitAbout(_Part):
     model: BaseModelPart
     settings: dict[str, int | float | str]
     files: dict[str, str]
+    digest: str = ""
 
     @property
     def label(self) -> str:

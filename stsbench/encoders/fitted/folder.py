@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
+from stsbench.base.digest import DIGEST, digest_of
 from stsbench.base.errors import UserError
 from stsbench.base.files import atomic_folder, sha256_of
 from stsbench.base.parsing import parse_json
@@ -86,6 +87,7 @@ def write_fit(
             lines = "".join(f"{json.dumps(line)}\n" for line in log)
             (building / LOG).write_text(lines, encoding="utf-8")
         about = about.model_copy(update={"files": {name: sha256_of(building / name) for name in covered}})
+        about = about.model_copy(update={DIGEST: digest_of(about.model_dump(mode="json"))})
         (building / FIT).write_text(about.model_dump_json(indent=1) + "\n", encoding="utf-8")
     return about
 
@@ -131,8 +133,8 @@ def read_about(folder: Path) -> FitAbout:
         about = FitAbout.model_validate_json(json.dumps(content))
     except (OSError, ValueError, ValidationError) as error:
         raise UserError(f"{file} does not say what a fit's does, so it is damaged: {_AGAIN}.") from error
-    if TENSORS not in about.files:
-        raise UserError(f"{file} does not name {TENSORS}: {_AGAIN}.")
+    if content.get(DIGEST) != digest_of(content) or TENSORS not in about.files:
+        raise UserError(f"{file} was changed since it was written: {_AGAIN}.")
     for name, digest in about.files.items():
         path = folder / name
         if path.parent not in {folder, *(child for child in folder.iterdir() if child.is_dir())}:

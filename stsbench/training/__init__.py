@@ -2,5 +2,6 @@
 
 To read it top-down: recipe, recipe_files and parts (what a recipe says); train; base, token_store and batches
 (what it starts from and reads); trainer (a step and the loop); model, objectives, negatives and optimisation
-(what a step is made of); selection, checkpoints, folder and log (what is scored and kept); distributed.
+(what a step is made of); views, lexicon, guesses, heads, noise, target and adversary (its parts); selection,
+checkpoints, folder and log (what is scored and kept); distributed.
 """

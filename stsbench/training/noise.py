@@ -119,7 +119,7 @@ class TokenCutoff(Cutoff):
 
 
 class FeatureCutoff(Cutoff):
-    """Some dimensions of a sentence's token embeddings set to zero, the same of all its tokens (ConSERT; MoCoSE)."""
+    """Some dimensions of a sentence's token embeddings set to zero, the same of all tokens (ConSERT; MoCoSE)."""
 
     kind: Literal["feature-cutoff"]
 
@@ -130,7 +130,7 @@ class FeatureCutoff(Cutoff):
 
 
 class ElementCutoff(Cutoff):
-    """Single numbers of the token embeddings set to zero, the others not scaled (ConSERT, section 3.2: dropout)."""
+    """Single numbers of the token embeddings set to zero, the rest not scaled (ConSERT, section 3.2: dropout)."""
 
     kind: Literal["element-cutoff"]
 

@@ -415,7 +415,7 @@ class InTurn(TextView):
 
         >>> crop, delete = {"kind": "crop", "rate": 0.5}, "word-deletion"
         >>> InTurn(kind="in-turn", views=(crop, delete)).text("a b c d", np.random.default_rng(0))
-        'd'
+        'c'
         """
         found = list(sentences)
         for view in self.views:

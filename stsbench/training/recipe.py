@@ -28,8 +28,8 @@ TRAINED_ON_TASKS = (
     "those tasks are not like those of encoders that never saw it."
 )
 TRAINED_ON_TEST_PAIRS = (
-    "Trained on test pairs: pairs of STS-B's dev and test sets were kept in the labelled training data of {tasks}, "
-    "so scores on STS-B, and on tasks that share pairs with it, are no results."
+    "Trained on test pairs: pairs of STS-B's dev and test sets were kept in the labelled data of {tasks}, so "
+    "scores on STS-B, and on tasks that share pairs with it, are no results."
 )
 """What the log, the card, the record and the report say of a training that has met what it is measured on."""
 
@@ -379,8 +379,8 @@ class Recipe(RecipePart):
         if self.keeps_test_pairs and canonical(self.selection.task.partition(":")[0]) == "STS-B":
             raise ValueError(
                 "labelled.test_pairs is kept, so training has seen pairs of selection.task "
-                f"{self.selection.task}, and a checkpoint cannot be chosen by it: use another selection.task, such "
-                "as SICK-R:dev"
+                f"{self.selection.task}, and a checkpoint cannot be chosen by it: use another selection.task, "
+                "such as SICK-R:dev"
             )
         return self
 

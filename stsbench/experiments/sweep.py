@@ -141,7 +141,13 @@ def _do(
     left = [unit for unit in units_of(jobs) if any(job.id not in done for job in unit)]
     failed = [unit for unit in left if folder.failed(unit[0].unit) is not None]
     if failed and not retry:
-        notice(f"{sum(map(len, failed))} jobs failed before and are left as they are: --retry tries them again.")
+        count = sum(map(len, failed))
+        what = (
+            "1 job failed before and is left as it is"
+            if count == 1
+            else f"{count} jobs failed before and are left"
+        )
+        notice(f"{what}: --retry tries {'it' if count == 1 else 'them'} again.")
         left = [unit for unit in left if unit not in failed]
     if not left:
         return

@@ -1,0 +1,81 @@
+"""Experiments in this process, which has torch loaded, and what two of them are compared by."""
+
+import contextlib
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stsbench.experiments import sweep as verb
+from stsbench.experiments.executors.executor import Work
+from stsbench.experiments.run_job import main
+
+
+@dataclass
+class InThisProcess:
+    """An executor that runs one unit after the other, here; `torch.set_num_threads` is put back."""
+
+    ran: list[str] = field(default_factory=list)
+
+    def check(self, folder: Any) -> None:
+        """Everything is here."""
+
+    def run(self, work: Sequence[Work], ended: Callable[[str, int], None], idle: Callable[[], None]) -> None:
+        """Run all of them."""
+        for item in work:
+            self.ran.append(item.unit)
+            ended(item.unit, run_here(item))
+            idle()
+
+
+def run_here(work: Work) -> int:
+    """Do a unit in this process; what it prints is its log."""
+    import torch
+
+    threads = torch.get_num_threads()
+    work.log.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with work.log.open("w", encoding="utf-8") as log, contextlib.redirect_stderr(log):
+            return main([str(work.folder), work.unit])
+    finally:
+        torch.set_num_threads(threads)
+
+
+@contextlib.contextmanager
+def in_this_process() -> Iterator[list[str]]:
+    """Run units in this process; yield the list of those that ran."""
+    executor = InThisProcess()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Work, "run", run_here)
+        # The dev curve of each training takes as long as its two steps do.
+        patched.setattr("stsbench.training.train.save_figure", lambda *_: None)
+        patched.setattr(verb, "executor_of", lambda *_, **__: executor)
+        yield executor.ran
+
+
+def contents(folder: Path) -> dict[str, Any]:
+    """Return what the jobs of an experiment came to, without times and what depends on them.
+
+    The log's lines without `time`; records without when, how long and what encoding cost; tables as they are.
+    """
+    found: dict[str, Any] = {}
+    for path in sorted((folder / "jobs").rglob("*")):
+        name = path.relative_to(folder).as_posix()
+        if path.name == "run.json":
+            record = json.loads(path.read_text())
+            for key in ("created", "seconds", "encoding", "digest"):
+                record.pop(key)
+            found[name] = record
+        elif path.name == "job.json":
+            about = json.loads(path.read_text())
+            about.pop("times")
+            found[name] = about
+        elif path.name == "log.jsonl":
+            lines = map(json.loads, path.read_text().splitlines())
+            found[name] = [{key: value for key, value in line.items() if key != "time"} for line in lines]
+        elif path.is_file():
+            found[name] = path.read_bytes()
+    return found

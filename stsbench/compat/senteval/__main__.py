@@ -67,8 +67,10 @@ def _run(script: Path, arguments: list[str], *, results: str | None, cache: bool
 
 def _missing(script: Path, module: str) -> str:
     if module.startswith("senteval."):
-        offered = ", ".join(name for name in _MODULES if "." in name)
-        return f"{script} imports {module}, which stands in nothing's place here: there are {offered}."
+        return (
+            f"{script} imports {module}, a part of SentEval that stsbench has not: "
+            "there are senteval.engine and senteval.utils."
+        )
     return f"{script} needs the module {module}, which is not installed here."
 
 

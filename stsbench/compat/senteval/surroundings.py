@@ -108,8 +108,10 @@ def _mend_models(module: ModuleType) -> None:
     if int(transformers.__version__.split(".")[0]) < 5:
         return
     load = module.PreTrainedModel.from_pretrained.__func__
+    if load.__module__ == __name__:
+        return
 
-    @wraps(load)
+    @wraps(load, assigned=("__name__", "__qualname__", "__doc__"))
     def from_pretrained(cls: Any, *arguments: Any, **options: Any) -> Any:
         bits = {name: options.pop(name) for name in ("load_in_8bit", "load_in_4bit") if name in options}
         if bits:

@@ -1,0 +1,346 @@
+"""The scripts of the SimCSE family run as they are: their calls, their own SentEval, their results' shape."""
+
+import json
+import logging
+import os
+import pickle
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import stsbench as sb
+import stsbench.compat.senteval as senteval
+from stsbench.base.errors import UserError
+from stsbench.compat.senteval import __main__ as runner
+from stsbench.compat.senteval import batches, engine, seen, surroundings, tasks
+from stsbench.compat.senteval.shapes import TwoShapes
+from stsbench.scoring.settings import Bootstrap
+
+SCRIPT = Path(__file__).with_name("evaluation_script.py")
+STS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STSBenchmark", "SICKRelatedness")
+OURS = {"STSBenchmark": "STS-B", "SICKRelatedness": "SICK-R"}
+
+PRETTY_TABLE = """
+class PrettyTable:
+    def add_row(self, row):
+        self.rows = [row]
+
+    def __str__(self):
+        return "\\n".join("| " + " | ".join(row) + " |" for row in [self.field_names, *self.rows])
+"""
+
+
+@pytest.fixture
+def repository(tmp_path, monkeypatch, benchmark_folder, folder):
+    """Stand in a folder like that of a family's repository: the script, its own SentEval, the data."""
+    root = tmp_path / "repository"
+    own = root / "SentEval" / "senteval"
+    own.mkdir(parents=True)
+    (own / "__init__.py").write_text("raise ImportError('the SentEval of the repository was imported')\n")
+    (root / "SentEval" / "data").symlink_to(benchmark_folder)
+    shutil.copytree(folder / "downstream" / "MRPC", benchmark_folder / "downstream" / "MRPC")
+    (root / "prettytable.py").write_text(PRETTY_TABLE)
+    shutil.copy(SCRIPT, root / "evaluation.py")
+    monkeypatch.chdir(root)
+    return root
+
+
+@pytest.fixture
+def run(repository, monkeypatch, caplog):
+    """Return what runs a script in this process, as a process of its own would, and puts everything back."""
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+    before = set(vars(PreTrainedTokenizerBase))
+    monkeypatch.setattr(PreTrainedModel, "from_pretrained", PreTrainedModel.__dict__["from_pretrained"])
+    for name in ("senteval", "senteval.engine", "senteval.utils", "prettytable"):
+        monkeypatch.setitem(sys.modules, name, None)
+        del sys.modules[name]
+    monkeypatch.setattr(sys, "argv", ["pytest"])
+    # What Python remembers of a relative folder is where it was when it first looked.
+    monkeypatch.setattr(sys, "path_importer_cache", {})
+    monkeypatch.setenv(engine.VARIABLE, "")
+    monkeypatch.setenv(engine.CACHE_VARIABLE, "")
+    fresh = seen.SeenSentences()
+    monkeypatch.setattr(batches, "SEEN", fresh)
+    monkeypatch.setattr(runner, "SEEN", fresh)
+
+    def run_script(*arguments):
+        monkeypatch.setattr(surroundings, "_said", set())
+        monkeypatch.setattr(sys, "path", ["", *sys.path])
+        caplog.clear()
+        with caplog.at_level(logging.WARNING, "stsbench.compat.senteval"):
+            return runner.main([str(argument) for argument in arguments])
+
+    yield run_script
+    for name in set(vars(PreTrainedTokenizerBase)) - before:
+        delattr(PreTrainedTokenizerBase, name)
+
+
+def numbers():
+    return json.loads(Path("numbers.json").read_text())
+
+
+def said(caplog):
+    return [record.getMessage() for record in caplog.records if record.name == "stsbench.compat.senteval"]
+
+
+def test_the_script_of_simcse_gives_the_numbers_of_run_without_any_flag(repository, tiny_bert, monkeypatch):
+    of_script = ["--family", "simcse", "--pooler", "cls_before_pooler", "--task_set", "na"]
+    of_script += ["--model_name_or_path", tiny_bert, "--tasks", *STS, "MRPC"]
+    command = [sys.executable, "-m", "stsbench.compat.senteval", "evaluation.py", *map(str, of_script)]
+    environment = os.environ | {"PYTHONPATH": str(Path(sb.__file__).parents[1])}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("batch_encode_plus") == 1
+    assert done.stderr.count("/SentEval/senteval is not used") == 1
+
+    encoder = sb.load(tiny_bert, pooling="cls_before_pooler", device="cpu")
+    everything = [*(OURS.get(task, task) for task in STS), "MRPC"]
+    record = sb.evaluate(
+        encoder,
+        everything,
+        data_dirs=["SentEval/data"],
+        classifier="mlp-adam",
+        kfold=10,
+        bootstrap=Bootstrap(resamples=0),
+    )
+    whole = record.frame[(record.frame["subset"] == "") & record.frame["metric"].isin(["spearman", "acc"])]
+    expected = whole.set_index("task")["score"]
+    found = numbers()
+    assert len(found) == 8
+    for task, score in found.items():
+        assert score == pytest.approx(expected[OURS.get(task, task)], abs=1e-3), task
+    names, scores, *_ = done.stdout.splitlines()[1:]
+    assert names.split(" | ")[0] == "| STS12"
+    assert scores.split(" | ")[0] == f"| {found['STS12']:.2f}"
+
+
+@pytest.mark.parametrize(
+    ("family", "mode", "more", "answered"),
+    [
+        ("diffcse", "test", ["--pooler", "avg_first_last", "--max_length", "8"], ["STS13", "STSBenchmark"]),
+        (
+            "esimcse-trainer",
+            "dev",
+            ["--pooler", "cls", "--tasks", "STSBenchmark", "MRPC"],
+            ["STSBenchmark", "MRPC"],
+        ),
+        ("promptbert", "fasttest", [], ["STS13", "STSBenchmark"]),
+        ("angle", "dev", [], ["STSBenchmark-dev"]),
+        ("angle-early", "test", [], ["STS13", "STSBenchmark"]),
+    ],
+)
+def test_each_familys_calls_are_answered(run, tiny_bert, capsys, caplog, family, mode, more, answered):
+    calls = ["--model_name_or_path", tiny_bert, "--task_set", "na", "--tasks", "STS13", "STSBenchmark"]
+    assert run("evaluation.py", "--family", family, "--mode", mode, *calls, *more) == 0
+    assert list(numbers()) == answered
+    assert all(np.isfinite(score) and score != 0 for score in numbers().values())
+    assert f"------ {mode} ------\n| STS12 | " in capsys.readouterr().out
+    replaced = [sentence for sentence in said(caplog) if "Transformers 5" in sentence]
+    assert len(replaced) == {"angle": 0, "angle-early": 2}.get(family, 1)
+    assert [sentence for sentence in said(caplog) if "is not used" in sentence] == [
+        f"The SentEval in {Path.cwd() / 'SentEval' / 'senteval'} is not used: stsbench answers in its place."
+    ]
+
+
+def test_removed_tokenizer_calls_are_todays(run, tiny_bert):
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(tiny_bert)
+    assert not hasattr(tokenizer, "batch_encode_plus")
+    surroundings.supply_removed_calls()
+    texts = ["an owl sings", "rain"]
+    options = {"return_tensors": "pt", "padding": True, "max_length": 4, "truncation": True}
+    todays, old = tokenizer(texts, **options), tokenizer.batch_encode_plus(texts, **options)
+    assert {name: values.tolist() for name, values in old.items()} == {
+        name: values.tolist() for name, values in todays.items()
+    }
+    assert (
+        tokenizer.encode_plus("an owl", "a bus", add_special_tokens=False)["input_ids"]
+        == (tokenizer("an owl", "a bus", add_special_tokens=False)["input_ids"])
+    )
+
+
+def test_what_transformers_has_is_left_as_it_is(run, monkeypatch):
+    from transformers import PreTrainedTokenizerBase
+
+    def own(self, texts):
+        return "own"
+
+    monkeypatch.setattr(PreTrainedTokenizerBase, "batch_encode_plus", own, raising=False)
+    surroundings.supply_removed_calls()
+    assert PreTrainedTokenizerBase.batch_encode_plus is own
+
+
+def evaluator(folder, batcher, **params):
+    return senteval.engine.SE({"task_path": str(folder), "usepytorch": False, **params}, batcher)
+
+
+@pytest.fixture
+def batcher(hash_encode):
+    return lambda _params, batch: hash_encode([" ".join(words) for words in batch])
+
+
+def test_the_regressor_is_trained_when_one_of_its_keys_is_read(folder, batcher, monkeypatch):
+    result = evaluator(folder, batcher).eval("STSBenchmark")
+    trained = []
+    train = tasks.score_relatedness
+    monkeypatch.setattr(tasks, "score_relatedness", lambda *data, **how: trained.append(1) or train(*data, **how))
+    fork = evaluator(folder, batcher, results="simcse").eval("STSBenchmark")
+    assert {name: result[name] for name in ("train", "dev", "test", "all")} == fork
+    assert "devpearson" in result
+    assert list(result) == [*fork, "devpearson", "pearson", "spearman", "mse", "yhat", "ndev", "ntest"]
+    assert trained == []
+    read = result["devpearson"], result.get("mse"), result["ntest"]
+    assert trained == [1]
+    original = evaluator(folder, batcher, results="senteval").eval("STSBenchmark")
+    assert read == pytest.approx((original["devpearson"], original["mse"], 80), abs=1e-5)
+    assert result["yhat"] == pytest.approx(original["yhat"], abs=1e-4)
+    with pytest.raises(KeyError, match="'validation': there are train, dev, test, all, devpearson"):
+        result["validation"]
+    assert result.get("validation") is None
+
+
+def test_a_model_that_is_replaced_after_eval_changes_no_result(folder, hash_encode):
+    models = [hash_encode]
+    se = evaluator(folder, lambda _params, batch: models[0]([" ".join(words) for words in batch]))
+    result = se.eval("STSBenchmark")
+    models[0] = None
+    assert np.isfinite(result["test"]["spearman"].correlation)
+    assert np.isfinite(result["pearson"])
+
+
+def test_results_are_printed_and_stored_as_a_dictionary():
+    def fresh():
+        return TwoShapes((["dev", "test"], lambda: {"dev": 0.25, "test": 0.5}), (["mse"], lambda: {"mse": 2.0}))
+
+    whole = {"dev": 0.25, "test": 0.5, "mse": 2.0}
+    assert json.loads(json.dumps(fresh())) == whole
+    assert pickle.loads(pickle.dumps(fresh())) == whole
+    assert repr(fresh()) == str(fresh()) == repr(whole)
+    assert dict(fresh()) == {**fresh()} == fresh() == fresh().copy() == whole
+    assert list(fresh().values()) == [0.25, 0.5, 2.0]
+    assert len(fresh()) == 3
+
+
+def test_the_dev_half_of_stsbenchmark_is_a_task(folder, batcher):
+    one = evaluator(folder, batcher)
+    dev = one.eval("STSBenchmark-dev")
+    assert set(dev) == {"dev", "all"}
+    assert dev["dev"] == one.eval("STSBenchmark")["dev"]
+    with pytest.raises(UserError, match="there is no task 'STSBenchmark-dev'"):
+        evaluator(folder, batcher, results="senteval").eval("STSBenchmark-dev")
+    with pytest.raises(UserError, match="STSBenchmark-fix cannot be evaluated"):
+        one.eval("STSBenchmark-fix")
+
+
+class Counting:
+    """A batcher that counts the sentences it is handed."""
+
+    def __init__(self, encode):
+        self.encode, self.handed = encode, []
+
+    def __call__(self, params, batch):
+        sentences = [" ".join(words) for words in batch]
+        self.handed += sentences
+        return self.encode(sentences)
+
+
+@pytest.fixture
+def _fresh_cache(monkeypatch):
+    monkeypatch.setattr(batches, "SEEN", seen.SeenSentences())
+
+
+@pytest.mark.usefixtures("_fresh_cache")
+def test_cached_sentences_are_encoded_once_and_score_the_same(folder, hash_encode):
+    plain, cached = Counting(hash_encode), Counting(hash_encode)
+    tasks_in_turn = ["STS13", "STSBenchmark", "STS13"]
+    expected = [evaluator(folder, plain, results="simcse").eval(task) for task in tasks_in_turn]
+    found = [evaluator(folder, cached, results="simcse", cache=True).eval(task) for task in tasks_in_turn]
+    assert found == expected
+    assert len(plain.handed) > len(set(plain.handed))
+    assert sorted(cached.handed) == sorted(set(plain.handed))
+    assert batches.SEEN.handed == len(plain.handed)
+    assert batches.SEEN.encoded == len(cached.handed)
+
+
+@pytest.mark.usefixtures("_fresh_cache")
+def test_another_batcher_or_parameter_starts_afresh(folder, hash_encode):
+    one, other = Counting(hash_encode), Counting(lambda sentences: -hash_encode(sentences)[:, :4])
+    evaluator(folder, one, cache=True).eval("STS13")
+    sentences = len(one.handed)
+    evaluator(folder, other, cache=True).eval("STS13")
+    assert len(other.handed) == sentences
+    evaluator(folder, other, cache=True, prompt="query: ").eval("STS13")
+    assert len(other.handed) == 2 * sentences
+
+    def prepare(params, samples):
+        params.mine = np.zeros(3)
+
+    for _ in range(2):
+        senteval.engine.SE({"task_path": str(folder), "cache": True}, one, prepare).eval("STS13")
+    assert len(one.handed) == 3 * sentences
+
+
+@pytest.mark.usefixtures("_fresh_cache")
+def test_a_batcher_of_changing_dimensions_cannot_be_cached(folder, hash_encode):
+    def batcher(params, batch):
+        return hash_encode([" ".join(words) for words in batch])[:, : 4 if params.current_task == "STS13" else 8]
+
+    one = evaluator(folder, batcher, cache=True)
+    one.eval("STS13")
+    with pytest.raises(UserError, match="vectors of 4 numbers and now of 8: leave out --cache"):
+        one.eval("STSBenchmark")
+
+
+def test_the_runner_caches_where_it_is_asked_to(run, tiny_bert, capsys):
+    calls = ["evaluation.py", "--family", "simcse", "--pooler", "avg", "--model_name_or_path", tiny_bert]
+    calls += ["--task_set", "na", "--tasks", "STS13", "STS13"]
+    assert run(*calls) == 0
+    assert "--cache" not in capsys.readouterr().err
+    plain = numbers()
+    assert run("--cache", *calls) == 0
+    counts = capsys.readouterr().err.split("--cache: of ")[1]
+    assert counts.startswith("240 sentences 1")  # STS13 has three subsets of twenty pairs, and came twice.
+    assert "were not encoded again." in counts
+    assert numbers() == pytest.approx(plain, abs=1e-3)
+
+
+def test_mistakes_are_one_sentence(run, repository, capsys):
+    def told(*arguments):
+        assert run(*arguments) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        return line
+
+    assert told("--results", "simsce", "evaluation.py") == (
+        "--results is 'simsce': did you mean simcse? (choose one of both, senteval, simcse)"
+    )
+    assert told("nowhere.py") == "there is no script nowhere.py."
+    Path("parts.py").write_text("import senteval\nfrom senteval.sts import STS12Eval\n")
+    assert told("parts.py") == (
+        "parts.py imports senteval.sts, a part of SentEval that stsbench has not: "
+        "there are senteval.engine and senteval.utils."
+    )
+    Path("needy.py").write_text("import a_package_that_nobody_has\n")
+    assert told("needy.py") == "needy.py needs the module a_package_that_nobody_has, which is not installed here."
+    Path("away.py").write_text(
+        "import senteval\nsenteval.engine.SE({'task_path': './elsewhere/data'}, lambda params, batch: batch)\n"
+    )
+    assert told("away.py").startswith(
+        "params['task_path'] is './elsewhere/data', which is not a folder (seen from "
+    )
+    with pytest.raises(SystemExit) as left:
+        run()
+    assert left.value.code == 2
+    assert "usage: python -m stsbench.compat.senteval" in capsys.readouterr().err
+
+
+def test_a_scripts_own_exit_is_the_runners(run):
+    Path("leaves.py").write_text("import sys\nassert sys.argv == ['leaves.py', '--cache', '-x']\nsys.exit(7)\n")
+    with pytest.raises(SystemExit) as left:
+        run("leaves.py", "--cache", "-x")
+    assert left.value.code == 7

@@ -29,6 +29,9 @@ KEPT = Path("training", "checkpoints")
 """Where the folder of a training has the checkpoints that were kept."""
 
 
+_SAME_POINT = 1e-4
+
+
 class Geometry(AnalysisResult):
     """Where models lie in the plane of alignment and uniformity.
 
@@ -87,10 +90,36 @@ class Geometry(AnalysisResult):
                 score = "" if isnan(row["sts"]) else f" ({row['sts']:.2f})"
                 label, colour = f"{row['model']}{score}", palette[row["model"]]
                 axes.scatter(row["uniformity"], row["alignment"], color=colour, s=24, zorder=2, label=label)
+            if len(self.frame) == 1:
+                _draw_references(axes, self.frame)
             axes.set_xlabel("uniformity (lower is better)")
             axes.set_ylabel("alignment (lower is better)")
             legend_above(figure, axes)
         return figure
+
+
+def _draw_references(axes: "Axes", frame: "pd.DataFrame") -> None:
+    """Draw measured points beside an only one, which by itself would say nothing."""
+    from stsbench.published.measured import reference_geometry
+
+    model = frame.iloc[0]
+    if not {"task", "split", "text"} <= set(frame.columns):
+        return
+    points = reference_geometry(model["task"], model["split"], model["text"])
+    for (_, point), marker in zip(points.iterrows(), ("o", "s", "D", "^"), strict=False):
+        apart = max(abs(point[name] - model[name]) for name in ("uniformity", "alignment"))
+        if apart < _SAME_POINT:
+            continue  # it is this very model
+        axes.scatter(
+            point["uniformity"],
+            point["alignment"],
+            facecolors="none",
+            edgecolors="0.4",
+            marker=marker,
+            s=24,
+            zorder=1,
+            label=f"{point['model']} (for reference)",
+        )
 
 
 def _draw_path(axes: "Axes", steps: "pd.DataFrame", colour: str) -> None:

@@ -146,7 +146,7 @@ def _corpus(plan: Plan, name: str, scale: ScaleName) -> str:
             return str(path)
     raise UserError(
         f"the scale {scale} trains on sentences of Wikipedia, which are not here: name a file with --corpus, or "
-        f"fetch the papers' with `stsbench data fetch {_WIKI}`."
+        f"fetch the papers' with `stsbench data get {_WIKI}`."
     )
 
 

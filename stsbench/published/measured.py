@@ -1,4 +1,4 @@
-"""Measurements that authors published beside their papers: training logs, and scores over many seeds."""
+"""Measurements beside the papers: training logs, scores over many seeds, and points to compare geometry with."""
 
 import tomllib
 from dataclasses import dataclass
@@ -41,6 +41,22 @@ def seeded_systems() -> tuple[str, ...]:
     'unsup-simcse-bert-base'
     """
     return _names("seeds", ".csv")
+
+
+def reference_geometry(task: str, split: str, text: str) -> "pd.DataFrame":
+    """Return models whose alignment and uniformity on a task's sentences are known, for a reader to compare with.
+
+    Returns:
+        Columns `model`, `task`, `split`, `text`, `alignment`, `uniformity`; no row where none is known.
+
+    >>> reference_geometry("STS-B", "all", "senteval")["model"].tolist()
+    ['all-MiniLM-L6-v2', 'its word embeddings, averaged']
+    """
+    import pandas as pd
+
+    frame = pd.read_csv(StringIO(_folder().joinpath("geometry", "points.csv").read_text(encoding="utf-8")))
+    known = (frame["task"] == task) & (frame["split"] == split) & (frame["text"] == text)
+    return frame[known].reset_index(drop=True)
 
 
 def logged_test_scores(system: str) -> "pd.DataFrame":

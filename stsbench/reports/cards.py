@@ -5,7 +5,7 @@ from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
 
 from stsbench.base.errors import UserError
-from stsbench.base.files import atomic_path
+from stsbench.base.files import atomic_path, remove_leftovers, told_as_unwritable
 from stsbench.checking.check import check as run_check
 from stsbench.checking.result import Check, Verdict
 from stsbench.records import card as cards
@@ -66,6 +66,8 @@ def write_text(text: str, path: Path) -> Path:
     path = path.expanduser()
     if path.is_dir():
         raise UserError(f"{path} is a folder: name a file with --out.")
+    with told_as_unwritable(path):
+        remove_leftovers(path)
     with atomic_path(path) as file:
         file.write_text(text, encoding="utf-8", errors="backslashreplace", newline="")
     return path

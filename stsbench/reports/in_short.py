@@ -1,3 +1,110 @@
-"""What stands at the top of a report: the few sentences that a reader needs, each with where to read on."""
+"""What stands at the top of a report: the few sentences that a reader needs, each with where to read on.
+
+The scores with their intervals, the verdicts, how runs differ, and what is odd; a sentence that says nothing of
+the runs at hand is left out.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from stsbench.base.words import listed
+from stsbench.records.labels import AVERAGE, TRANSFER_AVERAGE
+from stsbench.records.record import RunRecord
+from stsbench.render.section import Pointer, Section
+from stsbench.render.table import interval
+from stsbench.reports.scores import Runs
 
 IN_SHORT, TITLE = "in-short", "In short"
+
+_EACH = 3
+"""Runs that are told of one by one; of more the highest and the lowest."""
+
+_MOST_SENTENCES = 4
+"""Verdicts or comparisons that are told; the sections have them all."""
+
+
+def in_short(runs: Runs, sections: Sequence[Section]) -> Section:
+    """Return the sentences at the top of a report.
+
+    Args:
+        runs: what is reported on.
+        sections: the report's, which the sentences lead to.
+    """
+    parts = {part.name: part for section in sections for part in section.walk()}
+    anchors = {*parts, *(table.name for part in parts.values() for table in part.tables)}
+    pointers = [*_scores(runs), *_verdicts(parts), *_differences(parts), *_odd(runs)]
+    kept = [pointer if pointer.to in anchors else Pointer(pointer.text) for pointer in pointers]
+    return Section(IN_SHORT, TITLE, pointers=tuple(kept))
+
+
+def _scores(runs: Runs) -> Iterator[Pointer]:
+    for kind, anchor in (("sts", "scores-sts"), ("transfer", "scores-transfer")):
+        told = {label: found for label, run in runs.items() if (found := _score(run, kind)) is not None}
+        if not told:
+            continue
+        if len(told) <= _EACH:
+            for label, (score, limits, of) in told.items():
+                yield Pointer(f"{label} scores {score:.2f}{limits} {of}.", anchor)
+            continue
+        kinds = {of for _, _, of in told.values()}
+        if len(kinds) == 1:
+            ranked = sorted(told, key=lambda label: told[label][0])
+            ends = [f"{label} with {told[label][0]:.2f}{told[label][1]}" for label in (ranked[-1], ranked[0])]
+            yield Pointer(
+                f"Of {len(told)} runs {ends[0]} is the highest {kinds.pop()}, {ends[1]} the lowest.", anchor
+            )
+
+
+def _score(run: RunRecord, kind: str) -> tuple[float, str, str] | None:
+    """Return a run's headline x 100, its interval in words, and what it is of; None for a run without one."""
+    average = run.average if kind == "sts" else run.transfer_average
+    if average is not None and average.score is not None:
+        name = AVERAGE if kind == "sts" else TRANSFER_AVERAGE
+        what = f"on average over {len(average.tasks)} tasks ({name})"
+        return 100 * average.score, _limits(average.interval, run), what
+    if kind == "sts" and len(run.tasks) == 1 and run.tasks[0].score is not None:
+        (task,) = run.tasks
+        return 100 * task.score, _limits(task.interval, run), f"on {task.task}, {task.split}"
+    if kind == "transfer" and len(run.transfer) == 1:
+        (part,) = run.transfer
+        return 100 * part.acc, _limits(part.acc_interval, run), f"on {part.task}"
+    return None
+
+
+def _limits(limits: tuple[float, float] | None, run: RunRecord) -> str:
+    if limits is None:
+        return ""
+    return f" ({100 * run.protocol.level:g} % {interval(100 * limits[0], 100 * limits[1])})"
+
+
+def _verdicts(parts: dict[str, Section]) -> Iterator[Pointer]:
+    checks = parts.get("checks")
+    for sentence in checks.points[:_MOST_SENTENCES] if checks is not None else ():
+        yield Pointer(sentence, "checks")
+
+
+def _differences(parts: dict[str, Section]) -> Iterator[Pointer]:
+    compared = parts.get("comparisons")
+    for part in compared.parts[:_MOST_SENTENCES] if compared is not None else ():
+        if part.text:
+            yield Pointer(part.text[0], part.name)
+
+
+def _odd(runs: Runs) -> Iterator[Pointer]:
+    """Yield what a reader would not expect: changed data, undefined scores, zero vectors."""
+    for label, run in runs.items():
+        changed = [part.task for part in (*run.tasks, *run.transfer) if part.data.status == "modified"]
+        if changed:
+            names = listed(list(dict.fromkeys(changed)))
+            yield Pointer(
+                f"Odd: {label} read {names} from files that are not the published ones.", "reproducibility"
+            )
+        undefined = [task.task for task in run.tasks if task.score is None]
+        if undefined:
+            yield Pointer(
+                f"Odd: {label} has no score on {listed(undefined)}: all similarities are the same.", "scores"
+            )
+        zero = sum(task.zero_pairs or 0 for task in run.tasks)
+        if zero:
+            yield Pointer(
+                f"Odd: {zero:,} pairs of {label} have a zero vector; their cosine counts as 0.", "scores"
+            )

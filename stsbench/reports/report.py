@@ -14,12 +14,15 @@ from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.checking.published import AUTO, TOLERANCE, check_published, known_checkpoint, rows_to_check
 from stsbench.comparison.compare import RESAMPLES, compare
+from stsbench.experiments.reproduced import Reproduction
 from stsbench.records.imports.read import read_results
 from stsbench.records.labels import labels
 from stsbench.records.record import RunRecord
 from stsbench.render.section import Filled, Report, Section
+from stsbench.reports.in_short import in_short
 from stsbench.reports.papers import filled_papers, paper_named, whole_paper
 from stsbench.reports.reproducibility import reproducibility
+from stsbench.reports.reproduction import write_reproduction
 from stsbench.reports.scores import Runs, intervals, scores, subsets
 from stsbench.reports.seeds import seed_distributions
 from stsbench.reports.training import training
@@ -35,7 +38,7 @@ FEW = 5
 
 
 def report(
-    runs: RunRecord | str | Path | Sequence[RunRecord | str | Path],
+    runs: Reproduction | RunRecord | str | Path | Sequence[RunRecord | str | Path],
     out: str | Path = "report",
     *,
     paper: str | None = None,
@@ -51,7 +54,8 @@ def report(
     """Write a folder with a page about some runs, in HTML and in Markdown, with all tables and figures.
 
     Args:
-        runs: records, their folders or `run.json`, or files of results of SentEval or MTEB; one or several.
+        runs: records, their folders or `run.json`, or files of results of SentEval or MTEB; one or several. Or
+            what `reproduce` returned, whose page takes `out` and `date` alone.
         out: the folder; a report that is in it already is replaced.
         paper: the layout of one paper (`esimcse`, `mocose`, `simcse`, `gaussian-dropout`, or a full name): all of
             its tables in its order, and nothing else but the verdicts and what is needed to repeat them.
@@ -73,6 +77,8 @@ def report(
         UserError: if a run or a paper cannot be found, a record does not say what its tables give, or the folder
             holds anything but a report.
     """
+    if isinstance(runs, Reproduction):
+        return write_reproduction(runs, Path(out).expanduser(), date=date)
     several = [runs] if isinstance(runs, RunRecord | str | Path) else list(runs)
     if not several:
         raise UserError("nothing to report: name a run.")
@@ -100,6 +106,7 @@ def report(
             *(part.section for part in (compared, behind, curves, spread)),
         ]
     sections += [reproducibility(named), _not_measured([*told, recomputed])]
+    sections.insert(0, in_short(named, sections))
     heading = title or _title(named, chosen.title if chosen else "")
     page = Report(heading, dated, __version__, tuple(sections))
     return write_report(page, folder)

@@ -1,7 +1,6 @@
 """A report as a folder: a page that needs no network, the same in Markdown, every table and figure as files."""
 
 import shutil
-import tempfile
 from base64 import b64encode
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from stsbench.base.errors import UserError
-from stsbench.base.files import told_as_unwritable
+from stsbench.base.files import replaced_folder
 from stsbench.render.cells import MISSING, columns_of, is_missing, one_line
 from stsbench.render.formats import escape_markdown, fenced, to_csv, to_latex, to_markdown
 from stsbench.render.section import Pointer, Report, Section
@@ -38,15 +37,8 @@ def write_report(report: Report, folder: Path) -> Path:
     require_replaceable(folder)
     if twice := [name for name, count in Counter(report.anchors).items() if count > 1]:
         raise ValueError(f"two parts of the report are called {', '.join(twice)}")
-    with told_as_unwritable(folder):
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        # Beside the target, so that it is the same disk and putting it in place is a rename.
-        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as temporary:
-            new, old = Path(temporary) / "new", Path(temporary) / "old"
-            _fill(report, new)
-            if folder.exists():
-                folder.replace(old)
-            new.replace(folder)
+    with replaced_folder(folder) as new:
+        _fill(report, new)
     return folder / PAGE
 
 

@@ -9,6 +9,7 @@ import scipy.linalg
 from scipy.integrate import trapezoid
 from scipy.stats import ortho_group
 
+import stsbench as sb
 from stsbench.analysis.density import Density, density_frame
 from stsbench.analysis.geometry import Geometry, PairVectors, geometry_frame
 from stsbench.analysis.spectrum import Spectrum, spectrum_frame
@@ -156,3 +157,15 @@ def test_a_model_has_the_same_colour_in_every_figure() -> None:
     of_density = line_colours(Density(density_frame({"a": scored(), "b": scored(1)})).plot())
     assert len(set(of_spectrum)) == 2
     assert of_spectrum == of_density
+
+
+def test_one_model_alone_is_drawn_beside_points_that_are_known_and_several_are_not() -> None:
+    one = sb.geometry(lambda texts: [[len(text), text.count("e"), 1.0] for text in texts], task="sample")
+    legends = [text.get_text() for legend in one.plot().legends for text in legend.get_texts()]
+    assert any("all-MiniLM-L6-v2 (for reference)" in name for name in legends)
+    two = sb.geometry(
+        [lambda texts, k=k: [[len(text), text.count("e"), k] for text in texts] for k in (1.0, 9.0)], task="sample"
+    )
+    assert not [
+        text for legend in two.plot().legends for text in legend.get_texts() if "reference" in text.get_text()
+    ]

@@ -158,7 +158,7 @@ def test_a_scale_whose_corpus_is_not_here_says_how_to_get_it(
 ) -> None:
     monkeypatch.setenv("STSBENCH_DATA", "")
     monkeypatch.setenv("STSBENCH_CACHE", str(tmp_path))
-    with pytest.raises(UserError, match="stsbench data fetch wiki1m"):
+    with pytest.raises(UserError, match="stsbench data get wiki1m"):
         sb.reproduce("esimcse-coling2022-9", scale="laptop", out=tmp_path / "made")
 
 

@@ -11,6 +11,7 @@ from stsbench.published.measured import (
     logged_dev_scores,
     logged_systems,
     logged_test_scores,
+    reference_geometry,
     seeded_systems,
     seeds,
     share_of_seeds_below,
@@ -83,3 +84,12 @@ def test_sources_are_named() -> None:
 def test_a_system_without_seeds_is_the_person_s_mistake() -> None:
     with pytest.raises(UserError, match="choose one of unsup-simcse-bert-base"):
         seeds("mocose-bert-base")
+
+
+def test_reference_points_of_geometry_are_of_the_tasks_that_are_looked_at_by_default() -> None:
+    points = reference_geometry("STS-B", "all", "senteval")
+    assert len(points) == 2
+    assert (points["uniformity"] < 0).all()
+    assert (points["alignment"] > 0).all()
+    assert len(reference_geometry("sample", "test", "sample"))
+    assert not len(reference_geometry("STS12", "test", "senteval"))

@@ -220,6 +220,14 @@ USES: dict[str, tuple[Use, ...]] = {
         ),
         _use("train recipe.yaml --print", {"recipe.yaml": THEIRS}),
     ),
+    "sweep": (
+        _use(
+            "sweep experiment.yaml --status --json",
+            {"experiment.yaml": THEIRS, "recipe.yaml": THEIRS, "corpus.txt": THEIRS},
+        ),
+    ),
+    # What it trains and measures is an experiment, which `sweep` stands for.
+    "reproduce": (_use("reproduce --list --json"),),
     "fit whitening": (
         _use(
             "fit whitening -m model --sentences corpus.txt --dimensions 4 --out new --json -q --no-cache",
@@ -296,6 +304,9 @@ USES: dict[str, tuple[Use, ...]] = {
     "data verify": (_use("data verify --json", dict.fromkeys(_STS13, OPTIONAL), codes=(1,)),),
     "data where": (_use("data where --json", dict.fromkeys(_STS13, OPTIONAL)),),
     "data sharing": (_use("data sharing STS13 --json", _STS13),),
+    "data overlap": (
+        _use("data overlap STS13 --corpus corpus.txt --near 0.8 --json", _STS13 | {"corpus.txt": THEIRS}),
+    ),
     "data nli-triplets": (
         _use(
             "data nli-triplets nli --out triplets.csv -q",

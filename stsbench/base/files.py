@@ -13,6 +13,9 @@ from platformdirs import user_cache_dir
 
 from stsbench.base.errors import UserError
 
+_PATIENCE_SECONDS = 60.0
+"""How long to wait for another process that writes the same folder."""
+
 
 @contextmanager
 def atomic_path(target: Path) -> Iterator[Path]:
@@ -66,6 +69,54 @@ def atomic_folder(target: Path) -> Iterator[Path]:
             _sync_folder(target.parent)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
+
+
+@contextmanager
+def replaced_folder(target: Path) -> Iterator[Path]:
+    """Yield the place of a new folder, which is still to be made; on success it is exchanged for the old one.
+
+    One process at a time has it, in a hidden folder beside the target; what a killed one left there is deleted.
+    If anything goes wrong the old folder is where it was.
+
+    Raises:
+        UserError: if the disk is full, the folder cannot be written, or another process has been at it for long.
+    """
+    from filelock import FileLock, Timeout
+
+    with told_as_unwritable(target):
+        workshop = target.parent / f".{target.name}.stsbench"
+        workshop.mkdir(parents=True, exist_ok=True)
+        new, old = workshop / "new", workshop / "old"
+        lock = FileLock(workshop / "lock", timeout=_PATIENCE_SECONDS)
+        try:
+            with lock:
+                try:
+                    _put_back(old, target)
+                    _delete(new)
+                    yield new
+                    if target.exists():
+                        target.replace(old)
+                    new.replace(target)
+                    _sync_folder(target.parent)
+                finally:
+                    _put_back(old, target)
+                    _delete(workshop)
+        except Timeout as error:
+            raise UserError(f"another process is writing {target}: wait for it, or choose another.") from error
+
+
+def _put_back(old: Path, target: Path) -> None:
+    """Put a folder back that was taken away for a new one that did not come."""
+    if old.exists() and not target.exists():
+        old.replace(target)
+
+
+def _delete(folder: Path) -> None:
+    try:
+        shutil.rmtree(folder, ignore_errors=True)
+    except KeyboardInterrupt:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
 
 
 @contextmanager
@@ -174,7 +225,7 @@ def require_file(path: Path, *, absent: str = "check the path") -> None:
 
 def remove_leftovers(target: Path) -> None:
     """Delete the temporary files that killed writers of `target` left; for one who holds it alone."""
-    for path in list(target.parent.iterdir()):
+    for path in list(target.parent.iterdir()) if target.parent.is_dir() else []:
         if path.name.startswith(_prefix(target)) and path.suffix == target.suffix:
             path.unlink(missing_ok=True)
 
@@ -195,7 +246,8 @@ def sha256_of(path: Path) -> str:
 
 
 def _prefix(target: Path) -> str:
-    return f".{target.stem}-"
+    # Nobody else names files so: what is left of them may be deleted.
+    return f".{target.stem}.stsbench-"
 
 
 def _umask() -> int:

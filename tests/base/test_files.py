@@ -4,6 +4,7 @@ import errno
 import hashlib
 import os
 import stat
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from stsbench.base.files import (
     atomic_folder,
     atomic_path,
     remove_leftovers,
+    replaced_folder,
     require_new_file,
     require_new_folder,
     sha256_of,
@@ -88,11 +90,38 @@ def test_a_file_gets_the_permissions_that_the_person_s_umask_gives(tmp_path: Pat
 
 
 def test_leftovers_of_killed_writers_are_removed_and_nothing_else(tmp_path: Path) -> None:
-    kept = [tmp_path / name for name in ("run.json", ".run-x.txt", "run-notes.json", ".runs-x.json")]
-    for path in (*kept, tmp_path / ".run-abc.json"):
+    kept = [
+        tmp_path / name for name in ("run.json", ".run.stsbench-x.txt", ".run-notes.json", ".runs.stsbench-x.json")
+    ]
+    for path in (*kept, tmp_path / ".run.stsbench-abc.json"):
         path.write_text("", encoding="utf-8")
     remove_leftovers(tmp_path / "run.json")
     assert sorted(tmp_path.iterdir()) == sorted(kept)
+
+
+def test_a_replaced_folder_is_the_new_one_or_as_it_was(tmp_path: Path) -> None:
+    target = tmp_path / "folder"
+    for content in ("first", "second"):
+        with replaced_folder(target) as new:
+            new.mkdir()
+            (new / "file").write_text(content, encoding="utf-8")
+    with suppress(KeyboardInterrupt), replaced_folder(target) as new:
+        new.mkdir()
+        raise KeyboardInterrupt
+    assert (target / "file").read_text(encoding="utf-8") == "second"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_folder_that_was_taken_away_when_its_writer_was_killed_comes_back(tmp_path: Path) -> None:
+    target, workshop = tmp_path / "folder", tmp_path / ".folder.stsbench"
+    (workshop / "old").mkdir(parents=True)
+    (workshop / "new").mkdir()
+    (workshop / "old" / "file").write_text("old", encoding="utf-8")
+    with suppress(KeyboardInterrupt), replaced_folder(target) as new:
+        assert not new.exists()
+        raise KeyboardInterrupt
+    assert (target / "file").read_text(encoding="utf-8") == "old"
+    assert list(tmp_path.iterdir()) == [target]
 
 
 def test_a_hash_is_of_the_bytes(tmp_path: Path) -> None:

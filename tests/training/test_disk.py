@@ -71,7 +71,8 @@ def test_a_full_disk_is_one_sentence_and_the_training_goes_on_afterwards(part, r
 def test_what_a_killed_writer_left_is_gone_after_the_next_start(train, tmp_path):
     stop_after(train, 4)
     folder = RunFolder(tmp_path / "run")
-    state, checkpoint = folder.state.with_name(".state-abc123.pt"), folder.checkpoints / ".step-000004-xyz"
+    state = folder.state.with_name(".state.stsbench-abc123.pt")
+    checkpoint = folder.checkpoints / ".step-000004.stsbench-xyz"
     state.write_bytes(b"half")
     checkpoint.mkdir()
     (checkpoint / "config.json").write_text("{", encoding="utf-8")

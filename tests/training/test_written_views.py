@@ -219,6 +219,8 @@ def test_a_side_is_made_of_one_of_the_columns_that_the_recipe_names(assembled, t
             r"--set views.key_columns=\[2\]: views.key_columns \[2\]: corpus.columns is 1",
         ),
         (["corpus.columns=4"], "--set corpus.columns=4: negatives.hard and corpus.columns: 3 go together"),
+        (["corpus.columns=0"], "--set corpus.columns=0: corpus.columns: .*greater than or equal to 1"),
+        (["corpus.columns=4", "views.key_columns=[]"], "views.key_columns: .*at least 1 item"),
         (["corpus.columns=4", "views.key_columns=[0]"], "views.key_columns.*greater than or equal to 1"),
         (["views.key={kind: synonyms}"], "'views.key.rate' is missing"),
         (["views.key={kind: masked-insertion, rate: 2, model: a}"], "views.key.rate: .*less than or equal to 1"),

@@ -7,19 +7,25 @@ A script that says `import senteval` runs unchanged after
 
 or with `python -m stsbench.compat.senteval script.py`.
 
-Two shapes of results exist, chosen by `params["results"]` or the variable `STSBENCH_SENTEVAL`:
+Results answer in two shapes, the original's and that of the fork in SimCSE's repository:
 
-- `senteval` (default), the original's: STS12 to STS16 have an `all` entry with `mean` and `wmean`; `STSBenchmark`
-  and `SICKRelatedness` are trained regressors (`pearson`, `spearman`, `mse`, `yhat`, `devpearson`).
-- `simcse`, the SimCSE fork's: the `all` entries have `all` too, one correlation over the concatenated pairs;
-  `STSBenchmark` and `SICKRelatedness` are plain similarities, one entry each for `train`, `dev` and `test`
-  (their `all` pools the three), and the regressors are called `STSBenchmark-finetune` and
-  `SICKRelatedness-finetune`.
+- STS12 to STS16 have an `all` entry with `mean` and `wmean`, and the fork's `all`: one correlation over the
+  concatenated pairs.
+- `STSBenchmark` and `SICKRelatedness` have the original's keys, of a trained regressor (`pearson`, `spearman`,
+  `mse`, `yhat`, `devpearson`, `ndev`, `ntest`), and the fork's, of plain similarities: `train`, `dev`, `test`, and
+  `all`, which pools the three. Sentences are encoded by `eval`; either is computed when one of its keys is read.
+- `STSBenchmark-finetune` and `SICKRelatedness-finetune` are the fork's names of the regressors, stopped by
+  Spearman; `STSBenchmark-dev` is its dev pairs alone.
+
+`params["results"]`, or the variable `STSBENCH_SENTEVAL`, asks for one shape alone: `senteval` or `simcse` instead of
+`both`.
 
 Other parameters, by SentEval's names: `task_path` (the folder that holds `downstream` and `probing`),
 `usepytorch` (True: the net with early stopping; False: logistic regression, here solved to convergence), `kfold`,
-`classifier`, `seed`, `batch_size`, `similarity`. Ours: `tokens` ("str" or "bytes": what the batcher is handed)
-and `device` (where classifiers compute; CUDA where there is some, by default).
+`classifier`, `seed`, `batch_size`, `similarity`. Ours: `tokens` ("str" or "bytes": what the batcher is handed),
+`device` (where classifiers compute; CUDA where there is some, by default) and `cache` (True: a sentence that the
+batcher has been handed is not encoded again, in any task; right where its vector depends on the sentence alone. Off
+by default; `STSBENCH_SENTEVAL_CACHE=1` says so for a script).
 """
 
 from stsbench.compat.senteval import engine, utils

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from stsbench.cli.options import DataDirs, Output, grouped, new_file, new_folder
+from stsbench.cli.options import DATA, DataDirs, Output, grouped, new_file, new_folder, number_within
 from stsbench.cli.output import QuietFlag, print_result, progress_bars, tell
 
 app = typer.Typer(help="See, get and verify the benchmark data.", no_args_is_help=True)
@@ -114,6 +114,70 @@ def sharing(
     from stsbench.data import sharing as graph
 
     print_result(graph.sharing(tasks or (), data_dir or ()), output)
+
+
+@app.command()
+@grouped
+def overlap(
+    tasks: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Tasks, such as `STS16` (all its splits), `STS-B:train` or, as one set, `STS12+STS13`; `sts`, "
+            "`transfer` or `all`. Default: `sts`.",
+            show_default=False,
+        ),
+    ] = None,
+    corpus: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A training corpus to hold against the tasks: a file, or `sample`. Repeatable.",
+            rich_help_panel=DATA,
+        ),
+    ] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            help="The corpus' columns that hold sentences, with commas. Default: all cells but numbers.",
+            rich_help_panel=DATA,
+        ),
+    ] = None,
+    near: Annotated[
+        float | None,
+        typer.Option(
+            callback=number_within(0, 1),
+            help="Also count sentences that are nearly the same: from this share of common letter triples on, "
+            "0.8, say.",
+        ),
+    ] = None,
+    data_dir: DataDirs = None,
+    output: Output = Output(),
+) -> None:
+    """Count the sentences and pairs that tasks share with each other, or with a training corpus.
+
+    As released, and by letters and digits alone, since releases are tokenised differently. A task's splits are
+    sets of their own, so that what stands in train and in test is told; so is what a set repeats.
+
+    Examples:
+    * `stsbench data overlap`
+    * `stsbench data overlap transfer --csv > overlap.csv`
+    * `stsbench data overlap STS-B:test SICK-R:test --corpus nli.csv --near 0.8`
+    """
+    _ = output.style
+    from stsbench.data import overlap as sets
+
+    names = None if columns is None else [name.strip() for name in columns.split(",")]
+    with progress_bars(quiet=output.quiet) as progress:
+        result = sets.overlap(
+            tasks or (),
+            corpora=corpus or (),
+            columns=names,
+            near=near,
+            data_dirs=data_dir or (),
+            progress=progress,
+        )
+    print_result(result, output)
+    if not result.table():
+        tell("these sets share nothing.", quiet=output.quiet)
 
 
 @app.command("nli-triplets")

@@ -18,7 +18,7 @@ Row = tuple[int, tuple[str, ...]]
 
 # The first row of a CSV or TSV file is its header if all its cells are among these (SimCSE's own, and those that
 # data sets of pairs and triplets use); a sentence that is one such word would have to stand in every cell.
-_HEADER_NAMES = frozenset(
+HEADER_NAMES = frozenset(
     {"sentence", "sentence1", "sentence2", "sentence3", "text", "text1", "text2", "sent0", "sent1", "sent2"}
     | {"hard_neg", "anchor", "positive", "negative", "query", "document"}
     | {"premise", "hypothesis", "entailment", "contradiction"}
@@ -93,7 +93,7 @@ def read_rows(file: Path, columns: int, names: Sequence[str] | None = None) -> I
 
 
 def _is_header(cells: Sequence[str]) -> bool:
-    return {cell.strip().casefold() for cell in cells} <= _HEADER_NAMES
+    return {cell.strip().casefold() for cell in cells} <= HEADER_NAMES
 
 
 def _sentence(cell: object, where: str) -> str:

@@ -57,6 +57,7 @@ class StsData:
         sha256: 64 hexadecimal digits over the names and hashes of `files`, in order.
         files: the files read, in order.
         problems: a sentence for each file that is not the catalogued one.
+        notes: a sentence for each reason that pairs were left out for (`views`).
     """
 
     task: str
@@ -68,6 +69,7 @@ class StsData:
     sha256: str
     files: tuple[FileRead, ...]
     problems: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

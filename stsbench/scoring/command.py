@@ -106,6 +106,21 @@ def run(
         str, Option(help="The column of --data that names subsets.", rich_help_panel=DATA)
     ] = "subset",
     data_dir: DataDirs = None,
+    exclude_overlap: Annotated[
+        bool,
+        Option(
+            "--exclude-overlap",
+            help="Count a pair in one task alone: the first of the seven, in the papers' order, keeps it.",
+            rich_help_panel=DATA,
+        ),
+    ] = False,
+    exclude: Annotated[
+        list[Path] | None,
+        Option(
+            help="A training corpus: leave out pairs with a sentence that stands in it. Repeatable.",
+            rich_help_panel=DATA,
+        ),
+    ] = None,
     protocol: Annotated[
         str, Option(help="`simcse`, `senteval` or `mteb`: sets the four choices below.", rich_help_panel=_SCORE)
     ] = "simcse",
@@ -179,6 +194,7 @@ def run(
     * `stsbench run --encoder-module mymodel:encode --tasks MR,CR,TREC --json`
     """
     _ = output.style  # Two formats at once are a mistake: better told before the work than after.
+    from stsbench.data.views import View
     from stsbench.encoders.load import LoadOptions
     from stsbench.records.provenance import command_line
     from stsbench.records.scores import Scores
@@ -192,6 +208,7 @@ def run(
         data=data,
         subset_column=subset_column,
         data_dirs=tuple(data_dir or ()),
+        view=View(exclude_overlap, tuple(exclude or ())),
         settings=Settings(
             protocol=choose_protocol(
                 protocol, aggregation=aggregation, metric=metric, similarity=similarity, text=text

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from stsbench.base.progress import Progress, silent
+from stsbench.data.views import View
 from stsbench.encoders.load import load
 from stsbench.encoders.protocol import Encoder
 from stsbench.records.record import RunRecord
@@ -33,6 +34,8 @@ def evaluate(
     data: str | Path | None = None,
     subset_column: str = "subset",
     data_dirs: Sequence[str | Path] = (),
+    exclude_overlap: bool = False,
+    exclude: Sequence[str | Path] = (),
     dimensions: int | None = None,
     whiten: int | None = None,
     normalize: bool | None = None,
@@ -56,6 +59,9 @@ def evaluate(
         data: a file of scored pairs of your own instead of `tasks`.
         subset_column: the column of that file that names each pair's subset.
         data_dirs: folders to look for data in, before `STSBENCH_DATA` and the cache.
+        exclude_overlap: whether a pair counts in one task alone: the first of the seven, in the papers' order,
+            whose test pairs have it keeps it.
+        exclude: training corpora: pairs with a sentence that stands in one of them are left out.
         dimensions: how many leading dimensions of the vectors to keep (Matryoshka); None for all.
         whiten: how many dimensions to keep when whitening on each task's own sentences; 0 for all, None for no
             whitening.
@@ -93,7 +99,12 @@ def evaluate(
         overwrite=overwrite,
     )
     sets = read_data(
-        tasks, protocol=settings.protocol, data=data, subset_column=subset_column, data_dirs=data_dirs
+        tasks,
+        protocol=settings.protocol,
+        data=data,
+        subset_column=subset_column,
+        data_dirs=data_dirs,
+        view=View(exclude_overlap, tuple(map(Path, exclude))),
     )
     if tasks is None and data is None and source_of(sets[0]).task == SAMPLE:
         warnings.warn(SAMPLE_USED, stacklevel=2)
@@ -109,6 +120,8 @@ def evaluate_similarities(
     data: str | Path | None = None,
     subset_column: str = "subset",
     data_dirs: Sequence[str | Path] = (),
+    exclude_overlap: bool = False,
+    exclude: Sequence[str | Path] = (),
     bootstrap: Bootstrap | None = None,
     out: str | Path | None = None,
     overwrite: bool = False,
@@ -124,6 +137,8 @@ def evaluate_similarities(
         data: a file of scored pairs of your own instead of `tasks`.
         subset_column: the column of that file that names each pair's subset.
         data_dirs: folders to look for data in.
+        exclude_overlap: as in `evaluate`, and so is the next; one number for each pair that is left.
+        exclude: see there.
         bootstrap: how intervals are computed.
         out: folder to save the record and its pair table in.
         overwrite: whether a record of another measurement in that folder may be replaced.
@@ -141,7 +156,12 @@ def evaluate_similarities(
         overwrite=overwrite,
     )
     sets = read_data(
-        tasks, protocol=settings.protocol, data=data, subset_column=subset_column, data_dirs=data_dirs
+        tasks,
+        protocol=settings.protocol,
+        data=data,
+        subset_column=subset_column,
+        data_dirs=data_dirs,
+        view=View(exclude_overlap, tuple(map(Path, exclude))),
     )
     stages.done("data")
     return measure_similarities(given, sets, settings, stages)

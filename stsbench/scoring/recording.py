@@ -130,6 +130,7 @@ class Recording:
         relatedness = zip(regressed, about[len(classified) :], strict=True)
         stages.done("score")
         problems = [problem for task in self.sets for problem in source_of(task).problems]
+        left_out = [note for task in self.sets if isinstance(task, StsData) for note in task.notes]
         record = RunRecord(
             stsbench=__version__,
             created=now(),
@@ -150,7 +151,7 @@ class Recording:
             transfer=tuple(transfer_part(result, task, **its) for (task, result), its in transfer),
             transfer_average=average_accuracy(measured.transfer, bootstrap),
             supervised=tuple(supervised_part(result, task, **its) for (task, result), its in relatedness),
-            notes=tuple(dict.fromkeys(map(redact, [*measured.notes, *problems]))),
+            notes=tuple(dict.fromkeys(map(redact, [*measured.notes, *left_out, *problems]))),
             environment=environment(),
             seconds=stages.seconds,
             encoding=measured.encoding,

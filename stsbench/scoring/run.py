@@ -11,6 +11,7 @@ from typing import NamedTuple
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress
 from stsbench.data.tables import StsData
+from stsbench.data.views import View, split_and_view
 from stsbench.encoders.checkpoint import PACKAGED, packaged_model
 from stsbench.encoders.load import LoadOptions, load_with
 from stsbench.encoders.protocol import Encoder, Identity
@@ -23,7 +24,7 @@ from stsbench.scoring.recording import Recording
 from stsbench.scoring.relatedness import Supervised
 from stsbench.scoring.saved import SavedSimilarities
 from stsbench.scoring.settings import Classification, Settings, Stages
-from stsbench.scoring.tasks import GROUPS, SAMPLE, SUPERVISED, TaskData, read_data, source_of
+from stsbench.scoring.tasks import GROUPS, SAMPLE, SUPERVISED, WHOLE, TaskData, read_data, source_of
 
 RUNS = Path("runs")
 """The folder of the records of runs that were not told where to."""
@@ -42,6 +43,7 @@ class Request:
     data: Path | None = None
     subset_column: str = "subset"
     data_dirs: tuple[Path, ...] = ()
+    view: View = WHOLE
     settings: Settings = field(default_factory=Settings)
 
 
@@ -123,6 +125,7 @@ def choose_data(request: Request) -> ChosenData:
         data=request.data,
         subset_column=request.subset_column,
         data_dirs=request.data_dirs,
+        view=request.view,
     )
     nothing_asked = request.tasks is None and request.data is None
     is_sample = nothing_asked and source_of(sets[0]).task == SAMPLE
@@ -204,6 +207,9 @@ def run_name(identity: Identity, sets: Sequence[TaskData], settings: Settings) -
         Path(identity.name).expanduser().resolve().name if is_path else identity.name,
         identity.pooling,
         _tasks(sets),
+        *dict.fromkeys(
+            filter(None, [split_and_view(task.split)[1] for task in sets if isinstance(task, StsData)])
+        ),
         *(getattr(protocol, name) for name in choices if getattr(protocol, name) != getattr(default, name)),
         *([] if identity.precision == "fp32" else [identity.precision]),
         *([] if post.dimensions is None else [f"dim{post.dimensions}"]),
@@ -229,5 +235,5 @@ def _tasks(sets: Sequence[TaskData]) -> str:
 def _name(task: TaskData) -> str:
     if isinstance(task, Supervised):
         return f"{task.data.task}-{SUPERVISED}"
-    usual = {"test", "all"}
-    return task.task + (f"-{task.split}" if isinstance(task, StsData) and task.split not in usual else "")
+    split = split_and_view(task.split)[0] if isinstance(task, StsData) else ""
+    return task.task + (f"-{split}" if split not in {"", "test", "all"} else "")

@@ -13,6 +13,7 @@ from stsbench.data.locate import DataNotFoundError
 from stsbench.data.own_pairs import load_pairs
 from stsbench.data.sentences import sentences_in
 from stsbench.data.tables import LabelledData, StsData
+from stsbench.data.views import View
 from stsbench.scoring.classifiers import arrange
 from stsbench.scoring.protocols import Protocol
 from stsbench.scoring.relatedness import Supervised
@@ -42,6 +43,9 @@ GROUPS = {
     SUPERVISED: ("STS-B:supervised", "SICK-R:supervised", "SICK-E"),
 }
 """Names for several tasks at once."""
+
+WHOLE = View()
+"""All pairs of the tasks."""
 
 TaskData = StsData | LabelledData | Supervised
 """A task that was read: pairs to compare, items to classify, or pairs to train a regressor on."""
@@ -121,6 +125,7 @@ def read_data(
     data: str | Path | None = None,
     subset_column: str = "subset",
     data_dirs: Sequence[str | Path] = (),
+    view: View = WHOLE,
 ) -> list[TaskData]:
     """Return what to score: a file of the person's own, catalogued tasks, or data already read.
 
@@ -131,13 +136,14 @@ def read_data(
         data: the person's file, instead of tasks.
         subset_column: the column of that file that names subsets.
         data_dirs: folders to look for data in.
+        view: which pairs are left out.
 
     Raises:
         UserError: if something is missing or broken, or no correlation is defined on it.
     """
-    if data is not None:
-        return [load_pairs(Path(data), subset_column)]
     folders = [Path(folder) for folder in data_dirs]
+    if data is not None:
+        return _seen([load_pairs(Path(data), subset_column)], view, folders)
 
     def read(names: Sequence[str]) -> list[TaskData]:
         return [read_task(spec, folders) for spec in parse_tasks(names, protocol)]
@@ -150,10 +156,29 @@ def read_data(
         names = [item for item in items if isinstance(item, str)]
         if names or not sets:
             sets += read(names)
+    sets = _seen(sets, view, folders)
     for task in sets:
         demand_scorable(task)
     _demand_distinct(sets)
     return sets
+
+
+def _seen(sets: list[TaskData], view: View, folders: Sequence[Path]) -> list[TaskData]:
+    """Return what a view leaves of some tasks."""
+    if not view:
+        return sets
+    pairs = [task for task in sets if isinstance(task, StsData)]
+    for task in sets:
+        if not isinstance(task, StsData):
+            raise UserError(
+                f"{source_of(task).task} is trained on: pairs are left out of tasks whose pairs are compared "
+                "alone; measure it in a run of its own."
+            )
+    seen: list[TaskData] = []
+    for task in view.of(pairs, folders):
+        demand_scorable(task)
+        seen.append(task)
+    return seen
 
 
 def _demand_distinct(sets: Sequence[TaskData]) -> None:

@@ -1,0 +1,69 @@
+"""Views: which pairs they leave, what they are called, and what their data's hash is over."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import stsbench as sb
+from stsbench.base.errors import UserError
+from stsbench.data.benchmarks import load_sts
+from stsbench.data.tables import StsData, combined_sha256
+from stsbench.data.views import View, pairs_of
+from stsbench.records.signature import differing_fields
+
+
+@pytest.mark.shared
+def test_of_stsbs_test_pairs_372_are_in_no_task_before_it(senteval: Path) -> None:
+    data = load_sts("STS-B", data_dirs=[senteval])
+    (clean,) = View(overlap=True).of([data], [senteval])
+    assert (clean.split, len(clean.pairs)) == ("test~overlap", 372)
+    years = set().union(*(pairs_of(load_sts(f"STS{year}", data_dirs=[senteval])) for year in range(12, 17)))
+    assert not pairs_of(clean) & years
+    assert pairs_of(data) - years == pairs_of(clean)
+    assert clean.sha256 == combined_sha256(clean.files) != data.sha256
+    assert clean.status == "verified"
+    assert clean.notes == ("STS-B: 1,007 of 1,379 pairs are left out, as they are pairs of a task before it.",)
+    (first,) = View(overlap=True).of([load_sts("STS12", data_dirs=[senteval])], [senteval])
+    assert len(first.pairs) == 3108
+
+
+def test_a_pair_with_a_sentence_of_the_corpus_is_left_out(
+    toy_data: Callable[..., StsData], tmp_path: Path, hash_encode: Callable[..., object]
+) -> None:
+    data = toy_data()
+    gone = data.pairs["sentence2"].iloc[3]
+    corpus = tmp_path / "train.txt"
+    corpus.write_text(f"{gone.upper()} !\n", encoding="utf-8")
+    (clean,) = View(corpora=(corpus,)).of([data])
+    kept = (data.pairs["sentence1"] != gone) & (data.pairs["sentence2"] != gone)
+    assert clean.pairs["pair_id"].tolist() == data.pairs.loc[kept, "pair_id"].tolist()
+    whole = sb.evaluate(hash_encode, data)
+    record = sb.evaluate(hash_encode, data, exclude=[corpus], out=tmp_path / "run")
+    assert record.tasks[0].pairs == int(kept.sum())
+    assert record.signature.startswith("toy:test~train.txt:all|")
+    assert any("stands in train.txt" in note for note in record.notes)
+    assert set(differing_fields(record.signatures[0], whole.signatures[0])) == {"split", "data"}
+    assert sb.load_run(tmp_path / "run").pairs["split"].unique().tolist() == ["test~train.txt"]
+    # The same name with other sentences is another view.
+    corpus.write_text("nothing of that\n", encoding="utf-8")
+    other = sb.evaluate(hash_encode, data, exclude=[corpus])
+    assert differing_fields(record.signatures[0], other.signatures[0]) == ("data",)
+
+
+def test_what_leaves_nothing_to_score_is_told(toy_data: Callable[..., StsData], tmp_path: Path) -> None:
+    data = toy_data(pairs=6)
+    corpus = tmp_path / "all.txt"
+    corpus.write_text("\n".join(data.pairs["sentence1"]), encoding="utf-8")
+    with pytest.raises(UserError, match="toy: no pair is left: toy: 6 of 6 pairs"):
+        View(corpora=(corpus,)).of([data])
+    one = replace(data, pairs=data.pairs.head(1))
+    corpus.write_text("nothing of that\n", encoding="utf-8")
+    with pytest.raises(UserError, match="has 1 scored pairs"):
+        sb.evaluate(lambda texts: [[len(text)] for text in texts], one, exclude=[corpus])
+
+
+def test_a_task_that_is_trained_on_has_no_view() -> None:
+    with pytest.raises(UserError, match="sample-questions is trained on"):
+        sb.evaluate(lambda texts: [[len(text)] for text in texts], "sample-questions", exclude=["sample"])

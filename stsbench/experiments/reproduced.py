@@ -265,7 +265,7 @@ class Reproduction(Result):
         rows = list(dict.fromkeys(missing))
         if self.is_partial:
             said.insert(0, Pointer(f"Unfinished: {self.cost.sentence}", f"{name}-cost"))
-        if rows:
+        if rows and len(rows) < len({cell.row for cell in self.cells}):
             named = [*rows[:_MOST_NAMED], *(["others"] if len(rows) > _MOST_NAMED else [])]
             said.append(Pointer(f"Not made: {listed(named)}.", f"{name}-missing"))
         return (Pointer(self.sentence, f"{name}-table"), *said)
@@ -317,10 +317,9 @@ class Reproduction(Result):
     def _numbers(self) -> list[Table]:
         """Return the headline column with intervals, and of several columns all of them, in the paper's layout."""
         caption = f"{self.exhibit.title}: {self.exhibit.caption} (scale {self.scale})"
-        tables = [self._of_column(self.headline, f"{caption}, {self.headline}")]
-        if len(self._columns) > 1:
-            tables.insert(0, self._whole(caption))
-        return tables
+        if len(self._columns) == 1:
+            return [self._of_column(self.headline, caption)]
+        return [self._whole(caption), self._of_column(self.headline, f"{caption}: {self.headline}")]
 
     def _of_column(self, column: str, caption: str) -> Table:
         import pandas as pd

@@ -31,7 +31,7 @@ _NO_RESULT_OF = ("saving", "log_every")
 
 
 @dataclass(frozen=True)
-class Checkpoint:
+class GivenCheckpoint:
     """A checkpoint that is measured as it is: what `load` takes, and how."""
 
     name: str
@@ -59,7 +59,7 @@ class Job:
     seed: int | None
     recipe: Mapping[str, Any] | None
     corpus_sha256: str | None
-    checkpoint: Checkpoint | None
+    checkpoint: GivenCheckpoint | None
     postprocessing: Mapping[str, Any]
     measure: Mapping[str, Any]
     threads: int
@@ -80,7 +80,7 @@ class Job:
         return _hash({"unit": self.unit, "postprocessing": self.postprocessing, "measure": self.measure})
 
     @property
-    def _checkpoint(self) -> Checkpoint:
+    def _checkpoint(self) -> GivenCheckpoint:
         assert self.checkpoint is not None  # what has no recipe has one
         return self.checkpoint
 
@@ -109,7 +109,7 @@ class Job:
         """Return the job that `to_dict` wrote."""
         kept = {key: value for key, value in plain.items() if key not in {"id", "folder", "unit"}}
         checkpoint = kept["checkpoint"]
-        return cls(**{**kept, "checkpoint": Checkpoint(**checkpoint) if checkpoint else None})
+        return cls(**{**kept, "checkpoint": GivenCheckpoint(**checkpoint) if checkpoint else None})
 
 
 def _hash(content: Any) -> str:
@@ -233,7 +233,7 @@ def _postprocessing(cell: _Cell) -> PostprocessingChoice:
         raise UserError(f"{cell.places['postprocessing']}: postprocessing: {message}.") from error
 
 
-def _checkpoint(cell: _Cell) -> Checkpoint:
+def _checkpoint(cell: _Cell) -> GivenCheckpoint:
     options = {key: value for key, value in cell.changes.items() if key not in {"checkpoint", "postprocessing"}}
     for key in options:
         if key not in LOADING:
@@ -241,7 +241,7 @@ def _checkpoint(cell: _Cell) -> Checkpoint:
                 f"{cell.places[key]}: {key} cannot be changed of a checkpoint that is measured as it is: "
                 f"{suggestion(key, LOADING)}"
             )
-    return Checkpoint(str(cell.changes["checkpoint"]), options)
+    return GivenCheckpoint(str(cell.changes["checkpoint"]), options)
 
 
 def _recipe(experiment: Experiment, cell: _Cell) -> Recipe:

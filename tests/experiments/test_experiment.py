@@ -1,5 +1,6 @@
 """The experiment file: a mistake in it is told with its line; what it means as cells and jobs."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -151,3 +152,17 @@ def test_a_job_is_read_back_as_it_was_written() -> None:
         assert Job.of(job.to_dict()) == job
         assert Job.of(job.to_dict()).id == job.id
         assert replace(job, threads=4).id != job.id
+
+
+def test_the_examples_of_the_page_are_experiments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = Path(__file__).parents[2] / "docs" / "how-to" / "sweep.md"
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "wiki4000.txt").write_text("A cat sleeps.\n" * 9, encoding="utf-8")
+    counts = []
+    for number, example in enumerate(
+        re.findall(r"^```yaml\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE)
+    ):
+        file = tmp_path / f"{number}.yaml"
+        file.write_text(example, encoding="utf-8")
+        counts.append(len(jobs_of(read_experiment(file))))
+    assert counts == [9, 21, 2]

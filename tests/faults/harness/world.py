@@ -20,6 +20,18 @@ from harness.parent import Case, Ended, Parent
 
 WORDS = ("owl", "bus", "kettle", "rain", "a", "the", "sings", "leaves", "naps", "slowly", "tonight", "again")
 
+EXPERIMENT = """
+name: small
+recipe: recipe.yaml
+corpus: corpus.txt
+axes:
+  row:
+    measured: {checkpoint: model, pooling: avg}
+    trained: {optimiser.batch: 16}
+seeds: [1, 2]
+measure: {tasks: STS13}
+"""
+
 RECIPE = """\
 name: tiny
 base: model
@@ -213,6 +225,7 @@ def write_inputs(folder: Path, seed: int) -> None:
     write("words.txt", "".join(vectors))
     write("corpus.txt", "".join(f"{sentence()}\n" for _ in range(42)))
     write("recipe.yaml", RECIPE.replace("seed: 7", f"seed: {7 + seed}"))
+    write("experiment.yaml", EXPERIMENT)
     write("mymodel.py", "def encode(sentences):\n    return [[len(s), s.count('a'), 1] for s in sentences]\n")
 
     downstream = folder / "data" / "downstream"

@@ -5,7 +5,8 @@ A script that says `import senteval` runs unchanged after
     import sys, stsbench.compat.senteval
     sys.modules["senteval"] = stsbench.compat.senteval
 
-or with `python -m stsbench.compat.senteval script.py`.
+or with `python -m stsbench.compat.senteval script.py`, which also gives Transformers back what version 5 removed
+(`surroundings.supply_removed_calls`).
 
 Results answer in two shapes, the original's and that of the fork in SimCSE's repository:
 
@@ -17,15 +18,15 @@ Results answer in two shapes, the original's and that of the fork in SimCSE's re
 - `STSBenchmark-finetune` and `SICKRelatedness-finetune` are the fork's names of the regressors, stopped by
   Spearman; `STSBenchmark-dev` is its dev pairs alone.
 
-`params["results"]`, or the variable `STSBENCH_SENTEVAL`, asks for one shape alone: `senteval` or `simcse` instead of
-`both`.
+`params["results"]`, or the variable `STSBENCH_SENTEVAL`, asks for one shape alone: `senteval` or `simcse` instead
+of `both`.
 
 Other parameters, by SentEval's names: `task_path` (the folder that holds `downstream` and `probing`),
 `usepytorch` (True: the net with early stopping; False: logistic regression, here solved to convergence), `kfold`,
 `classifier`, `seed`, `batch_size`, `similarity`. Ours: `tokens` ("str" or "bytes": what the batcher is handed),
 `device` (where classifiers compute; CUDA where there is some, by default) and `cache` (True: a sentence that the
-batcher has been handed is not encoded again, in any task; right where its vector depends on the sentence alone. Off
-by default; `STSBENCH_SENTEVAL_CACHE=1` says so for a script).
+batcher has been handed is not encoded again, in any task; right where its vector depends on the sentence alone.
+Off by default; `STSBENCH_SENTEVAL_CACHE=1` says so for a script).
 """
 
 from stsbench.compat.senteval import engine, utils

@@ -180,6 +180,41 @@ def overlap(
         tell("these sets share nothing.", quiet=output.quiet)
 
 
+@app.command()
+@grouped
+def describe(
+    pairs: Annotated[
+        str, typer.Argument(help="Your own pairs (.tsv, .csv, .jsonl, .parquet), or a task (`STS-B:dev`).")
+    ],
+    subset_column: Annotated[
+        str, typer.Option(help="The column that names subsets.", rich_help_panel=DATA)
+    ] = "subset",
+    card: Annotated[
+        Path | None, typer.Option(callback=new_file, help="Write a card in Markdown into this file.")
+    ] = None,
+    data_dir: DataDirs = None,
+    output: Output = Output(),
+) -> None:
+    """Describe scored pairs: counts, lengths, scores, repetitions, shared sentences, overlap with the tasks.
+
+    Also the smallest difference that they can show, for two models that are assumed. No sentence is printed.
+
+    Example: `stsbench data describe my.tsv --card my-card.md`
+    """
+    _ = output.style
+    from stsbench.base.files import atomic_path, told_as_unwritable
+    from stsbench.data import describe as verb
+
+    result = verb.describe(pairs, subset_column=subset_column, data_dirs=data_dir or ())
+    if card is not None:
+        file = card.expanduser()
+        with told_as_unwritable(file), atomic_path(file) as written:
+            written.write_text(result.card(), encoding="utf-8")
+    print_result(result, output)
+    if card is not None:
+        tell(f"card written to {card}", quiet=output.quiet)
+
+
 @app.command("nli-triplets")
 def nli_triplets(
     folders: Annotated[

@@ -169,6 +169,13 @@ def overlap(
     return DataOverlap(pd.DataFrame(rows), near)
 
 
+def overlap_of(one: TextSet, other: TextSet) -> "pd.DataFrame":
+    """Return what two sets share, as rows of `DataOverlap`."""
+    import pandas as pd
+
+    return pd.DataFrame(_rows(_Counted(one), _Counted(other), None))
+
+
 class _Counted:
     """A set with what stands in each of its rows, by each way of being the same, made when it is wanted."""
 

@@ -79,3 +79,21 @@ def _power(runs: int, difference: float, sd: float, over_pairs: Variance, level:
         return float(ndtr(shift - critical) + ndtr(-shift - critical))
     critical = float(stdtrit(df, (1 + level) / 2))
     return float(1 - nctdtr(df, shift, critical) + nctdtr(df, shift, -critical))
+
+
+def difference_error(pairs: float, correlation: float, between: float) -> float:
+    """Return the standard error of the difference of two correlations with one gold, of independent pairs.
+
+    Both models correlate alike with gold; asymptotic, for normal scores (Olkin and Siotani 1976).
+
+    Args:
+        pairs: how many.
+        correlation: of either model with gold.
+        between: correlation of the two models' similarities.
+
+    >>> round(difference_error(1000, 0.8, 0.9), 5)
+    0.0081
+    """
+    squared = correlation * correlation
+    covariance = between * (1 - 2 * squared) - squared * (1 - 2 * squared - between * between) / 2
+    return math.sqrt(max(0.0, 2 * ((1 - squared) ** 2 - covariance)) / pairs)

@@ -48,6 +48,7 @@ COMMANDS = [
     ("data", "where"),
     ("data", "sharing"),
     ("data", "overlap"),
+    ("data", "describe"),
     ("data", "nli-triplets"),
     ("cache", "info"),
     ("cache", "clear"),

@@ -307,6 +307,13 @@ USES: dict[str, tuple[Use, ...]] = {
     "data overlap": (
         _use("data overlap STS13 --corpus corpus.txt --near 0.8 --json", _STS13 | {"corpus.txt": THEIRS}),
     ),
+    "data describe": (
+        _use(
+            "data describe pairs.csv --card card.md --json -q",
+            {"pairs.csv": THEIRS, **dict.fromkeys(_STS13, OPTIONAL)},
+            ["card.md"],
+        ),
+    ),
     "data nli-triplets": (
         _use(
             "data nli-triplets nli --out triplets.csv -q",

@@ -211,11 +211,17 @@ def _settle(folder: Path) -> None:
 
 
 def _committed(folder: Path) -> dict[str, str] | None:
-    """Return the hashes of the committed record's tables by their names, None if there is no readable record."""
+    """Return the hashes of the committed record's tables by their names, None if there is no record.
+
+    Raises:
+        UserError: if the disk does not give it: nobody knows then which of the tables are its own.
+    """
     try:
         # As it was written, whatever it says: what is committed must take its place.
         record, _ = _parsed(folder / RECORD)
-    except UserError:
+    except UserError as error:
+        if isinstance(error.__cause__, OSError):
+            raise
         return None
     return {table.file: table.sha256 for table in (record.pairs_file, record.items_file) if table is not None}
 

@@ -277,6 +277,29 @@ def test_ctrl_c_just_after_the_commit_leaves_the_new_record_with_its_pairs(
     assert names(tmp_path) == [".lock", PAIRS, RECORD]
 
 
+def test_a_disk_that_does_not_give_the_record_just_after_the_commit_costs_no_pairs(
+    make_record: Maker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record, replace, read = make_record(0), Path.replace, Path.read_bytes
+    broken: list[bool] = []
+
+    def then_broken(self: Path, target: Path) -> Path:
+        broken.extend([True] if target.name == RECORD else [])
+        return replace(self, target)
+
+    def of_a_broken_disk(self: Path) -> bytes:
+        if broken and self.name == RECORD:
+            raise OSError(errno.EIO, "Input/output error")
+        return read(self)
+
+    monkeypatch.setattr(Path, "replace", then_broken)
+    monkeypatch.setattr(Path, "read_bytes", of_a_broken_disk)
+    with pytest.raises(UserError, match=r"cannot read .*run.json \(Input/output error\)"):
+        save_run(record, tmp_path)
+    monkeypatch.undo()
+    pd.testing.assert_frame_equal(load_run(tmp_path).pairs, record.pairs, check_dtype=False)
+
+
 def test_a_reader_finds_the_table_that_is_moved_while_it_looks(
     make_record: Maker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

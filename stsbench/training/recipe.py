@@ -1,6 +1,7 @@
 """The recipe: every choice of a training, validated. `recipe_files` reads it, `recipes/` holds the known ones."""
 
 import math
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Annotated, Any, Literal, Self
 
@@ -83,6 +84,12 @@ class Views(RecipePart):
     key: View = Unchanged()
     query_columns: tuple[Annotated[int, Field(ge=1)], ...] | None = Field(None, min_length=1)
     key_columns: tuple[Annotated[int, Field(ge=1)], ...] | None = Field(None, min_length=1)
+
+    def with_paths(self, change: Callable[[str], str]) -> Self:
+        """Return them with each name changed that may be one of the person's files or folders."""
+        sides = {"query": self.query, "key": self.key}
+        changed = {side: view.with_paths(change) for side, view in sides.items() if isinstance(view, TextView)}
+        return self.model_copy(update=changed)
 
 
 class MaskedLanguage(RecipePart):

@@ -417,9 +417,21 @@ class _Job:
             update={
                 "base": _public_name(self.recipe.base, self.start.base_sha256),
                 "corpus": self.recipe.corpus.model_copy(update={"path": corpus}),
+                "views": self.recipe.views.with_paths(_own_name),
                 "tasks": {name: _named_table(part, _file_name) for name, part in self.recipe.tasks.items()},
             }
         )
+
+
+def _absolute(name: str) -> str:
+    """Return the absolute path of a file or folder; a name that is none stays."""
+    path = Path(name).expanduser()
+    return str(path.resolve()) if path.exists() else name
+
+
+def _own_name(name: str) -> str:
+    """Return the last part of a path; a name of the Hub stays."""
+    return _file_name(name) if Path(name).expanduser().exists() else redact(name)
 
 
 def _public_name(base: str, weights_sha256: str) -> str:
@@ -439,7 +451,7 @@ def _public_name(base: str, weights_sha256: str) -> str:
 
 
 def _with_corpus(recipe: Recipe) -> tuple[Recipe, Path]:
-    """Return the recipe with its corpus's absolute path, and the file."""
+    """Return the recipe with absolute paths of its corpus and of what its views read, and the corpus's file."""
     path = recipe.corpus.path
     if path is None:
         raise UserError("no corpus was named: use --corpus FILE.")
@@ -447,7 +459,7 @@ def _with_corpus(recipe: Recipe) -> tuple[Recipe, Path]:
     if path != SAMPLE:
         corpus = recipe.corpus.model_copy(update={"path": str(file.resolve())})
         recipe = recipe.model_copy(update={"corpus": corpus})
-    return recipe, file
+    return recipe.model_copy(update={"views": recipe.views.with_paths(_absolute)}), file
 
 
 def _with_tables(recipe: Recipe) -> Recipe:

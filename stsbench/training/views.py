@@ -63,6 +63,10 @@ class TextView(RecipePart, ABC):
         """
         return ()
 
+    def with_paths(self, change: Callable[[str], str]) -> Self:
+        """Return it with each name changed that may be one of the person's files or folders."""
+        return self
+
     @abstractmethod
     def text(self, sentence: str, rng: np.random.Generator) -> str:
         """Return the changed sentence."""
@@ -269,6 +273,10 @@ class Synonyms(TextView):
         read_lexicon(self.lexicon)
         return lexicon_files(self.lexicon)
 
+    def with_paths(self, change: Callable[[str], str]) -> Self:
+        """Return it with the lexicon's name changed."""
+        return self if self.lexicon is None else self.model_copy(update={"lexicon": change(self.lexicon)})
+
     def text(self, sentence: str, rng: np.random.Generator) -> str:
         """Return the sentence, some words replaced.
 
@@ -317,6 +325,10 @@ class MaskedPrediction(TextView):
         from stsbench.training.guesses import guesser
 
         return tuple(guesser(self.model, device).checkpoint.weight_files())
+
+    def with_paths(self, change: Callable[[str], str]) -> Self:
+        """Return it with the model's name changed."""
+        return self.model_copy(update={"model": change(self.model)})
 
     def text(self, sentence: str, rng: np.random.Generator) -> str:
         """Return the changed sentence."""
@@ -405,6 +417,10 @@ class InTurn(TextView):
             UserError: if something is missing.
         """
         return tuple(file for view in self.views for file in view.require(device))
+
+    def with_paths(self, change: Callable[[str], str]) -> Self:
+        """Return it with the names in its views changed."""
+        return self.model_copy(update={"views": tuple(view.with_paths(change) for view in self.views)})
 
     def text(self, sentence: str, rng: np.random.Generator) -> str:
         """Return the sentence after the last view."""

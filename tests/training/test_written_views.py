@@ -248,3 +248,27 @@ def test_a_training_that_goes_on_with_another_lexicon_is_refused(lexicon):
     with pytest.raises(UserError, match="the lexicon or model of a view is another"):
         start.differences(replace(start, views_sha256=_views_sha256(recipe, "cpu")))
     assert _views_sha256(read_recipe("demo"), "cpu") == ""
+
+
+def test_a_training_keeps_where_its_lexicon_is_and_its_card_names_no_folder(train, lexicon, tmp_path, monkeypatch):
+    import yaml
+
+    monkeypatch.chdir(tmp_path)
+    done = train("views.key={kind: synonyms, rate: 0.3, lexicon: synonyms.tsv}", "corpus.rows=8")
+    kept = yaml.safe_load((done.folder / "recipe.yaml").read_text(encoding="utf-8"))["views"]["key"]["lexicon"]
+    assert kept == lexicon
+    card = (done.folder / "README.md").read_text(encoding="utf-8")
+    assert "lexicon: synonyms.tsv" in card
+    assert str(tmp_path) not in card
+
+
+def test_names_of_files_within_views_are_changed_and_others_stay(lexicon):
+    views = read_recipe(
+        "demo",
+        [f"views.key={{kind: in-turn, views: [{{kind: synonyms, rate: 1, lexicon: {lexicon}}}, typo]}}".replace(
+            "typo", "{kind: masked-insertion, rate: 1, model: google-bert/bert-base-uncased}, word-deletion"
+        )],
+    ).views  # fmt: skip
+    found = views.with_paths(lambda name: f"<{name}>").key.views
+    assert (found[0].lexicon, found[1].model) == (f"<{lexicon}>", "<google-bert/bert-base-uncased>")
+    assert views.with_paths(str) == views

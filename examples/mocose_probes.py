@@ -40,7 +40,7 @@ QUEUE = ("negatives.queue.size=128", "negatives.queue.initial=32")
 """Eight batches, a quarter of them random at first, as the paper has it."""
 
 SCHEDULE = "{kind: cosine, start: 0.75, end: 0.95}"
-DECAYS = {"0": "0.0", "0.5": "0.5", "0.75 to 0.95": SCHEDULE, "0.99": "0.99"}
+DECAYS = {"0": "0.0", "0.75 to 0.95": SCHEDULE, "0.99": "0.99"}
 COLLAPSE = {
     "SimCSE": ("minilm-simcse",),
     **{

@@ -16,8 +16,8 @@ What is written into the folder:
 - `table.csv`, `table.md`: means and standard deviations over seeds, and of the scores intervals over other seeds
   and other pairs;
 - `seeds.png`, `seeds.svg`: each checkpoint as a dot;
-- `pairs.csv`, `pairs.md`: the difference of each two variants, with p-values after Holm's correction over all of
-  them (from five seeds of each on).
+- `pairs.csv`, `pairs.md`: the difference of each two variants, of the scores over other seeds and other pairs, of
+  the rest over other seeds; p-values after Holm's correction over all of them (from five seeds of each on).
 """
 
 import argparse
@@ -33,7 +33,7 @@ import stsbench as sb
 from stsbench.records.store import load_run
 from stsbench.render.figures import colours, new_figure, save_figure, style
 from stsbench.render.formats import to_markdown
-from stsbench.statistics.significance import holm
+from stsbench.statistics.significance import compare_means, holm
 
 VARIANTS = {
     "SimCSE": ("minilm-simcse",),
@@ -48,7 +48,8 @@ BASE = ("minilm-simcse", "optimiser.learning_rate=1e-12", "corpus.rows=2", "opti
 
 FOUR = ("base", "SimCSE", "ESimCSE", "MoCoSE", "Gaussian dropout")
 
-DRAWN = ("Avg.", "gap", "alignment", "uniformity")
+DRAWN = ("gap", "alignment", "uniformity")
+"""Beside the score."""
 
 ENOUGH = 5
 """Seeds of each variant from which on two are compared."""
@@ -81,9 +82,10 @@ def numbers(model: Path, record: sb.RunRecord) -> dict[str, float]:
     bias = sb.length_bias(record, bootstrap=sb.Bootstrap(resamples=0)).frame
     gaps = bias[(bias["measure"] == "signed difference") & (bias["group"] == "gap") & (bias["task"] != "Avg.")]
     shape = sb.geometry(str(model), task="STS-B", split="test").frame.iloc[0]
+    average = {"Avg.": float(np.mean(list(scores.values())))} if len(scores) > 1 else {}
     return {
         **scores,
-        "Avg.": float(np.mean(list(scores.values()))),
+        **average,
         "gap": float(gaps["value"].mean()),
         "alignment": float(shape["alignment"]),
         "uniformity": float(shape["uniformity"]),
@@ -122,7 +124,7 @@ def write_tables(out: Path) -> None:
     (out / "table.md").write_text(to_markdown(for_readers) + "\n", encoding="utf-8")
     print(for_readers.to_string(index=False), flush=True)
     draw(seeds, out / "seeds")
-    compared = pair_table({variant: held for variant, held in runs.items() if len(held) >= ENOUGH})
+    compared = pair_table(seeds, {variant: held for variant, held in runs.items() if len(held) >= ENOUGH})
     if len(compared):
         compared.to_csv(out / "pairs.csv", index=False)
         (out / "pairs.md").write_text(to_markdown(pairs_for_readers(compared)) + "\n", encoding="utf-8")
@@ -154,20 +156,30 @@ def variants_for_readers(table: pd.DataFrame) -> pd.DataFrame:
             # No break between a mean and its deviation.
             spread = f"\u00a0±\u00a0{row.sd:.{decimals}f}" if row.seeds > 1 else ""
             text[row.measure] = f"{row.mean:.{decimals}f}{spread}"
-            if row.measure == "Avg.":
-                text["Avg. 95 %"] = f"{row.low:.2f} to {row.high:.2f}" if row.seeds > 1 else ""
+            if row.measure == summary(part["measure"]):
+                text[f"{row.measure} 95 %"] = f"{row.low:.2f} to {row.high:.2f}" if row.seeds > 1 else ""
         rows.append(text)
     return pd.DataFrame(rows)
+
+
+def summary(measures: pd.Series) -> str:
+    """Return which measure sums up a checkpoint: the average, or the only task.
+
+    >>> summary(pd.Series(["STS-B", "gap", "alignment"]))
+    'STS-B'
+    """
+    return "Avg." if "Avg." in set(measures) else str(measures.iloc[0])
 
 
 def draw(seeds: pd.DataFrame, path: Path) -> None:
     """Draw a dot for each checkpoint and a line at the mean of each variant, a panel a measure."""
     variants = list(dict.fromkeys(seeds["variant"]))
     palette = colours(variants)
+    drawn = [summary(seeds.columns[2:].to_series()), *DRAWN]
     with style():
         figure = new_figure(width=6.8, height=2.2)
-        panels = figure.subplots(1, len(DRAWN), sharey=True)
-        for axes, measure in zip(panels, DRAWN, strict=True):
+        panels = figure.subplots(1, len(drawn), sharey=True)
+        for axes, measure in zip(panels, drawn, strict=True):
             for place, variant in enumerate(variants):
                 values = seeds.loc[seeds["variant"] == variant, measure]
                 axes.scatter(values, [place] * len(values), s=12, color=palette[variant], alpha=0.7, linewidths=0)
@@ -179,32 +191,45 @@ def draw(seeds: pd.DataFrame, path: Path) -> None:
             save_figure(figure, path.with_suffix(ending))
 
 
-def pair_table(runs: dict[str, list[sb.RunRecord]]) -> pd.DataFrame:
-    """Return the difference of the averages of each two variants, over other seeds and other pairs."""
+def pair_table(seeds: pd.DataFrame, runs: dict[str, list[sb.RunRecord]]) -> pd.DataFrame:
+    """Return the differences of each two variants: the scores' over other seeds and pairs, others' over seeds."""
+    score = summary(seeds.columns[2:].to_series())
+    values = dict(list(seeds.groupby("variant", sort=False)))
     rows = []
     for one, other in combinations(runs, 2):
-        average = sb.compare(a=runs[one], b=runs[other]).frame.iloc[-1]
-        kept = ("difference", "low", "high", "p", "seed_share", "pair_share", "seeds_p")
-        rows.append({"A": one, "B": other, **{name: round(float(average[name]), 6) for name in kept}})
+        last = sb.compare(a=runs[one], b=runs[other]).frame.iloc[-1]
+        kept = ("difference", "low", "high", "p", "seed_share", "pair_share")
+        rows.append({"A": one, "B": other, "measure": score, **{name: float(last[name]) for name in kept}})
+        for measure in DRAWN:
+            test = compare_means(values[one][measure], values[other][measure])
+            about = {"difference": test.difference, "low": test.low, "high": test.high, "p": test.welch_p}
+            rows.append({"A": one, "B": other, "measure": measure, **about})
     table = pd.DataFrame(rows)
     if len(table):
-        table["p_holm"] = holm(table["p"]).round(6)
-    return table
+        # Each measure is a question of its own, asked of all pairs.
+        table["p_holm"] = table.groupby("measure")["p"].transform(holm)
+    return table.round(6)
 
 
 def pairs_for_readers(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the table of differences as text."""
-    return pd.DataFrame(
-        {
-            "A": table["A"],
-            "B": table["B"],
-            "B − A": [f"{value:+.2f}" for value in table["difference"]],
-            "95 %": [f"{low:+.2f} to {high:+.2f}" for low, high in zip(table["low"], table["high"], strict=True)],
-            "p (Holm)": ["< 0.001" if p < 0.001 else f"{p:.3f}" for p in table["p_holm"]],
-            "of seeds": [f"{100 * share:.0f} %" for share in table["seed_share"]],
-            "of pairs": [f"{100 * share:.0f} %" for share in table["pair_share"]],
-        }
-    )
+    """Return the differences of scores and gaps as text, a row for each two variants."""
+    score = table["measure"].iloc[0]
+    rows = []
+    for (one, other), part in table.groupby(["A", "B"], sort=False):
+        by_measure = part.set_index("measure")
+        text: dict[str, object] = {"A": one, "B": other}
+        for measure in (score, "gap"):
+            row = by_measure.loc[measure]
+            text[f"{measure} B − A"] = f"{row['difference']:+.2f}"
+            text[f"{measure} 95 %"] = f"{row['low']:+.2f} to {row['high']:+.2f}"
+            text[f"{measure} p"] = "< 0.001" if row["p_holm"] < 0.001 else f"{row['p_holm']:.3f}"
+            if measure == score:
+                text |= {
+                    "of seeds": f"{100 * row['seed_share']:.0f} %",
+                    "of pairs": f"{100 * row['pair_share']:.0f} %",
+                }
+        rows.append(text)
+    return pd.DataFrame(rows)
 
 
 def main() -> None:

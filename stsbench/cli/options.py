@@ -7,7 +7,7 @@ def spectrum(subjects: Subjects, task: Task = None, output: Output = Output()) -
 import inspect
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import wraps
 from itertools import pairwise
 from math import isfinite
@@ -137,7 +137,11 @@ def spelled_out(command: Callable[..., None]) -> Callable[..., None]:
         annotations = get_type_hints(group, include_extras=True)
         parameters += [
             inspect.Parameter(
-                field.name, parameter.kind, default=field.default, annotation=annotations[field.name]
+                field.name,
+                parameter.kind,
+                # An option of a group may be one that has to be given.
+                default=inspect.Parameter.empty if field.default is MISSING else field.default,
+                annotation=annotations[field.name],
             )
             for field in fields(group)
         ]

@@ -167,7 +167,6 @@ def _fit(
     from stsbench.encoders.load import LoadOptions, load_with
 
     encoder = load_with(wanted.model, LoadOptions(**vars(loading)))
-    tell(*encoder.notes, quiet=output.quiet)
     with progress_bars(quiet=output.quiet) as progress:
         fitted = fit(
             method,
@@ -180,4 +179,5 @@ def _fit(
             **choices,
         )
     print_result(fitted, output)
+    tell(*encoder.notes, quiet=output.quiet)
     tell(f"fitted in {fitted.folder}; measure it: stsbench run --model {fitted.folder}", quiet=output.quiet)

@@ -279,7 +279,7 @@ class Reproduction(Result):
         tables += [_named(table, f"{name}-missing") for table in self._missing()]
         tables.append(_named(self._costs(), f"{name}-cost"))
         made = [cell for cell in self.cells if cell.column == self.headline and cell.runs]
-        figures = ()
+        figures: tuple[ReportFigure, ...] = ()
         if len(made) > 1:
             told = "; ".join(f"{cell.row} {cell.here:.2f}" for cell in made)
             alt = f"{self.headline} here: {told}"
@@ -439,7 +439,10 @@ def _named(table: Table, name: str) -> Table:
 
 
 def _plain_answer(answer: Answer) -> dict[str, Any]:
-    plain = {
+    differences = [asdict(found) for found in answer.differences]
+    for found in differences:
+        found |= {key: None for key, value in found.items() if isinstance(value, float) and math.isnan(value)}
+    return {
         "name": answer.claim.name,
         "says": answer.claim.says,
         "relation": answer.claim.relation,
@@ -449,8 +452,5 @@ def _plain_answer(answer: Answer) -> dict[str, Any]:
         "scale": answer.scale,
         "evidence": answer.evidence,
         "seeds_needed": answer.needed,
-        "differences": [asdict(found) for found in answer.differences],
+        "differences": differences,
     }
-    for found in plain["differences"]:
-        found |= {key: None for key, value in found.items() if isinstance(value, float) and math.isnan(value)}
-    return plain

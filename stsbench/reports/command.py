@@ -13,7 +13,9 @@ from stsbench.cli.output import QuietFlag, print_data, progress_bars, tell
 def report(
     runs: Annotated[
         list[Path],
-        typer.Argument(metavar="RUN...", help="Run folders, run.json files, or results of SentEval or MTEB."),
+        typer.Argument(
+            metavar="RUN...", help="Run folders, run.json files, results of SentEval or MTEB, experiments."
+        ),
     ],
     out: Annotated[
         Path | None,

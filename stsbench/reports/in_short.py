@@ -61,8 +61,10 @@ def _score(run: RunRecord, kind: str) -> tuple[float, str, str] | None:
         name = AVERAGE if kind == "sts" else TRANSFER_AVERAGE
         what = f"on average over {len(average.tasks)} tasks ({name})"
         return 100 * average.score, _limits(average.interval, run), what
-    if kind == "sts" and len(run.tasks) == 1 and run.tasks[0].score is not None:
+    if kind == "sts" and len(run.tasks) == 1:
         (task,) = run.tasks
+        if task.score is None:
+            return None
         return 100 * task.score, _limits(task.interval, run), f"on {task.task}, {task.split}"
     if kind == "transfer" and len(run.transfer) == 1:
         (part,) = run.transfer
@@ -92,7 +94,8 @@ def _differences(parts: dict[str, Section]) -> Iterator[Pointer]:
 def _odd(runs: Runs) -> Iterator[Pointer]:
     """Yield what a reader would not expect: changed data, undefined scores, zero vectors."""
     for label, run in runs.items():
-        changed = [part.task for part in (*run.tasks, *run.transfer) if part.data.status == "modified"]
+        changed = [task.task for task in run.tasks if task.data.status == "modified"]
+        changed += [part.task for part in run.transfer if part.data.status == "modified"]
         if changed:
             names = listed(list(dict.fromkeys(changed)))
             yield Pointer(

@@ -14,7 +14,9 @@ from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.checking.published import AUTO, TOLERANCE, check_published, known_checkpoint, rows_to_check
 from stsbench.comparison.compare import RESAMPLES, compare
+from stsbench.experiments.folder import EXPERIMENT
 from stsbench.experiments.reproduced import Reproduction
+from stsbench.experiments.result import Sweep, read_sweep
 from stsbench.records.imports.read import read_results
 from stsbench.records.labels import labels
 from stsbench.records.record import RunRecord
@@ -82,6 +84,7 @@ def report(
     several = [runs] if isinstance(runs, RunRecord | str | Path) else list(runs)
     if not several:
         raise UserError("nothing to report: name a run.")
+    several, experiments = _with_experiments(several)
     folder = Path(out).expanduser()
     require_replaceable(folder)
     chosen = paper_named(paper) if paper else None
@@ -105,11 +108,34 @@ def report(
             *(scores(named), checked.section, _papers(filled), intervals(named), subsets(named)),
             *(part.section for part in (compared, behind, curves, spread)),
         ]
+    sections[:0] = [experiment.section() for experiment in experiments]
     sections += [reproducibility(named), _not_measured([*told, recomputed])]
     sections.insert(0, in_short(named, sections))
     heading = title or _title(named, chosen.title if chosen else "")
     page = Report(heading, dated, __version__, tuple(sections))
     return write_report(page, folder)
+
+
+def _with_experiments(
+    runs: Sequence[RunRecord | str | Path],
+) -> tuple[list[RunRecord | str | Path], list[Sweep]]:
+    """Return the runs, those of experiments in their folders' place; and the experiments.
+
+    Raises:
+        UserError: if an experiment has no run yet.
+    """
+    records: list[RunRecord | str | Path] = []
+    experiments = []
+    for run in runs:
+        if isinstance(run, RunRecord) or not (Path(run).expanduser() / EXPERIMENT).is_file():
+            records.append(run)
+            continue
+        experiment = read_sweep(run)
+        if not experiment.records():
+            raise UserError(f"{run} has no run yet: `stsbench sweep {run}` goes on with the experiment.")
+        experiments.append(experiment)
+        records += experiment.records()
+    return records, experiments
 
 
 def _papers(filled: Sequence[Filled]) -> Section:

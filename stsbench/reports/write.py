@@ -111,7 +111,8 @@ def _titles(report: Report) -> dict[str, str]:
     """
     parts = [part for section in report.sections for part in section.walk()]
     titles = {part.name: part.title for part in parts}
-    titles |= {shown.name: shown.caption for shown in (*report.tables, *report.figures)}
+    titles |= {table.name: table.caption for table in report.tables}
+    titles |= {figure.name: figure.caption for figure in report.figures}
     if lost := [to.to for part in parts for to in part.pointers if to.to and to.to not in titles]:
         raise ValueError(f"the report points to {', '.join(lost)}, which it does not have")
     return titles

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from stsbench.encoders.saved import SavedVectors
     from stsbench.experiments.reproduce import reproduce, reproductions
     from stsbench.experiments.sweep import sweep
+    from stsbench.records.export import export_results
     from stsbench.records.imports.read import import_results
     from stsbench.records.record import RunRecord
     from stsbench.records.show import show
@@ -65,6 +66,7 @@ __all__ = [
     "evaluate",
     "evaluate_similarities",
     "explain",
+    "export_results",
     "fit",
     "geometry",
     "import_results",
@@ -104,6 +106,7 @@ _HOMES = {
     "evaluate": "stsbench.scoring.evaluate:evaluate",
     "evaluate_similarities": "stsbench.scoring.evaluate:evaluate_similarities",
     "explain": "stsbench.analysis.explain:explain",
+    "export_results": "stsbench.records.export:export_results",
     "fit": "stsbench.encoders.fitting.fit:fit",
     "geometry": "stsbench.analysis.geometry:geometry",
     "import_results": "stsbench.records.imports.read:import_results",

@@ -29,6 +29,7 @@ VERBS = {
     "diagnose",
     "evaluate",
     "explain",
+    "export_results",
     "fit",
     "geometry",
     "import_results",

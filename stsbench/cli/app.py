@@ -37,6 +37,7 @@ COMMANDS = {
     "check": "stsbench.checking.command:check",
     "report": "stsbench.reports.command:report",
     "import": "stsbench.records.command:import_",
+    "export": "stsbench.records.command:export",
     "train": "stsbench.training.command:train",
     "sweep": "stsbench.experiments.command:sweep",
     "reproduce": "stsbench.experiments.command:reproduce",

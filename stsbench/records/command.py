@@ -1,4 +1,4 @@
-"""`stsbench show` and `stsbench import`."""
+"""`stsbench show`, `stsbench import` and `stsbench export`."""
 
 import sys
 from pathlib import Path
@@ -70,3 +70,33 @@ def import_(
     )
     print_scores(Scores([record]), output, as_list=False)
     tell(f"recorded in {record.folder}", quiet=output.quiet)
+
+
+@grouped
+def export(
+    run: Annotated[Path, typer.Argument(help="A run folder or run.json file.")],
+    out: Annotated[
+        Path,
+        typer.Option("--out", "-o", callback=new_folder, help="Folder to write into; MTEB's cache of results."),
+    ],
+    model: Annotated[
+        str, typer.Option("--model", "-m", help="The model's name for MTEB, `owner/name`. Default: the record's.")
+    ] = "",
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace files with other scores in that folder.")
+    ] = False,
+    output: Output = Output(),
+) -> None:
+    """Write a record's STS scores as MTEB's results: a JSON file a task, `model_meta.json`, and their folders.
+
+    What MTEB has no task for is left out, and said.
+
+    Example: `stsbench export runs/minilm --model sentence-transformers/all-MiniLM-L6-v2 --out mteb`
+    """
+    _ = output.style
+    from stsbench.cli.output import print_result
+    from stsbench.records.export import export_results
+
+    exported = export_results(run, out, model=model, overwrite=overwrite)
+    print_result(exported, output)
+    tell(f"written to {exported.folder}", quiet=output.quiet)

@@ -28,6 +28,7 @@ COMMANDS = [
     ("check",),
     ("report",),
     ("import",),
+    ("export",),
     ("train",),
     ("sweep",),
     ("fit", "whitening"),

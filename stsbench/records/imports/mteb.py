@@ -7,16 +7,28 @@ from stsbench.records.imports.results import ImportedResults, ImportedTask, corr
 from stsbench.records.parts import MetricValues
 from stsbench.records.signature import UNKNOWN
 
-_TASKS = {
-    "STS12": ("STS12", "test"),
-    "STS13": ("STS13", "test"),
-    "STS14": ("STS14", "test"),
-    "STS15": ("STS15", "test"),
-    "STS16": ("STS16", "test"),
-    "STSBenchmark": ("STS-B", "test"),
-    # What MTEB calls SICK-R's test split is train, trial and test: 9927 pairs.
-    "SICK-R": ("SICK-R", "all"),
+MTEB_TASKS = {
+    "STS12": "STS12",
+    "STS13": "STS13",
+    "STS14": "STS14",
+    "STS15": "STS15",
+    "STS16": "STS16",
+    "STSBenchmark": "STS-B",
+    "SICK-R": "SICK-R",
 }
+"""MTEB's names of the tasks, and the catalogue's."""
+
+MTEB_SPLITS = {
+    **{task: {"test": "test"} for task in MTEB_TASKS.values()},
+    "STS-B": {"test": "test", "dev": "validation"},
+    # What MTEB calls SICK-R's test split is train, trial and test: 9927 pairs.
+    "SICK-R": {"all": "test"},
+}
+"""The catalogue's splits of a task, and MTEB's names for them."""
+
+NO_REVISION = "no_revision_available"
+"""What MTEB calls the folder of a model without a commit."""
+
 _METRICS = ("pearson", "spearman")
 
 _NOTE = "MTEB's results do not say how the model pools, nor which text its data has; the cosine scores are taken."
@@ -24,7 +36,7 @@ _NOTE = "MTEB's results do not say how the model pools, nor which text its data 
 
 def is_mteb(content: Mapping[str, Any]) -> bool:
     """Return whether a JSON object is MTEB's, or a table of the cosine scores of its tasks."""
-    return task_name(content) in _TASKS or bool(_tables(content))
+    return task_name(content) in MTEB_TASKS or bool(_tables(content))
 
 
 def task_name(content: Mapping[str, Any]) -> str:
@@ -45,10 +57,10 @@ def read_mteb(content: Mapping[str, Any]) -> ImportedResults:
         tasks = [
             _task(name, {metric: table[name] for metric, table in tables.items() if name in table})
             for name in names
-            if name in _TASKS
+            if name in MTEB_TASKS
         ]
     else:
-        tasks = [_task(task_name(content), _test_scores(content))]
+        tasks = [_task(task_name(content), scores, split) for split, scores in _scores_by_split(content).items()]
     return ImportedResults(
         "MTEB",
         tuple(tasks),
@@ -64,23 +76,29 @@ def _tables(content: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     return {metric: table for metric, table in tables.items() if isinstance(table, Mapping)}
 
 
-def _test_scores(content: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the cosine scores on MTEB's test split, by metric.
+def _scores_by_split(content: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the cosine scores by metric on each of MTEB's splits that the catalogue has; at the least on test.
 
     Raises:
         ValueError: if they stand in both layouts: neither may win.
     """
     if "scores" in content and "test" in content:
         raise ValueError("it holds the scores twice, in MTEB's old layout (test) and in its new one (scores)")
-    if "scores" in content:
-        (entry,) = content["scores"]["test"]
-        return {metric: entry[f"cosine_{metric}"] for metric in _METRICS if f"cosine_{metric}" in entry}
-    entry = content["test"]["cos_sim"]
-    return {metric: entry[metric] for metric in _METRICS if metric in entry}
+    if "scores" not in content:
+        entry = content["test"]["cos_sim"]
+        return {"test": {metric: entry[metric] for metric in _METRICS if metric in entry}}
+    known = MTEB_SPLITS[MTEB_TASKS[task_name(content)]].values()
+    splits = [split for split in known if split in content["scores"]] or ["test"]
+    found = {}
+    for split in splits:
+        (entry,) = content["scores"][split]
+        found[split] = {metric: entry[f"cosine_{metric}"] for metric in _METRICS if f"cosine_{metric}" in entry}
+    return found
 
 
-def _task(name: str, scores: Mapping[str, Any]) -> ImportedTask:
-    task, split = _TASKS[name]
+def _task(name: str, scores: Mapping[str, Any], split: str = "test") -> ImportedTask:
+    task = MTEB_TASKS[name]
+    ours = {theirs: own for own, theirs in MTEB_SPLITS[task].items()}[split]
     values: MetricValues = {metric: correlation(value) for metric, value in scores.items()}
     # MTEB has no subsets: one correlation over all pairs.
-    return ImportedTask(task, split, UNKNOWN, {"all": values})
+    return ImportedTask(task, ours, UNKNOWN, {"all": values})

@@ -11,7 +11,7 @@ from stsbench.base.files import require_file
 from stsbench.base.parsing import parse_json
 from stsbench.base.words import storable
 from stsbench.records.consistency import contradiction
-from stsbench.records.imports.mteb import is_mteb, read_mteb, task_name
+from stsbench.records.imports.mteb import NO_REVISION, is_mteb, read_mteb, task_name
 from stsbench.records.imports.results import ImportedResults, build_record, text
 from stsbench.records.imports.senteval import is_senteval, read_senteval
 from stsbench.records.record import RECORD, RunRecord
@@ -163,7 +163,8 @@ def _meta(path: Path) -> tuple[str, str]:
     """Return the model's name and its commit, which MTEB writes beside its results; empty where it did not."""
     content = _json(path) if path.is_file() else {}
     try:
-        return text(content.get("name")), text(content.get("revision"))
+        revision = text(content.get("revision"))
+        return text(content.get("name")), "" if revision == NO_REVISION else revision
     except (ValueError, AttributeError) as error:
         raise UserError(f"{path} is not as MTEB writes it ({error}): save the results again.") from error
 

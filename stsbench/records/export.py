@@ -1,0 +1,244 @@
+"""`export`: a record as MTEB's results: a JSON file a task, `model_meta.json`, and the folders it looks in."""
+
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from stsbench.base.errors import UserError
+from stsbench.base.files import atomic_path, told_as_unwritable
+from stsbench.base.words import listed
+from stsbench.records.imports.mteb import MTEB_SPLITS, MTEB_TASKS, NO_REVISION
+from stsbench.records.imports.read import read_results
+from stsbench.records.parts import TaskPart
+from stsbench.records.record import MissingTableError, RunRecord
+from stsbench.render.result import Result
+from stsbench.render.table import Table, Tables
+from stsbench.statistics.correlations import CORRELATIONS
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+META = "model_meta.json"
+_RESULTS = "results"
+_SIMILARITIES = ("cosine", "manhattan", "euclidean")
+_METRICS = ("pearson", "spearman")
+_POOLED = "all"
+
+_META_FIELDS: dict[str, Any] = {
+    "name": None,
+    "revision": None,
+    "loader": None,
+    "loader_kwargs": {},
+    "release_date": None,
+    "languages": None,
+    "n_parameters": None,
+    "n_embedding_parameters": None,
+    "memory_usage_mb": None,
+    "max_tokens": None,
+    "embed_dim": None,
+    "license": None,
+    "open_weights": None,
+    "public_training_code": None,
+    "public_training_data": None,
+    "framework": [],
+    "reference": None,
+    "similarity_fn_name": None,
+    "use_instructions": None,
+    "training_datasets": None,
+    "adapted_from": None,
+    "superseded_by": None,
+    "modalities": ["text"],
+    "model_type": ["dense"],
+    "citation": None,
+    "contacts": None,
+}
+"""What MTEB's description of a model holds; all but a few of it nobody knows here."""
+
+
+@dataclass(frozen=True)
+class ExportedResults(Result):
+    """The files that were written.
+
+    Attributes:
+        folder: that of the model's revision, which holds them.
+        rows: a row for each score: task, split, score (between -1 and 1), signature, file.
+        notes: what was left out, and why.
+    """
+
+    folder: Path
+    rows: "pd.DataFrame"
+    notes: tuple[str, ...]
+
+    @property
+    def frame(self) -> "pd.DataFrame":
+        """All of it."""
+        return self.rows
+
+    def table(self) -> Tables:
+        """Return the scores by MTEB's names of tasks and splits."""
+        shown = self.rows.assign(score=100 * self.rows["score"])[["task", "split", "score", "file"]]
+        return Tables([Table(shown, notes=self.notes)])
+
+
+def export_results(
+    run: RunRecord | str | Path, out: str | Path, *, model: str = "", overwrite: bool = False
+) -> ExportedResults:
+    """Write a record's STS scores as MTEB does, `model_meta.json` beside them.
+
+    The files are `OUT/results/owner__model/revision/TASK.json`. The correlations are over all pairs of a task,
+    whatever the record's own aggregation, by every similarity that its pair table has. What MTEB has no task for
+    is left out, and said: SICK-R's test split alone (MTEB's has all 9,927 pairs), splits and views of other names,
+    trained tasks. Beside MTEB's fields each score has the signature.
+
+    Args:
+        run: a record, its folder or `run.json`, or results of another program.
+        out: the folder to write into; `mteb.ResultCache(out)` looks there.
+        model: the model's name, `owner/name`; by default the record's.
+        overwrite: whether a file with other scores may be replaced.
+
+    Raises:
+        UserError: if the record has nothing that MTEB has a task for, or a file is there that differs or cannot be
+            written.
+    """
+    import pandas as pd
+
+    record = read_results(run)
+    name = model or record.model.name
+    parts, left_out = _exportable(record)
+    if not parts:
+        raise UserError(f"{name} has no score that is one of MTEB's: {' '.join(left_out)}")
+    contents: dict[str, dict[str, Any]] = {}
+    rows = []
+    for part in parts:
+        task, split = _MTEB_NAMES[part.task], MTEB_SPLITS[part.task][part.split]
+        scores = dict(_scores(part, record))
+        file = contents.setdefault(task, _task_result(task, part, record))
+        file["scores"][split] = [
+            scores
+            | {"main_score": scores["cosine_spearman"], "hf_subset": "default", "languages": ["eng-Latn"]}
+            | {"stsbench_signature": part.signature}
+        ]
+        rows.append((task, split, scores["cosine_spearman"], part.signature, f"{task}.json"))
+    revision = record.model.revision or NO_REVISION
+    folder = Path(out).expanduser() / _RESULTS / _as_folder(name) / _as_folder(revision)
+    about = _META_FIELDS | {"name": name, "revision": revision, "max_tokens": record.model.max_length}
+    files = {f"{task}.json": content for task, content in contents.items()} | {META: about}
+    _write(files, folder, overwrite=overwrite)
+    return ExportedResults(
+        folder, pd.DataFrame(rows, columns=["task", "split", "score", "signature", "file"]), tuple(left_out)
+    )
+
+
+_MTEB_NAMES = {task: name for name, task in MTEB_TASKS.items()}
+
+
+def _exportable(record: RunRecord) -> tuple[list[TaskPart], list[str]]:
+    """Return the scores that MTEB has a task for, one text of each, and sentences about the others."""
+    parts: dict[tuple[str, str], TaskPart] = {}
+    notes, unknown = [], []
+    for part in record.tasks:
+        splits = MTEB_SPLITS.get(part.task, {})
+        if part.split not in splits:
+            unknown.append(f"{part.task}:{part.split}" if part.split != "test" or splits else part.task)
+        elif (part.task, part.split) in parts:
+            notes.append(f"{part.task} in the text {part.text} is left out: MTEB has a task once.")
+        elif _POOLED not in part.scores or not _has_cosine(part, record):
+            notes.append(f"{part.task} is left out: it has no cosine score over all pairs, which MTEB's is.")
+        else:
+            parts[part.task, part.split] = part
+    unknown += [part.task for part in (*record.transfer, *record.supervised)]
+    if unknown:
+        notes.append(f"left out, as MTEB has no such task: {listed(unknown)}.")
+    if any(name.startswith("SICK-R") for name in unknown):
+        notes.append("MTEB's SICK-R is all 9,927 pairs: measure with --protocol mteb, or SICK-R:all.")
+    if parts and (lacking := _lacking(record)):
+        notes.append(f"scores by other similarities are left out: {lacking}")
+    return list(parts.values()), notes
+
+
+def _lacking(record: RunRecord) -> str:
+    """Return what keeps the pair table from being read; empty where it is there."""
+    try:
+        _ = record.pairs
+    except MissingTableError as error:
+        return str(error)
+    return ""
+
+
+def _has_cosine(part: TaskPart, record: RunRecord) -> bool:
+    if record.protocol.similarity == "cosine" and set(_METRICS) <= set(part.scores[_POOLED]):
+        return True
+    return any(name == "cosine_spearman" for name, _ in _from_pairs(part, record))
+
+
+def _scores(part: TaskPart, record: RunRecord) -> Iterator[tuple[str, float]]:
+    """Yield the scores by MTEB's names; those of the protocol's similarity are the record's own."""
+    own = record.protocol.similarity
+    yield from _from_pairs(part, record)
+    for metric in _METRICS:
+        if metric in part.scores[_POOLED]:
+            value = part.scores[_POOLED][metric]
+            score = math.nan if value is None else value
+            yield metric, score
+            if own in _SIMILARITIES:
+                yield f"{own}_{metric}", score
+
+
+def _from_pairs(part: TaskPart, record: RunRecord) -> Iterator[tuple[str, float]]:
+    try:
+        pairs = record.pairs
+    except MissingTableError:
+        return
+    rows = pairs[(pairs["task"] == part.task) & (pairs["split"] == part.split) & (pairs["text"] == part.text)]
+    for similarity in _SIMILARITIES:
+        if similarity in rows:
+            for metric in _METRICS:
+                correlate = CORRELATIONS[metric]  # type: ignore[index]
+                yield f"{similarity}_{metric}", correlate(rows["gold"].to_numpy(), rows[similarity].to_numpy())
+
+
+def _task_result(task: str, part: TaskPart, record: RunRecord) -> dict[str, Any]:
+    return {
+        # MTEB names a commit of its copy of the data; these scores are of other files.
+        "dataset_revision": f"stsbench:{part.data.sha256[:12]}",
+        "task_name": task,
+        "mteb_version": None,
+        "scores": {},
+        "evaluation_time": sum(record.seconds.values()) or None,
+        "kg_co2_emissions": None,
+    }
+
+
+def _as_folder(name: str) -> str:
+    """Return a name as MTEB calls its folder.
+
+    >>> _as_folder("owner/my model")
+    'owner__my_model'
+    """
+    folder = name.replace("/", "__").replace("\\", "__").replace(" ", "_").replace("\0", "")
+    return folder if folder.strip(".") else "model"
+
+
+def _write(files: dict[str, dict[str, Any]], folder: Path, *, overwrite: bool) -> None:
+    texts = {name: json.dumps(content, indent=2, ensure_ascii=False) + "\n" for name, content in files.items()}
+    differing = [name for name, text in texts.items() if _differs(folder / name, text)]
+    if differing and not overwrite:
+        raise UserError(
+            f"{folder} holds {listed(differing)} with other content: choose another folder with --out, or replace "
+            "with --overwrite."
+        )
+    with told_as_unwritable(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    for name, text in texts.items():
+        with told_as_unwritable(folder / name), atomic_path(folder / name) as path:
+            path.write_text(text, encoding="utf-8")
+
+
+def _differs(path: Path, text: str) -> bool:
+    try:
+        return path.exists() and (not path.is_file() or path.read_bytes() != text.encode())
+    except OSError as error:
+        raise UserError(f"cannot read {path} ({error.strerror or error}): check its permissions.") from error

@@ -1,0 +1,161 @@
+"""Records as MTEB's results: the layout, the same scores back, and MTEB itself where it is installed."""
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import spearmanr
+
+import stsbench as sb
+from stsbench.base.errors import UserError
+from stsbench.data.tables import StsData
+from stsbench.records.export import export_results
+from stsbench.records.imports.read import import_results
+
+Toy = Callable[..., StsData]
+
+
+@pytest.fixture
+def record(hash_encode: Callable[..., Any], toy_data: Toy) -> sb.RunRecord:
+    """Return a record of three of MTEB's tasks, one of them twice over, and of two that it has not."""
+    sets = [
+        toy_data("STS12"),
+        toy_data("STS-B", seed=1),
+        toy_data("STS-B", seed=2, split="dev"),
+        toy_data("SICK-R", seed=3),
+        toy_data("own", seed=4),
+    ]
+    return sb.evaluate(hash_encode, sets)
+
+
+def test_what_is_written_is_read_back_to_the_same_scores(record: sb.RunRecord, tmp_path: Path) -> None:
+    exported = export_results(record, tmp_path, model="owner/my model")
+    assert exported.folder == tmp_path / "results" / "owner__my_model" / "no_revision_available"
+    assert sorted(path.name for path in exported.folder.iterdir()) == [
+        "STS12.json",
+        "STSBenchmark.json",
+        "model_meta.json",
+    ]
+    back = import_results(exported.folder)
+    ours = {(part.task, part.split): part.scores["all"] for part in record.tasks}
+    theirs = {(part.task, part.split): part.scores["all"] for part in back.tasks}
+    assert theirs == {key: ours[key] for key in (("STS12", "test"), ("STS-B", "test"), ("STS-B", "dev"))}
+    assert (back.model.name, back.model.revision) == ("owner/my model", None)
+    assert any("own and SICK-R" in note or "SICK-R:test and own" in note for note in exported.notes)
+    assert any("9,927" in note for note in exported.notes)
+
+
+def test_the_other_similarities_are_those_of_the_pair_table(record: sb.RunRecord, tmp_path: Path) -> None:
+    folder = export_results(record, tmp_path).folder
+    (entry,) = json.loads((folder / "STS12.json").read_text(encoding="utf-8"))["scores"]["test"]
+    rows = record.pairs[record.pairs["task"] == "STS12"]
+    for similarity in ("cosine", "manhattan", "euclidean"):
+        expected = spearmanr(rows["gold"], rows[similarity]).statistic
+        assert entry[f"{similarity}_spearman"] == pytest.approx(expected)
+    assert entry["main_score"] == entry["cosine_spearman"] == entry["spearman"] == record.tasks[0].score
+    assert entry["stsbench_signature"] == record.tasks[0].signature
+
+
+def test_sick_on_all_its_pairs_is_mtebs(hash_encode: Callable[..., Any], toy_data: Toy, tmp_path: Path) -> None:
+    run = sb.evaluate(hash_encode, toy_data("SICK-R", split="all"), protocol=sb.protocol("senteval"))
+    exported = export_results(run, tmp_path)
+    back = import_results(exported.folder)
+    assert (back.tasks[0].task, back.tasks[0].split) == ("SICK-R", "all")
+    # Over all pairs, not over subsets as this record's protocol has it.
+    assert back.tasks[0].score == run.tasks[0].scores["all"]["spearman"] != run.tasks[0].score
+    assert not exported.notes
+
+
+def test_an_undefined_score_stays_undefined(toy_data: Toy, tmp_path: Path) -> None:
+    run = sb.evaluate(lambda texts: np.ones((len(texts), 2)), toy_data("STS12"))
+    exported = export_results(run, tmp_path)
+    assert math.isnan(exported.frame["score"].iloc[0])
+    assert import_results(exported.folder).tasks[0].score is None
+
+
+def test_other_scores_are_not_replaced_unasked(record: sb.RunRecord, tmp_path: Path, toy_data: Toy) -> None:
+    folder = export_results(record, tmp_path).folder
+    before = (folder / "STS12.json").read_bytes()
+    assert export_results(record, tmp_path).folder == folder
+    other = sb.evaluate(lambda texts: [[len(text), text.count("a")] for text in texts], toy_data("STS12"))
+    renamed = other.model_copy(update={"model": record.model})
+    with pytest.raises(UserError, match=r"holds STS12\.json with other content"):
+        export_results(renamed, tmp_path)
+    assert (folder / "STS12.json").read_bytes() == before
+    export_results(renamed, tmp_path, overwrite=True)
+    assert (folder / "STS12.json").read_bytes() != before
+
+
+def test_a_record_without_a_task_of_mtebs_is_refused(
+    hash_encode: Callable[..., Any], toy_data: Toy, tmp_path: Path
+) -> None:
+    run = sb.evaluate(hash_encode, replace(toy_data("STS12"), split="test~overlap"))
+    with pytest.raises(UserError, match=r"no score that is one of MTEB's: .*STS12:test~overlap"):
+        export_results(run, tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_without_the_pair_table_the_records_own_similarity_is_written_and_the_lack_told(
+    hash_encode: Callable[..., Any], toy_data: Toy, tmp_path: Path
+) -> None:
+    saved = sb.evaluate(hash_encode, toy_data("STS12"), out=tmp_path / "run")
+    (tmp_path / "run" / "pairs.parquet").unlink()
+    exported = export_results(tmp_path / "run", tmp_path)
+    (entry,) = json.loads((exported.folder / "STS12.json").read_text(encoding="utf-8"))["scores"]["test"]
+    assert entry["main_score"] == saved.tasks[0].score
+    assert not any(name.startswith(("euclidean", "manhattan")) for name in entry)
+    assert any("pairs.parquet is missing" in note for note in exported.notes)
+
+
+def test_mteb_loads_what_was_written_and_prints_the_same_scores(record: sb.RunRecord, tmp_path: Path) -> None:
+    mteb = pytest.importorskip("mteb", reason="needs mteb, in an environment of its own")
+    export_results(record, tmp_path, model="owner/model")
+    found = mteb.ResultCache(tmp_path).load_results(
+        tasks=["STS12", "STSBenchmark"], include_remote=False, validate_and_filter=True
+    )
+    (model,) = found.model_results
+    assert model.model_name == "owner/model"
+    ours = {part.task: part.score for part in record.tasks if part.split == "test"}
+    assert {result.task_name: result.get_score() for result in model.task_results} == {
+        "STS12": ours["STS12"],
+        "STSBenchmark": ours["STS-B"],
+    }
+
+
+def test_a_task_of_mtebs_scores_our_encoder_as_we_do(
+    hash_encode: Callable[..., Any], toy_data: Toy, tmp_path: Path
+) -> None:
+    mteb = pytest.importorskip("mteb", reason="needs mteb, in an environment of its own")
+    from datasets import Dataset
+    from mteb.models import ModelMeta
+
+    data = toy_data("STS12")
+
+    class Ours:
+        """An encoder as MTEB asks for one."""
+
+        mteb_model_meta = ModelMeta.create_empty({"name": "owner/ours", "revision": "1"})
+
+        def encode(self, inputs: Any, **_: Any) -> Any:
+            return hash_encode([text for batch in inputs for text in batch["text"]])
+
+        def similarity(self, one: Any, other: Any) -> Any:
+            return mteb.similarity_functions.cos_sim(one, other)
+
+        def similarity_pairwise(self, one: Any, other: Any) -> Any:
+            return mteb.similarity_functions.pairwise_cos_sim(one, other)
+
+    task = mteb.get_task("STS12")
+    columns = {name: data.pairs[name].tolist() for name in ("sentence1", "sentence2")}
+    task.dataset = {"test": Dataset.from_dict(columns | {"score": data.pairs["gold"].tolist()})}
+    task.data_loaded = True
+    (theirs,) = task.evaluate(Ours(), "test", encode_kwargs={}, num_proc=None).values()
+    exported = export_results(sb.evaluate(hash_encode, data), tmp_path)
+    (ours,) = json.loads((exported.folder / "STS12.json").read_text(encoding="utf-8"))["scores"]["test"]
+    for name in ("main_score", "spearman", "pearson", "cosine_pearson", "manhattan_spearman", "euclidean_pearson"):
+        assert ours[name] == pytest.approx(theirs[name], abs=1e-6), name

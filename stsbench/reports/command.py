@@ -14,7 +14,7 @@ def report(
     runs: Annotated[
         list[Path],
         typer.Argument(
-            metavar="RUN...", help="Run folders, run.json files, results of SentEval or MTEB, experiments."
+            metavar="RUN...", help="Folders of runs or experiments, run.json, results of SentEval or MTEB."
         ),
     ],
     out: Annotated[

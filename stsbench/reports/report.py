@@ -56,8 +56,8 @@ def report(
     """Write a folder with a page about some runs, in HTML and in Markdown, with all tables and figures.
 
     Args:
-        runs: records, their folders or `run.json`, or files of results of SentEval or MTEB; one or several. Or
-            what `reproduce` returned, whose page takes `out` and `date` alone.
+        runs: records, their folders or `run.json`, files of results of SentEval or MTEB, or the folders of
+            experiments; one or several. Or what `reproduce` returned, whose page takes `out` and `date` alone.
         out: the folder; a report that is in it already is replaced.
         paper: the layout of one paper (`esimcse`, `mocose`, `simcse`, `gaussian-dropout`, or a full name): all of
             its tables in its order, and nothing else but the verdicts and what is needed to repeat them.

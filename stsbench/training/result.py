@@ -174,7 +174,7 @@ def _draw_heads(axes: "Axes", curve: "pd.DataFrame", recipe: Recipe, steps: int)
             share, score = 100 * curve["step"] / steps, 100 * curve[column]
             axes.plot(share, score, color=colour, marker=".", markersize=3, label=column)
     axes.set_xlabel("share of the training (%)")
-    axes.set_ylabel("score of the head on its dev set × 100")
+    axes.set_ylabel("heads on their dev sets × 100")
     axes.legend(loc="lower left", bbox_to_anchor=(0, 1))
 
 

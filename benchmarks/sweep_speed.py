@@ -3,10 +3,10 @@
     python benchmarks/sweep_speed.py [--recipe minilm-simcse] [--corpus sample] [--rows 400] [--run RUN]
 
 Three parts. Four one-thread jobs on the pool of this machine, against the same jobs one after the other with two
-threads each (goal: no longer than 1.15 times; on two cores). A hundred jobs that only wait, against the time that
-they wait (goal: what is on top is under 1 % of an experiment whose jobs take as long as one of the first part).
-The tables, figures and the report of a hundred jobs, each a copy of one record (goal: 20 s); `--run` names a record
-of all tasks, by default the sample is measured.
+threads each (goal: no longer than 1.15 times; on two cores). A hundred jobs that only wait, against the time they
+wait (goal: what is on top is under 1 % of an experiment whose jobs take as long as one of the first part). The
+tables, figures and the report of a hundred jobs, each a copy of one record (goal: 20 s); `--run` names a record of
+all tasks, by default the sample is measured.
 """
 
 import argparse

@@ -112,6 +112,12 @@ def test_the_benchmark_of_reports_runs(script: Callable[..., None], capsys: pyte
 
 
 @pytest.mark.slow
+def test_the_benchmark_of_sweeps_runs(script: Callable[..., None], capsys: pytest.CaptureFixture[str]) -> None:
+    script("benchmarks/sweep_speed.py", "--parts", "scheduling,tables", "--wait", "0.01")
+    assert capsys.readouterr().out.count("100 jobs") == 2
+
+
+@pytest.mark.slow
 def test_the_benchmark_of_training_runs(
     script: Callable[..., None], tiny_bert: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

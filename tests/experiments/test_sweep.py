@@ -86,6 +86,14 @@ def test_a_reader_gets_a_row_for_each_cell_a_figure_and_a_section(finished: Swee
     assert (len(section.tables), len(section.figures)) == (1, 1)
 
 
+def test_a_report_takes_an_experiment_s_folder(finished: Sweep, tmp_path: Path) -> None:
+    page = sb.report(finished.folder, tmp_path / "report", analyse=False)
+    text = page.with_name("README.md").read_text() if page.with_name("README.md").exists() else page.read_text()
+    assert "Experiment small, means over seeds" in text
+    for row in finished.table()[0].frame.to_dict("records"):
+        assert f"{row['sample']:.2f}" in text
+
+
 def test_numbers_are_drawn_where_they_are_with_a_band_and_a_line_for_each_other_choice() -> None:
     rows = [
         {

@@ -218,7 +218,7 @@ class Plan(_Part):
     def rows_of(self, name: str) -> dict[str, PlannedRow]:
         """Return the rows that an exhibit has, in its order."""
         table = tables().get(name)
-        if table is None or not table.rows:
+        if self.cannot or table is None or not table.rows:
             return dict(self.rows)
         return {row.name: self.rows[row.name] for row in table.rows}
 

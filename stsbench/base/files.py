@@ -112,7 +112,10 @@ def _put_back(old: Path, target: Path) -> None:
 
 
 def _delete(folder: Path) -> None:
+    """Delete a folder; an interrupt or an error that passes leaves nothing of it."""
     try:
+        shutil.rmtree(folder)
+    except OSError:
         shutil.rmtree(folder, ignore_errors=True)
     except KeyboardInterrupt:
         shutil.rmtree(folder, ignore_errors=True)

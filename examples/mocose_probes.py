@@ -104,7 +104,7 @@ def collapse(corpus: str, out: Path, models: Path, changes: list[str]) -> None:
 
 
 def collapse_table(curves: pd.DataFrame, spectra: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each training: before and after."""
+    """Return a row for each training: before and after, on the sample."""
     rows = []
     for name, part in curves.groupby("training", sort=False):
         of_it = spectra[spectra["training"] == name].set_index(["measure", "k"])["value"]
@@ -112,24 +112,28 @@ def collapse_table(curves: pd.DataFrame, spectra: pd.DataFrame) -> pd.DataFrame:
         rows.append(
             {
                 "training": name,
-                "uniformity before": f"{first['uniformity']:.3f}",
-                f"after {last['step']} steps": f"{last['uniformity']:.3f}",
-                "alignment before": f"{first['alignment']:.3f}",
-                "after": f"{last['alignment']:.3f}",
+                "uniformity": change(first["uniformity"], last["uniformity"], 2),
+                "alignment": change(first["alignment"], last["alignment"], 2),
+                "Spearman": change(100 * first["dev"], 100 * last["dev"], 1),
                 "effective rank": f"{of_it['effective rank', 0]:.1f}",
-                "top-1 share": f"{100 * of_it['top share', 1]:.1f} %",
+                "largest direction": f"{100 * of_it['top share', 1]:.0f} %",
             }
         )
     return pd.DataFrame(rows)
 
 
+def change(before: float, after: float, decimals: int) -> str:
+    """Return two numbers as text that does not break over lines."""
+    return f"{before:.{decimals}f}\u00a0→\u00a0{after:.{decimals}f}"
+
+
 def draw(curves: pd.DataFrame, spectra: pd.DataFrame, path: Path) -> None:
-    """Draw uniformity over steps, and the singular values at the end; dashed without a predictor."""
+    """Draw uniformity and score over steps, and the singular values at the end; dashed without a predictor."""
     names = list(dict.fromkeys(curves["training"]))
     palette = colours([name.partition(",")[0] for name in names])
     with style():
-        figure = new_figure(width=6.8, height=3.0)
-        left, right = figure.subplots(1, 2)
+        figure = new_figure(width=6.8, height=2.9)
+        left, middle, right = figure.subplots(1, 3)
         for name in names:
             look = {
                 "color": palette[name.partition(",")[0]],
@@ -138,10 +142,15 @@ def draw(curves: pd.DataFrame, spectra: pd.DataFrame, path: Path) -> None:
             }
             curve = curves[curves["training"] == name]
             left.plot(curve["step"], curve["uniformity"], marker="o", markersize=2.5, **look)
+            middle.plot(curve["step"], 100 * curve["dev"], marker="o", markersize=2.5, **look)
             values = spectra[(spectra["training"] == name) & (spectra["measure"] == "singular value")]
-            right.plot(values["k"], values["value"].clip(lower=1e-6), **look)
+            # Below is rounding.
+            seen = values[values["value"] > 1e-6]
+            right.plot(seen["k"], seen["value"], **look)
         left.set_xlabel("step")
-        left.set_ylabel("uniformity of the sample (0: all vectors alike)")
+        left.set_ylabel("uniformity")
+        middle.set_xlabel("step")
+        middle.set_ylabel("Spearman × 100")
         right.set_yscale("log")
         right.yaxis.set_major_formatter("{x:g}")
         right.set_xlabel("singular value, in order")

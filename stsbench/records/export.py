@@ -149,7 +149,7 @@ def _exportable(record: RunRecord) -> tuple[list[TaskPart], list[str]]:
             notes.append(f"{part.task} is left out: it has no cosine score over all pairs, which MTEB's is.")
         else:
             parts[part.task, part.split] = part
-    unknown += [part.task for part in (*record.transfer, *record.supervised)]
+    unknown += [part.task for part in record.transfer] + [part.task for part in record.supervised]
     if unknown:
         notes.append(f"left out, as MTEB has no such task: {listed(unknown)}.")
     if any(name.startswith("SICK-R") for name in unknown):

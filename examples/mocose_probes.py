@@ -205,19 +205,33 @@ def fgsm_table(frame: pd.DataFrame) -> pd.DataFrame:
 
 def slices(corpus: str, out: Path, models: Path, changes: list[str]) -> None:
     """Train with negatives from parts of the queue."""
-    queue = ("negatives.queue.size=64", "negatives.queue.initial=8", "target.decay=0.85")
+    fixed = ("negatives.queue.size=64", "negatives.queue.initial=8", "target.decay=0.85")
+    looked_at = ("noise.adversarial=null", "selection.every=1000", "selection.geometry=true")
     rows = []
     for seed in (1, 2):
         for name, part in SLICES.items():
             model = models / f"{folder_of(name)}-seed{seed}"
-            own = (*queue, f"negatives.queue.uses={part}", "noise.adversarial=null", "selection.every=1000")
+            own = (*fixed, f"negatives.queue.uses={part}", *looked_at)
             trained(model, "minilm-mocose", corpus, seed, [*SMALL, *own, *changes])
-            rows.append({"negatives": name, "seed": seed, "dev": dev_score(out, model)})
+            uniformity = [line["uniformity"] for line in read_log(model / "log.jsonl") if line["kind"] == "dev"][
+                -1
+            ]
+            rows.append({"negatives": name, "seed": seed, "dev": dev_score(out, model), "uniformity": uniformity})
             frame = pd.DataFrame(rows)
             frame.round(6).to_csv(out / "slices.csv", index=False)
-            wide = frame.pivot_table(index="negatives", columns="seed", values="dev", sort=False).reset_index()
-            wide = wide.rename(columns=lambda column: column if column == "negatives" else f"seed {column}")
-            (out / "slices.md").write_text(to_markdown(wide) + "\n", encoding="utf-8")
+            (out / "slices.md").write_text(to_markdown(slices_table(frame)) + "\n", encoding="utf-8")
+
+
+def slices_table(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the scores and uniformities as text, a column a seed."""
+    table = pd.DataFrame({"negatives": list(dict.fromkeys(frame["negatives"]))}).set_index("negatives")
+    for measure, title, decimals in (("dev", "STS-B dev", 2), ("uniformity", "uniformity", 3)):
+        for seed, part in frame.groupby("seed"):
+            values = part.set_index("negatives")[measure]
+            table[f"{title}, seed {seed}"] = [
+                f"{values[name]:.{decimals}f}" if name in values.index else "" for name in table.index
+            ]
+    return table.reset_index()
 
 
 def dev_score(out: Path, model: Path) -> float:

@@ -364,8 +364,18 @@ def test_bad_input_is_told_and_nothing_is_written(options, message, tiny_bert, t
 
 
 def test_what_is_there_is_not_overwritten_and_a_fit_is_not_fitted_for(tiny_bert, white, tmp_path):
+    before = {path: path.read_bytes() for path in white.rglob("*") if path.is_file()}
+    with pytest.raises(UserError, match="holds another fit: choose another folder with --out"):
+        sb.fit("whitening", tiny_bert, sentences=TEXTS, out=white, dimensions=5)
+    sb.fit("whitening", tiny_bert, sentences=TEXTS, out=white, dimensions=6)  # the same again
+    assert {path: path.read_bytes() for path in white.rglob("*") if path.is_file()} == before
+    (white / "mine.txt").write_text("mine")
+    with pytest.raises(UserError, match="holds another fit"):
+        sb.fit("whitening", tiny_bert, sentences=TEXTS, out=white, dimensions=6)
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine.txt").write_text("mine")
     with pytest.raises(UserError, match="holds something: choose another folder with --out"):
-        sb.fit("whitening", tiny_bert, sentences=TEXTS, out=white)
+        sb.fit("whitening", tiny_bert, sentences=TEXTS, out=tmp_path / "full")
     with pytest.raises(UserError, match="is something fitted already"):
         sb.fit("whitening", white, sentences=TEXTS, out=tmp_path / "new")
     with pytest.raises(UserError, match="white"):

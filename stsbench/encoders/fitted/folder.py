@@ -65,7 +65,7 @@ def write_fit(
     """Write a fit: complete in a folder beside, then renamed; return what was written of it.
 
     Args:
-        folder: must not be there, or be empty.
+        folder: must not be there, be empty, or hold the same fit.
         about: what to say; the hashes of files are put in here.
         tensors: the map's.
         seen: numbers of the sentences.
@@ -77,7 +77,7 @@ def write_fit(
     """
     from safetensors.numpy import save
 
-    require_empty(folder)
+    require_free(folder)
     with atomic_folder(folder) as building:
         (building / TENSORS).write_bytes(save({**tensors, _SENTENCES: seen}))
         covered = [TENSORS]
@@ -89,17 +89,27 @@ def write_fit(
         about = about.model_copy(update={"files": {name: sha256_of(building / name) for name in covered}})
         about = about.model_copy(update={DIGEST: digest_of(about.model_dump(mode="json"))})
         (building / FIT).write_text(about.model_dump_json(indent=1) + "\n", encoding="utf-8")
+        _require_same(folder, building)
     return about
 
 
-def require_empty(folder: Path) -> None:
-    """Make sure that nothing is lost if a fit is written.
+def require_free(folder: Path) -> None:
+    """Make sure that nothing is lost if a fit is written: the same fit may be there, or nothing.
 
     Raises:
-        UserError: if the folder holds anything, or is none.
+        UserError: if the folder holds anything else, or is none.
     """
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not (folder / FIT).is_file())):
         raise UserError(f"{folder} is there and holds something: choose another folder with --out.")
+
+
+def _require_same(folder: Path, building: Path) -> None:
+    """Raise if a folder holds another fit than the one that was built, or more."""
+    if not folder.exists() or not any(folder.iterdir()):
+        return
+    more = {path.name for path in folder.iterdir()} - {path.name for path in building.iterdir()}
+    if more or (folder / FIT).read_bytes() != (building / FIT).read_bytes():
+        raise UserError(f"{folder} holds another fit: choose another folder with --out.")
 
 
 def holds_fit(folder: Path) -> bool:

@@ -16,7 +16,7 @@ from stsbench.data.sentence_ids import folded_ids
 from stsbench.data.sentences import Sentences, read_sentences
 from stsbench.encoders.checkpoint import PACKAGED
 from stsbench.encoders.fitted.encoder import KIND, BaseModelPart, FitAbout, FittedOn, Method
-from stsbench.encoders.fitted.folder import linear_tensors, require_empty, write_fit
+from stsbench.encoders.fitted.folder import linear_tensors, require_free, write_fit
 from stsbench.encoders.fitted.layered import can_be_layered
 from stsbench.encoders.load import load
 from stsbench.encoders.plan import embed
@@ -117,7 +117,7 @@ def fit(
             have no hash.
         sentences: a task as `--tasks` names it (`STS-B`, `STS-B:all`), `sts`, `nli`, `sample-sentences`, a text
             file with a sentence a line, or the sentences themselves.
-        out: the folder to write, which must not hold anything.
+        out: the folder to write, which must not hold anything but the same fit.
         dimensions: of a whitening, how many to keep; None for all. A flow keeps all.
         steps: of a flow, steps of the optimiser; 500 by default.
         learning_rate: of a flow, 1e-3 by default, falling to zero.
@@ -149,7 +149,7 @@ def fit(
     }
     given = {name: value for name, value in chosen.items() if value is not None}
     _demand_choices(method, dimensions, given)
-    require_empty(folder)
+    require_free(folder)
     base = encoder if isinstance(encoder, Encoder) else load(encoder)
     identity = base.identity
     if identity.weights_sha256 is None or identity.kind in {"vectors", KIND}:

@@ -25,6 +25,7 @@ import json
 import shutil
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -115,8 +116,8 @@ def write_tables(out: Path) -> None:
     seeds = pd.DataFrame(rows)
     seeds.round(6).to_csv(out / "seeds.csv", index=False)
     runs = {
-        variant: [load_run(out / name_of(variant, seed)) for seed in part["seed"]]
-        for variant, part in seeds.groupby("variant", sort=False)
+        variant: [load_run(out / name_of(variant, row["seed"])) for row in rows if row["variant"] == variant]
+        for variant in dict.fromkeys(str(row["variant"]) for row in rows)
     }
     table = variant_table(seeds, runs)
     table.to_csv(out / "table.csv", index=False)
@@ -132,12 +133,13 @@ def write_tables(out: Path) -> None:
 
 def variant_table(seeds: pd.DataFrame, runs: dict[str, list[sb.RunRecord]]) -> pd.DataFrame:
     """Return a row for each variant and measure: mean and standard deviation, and intervals of the scores."""
-    measures = [name for name in seeds if name not in {"variant", "seed"}]
+    measures = [str(name) for name in seeds if name not in {"variant", "seed"}]
     rows = []
-    for variant, part in seeds.groupby("variant", sort=False):
-        spread = sb.compare(a=runs[variant]).frame.set_index("task")
+    for variant, held in runs.items():
+        part = seeds[seeds["variant"] == variant]
+        spread = sb.compare(a=held).frame.set_index("task")
         for name in measures:
-            row = {"variant": variant, "measure": name, "seeds": len(part)}
+            row: dict[str, Any] = {"variant": variant, "measure": name, "seeds": len(part)}
             row |= {"mean": part[name].mean(), "sd": part[name].std()}
             if name in spread.index:
                 kept = ("low", "high", "seed_share", "pair_share")
@@ -148,18 +150,19 @@ def variant_table(seeds: pd.DataFrame, runs: dict[str, list[sb.RunRecord]]) -> p
 
 def variants_for_readers(table: pd.DataFrame) -> pd.DataFrame:
     """Return the table of variants as text, a row each."""
-    rows = []
-    for variant, part in table.groupby("variant", sort=False):
-        text: dict[str, object] = {"variant": variant, "seeds": part["seeds"].iloc[0]}
-        for row in part.itertuples():
-            decimals = 3 if row.measure in {"alignment", "uniformity"} else 2
-            # No break between a mean and its deviation.
-            spread = f"\u00a0±\u00a0{row.sd:.{decimals}f}" if row.seeds > 1 else ""
-            text[row.measure] = f"{row.mean:.{decimals}f}{spread}"
-            if row.measure == summary(part["measure"]):
-                text[f"{row.measure} 95 %"] = f"{row.low:.2f} to {row.high:.2f}" if row.seeds > 1 else ""
-        rows.append(text)
-    return pd.DataFrame(rows)
+    texts: dict[str, dict[str, object]] = {}
+    score = summary(table["measure"])
+    rows: list[dict[Any, Any]] = table.to_dict("records")
+    for row in rows:
+        text = texts.setdefault(row["variant"], {"variant": row["variant"], "seeds": row["seeds"]})
+        decimals = 3 if row["measure"] in {"alignment", "uniformity"} else 2
+        several = row["seeds"] > 1
+        # No break between a mean and its deviation.
+        spread = f"\u00a0±\u00a0{row['sd']:.{decimals}f}" if several else ""
+        text[row["measure"]] = f"{row['mean']:.{decimals}f}{spread}"
+        if row["measure"] == score:
+            text[f"{score} 95 %"] = f"{row['low']:.2f} to {row['high']:.2f}" if several else ""
+    return pd.DataFrame(list(texts.values()))
 
 
 def summary(measures: pd.Series) -> str:

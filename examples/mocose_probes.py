@@ -7,8 +7,8 @@
   `spectrum.csv`, and both as a figure.
 - `fgsm` (table 9): do the weights differ after steps of 5e-9 on the embeddings, and by more than another seed's?
   Writes `fgsm.csv` and `fgsm.md`.
-- `slices` (table 8): negatives from the newest, the middle and the oldest half of the queue. Writes `slices.csv`
-  and `slices.md`.
+- `slices` (table 8): negatives from the newest, the middle and the oldest half of the queue, on the sample. Writes
+  `slices.csv` and `slices.md`.
 
 All start from all-MiniLM-L6-v2 read at its first token. Each training is made once: one that was stopped goes on,
 a finished one is kept; the tables are written anew after each.
@@ -68,7 +68,6 @@ SLICES = {
     "newest half": "[[0, 32]]",
     "middle half": "[[16, 48]]",
     "oldest half": "[[32, 64]]",
-    "both ends": "[[0, 16], [48, 64]]",
     "all": "null",
 }
 """Of four batches, as table 8 has them: a queue of 1,024 with a batch of 256."""
@@ -225,10 +224,10 @@ def slices(corpus: str, out: Path, models: Path, changes: list[str]) -> None:
 def slices_table(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the scores and uniformities as text, a column a seed."""
     table = pd.DataFrame({"negatives": list(dict.fromkeys(frame["negatives"]))}).set_index("negatives")
-    for measure, title, decimals in (("dev", "STS-B dev", 2), ("uniformity", "uniformity", 3)):
+    for measure, decimals in (("Spearman", 2), ("uniformity", 3)):
         for seed, part in frame.groupby("seed"):
             values = part.set_index("negatives")[measure]
-            table[f"{title}, seed {seed}"] = [
+            table[f"{measure}, seed {seed}"] = [
                 f"{values[name]:.{decimals}f}" if name in values.index else "" for name in table.index
             ]
     return table.reset_index()

@@ -212,10 +212,9 @@ def slices(corpus: str, out: Path, models: Path, changes: list[str]) -> None:
             model = models / f"{folder_of(name)}-seed{seed}"
             own = (*fixed, f"negatives.queue.uses={part}", *looked_at)
             trained(model, "minilm-mocose", corpus, seed, [*SMALL, *own, *changes])
-            uniformity = [line["uniformity"] for line in read_log(model / "log.jsonl") if line["kind"] == "dev"][
-                -1
-            ]
-            rows.append({"negatives": name, "seed": seed, "dev": dev_score(out, model), "uniformity": uniformity})
+            last = [line for line in read_log(model / "log.jsonl") if line["kind"] == "dev"][-1]
+            scores = {"Spearman": 100 * last["dev"], "uniformity": last["uniformity"]}
+            rows.append({"negatives": name, "seed": seed, **scores})
             frame = pd.DataFrame(rows)
             frame.round(6).to_csv(out / "slices.csv", index=False)
             (out / "slices.md").write_text(to_markdown(slices_table(frame)) + "\n", encoding="utf-8")

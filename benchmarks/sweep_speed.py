@@ -73,7 +73,7 @@ def scheduling(wait: float, job_seconds: float, folder: Path) -> None:
     def sleep(_: Work) -> "subprocess.Popen[bytes]":
         return subprocess.Popen(["sleep", str(wait)], stdin=subprocess.PIPE, start_new_session=True)
 
-    Work.start = sleep  # type: ignore[method-assign]
+    Work.start = sleep  # type: ignore[assignment, method-assign]
     try:
         start = time.perf_counter()
         sb.sweep(hundred(), folder / "waiting", workers=2)

@@ -24,6 +24,7 @@ from stsbench.data.corpus import corpus_file, read_rows
 from stsbench.encoders.checkpoint import find_checkpoint
 from stsbench.encoders.plan import embed
 from stsbench.training.base import find_base
+from stsbench.training.batches import Batch
 from stsbench.training.distributed import World
 from stsbench.training.recipe_files import read_recipe
 from stsbench.training.selection import LiveEncoder
@@ -95,7 +96,7 @@ def main() -> None:
             if step == options.warm:
                 wait_for(options.device)
                 done, sentences, tokens, start = 0.0, 0, 0, time.perf_counter()
-            batches = trainer.step(step).batches
+            batches = [batch for batch in trainer.step(step).batches if isinstance(batch, Batch)]
             for batch in batches:
                 lengths = [len(sequence) for sequence in batch.sequences]
                 done += 3 * flops(config, lengths)

@@ -98,9 +98,9 @@ def steps_of(
     passes.watch(trainer.model.transformer)
     if trainer.target is not None:
         passes.watch(trainer.target.model.transformer)
-        trainer.target.after_step = clock.around("target", trainer.target.after_step)
+        trainer.target.after_step = clock.around("target", trainer.target.after_step)  # type: ignore[method-assign]
     trainer.reader = clock.around("reading", trainer.reader)
-    trainer.descent.step = clock.around("optimiser", trainer.descent.step)
+    trainer.descent.step = clock.around("optimiser", trainer.descent.step)  # type: ignore[method-assign]
     learn = adversary.Adversary.learn
 
     def learning(own, loss):
@@ -110,7 +110,7 @@ def steps_of(
 
     with (
         patch.object(Forward, "__call__", clock.around("forward", Forward.__call__)),
-        patch.object(objectives, "backward", clock.around("backward", objectives.backward)),
+        patch.object(objectives, "backward", clock.around("backward", torch.autograd.backward)),
         patch.object(torch.autograd, "grad", clock.around("backward", torch.autograd.grad)),
         patch.object(adversary.Adversary, "learn", learning),
     ):

@@ -148,8 +148,8 @@ def overlap(
 
     >>> found = overlap(["sample"], corpora=["sample"])
     >>> found.frame[["a", "b", "unit", "same", "shared a"]].values.tolist()
-    [['sample', 'corpus sample', 'sentences', 'as released', 0],
-     ['sample', 'corpus sample', 'sentences', 'letters and digits', 0]]
+    [['sample', 'corpus sample', 'sentences', 'as released', 1],
+     ['sample', 'corpus sample', 'sentences', 'letters and digits', 1]]
     """
     import pandas as pd
 

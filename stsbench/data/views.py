@@ -60,7 +60,7 @@ class View:
         >>> from stsbench.data.benchmarks import load_sample
         >>> (clean,) = View(corpora=(Path("sample"),)).of([load_sample()])
         >>> clean.split, len(clean.pairs)
-        ('test~sample', 252)
+        ('test~sample', 251)
         """
         others = _Others(data_dirs)
         corpora = [_Corpus.read(path) for path in self.corpora]

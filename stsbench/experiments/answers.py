@@ -17,7 +17,7 @@ import numpy as np
 
 from stsbench.base.errors import UserError
 from stsbench.comparison.aligned import AlignedScores, aligned_scores, dependence_of, shown_interval
-from stsbench.experiments.plan import Claim
+from stsbench.experiments.plan import TableClaim
 from stsbench.records.record import RunRecord
 from stsbench.statistics.dependence import Dependence, Variance
 from stsbench.statistics.intervals import INTERVAL, IntervalMethod
@@ -64,7 +64,7 @@ class Numbers:
 
 
 @dataclass(frozen=True)
-class Difference:
+class ClaimedDifference:
     """One difference that a claim asks to be above 0.
 
     Attributes:
@@ -103,11 +103,11 @@ class Answer:
         scale: which scale it answers for.
     """
 
-    claim: Claim
+    claim: TableClaim
     line: int
     verdict: Verdict
-    differences: tuple[Difference, ...] = ()
-    decisive: Difference | None = None
+    differences: tuple[ClaimedDifference, ...] = ()
+    decisive: ClaimedDifference | None = None
     in_print: bool | None = None
     why: str = ""
     scale: str = ""
@@ -162,7 +162,9 @@ class Comparer:
         self.level = level
         self.notes: list[str] = []
 
-    def difference(self, of: str, a: Numbers, b: Numbers, *, margin: float = 0.0, sign: int = 1) -> Difference:
+    def difference(
+        self, of: str, a: Numbers, b: Numbers, *, margin: float = 0.0, sign: int = 1
+    ) -> ClaimedDifference:
         """Return `sign` times (a less b), less a margin, with its interval.
 
         Two rows of the same trainings are compared seed by seed.
@@ -179,7 +181,7 @@ class Comparer:
             return self._of_checkpoints(of, value, a, b, aligned)
         if seeds < 2:
             why = "no error is known: one run says nothing of how far a seed carries"
-            return Difference(of, value, seeds=seeds, over=why)
+            return ClaimedDifference(of, value, seeds=seeds, over=why)
         scores = [np.array(list(side.values.values())) for side in (a, b)]
         interactions, over_pairs = [0.0, 0.0], _NO_VARIANCE
         if aligned is not None:
@@ -200,7 +202,7 @@ class Comparer:
             needed=self._needed(value, sd, over_pairs),
         )
 
-    def gap(self, of: str, pairs: Sequence[tuple[Numbers, Numbers]]) -> Difference:
+    def gap(self, of: str, pairs: Sequence[tuple[Numbers, Numbers]]) -> ClaimedDifference:
         """Return the second pair's difference less the first's: above 0 if the first pair's gap is the smaller."""
         first, second = (
             [a.values[seed] - b.values[seed] for seed in a.values if seed in b.values] for a, b in pairs
@@ -209,11 +211,11 @@ class Comparer:
         larger = Numbers(dict(enumerate(second)))
         return self.difference(of, larger, smaller)
 
-    def _by_seed(self, of: str, value: float, differences: Sequence[float]) -> Difference:
+    def _by_seed(self, of: str, value: float, differences: Sequence[float]) -> ClaimedDifference:
         size = len(differences)
         if size < 2:
             why = "no error is known: one run says nothing of how far a seed carries"
-            return Difference(of, value, seeds=size, over=why)
+            return ClaimedDifference(of, value, seeds=size, over=why)
         spread = float(np.var(differences, ddof=1))
         variance = Variance(spread / size, spread / size, size - 1)
         # Of one sample, as of two of half its variance each.
@@ -222,23 +224,23 @@ class Comparer:
 
     def _of_checkpoints(
         self, of: str, value: float, a: Numbers, b: Numbers, aligned: AlignedScores | None
-    ) -> Difference:
+    ) -> ClaimedDifference:
         over = "pairs, of these two checkpoints: of other seeds it says nothing"
         if aligned is not None:
             return self._tested(of, value, _scaled(aligned.variance_of((1, -1), self.dependence)), 1, over)
         squared = a.error**2 + b.error**2
         if math.isnan(squared):
-            return Difference(of, value, over="no error is known")
+            return ClaimedDifference(of, value, over="no error is known")
         return self._tested(of, value, Variance(squared, squared, math.inf), 1, over)
 
     def _tested(
         self, of: str, value: float, variance: Variance, seeds: int, over: str, *, needed: int | None = None
-    ) -> Difference:
+    ) -> ClaimedDifference:
         if not variance.value > 0:
-            return Difference(of, value, seeds=seeds, over="no error is known: the runs do not differ")
+            return ClaimedDifference(of, value, seeds=seeds, over="no error is known: the runs do not differ")
         df = variance.df if math.isfinite(variance.df) else math.inf
         (low, high), p = shown_interval(value, variance.value, df, self.level)
-        return Difference(of, value, low, high, p, seeds, over, needed)
+        return ClaimedDifference(of, value, low, high, p, seeds, over, needed)
 
     def _needed(self, value: float, sd: float, over_pairs: Variance) -> int:
         if not value or not sd:
@@ -262,7 +264,7 @@ class Comparer:
 
 
 def answers(
-    claims: Sequence[Claim],
+    claims: Sequence[TableClaim],
     exhibit: str,
     cells: Mapping[tuple[str, str], Numbers],
     printed: Mapping[tuple[str, str], float],
@@ -327,13 +329,13 @@ def _cell(name: str, column: str) -> _Cell:
     return row, own or column
 
 
-def _columns(claim: Claim, cells: Mapping[_Cell, Numbers], headline: str) -> list[str]:
+def _columns(claim: TableClaim, cells: Mapping[_Cell, Numbers], headline: str) -> list[str]:
     if claim.every_column or claim.except_columns:
         return list(dict.fromkeys(column for _, column in cells))
     return [claim.column or headline]
 
 
-def _comparisons(claim: Claim, cells: Mapping[_Cell, Numbers], headline: str) -> Iterator[_Comparison]:
+def _comparisons(claim: TableClaim, cells: Mapping[_Cell, Numbers], headline: str) -> Iterator[_Comparison]:
     """Yield what a claim comes down to, of the rows that were made."""
     for column in _columns(claim, cells, headline):
         match claim.relation:
@@ -361,14 +363,14 @@ def _comparisons(claim: Claim, cells: Mapping[_Cell, Numbers], headline: str) ->
                 yield _Comparison(_cell(claim.than, column), _cell(claim.collapses, column), claim.by)
 
 
-def _named(claim: Claim, cells: Mapping[_Cell, Numbers], headline: str) -> list[_Cell]:
+def _named(claim: TableClaim, cells: Mapping[_Cell, Numbers], headline: str) -> list[_Cell]:
     """Return the cells that a claim cannot do without: of a best value, the best and one other."""
     columns = _columns(claim, cells, headline)
     rows = [claim.best] if claim.relation == "best" else claim.rows
     return [_cell(row, column) for column in columns for row in rows]
 
 
-def _lacking(claim: Claim, cells: Mapping[_Cell, Numbers], headline: str) -> str:
+def _lacking(claim: TableClaim, cells: Mapping[_Cell, Numbers], headline: str) -> str:
     """Return the row without which the claim cannot be answered, if it was not made."""
     for row, column in _named(claim, cells, headline):
         if (row, column) not in cells:
@@ -379,8 +381,8 @@ def _lacking(claim: Claim, cells: Mapping[_Cell, Numbers], headline: str) -> str
 
 
 def _measured(
-    claim: Claim, wanted: Sequence[_Comparison], cells: Mapping[_Cell, Numbers], headline: str, how: Comparer
-) -> Iterator[Difference]:
+    claim: TableClaim, wanted: Sequence[_Comparison], cells: Mapping[_Cell, Numbers], headline: str, how: Comparer
+) -> Iterator[ClaimedDifference]:
     if claim.relation == "smaller_gap":
         column = claim.column or headline
         pairs = [(cells[_cell(a, column)], cells[_cell(b, column)]) for a, b in claim.smaller_gap]
@@ -411,7 +413,7 @@ def _in_words(comparison: _Comparison, cells: Mapping[_Cell, Numbers]) -> str:
     return f"{first} less {second}" + (f", and {-margin:g} allowed" if margin < 0 else "")
 
 
-def _verdict(differences: Sequence[Difference], level: float) -> tuple[Verdict, Difference | None]:
+def _verdict(differences: Sequence[ClaimedDifference], level: float) -> tuple[Verdict, ClaimedDifference | None]:
     """Return the answer, and the difference that it hangs on."""
     known = [found for found in differences if not math.isnan(found.p)]
     if len(known) == len(differences) and all(found.low > 0 for found in known):
@@ -426,7 +428,7 @@ def _verdict(differences: Sequence[Difference], level: float) -> tuple[Verdict, 
     return "undecided", min(known or unknown, key=lambda found: found.value)
 
 
-def _in_print(claim: Claim, printed: Mapping[_Cell, float], headline: str) -> bool | None:
+def _in_print(claim: TableClaim, printed: Mapping[_Cell, float], headline: str) -> bool | None:
     """Return whether the printed numbers say so themselves, without any error; None where some are not there."""
     if not printed:
         return None

@@ -35,7 +35,8 @@ def sweep(
     ] = False,
     status: Annotated[bool, Option("--status", help="Tell which jobs are done, and exit.")] = False,
     figure: Annotated[
-        Path | None, Option(help="Draw the headline measure over the first axis: .png, .svg or .pdf.")
+        Path | None,
+        Option(callback=drawable, help="Draw the headline measure over the first axis: .png, .svg or .pdf."),
     ] = None,
     data_dir: DataDirs = None,
     output: Output = Output(),
@@ -55,7 +56,6 @@ def sweep(
     from stsbench.experiments.sweep import sweep as run_sweep
     from stsbench.render.table import Tables
 
-    drawable(figure)
     with progress_bars(quiet=output.quiet) as progress:
         result = run_sweep(
             experiment,
@@ -124,7 +124,9 @@ def reproduce(
     list_: Annotated[
         bool, Option("--list", help="Tell of every table and figure whether it can be made and what it takes.")
     ] = False,
-    figure: Annotated[Path | None, Option(help="Draw the headline column, printed and ours: .png, .svg.")] = None,
+    figure: Annotated[
+        Path | None, Option(callback=drawable, help="Draw the headline column, printed and ours: .png, .svg.")
+    ] = None,
     data_dir: DataDirs = None,
     output: Output = Output(),
 ) -> None:
@@ -149,7 +151,6 @@ def reproduce(
         return
     if not table:
         raise UserError("no table is named: `stsbench reproduce --list` names them.")
-    drawable(figure)
     with progress_bars(quiet=output.quiet) as progress:
         result = make_again(
             table,
@@ -176,7 +177,7 @@ def reproduce(
 
     page = write_reproduction(result)
     print_result(result, output, figure=figure)
-    tell(f"written to {page}", quiet=output.quiet)
+    tell(f"{result.sentence} Written to {page}", quiet=output.quiet)
     if result.cost.failed:
         raise typer.Exit(1)
 

@@ -66,7 +66,7 @@ class Job:
 
     @cached_property
     def unit(self) -> str:
-        """The hash of what is trained or taken: jobs that share it are done together, and train or encode once."""
+        """The hash of what is trained or taken; jobs that share it are done together, and train or encode once."""
         if self.recipe is None:
             return _hash({"checkpoint": asdict(self._checkpoint), "threads": self.threads})
         recipe = {key: value for key, value in self.recipe.items() if key not in _NO_RESULT_OF}
@@ -86,7 +86,7 @@ class Job:
 
     @cached_property
     def folder(self) -> str:
-        """The name of its folder: its labels for people, its hash for sure."""
+        """The name of its folder, with its labels for people and its hash for sure."""
         parts = [f"{name.rpartition('.')[2]}-{label}" for name, label in self.cell.items()]
         parts += [] if self.seed is None else [f"seed-{self.seed}"]
         slug = re.sub(r"[^\w.-]+", "-", "_".join(parts)).strip("-._")[:_LONGEST_SLUG]

@@ -36,7 +36,7 @@ class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Claim(_Part):
+class TableClaim(_Part):
     """What a paper says with a table. One of the relations is given.
 
     Rows are named as in the table; where each column is a training of its own, a cell is `row, column`.
@@ -106,7 +106,7 @@ class Claim(_Part):
 RELATIONS = ("best", "above", "order", "alike", "collapses", "smaller_gap")
 
 
-class Place(_Part):
+class RowPlan(_Part):
     """How one row, or one cell, is made.
 
     Attributes:
@@ -130,7 +130,7 @@ class Place(_Part):
     cannot_at: Mapping[ScaleName, str] = {}
 
 
-class PlannedRow(Place):
+class PlannedRow(RowPlan):
     """How a row is made: see `Place`.
 
     Attributes:
@@ -145,7 +145,7 @@ class PlannedRow(Place):
     at: float | None = None
     of: str = ""
     where: Mapping[str, str] = {}
-    cells: Mapping[str, Place] = {}
+    cells: Mapping[str, RowPlan] = {}
 
 
 class PlannedColumn(_Part):
@@ -160,7 +160,7 @@ class PlannedColumn(_Part):
     where: Mapping[str, str] = {}
 
 
-class Plan(_Part):
+class TablePlan(_Part):
     """How a table or figure is made.
 
     Attributes:
@@ -199,7 +199,7 @@ class Plan(_Part):
     last: bool = False
     cannot: str = ""
     notes: tuple[str, ...] = ()
-    claims: tuple[Claim, ...] = ()
+    claims: tuple[TableClaim, ...] = ()
 
     @model_validator(mode="after")
     def _holds_together(self) -> Self:
@@ -236,7 +236,7 @@ class Plan(_Part):
         """Return the column that claims and figures are about: by default the last that something fills."""
         return self.headline or [column for column, measure in self.columns_of(name).items() if measure][-1]
 
-    def claims_of(self, name: str) -> tuple[Claim, ...]:
+    def claims_of(self, name: str) -> tuple[TableClaim, ...]:
         """Return the claims that the paper of an exhibit makes with it."""
         return tuple(claim for claim in self.claims if name in claim.lines)
 
@@ -311,14 +311,16 @@ class Layout:
 
 
 @cache
-def plans() -> Mapping[str, Plan]:
+def plans() -> Mapping[str, TablePlan]:
     """Return every plan by its name.
 
     >>> plans()["esimcse-repetition-rate"].makes
     ('esimcse-coling2022-9', 'esimcse-arxiv-v1-9')
     """
     names = sorted(path.stem for path in _folder().glob("*.yaml") if path.name != _SCALES_FILE)
-    return MappingProxyType({name: Plan.model_validate({"name": name} | _read(f"{name}.yaml")) for name in names})
+    return MappingProxyType(
+        {name: TablePlan.model_validate({"name": name} | _read(f"{name}.yaml")) for name in names}
+    )
 
 
 @cache
@@ -328,7 +330,7 @@ def scales() -> Mapping[ScaleName, Scale]:
     return MappingProxyType({name: Scale.model_validate(read[name]) for name in SCALES})
 
 
-def plan_of(name: str) -> Plan:
+def plan_of(name: str) -> TablePlan:
     """Return the plan that makes a table or figure.
 
     Raises:
@@ -356,7 +358,7 @@ def demand_scale(name: str) -> ScaleName:
     raise UserError(f"there is no scale {name!r}: {suggestion(name, SCALES)}")
 
 
-def layout(plan: Plan, name: str, scale: ScaleName) -> Layout:
+def layout(plan: TablePlan, name: str, scale: ScaleName) -> Layout:
     """Return what is trained and measured for an exhibit at a scale, and why the rest is not.
 
     >>> found = layout(plan_of("esimcse-coling2022-9"), "esimcse-coling2022-9", "laptop")
@@ -384,7 +386,7 @@ def layout(plan: Plan, name: str, scale: ScaleName) -> Layout:
     return Layout(tuple(made), shares, missing)
 
 
-def tasks_of(plan: Plan, name: str, scale: ScaleName) -> str | None:
+def tasks_of(plan: TablePlan, name: str, scale: ScaleName) -> str | None:
     """Return what is measured of every job, as `run --tasks` names it; None for nothing."""
     if plan.analysis and not plan.tasks:
         return None
@@ -392,21 +394,21 @@ def tasks_of(plan: Plan, name: str, scale: ScaleName) -> str | None:
     return scales()[scale].tasks.get(needed, scales()[scale].tasks.get("", needed))
 
 
-def measure_of(plan: Plan, name: str, column: str, scale: ScaleName) -> str:
+def measure_of(plan: TablePlan, name: str, column: str, scale: ScaleName) -> str:
     """Return the measure of a job that fills a column at a scale; empty for none.
 
-    Where a scale measures the sample in place of the paper's tasks, that fills the headline alone.
+    Where a scale measures the sample in place of the paper's tasks, that fills the headline alone, and columns of
+    the same measure.
     """
-    tasks = tasks_of(plan, name, scale)
-    if tasks == "sample":
-        return "sample" if column == plan.headline_of(name) else ""
-    if tasks == "sample-transfer":
-        return "Avg. transfer" if column == plan.headline_of(name) else ""
-    return plan.columns_of(name).get(column, "")
+    columns = plan.columns_of(name)
+    stand_in = {"sample": "sample", "sample-transfer": "Avg. transfer"}.get(tasks_of(plan, name, scale) or "")
+    if stand_in is None:
+        return columns.get(column, "")
+    return stand_in if columns.get(column) == columns[plan.headline_of(name)] else ""
 
 
 def experiment_of(
-    plan: Plan,
+    plan: TablePlan,
     name: str,
     scale: ScaleName,
     *,
@@ -457,7 +459,7 @@ def experiment_of(
     )
 
 
-def _changes(plan: Plan, row: PlannedRow, place: Place, scale: ScaleName) -> dict[str, Any] | str:
+def _changes(plan: TablePlan, row: PlannedRow, place: RowPlan, scale: ScaleName) -> dict[str, Any] | str:
     """Return how a row or a cell is made at a scale as changes of an experiment, or why it is not."""
     whole = scales()[scale]
     why = place.cannot or row.cannot or place.cannot_at.get(scale) or row.cannot_at.get(scale)
@@ -521,7 +523,7 @@ def _read(name: str) -> dict[str, Any]:
     return read
 
 
-def takes(plan: Plan, found: Exhibit, scale: ScaleName) -> str:
+def takes(plan: TablePlan, found: Exhibit, scale: ScaleName) -> str:
     """Return what making an exhibit at a scale takes, or why it cannot be made, in a phrase."""
     if plan.cannot:
         return f"cannot be made: {plan.cannot}"

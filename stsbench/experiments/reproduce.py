@@ -15,8 +15,9 @@ from stsbench.experiments.measures import LAST
 from stsbench.experiments.plan import (
     SCALES,
     Layout,
-    Plan,
+    PlannedRow,
     ScaleName,
+    TablePlan,
     demand_scale,
     experiment_of,
     layout,
@@ -129,7 +130,7 @@ def reproduce(
     return read_reproduction(plan, name, size, found, interval=interval)
 
 
-def _corpus(plan: Plan, name: str, scale: ScaleName) -> str:
+def _corpus(plan: TablePlan, name: str, scale: ScaleName) -> str:
     """Return the corpus of a scale, where the person names none.
 
     Raises:
@@ -151,7 +152,7 @@ def _corpus(plan: Plan, name: str, scale: ScaleName) -> str:
 
 
 def read_reproduction(
-    plan: Plan, name: str, scale: ScaleName, found: Sweep, *, interval: IntervalMethod = INTERVAL
+    plan: TablePlan, name: str, scale: ScaleName, found: Sweep, *, interval: IntervalMethod = INTERVAL
 ) -> Reproduction:
     """Return what a sweep of a plan's experiment comes to, as far as it is.
 
@@ -242,7 +243,7 @@ _Key = tuple[str, str]
 
 
 def _measured(
-    plan: Plan, name: str, scale: ScaleName, what: Layout, found: Sweep
+    plan: TablePlan, name: str, scale: ScaleName, what: Layout, found: Sweep
 ) -> tuple[dict[_Key, Numbers], dict[_Key, float], dict[_Key, tuple[float, float, str]]]:
     """Return by row and column the numbers of all seeds, the mean of the last steps, the interval of the mean."""
     jobs: dict[str, list[_Job]] = {}
@@ -262,7 +263,7 @@ def _measured(
             if label is None or label not in jobs:
                 continue
             if plan.analysis:
-                where = {**planned.where, **plan.columns[column].where}
+                where = _where(plan, planned, name, column, scale)
                 of = plan.columns[column].measure or "value"
                 held = {job.seed: _of_analysis(job, plan.analysis, where, of) for job in jobs[label]}
                 known = {seed: value for seed, value in held.items() if value is not None}
@@ -293,6 +294,14 @@ def _measured(
                 if entry["measure"] == f"{LAST}{measure}":
                     last[row, column] = entry["mean"]
     return numbers, last, limits
+
+
+def _where(plan: TablePlan, row: PlannedRow, name: str, column: str, scale: ScaleName) -> dict[str, str]:
+    """Return what a cell's row is in an analysis' frame; where the sample stands in for tasks, of the headline."""
+    where = {**row.where, **plan.columns[column].where}
+    if "task" in where and tasks_of(plan, name, scale) == "sample":
+        where["task"] = "sample" if column == plan.headline_of(name) else "none"
+    return where
 
 
 def _rows_of(frame: "pd.DataFrame", label: str) -> list[dict[str, Any]]:
@@ -384,7 +393,7 @@ class Reproductions(Result):
 
     @property
     def frame(self) -> "pd.DataFrame":
-        """A row for each: what it shows, a column a scale with what it takes, whether it can be made, claims."""
+        """A row for each, with what it shows, what it takes at each scale, and its claims."""
         import pandas as pd
 
         by_exhibit = {name: plan for plan in plans().values() for name in plan.makes}

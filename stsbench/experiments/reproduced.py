@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from stsbench.base.words import listed
 from stsbench.experiments.answers import Answer
-from stsbench.experiments.plan import Plan, ScaleName, scales
+from stsbench.experiments.plan import ScaleName, TablePlan, scales
 from stsbench.published.catalogue import papers
 from stsbench.published.schema import Exhibit
 from stsbench.render.charts import forest
@@ -110,7 +110,7 @@ class Reproduction(Result):
     """
 
     exhibit: Exhibit
-    plan: Plan
+    plan: TablePlan
     scale: ScaleName
     cells: tuple[ReproducedCell, ...]
     answers: tuple[Answer, ...]

@@ -10,9 +10,10 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, 
 from stsbench.records.signature import Signature
 from stsbench.statistics.intervals import IntervalMethod, Reason
 
-SCHEMA_VERSION = 3
-"""Of the layout. Versions 1 and 2, of stsbench 0.1 and 0.2, are read too: their intervals are the bootstrap's, and
-version 1 has the whitening as text alone."""
+SCHEMA_VERSION = 4
+"""Of the layout. Versions 1 to 3, of stsbench 0.1 to 0.3, are read too: the intervals of the first two are the
+bootstrap's, and version 1 has the whitening as text alone; before version 4 nothing tells of fitted
+post-processing and of heads."""
 
 IMPORTED = "imported"
 """The kind of a model whose scores were read from the results of another program."""

@@ -40,7 +40,7 @@ Stated = float | int | None
 
 
 @dataclass(frozen=True)
-class Difference:
+class Discrepancy:
     """A number of a record that its table does not give.
 
     Attributes:
@@ -110,7 +110,7 @@ def _held_against_tables(record: RunRecord, intervals: bool) -> Iterator[str]:
             )
 
 
-def pair_differences(record: RunRecord, table: "pd.DataFrame", *, intervals: bool = True) -> Iterator[Difference]:
+def pair_differences(record: RunRecord, table: "pd.DataFrame", *, intervals: bool = True) -> Iterator[Discrepancy]:
     """Yield the numbers of a record's STS tasks that its pair table does not give."""
     protocol = record.protocol
     bootstrap = Bootstrap.of(protocol)
@@ -138,7 +138,7 @@ def pair_differences(record: RunRecord, table: "pd.DataFrame", *, intervals: boo
         yield from _of_average(record.average, again_average, intervals=bool(bootstrap.resamples))
 
 
-def _of_task(label: str, said: TaskPart, given: TaskPart, *, intervals: bool) -> Iterator[Difference]:
+def _of_task(label: str, said: TaskPart, given: TaskPart, *, intervals: bool) -> Iterator[Discrepancy]:
     yield from _whole(f"the number of pairs of {label}", said.pairs, given.pairs)
     yield from _score(f"the score of {label}", said.score, given.score)
     for kind, values in given.scores.items():
@@ -160,13 +160,13 @@ def _of_task(label: str, said: TaskPart, given: TaskPart, *, intervals: bool) ->
             yield from _limits(f"{label} by {kind}", said.intervals.get(kind), limits)
 
 
-def _of_average(said: AveragePart, given: AveragePart, *, intervals: bool) -> Iterator[Difference]:
+def _of_average(said: AveragePart, given: AveragePart, *, intervals: bool) -> Iterator[Discrepancy]:
     yield from _score("the average", said.score, given.score)
     if intervals:
         yield from _limits("the average", said.interval, given.interval)
 
 
-def item_differences(record: RunRecord, table: "pd.DataFrame") -> Iterator[Difference]:
+def item_differences(record: RunRecord, table: "pd.DataFrame") -> Iterator[Discrepancy]:
     """Yield the numbers of a record's transfer tasks and trained regressors that its item table does not give.
 
     `devacc` of nested folds rests on nine predictions of each item, which the table does not hold.
@@ -180,11 +180,11 @@ def item_differences(record: RunRecord, table: "pd.DataFrame") -> Iterator[Diffe
         yield from _of_supervised(label, trained, items[items["label"].isna()])
 
 
-def _of_transfer(label: str, part: TransferPart, items: "pd.DataFrame") -> Iterator[Difference]:
+def _of_transfer(label: str, part: TransferPart, items: "pd.DataFrame") -> Iterator[Discrepancy]:
     correct = (items["label"] == items["prediction"]).to_numpy(dtype=bool)
     marked = items["correct"].fillna(False).to_numpy(dtype=bool)
     if (correct != marked).any():
-        yield Difference(
+        yield Discrepancy(
             f"the number of right predictions of {label}", int(marked.sum()), int(correct.sum()), ITEMS
         )
     fold = items["fold"].to_numpy()
@@ -217,27 +217,27 @@ def _positive(task: str, items: "pd.DataFrame") -> str:
     return str(classes[1])
 
 
-def _of_supervised(label: str, part: SupervisedPart, items: "pd.DataFrame") -> Iterator[Difference]:
+def _of_supervised(label: str, part: SupervisedPart, items: "pd.DataFrame") -> Iterator[Discrepancy]:
     yield from _whole(f"ntest of {label}", part.ntest, len(items), ITEMS)
     given = scores_on_test(items["estimate"].to_numpy(), items["gold"].to_numpy())
     for name, value in given.items():
         yield from _score(f"the {name} of {label}", getattr(part, name), value, ITEMS)
 
 
-def _whole(what: str, said: int | None, given: int | None, table: str = PAIRS) -> Iterator[Difference]:
+def _whole(what: str, said: int | None, given: int | None, table: str = PAIRS) -> Iterator[Discrepancy]:
     if said != given:
-        yield Difference(what, said, given, table)
+        yield Discrepancy(what, said, given, table)
 
 
 def _score(
     what: str, said: float | None, given: float | None, table: str = PAIRS, tolerance: float = EXACT
-) -> Iterator[Difference]:
+) -> Iterator[Discrepancy]:
     same = said is given if said is None or given is None else abs(said - given) <= tolerance * max(1, abs(given))
     if not same:
-        yield Difference(what, said, given, table)
+        yield Discrepancy(what, said, given, table)
 
 
-def _limits(where: str, said: Interval | None, given: Interval | None) -> Iterator[Difference]:
+def _limits(where: str, said: Interval | None, given: Interval | None) -> Iterator[Discrepancy]:
     for place, name in enumerate(("lower", "upper")):
         one, other = (None if limits is None else limits[place] for limits in (said, given))
         yield from _score(f"the {name} limit of {where}", one, other, tolerance=_LIMIT)

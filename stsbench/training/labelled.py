@@ -12,7 +12,7 @@ from stsbench.base.errors import UserError
 from stsbench.base.files import sha256_of
 from stsbench.data.rows import Rows, number, open_rows
 from stsbench.statistics.bootstrap import generator
-from stsbench.training.leakage import Benchmarks, Overlap, pairs_of
+from stsbench.training.leakage import Benchmarks, Leakage, pairs_of
 from stsbench.training.recipe import Recipe
 from stsbench.training.tasks import Label, TaskHead
 
@@ -63,7 +63,7 @@ class LabelledTask:
     train: LabelledRows
     dev: LabelledRows
     left_out: int
-    overlap: Overlap | None
+    overlap: Leakage | None
     sha256: str
 
     def sentence(self) -> str:

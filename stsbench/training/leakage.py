@@ -27,7 +27,7 @@ _DROPPED: Mapping[TestPairs, Sequence[str]] = {"dropped": STS_B, "all-dropped": 
 
 
 @dataclass(frozen=True)
-class Overlap:
+class Leakage:
     """What is common to a labelled table and the scored pairs of tasks. Pairs are counted once, rows as they come.
 
     Attributes:
@@ -106,11 +106,11 @@ class Benchmarks:
         known = frozenset[tuple[int, int]]().union(*(self.pairs[name] for name in self.dropped))
         return np.array([pair in known for pair in pairs], dtype=bool)
 
-    def overlap(self, table: Sequence[tuple[int, int]], trained_on: Sequence[tuple[int, int]]) -> Overlap:
+    def overlap(self, table: Sequence[tuple[int, int]], trained_on: Sequence[tuple[int, int]]) -> Leakage:
         """Return what was found in a table, and in those of its pairs that are trained on."""
         everything, left = frozenset(table), frozenset(trained_on)
         counts = {name: len(scored & left) for name, scored in self.pairs.items()}
-        return Overlap(
+        return Leakage(
             rows=int(self.holds(table).sum()),
             dropped={name: len(self.pairs[name] & everything) for name in self.dropped},
             left={name: count for name, count in counts.items() if count},

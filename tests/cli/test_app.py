@@ -31,6 +31,7 @@ COMMANDS = [
     ("export",),
     ("train",),
     ("sweep",),
+    ("reproduce",),
     ("fit", "whitening"),
     ("fit", "flow"),
     ("cite",),

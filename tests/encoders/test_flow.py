@@ -6,7 +6,7 @@ import torch
 
 from stsbench.base.errors import UserError
 from stsbench.encoders.fitted.flow import LIMIT, Flow, FlowShape, apply_flow, flow_of, parameters_of
-from stsbench.encoders.fitting.likelihood import Descent, fit_flow, held_out_lines
+from stsbench.encoders.fitting.likelihood import FlowDescent, fit_flow, held_out_lines
 
 
 def drawn(shape: FlowShape, seed: int = 0) -> Flow:
@@ -78,7 +78,7 @@ def test_the_actnorms_start_with_mean_0_and_variance_1(bent):
 
 def test_a_dimension_without_variance_is_not_blown_up(bent):
     bent[:, 2] = 4.0
-    flow, log = fit_flow(bent, np.arange(400), FlowShape(5, 6, 8), Descent(steps=3, batch=64))
+    flow, log = fit_flow(bent, np.arange(400), FlowShape(5, 6, 8), FlowDescent(steps=3, batch=64))
     assert np.isfinite([line["nll"] for line in log]).all()
     assert np.abs(apply_flow(flow, bent)).max() < 50
 
@@ -94,7 +94,7 @@ def test_no_coupling_scales_beyond_its_limit():
 @pytest.mark.parametrize("coupling", ["affine", "additive"])
 def test_training_makes_held_out_vectors_more_likely_and_knows_the_likelihood(bent, coupling):
     shape = FlowShape(5, 4, 32, coupling)
-    flow, log = fit_flow(bent, np.arange(400), shape, Descent(steps=70, learning_rate=8e-3, batch=128, seed=5))
+    flow, log = fit_flow(bent, np.arange(400), shape, FlowDescent(steps=70, learning_rate=8e-3, batch=128, seed=5))
     held_out = held_out_lines(log)
     assert [line["step"] for line in log] == list(range(71))
     assert held_out[-1] < held_out[0] - 0.2
@@ -110,7 +110,7 @@ def test_training_makes_held_out_vectors_more_likely_and_knows_the_likelihood(be
 def test_the_same_seed_gives_the_same_bits_and_another_another_flow(bent):
     def parameters(seed):
         state = torch.get_rng_state()
-        flow, log = fit_flow(bent, np.arange(400), FlowShape(5, 2, 8), Descent(steps=5, batch=32, seed=seed))
+        flow, log = fit_flow(bent, np.arange(400), FlowShape(5, 2, 8), FlowDescent(steps=5, batch=32, seed=seed))
         assert torch.equal(state, torch.get_rng_state())  # nobody else's numbers are drawn
         return parameters_of(flow), log
 
@@ -134,11 +134,11 @@ def test_a_flow_comes_back_from_its_parameters(bent):
 
 def test_vectors_that_no_flow_can_learn_from_are_refused(bent):
     with pytest.raises(UserError, match="these vectors have one"):
-        fit_flow(bent[:, :1], np.arange(400), FlowShape(1), Descent())
+        fit_flow(bent[:, :1], np.arange(400), FlowShape(1), FlowDescent())
     with pytest.raises(UserError, match="those of the 4 sentences are equal"):
-        fit_flow(np.ones((1, 3), dtype=np.float32), np.zeros(4, dtype=np.int64), FlowShape(3), Descent())
+        fit_flow(np.ones((1, 3), dtype=np.float32), np.zeros(4, dtype=np.int64), FlowShape(3), FlowDescent())
 
 
 def test_a_likelihood_that_does_not_stay_finite_is_told_with_the_step(bent):
     with pytest.raises(UserError, match=r"no longer finite at step \d+: choose a smaller --learning-rate"):
-        fit_flow(bent, np.arange(400), FlowShape(5, 8, 16, "affine"), Descent(steps=50, learning_rate=1e4))
+        fit_flow(bent, np.arange(400), FlowShape(5, 8, 16, "affine"), FlowDescent(steps=50, learning_rate=1e4))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 import stsbench as sb
 from stsbench.data.tables import StsData
 from stsbench.experiments.answers import Answer, Comparer, Numbers, answers, error_of
-from stsbench.experiments.plan import Claim
+from stsbench.experiments.plan import TableClaim
 
 TABLE = "a-table"
 
@@ -22,12 +22,12 @@ def numbers(*values: float, training: str = "") -> Numbers:
     return Numbers(dict(enumerate(values)), training=training)
 
 
-def claim(**relation: Any) -> Claim:
-    return Claim.model_validate({"name": "it", "says": "it is so", "lines": {TABLE: 7}} | relation)
+def claim(**relation: Any) -> TableClaim:
+    return TableClaim.model_validate({"name": "it", "says": "it is so", "lines": {TABLE: 7}} | relation)
 
 
 def answer(
-    asked: Claim, cells: dict[str, Numbers], printed: dict[str, float] | None = None, **more: Any
+    asked: TableClaim, cells: dict[str, Numbers], printed: dict[str, float] | None = None, **more: Any
 ) -> Answer:
     keyed = {tuple(name.split(", ")) if ", " in name else (name, "STS-B"): held for name, held in cells.items()}
     prints = {(name, "STS-B"): value for name, value in (printed or {}).items()}
@@ -53,7 +53,7 @@ BEST = {"low": numbers(80.0, 80.2, 80.1), "middle": numbers(81.0, 81.1, 80.9), "
         (claim(alike=["low", "high"], by=1), "contradicted"),
     ],
 )
-def test_a_planted_truth_is_found(asked: Claim, verdict: str) -> None:
+def test_a_planted_truth_is_found(asked: TableClaim, verdict: str) -> None:
     found = answer(asked, BEST)
     assert found.verdict == verdict
     assert found.line == 7
@@ -63,7 +63,7 @@ def test_a_planted_truth_is_found(asked: Claim, verdict: str) -> None:
 @pytest.mark.parametrize(
     "asked", [claim(best="b"), claim(above=["b", "a"]), claim(alike=["a", "b"], by=0.3), claim(order=["b", "a"])]
 )
-def test_what_the_seeds_cannot_tell_is_undecided_and_says_how_many_would(asked: Claim) -> None:
+def test_what_the_seeds_cannot_tell_is_undecided_and_says_how_many_would(asked: TableClaim) -> None:
     found = answer(asked, {"a": numbers(80.0, 82.0, 81.0), "b": numbers(80.5, 82.6, 81.4)})
     assert found.verdict == "undecided"
     assert found.needed is not None

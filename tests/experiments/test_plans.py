@@ -16,8 +16,8 @@ from stsbench.base.errors import UserError
 from stsbench.experiments.jobs import jobs_of
 from stsbench.experiments.plan import (
     SCALES,
-    Claim,
-    Plan,
+    TableClaim,
+    TablePlan,
     experiment_of,
     layout,
     measure_of,
@@ -245,16 +245,16 @@ def test_an_unknown_table_names_close_ones(name: str, says: str) -> None:
 )
 def test_a_claim_that_says_too_much_or_too_little_is_refused(wrong: dict[str, object], says: str) -> None:
     with pytest.raises(ValidationError, match=says):
-        Claim.model_validate({"name": "x", "says": "x", "lines": {}} | wrong)
+        TableClaim.model_validate({"name": "x", "says": "x", "lines": {}} | wrong)
 
 
 def test_a_plan_whose_claims_or_scales_name_no_row_is_refused() -> None:
     content = plans()["esimcse-repetition-rate"].model_dump()
     with pytest.raises(ValidationError, match="which is no row"):
-        Plan.model_validate(content | {"made_at": {"demo": ["dup_rate-9"]}})
+        TablePlan.model_validate(content | {"made_at": {"demo": ["dup_rate-9"]}})
     wrong = content["claims"][0] | {"best": "dup_rate-9"}
     with pytest.raises(ValidationError, match="which is no row"):
-        Plan.model_validate(content | {"claims": [wrong]})
+        TablePlan.model_validate(content | {"claims": [wrong]})
 
 
 def test_validating_every_plan_loads_no_torch() -> None:

@@ -31,7 +31,7 @@ WORKER = textwrap.dedent(
 
     recipe_file, corpus, tokens, result, cases = sys.argv[1:]
     world, device = join_world("cpu")
-    for name, overrides in json.loads(cases).items():
+    for case, overrides in json.loads(cases).items():
         recipe = read_recipe(recipe_file, ["dropout=0", *overrides])
         base = find_base(recipe, "cpu")
         rows = read_rows(Path(corpus), recipe.corpus.columns)
@@ -60,7 +60,7 @@ WORKER = textwrap.dedent(
                 "weights": trainer.model.state_dict(),
                 "queue": trainer.negatives.columns(),
             },
-            f"{result}.{name}.{world.rank}",
+            f"{result}.{case}.{world.rank}",
         )
     """
 )

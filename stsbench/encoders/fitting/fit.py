@@ -37,7 +37,7 @@ _COUPLINGS = ("additive", "affine")
 
 
 @dataclass(frozen=True)
-class Fit(Result):
+class Fitting(Result):
     """What was fitted.
 
     Attributes:
@@ -103,7 +103,7 @@ def fit(
     data_dirs: Sequence[str | Path] = (),
     use_cache: bool = True,
     progress: Progress = silent,
-) -> Fit:
+) -> Fitting:
     """Fit post-processing to a model's vectors of given sentences, without their scores.
 
     `whitening` subtracts the mean and multiplies by U S^-1/2 of the covariance U S U^T (Su et al., 2021). `flow`
@@ -195,7 +195,7 @@ def fit(
         base=base if is_here and isinstance(base, TransformerEncoder) else None,
         log=lines if method == "flow" else None,
     )
-    return Fit(folder, about, lines)
+    return Fitting(folder, about, lines)
 
 
 def _demand_choices(method: str, dimensions: int | None, given: Mapping[str, Any]) -> None:
@@ -248,11 +248,11 @@ def _flow(
 ) -> tuple[dict[str, Any], dict[str, Any], list[dict[str, Any]]]:
     """Return the tensors, the settings, and a line for each step."""
     from stsbench.encoders.fitted.flow import FlowShape, parameters_of
-    from stsbench.encoders.fitting.likelihood import Descent, fit_flow
+    from stsbench.encoders.fitting.likelihood import FlowDescent, fit_flow
 
     shaped = {name: given[name] for name in ("depth", "width", "coupling") if name in given}
     trained = {name: given[name] for name in ("steps", "learning_rate", "batch", "seed") if name in given}
-    shape, descent = FlowShape(vectors.shape[1], **shaped), Descent(**trained)
+    shape, descent = FlowShape(vectors.shape[1], **shaped), FlowDescent(**trained)
     flow, lines = fit_flow(vectors, rows, shape, descent, progress)
     settings = {name: value for name, value in shape.as_dict().items() if name != "dimensions"} | descent.as_dict()
     # Trained in float32: nothing is lost.

@@ -22,7 +22,7 @@ _EXACT = 1e-6
 
 
 @dataclass(frozen=True)
-class Descent:
+class FlowDescent:
     """How the likelihood is maximised: Adam on batches of shuffled sentences.
 
     Attributes:
@@ -46,7 +46,7 @@ def fit_flow(
     vectors: FloatMatrix,
     rows: NDArray[np.int64],
     shape: FlowShape,
-    descent: Descent,
+    descent: FlowDescent,
     progress: Progress = silent,
 ) -> tuple[Flow, list[dict[str, Any]]]:
     """Return the flow under which the vectors are most likely, and the log of its training.

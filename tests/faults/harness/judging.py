@@ -74,7 +74,7 @@ def written(use: Use, root: Path) -> dict[str, str]:
             continue  # a cache is no answer
         target = root / "here" / name
         for path in sorted(target.rglob("*")) if target.is_dir() else [target]:
-            if path.is_file() and path.name != ".lock":
+            if path.is_file() and not path.name.endswith(".lock"):
                 contents[str(path.relative_to(root))] = _digest(path)
     return contents
 

@@ -11,7 +11,13 @@ from typing import Any
 
 import pytest
 from harness.commands import USES, Use
-from harness.counts import held_before, keep, page_is_current
+from harness.counts import (
+    COMMANDS_THAT_ARE_KILLED,
+    held_before,
+    keep,
+    page_is_current,
+    parts_of,
+)
 from harness.options import commands, typed
 from harness.trials import (
     ERRORS,
@@ -36,7 +42,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 ALL_USES = [use for uses in USES.values() for use in uses]
 READING = [use for use in ALL_USES if use.reads]
 WRITING = [use for use in ALL_USES if use.writes]
-KILLED = [use for use in WRITING if use.arguments[0] in {"run", "train", "report", "cache"}]
+KILLED = [use for use in WRITING if use.arguments[0] in COMMANDS_THAT_ARE_KILLED]
 
 RACES: dict[str, Callable[[Bench, int, bool], Any]] = {
     "one cache": lambda bench, runners, mixed: try_cache_race(bench, runners, clearing=mixed),
@@ -80,6 +86,8 @@ def test_every_option_of_every_command_is_tried() -> None:
 
 
 def test_the_page_on_faults_tells_the_last_counts() -> None:
+    whole = {"files": READING, "options": USES, "errors": WRITING, "signals": KILLED, "races": RACES}
+    assert parts_of() == {kind: len(parts) for kind, parts in whole.items()}
     assert page_is_current(), "write them with `python tests/faults/harness/counts.py`"
 
 

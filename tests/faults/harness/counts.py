@@ -6,6 +6,7 @@
 import hashlib
 import json
 import re
+import sys
 from collections import Counter, defaultdict
 from datetime import UTC, datetime
 from functools import cache
@@ -27,6 +28,8 @@ _KINDS = {
     "signals": "kills and interrupts at a file operation",
     "races": "rounds of 2 to 8 processes at once",
 }
+COMMANDS_THAT_ARE_KILLED = frozenset({"run", "train", "report", "cache"})
+KINDS_OF_RACES = 4
 _FAULTS = ("traceback", "wrong number", "loss", "hang", "words")
 _TABLE = re.compile(r"(<!-- counts -->\n).*?(<!-- end of counts -->)", re.DOTALL)
 
@@ -62,8 +65,24 @@ def keep(tally: "Tally") -> None:
     _file(tally.part).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
+def parts_of() -> dict[str, int]:
+    """Return how many parts the whole campaign has, by kind."""
+    from harness.commands import USES
+
+    uses = [use for uses in USES.values() for use in uses]
+    writing = [use for use in uses if use.writes]
+    return {
+        "files": sum(bool(use.reads) for use in uses),
+        "options": len(USES),
+        "errors": len(writing),
+        "signals": sum(use.arguments[0] in COMMANDS_THAT_ARE_KILLED for use in writing),
+        "races": KINDS_OF_RACES,
+    }
+
+
 def together() -> dict[str, Any]:
     """Return the counts of all parts that were kept, by kind."""
+    whole = parts_of()
     ends: dict[str, Counter[str]] = defaultdict(Counter)
     parts: Counter[str] = Counter()
     faults: list[str] = []
@@ -79,7 +98,10 @@ def together() -> dict[str, Any]:
     return {
         "date": max(dates, default=""),
         "versions_of_the_code": len(codes),
-        "kinds": {kind: {"parts": parts[kind], "ends": dict(sorted(ends[kind].items()))} for kind in _KINDS},
+        "kinds": {
+            kind: {"parts": parts[kind], "of": whole[kind], "ends": dict(sorted(ends[kind].items()))}
+            for kind in _KINDS
+        },
         "faults": faults,
     }
 
@@ -97,8 +119,10 @@ def table(counts: dict[str, Any]) -> str:
         told = ends["sentence"] + ends["interrupted"]
         row = Counter(trials=ends.total(), right=ends.total() - bad - told, told=told, bad=bad)
         total += row
-        parts = counts["kinds"][kind]["parts"]
-        lines.append(f"| {name} | {parts} | {row['trials']} | {row['right']} | {row['told']} | {row['bad']} |")
+        parts, whole = counts["kinds"][kind]["parts"], counts["kinds"][kind]["of"]
+        lines.append(
+            f"| {name} | {parts} of {whole} | {row['trials']} | {row['right']} | {row['told']} | {row['bad']} |"
+        )
     lines.append(f"| all | | {total['trials']} | {total['right']} | {total['told']} | {total['bad']} |")
     faults = Counter(fault.partition(":")[0] for fault in counts["faults"])
     said = ", ".join(f"{faults[fault]} of the kind *{fault}*" for fault in _FAULTS)
@@ -127,4 +151,5 @@ def write() -> None:
 
 
 if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
     write()

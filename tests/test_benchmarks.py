@@ -190,7 +190,7 @@ def test_the_example_that_trains_over_seeds_writes_its_tables(
     assert dropout == {"esimcse": True, "gaussian-dropout": False}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.minilm
 @pytest.mark.parametrize("benchmark_folder", [6], indirect=True)
 def test_the_probes_of_mocose_write_their_tables(

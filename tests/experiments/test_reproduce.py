@@ -115,7 +115,7 @@ def test_the_length_bias_of_what_was_trained_fills_the_groups_of_table_7(
     assert found.plot().axes
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_cells_that_are_trainings_of_their_own_fill_row_and_column(
     small: dict[str, Any], serial: list[str], tmp_path: Path
 ) -> None:

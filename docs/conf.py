@@ -53,6 +53,8 @@ nitpick_ignore_regex = [
     ("py:class", r"Label|Status|Wanted|Style"),
     # What is behind a public object and nobody needs to make.
     ("py:class", r"stsbench\.(diagnosis\.search\.Search|training\.recipe\.Recipe)"),
+    ("py:class", r"stsbench\.(experiments\.(answers\.Answer|plan\.TablePlan|reproduced\.(Cost|ReproducedCell)))"),
+    ("py:class", r"stsbench\.(published\.schema\.Exhibit|render\.section\.Pointer)"),
     ("py:class", r"stsbench\.(records\.parts\.RecordPart|compat\.senteval\.utils\.dotdict)"),
 ]
 

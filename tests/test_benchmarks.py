@@ -111,7 +111,7 @@ def test_the_benchmark_of_reports_runs(script: Callable[..., None], capsys: pyte
     assert " 6 runs" in capsys.readouterr().out
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_benchmark_of_sweeps_runs(script: Callable[..., None], capsys: pytest.CaptureFixture[str]) -> None:
     script("benchmarks/sweep_speed.py", "--parts", "scheduling,tables", "--wait", "0.01")
     assert capsys.readouterr().out.count("100 jobs") == 2
@@ -125,7 +125,7 @@ def test_the_benchmark_of_training_runs(
     assert capsys.readouterr().out.count("ratio") == 2
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_benchmark_of_methods_runs_and_counts_the_passes_that_each_needs(
     script: Callable[..., None],
     tiny_bert: Path,
@@ -153,7 +153,7 @@ def test_the_benchmark_of_training_on_a_gpu_runs_without_one(
     assert "projected" in capsys.readouterr().out
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.minilm
 @pytest.mark.parametrize("benchmark_folder", [6], indirect=True)
 def test_the_example_that_trains_over_seeds_writes_its_tables(

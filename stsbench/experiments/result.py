@@ -66,13 +66,13 @@ class Sweep(Result):
 
     @property
     def headline(self) -> str | None:
-        """The measure that matters most: an average, or else the first; None where nothing is done yet."""
+        """The measure that matters most, an average or else the first; None where nothing is done yet."""
         names = self.measures
         return next((name for name in (AVERAGE, TRANSFER_AVERAGE) if name in names), names[0] if names else None)
 
     @cached_property
     def frame(self) -> "pd.DataFrame":
-        """A row for each job: `job`, a column an axis, `seed`, `state`, `seconds`, `threads`, `folder`, measures.
+        """A row a job, with `job`, a column an axis, `seed`, `state`, `seconds`, `threads`, `folder`, measures.
 
         Scores are x 100. `folder` is relative to the experiment's. It is what stands in `table.csv`.
         """
@@ -97,14 +97,14 @@ class Sweep(Result):
 
     @property
     def numbers(self) -> "pd.DataFrame":
-        """A row for each number of each job: `job`, the axes, `seed`, `measure`, `value`."""
+        """A row for each number of each job, with `job`, the axes, `seed`, `measure`, `value`."""
         kept = self.frame.drop(columns=[name for name in _PLAIN if name not in {"job", "seed"}])
         long = kept.melt(id_vars=["job", *self.axes, "seed"], var_name="measure", value_name="value")
         return long.dropna(subset="value").reset_index(drop=True)
 
     @property
     def cells(self) -> "pd.DataFrame":
-        """A row for each cell and measure, with its interval over other seeds and pairs: see `cell_frame`."""
+        """A row for each cell and measure, with its interval over other seeds and pairs (`cell_frame`)."""
         return self._cells[0]
 
     @cached_property

@@ -72,7 +72,7 @@ class ModelPart(RecordPart):
 
     @property
     def postprocessing(self) -> str:
-        """How the signature names what was done to vectors: what was fitted, and the whitening of the run.
+        """How the signature names what was done to vectors, by what was fitted, and the whitening of the run.
 
         That is `whiten128`, or `whiten` with all dimensions kept; of both, a comma stands between.
         """

@@ -29,6 +29,7 @@ def changes(diagnosis: Diagnosis) -> list[dict[str, str]]:
     return [explanation.best.choices for explanation in diagnosis.search.explanations]
 
 
+@pytest.mark.long
 def test_its_mteb_sick_r_is_the_whole_of_it(minilm: Any) -> None:
     found = sb.diagnose(minilm, "SICK-R=77.58")
     assert changes(found)[0] == {"SICK-R split": "all"}

@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.shared, pytest.mark.minilm]
 # Two of the smaller tasks every time; all of them take minutes, most of which is encoding.
 TASKS = [
     pytest.param("CR", marks=pytest.mark.slow),
-    pytest.param("TREC", marks=pytest.mark.slow),
+    pytest.param("TREC", marks=pytest.mark.long),
     *(pytest.param(name, marks=pytest.mark.long) for name in ("MR", "SUBJ", "MPQA", "SST2", "MRPC")),
 ]
 

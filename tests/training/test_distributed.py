@@ -160,7 +160,7 @@ LAUNCHERS = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("launcher", LAUNCHERS)
+@pytest.mark.parametrize("launcher", ["torchrun", pytest.param("accelerate", marks=pytest.mark.long)])
 def test_the_command_trains_with_two_processes_and_speaks_once(launcher, recipe_file, corpus, tmp_path):
     command = [
         "-m",

@@ -100,7 +100,7 @@ class FitAbout(_Part):
 
     @property
     def label(self) -> str:
-        """What signatures call it: method, dimensions, sentences.
+        """What signatures call it, by method, dimensions and sentences.
 
         A task's `:` and the commas between sources become what a signature need not escape.
         """
@@ -142,7 +142,7 @@ class FittedEncoder:
 
     @cached_property
     def identity(self) -> Identity:
-        """What the vectors depend on: all that the model's do, and the map.
+        """What the vectors depend on, which is all that the model's do, and the map.
 
         Raises:
             UserError: if the model is not the one that it was fitted for.

@@ -132,7 +132,7 @@ class Flow(nn.Module):
         self.steps = nn.ModuleList(_Step(shape) for _ in range(shape.depth))
 
     def forward(self, vectors: Tensor) -> tuple[Tensor, Tensor]:
-        """Return f(x), and log |det df/dx| of each row.
+        """Return f(x), and `log |det df/dx|` of each row.
 
         Args:
             vectors: shape (rows, dimensions).
@@ -157,7 +157,7 @@ class Flow(nn.Module):
                 vectors, _ = step(vectors)
 
     def log_likelihood(self, vectors: Tensor) -> Tensor:
-        """Return log p(x) = log N(f(x); 0, I) + log |det df/dx| of each row, in nats."""
+        """Return log p(x) = log N(f(x); 0, I) + `log |det df/dx|` of each row, in nats."""
         latents, log_determinant = self(vectors)
         constant = 0.5 * self.shape.dimensions * math.log(2 * math.pi)
         result: Tensor = log_determinant - 0.5 * latents.square().sum(dim=1) - constant

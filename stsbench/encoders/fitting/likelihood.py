@@ -62,7 +62,7 @@ def fit_flow(
         progress: told of the steps.
 
     Returns:
-        The flow, in float64, and a line for each step: `step`, `nll` (negative log-likelihood of the batch before
+        The flow in float64, and a line a step, with `step`, `nll` (negative log-likelihood of the batch before
         the step, in nats a dimension) and, of some steps, `held_out` (of the held-out vectors).
 
     Raises:

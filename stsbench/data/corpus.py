@@ -41,13 +41,22 @@ def load_corpus(corpus: str | Path) -> tuple[str, ...]:
     if str(corpus) == SAMPLE:
         return sample_sentences()
     path = Path(corpus).expanduser()
-    if path.is_file():
-        # At the least: a sentence of 100 letters takes 150 bytes, and as many again to be found once.
-        require_memory(2 * path.stat().st_size, f"the sentences of {path}", "look at a part of them")
+    require_room_for(path)
     sentences = tuple(dict.fromkeys(filter(None, (text.strip() for _, text in text_lines(path)))))
     if not sentences:
         raise UserError(f"{path} holds no sentence: write one a line.")
     return sentences
+
+
+def require_room_for(path: Path) -> None:
+    """Refuse a corpus to look at whose sentences memory does not hold, before it is read.
+
+    Raises:
+        UserError: if it is larger; nothing where there is no such file.
+    """
+    if path.is_file():
+        # At the least: a sentence of 100 letters takes 150 bytes, and as many again to be found once.
+        require_memory(2 * path.stat().st_size, f"the sentences of {path}", "look at a part of them")
 
 
 def corpus_file(path: str) -> Path:

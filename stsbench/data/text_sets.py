@@ -8,17 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
-from stsbench.base.memory import require_memory
 from stsbench.data.benchmarks import load_labelled, load_sts
 from stsbench.data.catalogue import data_set, data_sets, task_split_text
-from stsbench.data.corpus import HEADER_NAMES, load_corpus
+from stsbench.data.corpus import HEADER_NAMES, SAMPLE, load_corpus, require_room_for
 from stsbench.data.rows import ending_of, number, open_rows
 from stsbench.data.sentence_ids import folded_ids, sentence_ids
 from stsbench.data.tables import StsData
 
 _SENTEVAL = "senteval"
 _GROUPS = {"sts": ("sts",), "transfer": ("labelled",), "all": ("sts", "labelled")}
-_SAMPLE = "sample"
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,12 +149,11 @@ def read_corpus_set(corpus: str | Path, columns: Sequence[str] | None = None) ->
     ('sample', 400, False)
     """
     path = Path(corpus).expanduser()
-    if str(corpus) == _SAMPLE or _ending(path) == ".txt":
+    if str(corpus) == SAMPLE or _ending(path) == ".txt":
         if columns is not None:
             raise UserError(f"{path} is text, one sentence a line: it has no columns to name.")
         return TextSet(path.name, load_corpus(corpus), None, str(corpus))
-    if path.is_file():
-        require_memory(2 * path.stat().st_size, f"the sentences of {path}", "look at a part of them")
+    require_room_for(path)
     rows = list(_sentences_of_rows(path, columns))
     if not rows:
         raise UserError(f"{path} holds no sentence: name the columns that hold some with --columns.")

@@ -9,6 +9,7 @@ import numpy as np
 from stsbench.base.errors import UserError
 from stsbench.comparison.seeds import compare_seeds
 from stsbench.comparison.seeds_result import SeedsDifference
+from stsbench.experiments.measures import headlines
 from stsbench.records.record import RECORD, RunRecord
 from stsbench.records.store import load_run
 from stsbench.statistics.bootstrap import LEVEL
@@ -122,22 +123,9 @@ def _of_seeds(row: SeedsDifference) -> dict[str, Any]:
 
 def _of_one(record: RunRecord) -> dict[str, dict[str, Any]]:
     """Return the intervals of a single run's record."""
-    from stsbench.records.labels import AVERAGE, TRANSFER_AVERAGE, task_labels
-    from stsbench.records.parts import ScoredPart, SupervisedPart, TransferPart
-
-    parts: list[ScoredPart] = [*record.tasks, *record.transfer, *record.supervised]
-    limits: dict[str, tuple[float, float] | None] = {}
-    for label, part in zip(task_labels(parts), parts, strict=True):
-        if isinstance(part, TransferPart):
-            limits[label] = part.acc_interval
-        else:
-            limits[label] = part.spearman_interval if isinstance(part, SupervisedPart) else part.interval
-    for name, average in ((AVERAGE, record.average), (TRANSFER_AVERAGE, record.transfer_average)):
-        if average is not None:
-            limits[name] = average.interval
     shares = {"seed_share": nan, "pair_share": nan}
     return {
         name: {"low": 100 * pair[0], "high": 100 * pair[1], "interval": _PAIRS, **shares}
-        for name, pair in limits.items()
+        for name, _, pair in headlines(record)
         if pair is not None
     }

@@ -1,11 +1,11 @@
 """The numbers of a job, by name: what its record, its training and its analyses come to."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from stsbench.records.labels import AVERAGE, TRANSFER_AVERAGE, task_labels
-from stsbench.records.parts import ScoredPart, SupervisedPart, TransferPart
+from stsbench.records.parts import SupervisedPart, TransferPart
 from stsbench.records.record import RunRecord
 
 if TYPE_CHECKING:
@@ -18,19 +18,23 @@ LAST = "last: "
 """Before the measures of the checkpoint of a training's last step."""
 
 
-def of_record(record: RunRecord, prefix: str = "") -> dict[str, float | None]:
-    """Return the scores x 100 of a record by task, and the averages; None where a score is undefined."""
-    parts: list[ScoredPart] = [*record.tasks, *record.transfer, *record.supervised]
-    scores: dict[str, float | None] = {}
-    for label, part in zip(task_labels(parts), parts, strict=True):
+def headlines(record: RunRecord) -> Iterator[tuple[str, float | None, tuple[float, float] | None]]:
+    """Yield the label, score and interval of each task of a record, then of its averages; None for none."""
+    for label, part in zip(task_labels(record.parts), record.parts, strict=True):
         if isinstance(part, TransferPart):
-            scores[label] = part.acc
+            yield label, part.acc, part.acc_interval
+        elif isinstance(part, SupervisedPart):
+            yield label, part.spearman, part.spearman_interval
         else:
-            scores[label] = part.spearman if isinstance(part, SupervisedPart) else part.score
+            yield label, part.score, part.interval
     for name, average in ((AVERAGE, record.average), (TRANSFER_AVERAGE, record.transfer_average)):
         if average is not None:
-            scores[name] = average.score
-    return {prefix + name: None if score is None else 100 * score for name, score in scores.items()}
+            yield name, average.score, average.interval
+
+
+def of_record(record: RunRecord, prefix: str = "") -> dict[str, float | None]:
+    """Return the scores x 100 of a record by task, and the averages; None where a score is undefined."""
+    return {prefix + name: None if score is None else 100 * score for name, score, _ in headlines(record)}
 
 
 def of_training(log: Sequence[dict[str, Any]], steps: int) -> dict[str, float | None]:

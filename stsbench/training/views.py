@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -439,46 +439,28 @@ class InTurn(TextView):
         return found
 
 
+_KnownTextView: TypeAlias = (
+    WordRepetition
+    | StopWords
+    | MaskInsertion
+    | Crop
+    | WordDeletion
+    | Typos
+    | Synonyms
+    | MaskedInsertion
+    | MaskedReplacement
+    | InTurn
+)
+
 AnyTextView = Annotated[
-    SerializeAsAny[
-        Annotated[
-            WordRepetition
-            | StopWords
-            | MaskInsertion
-            | Crop
-            | WordDeletion
-            | Typos
-            | Synonyms
-            | MaskedInsertion
-            | MaskedReplacement
-            | InTurn,
-            Field(discriminator="kind"),
-        ]
-    ],
-    WrapValidator(part_of(TextView)),
+    SerializeAsAny[Annotated[_KnownTextView, Field(discriminator="kind")]], WrapValidator(part_of(TextView))
 ]
 """Any view of text, by its `kind`; or a `TextView` of one's own."""
 
 InTurn.model_rebuild()
 
 View = Annotated[
-    SerializeAsAny[
-        Annotated[
-            Unchanged
-            | SubwordRepetition
-            | WordRepetition
-            | StopWords
-            | MaskInsertion
-            | Crop
-            | WordDeletion
-            | Typos
-            | Synonyms
-            | MaskedInsertion
-            | MaskedReplacement
-            | InTurn,
-            Field(discriminator="kind"),
-        ]
-    ],
+    SerializeAsAny[Annotated[Unchanged | SubwordRepetition | _KnownTextView, Field(discriminator="kind")]],
     WrapValidator(part_of(TextView, TokenView)),
 ]
 """Any view, by its `kind`; or a `TextView` or `TokenView` of one's own."""

@@ -3,10 +3,12 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
+from uuid import uuid4
 
 from stsbench.experiments.folder import ExperimentFolder
 from stsbench.experiments.run_job import PARENT
@@ -23,6 +25,10 @@ _THREADS = (
 
 Ended = Callable[[str, int], None]
 """Called with a unit and the exit code of its process: negative for the number of a signal that ended it."""
+
+
+TICK_SECONDS = 1.0
+"""How often an executor looks what has ended, and calls `idle`."""
 
 
 class Executor(Protocol):
@@ -101,6 +107,22 @@ class Work:
             return process.wait()
         finally:
             end(process)
+
+
+@contextmanager
+def mark_in(folder: ExperimentFolder) -> Iterator[str]:
+    """Put a file into an experiment's folder for as long as it takes to see who sees it; yield its path."""
+    mark = folder.path / f".seen-{uuid4().hex}"
+    mark.touch()
+    try:
+        yield str(mark)
+    finally:
+        mark.unlink(missing_ok=True)
+
+
+def sees(mark: str) -> bool:
+    """Return whether a file is to be seen from where this is called."""
+    return Path(mark).is_file()
 
 
 def end(process: "subprocess.Popen[bytes]") -> None:

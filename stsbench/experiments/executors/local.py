@@ -9,10 +9,8 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 
 from stsbench.base.errors import UserError
-from stsbench.experiments.executors.executor import Ended, Work, end
+from stsbench.experiments.executors.executor import TICK_SECONDS, Ended, Work, end
 from stsbench.experiments.folder import ExperimentFolder
-
-_TICK_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
@@ -62,7 +60,7 @@ class LocalPool:
                     running[next_one.unit] = process, place
                     Thread(target=_wait, args=(next_one.unit, process, codes), daemon=True).start()
                 try:
-                    unit, code = codes.get(timeout=_TICK_SECONDS)
+                    unit, code = codes.get(timeout=TICK_SECONDS)
                 except Empty:
                     idle()
                     continue

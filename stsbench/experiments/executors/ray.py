@@ -2,16 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 from stsbench.base.errors import UserError
-from stsbench.experiments.executors.executor import Ended, Work
+from stsbench.experiments.executors.executor import TICK_SECONDS, Ended, Work, mark_in, sees
 from stsbench.experiments.experiment import Ray
 from stsbench.experiments.folder import ExperimentFolder
-
-_TICK_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
@@ -35,24 +31,20 @@ class RayCluster:
             UserError: if Ray is not installed, no cluster answers, or a node does not see the folder.
         """
         ray = self._connected()
-        mark = folder.path / f".seen-{uuid4().hex}"
-        mark.touch()
-        try:
+        with mark_in(folder) as mark:
             from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
             nodes = [node for node in ray.nodes() if node["Alive"]]
-            look = ray.remote(num_cpus=0)(_sees)
+            look = ray.remote(num_cpus=0)(sees)
             seen = ray.get(
                 [
                     look.options(
                         scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
-                    ).remote(str(mark))
+                    ).remote(mark)
                     for node in nodes
                 ]
             )
-        finally:
-            mark.unlink(missing_ok=True)
-        blind = [node["NodeManagerHostname"] for node, sees in zip(nodes, seen, strict=True) if not sees]
+        blind = [node["NodeManagerHostname"] for node, is_seen in zip(nodes, seen, strict=True) if not is_seen]
         if blind:
             raise UserError(
                 f"{folder.path} is not to be seen on {', '.join(sorted(set(blind)))}: name a folder with --out "
@@ -75,7 +67,7 @@ class RayCluster:
                 while waiting and len(running) < most:
                     next_one = waiting.pop()
                     running[task.options(name=next_one.unit).remote(next_one)] = next_one.unit
-                ready, _ = ray.wait(list(running), timeout=_TICK_SECONDS)
+                ready, _ = ray.wait(list(running), timeout=TICK_SECONDS)
                 for reference in ready:
                     unit = running.pop(reference)
                     try:
@@ -118,10 +110,6 @@ def _demand_room(ray: Any, threads: int, asked: Ray) -> None:
             f"no node of the Ray cluster has {threads} CPUs and {asked.gpus:g} GPUs, which a job asks for: ask "
             "for less with `threads` or `ray`."
         )
-
-
-def _sees(mark: str) -> bool:
-    return Path(mark).is_file()
 
 
 def _run(work: Work) -> int:

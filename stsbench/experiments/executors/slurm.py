@@ -3,16 +3,13 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
-from uuid import uuid4
 
 from stsbench.base.errors import UserError
-from stsbench.experiments.executors.executor import Ended, Work
+from stsbench.experiments.executors.executor import TICK_SECONDS, Ended, Work, mark_in, sees
 from stsbench.experiments.experiment import Slurm
 from stsbench.experiments.folder import ExperimentFolder
 
-_TICK_SECONDS = 1.0
 _PROBE_MINUTES = 5
 
 
@@ -39,21 +36,17 @@ class SlurmArray:
             UserError: if submitit or Slurm is not there, or the job does not see the folder.
         """
         executor = self._executor(folder, _PROBE_MINUTES)
-        mark = folder.path / f".seen-{uuid4().hex}"
-        mark.touch()
-        try:
-            job = executor.submit(_sees, str(mark))
-            sees = job.result()
-        except Exception as error:
-            # submitit says by a dozen kinds that a job did not come back: most often because its own files, which
-            # lie in the folder too, were not there.
-            raise UserError(
-                f"a first, empty job on Slurm did not come back ({_first_line(error)}): name a folder with --out "
-                "that all nodes share, and check the experiment's `slurm`."
-            ) from error
-        finally:
-            mark.unlink(missing_ok=True)
-        if not sees:
+        with mark_in(folder) as mark:
+            try:
+                is_seen = executor.submit(sees, mark).result()
+            except Exception as error:
+                # submitit says by a dozen kinds that a job did not come back: most often because its own files,
+                # which lie in the folder too, were not there.
+                raise UserError(
+                    f"a first, empty job on Slurm did not come back ({_first_line(error)}): name a folder with "
+                    "--out that all nodes share, and check the experiment's `slurm`."
+                ) from error
+        if not is_seen:
             raise UserError(f"{folder.path} is not to be seen on Slurm's nodes: choose a shared one with --out.")
 
     def run(self, work: Sequence[Work], ended: Ended, idle: Callable[[], None]) -> None:
@@ -76,7 +69,7 @@ class SlurmArray:
                     ended(unit, code)
                 idle()
                 if running:
-                    time.sleep(_TICK_SECONDS)
+                    time.sleep(TICK_SECONDS)
         finally:
             for job in running.values():
                 job.cancel()
@@ -109,10 +102,6 @@ _CODES = {"OUT_OF_MEMORY": -9, "CANCELLED": -15, "TIMEOUT": -14}
 
 def _first_line(error: Exception) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
-
-
-def _sees(mark: str) -> bool:
-    return Path(mark).is_file()
 
 
 class _Run:

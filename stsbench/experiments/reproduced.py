@@ -189,7 +189,7 @@ class Reproduction(Result):
         shift = self.scale != "paper" and len(both) > 1
         here = sum(cell.here for cell in both) / len(both) if shift else 0.0
         printed = sum(cell.printed for cell in both) / len(both) if shift else 0.0
-        label = f"{self.headline}, points above the mean of the rows" if shift else self.headline
+        label = f"{self.headline}, less the rows' mean" if shift else self.headline
         places = {row: planned.at for row, planned in self.plan.rows.items()}
         along = [cell for cell in made if places[cell.row] is not None]
         if len(along) > 1:

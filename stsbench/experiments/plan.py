@@ -176,7 +176,7 @@ class TablePlan(_Part):
         tasks: what is measured, as `stsbench run --tasks` names it; empty for what the columns need.
         analysis: which analysis makes it; empty for scores.
         options: of the analysis.
-        made_at: the rows that a scale makes; all that can be had by default.
+        made_at: the rows, or cells, that a scale makes; all that can be had by default.
         last: whether the checkpoint of the last step is measured, too: the paper prints the split it selected on.
         cannot: why nothing of it can be made.
         notes: what a reader should know.
@@ -211,7 +211,7 @@ class TablePlan(_Part):
             if wrong := [name for name in claim.lines if name not in self.makes]:
                 raise ValueError(f"claim {claim.name} is of {wrong[0]!r}, which this plan does not make")
         for scale, rows in self.made_at.items():
-            if unknown := [row for row in rows if row not in self.rows]:
+            if unknown := [row for row in rows if row.partition(", ")[0] not in self.rows]:
                 raise ValueError(f"made_at {scale} names {unknown[0]!r}, which is no row")
         return self
 
@@ -370,7 +370,7 @@ def layout(plan: TablePlan, name: str, scale: ScaleName) -> Layout:
     missing: dict[str, str] = {}
     chosen = plan.made_at.get(scale)
     for row, planned in plan.rows_of(name).items():
-        if chosen is not None and row not in chosen:
+        if chosen is not None and row not in {name.partition(", ")[0] for name in chosen}:
             missing[row] = planned.cannot or f"left out at the scale {scale}, which makes a few rows alone"
             continue
         if planned.of:
@@ -378,6 +378,9 @@ def layout(plan: TablePlan, name: str, scale: ScaleName) -> Layout:
             continue
         for column, place in planned.cells.items() or (("", planned),):
             label = f"{row}, {column}" if column else row
+            if chosen is not None and not {row, label} & set(chosen):
+                missing[label] = f"left out at the scale {scale}, which makes a few cells alone"
+                continue
             changes = _changes(plan, planned, place, scale)
             if isinstance(changes, str):
                 missing[label] = changes

@@ -150,7 +150,7 @@ def test_the_list_says_of_every_exhibit_what_it_takes_at_each_scale_or_why_it_ca
 def test_what_is_to_be_covered_is() -> None:
     covered = {
         "simcse-slides-augmentations": 9,
-        "simcse-slides-dropout": 5,
+        "simcse-slides-dropout": 3,
         "simcse-slides-batch-size": 4,
         "simcse-slides-pooling-and-mlm": 4,
         "esimcse-coling2022-4": 4,
@@ -165,7 +165,7 @@ def test_what_is_to_be_covered_is() -> None:
         "mocose-acl2022-4": 12,
         "mocose-acl2022-5": 7,
         "mocose-acl2022-6": 10,
-        "mocose-acl2022-7": 20,
+        "mocose-acl2022-7": 3,
         "mocose-acl2022-8": 5,
         "mocose-acl2022-9": 5,
         "mocose-acl2022-figure-2": 6,

@@ -12,6 +12,7 @@ from array import array
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,6 +81,7 @@ def embed(
     poolings: Sequence[str] | None = None,
     normalize: bool | None = None,
     use_cache: bool = True,
+    cache_folder: Path | None = None,
     token_budget: int | None = None,
     progress: Progress = silent,
 ) -> Embeddings:
@@ -92,6 +94,7 @@ def embed(
         normalize: whether to scale the vectors to unit length; None for what the checkpoint says. The cache holds
             them as they were before.
         use_cache: whether to read and write the embedding cache. An encoder without a weight hash has none.
+        cache_folder: where the cache is; None for the person's.
         token_budget: padded tokens in a batch; the encoder's own by default. It moves a score by rounding
             noise only.
         progress: told of the real tokens done.
@@ -100,7 +103,7 @@ def embed(
         UserError: if the encoder returns no finite vectors, or one sentence does not fit in memory.
     """
     poolings = tuple(dict.fromkeys(poolings or (encoder.identity.pooling,)))
-    caches = _caches(encoder, poolings) if use_cache else {}
+    caches = _caches(encoder, poolings, cache_folder) if use_cache else {}
     cache_size = max_cache_bytes()
     clock = _Stopwatch()
     distinct = list(dict.fromkeys(texts))
@@ -129,7 +132,8 @@ def embed(
     del sequences
     budget = token_budget or encoder.token_budget
     if isinstance(encoder, FittedEncoder):
-        tokens, padded = _derive(encoder, work, vectors, caches, budget=budget, progress=progress)
+        base_caches = _caches(encoder.base, poolings, cache_folder) if caches else {}
+        tokens, padded = _derive(encoder, work, vectors, caches, base_caches, budget=budget, progress=progress)
     else:
         tokens, padded = _encode(encoder, work, vectors, caches, budget=budget, progress=progress)
     for cache in caches.values():
@@ -253,6 +257,7 @@ def _derive(
     work: Sequence[_Work],
     vectors: _Vectors,
     caches: dict[str, EmbeddingCache],
+    base_caches: dict[str, EmbeddingCache],
     *,
     budget: int,
     progress: Progress,
@@ -265,7 +270,6 @@ def _derive(
     (pooling,) = vectors.matrices
     keys = [key for key, _ in work]
     base = encoder.base
-    base_caches = _caches(base, (pooling,)) if caches else {}
     known = {name: cache.vectors(keys) for name, cache in base_caches.items()}.get(pooling, {})
     missing = [(key, sequence) for key, sequence in work if key not in known]
     plain = _Vectors(keys, (pooling,), base.identity.name, held=len(known))
@@ -327,10 +331,10 @@ def _sequence_key(sequence: TokenSequence) -> bytes:
     return hashlib.sha256(content).digest()[:16]
 
 
-def _caches(encoder: Encoder, poolings: Sequence[str]) -> dict[str, EmbeddingCache]:
+def _caches(encoder: Encoder, poolings: Sequence[str], folder: Path | None) -> dict[str, EmbeddingCache]:
     if encoder.identity.weights_sha256 is None or encoder.identity.kind == "vectors":
         return {}
-    return {pooling: EmbeddingCache(encoder.identity, pooling) for pooling in poolings}
+    return {pooling: EmbeddingCache(encoder.identity, pooling, folder) for pooling in poolings}
 
 
 def _recall(

@@ -66,8 +66,12 @@ class ExperimentFolder:
 
     @property
     def cache(self) -> Path:
-        """What all jobs share: the tokenised corpus, the vectors of checkpoints that are measured as they are."""
+        """What all jobs share: the tokenised corpus."""
         return self.path / "cache"
+
+    def vectors(self, threads: int) -> Path:
+        """Return where jobs share the vectors of what was not trained here, which depend on the threads."""
+        return self.cache / "vectors" / f"threads-{threads}"
 
     @property
     def table(self) -> Path:

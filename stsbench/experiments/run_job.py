@@ -12,7 +12,7 @@ import time
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ import yaml
 
 from stsbench._version import __version__
 from stsbench.base.errors import UserError
-from stsbench.base.files import atomic_folder, atomic_path
+from stsbench.base.files import atomic_folder, atomic_path, told_as_unwritable
 from stsbench.base.progress import Progress
 from stsbench.data.locate import places
 from stsbench.experiments.folder import JOB, ExperimentFolder, write_json
@@ -213,6 +213,7 @@ def run_unit(folder: ExperimentFolder, unit: str) -> None:
         # Vectors that a killed process left would be put into other batches, and their last bits differ.
         shutil.rmtree(vectors, ignore_errors=True)
         try:
+            _take_shared(folder, jobs[0], planned, looked=looked, cache=vectors, progress=beacon)
             with _cache(vectors):
                 measuring = _Measuring(folder, checkpoint, keep == "checkpoint", looked, beacon)
                 for job in jobs:
@@ -221,6 +222,45 @@ def run_unit(folder: ExperimentFolder, unit: str) -> None:
             shutil.rmtree(vectors, ignore_errors=True)
         if checkpoint is not None and keep == "record":
             shutil.rmtree(checkpoint, ignore_errors=True)
+
+
+def _take_shared(
+    folder: ExperimentFolder,
+    job: Job,
+    planned: Sequence[Job],
+    *,
+    looked: Sequence[Path],
+    cache: Path,
+    progress: Progress,
+) -> None:
+    """Put what a checkpoint gives for the tasks into a unit's cache: encoded once, for all units and poolings.
+
+    It is a copy, as what an analysis encodes beside them is for this unit alone: what the others find does not
+    depend on who came first. What was trained here no other unit has, and nothing is put there.
+    """
+    from stsbench.encoders.load import load
+    from stsbench.encoders.shared import shared_vectors
+    from stsbench.scoring.protocols import choose_protocol
+    from stsbench.scoring.tasks import read_data, sentences_of, split_by_kind
+
+    given = job.checkpoint
+    if given is None or job.measure["tasks"] is None:
+        return
+    encoder = load(given.name, **given.options)
+    if encoder.identity.weights_sha256 is None or encoder.identity.kind == "vectors":
+        return
+    protocol = choose_protocol(job.measure["protocol"])
+    kinds = split_by_kind(read_data(job.measure["tasks"], protocol=protocol, data_dirs=looked))
+    sentences = [sentence for sets in kinds for task in sets for sentence in sentences_of(task)]
+    alike = {str(of): of for other in planned if (of := other.checkpoint) is not None and of.name == given.name}
+    identities = [load(of.name, **of.options).identity for of in alike.values()]
+    poolings = {
+        of.pooling for of in identities if replace(of, pooling="") == replace(encoder.identity, pooling="")
+    }
+    shared = folder.vectors(job.threads)
+    kept = shared_vectors(encoder, sentences, shared, poolings=sorted(poolings), progress=progress)
+    with told_as_unwritable(cache):
+        shutil.copytree(kept, cache / "embeddings")
 
 
 class _Beacon:
@@ -264,7 +304,7 @@ def _trained(folder: ExperimentFolder, job: Job, looked: Sequence[Path], progres
     """Return the folder of the finished training, which is taken up where it was left."""
     from stsbench.training.train import train
 
-    finished, work = folder.checkpoint(job.unit), folder.work(job.unit)
+    finished, work, shared = folder.checkpoint(job.unit), folder.work(job.unit), folder.vectors(job.threads)
     if finished.is_dir():
         return finished
     run, told = RunFolder(work), _told
@@ -274,9 +314,9 @@ def _trained(folder: ExperimentFolder, job: Job, looked: Sequence[Path], progres
         file = work.with_name(f"{job.unit}.yaml")
         with atomic_path(file) as path:
             path.write_text(yaml.safe_dump(dict(job.recipe or {}), sort_keys=False), encoding="utf-8")
-        train(file, out=work, data_dirs=looked, progress=progress, notice=told)
+        train(file, out=work, data_dirs=looked, progress=progress, notice=told, shared=shared)
     elif not read_start(run).finished:
-        train(resume=work, data_dirs=looked, progress=progress, notice=told)
+        train(resume=work, data_dirs=looked, progress=progress, notice=told, shared=shared)
     finished.parent.mkdir(parents=True, exist_ok=True)
     work.rename(finished)
     return finished

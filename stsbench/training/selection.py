@@ -4,6 +4,7 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from stsbench.data.tables import StsData
 from stsbench.encoders.network import Network
 from stsbench.encoders.plan import embed
 from stsbench.encoders.protocol import FloatMatrix, Identity, Tokenized, TokenSequence
+from stsbench.encoders.shared import shared_vectors
 from stsbench.encoders.transformer import TransformerEncoder
 from stsbench.scoring.sts import pair_table
 from stsbench.scoring.tasks import sentences_of
@@ -33,18 +35,20 @@ class LiveEncoder:
         base: the encoder of the checkpoint that training started from, whose weights are never loaded.
         network: around the module that is being trained.
         model: what is switched between training and evaluation.
+        is_base: whether the network still has the base's own weights, and vectors may be kept.
     """
 
     base: TransformerEncoder
     network: Network
     model: "SentenceModel"
+    is_base: bool = False
     notes: tuple[str, ...] = ()
     _tokenized: dict[tuple[str, ...], Tokenized] = field(default_factory=dict)
 
     @property
     def identity(self) -> Identity:
-        """What its vectors depend on; it has no weight file, so nothing is cached."""
-        return replace(self.base.identity, weights_sha256=None)
+        """What its vectors depend on; once it was trained it has no weight file, so nothing is cached."""
+        return self.base.identity if self.is_base else replace(self.base.identity, weights_sha256=None)
 
     @property
     def token_budget(self) -> int:
@@ -149,16 +153,24 @@ class Selector:
         encoder: the model in training.
         data: the dev set.
         geometry: whether alignment and uniformity are computed, too.
+        shared: where trainings from one base share its vectors; None where they do not.
     """
 
     encoder: LiveEncoder
     data: StsData
     geometry: bool = False
+    shared: Path | None = None
 
-    def score(self) -> DevScore:
-        """Return the score of the model as it is now."""
+    def score(self, *, at_start: bool = False) -> DevScore:
+        """Return the score of the model as it is now: at the start it may be that of the base."""
         start = time.perf_counter()
-        embeddings = embed(self.encoder, sentences_of(self.data), use_cache=False)
+        sentences = sentences_of(self.data)
+        if at_start and self.shared is not None:
+            base = replace(self.encoder, is_base=True)
+            kept = shared_vectors(base, sentences, self.shared)
+            embeddings = embed(base, sentences, cache_folder=kept)
+        else:
+            embeddings = embed(self.encoder, sentences, use_cache=False)
         (vectors,) = embeddings.vectors.values()
         table = pair_table(self.data, vectors, embeddings.rows, embeddings.lengths)
         codes = np.zeros(len(table), dtype=np.int64)

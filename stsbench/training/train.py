@@ -75,6 +75,7 @@ def train(
     listeners: Sequence[Listener] = (),
     notice: Callable[[str], None] = lambda _: None,
     command: str = "",
+    shared: str | Path | None = None,
 ) -> Training:
     """Train a sentence encoder by a recipe, or go on with a training that was stopped.
 
@@ -97,6 +98,8 @@ def train(
         listeners: told each line of the log.
         notice: told what the person should know.
         command: the command line, for the record.
+        shared: a folder where trainings from one base share what it gives on the dev set before the first step;
+            None to encode that set.
 
     Returns:
         What was trained, where `.folder` is a checkpoint, `.record` its record on the dev set, `.plot()` its dev
@@ -140,6 +143,7 @@ def train(
         progress=progress,
         notice=notice,
         command=command,
+        shared=None if shared is None else Path(shared),
     )
     with folder.alone() if world.leads else nullcontext():
         if began is None and world.leads:
@@ -206,6 +210,7 @@ class _Job:
         device: of this one.
         progress: told how far it is.
         notice: told what the person should know.
+        shared: where the base's vectors of the dev set are; None for nowhere.
     """
 
     recipe: Recipe
@@ -220,6 +225,7 @@ class _Job:
     device: str
     progress: Progress
     notice: Callable[[str], None]
+    shared: Path | None
 
     @classmethod
     def prepare(
@@ -234,6 +240,7 @@ class _Job:
         progress: Progress,
         notice: Callable[[str], None],
         command: str,
+        shared: Path | None = None,
     ) -> "_Job":
         """Read what the training needs; of one that was begun before, make sure that it is the same.
 
@@ -273,7 +280,23 @@ class _Job:
         if world.size > 1:
             notice(f"{world.size} processes share each batch.")
         start, resumed = began or now, began is not None
-        job = cls(recipe, folder, start, resumed, dev, tasks, base, store, world, device, progress, notice)
+        # Random layers, and a head that vectors are scored behind, are not the base's.
+        is_base = not recipe.reinitialise and not recipe.scored_heads
+        job = cls(
+            recipe=recipe,
+            folder=folder,
+            start=start,
+            resumed=resumed,
+            dev=dev,
+            tasks=tasks,
+            base=base,
+            store=store,
+            world=world,
+            device=device,
+            progress=progress,
+            notice=notice,
+            shared=shared if is_base else None,
+        )
         for remark in job.remarks:
             notice(remark)
         return job
@@ -324,7 +347,7 @@ class _Job:
         elif self.world.leads:
             write_start(self.folder, self.start, self.recipe)
         encoder = LiveEncoder(self.base.encoder, trainer.evaluating, trainer.model)
-        selector = Selector(encoder, self.dev, self.recipe.selection.geometry)
+        selector = Selector(encoder, self.dev, self.recipe.selection.geometry, self.shared)
         distance = self.recipe.traceable_sentence()
         remarks = [*self.remarks, *([] if distance is None else [distance])]
         Loop(self.recipe, trainer, selector, keeper, log, remarks, self.progress).run(done)

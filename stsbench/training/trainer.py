@@ -331,7 +331,8 @@ class Loop:
     def _score(self, step: int) -> None:
         if not self.trainer.world.leads:
             return
-        dev = replace(self.selector.score(), tasks=score_tasks(self.trainer.tasks, self.selector.encoder))
+        scored = self.selector.score(at_start=step == 0)
+        dev = replace(scored, tasks=score_tasks(self.trainer.tasks, self.selector.encoder))
         if step > 0:  # the base as it was is in the log, but it is not what was trained
             self.keeper.offer(step, dev.score)
         self.log.write(dev.line(step, self.keeper.best))

@@ -14,6 +14,7 @@ from small_experiments import contents
 
 import stsbench as sb
 from stsbench.base.errors import UserError
+from stsbench.encoders.network import Network
 from stsbench.experiments.executors.ray import RayCluster
 from stsbench.experiments.executors.slurm import SlurmArray
 from stsbench.experiments.experiment import Experiment, Ray, Slurm
@@ -21,6 +22,9 @@ from stsbench.experiments.figure import axis_figure
 from stsbench.experiments.folder import ExperimentFolder
 from stsbench.experiments.result import Sweep, read_sweep
 from stsbench.experiments.sweep import executor_of
+from stsbench.scoring.protocols import Protocol
+from stsbench.scoring.tasks import read_data, sentences_of
+from stsbench.training.log import read_log
 
 Make = Callable[..., Experiment]
 
@@ -189,6 +193,46 @@ def test_a_failed_job_is_told_with_the_end_of_its_log_and_the_others_go_on(
     row = state.cells[state.cells["measure"] == "sample"].iloc[0]
     assert (row["low"], row["high"]) == tuple(100 * limit for limit in record.tasks[0].interval)
     assert (row["runs"], row["interval"]) == (1, "pairs")
+
+
+def test_what_was_not_trained_here_is_encoded_once_for_all_jobs(
+    experiment: Make, tiny: Path, serial: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = str(tiny.parent / "base")
+    rows = {name: {"checkpoint": base, "pooling": name} for name in ("avg", "max")}
+    asked = experiment(axes={"row": {"ours": {}, **rows}}, seeds=[1, 2])
+    passes: list[int] = []
+    network = Network.__call__
+
+    def counted(found: Network, sequences: Any, poolings: Any) -> Any:
+        passes.append(len(sequences))
+        return network(found, sequences, poolings)
+
+    monkeypatch.setattr(Network, "__call__", counted)
+    result = sb.sweep(asked, tmp_path / "x")
+    assert isinstance(result, Sweep)
+    assert (result.is_complete, len(serial)) == (True, 4)
+    # Each training is looked at, recorded and measured at its end; before its first step the base was known. The
+    # base itself is encoded once for both of its poolings.
+    (data,) = read_data("sample", protocol=Protocol())
+    assert sum(passes) == (2 * 3 + 1 + 1) * len(set(sentences_of(data)))
+    looks = [read_log(folder / "log.jsonl") for folder in result.records(row="ours")]
+    at_start = [line["dev"] for log in looks for line in log if line["step"] == 0 and "dev" in line]
+    assert len(at_start) == 2
+    assert len(set(at_start)) == 1
+    for name in rows:
+        (folder,) = result.records(row=name)
+        alone = sb.evaluate(sb.load(base, pooling=name), "sample", use_cache=False)
+        assert sb.load_run(folder).tasks[0].score == alone.tasks[0].score
+        assert 100 * alone.tasks[0].score == pytest.approx(100 * at_start[0], abs=1e-9) or name == "max"
+    # Whoever makes it anew comes to the same bits.
+    before = contents(tmp_path / "x")
+    shutil.rmtree(tmp_path / "x" / "cache")
+    for folder in (tmp_path / "x" / "jobs").iterdir():
+        if "seed-1" in folder.name or "max" in folder.name:
+            shutil.rmtree(folder)
+    sb.sweep(asked, tmp_path / "x")
+    assert contents(tmp_path / "x") == before
 
 
 def test_the_folder_of_something_else_is_left_alone(finished: Sweep, experiment: Make, tmp_path: Path) -> None:

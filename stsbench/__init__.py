@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from stsbench.analysis.density import density
+    from stsbench.analysis.evalrank import evalrank
     from stsbench.analysis.explain import explain
     from stsbench.analysis.geometry import geometry
     from stsbench.analysis.length_bias.verb import length_bias
@@ -63,6 +64,7 @@ __all__ = [
     "density",
     "diagnose",
     "embed",
+    "evalrank",
     "evaluate",
     "evaluate_similarities",
     "explain",
@@ -103,6 +105,7 @@ _HOMES = {
     "density": "stsbench.analysis.density:density",
     "diagnose": "stsbench.diagnosis.diagnose:diagnose",
     "embed": "stsbench.encoders.plan:embed",
+    "evalrank": "stsbench.analysis.evalrank:evalrank",
     "evaluate": "stsbench.scoring.evaluate:evaluate",
     "evaluate_similarities": "stsbench.scoring.evaluate:evaluate_similarities",
     "explain": "stsbench.analysis.explain:explain",

@@ -27,6 +27,7 @@ VERBS = {
     "compare",
     "density",
     "diagnose",
+    "evalrank",
     "evaluate",
     "explain",
     "export_results",

@@ -15,6 +15,7 @@ ANALYSES = {
     "geometry": "stsbench.analysis.geometry:GeometryCommand",
     "spectrum": "stsbench.analysis.spectrum:SpectrumCommand",
     "density": "stsbench.analysis.density:DensityCommand",
+    "evalrank": "stsbench.analysis.evalrank:EvalRankCommand",
     "repetition-bias": "stsbench.analysis.repetition_bias.verb:RepetitionBiasCommand",
     "retrieve": "stsbench.analysis.retrieve:RetrieveCommand",
 }

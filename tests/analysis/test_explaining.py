@@ -25,7 +25,7 @@ from stsbench.training.folder import RunFolder
 
 Encode = Callable[[list[str]], Any]
 NO_INTERVALS = sb.Bootstrap(resamples=0)
-VERBS = ("density", "geometry", "length_bias", "repetition_bias", "spectrum")
+VERBS = ("density", "evalrank", "geometry", "length_bias", "repetition_bias", "spectrum")
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def run(vectors_file: Path, tmp_path: Path) -> Path:
 def test_a_run_its_record_and_its_model_give_the_same_table(verb: str, run: Path, vectors_file: Path) -> None:
     analyse = getattr(sb, verb)
     options: dict[str, Any] = {"queries": 10, "seeds": 2}
-    if verb in {"density", "geometry", "spectrum"}:
+    if verb in {"density", "evalrank", "geometry", "spectrum"}:
         options = {"task": "sample"}
     if verb == "length_bias":
         options = {"tasks": ["sample"], "bootstrap": NO_INTERVALS}
@@ -240,7 +240,7 @@ def test_an_analysis_that_is_not_possible_keeps_no_other_from_it() -> None:
     )
     explanation = sb.explain(record, leave_out=True)
     assert list(explanation.parts) == ["length-bias", "density"]
-    assert list(explanation.missing) == ["geometry", "spectrum", "repetition-bias", "retrieve"]
+    assert list(explanation.missing) == ["geometry", "spectrum", "evalrank", "repetition-bias", "retrieve"]
     with pytest.raises(UserError, match="the record of a callable"):
         sb.explain(record, bootstrap=NO_INTERVALS)
 

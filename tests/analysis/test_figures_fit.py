@@ -9,6 +9,7 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from stsbench.analysis.density import Density, density_frame
+from stsbench.analysis.evalrank import EvalRank, evalrank_frame
 from stsbench.analysis.geometry import Geometry, PairVectors, geometry_frame
 from stsbench.analysis.length_bias.numbers import length_bias_frame
 from stsbench.analysis.length_bias.verb import LengthBias
@@ -41,6 +42,11 @@ def plane() -> Any:
     return geometry_frame(named, dict.fromkeys(NAMES, 78.87))
 
 
+def ranked() -> Any:
+    left, right, gold = np.arange(30), np.arange(30, 60), np.linspace(0, 5, 30)
+    return evalrank_frame({name: PairVectors(vectors(seed), left, right, gold) for seed, name in enumerate(NAMES)})
+
+
 def probe() -> Any:
     rng = np.random.default_rng(0)
     cosines = {name: [tuple(rng.uniform(0, 1, size=(2, 30))) for _ in range(5)] for name in NAMES}
@@ -62,6 +68,7 @@ FIGURES: dict[str, Callable[[], Any]] = {
     "geometry, a path": lambda: Geometry(plane(), path=2).plot(),
     "spectrum": lambda: Spectrum(spectrum_frame({name: vectors(seed) for seed, name in enumerate(NAMES)})).plot(),
     "density": lambda: Density(density_frame(tables())).plot(),
+    "evalrank": lambda: EvalRank(ranked()).plot(),
     "repetition-bias": lambda: RepetitionBias(probe()).plot(),
     "retrieve": lambda: Retrieval(neighbours()).plot(),
 }

@@ -42,6 +42,7 @@ COMMANDS = [
     ("geometry",),
     ("spectrum",),
     ("density",),
+    ("evalrank",),
     ("repetition-bias",),
     ("retrieve",),
     ("data", "list"),

@@ -17,6 +17,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "geometry": (),
     "spectrum": (),
     "density": (),
+    "evalrank": (),
     "repetition-bias": ("--resamples", "50", "--queries", "10", "--seeds", "2"),
     "retrieve": ("--query", "The bridge is closed.", "-k", "2"),
 }
@@ -157,12 +158,13 @@ def test_explain_prints_all_of_it_and_writes_a_page(runs: Stsbench) -> None:
         "Alignment and uniformity on sample",
         "Spectrum of the normalised",
         "Cosine by gold score on sample",
+        "EvalRank x 100 on sample",
         "before and after repeating shared words in sample",
         "Nearest to:",
     ):
         assert caption in done.out
     assert "written to page/README.md" in done.err
-    names = ("length-bias", "geometry", "spectrum", "density", "repetition-bias", "retrieve")
+    names = ("length-bias", "geometry", "spectrum", "density", "evalrank", "repetition-bias", "retrieve")
     made = {path.name for path in Path("page").iterdir()}
     assert made == {"README.md", *(f"{name}.png" for name in names), *(f"{name}.csv" for name in names)}
     assert {path.name for path in Path().glob("all-*.png")} == {f"all-{name}.png" for name in names}

@@ -1,0 +1,344 @@
+"""EvalRank: does a model find a sentence's match among all? (Wang, Kuo and Li 2022, "Just Rank", ACL).
+
+Where the paper leaves something open, this is what its public code does: BinWang28/EvalRank-Embedding-Evaluation,
+`src/s_data_loader.py` at commit 0334d5b (positive pairs and background), `src/s_evaluation.py` at commit 1ac61a0
+(ranks), `src/models/sent_emb/_sentence_bert.py` at commit 7f6e875 (centred vectors, scaled to unit length).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+from typer import Option
+
+from stsbench.analysis.analysis import AnalysisResult, SentenceOptions
+from stsbench.base.errors import UserError
+from stsbench.base.progress import Progress, silent
+from stsbench.cli.options import finite
+from stsbench.render.figures import colours, legend_above, new_figure, style
+from stsbench.render.table import Table, Tables, place
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+    from matplotlib.figure import Figure
+    from numpy.typing import NDArray
+
+    from stsbench.analysis.geometry import PairVectors
+    from stsbench.scoring.subjects import Wanted
+
+SHARE = 0.25
+"""Of the pairs of a data set, how many are positive: those with the highest gold scores."""
+
+MOST = 15
+"""Hits are counted up to this rank, as in the authors' code."""
+
+_QUERIES_AT_ONCE = 256
+_SAME_COSINE = 1e-9
+"""Cosines that are no further apart than that are one: rounding decides no rank."""
+
+_NO_DIRECTION = 1e-9
+"""A centred vector shorter than this share of the longest uncentred one is rounding noise: it has no direction."""
+
+
+class EvalRank(AnalysisResult):
+    """At which rank models find the matches of sentences."""
+
+    name = "evalrank"
+    title = "Finding a sentence's match"
+    question = "is a sentence's match found among all sentences?"
+    look_for = "an order of models other than Spearman's: scores of pairs are not neighbours"
+
+    def table(self) -> Tables:
+        """Return a row for each model: MRR, hits and Spearman x 100, and the mean rank."""
+        rows = self.frame.drop_duplicates("model")
+        hits = {k: self.frame.loc[self.frame["k"] == k, "hits"].to_numpy() for k in (1, 3)}
+        table = rows[["model"]].assign(
+            MRR=100 * rows["mrr"],
+            **{f"Hits@{k}": 100 * values for k, values in hits.items()},
+            **{"mean rank": rows["mean_rank"], "Spearman": 100 * rows["spearman"]},
+        )
+        caption = f"EvalRank x 100{place(self.frame)}, Spearman of the same pairs beside it"
+        return Tables([Table(table, caption, notes=self.notes)])
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the ranks are of, and what keeps them from being as they should."""
+        first = self.frame.iloc[0]
+        vectors = "centred vectors" if first["centred"] else "vectors as they are"
+        said = [
+            f"{first['pairs']:,} searches for the other sentence of a positive pair, among {first['sentences']:,} "
+            f"distinct sentences, by the cosine of {vectors}; positive are the {100 * first['share']:g} % of the "
+            f"pairs with the highest gold scores ({first['lowest']:g} and above)."
+        ]
+        for row in self.frame.drop_duplicates("model").to_dict("records"):
+            if row["tied"]:
+                said.append(
+                    f"{row['model']}: in {100 * row['tied']:.1f} % of the searches other sentences have the very "
+                    "cosine of the match, which is ranked before them: such ranks flatter."
+                )
+            if row["lost"]:
+                said.append(
+                    f"{row['model']}: {row['lost']:,} searches have a vector without direction, and the last rank."
+                )
+        return tuple(said)
+
+    def numbers(self) -> dict[str, float]:
+        """Return the mean reciprocal rank, hits at 1 and 3, and the mean rank."""
+        row = self.frame.iloc[0]
+        hits = self.frame.set_index("k")["hits"]
+        return {
+            "MRR": float(row["mrr"]),
+            "Hits@1": float(hits[1]),
+            "Hits@3": float(hits[3]),
+            "mean rank": float(row["mean_rank"]),
+        }
+
+    def plot(self) -> "Figure":
+        """Draw the share of the searches whose match is among the first k."""
+        palette = colours(list(self.frame["model"]))
+        with style():
+            figure = new_figure()
+            axes = figure.subplots()
+            for model, part in self.frame.groupby("model", sort=False):
+                colour = palette[str(model)]
+                axes.plot(part["k"], 100 * part["hits"], color=colour, marker="o", markersize=2.5, label=model)
+            axes.set_xlabel("k")
+            axes.set_ylabel("match among the first k, %")
+            axes.set_xticks(range(1, MOST + 1, 2))
+            legend_above(figure, axes)
+        return figure
+
+
+def evalrank(  # noqa: D417 (the options of loading are told of together)
+    runs: "Wanted | Sequence[Wanted] | None" = None,
+    *,
+    task: str | None = None,
+    split: str | None = None,
+    text: str = "senteval",
+    share: float = SHARE,
+    centred: bool = True,
+    data_dirs: Sequence[str | Path] = (),
+    progress: Progress = silent,
+    pooling: str = "auto",
+    max_length: int | None = None,
+    prompt: str | None = None,
+    precision: str = "fp32",
+    device: str = "auto",
+    revision: str | None = None,
+    trust_remote_code: bool = False,
+) -> EvalRank:
+    """Look for each sentence's match among all sentences of a task, and tell at which rank it is found.
+
+    Args:
+        runs: records or their folders; or encoders, or what `load` makes one of.
+        task: whose pairs; by default STS-B, or the sample where its data is not here.
+        split: by default all that the task has, as the authors took STS-B.
+        text: the text variant.
+        share: of the pairs, those with the highest gold scores are positive; above 0, up to 1.
+        centred: whether the mean vector of all sentences is taken off first, as the authors' code does.
+        data_dirs: folders to look for data in.
+        progress: told how far it is.
+        pooling, max_length, prompt, precision, device, revision, trust_remote_code: how models are loaded, as in
+            `load`; an error where only records are named.
+
+    Returns:
+        A row for each model and k; see `evalrank_frame`. `task`, `split` and `text` say of what.
+
+    Raises:
+        UserError: if the data is missing, the share holds no pair, or a sentence was never encoded and the model
+            is not here.
+
+    >>> found = evalrank(lambda texts: [[len(s), s.count("e"), 1.0] for s in texts], task="sample")
+    >>> found.frame["pairs"].unique().tolist()
+    [126]
+    """
+    import numpy as np
+    import pandas as pd
+
+    from stsbench.analysis.geometry import PairVectors
+    from stsbench.analysis.inputs import analysable, task_vectors
+    from stsbench.encoders.load import LoadOptions
+    from stsbench.scoring.tasks import sentences_of
+
+    if not 0 < share <= 1:
+        raise UserError(f"a share of {share:g} of the pairs: give one above 0 and up to 1, such as {SHARE}.")
+    loading = LoadOptions(pooling, max_length, prompt, precision, device, revision, trust_remote_code)
+    data, models = task_vectors(
+        analysable(runs, loading), task, split, text, data_dirs=data_dirs, progress=progress
+    )
+    gold = data.pairs["gold"].to_numpy(float)
+    if not len(highest(gold, share)):
+        raise UserError(f"{share:g} of the {len(gold)} pairs of {data.task} is none: give a larger --share.")
+    # A text counts once, however often it occurs; two texts that a model reads alike are two.
+    numbers, _ = pd.factorize(np.array(sentences_of(data), dtype=object))
+    _, first = np.unique(numbers, return_index=True)
+    left, right = np.split(numbers, 2)
+    pairs = {
+        name: PairVectors(vectors[rows[first]], left, right, gold) for name, (vectors, rows) in models.items()
+    }
+    frame = evalrank_frame(pairs, share=share, centred=centred, progress=progress)
+    return EvalRank(frame.assign(task=data.task, split=data.split, text=data.text))
+
+
+def evalrank_frame(
+    models: "Mapping[str, PairVectors]",
+    *,
+    share: float = SHARE,
+    centred: bool = True,
+    progress: Progress = silent,
+) -> "pd.DataFrame":
+    """Look for each positive pair's second sentence from its first, and for the first from the second.
+
+    Args:
+        models: vectors of the same pairs by model, a row for each distinct sentence.
+        share: of the pairs, those with the highest gold scores are positive.
+        centred: whether the mean of the rows is taken off first.
+        progress: told how many searches are done.
+
+    Returns:
+        One row per model and `k` (1 to 15), with `hits`: the share of the searches whose match is at rank k or
+        before. Of the model: `mrr` (the mean of 1 / rank), `mean_rank`, `tied` (the share of the searches in which
+        another sentence has the match's cosine), `lost` (searches from or for a vector without direction),
+        `spearman` of all pairs' cosines and gold scores. Of the task: `pairs` (searches), `sentences`, `share`,
+        `lowest` (the lowest gold score of a positive pair), `centred`.
+    """
+    import pandas as pd
+
+    from stsbench.statistics.correlations import spearman
+    from stsbench.statistics.similarity import pair_similarities
+
+    rows: list[dict[str, Any]] = []
+    for model, pairs in models.items():
+        positive = highest(pairs.gold, share)
+        found = match_ranks(
+            pairs.vectors,
+            both_ways(pairs.left[positive], pairs.right[positive]),
+            centred=centred,
+            progress=progress,
+        )
+        cosines = pair_similarities(pairs.vectors, pairs.left, pairs.right)["cosine"]
+        about = {
+            "mrr": float((1 / found.ranks).mean()),
+            "mean_rank": float(found.ranks.mean()),
+            "tied": float(found.tied.mean()),
+            "lost": int(found.lost.sum()),
+            "spearman": spearman(pairs.gold, cosines),
+            "pairs": len(found.ranks),
+            "sentences": len(pairs.vectors),
+            "share": share,
+            "lowest": float(pairs.gold[positive].min()),
+            "centred": centred,
+        }
+        rows += [
+            {"model": model, "k": k, "hits": float((found.ranks <= k).mean())} | about for k in range(1, MOST + 1)
+        ]
+    return pd.DataFrame(rows)
+
+
+def highest(gold: "NDArray[np.float64]", share: float) -> "NDArray[np.intp]":
+    """Return which pairs have the highest gold scores: a share of them, of equal scores the earlier ones.
+
+    >>> import numpy as np
+    >>> highest(np.array([1.0, 5.0, 4.0, 5.0]), 0.5).tolist()
+    [1, 3]
+    """
+    import numpy as np
+
+    order: NDArray[np.intp] = np.argsort(-gold, kind="stable")[: int(len(gold) * share)]
+    return order
+
+
+def both_ways(left: "NDArray[np.integer[Any]]", right: "NDArray[np.integer[Any]]") -> "NDArray[np.int64]":
+    """Return each pair in both directions, each direction once: (m, 2), from a sentence to its match.
+
+    >>> import numpy as np
+    >>> both_ways(np.array([0, 1, 2]), np.array([1, 0, 2])).tolist()
+    [[0, 1], [1, 0], [2, 2]]
+    """
+    import numpy as np
+
+    there = np.column_stack([left, right])
+    return np.unique(np.vstack([there, there[:, ::-1]]), axis=0).astype(np.int64)
+
+
+class MatchRanks(NamedTuple):
+    """Of m searches: the (m,) `ranks` of the matches, from 1; which are `tied` with another; which were `lost`."""
+
+    ranks: "NDArray[np.int64]"
+    tied: "NDArray[np.bool_]"
+    lost: "NDArray[np.bool_]"
+
+
+def match_ranks(
+    vectors: "NDArray[np.floating[Any]]",
+    searches: "NDArray[np.int64]",
+    *,
+    centred: bool = True,
+    progress: Progress = silent,
+) -> MatchRanks:
+    """Return at which rank each search finds its match: 1 and how many other sentences have a higher cosine.
+
+    The sentence that is searched from is not among those. Of equal cosines the match comes first. A search from or
+    for a vector without direction ends at the last rank. Memory does not grow with the searches.
+
+    Args:
+        vectors: (n, d), a row for each sentence, n at least 2.
+        searches: (m, 2) rows: from where, and for which.
+        centred: whether the mean of the rows is taken off first.
+        progress: told how many searches are done.
+
+    >>> import numpy as np
+    >>> vectors = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.1]])
+    >>> match_ranks(vectors, np.array([[0, 1], [0, 2]]), centred=False).ranks.tolist()
+    [2, 1]
+    """
+    import numpy as np
+
+    rows = vectors.astype(np.float64)
+    longest = np.linalg.norm(rows, axis=1).max(initial=0.0)
+    if centred:
+        rows = rows - rows.mean(axis=0)
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    directed = lengths[:, 0] > _NO_DIRECTION * longest
+    units = np.divide(rows, lengths, out=np.zeros_like(rows), where=directed[:, np.newaxis])
+
+    ranks = np.empty(len(searches), dtype=np.int64)
+    tied = np.zeros(len(searches), dtype=bool)
+    for start in range(0, len(searches), _QUERIES_AT_ONCE):
+        block = slice(start, min(start + _QUERIES_AT_ONCE, len(searches)))
+        queries, matches = searches[block].T
+        cosines = units[queries] @ units.T
+        each = np.arange(len(queries))
+        of_match = cosines[each, matches][:, np.newaxis]
+        cosines[each, queries] = cosines[each, matches] = -np.inf
+        ranks[block] = 1 + (cosines > of_match + _SAME_COSINE).sum(axis=1)
+        tied[block] = (np.abs(cosines - of_match) <= _SAME_COSINE).any(axis=1)
+        progress("searches", block.stop, len(searches))
+    lost = ~directed[searches].all(axis=1)
+    ranks[lost] = len(vectors) - 1
+    return MatchRanks(ranks, tied & ~lost, lost)
+
+
+@dataclass(frozen=True)
+class EvalRankCommand(SentenceOptions):
+    """Look for each sentence's match among all sentences of STS-B: at which rank does a model find it?
+
+    EvalRank (Wang, Kuo and Li 2022): mean reciprocal rank, hits at 1 and 3. The better Spearman need
+    not be the one that finds more.
+
+    Examples:
+    * `stsbench evalrank runs/a runs/b --figure found.svg`
+    * `stsbench evalrank --model minilm --task sample --json`
+    """
+
+    verb = staticmethod(evalrank)
+    result = EvalRank
+
+    share: Annotated[
+        float, Option(callback=finite, help="Of the pairs: those with the highest gold scores are positive.")
+    ] = SHARE
+    centred: Annotated[
+        bool, Option("--centred/--uncentred", help="Take off the mean vector first, as the authors do, or not.")
+    ] = True

@@ -1,0 +1,109 @@
+"""EvalRank: the ranks of a plain computation, the authors' rules for pairs and background, and what is odd."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import stsbench as sb
+from stsbench.analysis.evalrank import both_ways, highest, match_ranks
+from stsbench.base.errors import UserError
+from stsbench.data.benchmarks import load_sample
+
+Encode = Callable[[list[str]], Any]
+
+
+def plain_ranks(encode: Encode, pairs: list[tuple[str, str, float]], share: float, *, centred: bool) -> list[int]:
+    """Return the ranks as the authors' code finds them, a search at a time."""
+    best = sorted(pairs, key=lambda pair: pair[2], reverse=True)[: int(len(pairs) * share)]
+    searches: list[tuple[str, str]] = []
+    for one, other, _ in best:
+        searches += [search for search in ((one, other), (other, one)) if search not in searches]
+    searches = list(dict.fromkeys(searches))
+    sentences = list(dict.fromkeys(text for one, other, _ in pairs for text in (one, other)))
+    matrix = np.asarray(encode(sentences), dtype=float)
+    if centred:
+        matrix = matrix - matrix.mean(axis=0, keepdims=True)
+    units = matrix / np.linalg.norm(matrix, axis=1, keepdims=True)
+    place = {text: number for number, text in enumerate(sentences)}
+    ranks = []
+    for one, other in searches:
+        cosines = units @ units[place[one]]
+        # The sentence itself is in the background: it stands for the match's own place.
+        ranks.append(max(1, int((cosines > cosines[place[other]] + 1e-9).sum())))
+    return ranks
+
+
+@pytest.mark.parametrize(("share", "centred"), [(0.25, True), (0.25, False), (1.0, True)])
+def test_the_ranks_are_those_of_a_plain_computation(hash_encode: Encode, share: float, centred: bool) -> None:
+    table = load_sample().pairs
+    pairs = list(zip(table["sentence1"], table["sentence2"], table["gold"], strict=True))
+    ranks = np.array(plain_ranks(hash_encode, pairs, share, centred=centred))
+    result = sb.evalrank(hash_encode, task="sample", share=share, centred=centred)
+    frame = result.frame
+    assert frame["pairs"].unique().tolist() == [len(ranks)]
+    assert frame["mrr"].iloc[0] == pytest.approx(np.mean(1 / ranks))
+    assert frame["mean_rank"].iloc[0] == pytest.approx(ranks.mean())
+    assert frame["hits"].tolist() == pytest.approx([(ranks <= k).mean() for k in range(1, 16)])
+    assert result.numbers()["Hits@3"] == pytest.approx((ranks <= 3).mean())
+    # Beside it stands the score of the same pairs.
+    scored = sb.evaluate(hash_encode, "sample", bootstrap=sb.Bootstrap(resamples=0))
+    assert frame["spearman"].iloc[0] == pytest.approx(scored.tasks[0].scores["all"]["spearman"])
+
+
+def test_of_pairs_with_one_gold_score_the_earlier_ones_are_positive_and_a_pair_is_searched_both_ways() -> None:
+    assert highest(np.array([5.0, 1.0, 5.0, 5.0]), 0.5).tolist() == [0, 2]
+    assert both_ways(np.array([0, 1, 0]), np.array([1, 0, 2])).tolist() == [[0, 1], [0, 2], [1, 0], [2, 0]]
+
+
+def test_a_rank_does_not_depend_on_how_many_searches_are_made_at_once() -> None:
+    rng = np.random.default_rng(0)
+    vectors = rng.normal(size=(60, 5)).astype(np.float32)
+    searches = both_ways(rng.integers(0, 60, 400), rng.integers(0, 60, 400))
+    together = match_ranks(vectors, searches)
+    apart = [match_ranks(vectors, search[np.newaxis]) for search in searches]
+    assert len(searches) > 256
+    assert together.ranks.tolist() == [found.ranks[0] for found in apart]
+    itself = searches[:, 0] == searches[:, 1]
+    assert itself.any()
+    assert set(together.ranks[itself]) == {1}
+
+
+def test_a_model_that_tells_nothing_apart_does_not_look_like_one_that_finds_all() -> None:
+    same = sb.evalrank(lambda texts: np.ones((len(texts), 3)), task="sample")
+    assert same.frame["lost"].iloc[0] == same.frame["pairs"].iloc[0]
+    assert same.frame["mean_rank"].iloc[0] == same.frame["sentences"].iloc[0] - 1
+    assert "without direction, and the last rank" in str(same.table())
+    ties = sb.evalrank(lambda texts: [[len(text) % 2, 1.0] for text in texts], task="sample")
+    assert ties.frame["tied"].iloc[0] > 0.9
+    assert "such ranks flatter" in str(ties.table())
+
+
+@pytest.mark.parametrize("share", [0.0, 1.5, -1.0])
+def test_a_share_that_is_none_is_told(share: float, hash_encode: Encode) -> None:
+    with pytest.raises(UserError, match="give one above 0 and up to 1"):
+        sb.evalrank(hash_encode, task="sample", share=share)
+
+
+def test_a_share_that_holds_no_pair_is_told(hash_encode: Encode) -> None:
+    with pytest.raises(UserError, match=r"0\.001 of the 252 pairs of sample is none: give a larger --share"):
+        sb.evalrank(hash_encode, task="sample", share=0.001)
+
+
+@pytest.mark.shared
+def test_of_the_second_benchmark_as_many_pairs_are_searched_for_as_a_few_lines_count(senteval: Path) -> None:
+    path = senteval / "downstream" / "STS" / "STSBenchmark" / "sts-dev.csv"
+    rows = [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()]
+    best = sorted(rows, key=lambda row: float(row[4]), reverse=True)[: len(rows) // 4]
+    searches = {(row[5].strip(), row[6].strip()) for row in best}
+    searches |= {(other, one) for one, other in searches}
+    toy = sb.evalrank(
+        lambda texts: [[len(s), s.count("e"), 1.0] for s in texts],
+        task="STS-B",
+        split="dev",
+        data_dirs=[senteval],
+    )
+    assert toy.frame["pairs"].iloc[0] == len(searches)
+    assert toy.frame["sentences"].iloc[0] == len({text.strip() for row in rows for text in row[5:7]})

@@ -15,10 +15,13 @@ import yaml
 from small_experiments import contents
 
 import stsbench as sb
+from stsbench.experiments import run_job
 from stsbench.experiments.executors.executor import Work
 from stsbench.experiments.experiment import Experiment
 from stsbench.experiments.folder import ExperimentFolder
+from stsbench.experiments.jobs import Job
 from stsbench.experiments.result import Sweep
+from stsbench.records.store import load_run
 
 
 def test_a_job_that_is_killed_in_the_middle_of_its_training_comes_to_the_same(
@@ -46,6 +49,41 @@ def test_a_job_that_is_killed_in_the_middle_of_its_training_comes_to_the_same(
     # Nothing of what was half-done is left.
     assert [path.name for path in (folder.path / "work").iterdir() if path.is_dir()] == []
     assert [path.name for path in folder.jobs.iterdir() if path.name.startswith(".")] == []
+
+
+def test_a_unit_that_is_killed_between_its_jobs_goes_on_and_says_what_it_encoded_again(
+    finished: Sweep, serial: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = ExperimentFolder(tmp_path / "x")
+    shutil.copytree(finished.folder, folder.path)
+    for state in finished.jobs:
+        if state.job.seed == 1:
+            assert state.folder is not None
+            shutil.rmtree(folder.jobs / state.folder.name)
+    measure, cleared = run_job._Measuring.measure, shutil.rmtree
+
+    class Killed(BaseException):
+        """As SIGKILL: nothing is caught or cleared."""
+
+    def once(measuring: run_job._Measuring, job: Job) -> None:
+        measure(measuring, job)
+        monkeypatch.setattr(shutil, "rmtree", lambda *_, **__: None)
+        raise Killed
+
+    monkeypatch.setattr(run_job._Measuring, "measure", once)
+    with pytest.raises(Killed):
+        sb.sweep(finished.experiment, folder.path)
+    monkeypatch.setattr(shutil, "rmtree", cleared)
+    monkeypatch.setattr(run_job._Measuring, "measure", measure)
+    assert len(folder.done()) == 3
+    assert list((folder.path / "work").glob(".*.vectors"))
+    result = sb.sweep(finished.experiment, folder.path)
+    assert isinstance(result, Sweep)
+    assert len(set(serial)) == 1
+    assert contents(folder.path) == contents(finished.folder)
+    # The other seed's second job found all in the cache, this one's had lost it.
+    last, other = (load_run(state.folder).encoding for state in (result.jobs[2], result.jobs[3]))
+    assert (last["encoded"], other["encoded"]) == (last["sequences"], 0)
 
 
 @pytest.mark.slow

@@ -59,15 +59,18 @@ def in_this_process() -> Iterator[list[str]]:
 def contents(folder: Path) -> dict[str, Any]:
     """Return what the jobs of an experiment came to, without times and what depends on them.
 
-    The log's lines without `time`; records without when, how long and what encoding cost; tables as they are.
+    The log's lines without `time`; records without when, how long, and how much went through the model, which is a
+    cost as seconds are: what was in the cache did not. Tables as they are.
     """
     found: dict[str, Any] = {}
     for path in sorted((folder / "jobs").rglob("*")):
         name = path.relative_to(folder).as_posix()
         if path.name == "run.json":
             record = json.loads(path.read_text())
-            for key in ("created", "seconds", "encoding", "digest"):
+            for key in ("created", "seconds", "digest"):
                 record.pop(key)
+            for key in ("encoded", "tokens", "padded_tokens"):
+                record["encoding"].pop(key)
             found[name] = record
         elif path.name == "job.json":
             about = json.loads(path.read_text())

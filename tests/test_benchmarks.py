@@ -134,12 +134,21 @@ def test_the_benchmark_of_methods_runs_and_counts_the_passes_that_each_needs(
 ) -> None:
     monkeypatch.syspath_prepend(ROOT / "benchmarks")
     little = ("--batch", "40", "--max-length", "6", "--steps", "1", "--rounds", "1")
-    methods = ("--methods", "gaussian,esimcse,mocose,mocose-no-fgsm")
+    methods = ("--methods", "gaussian,esimcse,multitask,mocose,mocose-no-fgsm")
     script("benchmarks/train_methods.py", "--base", tiny_bert, *little, *methods)
     lines = [line.split() for line in capsys.readouterr().out.splitlines() if "passes" in line and "ratio" in line]
     passes = {line[0]: float(line[line.index("passes") + 1]) for line in lines}
     # At 2 for a backward pass: SimCSE 2 x 3; ESimCSE 1 more; MoCoSE 3 + 1, and a clean pass of 2 + 1.
-    expected = {"simcse": 1, "gaussian": 1, "esimcse": 7 / 6, "mocose": 7 / 6, "mocose-no-fgsm": 4 / 6}
+    # Multi-task: 3 for each of the 40 x 2 sentences, and for the 8 x (1 + 2 + 2) of its tasks.
+    tasks = 1 + 8 * 5 / (40 * 2)
+    expected = {
+        "simcse": 1,
+        "gaussian": 1,
+        "esimcse": 7 / 6,
+        "multitask": tasks,
+        "mocose": 7 / 6,
+        "mocose-no-fgsm": 4 / 6,
+    }
     assert passes == pytest.approx(expected, rel=0.1)
 
 

@@ -119,8 +119,7 @@ def _check_cell(
     model: tuple[FieldDifference, ...],
     tolerance: float,
 ) -> CellCheck:
-    source = f"{cell.file}, line {cell.line}"
-    expected = CellCheck(cell.column, cell.score, None, "no value", cell.how, origin=row.name, source=source)
+    expected = CellCheck(cell.column, cell.score, None, "no value", cell.how, origin=row.name, source=cell.place)
     if cell.score is None:
         return expected if expected.reason else replace(expected, reason="the paper prints no value")
     fit = fitting(cell.setting, scores)
@@ -196,8 +195,9 @@ def _model_remarks(row: PublishedRow, record: RunRecord) -> Iterator[str]:
         same = "the" if model.weights_sha256 == stated.weights_sha256 else "other weights than the"
         yield f"weights: {same} ones that the row was taken with (SHA-256 {stated.weights_sha256[:12]}…)"
     for name, usual in _UNSTATED.items():
-        if (chosen := getattr(model, name)) not in {usual, UNKNOWN}:
-            yield f"{name}: the row states none; {chosen} here"
+        there = getattr(row.usage, name, "")
+        if (chosen := getattr(model, name)) not in {there or usual, UNKNOWN}:
+            yield f"{name}: {f'{there} for the row' if there else 'the row states none'}; {chosen or 'none'} here"
 
 
 def _lengths_differ(stated: KnownCheckpoint, record: RunRecord) -> bool:

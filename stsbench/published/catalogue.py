@@ -11,9 +11,19 @@ from typing import Any, TypeVar
 
 from stsbench.base.errors import UserError
 from stsbench.base.words import suggestion
-from stsbench.published.schema import Exhibit, KnownCheckpoint, Paper, PublishedCell, PublishedTable, Row, System
+from stsbench.published.schema import (
+    Exhibit,
+    KnownCheckpoint,
+    LeftOut,
+    Paper,
+    PublishedCell,
+    PublishedTable,
+    Row,
+    System,
+    Usage,
+)
 
-Entry = TypeVar("Entry", Paper, PublishedTable, Exhibit, System, KnownCheckpoint)
+Entry = TypeVar("Entry", Paper, PublishedTable, Exhibit, System, KnownCheckpoint, LeftOut)
 
 
 @dataclass(frozen=True)
@@ -38,6 +48,11 @@ class PublishedRow:
     def name(self) -> str:
         """The full name, `table/row`."""
         return f"{self.table.name}/{self.row.name}"
+
+    @property
+    def usage(self) -> Usage:
+        """How the model was used, as far as the source says."""
+        return self.row.usage.over(self.table.usage)
 
     def cell(self, column: str) -> PublishedCell:
         """Return the cell of a column.
@@ -98,6 +113,16 @@ def exhibit(name: str) -> Exhibit:
         hint = _suggest(name, exhibits(), "stsbench published list exhibits")
         raise UserError(f"there is no table or figure {name!r}: {hint}")
     return exhibits()[known[_plain(name)]]
+
+
+@cache
+def left_out() -> Mapping[str, LeftOut]:
+    """Return the results that people compare with and that no document at hand prints as text, by name.
+
+    >>> "sncse" in left_out()
+    True
+    """
+    return _by_name(LeftOut.model_validate(entry) for entry in _read(_entries() / "left-out.toml")["left_out"])
 
 
 @cache
@@ -198,7 +223,7 @@ def hub_checkpoints(name: str) -> list[KnownCheckpoint]:
     """Return the entries of a Hub name, or of a folder that bears the model's own name; the first is to expect.
 
     >>> [entry.pooling for entry in hub_checkpoints("google-bert/bert-base-uncased")]
-    ['avg_static_last', 'avg', 'cls_before_pooler']
+    ['avg_static_last', 'avg', 'cls_before_pooler', 'avg_top2']
     """
     label = _last_part(name)
     return [entry for entry in checkpoints().values() if entry.hub and _last_part(entry.hub) == label]

@@ -81,7 +81,7 @@ def find_conflicts(given: Iterable[PublishedTable] | None = None) -> list[Confli
     Returns:
         The conflicts, by kind in the order of `KINDS`, then in the order of the tables.
 
-    >>> [conflict.row for conflict in find_conflicts() if conflict.kind == "average"]
+    >>> [conflict.row for conflict in find_conflicts() if conflict.kind == "average"][:3]
     ['sbert-base', 'bert-base-avg', 'bert-base-avg']
     """
     chosen = list(tables().values() if given is None else given)
@@ -294,7 +294,7 @@ def _several_values(kind: str, values: list[list[PublishedCell]]) -> Conflict:
 
 
 def _place(cell: PublishedCell) -> str:
-    return f"{cell.table} (line {cell.line})"
+    return f"{cell.table} (line {cell.line})" if cell.line else cell.table
 
 
 # Heads, training logs, and our own entries.
@@ -353,7 +353,9 @@ def _holds(evidence: str, cell: PublishedCell, row: PublishedRow, rows: list[Pub
 
 
 def _mistake(row: PublishedRow, column: str, message: str) -> Conflict:
-    return Conflict("entry", row.table.name, row.row.name, column, row.paper.file, row.row.line, "", "", message)
+    return Conflict(
+        "entry", row.table.name, row.row.name, column, row.paper.file, row.row.line or 0, "", "", message
+    )
 
 
 def _check_checkpoints(rows: list[PublishedRow]) -> Iterator[Conflict]:
@@ -392,4 +394,6 @@ def _check_references(rows: list[PublishedRow]) -> Iterator[Conflict]:
 
 def _about(kind: Kind, cell: PublishedCell, expected: str, message: str) -> Conflict:
     """Return a conflict about one cell."""
-    return Conflict(kind, cell.table, cell.row, cell.column, cell.file, cell.line, cell.printed, expected, message)
+    return Conflict(
+        kind, cell.table, cell.row, cell.column, cell.file, cell.line or 0, cell.printed, expected, message
+    )

@@ -66,7 +66,7 @@ def _summary(conflicts: list[Conflict]) -> str:
 def _listing(conflicts: list[Conflict]) -> str:
     places = [f"`{'/'.join(filter(None, (conflict.table, conflict.row)))}`" for conflict in conflicts]
     cells = [
-        (place, conflict.column, str(conflict.line), conflict.printed, conflict.message)
+        (place, conflict.column, str(conflict.line or ""), conflict.printed, conflict.message)
         for place, conflict in zip(places, conflicts, strict=True)
     ]
     return _markdown(("row", "column", "line", "printed", "finding"), cells)

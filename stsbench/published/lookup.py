@@ -10,6 +10,7 @@ from stsbench.published.catalogue import (
     PublishedRow,
     checkpoints,
     exhibits,
+    left_out,
     papers,
     row,
     rows,
@@ -32,7 +33,7 @@ _MOST_DECIMALS = 4
 
 @dataclass(frozen=True)
 class Listing(Result):
-    """The tables, exhibits (tables and figures), rows, systems or checkpoints that are known.
+    """The tables, exhibits (tables and figures), rows, systems or checkpoints that are known, or what is left out.
 
     Attributes:
         what: which of them.
@@ -54,6 +55,8 @@ class Listing(Result):
 
 def list_published(what: str = "tables") -> Listing:
     """Return the tables, exhibits (tables and figures), rows, systems or checkpoints that are known.
+
+    `left-out` is the list of the results that no document at hand prints.
 
     Raises:
         UserError: if there is no such list.
@@ -148,8 +151,7 @@ class PrintedRow(Result):
     @property
     def place(self) -> str:
         """Where it was read."""
-        lines = ", ".join(map(str, sorted({cell.line for cell in self.row.cells})))
-        return f"{self.row.name}: {self.row.paper.file}, line {lines}"
+        return f"{self.row.name}: {self.row.cells[0].place}"
 
     def table(self) -> Tables:
         """Return the scores x 100, whatever the unit that they were printed in, beside what was printed."""
@@ -218,10 +220,13 @@ def cells_frame(published: Iterable[PublishedRow]) -> "pd.DataFrame":
             "value": cell.value,
             **cell.setting.model_dump(exclude={"open"}),
             "open": ", ".join(cell.setting.open),
+            **_usage(entry),
             "status": cell.status,
             "raw": cell.raw,
             "file": cell.file,
             "line": cell.line,
+            "section": cell.section,
+            "spread": cell.spread,
             "how": cell.how,
             "evidence": "; ".join(cell.evidence),
             "score": None if cell.setting.unit == "pairs" else cell.score,
@@ -229,6 +234,18 @@ def cells_frame(published: Iterable[PublishedRow]) -> "pd.DataFrame":
         for entry in published
         for cell in entry.cells
     )
+
+
+def _usage(row_: PublishedRow) -> dict[str, str]:
+    usage = row_.usage
+    return {
+        "pooling": usage.pooling,
+        "template": usage.template,
+        "rules": "; ".join(usage.rules),
+        "precision": usage.precision,
+        "checkpoint": usage.checkpoint,
+        "usage open": ", ".join(usage.open),
+    }
 
 
 def _elsewhere(row_: PublishedRow, column: str) -> str:
@@ -319,6 +336,18 @@ def _checkpoints() -> Iterable[dict[str, Any]]:
             "note": entry.note,
             "system": entry.system,
             "prompt": entry.prompt,
+            "template": entry.template,
+            "usage": entry.usage,
+        }
+
+
+def _left_out() -> Iterable[dict[str, Any]]:
+    for entry in left_out().values():
+        yield {
+            "result": entry.name,
+            "title": entry.title,
+            "why": entry.why,
+            "looked in": "; ".join(entry.looked_in),
             "usage": entry.usage,
         }
 
@@ -329,6 +358,7 @@ _LISTS: dict[str, tuple[Callable[[], Iterable[dict[str, Any]]], list[str]]] = {
     "rows": (_rows, ["row", "system", "variant", "label"]),
     "systems": (_systems, ["system", "kind", "Avg. STS", "row"]),
     "checkpoints": (_checkpoints, ["checkpoint", "hub", "pooling", "unverified"]),
+    "left-out": (_left_out, ["result", "why", "looked in"]),
 }
 """Each list's records, and the columns that readers choose by."""
 

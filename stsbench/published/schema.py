@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
@@ -17,7 +17,7 @@ NOT_REPORTED = "-"
 UNVERIFIED = "unverified"
 """The source of what no document at hand gives."""
 
-_PRINTED = re.compile(r"^\(?(?P<number>[+-]?\d[\d,]*(?:\.\d+)?)%?\)?$")
+_PRINTED = re.compile(r"^\(?(?P<number>[+-]?\d[\d,]*(?:\.\d+)?)(?:±(?P<spread>\d+(?:\.\d+)?))?%?\)?$")
 _RANGES = {"x100": 100.0, "1": 1.0, "pairs": float("inf")}
 
 
@@ -27,9 +27,21 @@ class _PublishedEntry(BaseModel):
 
 
 class Paper(_PublishedEntry):
-    """Where numbers were printed.
+    """Where numbers were printed: a text, or a page of a public repository.
 
-    `file` is the text that the cells were read from; lines are counted in it from 1.
+    Attributes:
+        name: its name here.
+        title: the paper's, whoever prints its numbers.
+        authors: of the paper.
+        year: of the paper.
+        venue: where it appeared.
+        address: where to find it.
+        file: the text that the cells were read from, in which lines are counted from 1. Of a page it is made of
+            the next three, and its cells name a heading instead.
+        repository: the repository of a page, as `owner/name`.
+        path: the page in it.
+        commit: the commit that was read; empty, with `note` saying so, where the copy that was read names none.
+        note: what a reader should know.
     """
 
     name: Name
@@ -38,8 +50,27 @@ class Paper(_PublishedEntry):
     year: int | None = None
     venue: str
     address: str
-    file: str
+    file: str = ""
+    repository: str = ""
+    path: str = ""
+    commit: Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{40})?$")] = ""
     note: str = ""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _named(cls, entry: Any) -> Any:
+        if isinstance(entry, dict) and entry.get("repository") and not entry.get("file"):
+            commit = f" at {entry['commit'][:8]}" if entry.get("commit") else ""
+            entry = entry | {"file": f"{entry.get('path', '')} of {entry['repository']}{commit}"}
+        return entry
+
+    @model_validator(mode="after")
+    def _has_a_text(self) -> Self:
+        if not self.file or bool(self.repository) != bool(self.path):
+            raise ValueError("a paper names a file, or a repository and a path in it")
+        if self.repository and not self.commit and "commit" not in self.note:
+            raise ValueError("a page without a commit says so in its note")
+        return self
 
 
 class Setting(_PublishedEntry):
@@ -71,6 +102,30 @@ class Setting(_PublishedEntry):
 
     def over(self, other: "Setting") -> "Setting":
         """Return the setting in which this one's fields hide the other's."""
+        return other.model_copy(update=self.model_dump(exclude_defaults=True))
+
+
+class Usage(_PublishedEntry):
+    """How the model of a row was used, as far as its source says. A row's usage goes before its table's.
+
+    Attributes:
+        pooling: where the vector was read, as in `stsbench run --pooling`.
+        template: the text around the sentence, with `{sentence}` and `{mask}` in their places.
+        rules: what was done to the sentence before, in order, named as in templates.
+        precision: `fp32`, `fp16` or `bf16`.
+        checkpoint: what was measured: a Hub name, or where the weights are.
+        open: fields that the source does not state; where they have a value, the authors' released code does.
+    """
+
+    pooling: str = ""
+    template: str = ""
+    rules: tuple[str, ...] = ()
+    precision: Literal["", "fp32", "fp16", "bf16"] = ""
+    checkpoint: str = ""
+    open: tuple[str, ...] = ()
+
+    def over(self, other: "Usage") -> "Usage":
+        """Return the usage in which this one's fields hide the other's."""
         return other.model_copy(update=self.model_dump(exclude_defaults=True))
 
 
@@ -127,7 +182,8 @@ class Row(_PublishedEntry):
         system: which system it measures; empty for a row of counts.
         variant: what differs from that system's own configuration.
         group: the part of the table it stands in.
-        line: the line of the paper's text that the cells were read from.
+        line: the line of the paper's text that the cells were read from; None on a page, where the table's
+            section and the label find the row.
         cells: the strings that the values were read from, in the order of the columns; empty where the paper
             prints nothing.
         restored: values that extraction garbled.
@@ -136,6 +192,7 @@ class Row(_PublishedEntry):
         origin: where the paper says that it has the values from.
         notes: what a reader should know.
         setting: see `Setting`.
+        usage: see `Usage`.
     """
 
     name: Name
@@ -143,7 +200,7 @@ class Row(_PublishedEntry):
     system: str = ""
     variant: str = ""
     group: str = ""
-    line: Annotated[int, Field(gt=0)]
+    line: Annotated[int, Field(gt=0)] | None = None
     cells: tuple[str, ...]
     restored: tuple[Restored, ...] = ()
     lost: tuple[Lost, ...] = ()
@@ -151,6 +208,7 @@ class Row(_PublishedEntry):
     origin: str = ""
     notes: tuple[str, ...] = ()
     setting: Setting = Setting()
+    usage: Usage = Usage()
 
 
 @dataclass(frozen=True)
@@ -167,7 +225,9 @@ class PublishedCell:
         decimals: how many digits after the point were printed.
         raw: the string that it was read from.
         file: the paper's text.
-        line: the line in it.
+        line: the line in it; None on a page.
+        section: on a page, the heading that the table stands under.
+        spread: what is printed behind a plus-minus sign, in the setting's unit.
         status: `printed`, `restored` (garbled by extraction), `derived` (computed from what is printed), `lost`
             or `not reported`.
         how: how it was restored, or why it is lost.
@@ -183,10 +243,17 @@ class PublishedCell:
     decimals: int
     raw: str
     file: str
-    line: int
+    line: int | None
     status: Status
     how: str = ""
     evidence: tuple[str, ...] = ()
+    section: str = ""
+    spread: float | None = None
+
+    @property
+    def place(self) -> str:
+        """Where it was read: the text with the line in it, or the page with the heading."""
+        return f"{self.file}, line {self.line}" if self.line else f'{self.file}, under "{self.section}"'
 
     @property
     def row_name(self) -> str:
@@ -215,7 +282,8 @@ class PublishedCell:
 class PublishedTable(_PublishedEntry):
     """A numeric table of a paper.
 
-    `number` is empty where the paper gives none; `missing` says why there are no rows where there are none.
+    `number` is empty where the paper gives none; `missing` says why there are no rows where there are none;
+    `section` is the heading that a table of a page stands under, in place of its rows' lines.
     """
 
     name: Name
@@ -223,10 +291,12 @@ class PublishedTable(_PublishedEntry):
     number: str = ""
     title: str
     caption_line: int | None = None
+    section: str = ""
     missing: str = ""
     notes: tuple[str, ...] = ()
     columns: tuple[PublishedColumn, ...]
     setting: Setting = Setting()
+    usage: Usage = Usage()
     rows: tuple[Row, ...] = ()
 
     @model_validator(mode="after")
@@ -244,6 +314,8 @@ class PublishedTable(_PublishedEntry):
         for row in self.rows:
             if len(row.cells) != len(names):
                 raise ValueError(f"row {row.name} has {len(row.cells)} cells for {len(names)} columns")
+            if (row.line is None) != bool(self.section):
+                raise ValueError(f"row {row.name} has a line, or its table names the section that it stands in")
             if row.baseline and row.baseline not in rows:
                 raise ValueError(f"row {row.name} has the baseline {row.baseline!r}, which is no row")
             for name in (*(entry.column for entry in row.restored), *(entry.column for entry in row.lost)):
@@ -268,6 +340,7 @@ class PublishedTable(_PublishedEntry):
         lost = {entry.column: entry for entry in row.lost}
         for column, raw in zip(self.columns, row.cells, strict=True):
             number, status, how, evidence = _read(raw, restored.get(column.name), lost.get(column.name))
+            spread = _PRINTED.match(raw)
             if status is None:
                 continue
             setting = row.setting.over(column.setting.over(self.setting))
@@ -290,6 +363,8 @@ class PublishedTable(_PublishedEntry):
                 status=status,
                 how=how,
                 evidence=evidence,
+                section=self.section,
+                spread=float(spread["spread"]) if spread and spread["spread"] else None,
             )
 
 
@@ -314,6 +389,24 @@ def _read(
     if match is None:
         raise ValueError(f"{raw!r} is no number: restore it, or say why it is lost")
     return match["number"].replace(",", ""), "printed", "", ()
+
+
+class LeftOut(_PublishedEntry):
+    """A result that people compare with and that no document at hand prints as text. None is recalled from memory.
+
+    Attributes:
+        name: of the result.
+        title: of the system.
+        looked_in: the pages that were read, each with its commit where it names one.
+        why: why it is not entered.
+        usage: how the authors' code uses the model, where that can be read.
+    """
+
+    name: Name
+    title: str
+    looked_in: Annotated[tuple[str, ...], Field(min_length=1)]
+    why: str
+    usage: str = ""
 
 
 class Exhibit(_PublishedEntry):
@@ -387,6 +480,7 @@ class KnownCheckpoint(_PublishedEntry):
         pooling_source: the document that gives it, or `unverified`.
         usage: the paper (or card) and how it uses the checkpoint, in words.
         prompt: what its card says to put before every sentence in symmetric tasks.
+        template: the preset that its numbers were taken with; empty for none.
         max_length: in sub-words with the special tokens.
         max_length_source: the document that gives it, or `unverified`.
         weights_sha256: the hash of the weights that its numbers were taken with, where it is known.
@@ -406,6 +500,7 @@ class KnownCheckpoint(_PublishedEntry):
     pooling_source: str
     usage: str
     prompt: str = ""
+    template: str = ""
     max_length: int | None = None
     max_length_source: str = UNVERIFIED
     weights_sha256: str = ""

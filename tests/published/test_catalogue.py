@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from stsbench.base.errors import UserError
-from stsbench.encoders.poolers import POOLING_NAMES
+from stsbench.encoders.poolers import pooling_problem
 from stsbench.published.catalogue import (
     checkpoint_of_system,
     checkpoints,
@@ -118,7 +118,7 @@ NAMED = {
 
 
 def test_every_paper_has_all_of_its_tables() -> None:
-    assert Counter(table.paper for table in tables().values()) == {
+    assert Counter(table.paper for table in tables().values() if not papers()[table.paper].repository) == {
         "simcse-slides": 8,
         "esimcse-arxiv-v1": 11,
         "esimcse-coling2022": 11,
@@ -164,7 +164,7 @@ def test_every_garbled_cell_says_how_it_was_restored_and_on_what_evidence() -> N
 def test_a_printed_cell_is_its_string_read_as_a_number() -> None:
     for cell in ALL_CELLS:
         if cell.status == "printed":
-            assert cell.value == float(cell.raw.strip("(+%)").replace(",", "")), cell
+            assert cell.value == float(cell.raw.partition("±")[0].strip("(+%)").replace(",", "")), cell
 
 
 def test_a_lost_decimal_point_that_nobody_restored_is_refused() -> None:
@@ -226,7 +226,8 @@ def test_names_are_found_whatever_their_case_and_punctuation() -> None:
 def test_rows_are_found_by_model_paper_table_task_and_variant() -> None:
     found = find_rows("unsup-simcse-bert-base", task="STS16", variant="")
     assert {cell.column for one in found for cell in one.cells} >= {"STS16"}
-    assert {one.paper.name for one in found} == set(papers()) - {"gaussian-dropout-simcse-cs224n", "mteb"}
+    texts = {paper.name for paper in papers().values() if not paper.repository}
+    assert {one.paper.name for one in found} == texts - {"gaussian-dropout-simcse-cs224n", "mteb"}
     assert [one.name for one in find_rows("mocose", paper="mocose-acl2022", variant="fgsm 1e-9")] == [
         "mocose-acl2022-9/fgsm-1e-9"
     ]
@@ -246,7 +247,7 @@ def test_tables_and_cells_come_as_dataframes() -> None:
 
 def test_each_checkpoint_says_what_to_load_how_to_pool_and_what_to_expect() -> None:
     for entry in checkpoints().values():
-        assert entry.pooling in POOLING_NAMES
+        assert not pooling_problem(entry.pooling)
         assert entry.hub or "Not on the Hub" in entry.note
         assert entry.system in systems() if entry.system else entry.prompt
         assert entry.expected or entry.listed_average or not entry.system

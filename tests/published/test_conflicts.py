@@ -39,12 +39,14 @@ def test_our_own_entries_hold_together() -> None:
     assert [conflict for conflict in CONFLICTS if conflict.kind == "entry"] == []
 
 
-def test_three_printed_averages_are_not_the_mean_of_their_cells() -> None:
+def test_five_printed_averages_are_not_the_mean_of_their_cells() -> None:
     found = {(one.table, one.row): (one.printed, one.expected) for one in CONFLICTS if one.kind == "average"}
     assert found == {
         ("simcse-slides-sts", "sbert-base"): ("74.89", "74.860"),
         ("simcse-slides-transfer", "bert-base-avg"): ("84.94", "84.954"),
         ("mocose-acl2022-2", "bert-base-avg"): ("84.94", "84.954"),
+        ("promptbert-sts", "promptbert-bert-base"): ("78.54", "78.523"),
+        ("consert-sts", "consert-bert-large"): ("76.45", "76.444"),
     }
 
 

@@ -1,21 +1,19 @@
 """From catalogued files to tables: reading the scored pairs and the labelled sentences of the benchmarks.
 
-A text of a data set is laid out in one of five ways; each has a function that turns its files into rows, and a row
-becomes a scored pair (`load_sts`) or a labelled item (`load_labelled`).
+A text of a data set is laid out in one of six shapes (`layouts`), which give rows; a row becomes a scored pair
+(`load_sts`) or a labelled item (`load_labelled`).
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple, TypedDict
 
 from stsbench.base.errors import UserError
 from stsbench.base.words import suggestion
 from stsbench.data.catalogue import (
-    CatalogueFile,
     CataloguePart,
     DataSet,
     Label,
@@ -25,9 +23,13 @@ from stsbench.data.catalogue import (
     source,
     text_variant,
 )
+from stsbench.data.layouts import PartRead, Row, read_part, rows_of
 from stsbench.data.locate import bundled_root, find_root
 from stsbench.data.rows import decode, number, read_bytes, split_lines
 from stsbench.data.tables import FileRead, LabelledData, Pair, Status, StsData, combined_sha256, pair_table
+
+_SCORED = ("dev", "test")
+"""The splits that are scored: where a repeated pair counts."""
 
 
 def load_sts(task: str, split: str = "test", text: str = "senteval", data_dirs: Sequence[Path] = ()) -> StsData:
@@ -35,32 +37,52 @@ def load_sts(task: str, split: str = "test", text: str = "senteval", data_dirs: 
 
     A sentence is the file's own text without the whitespace around it; nothing inside is changed. (SentEval
     splits at whitespace and its batchers join with single spaces.) Pairs whose gold line is empty were not
-    scored and are left out. A `pair_id` is `<subset>-<line>` for STS12 to STS16, SICK's own number, and
-    `<split>-<line>` for STS-B, with lines counted from 1.
+    scored and are left out. A `pair_id` is `<subset>-<line>` for STS12 to STS16, the set's own number where it
+    has one (SICK), and `<split>-<line>` else, with lines counted from 1. Where ratings are published one by one,
+    the pairs have a column `ratings`.
 
     Args:
-        task: "STS12" ... "STS16", "STS-B" or "SICK-R", in any case; "STSBenchmark" and the like will do.
-        split: "train", "dev", "test", or "all": train, dev and test in that order (STS-B and SICK-R).
-        text: "senteval" (tokenised, lower-cased; what the papers score) or "raw" (as first released).
+        task: "STS12" ... "STS16", "STS-B", "SICK-R", or another of `stsbench data list`, in any case;
+            "STSBenchmark" and the like will do.
+        split: "train", "dev", "test", a language ("en-de") where each is a task of its own, or "all" of them in
+            the catalogue's order.
+        text: "senteval" (tokenised, lower-cased; what the papers score), "raw" (as first released), or another
+            that the task comes in.
         data_dirs: folders to look in first (default: the places of `stsbench.data.locate`).
 
     Raises:
-        UserError: if the task, split or text does not exist, or its files are missing or broken.
+        UserError: if the task, split or text does not exist, its files are missing or broken, or a gold score is
+            not on the catalogued scale.
     """
     entry = data_set(task)
     if entry.gold_range is None:
         scored = ", ".join(name for name, other in data_sets().items() if other.kind == "sts")
         raise UserError(f"{entry.task} has labels, not similarity scores: choose one of {scored}.")
     variant = text_variant(entry, text)
-    parts = _read_parts(entry, variant, _parts_of(entry, variant, split), data_dirs)
-    pairs = [[_pair(row, entry.task) for row in _rows(part, variant)] for part in parts]
+    wanted = _parts_of(entry, variant, split)
+    # What stands in another split too is known when all of them were read.
+    parts = _read_parts(entry, variant, variant.parts if variant.drop_repeated else wanted, data_dirs)
+    pairs = [_pairs_of(part, variant, entry) for part in parts]
+    notes = list[str]()
+    if variant.drop_repeated:
+        whole, pairs = pairs, _without_repeated(pairs)
+        notes += [
+            f"{entry.task}: {len(before) - len(after)} of {len(before):,} pairs of {read.part.split} are left "
+            "out, as they stand there twice or in another split too."
+            for before, after, read in zip(whole, pairs, parts, strict=True)
+            if len(after) < len(before) and read.part in wanted
+        ]
+    account = _account(entry.task, parts, list(map(len, pairs)))
     return StsData(
         task=entry.task,
         split=split,
         text=text,
-        pairs=pair_table([pair for of_part in pairs for pair in of_part]),
+        pairs=pair_table(
+            chain.from_iterable(of_part for read, of_part in zip(parts, pairs, strict=True) if read.part in wanted)
+        ),
         gold_range=entry.gold_range,
-        **_account(entry.task, parts, list(map(len, pairs))),
+        notes=tuple(notes),
+        **account,
     )
 
 
@@ -92,7 +114,7 @@ def load_labelled(task: str, data_dirs: Sequence[Path] = (), *, text: str = "sen
     variant = text_variant(entry, text)
     parts = _read_parts(entry, variant, variant.parts, data_dirs)
     classes = {str(label): label for label in entry.classes}
-    items = [[_item(row, classes) for row in _rows(part, variant)] for part in parts]
+    items = [[_item(row, classes) for row in rows_of(part, variant)] for part in parts]
     return LabelledData(
         task=entry.task,
         text=text,
@@ -142,74 +164,12 @@ def sample_sentences() -> tuple[str, ...]:
     return tuple(split_lines(decode(read_bytes(path), path, "utf-8")))
 
 
-@dataclass(frozen=True)
-class CataloguedLines:
-    """A catalogued file as it is here: its lines, its hash and what the catalogue says of it."""
-
-    path: Path
-    lines: list[str]
-    sha256: str
-    entry: CatalogueFile
-
-    @property
-    def read(self) -> FileRead:
-        """The account of this file for the record."""
-        return FileRead(self.entry.path, self.sha256, self.entry.sha256)
-
-    @property
-    def problem(self) -> str | None:
-        """A sentence saying how the file differs from the catalogued one, or None."""
-        if self.sha256 == self.entry.sha256:
-            return None
-        if len(self.lines) != self.entry.lines:
-            how = f"{self.entry.lines} lines expected, {len(self.lines)} found"
-        else:
-            how = (
-                f"{self.entry.lines} lines expected and found, but their bytes differ "
-                f"(sha256 {self.entry.sha256[:12]}... expected, {self.sha256[:12]}... found)"
-            )
-        return f"{self.path} is not the catalogued file: {how}."
-
-
-def read_catalogued(root: Path, entry: CatalogueFile, encoding: str) -> CataloguedLines:
-    """Read one catalogued file below `root`.
-
-    Raises:
-        UserError: if it cannot be read, or a byte does not fit the encoding.
-    """
-    path = root / entry.path
-    data = read_bytes(path)
-    return CataloguedLines(
-        path, split_lines(decode(data, path, encoding)), hashlib.sha256(data).hexdigest(), entry
-    )
-
-
-class _PartRead(NamedTuple):
-    """A part of the catalogue with its files as they are here, in the catalogue's order."""
-
-    part: CataloguePart
-    files: tuple[CataloguedLines, ...]
-
-
 def _read_parts(
     entry: DataSet, variant: TextVariant, parts: Sequence[CataloguePart], data_dirs: Sequence[Path]
-) -> list[_PartRead]:
+) -> list[PartRead]:
     paths = [file.path for part in parts for file in part.files]
     root = find_root(source(variant.source), paths, entry.task, data_dirs)
-    return [
-        _PartRead(part, tuple(_read_whole(root, file, variant.encoding, entry.task) for file in part.files))
-        for part in parts
-    ]
-
-
-def _read_whole(root: Path, file: CatalogueFile, encoding: str, task: str) -> CataloguedLines:
-    read = read_catalogued(root, file, encoding)
-    if not any(read.lines):
-        raise UserError(
-            f"{read.path} is empty, where {task} has {file.lines} lines: get it again (`stsbench data verify "
-            f"{task}` says which files are not the catalogued ones)."
-        )
-    return read
+    return [read_part(root, part, variant, entry.task) for part in parts]
 
 
 def _parts_of(entry: DataSet, variant: TextVariant, split: str) -> list[CataloguePart]:
@@ -231,7 +191,7 @@ class _Account(TypedDict):
     problems: tuple[str, ...]
 
 
-def _account(task: str, parts: Sequence[_PartRead], counts: Sequence[int]) -> _Account:
+def _account(task: str, parts: Sequence[PartRead], counts: Sequence[int]) -> _Account:
     catalogued = [file for part in parts for file in part.files]
     problems = [file.problem for file in catalogued if file.problem]
     for (part, _), count in zip(parts, counts, strict=True):
@@ -239,38 +199,68 @@ def _account(task: str, parts: Sequence[_PartRead], counts: Sequence[int]) -> _A
             name = " ".join(filter(None, (task, part.subset, part.split)))
             problems.append(f"{name}: {part.count} items expected, {count} found.")
     files = tuple(file.read for file in catalogued)
+    known = all(file.expected for file in files)
     return {
-        "status": "modified" if problems else "verified",
+        "status": "modified" if problems else "verified" if known else "unverified",
         "sha256": combined_sha256(files),
         "files": files,
         "problems": tuple(problems),
     }
 
 
-class _Row(NamedTuple):
-    """What a layout's reader finds: `value` is the gold score or the label, as it stands in `line` of `file`."""
+def _pairs_of(read: PartRead, variant: TextVariant, entry: DataSet) -> list[Pair]:
+    assert entry.gold_range is not None, "an STS task has a scale"
+    pairs = [_pair(row, entry.task, entry.gold_range) for row in rows_of(read, variant)]
+    highest = max((pair.gold for pair in pairs), default=None)
+    low, high = entry.gold_range
+    # Of a catalogued file the scale is known. Of another one that says 0 to 1 for 0 to 5, nothing else would tell.
+    if not variant.is_verified and highest is not None and highest < (low + high) / 2:
+        raise UserError(
+            f"{read.files[-1].path}: no gold score is above {highest:g}, where {entry.task} has a scale from "
+            f"{low:g} to {high:g}: this is another release, or its scores were scaled; get the one that "
+            f"`stsbench data list --json` names, or give your file as it is with --data."
+        )
+    return pairs
 
-    file: CataloguedLines
-    line: int
-    split: str
-    id: str
-    value: str
-    sentence1: str
-    sentence2: str | None = None
-    subset: str | None = None
-    design: str | None = None
 
-
-def _pair(row: _Row, task: str) -> Pair:
+def _pair(row: Row, task: str, gold_range: tuple[float, float]) -> Pair:
     gold = number(row.value)
     if gold is None:
         raise UserError(
-            f"{row.file.path}, line {row.line}: the gold score {row.value!r} is not a number; "
-            "mend the line or get the file again."
+            f"{row.where}: the gold score {row.value!r} is not a number; mend the line or get the file again."
         )
+    low, high = gold_range
+    for value, what in ((gold, "gold score"), *((rating, "rating") for rating in row.ratings)):
+        if not low <= value <= high:
+            raise UserError(
+                f"{row.where}: the {what} {value:g} is not on the scale of {task}, {low:g} to {high:g}: this is "
+                "another release, or its scores were scaled; get the file again, or give it as it is with --data."
+            )
     assert row.sentence2 is not None, "an STS text has two sentences"
-    subset = task if row.subset is None else row.subset
-    return Pair(subset, row.split, row.id, gold, row.sentence1.strip(), row.sentence2.strip(), row.design)
+    return Pair(
+        subset=task if row.subset is None else row.subset,
+        split=row.split,
+        pair_id=row.id,
+        gold=gold,
+        sentence1=row.sentence1.strip(),
+        sentence2=row.sentence2.strip(),
+        design=row.design,
+        ratings=row.ratings,
+    )
+
+
+def _without_repeated(pairs: Sequence[Sequence[Pair]]) -> list[list[Pair]]:
+    """Leave out of dev and test what stands twice in its split, or in another split too."""
+    where: dict[frozenset[str], list[str]] = {}
+    for pair in chain(*pairs):
+        where.setdefault(_sentences(pair), []).append(pair.split)
+    return [
+        [pair for pair in part if pair.split not in _SCORED or len(where[_sentences(pair)]) == 1] for part in pairs
+    ]
+
+
+def _sentences(pair: Pair) -> frozenset[str]:
+    return frozenset((pair.sentence1, pair.sentence2))
 
 
 class _Item(NamedTuple):
@@ -281,100 +271,12 @@ class _Item(NamedTuple):
     sentence2: str | None
 
 
-def _item(row: _Row, classes: Mapping[str, Label]) -> _Item:
+def _item(row: Row, classes: Mapping[str, Label]) -> _Item:
     spelling = row.value.strip()
     if spelling not in classes:
         raise UserError(
-            f"{row.file.path}, line {row.line}: {spelling!r} is not a label of this task ({', '.join(classes)}); "
+            f"{row.where}: {spelling!r} is not a label of this task ({', '.join(classes)}); "
             "mend the line or get the file again."
         )
     second = None if row.sentence2 is None else row.sentence2.strip()
     return _Item(row.split, row.id, classes[spelling], row.sentence1.strip(), second)
-
-
-def _rows(part: _PartRead, variant: TextVariant) -> Iterator[_Row]:
-    return _LAYOUTS[variant.layout](part, variant)
-
-
-def _from_pairs_and_gold(read: _PartRead, variant: TextVariant) -> Iterator[_Row]:
-    pairs, golds = read.files
-    _demand_equal_length(pairs, golds)
-    split, subset = read.part.split, read.part.subset
-    for (line, cells), gold in zip(_table_cells(pairs, variant), golds.lines, strict=True):
-        if gold.strip():
-            yield _Row(golds, line, split, f"{subset}-{line}", gold, cells[0], cells[1], subset)
-
-
-def _from_table(read: _PartRead, variant: TextVariant) -> Iterator[_Row]:
-    (file,) = read.files
-    columns = variant.columns
-    assert columns is not None, "the schema demands columns for a table"
-    for line, cells in _table_cells(file, variant):
-        split = read.part.split if columns.split is None else cells[columns.split]
-        yield _Row(
-            file,
-            line,
-            split,
-            id=f"{split}-{line}" if columns.id is None else cells[columns.id],
-            value=cells[columns.value],
-            sentence1=cells[columns.sentence1],
-            sentence2=None if columns.sentence2 is None else cells[columns.sentence2],
-            subset=None if columns.subset is None else cells[columns.subset],
-            design=None if columns.design is None else cells[columns.design],
-        )
-
-
-def _from_parallel(read: _PartRead, _variant: TextVariant) -> Iterator[_Row]:
-    first, second, labels = read.files
-    _demand_equal_length(first, second)
-    _demand_equal_length(first, labels)
-    split = read.part.split
-    rows = zip(first.lines, second.lines, labels.lines, strict=True)
-    for line, (sentence1, sentence2, label) in enumerate(rows, start=1):
-        yield _Row(labels, line, split, f"{split}-{line}", label, sentence1, sentence2)
-
-
-def _from_one_label(read: _PartRead, _variant: TextVariant) -> Iterator[_Row]:
-    (file,) = read.files
-    label = str(read.part.label)
-    for line, text in enumerate(file.lines, start=1):
-        yield _Row(file, line, read.part.split, f"{label}-{line}", label, text)
-
-
-def _from_label_first(read: _PartRead, _variant: TextVariant) -> Iterator[_Row]:
-    (file,) = read.files
-    split = read.part.split
-    for line, text in enumerate(file.lines, start=1):
-        label, _, sentence = text.strip().partition(" ")
-        yield _Row(file, line, split, f"{split}-{line}", label.partition(":")[0], sentence)
-
-
-_LAYOUTS: dict[str, Callable[[_PartRead, TextVariant], Iterator[_Row]]] = {
-    "pairs-and-gold": _from_pairs_and_gold,
-    "table": _from_table,
-    "parallel": _from_parallel,
-    "one-label": _from_one_label,
-    "label-first": _from_label_first,
-}
-
-
-def _table_cells(file: CataloguedLines, variant: TextVariant) -> Iterator[tuple[int, list[str]]]:
-    # Quotes are plain characters here, and a row may have any of several widths.
-    for line, text in enumerate(file.lines, start=1):
-        cells = text.split("\t")
-        if len(cells) not in variant.widths:
-            expected = " or ".join(map(str, variant.widths))
-            raise UserError(
-                f"{file.path}, line {line}: {expected} tab-separated columns expected, {len(cells)} found; "
-                "mend the line or get the file again."
-            )
-        if line > 1 or not variant.header:
-            yield line, cells
-
-
-def _demand_equal_length(first: CataloguedLines, second: CataloguedLines) -> None:
-    if len(first.lines) != len(second.lines):
-        raise UserError(
-            f"{first.path} has {len(first.lines)} lines but {second.path} has {len(second.lines)}: "
-            "they must match line by line, so get both files again."
-        )

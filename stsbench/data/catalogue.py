@@ -14,7 +14,14 @@ from stsbench.base.errors import UserError
 from stsbench.base.words import closest, plain_name, suggestion
 
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
-RelativePath = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]*$")]
+RelativePath = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/ -]*$")]
+SplitName = Annotated[str, StringConstraints(pattern=r"^[a-z]+(-[a-z]+)?$")]
+
+SENTEVAL = "senteval"
+"""The text that the papers score: SentEval's release."""
+
+UNVERIFIED: Literal["unverified"] = "unverified"
+"""What stands for a hash that nobody could vouch for."""
 
 Label = int | str
 """A class of a labelled task, as the task's own files spell it."""
@@ -28,25 +35,34 @@ class _CatalogueModel(BaseModel):
 class CatalogueFile(_CatalogueModel):
     """One file of a data set, as it is read.
 
-    `path` is relative to a root of the file's source; `lines` counts every line, a header included.
+    `path` is relative to a root of the file's source; `lines` counts every line, a header included, and is None
+    where nobody counted. A file that was never seen whole has the hash `"unverified"`.
     """
 
     path: RelativePath
-    lines: Annotated[int, Field(gt=0)]
-    sha256: Sha256
+    lines: Annotated[int, Field(gt=0)] | None = None
+    sha256: Sha256 | Literal["unverified"] = UNVERIFIED
+
+    @property
+    def expected(self) -> str | None:
+        """The hash that the file must have, None if nobody knows it."""
+        return None if self.sha256 == UNVERIFIED else self.sha256
 
 
 class CataloguePart(_CatalogueModel):
     """The files of one subset and split, and how many scored pairs (or labelled items) they hold.
 
-    `label` is the class of every item, for data sets that keep one file per class.
+    `split` is train, dev, test or all; where each language is a task of its own, the language ("en", "es-en").
+    `label` is the class of every item, for data sets that keep one file per class. `only` names the rows that
+    belong to the part, for data sets that keep several in one file: columns with the value that they must have.
     """
 
-    split: Literal["train", "dev", "test", "all"]
+    split: SplitName
     count: Annotated[int, Field(gt=0)]
     files: tuple[CatalogueFile, ...]
     subset: str | None = None
     label: Label | None = None
+    only: dict[str, str] = {}
 
 
 class Columns(_CatalogueModel):
@@ -61,6 +77,32 @@ class Columns(_CatalogueModel):
     design: int | None = None
 
 
+class NamedColumns(_CatalogueModel):
+    """Which columns of a table hold what, by name; a dot leads into an object inside (`labels.label`).
+
+    - `pair`: the column of both sentences, with a tab or a line feed between them, instead of the two.
+    - `raters`: the columns with one rating each, or the only column with a list of them. Without a column
+      `value` the gold score is their mean.
+    - `may_be_empty`: whether some sentences are empty, in everyone's copy.
+    """
+
+    sentence1: str = ""
+    sentence2: str = ""
+    pair: str = ""
+    value: str = ""
+    id: str = ""
+    raters: tuple[str, ...] = ()
+    may_be_empty: bool = False
+
+    @model_validator(mode="after")
+    def _has_a_pair_and_a_score(self) -> Self:
+        if bool(self.pair) == bool(self.sentence1 and self.sentence2):
+            raise ValueError("name both sentences, or the one column that holds the pair")
+        if not self.value and not self.raters:
+            raise ValueError("name the column of the score, or those of the ratings that it is the mean of")
+        return self
+
+
 class TextVariant(_CatalogueModel):
     """One text of a data set (SentEval's tokenised one, the raw one, ...) and how its files are laid out.
 
@@ -70,17 +112,26 @@ class TextVariant(_CatalogueModel):
     - `parallel`: one file of first sentences, one of second sentences, one of labels.
     - `one-label`: one sentence a line, the label belongs to the file.
     - `label-first`: a line is a label, a space, a sentence; of a label `A:b` only `A` counts.
+    - `named`: rows whose columns have names, in one of the formats of `stsbench.data.rows` (UTF-8).
 
     `widths` lists the column counts that a row may have (`pairs-and-gold` and `table`): the raw text carries
-    notes on its source behind some sentences.
+    notes on its source behind some sentences. `names` are the columns' names of the layout `named` where the file
+    has no header. `drop_repeated` leaves out of dev and test every pair that stands twice in its split, or in
+    another split too, whichever sentence comes first: then `count` is what is left. `note` says how much of the
+    files was seen, for texts that were not read here.
     """
 
     source: str
-    encoding: Literal["utf-8", "utf-8-sig", "latin-1"]
-    layout: Literal["pairs-and-gold", "table", "parallel", "one-label", "label-first"]
+    encoding: Literal["utf-8", "utf-8-sig", "latin-1"] = "utf-8"
+    layout: Literal["pairs-and-gold", "table", "parallel", "one-label", "label-first", "named"]
     widths: tuple[int, ...] = ()
     columns: Columns | None = None
     header: bool = False
+    format: Literal["", "tsv", "csv", "jsonl", "json", "parquet"] = ""
+    named: NamedColumns | None = None
+    names: tuple[str, ...] = ()
+    drop_repeated: bool = False
+    note: str = ""
     parts: tuple[CataloguePart, ...]
 
     @model_validator(mode="after")
@@ -91,7 +142,26 @@ class TextVariant(_CatalogueModel):
             raise ValueError("widths belong to the layouts 'table' and 'pairs-and-gold', and to them alone")
         if self.layout == "pairs-and-gold" and not all(part.subset for part in self.parts):
             raise ValueError("each part of the layout 'pairs-and-gold' names its subset")
+        if (self.named is not None) != (self.layout == "named") or bool(self.format) != (self.layout == "named"):
+            raise ValueError("named and format belong to the layout 'named', and to it alone")
+        if not self.is_verified and not self.note:
+            raise ValueError("a text with unverified files says in its note what of them was seen")
         return self
+
+    @property
+    def is_verified(self) -> bool:
+        """Whether the hash of every file is known."""
+        return all(file.expected for part in self.parts for file in part.files)
+
+    @property
+    def assurance(self) -> Literal["verified", "hash known", "unverified"]:
+        """Whether the files were read here; else whether anybody says their hashes."""
+        return UNVERIFIED if not self.is_verified else "hash known" if self.note else "verified"
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """The names of the splits, in the catalogue's order."""
+        return tuple(dict.fromkeys(part.split for part in self.parts))
 
 
 class DataSet(_CatalogueModel):
@@ -127,18 +197,26 @@ class Source(_CatalogueModel):
     """Where files come from, and where in a data folder they may lie.
 
     `roots` are tried in order below each data folder. `sha256` is `"unverified"` where nobody could vouch
-    for the upstream file; what it unpacks to is still held against the data sets' own hashes.
+    for the upstream file; what it unpacks to is still held against the data sets' own hashes. Of the kind `files`
+    the address ends in a slash, and the paths of the catalogue's files follow it. `of_default_tasks` is False
+    for what no default group of tasks needs.
     """
 
     name: str
     title: str
-    kind: Literal["archive", "file", "by-hand", "bundled"]
+    kind: Literal["archive", "file", "files", "by-hand", "bundled"]
     address: str
     sha256: Sha256 | Literal["unverified"]
     roots: tuple[str, ...]
     folder: RelativePath | None = None
     documentation: str
     licence: str
+    of_default_tasks: bool = True
+
+    @property
+    def is_fetchable(self) -> bool:
+        """Whether `stsbench data get` can get it."""
+        return self.kind in {"archive", "file", "files"}
 
     @property
     def file_name(self) -> str:
@@ -176,6 +254,15 @@ def data_set(task: str) -> DataSet:
         hint = f"did you mean {names[close[0]]}?" if close else f"choose one of {', '.join(data_sets())}."
         raise UserError(f"there is no task {task!r}: {hint}")
     return data_sets()[name]
+
+
+def paper_tasks() -> tuple[str, ...]:
+    """Return the names of the STS tasks of the papers, those of SentEval's release, in the papers' order.
+
+    >>> len(paper_tasks())
+    7
+    """
+    return tuple(name for name, entry in data_sets().items() if entry.kind == "sts" and SENTEVAL in entry.texts)
 
 
 def task_split_text(name: str) -> tuple[str, str, str]:

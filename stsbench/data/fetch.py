@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
+from urllib.parse import quote
 
 from stsbench.base.errors import UserError
 from stsbench.base.files import atomic_path, sha256_of
@@ -26,10 +27,11 @@ class Fetched:
 
     Attributes:
         name: the source's name in the catalogue.
-        path: the file, or the folder that the archive was unpacked to.
-        sha256: of the downloaded file; empty where it was unpacked earlier and its hash was not kept.
+        path: the file, or the folder of several or that the archive was unpacked to.
+        sha256: of the downloaded file; empty where it was unpacked earlier and its hash was not kept, and of
+            several files.
         verified: whether the catalogue vouches for what lies at `path`: by the download's own hash or, for
-            an archive, by those of all the files in it that the catalogue lists.
+            several files and for an archive, by those of all that the catalogue lists.
         fresh: False if it was there already and nothing was downloaded.
     """
 
@@ -47,17 +49,19 @@ def get(what: str = "senteval", progress: Progress = silent, *, to: Path | None 
     at once: one downloads, the others wait for it.
 
     Args:
-        what: "senteval" (the benchmarks), "wiki1m" or "nli" (training text).
+        what: "senteval" (the benchmarks), "wiki1m" or "nli" (training text), or another source of
+            `stsbench data list --json`.
         progress: told what goes on.
-        to: the folder that the file, or the archive's folder (`downstream`), goes to; None for the cache.
+        to: the folder that the file, or the folder of several or of an archive (`downstream`), goes to; None for
+            the cache.
 
     Raises:
         UserError: if there is no such source, or it cannot be had, saying how to get it by hand; or if `to` holds
             something else in its place.
     """
     chosen = source(what)
-    if chosen.kind not in {"archive", "file"}:
-        fetchable = ", ".join(name for name, other in sources().items() if other.kind in {"archive", "file"})
+    if not chosen.is_fetchable:
+        fetchable = ", ".join(name for name, other in sources().items() if other.is_fetchable)
         where = "comes with stsbench" if chosen.kind == "bundled" else f"is to be had from {chosen.address}"
         raise UserError(f"{what} {where}, not by download: choose one of {fetchable}.")
     folder = data_cache() if to is None else Path(to).expanduser()
@@ -91,8 +95,8 @@ def fetch(
     """Get one source into `folder`, unless it is there already.
 
     Args:
-        chosen: a source of kind "archive" or "file".
-        expected: the files that an archive must hold.
+        chosen: a source of kind "archive", "file" or "files".
+        expected: the files that an archive must hold, or that are to be had one by one.
         folder: the data folder of the cache, or a person's own.
         progress: told what goes on.
         cached: whether the folder is the cache, which has a folder for each source, and where what differs from
@@ -108,6 +112,8 @@ def fetch(
         with _alone(folder / f".{chosen.name}.lock", progress):
             if chosen.kind == "archive":
                 return _fetch_archive(chosen, expected, folder, progress, cached=cached)
+            if chosen.kind == "files":
+                return _fetch_files(chosen, expected, folder, progress, cached=cached)
             return _fetch_file(chosen, folder, progress, cached=cached)
     except OSError as error:
         other = "set STSBENCH_CACHE" if cached else "name another folder"
@@ -139,6 +145,24 @@ def _fetch_file(chosen: Source, folder: Path, progress: Progress, *, cached: boo
     return Fetched(chosen.name, target, sha256, verified=known is not None, fresh=True)
 
 
+def _fetch_files(
+    chosen: Source, expected: Sequence[CatalogueFile], folder: Path, progress: Progress, *, cached: bool
+) -> Fetched:
+    assert chosen.folder is not None, "several files have a folder"
+    target, fresh = folder / chosen.folder, False
+    for file in expected:
+        path = target / file.path
+        if path.is_file():
+            if file.expected in {None, sha256_of(path)}:
+                continue
+            if not cached:
+                raise UserError(f"{path} is there, and is another file: move it away, or name another folder.")
+            path.unlink()
+        download(address_of(chosen) + quote(file.path), path, file.expected, progress)
+        fresh = True
+    return Fetched(chosen.name, target, "", verified=all(file.expected for file in expected), fresh=fresh)
+
+
 def _fetch_archive(
     chosen: Source, expected: Sequence[CatalogueFile], folder: Path, progress: Progress, *, cached: bool
 ) -> Fetched:
@@ -147,7 +171,8 @@ def _fetch_archive(
     target = folder / (chosen.folder if cached else PurePosixPath(chosen.folder).name)
     different = _differences(target, expected)
     if not different:
-        return Fetched(chosen.name, target, _recorded_sha256(archive), verified=True, fresh=False)
+        recorded = _recorded_sha256(archive)
+        return Fetched(chosen.name, target, recorded, verified=_vouched(chosen, expected), fresh=False)
     if not cached and target.exists() and any(target.iterdir()):
         raise UserError(
             f"{target} is there, and {len(different)} of its {len(expected)} files are missing or differ, the "
@@ -160,7 +185,7 @@ def _fetch_archive(
         # Unpacked it is of no more use; damaged it would only be found damaged again.
         archive.unlink(missing_ok=True)
     _record_sha256(archive, sha256)
-    return Fetched(chosen.name, target, sha256, verified=True, fresh=True)
+    return Fetched(chosen.name, target, sha256, verified=_vouched(chosen, expected), fresh=True)
 
 
 def _unpack_to(
@@ -193,11 +218,15 @@ def _root_of_unpacked(folder: Path, archive: Path, chosen: Source, expected: Seq
     return root
 
 
+def _vouched(chosen: Source, expected: Sequence[CatalogueFile]) -> bool:
+    return _known_sha256(chosen) is not None or all(file.expected for file in expected)
+
+
 def _differences(root: Path, expected: Sequence[CatalogueFile]) -> list[str]:
     return [
         file.path
         for file in expected
-        if not (root / file.path).is_file() or sha256_of(root / file.path) != file.sha256
+        if not (root / file.path).is_file() or file.expected not in {None, sha256_of(root / file.path)}
     ]
 
 
@@ -240,6 +269,8 @@ def _by_hand(chosen: Source, folder: Path) -> str:
     url = address_of(chosen)
     if chosen.kind == "archive":
         return f"download {url} by hand, unpack it and set STSBENCH_DATA to its folder"
+    if chosen.kind == "files":
+        return f"download what is below {url} by hand into {folder / (chosen.folder or '')}, in the same folders"
     return f"download {url} by hand to {folder / chosen.file_name}"
 
 

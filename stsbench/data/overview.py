@@ -9,15 +9,30 @@ from typing import TYPE_CHECKING
 
 from stsbench.base.errors import UserError
 from stsbench.base.words import plain_name, storable, suggestion
-from stsbench.data.benchmarks import read_catalogued
-from stsbench.data.catalogue import CatalogueFile, DataSet, Source, TextVariant, data_sets, source, sources
+from stsbench.data.catalogue import (
+    UNVERIFIED,
+    CatalogueFile,
+    DataSet,
+    Source,
+    TextVariant,
+    data_sets,
+    source,
+    sources,
+)
 from stsbench.data.fetch import catalogued_files
+from stsbench.data.layouts import read_catalogued
 from stsbench.data.locate import bundled_root, places, remedy, root_in
 from stsbench.render.result import Result
 from stsbench.render.table import Table, Tables
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+_GOOD = ("ok", UNVERIFIED)
+"""What `verify` says of files that are no reason to do anything."""
+
+_SHOWN_SPLITS = 3
 
 
 @dataclass(frozen=True)
@@ -48,8 +63,8 @@ class DataVerification(DataOverview):
 
     @property
     def is_whole(self) -> bool:
-        """Whether every file is here and is the catalogued one."""
-        return bool((self.rows["status"] == "ok").all())
+        """Whether every file is here and, where its hash is known, is the catalogued one."""
+        return bool(self.rows["status"].isin(_GOOD).all())
 
     def counts(self) -> dict[str, int]:
         """Return how many rows have each status, the commonest first."""
@@ -60,7 +75,7 @@ class DataVerification(DataOverview):
         sentences = []
         # Two tasks may read one file.
         for name, files in self.rows.drop_duplicates(["source", "file"]).groupby("source", sort=False):
-            wrong = files[files["status"] != "ok"]
+            wrong = files[~files["status"].isin(_GOOD)]
             if len(wrong):
                 first = wrong.iloc[0]
                 path = str(Path(first["folder"]) / first["file"])
@@ -75,9 +90,11 @@ def list_data(data_dirs: Sequence[Path] = ()) -> DataOverview:
     """Return what the catalogue holds, one row per data set and text.
 
     Columns: task, text, kind ("sts" or "labelled"), splits ("train 5749, dev 1500, test 1379"), subsets
-    (their names with counts, empty where there are none), title, licence, documentation, source, found (the
-    folder that it would be read from, empty where it is nowhere). Readers are shown some of them, and whether
-    it is here.
+    (their names with counts, empty where there are none), scale (the lowest and highest gold score), raters
+    (whether ratings are published one by one), assurance ("verified" where the files were read here, "hash known"
+    where somebody else says their hashes, or "unverified"), note (what of the files was seen), title, licence,
+    documentation, source, address (where its source comes from), found (the folder that it would be read from,
+    empty where it is nowhere). Readers are shown some of them, and whether it is here.
 
     Args:
         data_dirs: folders to look in first (default: the places of `stsbench.data.locate`).
@@ -98,28 +115,39 @@ def list_data(data_dirs: Sequence[Path] = ()) -> DataOverview:
             "kind": entry.kind,
             "splits": _counts((part.split, part.count) for part in variant.parts),
             "subsets": _counts((part.subset, part.count) for part in variant.parts if part.subset),
+            "scale": "" if entry.gold_range is None else "{:g} to {:g}".format(*entry.gold_range),
+            "raters": bool(variant.named and variant.named.raters),
+            "assurance": variant.assurance,
+            "note": variant.note,
             "title": entry.title,
             "licence": entry.licence,
             "documentation": entry.documentation,
             "source": variant.source,
+            "address": source(variant.source).address,
             "found": storable(str(_root(variant, data_dirs) or "")),
         }
         for entry, text, variant in _variants()
     )
-    here = rows["found"].map(lambda folder: "yes" if folder else "no")
-    return DataOverview(rows, rows[["task", "text", "kind", "splits"]].assign(here=here))
+    headlines = rows[["task", "text", "kind"]].assign(
+        splits=rows["splits"].map(_shortened),
+        files=rows["assurance"],
+        here=rows["found"].map(lambda folder: "yes" if folder else "no"),
+    )
+    return DataOverview(rows, headlines)
 
 
 def verify(data_dirs: Sequence[Path] = (), *, what: Sequence[str] = ()) -> DataVerification:
     """Hold every catalogued file against what is on disk, one row per data set and file.
 
-    Columns: task, text, source, file (its path below the root), status ("ok", "modified", "missing" or
-    "unreadable"), expected_lines and found_lines (nullable integers), expected_sha256 and found_sha256 (empty
-    where the file is missing), folder (the root, empty where there is none). Readers are shown what is not "ok".
+    Columns: task, text, source, file (its path below the root), status ("ok", "unverified" where it is here and
+    nobody knows its hash, "modified", "missing" or "unreadable"), expected_lines and found_lines (nullable
+    integers), expected_sha256 and found_sha256 (empty where the file is missing), folder (the root, empty where
+    there is none). Readers are shown what is not "ok".
 
     Args:
         data_dirs: folders to look in first (default: the places of `stsbench.data.locate`).
-        what: sources ("senteval", "sts-raw", "sample") and tasks ("STS12", "MR"); none stands for all there are.
+        what: sources ("senteval", "sts-raw", "sample") and tasks ("STS12", "MR"); none stands for what the default
+            groups of tasks need, and whatever else is here.
 
     Raises:
         UserError: if a named folder does not exist, or what is asked for is no source and no task.
@@ -132,10 +160,12 @@ def verify(data_dirs: Sequence[Path] = (), *, what: Sequence[str] = ()) -> DataV
     rows = pd.DataFrame(
         {"task": entry.task, "text": text, "source": variant.source} | _verdict(_root(variant, data_dirs), file)
         for entry, text, variant in _chosen(what)
+        if what or source(variant.source).of_default_tasks or _root(variant, data_dirs) is not None
         for part in variant.parts
         for file in part.files
     ).astype({"expected_lines": "Int64", "found_lines": "Int64"})
-    # Of a source that is not here at all, the advice says enough.
+    # Several parts may lie in one file. Of a source that is not here at all, the advice says enough.
+    rows = rows.drop_duplicates(["task", "text", "file"], ignore_index=True)
     wrong = (rows["status"] != "ok") & (rows["folder"] != "")
     return DataVerification(rows, rows.loc[wrong, ["task", "text", "file", "status"]])
 
@@ -144,7 +174,8 @@ def where(data_dirs: Sequence[Path] = ()) -> DataOverview:
     """Return the order in which data is looked for, and what each place holds of each source.
 
     Columns: order (from 1), origin ("--data-dir", "STSBENCH_DATA", "checkout" or "cache"), folder, source,
-    found (the root, empty where there is none), files ("78 of 78"). The bundled sample is not looked for.
+    found (the root, empty where there is none), files ("78 of 78"). The bundled sample is not looked for. Readers
+    are shown what the default groups of tasks need, and whatever else is here.
 
     Args:
         data_dirs: folders to look in first.
@@ -160,7 +191,8 @@ def where(data_dirs: Sequence[Path] = ()) -> DataOverview:
         for order, place in enumerate(places(data_dirs), start=1)
         for chosen, paths in _paths_of_sources()
     )
-    return DataOverview(rows, rows)
+    default = rows["source"].map(lambda name: source(name).of_default_tasks)
+    return DataOverview(rows, rows[default | (rows["found"] != "")].reset_index(drop=True))
 
 
 def _variants() -> Iterator[tuple[DataSet, str, TextVariant]]:
@@ -177,7 +209,7 @@ def _chosen(what: Sequence[str]) -> list[tuple[DataSet, str, TextVariant]]:
     by_plain_name = {plain_name(name): name for name in names}
     for name in what:
         if plain_name(name) not in by_plain_name:
-            lists = "`stsbench data list` lists the tasks; sources are senteval, sts-raw and sample."
+            lists = "`stsbench data list` lists the tasks, with --json their sources."
             hint = suggestion(name, names, otherwise=lists)
             raise UserError(f"there is no task or source {name!r} to verify: {hint}")
     chosen = {by_plain_name[plain_name(name)] for name in what}
@@ -210,7 +242,7 @@ def _verdict(root: Path | None, file: CatalogueFile) -> dict[str, object]:
         found = read_catalogued(root, file, "latin-1")
     except UserError:
         return verdict | {"status": "unreadable"}
-    status = "ok" if found.sha256 == file.sha256 else "modified"
+    status = UNVERIFIED if file.expected is None else "ok" if found.sha256 == file.expected else "modified"
     return verdict | {"status": status, "found_lines": len(found.lines), "found_sha256": found.sha256}
 
 
@@ -231,3 +263,11 @@ def _counts(named: Iterable[tuple[str, int]]) -> str:
     for name, count in named:
         counts[name] = counts.get(name, 0) + count
     return ", ".join(f"{name} {count}" for name, count in counts.items())
+
+
+def _shortened(splits: str) -> str:
+    """Return splits as they are, or the first of many languages and how many there are."""
+    names = splits.split(", ")
+    if len(names) <= _SHOWN_SPLITS:
+        return splits
+    return f"{', '.join(names[:_SHOWN_SPLITS])}, ... ({len(names)} in all)"

@@ -1,4 +1,4 @@
-"""Rows of a file: one reader of text, TSV, CSV, JSON Lines and Parquet, for corpora and for people's own tables.
+"""Rows of a file: one reader of text, TSV, CSV, JSON Lines, JSON and Parquet, for corpora and for tables of pairs.
 
 Rows are a stream, so that a corpus need not fit into memory. What is wrong with a file is told with its line.
 """
@@ -42,15 +42,17 @@ class Rows:
         columns: the names of the cells; empty where nothing names them.
         rows: where columns are named, each has as many cells as there are columns. A line of TSV or CSV without
             any text is a row of empty cells.
+        unit: what the numbers of rows count: lines, rows of Parquet, entries of a JSON list.
     """
 
     path: Path
     columns: tuple[str, ...]
     rows: Iterator[NumberedCells]
+    unit: str = "line"
 
     def at(self, line: int) -> str:
         """Return where a row is, for a message."""
-        return f"{self.path}, {'row' if self.path.suffix.lower() == '.parquet' else 'line'} {line}"
+        return f"{self.path}, {self.unit} {line}"
 
 
 def open_rows(
@@ -60,12 +62,14 @@ def open_rows(
     names: Sequence[str] | None = None,
     unnamed: Sequence[str] = (),
     delimiter: str = ",",
+    format: str = "",
 ) -> Rows:
     """Open a file; it is read as its rows are taken.
 
     Text (.txt) has one cell a line. TSV has no quotes, CSV is as spreadsheets write it; the first row of either
     may be a header. JSON Lines holds an object a line, Parquet one table. Text is UTF-8, with or without a
-    byte-order mark; empty lines of JSON Lines do not count.
+    byte-order mark; empty lines of JSON Lines do not count. A list of objects in one JSON text is read too, where
+    `format` says so.
 
     Args:
         path: of the file, whose ending says its format.
@@ -73,17 +77,20 @@ def open_rows(
         names: the columns to read, in this order; None for all.
         unnamed: what the columns of TSV or CSV without a header are called; empty if nobody knows.
         delimiter: what stands between the cells of CSV; some programs write tabs or semicolons.
+        format: `tsv`, `csv`, `jsonl`, `json` or `parquet`, for a file whose ending does not say it.
 
     Raises:
         UserError: naming file and line, here or as rows are taken, if something cannot be read.
     """
-    match ending_of(path):
+    match f".{format}" if format else ending_of(path):
         case ".txt":
             if names is not None:
                 raise UserError(f"{path} is text, one sentence a line: it has no columns to name.")
             return Rows(path, (), ((line, [text]) for line, text in text_lines(path)))
         case ".jsonl":
             return _json_lines(path, names)
+        case ".json":
+            return _json_list(path, names)
         case ".parquet":
             return _parquet(path, names)
         case ".tsv":
@@ -224,26 +231,49 @@ def _place(path: Path, columns: Sequence[str], name: str) -> int:
 
 def _json_lines(path: Path, names: Sequence[str] | None) -> Rows:
     records = ((line, _json_object(text, path, line)) for line, text in text_lines(path) if text.strip())
+    return _of_records(path, records, names, "line")
+
+
+def _json_list(path: Path, names: Sequence[str] | None) -> Rows:
+    text = "\n".join(line for _, line in text_lines(path))
+    try:
+        entries = parse_json(text, once=True)
+    except ValueError as error:
+        reason = getattr(error, "msg", None) or str(error).partition(";")[0]
+        line = getattr(error, "lineno", None)
+        where = f"{path}, line {line}" if line else str(path)
+        raise UserError(f"{where}: not valid JSON ({reason}); mend it or get the file again.") from error
+    if not isinstance(entries, list):
+        raise UserError(f"{path}: a JSON list of objects expected; mend it or get the file again.")
+    for number, entry in enumerate(entries, start=1):
+        if not isinstance(entry, dict):
+            raise UserError(f"{path}, entry {number}: a JSON object expected; mend the entry.")
+    return _of_records(path, iter(list(enumerate(entries, start=1))), names, "entry")
+
+
+def _of_records(
+    path: Path, records: Iterator[tuple[int, dict[str, Any]]], names: Sequence[str] | None, unit: str
+) -> Rows:
     first = next(records, None)
     if first is None:
-        return Rows(path, tuple(names or ()), iter(()))
+        return Rows(path, tuple(names or ()), iter(()), unit)
     columns = tuple(names or first[1])
 
     def rows() -> Iterator[NumberedCells]:
         for line, record in chain([first], records):
             missing = [name for name in columns if name not in record]
             if missing:
-                which = "" if names else f", which line {first[0]} has"
-                raise UserError(f"{path}, line {line}: {missing[0]!r} is missing{which}; add it.")
+                which = "" if names else f", which {unit} {first[0]} has"
+                raise UserError(f"{path}, {unit} {line}: {missing[0]!r} is missing{which}; add it.")
             if not names and len(record) > len(columns):
                 more = next(name for name in record if name not in columns)
                 raise UserError(
-                    f"{path}, line {line}: {more!r} is not in line {first[0]}, which says what is read; give all "
-                    "lines the same names."
+                    f"{path}, {unit} {line}: {more!r} is not in {unit} {first[0]}, which says what is read; give "
+                    f"all {'lines' if unit == 'line' else 'entries'} the same names."
                 )
             yield line, [record[name] for name in columns]
 
-    return Rows(path, columns, rows())
+    return Rows(path, columns, rows(), unit)
 
 
 def _json_object(text: str, path: Path, line: int) -> dict[str, Any]:
@@ -283,7 +313,7 @@ def _parquet(path: Path, names: Sequence[str] | None) -> Rows:
                     row += 1
                     yield row, cells
 
-    return Rows(path, columns, rows())
+    return Rows(path, columns, rows(), "row")
 
 
 @contextmanager

@@ -7,13 +7,13 @@ from pathlib import Path
 
 from stsbench.base.errors import UserError
 from stsbench.data.benchmarks import load_labelled, load_sts, sample_sentences
-from stsbench.data.catalogue import data_set, data_sets, is_task, task_split_text
+from stsbench.data.catalogue import data_set, is_task, paper_tasks, task_split_text
 from stsbench.data.corpus import load_corpus
 from stsbench.data.tables import LabelledData, StsData
 
 _GROUP = "sts"
 _NLI, _NLI_TASK = "nli", "SNLI"
-_SAMPLE, _SAMPLE_CORPUS = "sample", "sample-sentences"
+_SAMPLE_CORPUS = "sample-sentences"
 _FIRST_CHOICE = "senteval"
 
 
@@ -78,8 +78,7 @@ def _read(name: str, data_dirs: Sequence[Path]) -> Sentences:
     if folded == _SAMPLE_CORPUS:
         return Sentences(_SAMPLE_CORPUS, sample_sentences())
     if folded == _GROUP:
-        tasks = [task for task, entry in data_sets().items() if entry.kind == "sts" and task != _SAMPLE]
-        parts = [_of_task(task, data_dirs) for task in tasks]
+        parts = [_of_task(task, data_dirs) for task in paper_tasks()]
         return Sentences(_GROUP, tuple(text for part in parts for text in part.texts))
     if folded == _NLI:
         return _of_task(_NLI_TASK, data_dirs)

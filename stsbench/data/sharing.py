@@ -8,7 +8,7 @@ import numpy as np
 
 from stsbench.base.errors import UserError
 from stsbench.data.benchmarks import load_sample, load_sts
-from stsbench.data.catalogue import data_sets, task_split_text
+from stsbench.data.catalogue import SENTEVAL, paper_tasks, task_split_text
 from stsbench.data.overview import DataOverview
 from stsbench.data.sentence_ids import folded_ids, sentence_ids, unordered_pairs
 from stsbench.data.tables import StsData
@@ -46,7 +46,7 @@ def sharing(tasks: Sequence[str] = (), data_dirs: Sequence[Path] = ()) -> DataOv
     """
     import pandas as pd
 
-    names = tasks or [name for name, entry in data_sets().items() if entry.kind == "sts" and name != _SAMPLE]
+    names = tasks or paper_tasks()
     read = [_read(name, data_dirs) for name in names]
     rows = [row for same in _WAYS for row in _rows(read, same)]
     frame = pd.DataFrame(rows)
@@ -62,7 +62,7 @@ def _read(name: str, data_dirs: Sequence[Path]) -> StsData:
         if split or text:
             raise UserError("the sample has one split and one text: name it `sample`.")
         return load_sample()
-    return load_sts(task, split or "test", text or "senteval", data_dirs)
+    return load_sts(task, split or "test", text or SENTEVAL, data_dirs)
 
 
 def _rows(tasks: Sequence[StsData], same: str) -> list[dict[str, object]]:

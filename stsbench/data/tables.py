@@ -13,8 +13,9 @@ if TYPE_CHECKING:
 
     from stsbench.data.catalogue import Label
 
-Status = Literal["verified", "modified", "user"]
-"""`verified`: every file is the catalogued one; `modified`: at least one differs; `user`: not catalogued."""
+Status = Literal["verified", "unverified", "modified", "user"]
+"""`verified`: every file is the catalogued one; `unverified`: the counts are the catalogue's, and nobody vouched
+for a file's hash; `modified`: at least one file or count differs; `user`: not catalogued."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class FileRead:
     """A file as it was read.
 
     `name` is its path relative to where the data lay, with forward slashes; `sha256` is of its bytes;
-    `expected` is the catalogue's hash, None for a person's own file.
+    `expected` is the catalogue's hash, None for a person's own file and where nobody knows it.
     """
 
     name: str
@@ -31,7 +32,7 @@ class FileRead:
 
 
 class Pair(NamedTuple):
-    """A row of `StsData.pairs`; `design` is the sample's alone."""
+    """A row of `StsData.pairs`; `design` is the sample's alone, `ratings` are of sets that publish them."""
 
     subset: str
     split: str
@@ -40,6 +41,7 @@ class Pair(NamedTuple):
     sentence1: str
     sentence2: str
     design: str | None = None
+    ratings: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -47,17 +49,18 @@ class StsData:
     """Scored sentence pairs.
 
     Attributes:
-        task: "STS12" ... "STS16", "STS-B", "SICK-R", "sample", or the stem of the person's file.
-        split: "train", "dev", "test" or "all".
-        text: "senteval", "raw", "sample" or "user".
+        task: "STS12" ... "STS16", "STS-B", "SICK-R", "sample", ..., or the stem of the person's file.
+        split: "train", "dev", "test", a language, or "all".
+        text: "senteval", "raw", "sample", ..., or "user".
         pairs: one row per scored pair: subset, split, pair_id (str), gold (float64), sentence1, sentence2
-            (str); the sample has `design` too. A task without subsets has one, called as the task.
+            (str); the sample has `design` too, and `ratings` (a tuple of float) the sets that publish them. A task
+            without subsets has one, called as the task.
         gold_range: the lowest and highest score that is possible (of a person's file: that occurs).
         status: see `Status`.
         sha256: 64 hexadecimal digits over the names and hashes of `files`, in order.
         files: the files read, in order.
         problems: a sentence for each file that is not the catalogued one.
-        notes: a sentence for each reason that pairs were left out for (`views`).
+        notes: a sentence for each reason that pairs were left out for (`views`, texts without repeated pairs).
     """
 
     task: str
@@ -99,7 +102,7 @@ class LabelledData:
 
 
 def pair_table(pairs: Iterable[Pair]) -> pd.DataFrame:
-    """Return pairs as a table, without the column `design` where no pair states one.
+    """Return pairs as a table, without the columns `design` and `ratings` where no pair has one.
 
     Pairs are taken one after the other, and a sentence that stands in several is held once.
     """
@@ -111,13 +114,15 @@ def pair_table(pairs: Iterable[Pair]) -> pd.DataFrame:
     for pair in pairs:
         golds.append(pair.gold)
         columns["pair_id"].append(pair.pair_id)
+        columns["ratings"].append(pair.ratings)
         for name in ("subset", "split", "sentence1", "sentence2", "design"):
             text = getattr(pair, name)
             columns[name].append(once.setdefault(text, text))
     # dtype=object keeps sentences plain `str` in every pandas: 3.0 would infer its own string type.
     series = {name: pd.Series(values, dtype=object) for name, values in columns.items()}
     table = pd.DataFrame(series | {"gold": pd.Series(golds, dtype="float64")})
-    return table if table["design"].notna().any() else table.drop(columns="design")
+    unused = [] if table["design"].notna().any() else ["design"]
+    return table.drop(columns=unused if any(columns["ratings"]) else [*unused, "ratings"])
 
 
 def combined_sha256(files: Iterable[FileRead]) -> str:

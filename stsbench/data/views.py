@@ -15,7 +15,7 @@ from stsbench.base.errors import UserError
 from stsbench.base.files import sha256_of
 from stsbench.base.words import storable
 from stsbench.data.benchmarks import load_sts
-from stsbench.data.catalogue import data_sets
+from stsbench.data.catalogue import SENTEVAL, data_sets, paper_tasks
 from stsbench.data.corpus import corpus_file
 from stsbench.data.sentence_ids import folded_ids, unordered_pairs
 from stsbench.data.tables import FileRead, StsData, combined_sha256
@@ -25,7 +25,6 @@ OVERLAP = "overlap"
 """What the view without the pairs of other tasks is called."""
 
 _WITHOUT = "~"
-_SENTEVAL = "senteval"
 
 
 @dataclass(frozen=True)
@@ -127,10 +126,10 @@ class _Others:
 
     def before(self, data: StsData) -> list[StsData]:
         """Return the tasks that come before one, in the papers' order, in its text where they have it."""
-        order = [name for name, entry in data_sets().items() if entry.kind == "sts" and _SENTEVAL in entry.texts]
+        order = list(paper_tasks())
         names = order[: order.index(data.task)] if data.task in order and data.status != "user" else order
         return [
-            self._task(name, data.text if data.text in data_sets()[name].texts else _SENTEVAL) for name in names
+            self._task(name, data.text if data.text in data_sets()[name].texts else SENTEVAL) for name in names
         ]
 
     def _task(self, name: str, text: str) -> StsData:

@@ -102,6 +102,9 @@ def _spec(task: str, split: str, text: str, protocol: Protocol) -> TaskSpec:
     default_split = "" if entry.kind == "labelled" else default_split
     # SICK and the sample have one text each, whatever variant is asked for; their signature says which.
     default_text = protocol.text if protocol.text in entry.texts else next(iter(entry.texts))
+    splits = entry.texts[text].splits if text in entry.texts else entry.texts[default_text].splits
+    if len(splits) == 1 and entry.kind != "labelled":  # Of some sets dev alone has public scores.
+        default_split = splits[0]
     return TaskSpec(entry.task, split or default_split, text or default_text)
 
 

@@ -269,10 +269,10 @@ def test_without_a_mirror_the_hub_is_asked():
     [
         (
             "sts-raw",
-            r"sts-raw is to be had from http.*, not by download: choose one of senteval, wiki1m, nli\.",
+            r"sts-raw is to be had from http.*, not by download: choose one of senteval, wiki1m, nli, stsb",
         ),
-        ("sample", r"sample comes with stsbench, not by download: choose one of senteval, wiki1m, nli\."),
-        ("glue", r"there is no data source 'glue': choose one of senteval, "),
+        ("sample", r"sample comes with stsbench, not by download: choose one of senteval, wiki1m, nli, stsb"),
+        ("glue", r"there is no data source 'glue': "),
     ],
 )
 def test_what_cannot_be_downloaded_is_named(what, message):

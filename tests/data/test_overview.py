@@ -115,7 +115,7 @@ def test_a_pipe_where_a_file_is_expected_is_missing_and_not_waited_for(small_sen
 
 def test_readers_are_shown_whether_a_task_is_here_and_what_is_wrong(small_senteval):
     (table,) = list_data([small_senteval]).table()
-    assert list(table.frame.columns) == ["task", "text", "kind", "splits", "here"]
+    assert list(table.frame.columns) == ["task", "text", "kind", "splits", "files", "here"]
     assert row(table.frame, task="STS12", text="senteval")["here"] == "yes"
     verified = verify([small_senteval])
     assert set(verified.table()[0].frame["status"]) == {"modified"}

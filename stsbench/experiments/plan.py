@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any, Literal, Self, get_args
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from stsbench.base.errors import UserError
 from stsbench.base.words import suggestion
@@ -432,7 +432,7 @@ def experiment_of(
         settings: changes to every recipe, over the plan's.
 
     Raises:
-        UserError: if nothing can be made at this scale, saying why.
+        UserError: if nothing can be made at this scale, saying why; or seeds or threads are none.
     """
     whole, found = scales()[scale], layout(plan, name, scale)
     if not found.made:
@@ -452,14 +452,19 @@ def experiment_of(
         }
         for made in found.made
     }
-    return Experiment(
-        name=f"{name}-{scale}",
-        about=f"{exhibits()[name].caption}; {whole.about}",
-        axes={"row": rows},
-        seeds=seeds or whole.seeds,
-        measure=measure,
-        threads=threads,
-    )
+    try:
+        return Experiment(
+            name=f"{name}-{scale}",
+            about=f"{exhibits()[name].caption}; {whole.about}",
+            axes={"row": rows},
+            seeds=seeds or whole.seeds,
+            measure=measure,
+            threads=threads,
+        )
+    except ValidationError as error:
+        mistake = error.errors()[0]
+        what = mistake["msg"].removeprefix("Value error, ")
+        raise UserError(f"{' '.join(map(str, mistake['loc'][:1]))}: {what}.") from error
 
 
 def _changes(plan: TablePlan, row: PlannedRow, place: RowPlan, scale: ScaleName) -> dict[str, Any] | str:

@@ -42,6 +42,9 @@ PROBED = "probe.json"
 PARENT = "STSBENCH_PARENT"
 """Set in the environment of a process whose standard input its parent holds open: it ends when that closes."""
 
+LESS_MEMORY = "run fewer at once with --workers, or ask for less with optimiser.batch or optimiser.chunk"
+"""What to do about a job that had too little."""
+
 _SECONDS_BETWEEN = 1.0
 """Of what is told of how far it is."""
 
@@ -64,14 +67,20 @@ def main(arguments: Sequence[str]) -> int:
             run_unit(folder, unit)
     except UserError as error:
         return _failed(folder, unit, str(error), 2)
-    except MemoryError:
-        return _failed(folder, unit, "there was not enough memory", 1)
     except Exception as error:
         traceback.print_exc()
+        if _is_of_memory(error):
+            return _failed(folder, unit, f"there was not enough memory: {LESS_MEMORY}", 1)
         return _failed(folder, unit, f"{type(error).__name__}: {error}", 1)
     finally:
         folder.running(unit).unlink(missing_ok=True)
     return 0
+
+
+def _is_of_memory(error: Exception) -> bool:
+    # torch has a class of its own for CUDA alone.
+    signs = ("out of memory", "not enough memory", "allocate memory")
+    return isinstance(error, MemoryError) or any(sign in str(error) for sign in signs)
 
 
 def _failed(folder: ExperimentFolder, unit: str, reason: str, code: int) -> int:

@@ -13,16 +13,13 @@ from stsbench.experiments.folder import ExperimentFolder, read_json
 from stsbench.experiments.forecast import Forecast, forecast
 from stsbench.experiments.jobs import Job, jobs_of, units_of
 from stsbench.experiments.result import Sweep, read_sweep
-from stsbench.experiments.run_job import PREPARE
+from stsbench.experiments.run_job import LESS_MEMORY, PREPARE
 from stsbench.scoring.run import RUNS
 
 EXECUTORS = ("local", "ray", "slurm")
 """Where jobs can run."""
 
-_KILLED = (
-    "killed by the system (signal 9), most likely for memory: run fewer at once with --workers, or ask for less "
-    "with optimiser.batch or optimiser.chunk"
-)
+_KILLED = f"killed by the system (signal 9), most likely for memory: {LESS_MEMORY}"
 
 
 def sweep(

@@ -2,7 +2,9 @@
 
 import builtins
 import json
+import re
 import shutil
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,16 +12,20 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from small_experiments import contents
+import small_experiments
+from small_experiments import contents, run_here
 
 import stsbench as sb
 from stsbench.base.errors import UserError
 from stsbench.encoders.network import Network
+from stsbench.experiments import run_job
+from stsbench.experiments.executors.executor import Work
 from stsbench.experiments.executors.ray import RayCluster
 from stsbench.experiments.executors.slurm import SlurmArray
 from stsbench.experiments.experiment import Experiment, Ray, Slurm
 from stsbench.experiments.figure import axis_figure
-from stsbench.experiments.folder import ExperimentFolder
+from stsbench.experiments.folder import JOB, ExperimentFolder
+from stsbench.experiments.jobs import jobs_of
 from stsbench.experiments.result import Sweep, read_sweep
 from stsbench.experiments.sweep import executor_of
 from stsbench.scoring.protocols import Protocol
@@ -278,6 +284,53 @@ def test_a_full_disk_is_one_sentence_and_nothing_is_lost(
     assert contents(tmp_path / "x") == contents(finished.folder)
     assert len(read_sweep(tmp_path / "x").jobs) == 4
     assert serial == []
+
+
+def test_a_job_that_is_killed_for_memory_or_finds_the_disk_full_is_told_as_that_and_stops_no_other(
+    experiment: Make, tiny: Path, serial: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = {name: {"checkpoint": str(tiny.parent / "base"), "pooling": name} for name in ("avg", "max", "last")}
+    asked = experiment(axes={"row": rows}, name="a")
+    run, write = run_here, run_job.write_json
+
+    def killed(work: Work) -> int:
+        return -signal.SIGKILL if work.unit == units["avg"] else run(work)
+
+    def full(path: Path, content: Any) -> None:
+        if path.name == JOB and content["job"]["cell"] == {"row": "max"}:
+            raise OSError(28, "No space left on device")
+        write(path, content)
+
+    units = {job.cell["row"]: job.unit for job in jobs_of(asked)}
+    monkeypatch.setattr(small_experiments, "run_here", killed)
+    monkeypatch.setattr(run_job, "write_json", full)
+    told: list[str] = []
+    result = sb.sweep(asked, tmp_path / "x", notice=told.append)
+    assert [state.state for state in result.jobs] == ["failed", "failed", "done"]
+    reasons = [state.failure.reason for state in result.failed]
+    assert reasons[0].startswith("killed by the system (signal 9), most likely for memory: run fewer at once")
+    assert re.fullmatch(r"cannot write .*jobs/row-max-\w+ \(No space left on device\): .*\.", reasons[1])
+    assert [f"failed: row {name}: {why}" in told for name, why in zip(rows, reasons, strict=False)] == [True] * 2
+    # Nothing of them is there, and nothing of the other is lost.
+    assert [path.name.partition("-")[2][:4] for path in (tmp_path / "x" / "jobs").iterdir()] == ["last"]
+    monkeypatch.undo()
+    with small_experiments.in_this_process() as ran:
+        again = sb.sweep(asked, tmp_path / "x", retry=True)
+    assert (again.is_complete, set(ran)) == (True, {units["avg"], units["max"]})
+
+
+@pytest.mark.parametrize("error", [MemoryError(), RuntimeError("DefaultCPUAllocator: can't allocate memory: 9")])
+def test_memory_that_a_job_asks_for_in_vain_is_told_as_that(
+    error: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def in_vain(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(run_job, "run_unit", in_vain)
+    assert run_job.main([str(tmp_path), "u"]) == 1
+    failure = ExperimentFolder(tmp_path).failed("u")
+    assert failure is not None
+    assert failure.reason.startswith("there was not enough memory: run fewer at once with --workers")
 
 
 @pytest.mark.parametrize(("on", "package"), [("ray", "ray"), ("slurm", "submitit")])

@@ -95,7 +95,11 @@ def _key(part: ScoredPart) -> tuple[str, str, str]:
     return part.task, part.split if isinstance(part, TaskPart) else "", part.text
 
 
+_NOT_PATHS = {"function", "vectors", "similarities", "predictions"}
+"""The kinds of models whose name is no place on a disk."""
+
+
 def _model_name(model: ModelPart) -> str:
-    is_path = model.kind not in {"function", "vectors", "similarities"} and model.name.startswith(("/", "~", "."))
+    is_path = model.kind not in _NOT_PATHS and model.name.startswith(("/", "~", "."))
     # A function of a script or a notebook is known by its own name.
     return PurePath(model.name).name or model.name if is_path else model.name.removeprefix("__main__:")

@@ -85,7 +85,11 @@ def run(
     sentences: Sentences = None,
     similarities: Annotated[
         Path | None,
-        Option(help="Score saved similarities: .npy or one number a line, per pair.", rich_help_panel=MODEL),
+        Option(
+            help="Score saved similarities: .npy or one number a line, per pair; or MTEB's predictions, a file "
+            "or a folder of them, whose tasks are the default of --tasks.",
+            rich_help_panel=MODEL,
+        ),
     ] = None,
     tasks: Annotated[
         str | None,
@@ -199,10 +203,13 @@ def run(
     from stsbench.records.provenance import command_line
     from stsbench.records.scores import Scores
     from stsbench.records.show import print_scores
+    from stsbench.scoring.predictions import tasks_in
     from stsbench.scoring.protocols import choose_protocol
     from stsbench.scoring.run import SAMPLE_BANNER, Request, choose_data, choose_models, measure_each
     from stsbench.scoring.settings import Bootstrap, Classification, Postprocessing, Settings
 
+    if tasks is None and data is None and similarities is not None:
+        tasks = tasks_in(similarities)
     request = Request(
         tasks=tasks,
         data=data,

@@ -11,6 +11,7 @@ from stsbench.encoders.load import load
 from stsbench.encoders.protocol import Encoder
 from stsbench.records.record import RunRecord
 from stsbench.scoring.measure import measure_encoder, measure_similarities
+from stsbench.scoring.predictions import SavedPredictions, similarities_from
 from stsbench.scoring.protocols import Protocol
 from stsbench.scoring.saved import SavedSimilarities
 from stsbench.scoring.settings import (
@@ -113,7 +114,7 @@ def evaluate(
 
 
 def evaluate_similarities(
-    similarities: SavedSimilarities | str | Path,
+    similarities: SavedSimilarities | SavedPredictions | str | Path,
     tasks: str | TaskData | Sequence[str | TaskData] | None = None,
     *,
     protocol: Protocol | None = None,
@@ -131,8 +132,9 @@ def evaluate_similarities(
 
     Args:
         similarities: a .npy vector or a text file with one number a line: one for each scored pair, tasks one
-            after the other, in the order of `.pairs`.
-        tasks: as in `evaluate`, and so are the others.
+            after the other, in the order of `.pairs`; or a prediction file of MTEB's
+            (`STS12_predictions.json`), or a folder of those of one model.
+        tasks: as in `evaluate`, and so are the others; by default those that MTEB's files are of.
         protocol: its metric and aggregation count; the similarity is the one given.
         data: a file of scored pairs of your own instead of `tasks`.
         subset_column: the column of that file that names each pair's subset.
@@ -148,7 +150,9 @@ def evaluate_similarities(
         UserError: if there is not one finite number for each pair.
     """
     stages = Stages(progress)
-    given = similarities if isinstance(similarities, SavedSimilarities) else SavedSimilarities(Path(similarities))
+    given = similarities_from(Path(similarities)) if isinstance(similarities, str | Path) else similarities
+    if tasks is None and data is None and isinstance(given, SavedPredictions):
+        tasks = given.tasks
     settings = Settings(
         protocol=protocol or Protocol(),
         bootstrap=bootstrap or Bootstrap(),

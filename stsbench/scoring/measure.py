@@ -13,6 +13,7 @@ from stsbench.encoders.plan import Embeddings, embed
 from stsbench.encoders.postprocess import normalize, truncate, whiten
 from stsbench.encoders.protocol import Encoder
 from stsbench.records.record import RunRecord
+from stsbench.scoring.predictions import SavedPredictions
 from stsbench.scoring.recording import Measurements, Recording
 from stsbench.scoring.relatedness import Supervised, score_relatedness
 from stsbench.scoring.saved import SavedSimilarities
@@ -72,7 +73,10 @@ def measure_encoder(encoder: Encoder, sets: Sequence[TaskData], settings: Settin
 
 
 def measure_similarities(
-    similarities: SavedSimilarities, sets: Sequence[TaskData], settings: Settings, stages: Stages
+    similarities: SavedSimilarities | SavedPredictions,
+    sets: Sequence[TaskData],
+    settings: Settings,
+    stages: Stages,
 ) -> RunRecord:
     """Score similarities that were computed elsewhere.
 
@@ -89,16 +93,16 @@ def measure_similarities(
         raise UserError(f"{source_of(other).task} is no matter of similarities: give the vectors.")
     recording = Recording.of(sets, similarities.identity, settings)
     recording.prepare()
-    values, sizes = similarities.values, [len(task.pairs) for task in tasks]
-    if len(values) != sum(sizes):
+    columns = similarities.columns(tasks)
+    if recording.similarity not in columns[0]:
         raise UserError(
-            f"{similarities.path} holds {len(values)} similarities for {sum(sizes)} pairs "
-            f"({', '.join(task.task for task in tasks)}): give one for each, in the order of the pairs."
+            f"{similarities.path} holds no similarity {recording.similarity!r}: choose one of "
+            f"{', '.join(columns[0])}."
         )
-    parts = np.split(values, np.cumsum(sizes)[:-1])
     measured = Measurements(
-        tables=[pair_table_of_similarities(task, part) for task, part in zip(tasks, parts, strict=True)],
+        tables=[pair_table_of_similarities(task, part) for task, part in zip(tasks, columns, strict=True)],
         truncated=[0] * len(tasks),
+        notes=similarities.notes(tasks),
     )
     stages.done("similarities")
     return recording.finish(measured, stages)

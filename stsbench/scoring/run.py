@@ -19,6 +19,7 @@ from stsbench.encoders.saved import SavedVectors
 from stsbench.records.record import RunRecord
 from stsbench.records.store import held_by
 from stsbench.scoring.measure import measure_encoder, measure_similarities
+from stsbench.scoring.predictions import KIND, SavedPredictions, similarities_from
 from stsbench.scoring.protocols import Protocol
 from stsbench.scoring.recording import Recording
 from stsbench.scoring.relatedness import Supervised
@@ -52,7 +53,7 @@ class LazyModel:
     """A model to measure, loaded when its turn comes: its name, and how to load it."""
 
     name: str
-    load: Callable[[], Encoder | SavedSimilarities]
+    load: Callable[[], Encoder | SavedSimilarities | SavedPredictions]
 
 
 class ChosenData(NamedTuple):
@@ -99,7 +100,7 @@ def choose_models(
         saved = SavedVectors(vectors, sentences)
         chosen.append(LazyModel(str(vectors), lambda: saved))
     if similarities is not None:
-        given = SavedSimilarities(similarities)
+        given = similarities_from(similarities)
         chosen.append(LazyModel(str(similarities), lambda: given))
     if not chosen:
         if packaged_model() is None:
@@ -163,7 +164,7 @@ def measure_each(
             with_folder = replace(settings, out=out)
             record = (
                 measure_similarities(loaded, data.sets, with_folder, stages)
-                if isinstance(loaded, SavedSimilarities)
+                if isinstance(loaded, SavedSimilarities | SavedPredictions)
                 else measure_encoder(loaded, data.sets, with_folder, stages)
             )
         except UserError as error:
@@ -201,7 +202,7 @@ def run_name(identity: Identity, sets: Sequence[TaskData], settings: Settings) -
     default, protocol, post, how = Protocol(), settings.protocol, settings.postprocessing, settings.classification
     usual = Classification()
     choices = ("name", "aggregation", "metric", "similarity", "text")
-    is_path = identity.kind not in {"function", "vectors", "similarities"}
+    is_path = identity.kind not in {"function", "vectors", "similarities", KIND}
     parts = [
         # Resolved, because the folder `.` has a name too.
         Path(identity.name).expanduser().resolve().name if is_path else identity.name,

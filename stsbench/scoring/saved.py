@@ -1,5 +1,6 @@
 """Similarities that someone computed elsewhere."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
 from stsbench.base.files import sha256_of
+from stsbench.data.tables import StsData
 from stsbench.encoders.protocol import Identity
 from stsbench.scoring.sts import GIVEN
 
@@ -49,6 +51,24 @@ class SavedSimilarities:
                 "give a finite number for each pair."
             )
         return values
+
+    def columns(self, tasks: Sequence[StsData]) -> list[Mapping[str, NDArray[np.float64]]]:
+        """Return the similarities of each task, in the one column that they are.
+
+        Raises:
+            UserError: if there is not one finite number for each pair.
+        """
+        values, sizes = self.values, [len(task.pairs) for task in tasks]
+        if len(values) != sum(sizes):
+            raise UserError(
+                f"{self.path} holds {len(values)} similarities for {sum(sizes)} pairs "
+                f"({', '.join(task.task for task in tasks)}): give one for each, in the order of the pairs."
+            )
+        return [{GIVEN: part} for part in np.split(values, np.cumsum(sizes)[:-1])]
+
+    def notes(self, tasks: Sequence[StsData]) -> list[str]:
+        """Return what should be known of scores that were made so: nothing."""
+        return []
 
     def _from_npy(self) -> NDArray[np.float64]:
         try:

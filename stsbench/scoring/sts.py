@@ -69,11 +69,16 @@ def pair_table(
     return table.assign(identical=left == right, zero=zero[left] | zero[right])
 
 
-def pair_table_of_similarities(data: StsData, similarities: NDArray[np.float64]) -> "pd.DataFrame":
-    """Return the pair table of one task whose similarities were computed elsewhere, one for each pair in order."""
+def pair_table_of_similarities(data: StsData, similarities: Mapping[str, NDArray[np.float64]]) -> "pd.DataFrame":
+    """Return the pair table of one task whose similarities were computed elsewhere, one for each pair in order.
+
+    Args:
+        data: the task, n pairs.
+        similarities: (n,) by column: `GIVEN`, or some of `SIMILARITIES`; the others of those are NaN then.
+    """
     table = _without_similarities(data).assign(subwords_a=-1, subwords_b=-1, identical=False, zero=False)
-    table[GIVEN] = similarities
-    return table
+    unknown = {} if GIVEN in similarities else dict.fromkeys(map(str, SIMILARITIES), math.nan)
+    return table.assign(**{**unknown, **similarities})
 
 
 def _without_similarities(data: StsData) -> "pd.DataFrame":

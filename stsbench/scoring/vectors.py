@@ -17,6 +17,13 @@ from stsbench.encoders.protocol import Encoder, FloatMatrix, Identity, Tokenized
 from stsbench.records.parts import ModelPart
 from stsbench.records.record import RunRecord
 
+_WITHOUT_MODEL = {
+    "vectors": "saved vectors",
+    "similarities": "saved similarities",
+    "predictions": "MTEB's predictions",
+}
+"""The kinds of models that nobody can ask for another sentence, and what they are."""
+
 
 @dataclass
 class RecordedModel:
@@ -70,8 +77,8 @@ class RecordedModel:
         model, command = self.model, f"stsbench run --model {self.model.name}"
         # A function can be imported again if it has a place of its own: `<lambda>` and `<locals>` have none.
         nameless = model.kind == "function" and (":" not in model.name or "<" in model.name)
-        if model.kind in {"vectors", "similarities"} or nameless:
-            what = {"vectors": "saved vectors", "similarities": "saved similarities"}.get(model.kind, "a callable")
+        if model.kind in _WITHOUT_MODEL or nameless:
+            what = _WITHOUT_MODEL.get(model.kind, "a callable")
             raise UserError(
                 f"some of these sentences have no vector of {model.name} in the cache, and the record of {what} "
                 "cannot make any: measure a checkpoint with `stsbench run --model`, or pass the encoder in Python."

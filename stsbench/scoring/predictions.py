@@ -1,0 +1,185 @@
+"""MTEB's predictions as similarities to score: which of our tasks they are of, and whether the pairs are those."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stsbench.base.errors import UserError
+from stsbench.base.words import listed
+from stsbench.data.tables import StsData
+from stsbench.data.views import split_and_view
+from stsbench.encoders.protocol import Identity
+from stsbench.records.imports.mteb import MTEB_SPLITS, MTEB_TASKS
+from stsbench.records.imports.mteb_predictions import (
+    PredictedPairs,
+    Predictions,
+    are_predictions,
+    read_predictions,
+)
+from stsbench.scoring.saved import SavedSimilarities
+from stsbench.scoring.sts import GIVEN
+
+KIND = "predictions"
+"""What a record calls such a model."""
+
+_NAMES = {
+    (name, MTEB_SPLITS[task][split]): (task, split)
+    for name, task in MTEB_TASKS.items()
+    for split in MTEB_SPLITS[task]
+}
+"""MTEB's tasks and splits, and the catalogue's."""
+
+USER = "user"
+"""The text variant of a person's own pairs."""
+
+_SAME = 0.99
+"""The least cosine of a sentence with itself: half precision leaves 0.999."""
+
+
+@dataclass(frozen=True)
+class SavedPredictions:
+    """MTEB's predictions of one model.
+
+    Attributes:
+        path: a `TASK_predictions.json`, or a folder of them.
+    """
+
+    path: Path
+
+    @cached_property
+    def read(self) -> Predictions:
+        """What the files hold.
+
+        Raises:
+            UserError: if one is not as MTEB writes it.
+        """
+        return read_predictions(self.path)
+
+    @cached_property
+    def identity(self) -> Identity:
+        """The model's name and commit as the files tell them, and their hash."""
+        held = self.read
+        return Identity(
+            held.model or self.path.stem, KIND, GIVEN, revision=held.revision, weights_sha256=held.sha256
+        )
+
+    @property
+    def tasks(self) -> list[str]:
+        """The tasks of the catalogue that they are of, as `--tasks` names them.
+
+        Raises:
+            UserError: if there are none.
+        """
+        known = [_NAMES[pairs.task, pairs.split] for pairs in self.read.pairs if _is_catalogued(pairs)]
+        if not known:
+            raise UserError(
+                f"{self.path} holds {_told(self.read)}, which the catalogue has under no name: give their pairs, "
+                "in MTEB's order, with --data."
+            )
+        return [task if split == "test" else f"{task}:{split}" for task, split in known]
+
+    def columns(self, tasks: Sequence[StsData]) -> list[Mapping[str, NDArray[np.float64]]]:
+        """Return the similarities of the pairs of some tasks, by kind.
+
+        Raises:
+            UserError: if there are none of a task, or they are of other pairs.
+        """
+        columns = []
+        for task in tasks:
+            pairs = self._of(task)
+            _require_same_pairs(task, pairs)
+            columns.append(pairs.similarities)
+        return columns
+
+    def notes(self, tasks: Sequence[StsData]) -> list[str]:
+        """Return what should be known of scores that were made so."""
+        notes = [
+            f"the similarities are MTEB's predictions, {self.path.name}: it encoded its own copy of the "
+            "sentences, and the gold scores are of the files here. There are no dot products.",
+        ]
+        for task in tasks:
+            same = int(_repeated(task).sum())
+            proof = (
+                f"its {same} pairs of one sentence with itself have the cosine 1, as they must"
+                if same
+                else "nothing in the file proves it: hold the record against MTEB's own score"
+            )
+            notes.append(f"{task.task}: the pairs are taken in the order of the files here; {proof}.")
+        if self.read.left_out:
+            notes.append(f"left out, as they are of no STS task: {listed(list(self.read.left_out))}.")
+        return notes
+
+    def _of(self, task: StsData) -> PredictedPairs:
+        """Return the predictions of a task; of a person's own pairs the only ones that there are."""
+        held = self.read.pairs
+        if task.text == USER:
+            if len(held) > 1:
+                raise UserError(
+                    f"{self.path} holds {_told(self.read)}, and --data has the pairs of one: name its file."
+                )
+            return held[0]
+        split, view = split_and_view(task.split)
+        if view:
+            raise UserError(
+                f"{task.task}: predictions are of all pairs of a task, so that none can be left out: measure the "
+                "model itself."
+            )
+        for pairs in held:
+            if _is_catalogued(pairs) and _NAMES[pairs.task, pairs.split] == (task.task, split):
+                return pairs
+        raise UserError(
+            f"{self.path} has no predictions of {task.task}, split {split}: it has {_told(self.read)}."
+        )
+
+
+def similarities_from(path: Path) -> SavedSimilarities | SavedPredictions:
+    """Return the similarities that a path holds: MTEB's predictions, or numbers in a file."""
+    return SavedPredictions(path) if are_predictions(path) else SavedSimilarities(path)
+
+
+def tasks_in(path: Path) -> str | None:
+    """Return the tasks that a path's similarities are of, as `--tasks` takes them; None of numbers alone.
+
+    Raises:
+        UserError: if they are of none that the catalogue has.
+    """
+    found = similarities_from(path)
+    return ",".join(found.tasks) if isinstance(found, SavedPredictions) else None
+
+
+def _is_catalogued(pairs: PredictedPairs) -> bool:
+    return pairs.subset == "default" and (pairs.task, pairs.split) in _NAMES
+
+
+def _told(held: Predictions) -> str:
+    return listed([str(pairs) for pairs in held.pairs])
+
+
+def _repeated(task: StsData) -> NDArray[np.bool_]:
+    return (task.pairs["sentence1"] == task.pairs["sentence2"]).to_numpy(dtype=bool)
+
+
+def _require_same_pairs(task: StsData, pairs: PredictedPairs) -> None:
+    """Raise if the pairs cannot be those that were predicted.
+
+    Raises:
+        UserError: if there are more or fewer, or a sentence is less than alike to itself.
+    """
+    cosines, count = pairs.similarities["cosine"], len(task.pairs)
+    if len(cosines) != count:
+        raise UserError(
+            f"{pairs.path} has {len(cosines):,} predictions of {pairs}, and {task.task}, split {task.split}, has "
+            f"{count:,} scored pairs here: give the pairs that were predicted, in their order, with --data."
+        )
+    wrong = np.flatnonzero(_repeated(task) & (cosines < _SAME))
+    if len(wrong):
+        place = int(wrong[0])
+        raise UserError(
+            f"{pairs.path}: the pair {task.pairs['pair_id'].iloc[place]} of {task.task} is one sentence twice, "
+            f"and prediction {place + 1} has the cosine {cosines[place]:.4f}: its pairs are in another order than "
+            "the files here; give them in MTEB's order with --data."
+        )

@@ -122,7 +122,10 @@ class EmbeddingCache:
         description = identity.as_dict() | {"pooling": pooling, "format": _FORMAT}
         # Two names for the same files are the same vectors, and those kept here are not yet normalised.
         apart = {"name", "revision", "normalize", *(["fitted"] if not identity.fitted else [])}
-        key = {name: value for name, value in description.items() if name not in apart}
+        key = {name: value for name, value in description.items() if name not in apart | {"template"}}
+        if identity.template is not None:
+            # By what is in it: another name or source makes no other vectors.
+            key["template"] = identity.template.digest
         digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()
         self.path = (folder or embeddings_dir()) / f"{digest[:32]}.sqlite"
         self._description = json.dumps(description, sort_keys=True)

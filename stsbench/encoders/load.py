@@ -11,17 +11,19 @@ from pathlib import Path
 from typing import Any
 
 from stsbench.base.errors import UserError
-from stsbench.base.words import suggestion
 from stsbench.encoders import static
+from stsbench.encoders.adapter import find_base, is_adapter
 from stsbench.encoders.callables import CallableEncoder, from_function, import_function, is_callable
-from stsbench.encoders.checkpoint import MINILM, PACKAGED, Checkpoint, find_checkpoint
-from stsbench.encoders.device import PRECISIONS, resolve_device
+from stsbench.encoders.checkpoint import ADAPTER_CONFIG, MINILM, PACKAGED, Checkpoint, find_checkpoint
+from stsbench.encoders.device import TORCH, require_backend, resolve_device, split_precision
 from stsbench.encoders.fitted.encoder import FitAbout, FittedEncoder
 from stsbench.encoders.fitted.folder import holds_fit, map_reader, read_about, read_seen
 from stsbench.encoders.fitted.layered import has_layer, without_layer
-from stsbench.encoders.poolers import AUTO, POOLING_NAMES
+from stsbench.encoders.poolers import AUTO, parse_pooling
 from stsbench.encoders.protocol import Encoder
 from stsbench.encoders.sentence_transformers import has_transformer_config, load_with_library, read_settings
+from stsbench.encoders.template import Template
+from stsbench.encoders.template_files import NO_TEMPLATE, read_template
 from stsbench.encoders.tokenizer import model_limit, position_limit
 from stsbench.encoders.transformer import TransformerEncoder, TransformerSettings
 from stsbench.encoders.weights import notes_on_unread
@@ -34,13 +36,16 @@ class LoadOptions:
     """How a model is loaded: what `load` takes beside the model, for whoever passes all of it on.
 
     Attributes:
-        pooling: one of `POOLING_NAMES`, or `auto`.
+        pooling: one of `POOLING_NAMES`, a place with layers and head (see `poolers`), or `auto`.
         max_length: sub-words kept, special tokens included; None for the published one, or the model's own limit.
         prompt: text put before every sentence; None for the checkpoint's own, "" for none.
-        precision: `fp32`, `bf16` or `fp16`.
+        precision: `fp32`, `bf16` or `fp16`; computed by another program than torch `openvino-fp32`, `openvino-bf16`,
+            `openvino-int8` or `onnx-fp32`.
         device: `auto`, `cpu`, `cuda` or `mps`.
         revision: a branch, tag or commit on the Hub.
         trust_remote_code: whether Python code that comes with a checkpoint may run.
+        template: the text around every sentence and where its vector is read: the name of a known one, a YAML
+            file, or a `Template`; None for that of the known checkpoint, `none` for none.
     """
 
     pooling: str = AUTO
@@ -50,6 +55,7 @@ class LoadOptions:
     device: str = "auto"
     revision: str | None = None
     trust_remote_code: bool = False
+    template: str | Path | Template | None = None
 
     def changed(self) -> list[str]:
         """Return the names of the fields that differ from the defaults.
@@ -85,6 +91,7 @@ def load(
     device: str = "auto",
     revision: str | None = None,
     trust_remote_code: bool = False,
+    template: str | Path | Template | None = None,
 ) -> Encoder:
     """Load an encoder. The weights themselves are read at the first sentence that is not in the cache.
 
@@ -94,14 +101,17 @@ def load(
             Hugging Face Hub name (Transformers, sentence-transformers or SimCSE-style training checkpoint); the
             folder of what was fitted for one (`fit`); a file of word vectors (GloVe or word2vec, text or binary);
             `module:function`; any callable `list[str] -> array`, or an object with such a method `encode`.
-        pooling: one of `POOLING_NAMES`, or `auto`: the published one, the checkpoint's own, or else what its paper
-            used.
+        pooling: one of `POOLING_NAMES`, a place with layers and head such as `last@-2`, or `auto`: the template's,
+            the published one, the checkpoint's own, or else what its paper used.
         max_length: sub-words kept, special tokens included; None for the published one, or the model's own limit.
         prompt: text put before every sentence; None for the checkpoint's own, "" for none.
-        precision: `fp32`, `bf16` or `fp16`.
+        precision: `fp32`, `bf16` or `fp16`; computed by another program than torch `openvino-fp32`, `openvino-bf16`,
+            `openvino-int8` or `onnx-fp32`.
         device: `auto`, `cpu`, `cuda` or `mps`.
         revision: a branch, tag or commit on the Hub.
         trust_remote_code: whether Python code that comes with a checkpoint may run.
+        template: the text around every sentence and where its vector is read: the name of a known one such as
+            `promptbert`, a YAML file, or a `Template`; None for what the checkpoint is known for, `none` for none.
 
     Raises:
         UserError: if there is no such model, or it cannot be used as asked.
@@ -110,7 +120,8 @@ def load(
     'function'
     """
     return load_with(
-        model, LoadOptions(pooling, max_length, prompt, precision, device, revision, trust_remote_code)
+        model,
+        LoadOptions(pooling, max_length, prompt, precision, device, revision, trust_remote_code, template),
     )
 
 
@@ -120,8 +131,10 @@ def load_with(model: str | Path | Callable[[list[str]], Any], options: LoadOptio
     Raises:
         UserError: if there is no such model, or it cannot be used as asked.
     """
-    if options.precision not in PRECISIONS:
-        raise UserError(f"unknown precision {options.precision!r}: {suggestion(options.precision, PRECISIONS)}")
+    backend, _ = split_precision(options.precision)
+    if backend != TORCH:
+        require_backend(backend, options.device)
+        options = replace(options, device="cpu")
     if options.max_length is not None and options.max_length < 3:
         raise UserError(f"a maximum length of {options.max_length} leaves no room for a word: use 3 or more.")
     if is_callable(model):
@@ -150,6 +163,9 @@ def _load_fitted(name: str, folder: Path, options: LoadOptions) -> FittedEncoder
     """
     about = read_about(folder)
     model = about.model
+    if options.template not in {None, NO_TEMPLATE}:
+        raise UserError(f"{name}: the {about.method} was fitted without a template: leave out --template.")
+    options = replace(options, template=NO_TEMPLATE)
     if options.pooling not in {AUTO, model.pooling}:
         raise UserError(
             f"{name}: the {about.method} was fitted with pooling {model.pooling}: leave out --pooling "
@@ -180,7 +196,7 @@ def _as_fitted(about: FitAbout, options: LoadOptions) -> LoadOptions:
     """Return the options with what the fit was made with, where the person made no choice."""
     model = about.model
     if model.kind == "static":
-        return options
+        return replace(options, template=None)
     return replace(
         options,
         pooling=model.pooling if model.kind in {"transformer", "sentence-transformers"} else AUTO,
@@ -220,6 +236,7 @@ def _refuse(options: LoadOptions, what: str, *, poolings: Sequence[str] = (AUTO,
         "prompt": ("",),
         "device": ("cpu",),
         "trust_remote_code": (True,),
+        "template": (NO_TEMPLATE,),
     }
     refused = [
         f"--{name.replace('_', '-')}"
@@ -257,9 +274,11 @@ def resolve(name: str, options: LoadOptions = LoadOptions()) -> Resolved:
             f"{measured} is a published system without a known checkpoint on the Hugging Face Hub: give the "
             "folder of one."
         )
+    in_template = options.template not in {None, NO_TEMPLATE} or (known.template and options.template is None)
     used = replace(
         options,
-        pooling=known.pooling if options.pooling == AUTO else options.pooling,
+        # A template says where it is read.
+        pooling=known.pooling if options.pooling == AUTO and not in_template else options.pooling,
         max_length=known.max_length if options.max_length is None else options.max_length,
     )
     if by_hub_name:
@@ -289,14 +308,28 @@ def _row(name: str) -> str:
 
 def _load_checkpoint(name: str, options: LoadOptions) -> TransformerEncoder | CallableEncoder:
     checkpoint = find_checkpoint(name, revision=options.revision, with_code=options.trust_remote_code)
+    adapter = checkpoint if is_adapter(checkpoint) else None
+    if adapter is not None:
+        checkpoint = find_base(adapter)
     if (code := checkpoint.own_code()) is not None and not options.trust_remote_code:
         raise UserError(
             f"{name} comes with Python code of its own ({code}), which does not run unless you trust it: "
             "read it, then pass --trust-remote-code."
         )
-    options = replace(options, device=resolve_device(options.device))
+    template = _choose_template(name, options)
+    options = replace(options, device=resolve_device(options.device), template=template)
     settings = read_settings(checkpoint, trust_remote_code=options.trust_remote_code)
-    if settings is None and checkpoint.modules() and options.pooling == AUTO:
+    if settings is None and checkpoint.modules() and options.pooling == AUTO and adapter is None:
+        if split_precision(options.precision)[0] != TORCH:
+            raise UserError(
+                f"{name} has modules that are not read natively, so the sentence-transformers library encodes it, "
+                "and --backend is not for that: leave it out, or choose a --pooling."
+            )
+        if template is not None:
+            raise UserError(
+                f"{name} has modules that are not read natively, so the sentence-transformers library encodes it, "
+                "and --template is not for that: give its text with --prompt, or choose a --pooling."
+            )
         return load_with_library(
             checkpoint,
             max_length=options.max_length,
@@ -305,11 +338,35 @@ def _load_checkpoint(name: str, options: LoadOptions) -> TransformerEncoder | Ca
             device=options.device,
             trust_remote_code=options.trust_remote_code,
         )
-    return _load_natively(checkpoint, settings, options)
+    return _load_natively(checkpoint, settings, options, adapter)
+
+
+def _choose_template(name: str, options: LoadOptions) -> Template | None:
+    """Return the template that the person names, or else that of the known checkpoint.
+
+    Raises:
+        UserError: if there is no such template, or a prompt is asked for as well.
+    """
+    known = next(iter(hub_checkpoints(name)), None)
+    if options.template is None:
+        # A prompt is another choice of what stands before the sentence.
+        by_its_paper = known is not None and known.template and options.prompt is None
+        return read_template(known.template) if known is not None and by_its_paper else None
+    if options.template == NO_TEMPLATE:
+        return None
+    template = read_template(options.template)
+    if options.prompt:
+        raise UserError(
+            "--prompt and --template both say what stands before a sentence: write the prompt into the template."
+        )
+    return template
 
 
 def _load_natively(
-    checkpoint: Checkpoint, saved: TransformerSettings | None, options: LoadOptions
+    checkpoint: Checkpoint,
+    saved: TransformerSettings | None,
+    options: LoadOptions,
+    adapter: Checkpoint | None = None,
 ) -> TransformerEncoder:
     """Return the encoder of a Transformers checkpoint; `saved` is what its sentence-transformers files say."""
     name, config = checkpoint.name, checkpoint.json("config.json")
@@ -320,26 +377,35 @@ def _load_natively(
             f"{name} is an encoder-decoder ({config.get('model_type')}), whose sentence vectors depend on more "
             "than a pooling: give a sentence-transformers checkpoint of it, or save its vectors for --vectors."
         )
-    if (checkpoint.folder / "adapter_config.json").is_file():
-        raise UserError(
-            f"{name} holds an adapter (adapter_config.json), which is not read here: merge it into its base model "
-            "(`merge_and_unload` of peft), and give that."
-        )
     longest = position_limit(checkpoint)
     if options.max_length is not None and longest is not None and options.max_length > longest:
         raise UserError(
             f"{name} reads at most {longest} sub-words: --max-length {options.max_length} is too long."
         )
     known = next(iter(hub_checkpoints(name)), None)
-    pooling, notes = _choose_pooling(checkpoint, options.pooling, saved.pooling if saved else None, known)
+    template = options.template if isinstance(options.template, Template) else None
+    if template is None:
+        pooling, notes = _choose_pooling(checkpoint, options.pooling, saved.pooling if saved else None, known)
+    else:
+        pooling, notes = _of_template(template, options, known, name)
     if saved is None and checkpoint.modules():
         notes += (f"{name} has modules that are not read natively: --pooling {pooling} leaves them out.",)
     settings = saved or TransformerSettings(pooling, model_limit(checkpoint))
     prompt = settings.prompt if options.prompt is None else options.prompt
     notes += _notes_on_files(checkpoint, saved)
-    if options.prompt is None and not prompt and known and known.prompt:
+    if template is not None:
+        if prompt:
+            notes += (f"{name}: template {template.name} takes the place of its own prompt {prompt!r}.",)
+        prompt = ""
+    elif options.prompt is None and not prompt and known and known.prompt:
         prompt = known.prompt
         notes += (f"{name}: {prompt!r} is put before every sentence ({known.usage}).",)
+    if adapter is not None:
+        base = adapter.json(ADAPTER_CONFIG)["base_model_name_or_path"]
+        notes += (f"{name} is an adapter: its differences are added to the weights of {base}.",)
+    by_template = template.precision if template and options.precision == "fp32" else ""
+    if by_template:
+        notes += (f"template {template.name if template else ''} asks for {by_template}.",)
     return TransformerEncoder(
         checkpoint,
         replace(
@@ -347,12 +413,36 @@ def _load_natively(
             pooling=pooling,
             max_length=settings.max_length if options.max_length is None else options.max_length,
             prompt=prompt,
+            template=template,
         ),
         kind="sentence-transformers" if saved else "transformer",
-        precision=options.precision,
+        precision=by_template or options.precision,
         device=options.device,
         notes=notes,
         trust_remote_code=options.trust_remote_code,
+        adapter=adapter,
+    )
+
+
+def _of_template(
+    template: Template, options: LoadOptions, known: KnownCheckpoint | None, name: str
+) -> tuple[str, tuple[str, ...]]:
+    """Return the pooling to use with a template, and what the person should know about both.
+
+    Raises:
+        UserError: if the pooling is unknown.
+    """
+    notes: tuple[str, ...] = ()
+    if template.note:
+        notes += (f"template {template.name}: {template.note}",)
+    if known is not None and known.template and read_template(known.template).digest != template.digest:
+        notes += (f"template {template.name} differs from {known.template} for {name} ({known.usage}).",)
+    if options.pooling in {AUTO, template.reading}:
+        return template.reading, notes
+    parse_pooling(options.pooling, also=(AUTO,))
+    return options.pooling, (
+        *notes,
+        f"pooling {options.pooling} differs from {template.reading}, where template {template.name} is read.",
     )
 
 
@@ -386,8 +476,9 @@ def _choose_pooling(
     Raises:
         UserError: if the pooling is unknown.
     """
-    if wanted not in (AUTO, *POOLING_NAMES):
-        raise UserError(f"unknown pooling {wanted!r}: {suggestion(wanted, (AUTO, *POOLING_NAMES))}")
+    # An unknown one is refused here, before anything is loaded.
+    if wanted != AUTO and parse_pooling(wanted, also=(AUTO,)).is_of_template:
+        raise UserError(f"pooling {wanted} is read in a template: add --template.")
     expected = configured or (known.pooling if known else None)
     if wanted != AUTO:
         if expected is None or wanted == expected:

@@ -1,17 +1,25 @@
 """The loaded network of a Transformers checkpoint: token ids in, pooled vectors out."""
 
-from collections.abc import Callable, Sequence
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from stsbench.base.errors import UserError
-from stsbench.base.words import suggestion
+from stsbench.encoders.adapter import merge_adapter
 from stsbench.encoders.checkpoint import Checkpoint, quiet_transformers, why
 from stsbench.encoders.device import PRECISIONS
-from stsbench.encoders.poolers import NEEDS_ALL_LAYERS, POOLERS, POOLING_NAMES
+from stsbench.encoders.poolers import POOLERS, Reading, parse_pooling, read_vectors
 from stsbench.encoders.protocol import DeviceOutOfMemory, FloatMatrix, TokenSequence
-from stsbench.encoders.weights import read_weights, refuse_unlike, require_floats, tensor_names
+from stsbench.encoders.rendering import Alone, Part, Rendered
+from stsbench.encoders.weights import (
+    read_weights,
+    refuse_unlike,
+    require_floats,
+    require_memory_for,
+    tensor_names,
+)
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -81,10 +89,24 @@ class Network:
     pad_id: int
     device: str
 
-    def __call__(self, sequences: Sequence[TokenSequence], poolings: Sequence[str]) -> dict[str, FloatMatrix]:
+    def __call__(
+        self,
+        sequences: Sequence[TokenSequence],
+        poolings: Sequence[str],
+        *,
+        padding: str = "right",
+        without: "Without | None" = None,
+    ) -> dict[str, FloatMatrix]:
         """Return for each pooling an array of shape (len(sequences), dimensions), float32.
 
-        A sequence without tokens (an empty sentence, where no special token is added) has the zero vector.
+        A sequence without tokens (an empty sentence, where no special token is added) has the zero vector. That of
+        a sentence in several texts of a template is the mean over them.
+
+        Args:
+            sequences: token ids, in a template or not.
+            poolings: what to read, all from one pass.
+            padding: the side on which shorter sequences are padded.
+            without: what is subtracted; None for nothing.
 
         Raises:
             DeviceOutOfMemory: if the batch does not fit.
@@ -92,44 +114,116 @@ class Network:
         """
         import torch
 
-        self._require(poolings)
-        lengths = torch.tensor([len(sequence) for sequence in sequences])
-        width = max(1, int(lengths.max()))
-        ids = torch.full((len(sequences), width), self.pad_id)
-        for row, sequence in enumerate(sequences):
-            ids[row, : len(sequence)] = torch.tensor(sequence, dtype=torch.long)
-        # One padding token stands for a sequence without tokens, as attention to nothing is undefined.
-        mask = (torch.arange(width) < lengths.clamp(min=1).unsqueeze(1)).long()
-        empty = (lengths == 0).to(self.device)
-        # Without padding no mask is needed, and attention takes its fastest path to the same numbers.
-        padded = bool((lengths < width).any())
-        self._require_known(int(ids.max()))
+        readings = {pooling: self._require(pooling) for pooling in poolings}
+        parts = [part for sequence in sequences for part in _parts_of(sequence)]
         try:
             with torch.inference_mode():
-                ids, mask = ids.to(self.device), mask.to(self.device)
-                states = self.model(
-                    input_ids=ids,
-                    attention_mask=mask if padded else None,
-                    output_hidden_states=not NEEDS_ALL_LAYERS.isdisjoint(poolings),
-                    return_dict=True,
+                plain = padding == "right" and not any(isinstance(sequence, Rendered) for sequence in sequences)
+                found = self.read(
+                    [part.ids for part in parts],
+                    readings,
+                    None if plain else parts,
+                    padding=padding,
                 )
-                pooled = {pooling: self._pool(pooling, states, mask) for pooling in poolings}
+                if without is not None:
+                    # What is left of an empty sentence is rounding, to which a normalisation would give a length.
+                    nothing = torch.tensor([without.is_alone(part) for part in parts], device=self.device)
+                    found = {
+                        pooling: (vectors - without.vectors(self, pooling, readings[pooling], parts)).masked_fill(
+                            nothing.unsqueeze(1), 0
+                        )
+                        for pooling, vectors in found.items()
+                    }
                 return {
-                    pooling: self.tail(vectors).masked_fill(empty.unsqueeze(1), 0).cpu().numpy()
-                    for pooling, vectors in pooled.items()
+                    # Of a plain sentence, the network itself gives what is behind its pooler.
+                    pooling: self._finished(
+                        vectors if pooling == "cls" and plain else self._behind_head(vectors, readings[pooling]),
+                        parts,
+                        len(sequences),
+                    )
+                    for pooling, vectors in found.items()
                 }
         except RuntimeError as error:
             if not _out_of_memory(error):
                 raise
             raise DeviceOutOfMemory(str(error)) from error
 
-    def _pool(self, pooling: str, states: Any, mask: "Tensor") -> "Tensor":
-        if pooling != "cls":
-            return POOLERS[pooling](states.hidden_states or (states.last_hidden_state,), mask)
-        if self.head is not None:
-            return self.head(states.last_hidden_state[:, 0]).float()
-        pooled: Tensor = states.pooler_output
-        return pooled.float()
+    def read(
+        self,
+        rows: Sequence[Sequence[int]],
+        readings: "Mapping[str, Reading]",
+        parts: Sequence[Part] | None = None,
+        *,
+        padding: str = "right",
+        positions: "Tensor | None" = None,
+    ) -> "dict[str, Tensor]":
+        """Return for each pooling the vectors of token sequences, before any head, shape (len(rows), dimensions).
+
+        Args:
+            rows: token ids.
+            readings: what to read, by the poolings' names.
+            parts: where what is read stands in each row, if that is not only the beginning, the end and all of it.
+            padding: the side on which shorter rows are padded.
+            positions: of rows of one length, shape of the rows; None for those that the model gives.
+        """
+        import torch
+
+        lengths = torch.tensor([len(row) for row in rows])
+        width = max(1, int(lengths.max()))
+        # Without padding no mask is needed, and attention takes its fastest path to the same numbers.
+        padded = bool((lengths < width).any())
+        # One padding token stands for a sequence without tokens, as attention to nothing is undefined.
+        lengths = lengths.clamp(min=1)
+        starts = torch.zeros_like(lengths) if padding == "right" else width - lengths
+        ids = torch.full((len(rows), width), self.pad_id)
+        for row, (tokens, start) in enumerate(zip(rows, starts.tolist(), strict=True)):
+            ids[row, start : start + len(tokens)] = torch.tensor(tokens, dtype=torch.long)
+        places = torch.arange(width)
+        mask = ((places >= starts.unsqueeze(1)) & (places < (starts + lengths).unsqueeze(1))).long()
+        self._require_known(int(ids.max()))
+        ids, mask, lengths, starts = (tensor.to(self.device) for tensor in (ids, mask, lengths, starts))
+        if positions is None and padded and padding == "left":
+            positions = (mask.cumsum(1) - 1).clamp(min=0)
+        located = {} if positions is None else self._located(positions.to(self.device), padding)
+        states = self.model(
+            input_ids=ids,
+            attention_mask=mask if padded else None,
+            output_hidden_states=any(reading.needs_all_layers for reading in readings.values()),
+            return_dict=True,
+            **located,
+        )
+        hidden = states.hidden_states or (states.last_hidden_state,)
+        found = {}
+        for pooling, reading in readings.items():
+            if pooling == "cls" and parts is None:
+                head = self.head
+                found[pooling] = (
+                    states.pooler_output if head is None else head(states.last_hidden_state[:, 0])
+                ).float()
+            elif pooling in POOLERS and parts is None:
+                found[pooling] = POOLERS[pooling](hidden, mask)
+            else:
+                _require_layers(self.name, pooling, reading, len(hidden))
+                spans = [
+                    (0, 0) if not row else reading.span(len(row), *(parts[number][1:] if parts else ()))
+                    for number, row in enumerate(rows)
+                ]
+                found[pooling] = read_vectors(
+                    reading, hidden, torch.tensor(spans, device=self.device) + starts.unsqueeze(1)
+                )
+        return found
+
+    def _finished(self, vectors: "Tensor", parts: Sequence[Part], rows: int) -> FloatMatrix:
+        """Return vectors behind the mean over the texts of a template and what follows the pooling."""
+        import torch
+
+        empty = torch.tensor([not part.ids for part in parts], device=vectors.device)
+        vectors = vectors.masked_fill(empty.unsqueeze(1), 0)
+        if len(parts) > rows:
+            vectors = vectors.view(rows, len(parts) // rows, -1).mean(1)
+            empty = empty.view(rows, -1).all(1)
+        finished: FloatMatrix = self.tail(vectors).masked_fill(empty.unsqueeze(1), 0).cpu().numpy()
+        return finished
 
     def _require_known(self, token: int) -> None:
         known = getattr(self.model.get_input_embeddings(), "num_embeddings", None)
@@ -139,15 +233,133 @@ class Network:
                 "put the tokenizer there that it was trained with."
             )
 
-    def _require(self, poolings: Sequence[str]) -> None:
-        for pooling in poolings:
-            if pooling not in POOLING_NAMES:
-                raise UserError(f"unknown pooling {pooling!r}: {suggestion(pooling, POOLING_NAMES)}")
-        if "cls" in poolings and self.head is None and not self.has_pooler:
+    def _require(self, pooling: str) -> Reading:
+        """Return what a pooling's name says.
+
+        Raises:
+            UserError: if it is unknown, or needs a head that the checkpoint lacks.
+        """
+        reading = parse_pooling(pooling)
+        if reading.head and self.head is None and not self.has_pooler:
             raise UserError(
-                f"pooling cls needs a trained dense+tanh head, which {self.name} lacks: "
-                "use --pooling cls_before_pooler."
+                f"pooling {pooling} needs a trained dense+tanh head, which {self.name} lacks: "
+                f"use --pooling {pooling.replace('+head', '') if '+head' in pooling else 'cls_before_pooler'}."
             )
+        return reading
+
+    def _behind_head(self, vectors: "Tensor", reading: Reading) -> "Tensor":
+        if not reading.head:
+            return vectors
+        dtype = next(self.model.parameters()).dtype
+        if self.head is not None:
+            return self.head(vectors.to(dtype)).float()
+        if not hasattr(self.model.pooler, "dense"):
+            raise UserError(f"{self.name} has a head for its first token alone: choose a --pooling without +head.")
+        # It takes the first token of what it is given.
+        behind: Tensor = self.model.pooler(vectors.to(dtype).unsqueeze(1))
+        return behind.float()
+
+    def _located(self, positions: "Tensor", padding: str) -> "dict[str, Tensor]":
+        """Return the argument that tells the network its tokens' positions, counted from 0.
+
+        Raises:
+            UserError: if it takes none.
+        """
+        if "position_ids" in inspect.signature(self.model.forward).parameters:
+            # RoBERTa and its kin count from behind the padding token's own place.
+            embeddings = getattr(self.model, "embeddings", None)
+            counts_on = hasattr(embeddings, "create_position_ids_from_inputs_embeds")
+            return {"position_ids": positions + (int(embeddings.padding_idx) + 1 if counts_on else 0)}  # type: ignore[union-attr]
+        if padding == "left" and getattr(self.model.config, "max_position_embeddings", None) is None:
+            # It has no positions but distances between tokens, as BLOOM and MPT.
+            return {}
+        what = "padding left" if padding == "left" else "subtract"
+        raise UserError(
+            f"{self.name} takes no positions of tokens, which {what} in a template needs: choose another template."
+        )
+
+
+def _parts_of(sequence: TokenSequence) -> Sequence[Part]:
+    return sequence.parts if isinstance(sequence, Rendered) else [Part(cast(tuple[int, ...], sequence), (), ())]
+
+
+def _require_layers(name: str, pooling: str, reading: Reading, there: int) -> None:
+    for layer in reading.layers:
+        if not -there <= layer < there and reading.needs_all_layers:
+            raise UserError(
+                f"pooling {pooling} reads layer {layer}, and {name} has {there - 1}: choose one of 0 (the "
+                f"embedding layer's output) to {there - 1}, or of -1 (the last) to -{there}."
+            )
+
+
+class Without:
+    """The vectors of a template without its sentence, which are subtracted (`Template.subtract`).
+
+    Each is computed once for a length of the sentence, as the positions behind it depend on that.
+    """
+
+    def __init__(self, texts: Sequence[Alone], *, with_padding: bool) -> None:
+        """Hold what is subtracted.
+
+        Args:
+            texts: the template's texts without the sentence.
+            with_padding: whether attended padding stands in the sentence's place.
+        """
+        self._texts = texts
+        self._with_padding = with_padding
+        self._known: dict[tuple[str, int, int], Tensor] = {}
+
+    def is_alone(self, part: Part) -> bool:
+        """Return whether there is no sentence in the template."""
+        return any(part.ids == text.part.ids for text in self._texts)
+
+    def vectors(self, network: Network, pooling: str, reading: Reading, parts: Sequence[Part]) -> "Tensor":
+        """Return what is to be subtracted from the vectors of sentences, shape (len(parts), dimensions).
+
+        Args:
+            network: the model.
+            pooling: the name of what is read.
+            reading: what it says.
+            parts: the sentences in the template, all texts of the first before those of the second.
+        """
+        import torch
+
+        texts = [number % len(self._texts) for number in range(len(parts))]
+        gaps = [
+            max(0, len(part.ids) - len(self._texts[text].part.ids))
+            for text, part in zip(texts, parts, strict=True)
+        ]
+        wanted = [(pooling, text, gap) for text, gap in zip(texts, gaps, strict=True)]
+        for text in range(len(self._texts)):
+            new = sorted({gap for (_, other, gap) in wanted if other == text} - self._known_gaps(pooling, text))
+            if new:
+                found = self._computed(network, pooling, reading, self._texts[text], new)
+                self._known |= {(pooling, text, gap): row for gap, row in zip(new, found, strict=True)}
+        return torch.stack([self._known[key] for key in wanted])
+
+    def _known_gaps(self, pooling: str, text: int) -> set[int]:
+        return {gap for name, other, gap in self._known if (name, other) == (pooling, text)}
+
+    def _computed(
+        self, network: Network, pooling: str, reading: Reading, alone: Alone, gaps: Sequence[int]
+    ) -> "Tensor":
+        import torch
+
+        ids, at = alone.part.ids, alone.gap
+        if not self._with_padding:
+            places = torch.arange(len(ids)).repeat(len(gaps), 1)
+            places[:, at:] += torch.tensor(gaps).unsqueeze(1)
+            parts = [alone.part._replace(copies=((at, at),))] * len(gaps)
+            return network.read([ids] * len(gaps), {pooling: reading}, parts, positions=places)[pooling]
+        parts = [
+            Part(
+                (*ids[:at], *[network.pad_id] * gap, *ids[at:]),
+                tuple(place + gap if place >= at else place for place in alone.part.masks),
+                ((at, at + gap),),
+            )
+            for gap in gaps
+        ]
+        return network.read([part.ids for part in parts], {pooling: reading}, parts)[pooling]
 
 
 def load_network(
@@ -158,16 +370,19 @@ def load_network(
     pad_id: int,
     tail: Sequence[TailModule],
     trust_remote_code: bool,
+    adapter: Checkpoint | None = None,
 ) -> Network:
     """Load a checkpoint's network for evaluation, without running code that comes with its weights.
 
     Raises:
-        UserError: if weights are missing (they would be random), or the model type is unknown.
+        UserError: if weights are missing (they would be random), the model type is unknown, memory will not do, or
+            the adapter is another base's.
     """
     import torch
     from transformers import AutoModel
 
     dtype = getattr(torch, PRECISIONS[precision])
+    require_memory_for(checkpoint, precision, device)
     with quiet_transformers():
         try:
             # Transformers reads safetensors, and .bin files with weights_only=True. The precision is given here
@@ -189,6 +404,8 @@ def load_network(
     )
     if not getattr(model.config, "quantization_config", None):
         require_floats(checkpoint.weight_files(), model_type)
+    if adapter is not None:
+        model = merge_adapter(model, adapter, checkpoint.name)
     width = getattr(model.config, "hidden_size", None)
     head = _trained_head(checkpoint, width)
     try:

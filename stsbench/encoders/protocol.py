@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from typing_extensions import Protocol, runtime_checkable
 
 from stsbench.base.errors import UserError
+from stsbench.encoders.template import Template
 
 FloatMatrix = NDArray[np.float32]
 
@@ -36,6 +37,7 @@ class Identity:
         pooling: how token vectors become one vector.
         max_length: sub-words kept, special tokens included; None if unlimited or unknown.
         prompt: text put before every sentence.
+        template: the text around every sentence, and its rules; None for none.
         precision: `fp32`, `bf16` or `fp16`.
         device: `cpu`, `cuda` or `mps`.
         modules: what else is done inside, in order (`lower_case`, `dense`, a `normalize` before a `dense`).
@@ -54,6 +56,7 @@ class Identity:
     config_sha256: str | None = None
     max_length: int | None = None
     prompt: str = ""
+    template: Template | None = None
     precision: str = "fp32"
     device: str = "cpu"
     modules: tuple[str, ...] = ()
@@ -62,7 +65,7 @@ class Identity:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields as plain data."""
-        return asdict(self)
+        return asdict(self) | {"template": self.template and self.template.model_dump(mode="json")}
 
 
 @dataclass(frozen=True)

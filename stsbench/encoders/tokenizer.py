@@ -14,6 +14,9 @@ _OFFSET_PADDING_ID = 1
 # Transformers writes a huge number for "no limit known".
 NO_LIMIT = 1_000_000
 
+# What the tokenizer says of a text is much larger than the text.
+_LOCATED_AT_ONCE = 2048
+
 
 def position_limit(checkpoint: Checkpoint) -> int | None:
     """Return how many sub-words the model has positions for, special tokens included; None if unlimited."""
@@ -43,11 +46,14 @@ class Tokenizer:
     """Turns texts into the token ids that a model reads.
 
     Attributes:
+        name: the checkpoint's, for messages.
         pad_id: the padding token.
         special_tokens: how many special tokens stand around a text.
         vocabulary: how many token ids there are.
         mask_id: the token that stands for a masked one; None where there is none.
         mask: how that token is written in a text.
+        begin_id: the token that begins a text; None where there is none.
+        end_id: the token that ends it; None where there is none.
         special_ids: the tokens that are no words: those around a text, padding, mask.
     """
 
@@ -55,7 +61,7 @@ class Tokenizer:
         """Load it.
 
         Raises:
-            UserError: if it cannot be loaded, has no vocabulary or no padding token, or gives what is not read.
+            UserError: if it cannot be loaded, has no vocabulary or nothing to pad with, or gives what is not read.
         """
         self._tokenizer = tokenizer = _load(checkpoint, trust_remote_code)
         if tokenizer.vocab_files_names and not checkpoint.has_vocabulary():
@@ -64,10 +70,16 @@ class Tokenizer:
                 f"{checkpoint.folder} holds no tokenizer (no tokenizer.json, vocab.txt or the like): "
                 "copy the tokenizer's files there."
             )
-        if tokenizer.pad_token_id is None:
+        begins = (tokenizer.bos_token_id, tokenizer.cls_token_id)
+        ends = (tokenizer.eos_token_id, tokenizer.sep_token_id)
+        self.begin_id: int | None = next((token for token in begins if token is not None), None)
+        self.end_id: int | None = next((token for token in ends if token is not None), None)
+        # Many language models name none. It is never attended to, so any token does.
+        pad_id = self.end_id if tokenizer.pad_token_id is None else tokenizer.pad_token_id
+        if pad_id is None:
             raise UserError(
-                f"the tokenizer of {checkpoint.name} has no padding token: "
-                'name one in its tokenizer_config.json (for example "pad_token": its end-of-text token).'
+                f"the tokenizer of {checkpoint.name} has neither a padding token nor an end-of-text token: "
+                'name one in its tokenizer_config.json ("pad_token").'
             )
         if any(tokenizer("a").get("token_type_ids") or ()):
             raise UserError(
@@ -77,11 +89,12 @@ class Tokenizer:
         # The person's limit is applied here; the tokenizer's own advice about long texts is noise.
         tokenizer.model_max_length = NO_LIMIT
         tokenizer.padding_side = "right"
-        self.pad_id = int(tokenizer.pad_token_id)
+        self.pad_id = int(pad_id)
         self.special_tokens = int(tokenizer.num_special_tokens_to_add())
         self.vocabulary = len(tokenizer)
         self.mask_id: int | None = tokenizer.mask_token_id
         self.mask: str | None = tokenizer.mask_token
+        self.name = checkpoint.name
         self.special_ids: list[int] = sorted(tokenizer.all_special_ids)
 
     def __call__(
@@ -101,16 +114,82 @@ class Tokenizer:
                 return_token_type_ids=False,
             )
         except TypeError as error:
-            # Halves of characters come of options and names that are not UTF-8; files are read as it.
-            broken = next((text for text in texts if not _is_text(text)), None)
-            if broken is None:
-                raise
-            raise UserError(f"{broken!r} is no text: a character in it is not UTF-8; write it anew.") from error
+            raise _no_text(texts) or error from error
         return [tuple(ids) for ids in encoded["input_ids"]]
+
+    def locate(
+        self, texts: Sequence[str], spans: Sequence[Sequence[tuple[int, int]]]
+    ) -> list[tuple[tuple[int, ...], list[tuple[int, int]]]]:
+        """Return the token ids of each text, and which of them some of its characters became.
+
+        Args:
+            texts: to tokenise, with special tokens around.
+            spans: for each text spans of its characters: the first, and the one behind the last.
+
+        Returns:
+            For each text its ids, and for each span the first token that has a character of it and the one behind
+            the last. Of a span without any, both are the token that comes next.
+        """
+        located = []
+        for start in range(0, len(texts), _LOCATED_AT_ONCE):
+            block = slice(start, start + _LOCATED_AT_ONCE)
+            located += [
+                (tuple(encoding.ids), [_tokens_of(encoding, span) for span in wanted])
+                for encoding, wanted in zip(self._with_offsets(texts[block]), spans[block], strict=True)
+            ]
+        return located
+
+    def ends(self, text: str) -> list[int]:
+        """Return where in a text each of its tokens ends, without special tokens."""
+        (encoding,) = self._with_offsets([text], special_tokens=False)
+        return [end for _, end in encoding.offsets]
+
+    def _with_offsets(self, texts: Sequence[str], *, special_tokens: bool = True) -> Sequence[Any]:
+        if not texts:
+            return []
+        if not getattr(self._tokenizer, "is_fast", False):
+            raise UserError(
+                f"the tokenizer of {self.name} does not say where its tokens stand in a text, which a template "
+                "needs: give a checkpoint with a tokenizer.json."
+            )
+        backend = self._tokenizer.backend_tokenizer
+        # A tokenizer.json may ask for both; and asking the library behind for these is twice as fast.
+        backend.no_truncation()
+        backend.no_padding()
+        try:
+            found: Sequence[Any] = backend.encode_batch(list(texts), add_special_tokens=special_tokens)
+        except TypeError as error:
+            raise _no_text(texts) or error from error
+        return found
 
     def texts(self, tokens: Sequence[int]) -> list[str]:
         """Return each token as it is written in a text, without the marks of a word's end or middle."""
         return [self._tokenizer.decode([token]).strip().removeprefix("##") for token in tokens]
+
+
+def _tokens_of(encoding: Any, span: tuple[int, int]) -> tuple[int, int]:
+    start, stop = span
+    # Spaces and the like belong to no token.
+    tokens = (encoding.char_to_token(place) for place in range(start, stop))
+    first = next((token for token in tokens if token is not None), None)
+    if first is not None:
+        last = next(
+            token
+            for place in range(stop - 1, start - 1, -1)
+            if (token := encoding.char_to_token(place)) is not None
+        )
+        return first, last + 1
+    behind = next((token for token, (_, end) in enumerate(encoding.offsets) if end > start), len(encoding.ids))
+    return behind, behind
+
+
+def _no_text(texts: Sequence[str]) -> UserError | None:
+    """Return what to tell of the first text that is none; None if all are."""
+    # Halves of characters come of options and names that are not UTF-8; files are read as it.
+    broken = next((text for text in texts if not _is_text(text)), None)
+    if broken is None:
+        return None
+    return UserError(f"{broken!r} is no text: a character in it is not UTF-8; write it anew.")
 
 
 def _is_text(text: str) -> bool:

@@ -4,9 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from stsbench.encoders.checkpoint import Checkpoint
-from stsbench.encoders.network import Network, TailModule, load_network
+from stsbench.encoders.adapter import adapter_file, hash_with
+from stsbench.encoders.backends.calibration import Calibration, calibration
+from stsbench.encoders.checkpoint import ADAPTER_CONFIG, Checkpoint
+from stsbench.encoders.device import TORCH, split_precision
+from stsbench.encoders.network import Network, TailModule, Without, load_network
 from stsbench.encoders.protocol import Encoder, FloatMatrix, Identity, Tokenized, TokenSequence
+from stsbench.encoders.rendering import alone, render
+from stsbench.encoders.template import Template
 from stsbench.encoders.tokenizer import Tokenizer, position_limit
 
 # Padded tokens a batch. On a CPU a small batch stays in the cache of a core and is faster than a large one;
@@ -22,7 +27,8 @@ class TransformerSettings:
         pooling: one of `POOLING_NAMES`.
         max_length: sub-words kept, special tokens included; None for a model without limit.
         prompt: text put before every sentence.
-        lower_case: whether sentences (and the prompt) are lower-cased first.
+        template: the text around every sentence, in the place of a prompt; None for none.
+        lower_case: whether sentences (and what is around them) are lower-cased first.
         tail: modules after the pooling.
         normalize: whether a normalisation closes it all.
     """
@@ -30,6 +36,7 @@ class TransformerSettings:
     pooling: str
     max_length: int | None
     prompt: str = ""
+    template: Template | None = None
     lower_case: bool = False
     tail: tuple[TailModule, ...] = ()
     normalize: bool = False
@@ -43,10 +50,12 @@ class TransformerEncoder:
         checkpoint: where its files are.
         settings: pooling, length, prompt and what follows.
         kind: `transformer` or `sentence-transformers`.
-        precision: `fp32`, `bf16` or `fp16`.
+        precision: `fp32`, `bf16` or `fp16`; of another back end than torch `openvino-int8` and the like.
         device: `cpu`, `cuda` or `mps`.
         notes: choices and mismatches to tell the person about.
         trust_remote_code: whether model code from the checkpoint may run.
+        adapter: the differences that are merged into its weights; None for none.
+        loaded: another encoder of this checkpoint whose network is used, so that it is loaded once; None for none.
     """
 
     checkpoint: Checkpoint
@@ -56,6 +65,8 @@ class TransformerEncoder:
     device: str = "cpu"
     notes: tuple[str, ...] = ()
     trust_remote_code: bool = False
+    adapter: Checkpoint | None = None
+    loaded: "TransformerEncoder | None" = None
 
     @cached_property
     def identity(self) -> Identity:
@@ -66,19 +77,28 @@ class TransformerEncoder:
         weights = [*checkpoint.weight_files(), *(module.weight_file(folder) for module in dense)]
         configs = [folder / "config.json", *(module.config_file(folder) for module in dense)]
         code = sorted(folder.glob("*.py")) if self.trust_remote_code else []
+        weights_hash, config_hash = checkpoint.sha256(weights), checkpoint.sha256([*configs, *code])
+        modules = (*(["lower_case"] if settings.lower_case else []), *(m.kind for m in settings.tail))
+        if self.adapter is not None:
+            weights_hash = hash_with(self.adapter, weights_hash, adapter_file(self.adapter))
+            config_hash = hash_with(self.adapter, config_hash, self.adapter.folder / ADAPTER_CONFIG)
+            modules = ("lora", *modules)
         return Identity(
             name=checkpoint.name,
             kind=self.kind,
             revision=checkpoint.revision,
-            weights_sha256=checkpoint.sha256(weights),
+            weights_sha256=weights_hash,
             tokenizer_sha256=checkpoint.tokenizer_sha256(),
-            config_sha256=checkpoint.sha256([*configs, *code]),
+            config_sha256=config_hash,
             pooling=settings.pooling,
             max_length=settings.max_length,
             prompt=settings.prompt,
-            precision=self.precision,
+            template=settings.template,
+            precision=self.precision
+            if self._calibration is None
+            else f"{self.precision}#{self._calibration.digest}",
             device=self.device,
-            modules=(*(["lower_case"] if settings.lower_case else []), *(m.kind for m in settings.tail)),
+            modules=modules,
             normalize=settings.normalize,
         )
 
@@ -94,6 +114,9 @@ class TransformerEncoder:
     def tokenize(self, texts: Sequence[str]) -> Tokenized:
         """Return the token ids that the model reads of each text, its whole length, and if it was cut."""
         settings, tokenizer = self.settings, self._tokenizer
+        if settings.template is not None:
+            rendered, cut = render(self._as_read(texts), settings.template, tokenizer, settings.max_length)
+            return Tokenized(list(rendered), self._lengths(texts), cut)
         read = self._as_read([settings.prompt + text for text in texts])
         sequences = tokenizer(read, settings.max_length)
         lengths = [len(sequence) for sequence in sequences]
@@ -105,31 +128,77 @@ class TransformerEncoder:
             lengths[row] = len(whole)
         if settings.prompt:
             # A prompt can run into the first word's token, so it cannot be subtracted.
-            lengths = [len(alone) for alone in tokenizer(self._as_read(texts), special_tokens=False)]
+            lengths = self._lengths(texts)
         else:
             lengths = [length - tokenizer.special_tokens for length in lengths]
         return Tokenized(list(sequences), lengths, truncated)
 
     def forward(self, sequences: Sequence[TokenSequence], poolings: Sequence[str]) -> dict[str, FloatMatrix]:
         """Return for each pooling an array of shape (len(sequences), dimensions), float32."""
-        return self._network(sequences, poolings)
+        template = self.settings.template
+        if template is None:
+            return self._network(sequences, poolings)
+        return self._network(sequences, poolings, padding=template.padding, without=self._without)
+
+    def with_template(self, template: Template | None) -> "TransformerEncoder":
+        """Return the encoder with another template, or none, and its pooling; the network is loaded once for both.
+
+        Without a template the pooling stays, and must be given where it is one of the template.
+
+        Args:
+            template: of `read_template`, or changed with `model_copy`; None for none.
+        """
+        pooling = self.settings.pooling if template is None else template.reading
+        settings = replace(self.settings, template=template, prompt="", pooling=pooling)
+        return replace(self, settings=settings, loaded=self.loaded or self)
+
+    def _lengths(self, texts: Sequence[str]) -> list[int]:
+        """Return how many sub-words texts have, without special tokens and what is around them."""
+        return [len(alone) for alone in self._tokenizer(self._as_read(texts), special_tokens=False)]
 
     def _as_read(self, texts: Sequence[str]) -> list[str]:
         return [text.lower() for text in texts] if self.settings.lower_case else list(texts)
 
     @cached_property
     def _network(self) -> Network:
-        return load_network(
+        if self.loaded is not None:
+            return self.loaded._network
+        backend, precision = split_precision(self.precision)
+        network = load_network(
             self.checkpoint,
-            precision=self.precision,
+            precision=precision if backend == TORCH else "fp32",
             device=self.device,
             pad_id=self._tokenizer.pad_id,
             tail=self.settings.tail,
             trust_remote_code=self.trust_remote_code,
+            adapter=self.adapter,
         )
+        if backend == TORCH:
+            return network
+        from stsbench.encoders.backends.compiled import compiled
+
+        # Calibrated on plain sentences: encoders with other templates use the same network.
+        samples = (
+            [] if (found := self._calibration) is None else self._tokenizer(self._as_read(found.sentences), 64)
+        )
+        about = (self.identity.weights_sha256, self.identity.config_sha256)
+        return compiled(network, backend, precision, about, samples=samples)
+
+    @property
+    def _calibration(self) -> Calibration | None:
+        return calibration() if split_precision(self.precision)[1] == "int8" else None
+
+    @cached_property
+    def _without(self) -> Without | None:
+        template = self.settings.template
+        if template is None or template.subtract == "no":
+            return None
+        return Without(alone(template, self._tokenizer), with_padding=template.subtract == "padded_template")
 
     @cached_property
     def _tokenizer(self) -> Tokenizer:
+        if self.loaded is not None:
+            return self.loaded._tokenizer
         return Tokenizer(self.checkpoint, trust_remote_code=self.trust_remote_code)
 
 

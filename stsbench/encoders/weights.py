@@ -11,11 +11,14 @@ import re
 import zipfile
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from stsbench.base.errors import UserError
+from stsbench.base.memory import require_memory
 from stsbench.base.parsing import parse_json
+from stsbench.encoders.checkpoint import Checkpoint
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -167,6 +170,41 @@ def require_floats(files: Iterable[Path], model_type: str) -> None:
                     f"{file} holds {tensor} as {kind}, where weights are floating-point numbers: fetch it again, "
                     "or give the checkpoint before it was quantised."
                 )
+
+
+def require_memory_for(checkpoint: Checkpoint, precision: str, device: str) -> None:
+    """Refuse weights that will not fit, before they are read.
+
+    Args:
+        checkpoint: whose weights.
+        precision: in which they are to be held, one of `PRECISIONS`.
+        device: `cpu`, `cuda` or `mps`.
+
+    Raises:
+        UserError: saying how much they take and how much is free; nothing where the system does not say.
+    """
+    numbers = sum(_count(file) for file in checkpoint.weight_files())
+    needed = numbers * (4 if precision == "fp32" else 2)
+    smaller = "--precision bf16, " if precision == "fp32" else ""
+    what = f"the weights of {checkpoint.name} in {precision}"
+    if device != "cuda":
+        require_memory(needed, what, f"use {smaller}a smaller model or a machine with more memory")
+        return
+    import torch
+
+    free, _ = torch.cuda.mem_get_info()
+    if needed > free:
+        raise UserError(
+            f"{what} take {needed / 1e9:,.1f} GB of memory, of which {free / 1e9:,.1f} GB are free on {device}: "
+            f"use {smaller}a smaller model or --device cpu."
+        )
+
+
+def _count(path: Path) -> int:
+    """Return how many numbers a weight file holds; of a pickled one, as many as it has room for in fp32."""
+    if path.suffix != ".safetensors":
+        return path.stat().st_size // 4
+    return sum(prod(about["shape"]) for about in _header(path).values() if isinstance(about.get("shape"), list))
 
 
 def read_weights(path: Path, device: str = "cpu") -> "dict[str, Tensor]":

@@ -1,0 +1,135 @@
+"""LoRA adapters: a small file of differences to a base model's weights, merged into them when it is loaded.
+
+The library `peft` knows what the differences mean (rank-stabilised, weight-decomposed, by pattern) and merges
+them. An adapter of a language model names the layers of that, and here the network without its head is loaded,
+where the library would leave out in silence what it does not find: so the names are brought together first, and an
+adapter that does not fit in full is refused.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from stsbench.base.errors import UserError
+from stsbench.encoders.checkpoint import ADAPTER_CONFIG, Checkpoint, find_checkpoint, why
+from stsbench.encoders.weights import read_weights
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+_WEIGHTS = ("adapter_model.safetensors", "adapter_model.bin")
+
+# How peft names a wrapped network's tensors.
+_WRAPPED = "base_model.model."
+
+
+def is_adapter(checkpoint: Checkpoint) -> bool:
+    """Return whether a checkpoint is an adapter and no network of its own."""
+    return (checkpoint.folder / ADAPTER_CONFIG).is_file()
+
+
+def find_base(adapter: Checkpoint) -> Checkpoint:
+    """Find the model that an adapter was trained on, under the adapter's name.
+
+    Raises:
+        UserError: if the adapter does not say which, is none that is read here, or its base is not there.
+    """
+    config = adapter.json(ADAPTER_CONFIG)
+    kind, base = config.get("peft_type"), config.get("base_model_name_or_path")
+    place = adapter.folder / ADAPTER_CONFIG
+    if kind != "LORA":
+        raise UserError(
+            f"{adapter.name} holds an adapter of the kind {kind!r} ({place}), and LORA is read here: merge it "
+            "into its base model, and give that."
+        )
+    if not isinstance(base, str) or not base:
+        raise UserError(f"{place} names no base_model_name_or_path: write the model there that it was trained on.")
+    try:
+        return replace(find_checkpoint(base, revision=config.get("revision")), name=adapter.name)
+    except UserError as error:
+        raise UserError(
+            f"{adapter.name} is an adapter for {base}, which cannot be had: {str(error).rstrip('.')}; fetch it, "
+            f"or write where it is into {place}."
+        ) from error
+
+
+def adapter_file(adapter: Checkpoint) -> Path:
+    """Return the file of an adapter's weights.
+
+    Raises:
+        UserError: if there is none.
+    """
+    for name in _WEIGHTS:
+        if (path := adapter.folder / name).is_file():
+            return path
+    raise UserError(f"{adapter.folder} holds no {_WEIGHTS[0]}: fetch the adapter again.")
+
+
+def hash_with(adapter: Checkpoint, base: str, *files: Path) -> str:
+    """Return one hash for a base's and for files of its adapter."""
+    return hashlib.sha256(f"{base} {adapter.sha256(files)}".encode()).hexdigest()
+
+
+def merge_adapter(model: Any, adapter: Checkpoint, base: str) -> Any:
+    """Return a network with an adapter's differences added to its weights.
+
+    Args:
+        model: the base's network, as Transformers loads it.
+        adapter: the adapter's files.
+        base: the base's name, for messages.
+
+    Raises:
+        UserError: if `peft` is not installed, or the adapter is another network's.
+    """
+    try:
+        from peft import LoraConfig, get_peft_model
+        from peft.utils import set_peft_model_state_dict
+    except ImportError as error:
+        raise UserError(
+            f"{adapter.name} is an adapter, which needs peft: pip install 'stsbench[peft]'."
+        ) from error
+
+    tensors = read_weights(adapter_file(adapter))
+    named = _named_as_in(model, tensors)
+    foreign = f"{adapter.name} is an adapter of another base than {_base_of(adapter) or base}"
+    advice = f"write the base that it was trained on into {adapter.folder / ADAPTER_CONFIG}"
+    if missing := [name for name in tensors if name not in named]:
+        raise UserError(f"{foreign}, which has no place for {min(missing)}: {advice}.")
+    try:
+        config = LoraConfig.from_pretrained(str(adapter.folder))
+        # A network without the head of a language model: what is around it does not matter.
+        config.task_type, config.inference_mode = None, True
+        wrapped = get_peft_model(model, config)
+        outcome: Any = set_peft_model_state_dict(wrapped, {named[name]: value for name, value in tensors.items()})
+    except (ValueError, RuntimeError, KeyError, TypeError) as error:
+        said = "sizes of other layers" if "size mismatch" in str(error) else why(error).rstrip(".")
+        raise UserError(f"{foreign}, whose weights it does not fit ({said}): {advice}.") from error
+    left = [name for name in wrapped.state_dict() if ".lora_" in name]
+    unfilled = [name for name in outcome.missing_keys if ".lora_" in name]
+    if outcome.unexpected_keys or unfilled or len(left) != len(tensors):
+        name = min([*outcome.unexpected_keys, *unfilled] or ["some of it"])
+        raise UserError(f"{foreign}: {name} stands in one of them alone; {advice}.")
+    return wrapped.merge_and_unload()
+
+
+def _base_of(adapter: Checkpoint) -> str:
+    return str(adapter.json(ADAPTER_CONFIG).get("base_model_name_or_path") or "")
+
+
+def _named_as_in(model: Any, tensors: "Mapping[str, Tensor]") -> dict[str, str]:
+    """Return an adapter's tensors by their names, with the names that they have in a network.
+
+    An adapter of a language model names `model.layers.0...` what is `layers.0...` in the network without its head.
+    """
+    modules = {name for name, _ in model.named_modules()}
+    found = {}
+    for name in tensors:
+        path = name.removeprefix(_WRAPPED)
+        module, lora, rest = path.partition(".lora_")
+        while lora and module and module not in modules:
+            module = module.partition(".")[2]
+        if lora and module:
+            found[name] = f"{_WRAPPED}{module}.lora_{rest}"
+    return found

@@ -129,7 +129,8 @@ class Answer:
         found = self.decisive
         limits = "" if math.isnan(found.low) else f" [{found.low:.2f}, {found.high:.2f}]"
         runs = f", {found.seeds} seeds each" if found.over.startswith("seeds") else ""
-        return f"{found.of}: {found.value:+.2f}{limits} ({found.over}{runs})"
+        # No minus before what is rounded to 0.
+        return f"{found.of}: {round(found.value, 2) + 0.0:+.2f}{limits} ({found.over}{runs})"
 
     @property
     def decides(self) -> str:
@@ -145,7 +146,8 @@ class Answer:
     @property
     def sentence(self) -> str:
         """The claim, the answer, and what it rests on."""
-        told = f"{self.claim.says[0].upper()}{self.claim.says[1:]}: {self.verdict}. {self.evidence}."
+        evidence = self.evidence.replace("the gap", "The gap", 1) if self.claim.smaller_gap else self.evidence
+        told = f"{self.claim.says[0].upper()}{self.claim.says[1:]}: {self.verdict}. {evidence}."
         return f"{told} To decide it: {self.decides}." if self.decides else told
 
 
@@ -272,6 +274,7 @@ def answers(
     headline: str,
     scale: str = "",
     missing: Mapping[str, str] | None = None,
+    labels: Mapping[str, str] | None = None,
     comparer: Comparer | None = None,
 ) -> tuple[Answer, ...]:
     """Answer the claims that a paper makes with a table.
@@ -284,12 +287,13 @@ def answers(
         headline: the column of a claim that names none.
         scale: which scale they answer for.
         missing: by row, why it was not made.
+        labels: by row, what it is called; by default its name.
         comparer: how cells are compared; by default at 95 %, with dyadic intervals.
 
     Returns:
         An answer for each claim, in their order.
     """
-    how = comparer or Comparer()
+    how, names = comparer or Comparer(), labels or {}
     found = []
     for claim in claims:
         line = claim.lines[exhibit]
@@ -298,13 +302,10 @@ def answers(
         lacking = _lacking(claim, cells, headline)
         if lacking:
             why = (missing or {}).get(lacking, "it was not made")
-            found.append(
-                Answer(
-                    claim, line, "not answered", in_print=prints, why=f"{lacking}: {why.rstrip('.')}", scale=scale
-                )
-            )
+            told = f"{_called(lacking, names)}: {why.rstrip('.')}"
+            found.append(Answer(claim, line, "not answered", in_print=prints, why=told, scale=scale))
             continue
-        differences = tuple(_measured(claim, wanted, cells, headline, how))
+        differences = tuple(_measured(claim, wanted, cells, headline, how=how, names=names))
         verdict, decisive = _verdict(differences, how.level)
         found.append(Answer(claim, line, verdict, differences, decisive, prints, scale=scale))
     return tuple(found)
@@ -381,18 +382,24 @@ def _lacking(claim: TableClaim, cells: Mapping[_Cell, Numbers], headline: str) -
 
 
 def _measured(
-    claim: TableClaim, wanted: Sequence[_Comparison], cells: Mapping[_Cell, Numbers], headline: str, how: Comparer
+    claim: TableClaim,
+    wanted: Sequence[_Comparison],
+    cells: Mapping[_Cell, Numbers],
+    headline: str,
+    *,
+    how: Comparer,
+    names: Mapping[str, str],
 ) -> Iterator[ClaimedDifference]:
     if claim.relation == "smaller_gap":
         column = claim.column or headline
         pairs = [(cells[_cell(a, column)], cells[_cell(b, column)]) for a, b in claim.smaller_gap]
-        (a, b), (c, d) = claim.smaller_gap
+        (a, b), (c, d) = ([_called(row, names) for row in pair] for pair in claim.smaller_gap)
         yield how.gap(f"the gap of {c} and {d} less that of {a} and {b}", pairs)
         return
     for comparison in wanted:
         first, second = comparison.first, comparison.second
         yield how.difference(
-            _in_words(comparison, cells),
+            _in_words(comparison, cells, names),
             cells[first],
             cells[second],
             margin=comparison.margin,
@@ -400,10 +407,17 @@ def _measured(
         )
 
 
-def _in_words(comparison: _Comparison, cells: Mapping[_Cell, Numbers]) -> str:
+def _called(name: str, names: Mapping[str, str]) -> str:
+    """Return what a row, or a cell that is named `row, column`, is called."""
+    row, comma, column = name.partition(", ")
+    return f"{names.get(row, row)}{comma}{column}"
+
+
+def _in_words(comparison: _Comparison, cells: Mapping[_Cell, Numbers], names: Mapping[str, str]) -> str:
     several = len({column for _, column in cells}) > 1
     first, second = (
-        f"{row} on {column}" if several else row for row, column in (comparison.first, comparison.second)
+        f"{names.get(row, row)} on {column}" if several else names.get(row, row)
+        for row, column in (comparison.first, comparison.second)
     )
     if comparison.sign < 0:
         first, second = second, first

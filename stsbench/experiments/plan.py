@@ -131,10 +131,10 @@ class RowPlan(_Part):
 
 
 class PlannedRow(RowPlan):
-    """How a row is made: see `Place`.
+    """How a row is made: see `RowPlan`.
 
     Attributes:
-        label: what it is called in a figure, which has no printed rows.
+        label: what it is called, where it is not as it is printed.
         at: its value on the axis.
         of: the row whose trainings it shares: another measure of the same.
         where: which rows of the analysis' frame are its numbers.
@@ -221,6 +221,14 @@ class TablePlan(_Part):
         if self.cannot or table is None or not table.rows:
             return dict(self.rows)
         return {row.name: self.rows[row.name] for row in table.rows}
+
+    def labels_of(self, name: str) -> dict[str, str]:
+        """Return what the rows of an exhibit are called: as the plan says, or as they are printed, or by name."""
+        table = tables().get(name)
+        printed = {row.name: row.label for row in table.rows} if table is not None else {}
+        # A label that two rows share names neither.
+        printed = {row: label for row, label in printed.items() if list(printed.values()).count(label) == 1}
+        return {row: planned.label or printed.get(row) or row for row, planned in self.rows_of(name).items()}
 
     def columns_of(self, name: str) -> dict[str, str]:
         """Return the columns of an exhibit by the measure that fills each; empty for one that nothing fills.

@@ -168,13 +168,16 @@ def read_reproduction(
     numbers, last, limits = _measured(plan, name, scale, what, found)
     columns = plan.columns_of(name)
     failed = {state.job.cell["row"]: state.failure.reason for state in found.jobs if state.failure is not None}
+    done = {state.job.cell["row"] for state in found.jobs if state.folder is not None}
     cells = []
     for row in plan.rows_of(name):
         for column in columns:
             value = printed.get((row, column), math.nan)
             held = numbers.get((row, column))
             if held is None:
-                why = _why(what, failed, row, column, measured=bool(measure_of(plan, name, column, scale)))
+                is_done = {f"{what.shares.get(row, row)}, {column}", what.shares.get(row, row)} & done
+                left = _unfilled(plan, name, column, scale) if is_done else "not done yet"
+                why = _why(what, failed, row, column) or left
                 cells.append(ReproducedCell(row, column, value, why=why))
                 continue
             low, high, over = limits.get((row, column), (math.nan, math.nan, ""))
@@ -191,6 +194,7 @@ def read_reproduction(
         headline=plan.headline_of(name),
         scale=scale,
         missing=dict(what.missing) | failed,
+        labels=plan.labels_of(name),
         comparer=comparer,
     )
     swaps = scales()[scale].stands_in
@@ -356,16 +360,23 @@ def _analysis_limits(numbers: Numbers) -> tuple[float, float, str]:
     return low, high, "pairs"
 
 
-def _why(what: Layout, failed: Mapping[str, str], row: str, column: str, *, measured: bool) -> str:
-    """Return why a cell is empty."""
+def _why(what: Layout, failed: Mapping[str, str], row: str, column: str) -> str:
+    """Return why a cell is empty whose job was not done or failed; empty for neither."""
     for label in (f"{row}, {column}", row, what.shares.get(row, row)):
         if label in what.missing:
             return what.missing[label]
         if label in failed:
             return f"failed: {failed[label]}"
-    if not measured:
+    return ""
+
+
+def _unfilled(plan: TablePlan, name: str, column: str, scale: ScaleName) -> str:
+    """Return why a cell is empty whose job is done; empty where nothing fills its column at any scale."""
+    if not plan.analysis and not plan.columns_of(name)[column]:
         return ""
-    return "not done yet"
+    if scales()[scale].tasks and tasks_of(plan, name, scale) in scales()[scale].tasks.values():
+        return f"not measured at the scale {scale}, where bundled sentences stand in for the paper's tasks"
+    return "no such number came out of it"
 
 
 def _cost(found: Sweep) -> Cost:

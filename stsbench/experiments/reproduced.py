@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -148,6 +149,25 @@ class Reproduction(Result):
         return f"{told}{claims}."
 
     @property
+    def spread(self) -> str:
+        """Which row is the highest in the headline column, here and in print, and how far the rows lie apart."""
+        made = [cell for cell in self.cells if cell.column == self.headline and cell.runs]
+        if len(made) < 2:
+            return ""
+        top, bottom = max(made, key=lambda cell: cell.here), min(made, key=lambda cell: cell.here)
+        limits = interval(top.low, top.high)
+        told = f"{self.headline} here is highest for {self._row(top.row)}, {top.here:.2f}"
+        told += f" {limits}" if limits else ""
+        told += f", and {top.here - bottom.here:.2f} lower for {self._row(bottom.row)}"
+        printed = [cell for cell in made if not math.isnan(cell.printed)]
+        if len(printed) == len(made):
+            best, worst = max(printed, key=lambda cell: cell.printed), min(printed, key=lambda cell: cell.printed)
+            apart = best.printed - worst.printed
+            told += f"; of these rows in print for {self._row(best.row)}, and {apart:.2f} lower for "
+            told += self._row(worst.row)
+        return f"{told}."
+
+    @property
     def frame(self) -> "pd.DataFrame":
         """A row for each cell, with the fields of `ReproducedCell` and the `difference`."""
         import pandas as pd
@@ -261,11 +281,13 @@ class Reproduction(Result):
         """The sentences that a reader needs first, each with where to read on."""
         name = self.exhibit.name
         said = [Pointer(answer.sentence, f"{name}-claims") for answer in self.answers if answer.decisive]
-        missing = [cell.row for cell in self.cells if not cell.runs]
-        rows = list(dict.fromkeys(missing))
+        if self.spread:
+            said.insert(0, Pointer(self.spread, f"{name}-{'each' if len(self._columns) > 1 else 'table'}"))
+        made = {cell.row for cell in self.cells if cell.runs}
+        rows = [self._row(row) for row, _ in _by_row(self.cells) if row not in made]
         if self.is_partial:
             said.insert(0, Pointer(f"Unfinished: {self.cost.sentence}", f"{name}-cost"))
-        if rows and len(rows) < len({cell.row for cell in self.cells}):
+        if rows and made:
             named = [*rows[:_MOST_NAMED], *(["others"] if len(rows) > _MOST_NAMED else [])]
             said.append(Pointer(f"Not made: {listed(named)}.", f"{name}-missing"))
         return (Pointer(self.sentence, f"{name}-table"), *said)
@@ -275,13 +297,20 @@ class Reproduction(Result):
         name = self.exhibit.name
         names = ["table", *(["each"] if len(self._numbers()) > 1 else [])]
         tables = [_named(table, f"{name}-{of}") for table, of in zip(self._numbers(), names, strict=True)]
-        tables += [_named(table, f"{name}-claims") for table in self._claims()]
-        tables += [_named(table, f"{name}-missing") for table in self._missing()]
-        tables.append(_named(self._costs(), f"{name}-cost"))
+        parts = {
+            "claims": ("Claims", self._claims()),
+            "missing": ("What was not made", self._missing()),
+            "cost": ("Cost", [self._costs()]),
+        }
+        inside = tuple(
+            Section(f"{name}-about-{of}", title, tables=tuple(_named(table, f"{name}-{of}") for table in found))
+            for of, (title, found) in parts.items()
+            if found
+        )
         made = [cell for cell in self.cells if cell.column == self.headline and cell.runs]
         figures: tuple[ReportFigure, ...] = ()
         if len(made) > 1:
-            told = "; ".join(f"{cell.row} {cell.here:.2f}" for cell in made)
+            told = "; ".join(f"{self._row(cell.row)} {cell.here:.2f}" for cell in made)
             alt = f"{self.headline} here: {told}"
             caption = f"{self.headline}, printed and here"
             figures = (ReportFigure(f"{name}-figure", caption, alt, svg_of(self.plot())),)
@@ -297,7 +326,7 @@ class Reproduction(Result):
             )
             scale += " say nothing; the order of the rows may."
         text = (source, scale, self.cost.sentence)
-        return Section(name, self.title, text, tuple(tables), figures, tuple(self.notes))
+        return Section(name, self.title, text, tuple(tables), figures, tuple(self.notes), parts=inside)
 
     def __str__(self) -> str:
         """Return what a terminal shows: the tables, the answers in sentences, and what to know."""
@@ -306,7 +335,11 @@ class Reproduction(Result):
         return "\n\n".join([str(self.table()), "\n".join([*told, *(f"note: {note}" for note in self.notes)])])
 
     def _row(self, row: str) -> str:
-        return self.plan.rows[row].label or row
+        return self._labels[row]
+
+    @cached_property
+    def _labels(self) -> dict[str, str]:
+        return self.plan.labels_of(self.exhibit.name)
 
     @property
     def _columns(self) -> list[str]:
@@ -342,6 +375,8 @@ class Reproduction(Result):
             )
         frame = pd.DataFrame(rows).dropna(axis="columns", how="all")
         frame = frame.drop(columns=[name for name in ("95 %",) if name in frame and not frame[name].any()])
+        if self.measured_on and DIFFERENCE in frame:
+            frame = frame.drop(columns=DIFFERENCE)
         if "seeds" in frame:
             frame["seeds"] = frame["seeds"].astype("Int64")
         over = {cell.over for cell in self.cells if cell.over and cell.column == column}
@@ -399,15 +434,22 @@ class Reproduction(Result):
     def _missing(self) -> list[Table]:
         import pandas as pd
 
-        why: dict[str, str] = {}
-        for row, cells in _by_row(self.cells):
-            for cell in cells:
-                if not cell.runs and cell.why:
-                    own = f"{row}, {cell.column}" if any(other.runs for other in cells) else row
-                    why.setdefault(own, cell.why)
-        if not why:
-            return []
-        return [Table(pd.DataFrame({"row": list(why), "why": list(why.values())}), "Not made")]
+        rows, made = {cell.row for cell in self.cells}, {cell.row for cell in self.cells if cell.runs}
+        # By the reason, what lacks by it: a row, a cell of a row that was made, or a column of every row.
+        lacking: dict[str, dict[str, list[str]]] = {}
+        for cell in self.cells:
+            if not cell.runs and cell.why:
+                place = (self._row(cell.row), cell.column) if cell.row in made else (self._row(cell.row), "")
+                lacking.setdefault(cell.why, {}).setdefault(place[1], []).append(place[0])
+        told: list[dict[str, str]] = []
+        for why, columns in lacking.items():
+            whole = [column for column, names in columns.items() if column and len(names) == len(rows)]
+            named = [f"every row on {listed(whole)}"] if whole else []
+            for column, names in columns.items():
+                if column not in whole:
+                    named += [f"{name} on {column}" if column else name for name in dict.fromkeys(names)]
+            told.append({"what": "; ".join(named), "why": why})
+        return [Table(pd.DataFrame(told), "What is not there, and why")] if told else []
 
     def _costs(self) -> Table:
         import pandas as pd

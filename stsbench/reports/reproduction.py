@@ -31,7 +31,8 @@ def write_reproduction(reproduction: Reproduction, folder: Path | None = None, *
         UserError: if the folder holds anything but a report.
     """
     short = Section(IN_SHORT, TITLE, pointers=reproduction.pointers)
-    section = replace(reproduction.section(), parts=(_repeated(reproduction),))
+    section = reproduction.section()
+    section = replace(section, parts=(*section.parts, _repeated(reproduction)))
     paper = papers()[reproduction.exhibit.paper]
     title = f"{reproduction.exhibit.title} of {paper.title.partition(':')[0]} ({paper.venue}), made again"
     report = Report(title, date or _today(), __version__, (short, section))

@@ -37,7 +37,7 @@ TEXTS = Path(__file__).parents[2].parent / "shared" / "papers"
 
 NAMES = {name: plan for plan in plans().values() for name in plan.makes}
 MADE = [(plan.makes[0], scale) for plan in plans().values() if not plan.cannot for scale in ("laptop", "paper")]
-MADE += [(name, "demo") for name in ("esimcse-coling2022-7", "mocose-acl2022-7", "simcse-slides-pooling-and-mlm")]
+MADE += [(name, "demo") for name in ("esimcse-coling2022-7", "mocose-acl2022-8", "simcse-slides-pooling-and-mlm")]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -83,6 +83,9 @@ def test_a_plan_is_an_experiment_whose_recipes_checkpoints_and_tasks_exist(name:
         return
     experiment = experiment_of(plan, name, scale, corpus="sample")
     jobs = jobs_of(experiment)
+    for recipe in (job.recipe for job in jobs if job.recipe is not None and job.recipe["corpus"]["rows"]):
+        steps = recipe["corpus"]["rows"] // recipe["optimiser"]["batch"] * recipe["optimiser"]["epochs"]
+        assert steps >= 2, recipe["name"]
     trained = sum(made.is_trained for made in what.made)
     assert len(jobs) == trained * len(scales()[scale].seeds) + len(what.made) - trained
     if (tasks := tasks_of(plan, name, scale)) is not None:

@@ -66,8 +66,15 @@ def test_from_the_command_to_the_page_and_a_second_time_does_nothing(
     page = (tmp_path / "made" / "report" / "README.md").read_text(encoding="utf-8")
     first = page.index("## In short")
     assert first < page.index("## Table 9 of COLING 2022")
-    linked = re.findall(r"\(#([\w.-]+)\)", page[first : page.index("## Table 9")])
-    assert linked
+    short = [line for line in page[first : page.index("## Table 9")].splitlines() if line.startswith("- ")]
+    linked = [re.findall(r"\(#([\w.-]+)\)", line) for line in short]
+    assert [len(links) for links in linked] == [1] * len(short)
+    linked = [link for links in linked for link in links]
+    assert linked == [f"{TABLE}-{of}" for of in ("table", "table", "claims", "missing")]
+    top = max((cells[row] for row in made), key=lambda cell: cell["here"])
+    name, low, high = top["row"].removeprefix("dup_rate-"), top["low"], top["high"]
+    assert f"here is highest for {name}, {top['here']:.2f} [{low:.2f}, {high:.2f}]".replace("[", "\\[") in short[1]
+    assert "in print for 0.32, and" in short[1]
     html = (tmp_path / "made" / "report" / "index.html").read_text(encoding="utf-8")
     for anchor in linked:
         assert f'id="{anchor}"' in html
@@ -82,7 +89,8 @@ def test_from_the_command_to_the_page_and_a_second_time_does_nothing(
     assert len(serial) == ran
     assert "of 1 claim 1 " in second.output
     shown = [line.split() for line in second.stdout.splitlines()]
-    assert ["dup_rate-0.32", "84.85", f"{cell['here']:.2f}"] in [words[:3] for words in shown]
+    # By the label in print, not by our name of the row.
+    assert ["0.32", "84.85", f"{cell['here']:.2f}"] in [words[:3] for words in shown]
 
     for job in (tmp_path / "made" / "jobs").glob("*0.32*"):
         job.rename(tmp_path / job.name)
@@ -104,6 +112,9 @@ def test_the_length_bias_of_what_was_trained_fills_the_groups_of_table_7(
     held = {(cell.row, cell.column): cell for cell in found.cells}
     # The sample has one task, so the average alone is filled.
     assert {column for (_, column), cell in held.items() if cell.runs} == {"Avg."}
+    (missing,) = [table for table in found.table() if table.caption.startswith("What is not there")]
+    assert missing.frame["what"].tolist() == ["every row on STS12, STS13, STS14, STS15, STS16, STS-B and SICK-R"]
+    assert "stand in for the paper's tasks" in missing.frame["why"].iloc[0]
     assert held["simcse-gt3", "Avg."].printed == 16.34
     assert held["simcse-gt3", "Avg."].here != held["simcse-le3", "Avg."].here
     verdicts = {answer.claim.name: answer for answer in found.answers}

@@ -18,6 +18,7 @@ FOLDED = ("folded_a", "folded_b")
 """The columns of what `folded_ids` gives: which pairs of several tasks do, whatever the release's tokenisation."""
 
 _NOT_LETTERS = re.compile(r"[\W_]+")
+_NOT_LETTERS_OF_ASCII = bytes(code for code in range(128) if not chr(code).isalnum())
 
 
 def same_letters(text: str) -> str:
@@ -26,6 +27,8 @@ def same_letters(text: str) -> str:
     >>> same_letters("It's a dog.") == same_letters("it 's a dog .")
     True
     """
+    if text.isascii():  # as nearly all are: the same in a sixth of the time
+        return text.lower().encode().translate(None, _NOT_LETTERS_OF_ASCII).decode()
     return _NOT_LETTERS.sub("", text.casefold())
 
 
@@ -43,8 +46,9 @@ def sentence_ids(texts: Iterable[str]) -> NDArray[np.uint64]:
     >>> sentence_ids(["a dog .", "a cat .", "a dog ."]).tolist()
     [8607547623772946423, 15204855711231983037, 8607547623772946423]
     """
-    digests = b"".join(hashlib.sha256(text.encode(errors="surrogatepass")).digest()[:8] for text in texts)
-    return np.frombuffer(digests, dtype="<u8").astype(np.uint64)
+    sha256 = hashlib.sha256
+    digests = b"".join([sha256(text.encode(errors="surrogatepass")).digest() for text in texts])
+    return np.frombuffer(digests, dtype="<u8")[:: sha256().digest_size // 8].astype(np.uint64)
 
 
 def folded_ids(texts: Iterable[str]) -> NDArray[np.uint64]:
@@ -89,11 +93,15 @@ def id_columns(first: Iterable[str], second: Iterable[str | None]) -> dict[str, 
     """
     ones = list(first)
     others = [one if other is None else other for one, other in zip(ones, second, strict=True)]
+    # Each sentence once: many stand in several pairs.
+    place = {text: number for number, text in enumerate(dict.fromkeys([*ones, *others]))}
+    rows = np.fromiter(map(place.__getitem__, [*ones, *others]), dtype=np.intp, count=2 * len(ones))
+    exact, folded = sentence_ids(place)[rows], folded_ids(place)[rows]
     return {
-        SENTENCES[0]: sentence_ids(ones),
-        SENTENCES[1]: sentence_ids(others),
-        FOLDED[0]: folded_ids(ones),
-        FOLDED[1]: folded_ids(others),
+        SENTENCES[0]: exact[: len(ones)],
+        SENTENCES[1]: exact[len(ones) :],
+        FOLDED[0]: folded[: len(ones)],
+        FOLDED[1]: folded[len(ones) :],
     }
 
 

@@ -55,8 +55,12 @@ CREATE TABLE IF NOT EXISTS vectors (
     sequence BLOB PRIMARY KEY, vector BLOB NOT NULL, digest INTEGER NOT NULL
 );
 """
-_TEXTS = "SELECT text, sequence, length, truncated, digest FROM texts WHERE text IN"
-_VECTORS = "SELECT sequence, vector, digest FROM vectors WHERE sequence IN"
+_TEXTS = "SELECT text, sequence, length, truncated, digest FROM texts"
+_VECTORS = "SELECT sequence, vector, digest FROM vectors"
+_AT_ONCE = 500
+"""Rows that are taken at a time: as many as one statement of SQLite takes parameters."""
+_WORTH_A_SCAN = 0.25
+"""The share of a table's rows from which on reading them all is quicker than finding each."""
 _KEY_BYTES = 16
 _TEXT_ROW = struct.Struct(f"<{_KEY_BYTES}s{_KEY_BYTES}sqq")
 
@@ -140,7 +144,7 @@ class EmbeddingCache:
         def read(file: sqlite3.Connection) -> tuple[dict[str, CachedText], int]:
             known: dict[str, CachedText] = {}
             damaged = []
-            for block in _blocks(file, _TEXTS, list(by_key)):
+            for block in _blocks(file, _TEXTS, "text", list(by_key)):
                 for key, sequence, length, cut, digest in block:
                     if digest == _text_digest(self._salt, key, sequence, length, cut) and key in by_key:
                         known[by_key[key]] = CachedText(sequence, length, bool(cut))
@@ -161,7 +165,7 @@ class EmbeddingCache:
             known: dict[bytes, NDArray[np.float32]] = {}
             damaged: list[bytes] = []
             width, salt = 0, self._salt
-            for block in _blocks(file, _VECTORS, sequences):
+            for block in _blocks(file, _VECTORS, "sequence", sequences):
                 # The types first, as damage turns a vector into a number or nothing.
                 whole = {
                     key: vector
@@ -387,11 +391,26 @@ def _text_digest(salt: int, key: Any, sequence: Any, length: Any, truncated: Any
         return None
 
 
-def _blocks(file: sqlite3.Connection, query: str, keys: Sequence[bytes]) -> Iterator[list[Any]]:
-    """Yield the rows of some keys, as many at a time as one statement of SQLite takes parameters."""
-    for start in range(0, len(keys), 500):
-        block = keys[start : start + 500]
-        yield file.execute(f"{query} ({','.join('?' * len(block))})", block).fetchall()
+def _blocks(file: sqlite3.Connection, query: str, key: str, keys: Sequence[bytes]) -> Iterator[list[Any]]:
+    """Yield the rows of some keys, so many at a time.
+
+    Args:
+        file: the cache's.
+        query: gives all rows of a table, the key first.
+        key: the key's column.
+        keys: those wanted.
+    """
+    if len(keys) > _AT_ONCE:
+        (rows,) = file.execute(f"SELECT COUNT(*) FROM ({query})").fetchone()
+        if len(keys) >= _WORTH_A_SCAN * rows:
+            wanted, every = frozenset(keys), file.execute(query)
+            while block := every.fetchmany(_AT_ONCE):
+                if there := [row for row in block if row[0] in wanted]:
+                    yield there
+            return
+    for start in range(0, len(keys), _AT_ONCE):
+        block = keys[start : start + _AT_ONCE]
+        yield file.execute(f"{query} WHERE {key} IN ({','.join('?' * len(block))})", block).fetchall()
 
 
 def _commonest_width(vectors: Mapping[bytes, bytes]) -> int:

@@ -1,6 +1,6 @@
 """Similarities of sentence pairs whose vectors are rows of one matrix, in float64."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -52,12 +52,28 @@ def pair_similarities(
         block = slice(start, start + step)
         u = vectors[left[block]].astype(np.float64)
         v = vectors[right[block]].astype(np.float64)
-        for kind in kinds:
-            values[kind][block] = SIMILARITIES[kind](u, v)
+        for kind, of_block in _similarities(u, v, kinds):
+            values[kind][block] = of_block
     if "cosine" in values:
         same = (left == right) & (values["cosine"] > 0)
         values["cosine"][same] = 1.0
     return values
+
+
+def _similarities(u: Floats, v: Floats, kinds: Sequence[Similarity]) -> Iterator[tuple[Similarity, Floats]]:
+    """Yield some similarities of the rows of two (n, d) matrices, with what several of them need computed once."""
+    products = dot(u, v) if {"cosine", "dot"} & set(kinds) else None
+    difference = u - v if {"euclidean", "manhattan"} & set(kinds) else None
+    for kind in kinds:
+        match kind:
+            case "cosine":
+                yield kind, cosine(u, v, products)
+            case "dot":
+                yield kind, dot(u, v) if products is None else products
+            case "euclidean":
+                yield kind, euclidean(u, v, difference)
+            case "manhattan":
+                yield kind, manhattan(u, v, difference)
 
 
 def zero_rows(vectors: NDArray[np.floating[Any]]) -> NDArray[np.bool_]:
@@ -74,8 +90,13 @@ def zero_rows(vectors: NDArray[np.floating[Any]]) -> NDArray[np.bool_]:
     return zero
 
 
-def cosine(u: Floats, v: Floats) -> Floats:
+def cosine(u: Floats, v: Floats, products: Floats | None = None) -> Floats:
     """Return the (n,) cosines of the rows of two (n, d) matrices, in [-1, 1]; 0 where a row is zero.
+
+    Args:
+        u: one side's vectors.
+        v: the other side's.
+        products: the (n,) inner products, where they are known.
 
     Example:
         >>> cosine(np.array([[3.0, 4.0]]), np.array([[4.0, 3.0]])).tolist()
@@ -83,7 +104,7 @@ def cosine(u: Floats, v: Floats) -> Floats:
     """
     norms = np.sqrt(dot(u, u)) * np.sqrt(dot(v, v))
     norms[norms == 0] = 1.0
-    cosines: Floats = np.clip(dot(u, v) / norms, -1.0, 1.0)
+    cosines: Floats = np.clip((dot(u, v) if products is None else products) / norms, -1.0, 1.0)
     return cosines
 
 
@@ -98,27 +119,37 @@ def dot(u: Floats, v: Floats) -> Floats:
     return products
 
 
-def euclidean(u: Floats, v: Floats) -> Floats:
+def euclidean(u: Floats, v: Floats, difference: Floats | None = None) -> Floats:
     """Return the (n,) negative Euclidean distances of the rows of two (n, d) matrices.
+
+    Args:
+        u: one side's vectors.
+        v: the other side's.
+        difference: `u - v`, where it is known.
 
     Example:
         >>> euclidean(np.array([[3.0, 4.0]]), np.array([[0.0, 0.0]])).tolist()
         [-5.0]
     """
-    difference = u - v
+    difference = u - v if difference is None else difference
     # Subtracted from zero, because the negative of a distance of 0 would print as -0.
     distances: Floats = 0.0 - np.sqrt(dot(difference, difference))
     return distances
 
 
-def manhattan(u: Floats, v: Floats) -> Floats:
+def manhattan(u: Floats, v: Floats, difference: Floats | None = None) -> Floats:
     """Return the (n,) negative Manhattan distances of the rows of two (n, d) matrices.
+
+    Args:
+        u: one side's vectors.
+        v: the other side's.
+        difference: `u - v`, where it is known.
 
     Example:
         >>> manhattan(np.array([[3.0, 4.0]]), np.array([[0.0, 0.0]])).tolist()
         [-7.0]
     """
-    distances: Floats = 0.0 - np.abs(u - v).sum(axis=1)
+    distances: Floats = 0.0 - np.abs(u - v if difference is None else difference).sum(axis=1)
     return distances
 
 

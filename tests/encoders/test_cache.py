@@ -301,3 +301,21 @@ def test_the_cache_can_be_looked_into_and_cleared(tiny, sentences):
     assert file.size == file.path.stat().st_size
     assert clear_cache() == file.size + len(b"damaged")
     assert cache_files() == []
+
+
+def test_most_of_a_file_is_read_at_once_and_the_same_is_known_and_dropped(tmp_path):
+    cache = cache_of(1, tmp_path)
+    vectors = fill(cache, 1200)
+    cache.add_texts({str(n): CachedText(key, n, False) for n, key in enumerate(vectors)})
+    with sqlite3.connect(cache.path) as file:
+        file.execute("UPDATE vectors SET digest = digest + 1 WHERE rowid % 100 = 1")
+    asked = [*list(vectors)[:1000], b"unknown"]
+    every = cache.vectors(asked)
+    one_by_one = {key: vector for key in asked for key, vector in cache_of(1, tmp_path).vectors([key]).items()}
+    assert len(every) == 990
+    assert every.keys() == one_by_one.keys()
+    assert all(np.array_equal(every[key], vectors[key]) for key in every)
+    assert len(cache.texts([str(n) for n in range(100, 900)])) == 800
+    # Those that nobody asked for are as they were.
+    with sqlite3.connect(cache.path) as file:
+        assert file.execute("SELECT COUNT(*) FROM vectors").fetchone() == (1190,)

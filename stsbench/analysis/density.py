@@ -89,6 +89,7 @@ def density(  # noqa: D417 (the options of loading are told of together)
     device: str = "auto",
     revision: str | None = None,
     trust_remote_code: bool = False,
+    template: str | Path | None = None,
 ) -> Density:
     """Estimate the density of the cosines of a task's pairs in each bucket of gold scores.
 
@@ -98,8 +99,8 @@ def density(  # noqa: D417 (the options of loading are told of together)
         buckets: how many equal buckets the scale of gold scores is cut into.
         data_dirs: folders to look for data in.
         progress: told how far encoding is.
-        pooling, max_length, prompt, precision, device, revision, trust_remote_code: how models are loaded, as in
-            `load`; an error where only records are named.
+        pooling, max_length, prompt, precision, device, revision, trust_remote_code, template: how models are
+            loaded, as in `load`; an error where only records are named.
 
     Returns:
         A row for each model, bucket and point; see `density_frame`. `task` says of what.
@@ -120,7 +121,7 @@ def density(  # noqa: D417 (the options of loading are told of together)
 
     if buckets < 1:
         raise UserError(f"{buckets} buckets: give 1 or more.")
-    loading = LoadOptions(pooling, max_length, prompt, precision, device, revision, trust_remote_code)
+    loading = LoadOptions(pooling, max_length, prompt, precision, device, revision, trust_remote_code, template)
     subjects = analysable(runs, loading)
     chosen = canonical(task) if task else _default_task(subjects, data_dirs)
     tables = pair_tables(subjects, [chosen], data_dirs=data_dirs, progress=progress)

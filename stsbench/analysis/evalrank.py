@@ -128,6 +128,7 @@ def evalrank(  # noqa: D417 (the options of loading are told of together)
     device: str = "auto",
     revision: str | None = None,
     trust_remote_code: bool = False,
+    template: str | Path | None = None,
 ) -> EvalRank:
     """Look for each sentence's match among all sentences of a task, and tell at which rank it is found.
 
@@ -140,8 +141,8 @@ def evalrank(  # noqa: D417 (the options of loading are told of together)
         centred: whether the mean vector of all sentences is taken off first, as the authors' code does.
         data_dirs: folders to look for data in.
         progress: told how far it is.
-        pooling, max_length, prompt, precision, device, revision, trust_remote_code: how models are loaded, as in
-            `load`; an error where only records are named.
+        pooling, max_length, prompt, precision, device, revision, trust_remote_code, template: how models are
+            loaded, as in `load`; an error where only records are named.
 
     Returns:
         A row for each model and k; see `evalrank_frame`. `task`, `split` and `text` say of what.
@@ -164,7 +165,7 @@ def evalrank(  # noqa: D417 (the options of loading are told of together)
 
     if not 0 < share <= 1:
         raise UserError(f"a share of {share:g} of the pairs: give one above 0 and up to 1, such as {SHARE}.")
-    loading = LoadOptions(pooling, max_length, prompt, precision, device, revision, trust_remote_code)
+    loading = LoadOptions(pooling, max_length, prompt, precision, device, revision, trust_remote_code, template)
     data, models = task_vectors(
         analysable(runs, loading), task, split, text, data_dirs=data_dirs, progress=progress
     )

@@ -126,6 +126,7 @@ def explain(  # noqa: D417 (the options of loading are told of together)
     device: str = "auto",
     revision: str | None = None,
     trust_remote_code: bool = False,
+    template: str | Path | None = None,
 ) -> Explanation:
     """Make every analysis of some runs or models, each with its own defaults.
 
@@ -140,8 +141,8 @@ def explain(  # noqa: D417 (the options of loading are told of together)
         leave_out: whether an analysis that is not possible is left out, and told in `missing`; by default it ends
             all.
         progress: told how far it is.
-        pooling, max_length, prompt, precision, device, revision, trust_remote_code: how models are loaded, as in
-            `load`; an error where only records are named.
+        pooling, max_length, prompt, precision, device, revision, trust_remote_code, template: how models are
+            loaded, as in `load`; an error where only records are named.
 
     Raises:
         UserError: if a record was imported, which has nothing to analyse; or if an analysis is not possible.
@@ -150,7 +151,7 @@ def explain(  # noqa: D417 (the options of loading are told of together)
     >>> explain(encode, bootstrap=Bootstrap(resamples=0))["geometry"].frame["sentences"].tolist()
     [504]
     """
-    loading = LoadOptions(pooling, max_length, prompt, precision, device, revision, trust_remote_code)
+    loading = LoadOptions(pooling, max_length, prompt, precision, device, revision, trust_remote_code, template)
     subjects = analysable(runs, loading)
     queries = [query] if isinstance(query, str) else list(query)
     asked = Asked(corpus, retrieve_from, queries or _queries(), published, bootstrap, data_dirs)

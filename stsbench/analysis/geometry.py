@@ -156,6 +156,7 @@ def geometry(  # noqa: D417 (the options of loading are told of together)
     device: str = "auto",
     revision: str | None = None,
     trust_remote_code: bool = False,
+    template: str | Path | None = None,
 ) -> Geometry:
     """Measure alignment, uniformity and the mean cosine of random pairs for runs or models.
 
@@ -170,8 +171,8 @@ def geometry(  # noqa: D417 (the options of loading are told of together)
         distinct: whether a sentence that occurs several times counts once.
         data_dirs: folders to look for data in.
         progress: told how far it is.
-        pooling, max_length, prompt, precision, device, revision, trust_remote_code: how models are loaded, as in
-            `load`; an error where only records are named.
+        pooling, max_length, prompt, precision, device, revision, trust_remote_code, template: how models are
+            loaded, as in `load`; an error where only records are named.
 
     Returns:
         One row per model; see `geometry_frame`. `task`, `split` and `text` say of what, and `sts` is a run's own
@@ -190,7 +191,7 @@ def geometry(  # noqa: D417 (the options of loading are told of together)
     from stsbench.encoders.load import LoadOptions
 
     checkpoints = checkpoints_in(Path(path)) if path else []
-    loading = LoadOptions(pooling, max_length, prompt, precision, device, revision, trust_remote_code)
+    loading = LoadOptions(pooling, max_length, prompt, precision, device, revision, trust_remote_code, template)
     subjects = analysable(runs, loading, checkpoints)
     data, models = task_vectors(subjects, task, split, text, data_dirs=data_dirs, progress=progress)
     gold = data.pairs["gold"].to_numpy(float)

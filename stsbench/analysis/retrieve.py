@@ -88,6 +88,7 @@ def retrieve(  # noqa: D417 (the options of loading are told of together)
     device: str = "auto",
     revision: str | None = None,
     trust_remote_code: bool = False,
+    template: str | Path | None = None,
 ) -> Retrieval:
     """Find the sentences of a corpus that are nearest to a sentence by cosine.
 
@@ -99,8 +100,8 @@ def retrieve(  # noqa: D417 (the options of loading are told of together)
         search: `exact` looks at every sentence; `faiss` asks an HNSW graph of the FAISS library, which is faster
             for many queries and may miss a neighbour.
         progress: told how far encoding is.
-        pooling, max_length, prompt, precision, device, revision, trust_remote_code: how models are loaded, as in
-            `load`; an error where only records are named.
+        pooling, max_length, prompt, precision, device, revision, trust_remote_code, template: how models are
+            loaded, as in `load`; an error where only records are named.
 
     Returns:
         A row for each model, query and rank; see `neighbours_frame`.
@@ -126,7 +127,7 @@ def retrieve(  # noqa: D417 (the options of loading are told of together)
     sentences = load_corpus(corpus)
     if not 1 <= k <= len(sentences):
         raise UserError(f"{k} neighbours: the corpus has {len(sentences)} sentences.")
-    loading = LoadOptions(pooling, max_length, prompt, precision, device, revision, trust_remote_code)
+    loading = LoadOptions(pooling, max_length, prompt, precision, device, revision, trust_remote_code, template)
     models = {}
     for name, subject in analysable(runs, loading).items():
         vectors = vectors_of(subject, [*queries, *sentences], progress).each()

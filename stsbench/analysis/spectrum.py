@@ -100,6 +100,7 @@ def spectrum(  # noqa: D417 (the options of loading are told of together)
     device: str = "auto",
     revision: str | None = None,
     trust_remote_code: bool = False,
+    template: str | Path | None = None,
 ) -> Spectrum:
     """Measure the singular values of the sentence vectors of runs or models, and what they amount to.
 
@@ -110,8 +111,8 @@ def spectrum(  # noqa: D417 (the options of loading are told of together)
         text: the text variant.
         data_dirs: folders to look for data in.
         progress: told how far encoding is.
-        pooling, max_length, prompt, precision, device, revision, trust_remote_code: how models are loaded, as in
-            `load`; an error where only records are named.
+        pooling, max_length, prompt, precision, device, revision, trust_remote_code, template: how models are
+            loaded, as in `load`; an error where only records are named.
 
     Returns:
         Uncentred and centred; see `spectrum_frame`. `task`, `split` and `text` say of what.
@@ -126,7 +127,7 @@ def spectrum(  # noqa: D417 (the options of loading are told of together)
     from stsbench.analysis.inputs import analysable, task_vectors
     from stsbench.encoders.load import LoadOptions
 
-    loading = LoadOptions(pooling, max_length, prompt, precision, device, revision, trust_remote_code)
+    loading = LoadOptions(pooling, max_length, prompt, precision, device, revision, trust_remote_code, template)
     data, models = task_vectors(
         analysable(runs, loading), task, split, text, data_dirs=data_dirs, progress=progress
     )

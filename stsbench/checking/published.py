@@ -151,7 +151,7 @@ def _check_cell(
 _POOLED_HERE = {"transformer", "sentence-transformers", "static"}
 """Kinds of models whose pooling is known: of a callable, or of saved vectors, it is not."""
 
-_UNSTATED = {"prompt": "", "precision": "fp32", "dimensions": None, "postprocessing": ""}
+_UNSTATED = {"prompt": "", "template": "", "precision": "fp32", "dimensions": None, "postprocessing": ""}
 """What no row states, and what is usual: anything else is remarked on."""
 
 

@@ -182,6 +182,10 @@ class Template(BaseModel):
         """The name in a signature: `promptbert#1a2b`, with the first digits of the digest."""
         return f"{self.name}#{self.digest[:_SHORT_DIGITS]}"
 
+    def __str__(self) -> str:
+        """Return the short name."""
+        return self.short
+
     def prepared(self, sentence: str) -> str:
         """Return the sentence as it is put in.
 

@@ -306,6 +306,7 @@ def _of_signature(part: ScoredPart, record: RunFields, what: Mapping[str, Any]) 
         "pooling": model.pooling,
         "max_length": model.max_length,
         "prompt": model.prompt,
+        "template": model.template.short if model.template else "",
         "precision": model.precision,
         "dimensions": model.dimensions,
         "postprocessing": model.postprocessing,

@@ -15,6 +15,7 @@ _TELLING = (
     "pooling",
     "max_length",
     "prompt",
+    "template",
     "dimensions",
     "postprocessing",
     "precision",

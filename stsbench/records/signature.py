@@ -35,6 +35,7 @@ class Signature:
         pooling: how token vectors became one vector.
         max_length: sub-words kept; None where unlimited or unknown.
         prompt: text put before every sentence.
+        template: the text around every sentence: its name, and digits that stand for it, as in `promptbert#1a2b`.
         precision: of the network.
         normalize: whether the vectors were scaled to unit length, as the checkpoint or the person says.
         dimensions: the number of leading dimensions kept (Matryoshka); None for all.
@@ -58,6 +59,7 @@ class Signature:
     pooling: str
     max_length: int | None = None
     prompt: str = ""
+    template: str = ""
     precision: str = "fp32"
     normalize: bool = False
     dimensions: int | None = None
@@ -84,11 +86,13 @@ class Signature:
     @property
     def model(self) -> str:
         """The part that says how the model was used."""
-        parts = [_quoted(self.pooling)]
+        parts = [quote(self.pooling, safe="+@,")]
         if self.max_length is not None:
             parts.append(f"len{self.max_length}")
         if self.prompt:
             parts.append(f"prompt:{_quoted(self.prompt)}")
+        if self.template:
+            parts.append(f"tmpl:{quote(self.template, safe='+#')}")
         parts.append(self.precision)
         if self.normalize:
             parts.append("norm")
@@ -115,8 +119,8 @@ class Signature:
 _SIGNATURE = re.compile(
     r"(?P<task>[^|:]*):(?P<split>[^|:]*):(?P<aggregation>[^|:]*)\|(?P<metric>[^|:]*)\|(?P<similarity>[^|:]*)"
     r"\|text:(?P<text>[^|:]*)\|data:(?P<data>[^|:]*)\|\|"
-    r"(?P<pooling>[^|:]*)(?:\|len(?P<max_length>\d+))?(?:\|prompt:(?P<prompt>[^|:]*))?"
-    r"\|(?P<precision>fp32|bf16|fp16|-)(?:\|(?P<normalize>norm))?(?:\|dim(?P<dimensions>\d+))?(?:\|post:(?P<postprocessing>[^|:]*))?"
+    r"(?P<pooling>[^|:]*)(?:\|len(?P<max_length>\d+))?(?:\|prompt:(?P<prompt>[^|:]*))?(?:\|tmpl:(?P<template>[^|:]*))?"
+    r"\|(?P<precision>(?:[a-z]+-)?(?:fp32|bf16|fp16|int8)(?:#[0-9a-f]+)?|-)(?:\|(?P<normalize>norm))?(?:\|dim(?P<dimensions>\d+))?(?:\|post:(?P<postprocessing>[^|:]*))?"
     r"\|stsbench:(?P<version>[^|:]*)"
 )
 

@@ -207,6 +207,7 @@ def run_name(identity: Identity, sets: Sequence[TaskData], settings: Settings) -
         # Resolved, because the folder `.` has a name too.
         Path(identity.name).expanduser().resolve().name if is_path else identity.name,
         identity.pooling,
+        *([] if identity.template is None else [identity.template.name]),
         _tasks(sets),
         *dict.fromkeys(
             filter(None, [split_and_view(task.split)[1] for task in sets if isinstance(task, StsData)])

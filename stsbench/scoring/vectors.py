@@ -14,6 +14,7 @@ from stsbench.encoders.load import load
 from stsbench.encoders.plan import embed
 from stsbench.encoders.postprocess import normalize, truncate, whiten
 from stsbench.encoders.protocol import Encoder, FloatMatrix, Identity, Tokenized, TokenSequence
+from stsbench.encoders.template_files import NO_TEMPLATE
 from stsbench.records.parts import ModelPart
 from stsbench.records.record import RunRecord
 
@@ -90,7 +91,8 @@ class RecordedModel:
                 model.name,
                 pooling=model.pooling if model.kind in {"transformer", "sentence-transformers"} else "auto",
                 max_length=model.max_length if chosen else None,
-                prompt=model.prompt if chosen else None,
+                prompt=model.prompt if chosen and model.template is None else None,
+                template=(model.template or NO_TEMPLATE) if chosen else None,
                 precision=model.precision if chosen else "fp32",
                 device=model.device if chosen else "auto",
                 revision=model.revision if chosen else None,

@@ -10,6 +10,7 @@ from stsbench.base.errors import UserError
 from stsbench.encoders.checkpoint import Checkpoint
 from stsbench.encoders.load import load
 from stsbench.encoders.network import Network, load_network
+from stsbench.encoders.template_files import NO_TEMPLATE
 from stsbench.encoders.tokenizer import Tokenizer, position_limit
 from stsbench.encoders.transformer import TransformerEncoder
 from stsbench.statistics.bootstrap import generator
@@ -46,9 +47,11 @@ def find_base(recipe: Recipe, device: str) -> Base:
     Raises:
         UserError: if there is none, or it is not one that can be trained here.
     """
-    encoder = load(recipe.base, pooling=recipe.pooling, device=device)
+    encoder = load(recipe.base, pooling=recipe.pooling, device=device, template=NO_TEMPLATE)
     if not isinstance(encoder, TransformerEncoder):
         raise UserError(f"{recipe.base} is no Transformers checkpoint: training needs one to start from.")
+    if encoder.adapter is not None:
+        raise UserError(f"{recipe.base} is an adapter, which is not trained here: choose another --base.")
     if encoder.settings.prompt:
         raise UserError(
             f"{recipe.base} puts a prompt before every sentence, which is not trained here: choose another --base."

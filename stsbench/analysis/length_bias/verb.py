@@ -175,6 +175,7 @@ def length_bias(  # noqa: D417 (the options of loading are told of together)
     device: str = "auto",
     revision: str | None = None,
     trust_remote_code: bool = False,
+    template: str | Path | None = None,
 ) -> LengthBias:
     """Measure the length bias of runs or models.
 
@@ -188,8 +189,8 @@ def length_bias(  # noqa: D417 (the options of loading are told of together)
         bootstrap: how intervals are computed.
         data_dirs: folders to look for data in.
         progress: told how far encoding is.
-        pooling, max_length, prompt, precision, device, revision, trust_remote_code: how models are loaded, as in
-            `load`; an error where only records are named.
+        pooling, max_length, prompt, precision, device, revision, trust_remote_code, template: how models are
+            loaded, as in `load`; an error where only records are named.
 
     Returns:
         A row for each model, task, measure and group; see `length_bias_frame`.
@@ -211,7 +212,7 @@ def length_bias(  # noqa: D417 (the options of loading are told of together)
     lengths = Lengths(length, threshold, tuple(bins))
     if published and (lengths.unit != "words" or lengths.longest_short != 3):
         raise UserError("the papers' rows are of differences in words up to 3 and above: leave --published out.")
-    loading = LoadOptions(pooling, max_length, prompt, precision, device, revision, trust_remote_code)
+    loading = LoadOptions(pooling, max_length, prompt, precision, device, revision, trust_remote_code, template)
     tables = pair_tables(analysable(runs, loading), tasks, data_dirs=data_dirs, progress=progress)
     ranges = gold_ranges(pd.concat(tables.values(), ignore_index=True))
     frame = length_bias_frame(tables, ranges, lengths, bootstrap)

@@ -117,6 +117,7 @@ def repetition_bias(  # noqa: D417 (the options of loading are told of together)
     device: str = "auto",
     revision: str | None = None,
     trust_remote_code: bool = False,
+    template: str | Path | None = None,
 ) -> RepetitionBias:
     """Probe runs or models for repetition bias (ESimCSE COLING 2022, table 8).
 
@@ -137,8 +138,8 @@ def repetition_bias(  # noqa: D417 (the options of loading are told of together)
         published: whether the paper's rows stand beside them.
         bootstrap: resamples, level and seed of the intervals over queries.
         progress: told how far it is.
-        pooling, max_length, prompt, precision, device, revision, trust_remote_code: how models are loaded, as in
-            `load`; an error where only records are named.
+        pooling, max_length, prompt, precision, device, revision, trust_remote_code, template: how models are
+            loaded, as in `load`; an error where only records are named.
 
     Returns:
         A row for each model, seed, measure and interval; see `repetition_frame`. `corpus` names the file.
@@ -163,7 +164,7 @@ def repetition_bias(  # noqa: D417 (the options of loading are told of together)
 
     if queries < 1 or seeds < 1:
         raise UserError(f"{queries} queries and {seeds} seeds: give at least one of each.")
-    loading = LoadOptions(pooling, max_length, prompt, precision, device, revision, trust_remote_code)
+    loading = LoadOptions(pooling, max_length, prompt, precision, device, revision, trust_remote_code, template)
     subjects = analysable(runs, loading)
     units = units_of(tokens, next(iter(subjects.values())))
     probe = RepetitionProbe(load_corpus(corpus), units=units, share_of=share_of, low=low, high=high)

@@ -155,6 +155,8 @@ def fit(
     if identity.weights_sha256 is None or identity.kind in {"vectors", KIND}:
         what = "something fitted already" if identity.kind == KIND else "no model whose weights have a hash"
         raise UserError(f"{identity.name} is {what}, which nothing can be fitted for: give a checkpoint.")
+    if identity.template is not None:
+        raise UserError(f"{identity.name} is used with a template, which nothing is fitted for: leave it out.")
     texts = _sentences(sentences, data_dirs)
     embeddings = embed(base, texts.texts, use_cache=use_cache, progress=progress)
     (vectors,) = embeddings.vectors.values()

@@ -1,0 +1,388 @@
+"""Sets outside the papers' seven are read from files of their shape, and what is wrong is told with its line."""
+
+import gzip
+import io
+import json
+import tarfile
+from collections import Counter
+
+import pandas as pd
+import pytest
+
+from stsbench.base.errors import UserError
+from stsbench.data import fetch as module
+from stsbench.data.benchmarks import load_sts
+from stsbench.data.catalogue import CatalogueFile, data_set, data_sets, paper_tasks, source
+from stsbench.data.fetch import fetch, get
+from stsbench.data.overview import list_data, verify, where
+
+pytestmark = pytest.mark.usefixtures("no_pauses")
+
+PAIRS = [("The kettle sings.", "The kettle whistles.", 1.0), ("An owl naps.", "A bus leaves.", 0.0)]
+
+
+def lines(*rows):
+    return "".join(f"{row}\n" for row in rows).encode()
+
+
+def packed(rows):
+    return gzip.compress(lines(*(json.dumps(row, ensure_ascii=False) for row in rows)))
+
+
+def parquet(rows):
+    buffer = io.BytesIO()
+    pd.DataFrame(rows).to_parquet(buffer)
+    return buffer.getvalue()
+
+
+def scored(low, high, **more):
+    return [
+        {"sentence1": one, "sentence2": other, "score": low + share * (high - low)} | more
+        for one, other, share in PAIRS
+    ]
+
+
+def korean(ratings=((5, 4), (0, 1))):
+    # Indented as the release is: entries, not lines.
+    return json.dumps(
+        [
+            {
+                "guid": f"klue-sts-v1_dev_{number:05}",
+                "source": "policy-rtt",
+                "sentence1": one,
+                "sentence2": other,
+                "labels": {"label": sum(given) / 2, "real-label": sum(given) / 2, "binary-label": int(share)},
+                "annotations": {"agreement": "", "annotators": ["01", "02"], "annotations": list(given)},
+            }
+            for number, ((one, other, share), given) in enumerate(zip(PAIRS, ratings, strict=True))
+        ],
+        indent=4,
+    ).encode()
+
+
+def tabbed(*names):
+    return lines(*names, *(f"{one}\t{other}\t{share:g}" for one, other, share in PAIRS))
+
+
+BIOSSES = lines(
+    "sentence_id\tsentence_1\tsentence_2\tannotator_a\tannotator_b\tannotator_c\tannotator_d\tannotator_e",
+    "1\tThe kettle sings.\tThe kettle whistles.\t4\t4\t3\t4\t4",
+    "2\tAn owl naps.\tA bus leaves.\t0\t0\t1\t0\t0",
+)
+SEMREL = (
+    b"PairID,Text,Score\n"
+    b'AFR-1,"The kettle sings.\tThe kettle, it whistles.",1\n'
+    b'AFR-2,"An owl naps.\nA bus leaves.",0\n'
+)
+GERMAN = b'The kettle sings.,"The kettle, it ""whistles"".",5.0\nAn owl naps.,A bus leaves.,0.0\n'
+JSTS = lines(
+    *(
+        json.dumps({"sentence_pair_id": str(n), "sentence1": one, "sentence2": other, "label": 5 * share})
+        for n, (one, other, share) in enumerate(PAIRS)
+    )
+)
+AFQMC = lines(
+    *(json.dumps({"sentence1": one, "sentence2": other, "label": f"{share:g}"}) for one, other, share in PAIRS)
+)
+PAWS_X = lines(
+    "id\tsentence1\tsentence2\tlabel",
+    *(f"{n}\t{one}\t{other}\t{share:g}" for n, (one, other, share) in enumerate(PAIRS)),
+)
+CNSD = lines("The kettle sings.\tThe kettle whistles.\t5", "An owl naps.\tA bus leaves.\t0")
+STS22 = packed(
+    [
+        *scored(1, 4, lang="en"),
+        *scored(1, 4, lang="de-en"),
+        {**scored(1, 4)[0], "sentence2": "", "lang": "en"},
+    ]
+)
+
+SETS = {
+    "BIOSSES": ("test", "raw", BIOSSES, [3.8, 0.2]),
+    "STS17": ("en-de", "raw", packed(scored(0, 5)), [5.0, 0.0]),
+    "STS22": ("de-en", "raw", STS22, [4.0, 1.0]),
+    "SemRel24": ("afr", "raw", SEMREL, [1.0, 0.0]),
+    "JSTS": ("dev", "raw", JSTS, [5.0, 0.0]),
+    "KLUE-STS": ("dev", "raw", korean(), [4.5, 0.5]),
+    "PAWS-X": ("test", "zh", PAWS_X, [1.0, 0.0]),
+    "ATEC": ("test", "raw", tabbed(), [1.0, 0.0]),
+    "BQ": ("dev", "raw", tabbed(), [1.0, 0.0]),
+    "LCQMC": ("test", "raw", tabbed(), [1.0, 0.0]),
+    "CNSD-STS-B": ("test", "raw", CNSD, [5.0, 0.0]),
+    "AFQMC": ("dev", "raw", AFQMC, [1.0, 0.0]),
+}
+
+
+@pytest.fixture
+def put(tmp_path):
+    """Return a function that puts one file of a set where `stsbench data get` would, or a person who cloned it."""
+
+    def place(task, split, text, content):
+        variant = data_set(task).texts[text]
+        (part,) = [part for part in variant.parts if part.split == split]
+        path = tmp_path / "data" / source(variant.source).roots[0] / part.files[0].path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        return path
+
+    return place
+
+
+def read(tmp_path, task, split, text="raw"):
+    return load_sts(task, split, text, [tmp_path / "data"])
+
+
+def fails(tmp_path, message, task, split, text="raw"):
+    with pytest.raises(UserError) as failure:
+        read(tmp_path, task, split, text)
+    assert message in str(failure.value)
+    assert "\n" not in str(failure.value)
+
+
+def test_there_is_a_file_of_its_shape_for_every_set_outside_the_papers():
+    scored_sets = {name for name, entry in data_sets().items() if entry.kind == "sts"}
+    assert set(SETS) == scored_sets - {*paper_tasks(), "sample"}
+
+
+@pytest.mark.parametrize("task", SETS)
+def test_a_set_is_read_from_files_of_its_shape(tmp_path, put, task):
+    split, text, content, golds = SETS[task]
+    put(task, split, text, content)
+    data = read(tmp_path, task, split, text)
+    assert (data.task, data.split, data.text) == (task, split, text)
+    assert data.pairs["gold"].to_list() == pytest.approx(golds)
+    assert [text.partition(" ")[0] for text in data.pairs["sentence1"]] == ["The", "An"]
+    assert data.pairs["pair_id"].is_unique
+    # Two pairs are not the catalogued number, and that is said.
+    assert data.status == "modified"
+    assert f"{data_set(task).texts[text].parts[0].split and split}: " in " ".join(data.problems)
+
+
+def test_a_set_with_the_catalogued_count_and_no_known_hash_is_unverified(tmp_path, put):
+    put("STS22", "fr-pl", "raw", packed([row for _ in range(4) for row in scored(1, 4, lang="fr-pl")]))
+    data = read(tmp_path, "STS22", "fr-pl")
+    assert (data.status, data.problems, data.files[0].expected) == ("unverified", (), None)
+
+
+def test_of_several_languages_in_one_file_each_is_a_split_and_a_subset(tmp_path, put):
+    put("STS22", "en", "raw", STS22)
+    assert len(read(tmp_path, "STS22", "en").pairs) == 3  # with the empty text that everyone's copy has
+    whole = read(tmp_path, "STS22", "all").pairs
+    assert whole.groupby("subset", sort=False).size().to_dict() == {"en": 3, "de-en": 2}
+
+
+def test_a_translation_of_sts_b_is_a_text_of_it(tmp_path, put):
+    put("STS-B", "test", "de", GERMAN)
+    data = read(tmp_path, "STS-B", "test", "de")
+    assert data.pairs["sentence2"].to_list() == ['The kettle, it "whistles".', "A bus leaves."]
+    assert (data.status, data.pairs["gold"].to_list()) == ("modified", [5.0, 0.0])
+    assert any("its bytes differ" in problem for problem in data.problems)
+
+
+def test_ratings_are_kept_and_their_mean_is_the_gold_score(tmp_path, put):
+    put("BIOSSES", "test", "raw", BIOSSES)
+    pairs = read(tmp_path, "BIOSSES", "test").pairs
+    assert pairs["ratings"].to_list() == [(4, 4, 3, 4, 4), (0, 0, 1, 0, 0)]
+    put("KLUE-STS", "dev", "raw", korean())
+    assert read(tmp_path, "KLUE-STS", "dev").pairs["ratings"].to_list() == [(5, 4), (0, 1)]
+
+
+WITH = (*scored(0, 5),)
+
+
+@pytest.mark.parametrize(
+    ("task", "content", "message"),
+    [
+        ("STS17", b"no gzip", "cannot read"),
+        ("STS17", packed([{"sentence1": "a", "score": 1}]), "en-de.jsonl.gz, line 1: 'sentence2' is missing"),
+        ("STS17", packed([*WITH, {"sentence1": "a", "sentence2": "b"}]), "line 3: 'score' is missing"),
+        ("STS17", packed([*WITH, {**WITH[0], "sentence2": None}]), "line 3: sentence2 is None, not text"),
+        ("STS17", packed([*WITH, {**WITH[0], "sentence1": " "}]), "line 3: sentence1 is empty"),
+        ("STS17", packed([*WITH, {**WITH[0], "score": True}]), "line 3: the gold score 'True' is not a number"),
+        ("STS17", packed([*WITH, {**WITH[0], "score": "x"}]), "line 3: the gold score 'x' is not a number"),
+        ("STS17", gzip.compress(b'{"sentence1"'), "line 1: not valid JSON"),
+        ("BIOSSES", BIOSSES + b"3\ta\tb\t1\t2\n", "scores.tsv, line 4: 8 columns expected"),
+        ("BIOSSES", BIOSSES + b"3\ta\tb\t1\t2\t3\tx\t4\n", "line 4: the rating 'x' is not a number"),
+        ("BIOSSES", BIOSSES + b"3\ta\tb\t1\t2\t3\t9\t4\n", "line 4: the rating 9 is not on the scale of BIOSSES"),
+        ("BIOSSES", b"sentence_id\tsentence_1\n", "has no column 'sentence_2'"),
+        ("SemRel24", SEMREL + b"AFR-3,only one,0.5\n", "labels.csv, line 5: Text holds two sentences with a tab"),
+        ("SemRel24", SEMREL + b'AFR-3,"a\tb\tc",0.5\n', "here there are 3"),
+        ("SemRel24", SEMREL + b'AFR-3,"a\tb\n', "line 5: not valid CSV"),
+        ("KLUE-STS", korean()[:-20], "dev.json, line "),
+        ("KLUE-STS", b'{"guid": 1}', "a JSON list of objects expected"),
+        ("KLUE-STS", b'[{"guid": "1"}, 2]', "dev.json, entry 2: a JSON object expected"),
+        ("KLUE-STS", korean().replace(b'"label"', b'"lable"', 1), "entry 1: 'labels.label' is missing"),
+        ("KLUE-STS", korean().replace(b'"sentence1"', b'"one"', 1), "entry 1: 'sentence1' is missing"),
+        ("ATEC", tabbed() + b"a\tb\n", "ATEC.test.data, line 3: 3 tab-separated columns expected, 2 found"),
+        ("ATEC", tabbed() + b"a\tb\tyes\n", "ATEC.test.data, line 3: the gold score 'yes' is not a number"),
+        ("AFQMC", b"", "dev.json is empty"),
+    ],
+)
+def test_a_malformed_line_is_told_with_its_file_and_line(tmp_path, put, task, content, message):
+    split, text, _, _ = SETS[task]
+    put(task, split, text, content)
+    fails(tmp_path, message, task, split, text)
+
+
+@pytest.mark.parametrize(
+    ("task", "content", "message"),
+    [
+        ("STS17", packed(scored(0, 1)), "no gold score is above 1, where STS17 has a scale from 0 to 5"),
+        ("STS17", packed(scored(0, 100)), "line 1: the gold score 100 is not on the scale of STS17, 0 to 5"),
+        ("STS22", packed(scored(0, 4, lang="de-en")), "line 2: the gold score 0 is not on the scale of STS22"),
+        ("ATEC", tabbed().replace(b"\t1\n", b"\t5\n"), "line 1: the gold score 5 is not on the scale of ATEC"),
+        ("JSTS", JSTS.replace(b"5.0", b"1.0"), "no gold score is above 1, where JSTS has a scale from 0 to 5"),
+    ],
+)
+def test_a_set_on_another_scale_than_the_catalogued_one_is_refused(tmp_path, put, task, content, message):
+    split, text, _, _ = SETS[task]
+    put(task, split, text, content)
+    fails(tmp_path, message, task, split, text)
+
+
+def test_a_language_that_is_not_named_is_asked_for(tmp_path, put):
+    put("STS17", "en-de", "raw", packed(scored(0, 5)))
+    fails(tmp_path, "STS17 has no split 'test': choose one of ko-ko, ar-ar, en-ar", "STS17", "test")
+
+
+def test_what_is_not_here_is_told_with_the_command_that_gets_it(tmp_path):
+    with pytest.raises(UserError, match=r"run `stsbench data get sts17`, or \(offline\)"):
+        load_sts("STS17", "en-en", "raw")
+    with pytest.raises(UserError, match=r"get it by hand from https://github\.com/bojone/SimCSE"):
+        load_sts("ATEC", "test", "raw")
+
+
+# --- the second version of STS-B
+
+
+def second(train, dev, test):
+    return {
+        f"data/{name}-00000-of-00001.parquet": parquet(
+            [{"sentence1": a, "sentence2": b, "score": s} for a, b, s in rows]
+        )
+        for name, rows in (("train", train), ("validation", dev), ("test", test))
+    }
+
+
+def test_the_second_sts_b_is_read_from_its_own_files(tmp_path):
+    rows = [("An owl naps.", "An owl sleeps.", 4.5), ("A bus leaves.", "Tea is hot.", 0.0)]
+    for path, content in second(rows, rows, rows).items():
+        file = tmp_path / "data" / "stsb-v2" / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content)
+    data = read(tmp_path, "STS-B", "test", "v2")
+    assert (data.text, data.pairs["gold"].to_list()) == ("v2", [4.5, 0.0])
+    assert data.problems == ("STS-B test: 1362 items expected, 2 found.",)
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("text", ["raw", "senteval"])
+def test_the_rule_makes_the_second_sts_b_of_the_first_with_its_exact_counts(shared, text):
+    clean = load_sts("STS-B", "all", f"{text}-v2", [shared / "data"])
+    counts = clean.pairs.groupby("split", sort=False).size().to_dict()
+    assert (counts, clean.status) == ({"train": 5749, "dev": 1485, "test": 1362}, "verified")
+    assert clean.notes[-1] == (
+        "STS-B: 17 of 1,379 pairs of test are left out, as they stand there twice or in another split too."
+    )
+    # Recomputed by hand: no pair that is kept stands a second time anywhere, whichever sentence comes first.
+    whole = load_sts("STS-B", "all", text, [shared / "data"]).pairs
+    keys = [tuple(sorted(pair)) for pair in zip(whole["sentence1"], whole["sentence2"], strict=True)]
+    count = Counter(keys)
+    once = {pair_id for pair_id, key in zip(whole["pair_id"], keys, strict=True) if count[key] == 1}
+    kept = set(clean.pairs["pair_id"])
+    assert kept == {id_ for id_ in whole["pair_id"] if id_ in once or id_.startswith("train")}
+
+
+@pytest.mark.shared
+def test_a_split_of_the_second_sts_b_rests_on_the_files_of_all(shared):
+    test = load_sts("STS-B", "test", "raw-v2", [shared / "data"])
+    assert (len(test.pairs), len(test.files), len(test.notes)) == (1362, 3, 1)
+    assert test.sha256 != load_sts("STS-B", "test", "raw", [shared / "data"]).sha256
+
+
+# --- getting
+
+
+def served(site, page, name, files, **changes):
+    for path, content in files.items():
+        site.put(f"/{name}/{path.replace(' ', '%20')}", page(content))
+    return source(name).model_copy(update={"address": f"{site.base}/{name}/", **changes})
+
+
+def test_several_files_are_fetched_below_one_address_into_a_folder(site, page, tmp_path):
+    files = {"Track A/arq/arq.csv": b"one\n", "data/two.json": b"two\n"}
+    described = served(site, page, "semrel24", files)
+    expected = [CatalogueFile(path=path) for path in files]
+    fetched = fetch(described, expected, tmp_path / "cache")
+    assert (fetched.path, fetched.fresh, fetched.verified) == (tmp_path / "cache" / "semrel24", True, False)
+    assert {path: (fetched.path / path).read_bytes() for path in files} == files
+    again = fetch(described, expected, tmp_path / "cache")
+    assert (again.fresh, len(site.asked)) == (False, 2)
+
+
+def test_a_fetched_file_with_another_hash_than_the_known_one_is_refused(site, page, tmp_path):
+    described = served(site, page, "jglue", {"a.json": b"one\n"})
+    with pytest.raises(module.DownloadError, match="not the catalogued file"):
+        fetch(described, [CatalogueFile(path="a.json", sha256="0" * 64)], tmp_path / "cache")
+
+
+def test_what_a_person_has_there_already_is_never_replaced(site, page, tmp_path):
+    described = served(site, page, "jglue", {"a.json": b"one\n"})
+    (tmp_path / "mine" / "jglue").mkdir(parents=True)
+    (tmp_path / "mine" / "jglue" / "a.json").write_bytes(b"mine\n")
+    with pytest.raises(UserError, match=r"a\.json is there, and is another file"):
+        fetch(described, [CatalogueFile(path="a.json", sha256="0" * 64)], tmp_path / "mine", cached=False)
+    assert (tmp_path / "mine" / "jglue" / "a.json").read_bytes() == b"mine\n"
+
+
+def test_a_set_that_was_fetched_is_found_and_read(site, page, monkeypatch):
+    files = {file.path: packed(scored(0, 5)) for file in module.catalogued_files("sts17")}
+    described = served(site, page, "sts17", files)
+    monkeypatch.setattr(module, "source", lambda _name: described)
+    assert get("sts17").fresh
+    assert len(load_sts("STS17", "nl-en", "raw").pairs) == 2
+    assert not get("sts17").fresh
+
+
+def test_an_archive_whose_files_nobody_hashed_is_unpacked_when_they_are_there(site, page, tmp_path):
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
+        for language in ("zh", "de"):
+            member = tarfile.TarInfo(f"x-final/{language}/test_2k.tsv")
+            member.size = 4
+            tar.addfile(member, io.BytesIO(b"one\n"))
+    address = site.put("/x-final.tar.gz", page(buffer.getvalue()))
+    described = source("paws-x").model_copy(update={"address": address, "sha256": "unverified"})
+    fetched = fetch(described, [CatalogueFile(path="zh/test_2k.tsv")], tmp_path / "cache")
+    assert (fetched.path, fetched.verified) == (tmp_path / "cache" / "x-final", False)
+    missing = [CatalogueFile(path="zh/test_2k.tsv"), CatalogueFile(path="ko/test_2k.tsv")]
+    with pytest.raises(module.UnpackError, match=r"1 of 2 files .*, the first is ko/test_2k\.tsv"):
+        fetch(described, missing, tmp_path / "other")
+
+
+# --- seeing
+
+
+def test_the_list_says_which_files_nobody_saw_and_whose_ratings_are_published():
+    rows = list_data().frame.set_index(["task", "text"])
+    assert rows.loc[("STS17", "raw"), "assurance"] == "unverified"
+    assert "no file was seen" in rows.loc[("STS17", "raw"), "note"]
+    assert rows.loc[("STS-B", "de"), "assurance"] == "hash known"
+    assert rows.loc[("STS-B", "raw"), ["assurance", "note"]].to_list() == ["verified", ""]
+    assert set(rows.index[rows["raters"]].get_level_values("task")) == {"BIOSSES", "KLUE-STS"}
+    assert rows.loc[("STS22", "v2"), "scale"] == "1 to 4"
+    shown = list_data().headlines.set_index(["task", "text"])
+    assert shown.loc[("STS22", "raw"), "splits"] == "en 197, de 514, es 205, ... (18 in all)"
+
+
+def test_what_no_default_task_needs_is_verified_and_placed_only_where_it_is_here(tmp_path, put):
+    assert set(verify().frame["source"]) == {"senteval", "sts-raw", "sample"}
+    put("BIOSSES", "test", "raw", BIOSSES)
+    rows = verify([tmp_path / "data"]).frame
+    (row,) = rows[rows["source"] == "biosses"].to_dict("records")
+    assert (row["status"], row["found_lines"], row["expected_sha256"]) == ("unverified", 3, "unverified")
+    assert verify([tmp_path / "data"], what=["BIOSSES"]).is_whole
+    assert set(verify(what=["STS22"]).frame["status"]) == {"missing"}
+    assert "biosses" in set(where([tmp_path / "data"]).headlines["source"])
+    assert "sts17" not in set(where([tmp_path / "data"]).headlines["source"])
+    assert "sts17" in set(where([tmp_path / "data"]).frame["source"])

@@ -102,10 +102,11 @@ class DataFile(RecordPart):
 class DataPart(RecordPart):
     """What a task was read from.
 
-    `modified`: at least one file is not the catalogued one. `unknown`: the score was imported, and nobody says.
+    `modified`: at least one file is not the catalogued one. `unverified`: nobody knows the hash of one. `unknown`:
+    the score was imported, and nobody says.
     """
 
-    status: Literal["verified", "modified", "user", "unknown"]
+    status: Literal["verified", "unverified", "modified", "user", "unknown"]
     sha256: str
     files: tuple[DataFile, ...] = ()
     problems: tuple[str, ...] = ()
@@ -121,6 +122,22 @@ class SubsetPart(RecordPart):
     no_interval: NoInterval = ""
 
 
+class RaterPart(RecordPart):
+    """What the agreement of a task's raters allows.
+
+    Attributes:
+        pairs: with at least two ratings.
+        ratings: that such a pair has, in the mean.
+        reliability: the share of the gold scores' variance that is not the raters' noise; None where undefined.
+        ceiling: its root: the Pearson correlation of a similarity without error; None where undefined.
+    """
+
+    pairs: int
+    ratings: float
+    reliability: float | None
+    ceiling: float | None
+
+
 class TaskPart(RecordPart):
     """The scores of one task.
 
@@ -133,6 +150,7 @@ class TaskPart(RecordPart):
         identical_pairs: pairs whose two sides are one token sequence; their cosine is exactly 1.
         zero_pairs: pairs with a zero vector; their cosine is 0.
         truncated_sentences: distinct sentences that were longer than the model reads.
+        raters: how far those who gave the gold scores agree; None where their ratings are not published.
 
     The counts are None where the scores were imported and the file does not say.
     """
@@ -152,6 +170,7 @@ class TaskPart(RecordPart):
     identical_pairs: int | None
     zero_pairs: int | None
     truncated_sentences: int | None
+    raters: RaterPart | None = None
 
 
 class AveragePart(RecordPart):

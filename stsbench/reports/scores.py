@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from stsbench.records.intervals import interval_remarks
+from stsbench.records.labels import task_labels
 from stsbench.records.record import RunRecord
 from stsbench.records.scores import Row, sts_rows, supervised_rows, transfer_rows
 from stsbench.records.signature import Signature
@@ -24,10 +25,39 @@ _KINDS = {
 def scores(runs: Runs) -> Section:
     """Return the scores of all runs, one row each; an interval is told when a reader points at its score."""
     tables = [table for kind in _KINDS for table in _tables(runs, kind)]
-    text = "Scores are x 100."
+    text = ["Scores are x 100."]
     if any(table.hints for table in tables):
-        text += f" Point at a score, or move to it with the keyboard, for its {_levels(runs)} interval."
-    return Section("scores", "Scores", (text,), tuple(tables))
+        text[0] += f" Point at a score, or move to it with the keyboard, for its {_levels(runs)} interval."
+    ceilings = _ceilings(runs)
+    if ceilings:
+        text.append(
+            "A ceiling is the Pearson correlation of a similarity without error: the root of the gold scores' "
+            "reliability, from the spread of the published ratings."
+        )
+    return Section("scores", "Scores", tuple(text), (*tables, *ceilings))
+
+
+def _ceilings(runs: Runs) -> list[Table]:
+    """Return the Pearson correlations beside the ceilings that raters set, where their ratings are published."""
+    import pandas as pd
+
+    rows: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for label, record in runs.items():
+        for name, part in zip(task_labels(record.tasks), record.tasks, strict=True):
+            if part.raters is not None:
+                raters = part.raters
+                key = (name, raters.ratings, raters.reliability, _percent(raters.ceiling))
+                pearson = part.scores.get("all", {}).get("pearson")
+                rows.setdefault(key, {})[label] = _percent(pearson)
+    if not rows:
+        return []
+    keys = ("task", "ratings a pair", "reliability", "ceiling")
+    frame = pd.DataFrame([dict(zip(keys, key, strict=True)) | scores for key, scores in rows.items()])
+    return [Table(frame, "Pearson x 100 beside the ceiling that the raters' agreement sets", name="ceilings")]
+
+
+def _percent(value: float | None) -> float | None:
+    return None if value is None else 100 * value
 
 
 def intervals(runs: Runs) -> Section:

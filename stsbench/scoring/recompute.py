@@ -154,6 +154,9 @@ def _of_task(label: str, said: TaskPart, given: TaskPart, *, intervals: bool) ->
             yield from _limits(where, its.interval, subset.interval)
     for count in ("identical_pairs", "zero_pairs"):
         yield from _whole(f"the number {count} of {label}", getattr(said, count), getattr(given, count))
+    if said.raters is not None:
+        reliable = given.raters.reliability if given.raters else None
+        yield from _score(f"the reliability of {label}", said.raters.reliability, reliable)
     if intervals:
         yield from _limits(label, said.interval, given.interval)
         for kind, limits in given.intervals.items():

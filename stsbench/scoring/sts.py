@@ -22,6 +22,7 @@ from stsbench.scoring.intervals import (
     sharing_of,
 )
 from stsbench.scoring.protocols import Protocol
+from stsbench.scoring.raters import rater_part, with_spread
 from stsbench.scoring.settings import Bootstrap
 from stsbench.statistics.aggregation import Aggregation, TaskScores, correlate_task, members_of
 from stsbench.statistics.bootstrap import bootstrap_task
@@ -83,7 +84,7 @@ def pair_table_of_similarities(data: StsData, similarities: Mapping[str, NDArray
 
 def _without_similarities(data: StsData) -> "pd.DataFrame":
     # A pair of split `all` counts as that split's; its id tells where it came from.
-    table = data.pairs.assign(task=data.task, text=data.text, split=data.split)
+    table = with_spread(data.pairs).assign(task=data.task, text=data.text, split=data.split)
     for side, column in (("a", "sentence1"), ("b", "sentence2")):
         table[f"words_{side}"] = [len(text.split()) for text in table[column]]
         table[f"characters_{side}"] = table[column].str.len()
@@ -184,6 +185,7 @@ def score_task(
         identical_pairs=int(pairs["identical"].sum()),
         zero_pairs=int(pairs["zero"].sum()),
         truncated_sentences=truncated_sentences,
+        raters=rater_part(pairs),
     )
     return StsResult(part, found.support)
 

@@ -20,6 +20,9 @@ from stsbench.base.words import suggestion
 from stsbench.experiments.experiment import Experiment
 from stsbench.published.catalogue import checkpoint_of_system, exhibit, exhibits, tables
 from stsbench.published.schema import Exhibit, PublishedTable
+from stsbench.records.labels import distinct_labels
+from stsbench.scoring.protocols import Protocol
+from stsbench.scoring.tasks import parse_tasks
 
 ScaleName = Literal["demo", "laptop", "paper"]
 SCALES: tuple[ScaleName, ...] = get_args(ScaleName)
@@ -30,6 +33,9 @@ _AVERAGES = {"Avg. STS": "Avg.", "Avg. transfer": "Avg. transfer"}
 """What the averages of a published table are called among the measures of a job."""
 
 _NEEDED = {"Avg. STS": "sts", "Avg. transfer": "transfer"}
+
+_STAND_INS = {"sample": "sample", "sample-transfer": "Avg. transfer"}
+"""What bundled tasks are called among the measures of a job."""
 
 
 class _Part(BaseModel):
@@ -409,13 +415,33 @@ def measure_of(plan: TablePlan, name: str, column: str, scale: ScaleName) -> str
     """Return the measure of a job that fills a column at a scale; empty for none.
 
     Where a scale measures the sample in place of the paper's tasks, that fills the headline alone, and columns of
-    the same measure.
+    the same measure; where it measures both of its kinds of tasks, the average of each.
     """
-    columns = plan.columns_of(name)
-    stand_in = {"sample": "sample", "sample-transfer": "Avg. transfer"}.get(tasks_of(plan, name, scale) or "")
-    if stand_in is None:
-        return columns.get(column, "")
-    return stand_in if columns.get(column) == columns[plan.headline_of(name)] else ""
+    columns, tasks = plan.columns_of(name), tasks_of(plan, name, scale)
+    measure, stand_ins = columns.get(column, ""), (tasks or "").split(",")
+    if not set(stand_ins) <= set(_STAND_INS):
+        return _as_job_says(measure, tasks)
+    if len(stand_ins) == 1:
+        return _STAND_INS[stand_ins[0]] if measure == columns[plan.headline_of(name)] else ""
+    # Of both kinds of tasks, each stands for an average or the development set.
+    if measure == _STAND_INS["sample-transfer"]:
+        return measure
+    return _STAND_INS["sample"] if measure == "Avg." or measure.endswith(":dev") else ""
+
+
+def _as_job_says(measure: str, tasks: str | None) -> str:
+    """Return what a job calls a measure: a split is named only where the tasks have several of one set.
+
+    >>> _as_job_says("STS-B:dev", "STS-B:dev"), _as_job_says("STS-B", "sts,STS-B:dev")
+    ('STS-B', 'STS-B:test')
+    """
+    if tasks is None:
+        return measure
+    specs = parse_tasks(tasks, Protocol())
+    called = dict(zip(specs, distinct_labels(specs), strict=True))
+    task, _, split = measure.partition(":")
+    wanted = (spec for spec in specs if spec.task == task and spec.split in {split or "test", ""})
+    return next((called[spec] for spec in wanted), measure)
 
 
 def experiment_of(

@@ -29,6 +29,7 @@ from stsbench.experiments.plan import (
 )
 from stsbench.experiments.reproduce import reproductions
 from stsbench.published.catalogue import checkpoint_of_system, exhibits, papers, tables
+from stsbench.records.labels import distinct_labels
 from stsbench.scoring.protocols import Protocol
 from stsbench.scoring.tasks import parse_tasks
 from stsbench.training import recipe_files
@@ -98,6 +99,21 @@ def test_a_plan_is_an_experiment_whose_recipes_checkpoints_and_tasks_exist(name:
     assert {made.row for made in what.made} <= known
     assert set(what.shares.values()) <= {made.row for made in what.made}
     assert all(len(why) > 10 for why in what.missing.values())
+
+
+def test_a_job_knows_every_measure_that_a_plan_asks_for_by_its_name() -> None:
+    of_training = {"", "dev", "dev last"}
+    for name, plan in NAMES.items():
+        for scale in SCALES if not plan.cannot and not plan.analysis else ():
+            tasks = tasks_of(plan, name, scale)
+            assert tasks is not None
+            # What a record calls the scores that it has.
+            known = {*distinct_labels(parse_tasks(tasks, Protocol())), "Avg.", "Avg. transfer", *of_training}
+            asked = {measure_of(plan, name, column, scale) for column in plan.columns_of(name)}
+            assert {measure for measure in asked if not measure.startswith("head: ")} <= known, (name, scale)
+            assert measure_of(plan, name, plan.headline_of(name), scale), (name, scale)
+    plan = NAMES["esimcse-coling2022-9"]
+    assert measure_of(plan, "esimcse-coling2022-9", "STS-B", "laptop") == "STS-B"
 
 
 def test_a_checkpoint_that_a_plan_names_is_known_and_on_the_hub() -> None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
 
     from stsbench.cli.options import Output
+    from stsbench.render.cells import Rows
     from stsbench.render.result import Result
     from stsbench.render.table import Tables
 
@@ -51,7 +52,7 @@ def drawable(path: Path | None) -> Path | None:
 
 
 def print_frame(
-    frame: "pd.DataFrame",
+    frame: "pd.DataFrame | Rows",
     output: "Output",
     *,
     headline: str | None = None,
@@ -98,7 +99,7 @@ def print_result(
         if number:
             say()
         print_frame(
-            table.frame,
+            table.content,
             output,
             headline=table.headline or None,
             decimals=table.decimals,

@@ -11,6 +11,7 @@ from stsbench.records.intervals import interval_remarks
 from stsbench.records.labels import AVERAGE, TRANSFER_AVERAGE, labels, task_labels
 from stsbench.records.parts import AveragePart, Interval, RunFields
 from stsbench.records.signature import Signature, require_same_protocol
+from stsbench.render.cells import Rows
 from stsbench.render.result import Result
 from stsbench.render.table import Style, Table, Tables
 
@@ -183,8 +184,6 @@ def _percent(value: float | None) -> float:
 
 def _papers_table(records: Sequence[RunFields], kind: str, *, intervals: bool) -> Table:
     """Return one row per model with a column per task of a kind and their average, scores x 100."""
-    import pandas as pd
-
     rows: list[dict[str, Any]] = []
     averages = set()
     for label, record in _labelled(records):
@@ -199,12 +198,11 @@ def _papers_table(records: Sequence[RunFields], kind: str, *, intervals: bool) -
                 rows.append({"model": f"  {share:g} %"} | {name: row[limit] for name, row in headline.items()})
         if intervals and others:
             rows.append({"model": "  devacc"} | {name: row["score"] for name, row in others.items()})
-    frame = pd.DataFrame(rows)
     name = {"tasks": AVERAGE, "transfer": TRANSFER_AVERAGE}.get(kind, "")
     if len(averages) > 1:
         # Means of different tasks do not compare: better none than two under one name.
-        frame = frame.drop(columns=name)
-    return Table(frame, headline=name)
+        rows = [{column: value for column, value in row.items() if column != name} for row in rows]
+    return Table(Rows(rows), headline=name)
 
 
 def _rows_of_kind(record: RunFields, kind: str) -> tuple[dict[str, Row], dict[str, Row], AveragePart | None]:

@@ -1,7 +1,10 @@
 """What a table says before any format dresses it: each cell as one line of harmless text."""
 
 import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import isnan
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
@@ -29,8 +32,31 @@ class Column:
     is_numeric: bool
 
 
-def columns_of(frame: "pd.DataFrame", decimals: int) -> list[Column]:
-    """Return the columns of a DataFrame as text; its index is not shown.
+@dataclass(frozen=True)
+class Rows:
+    """A table as plain rows of text and floats: importing pandas takes longer than printing a small one.
+
+    Attributes:
+        rows: each by the names of its columns; a name that a row lacks is a missing value there.
+    """
+
+    rows: Sequence[Mapping[str, Any]]
+
+    def items(self) -> Iterator[tuple[str, list[Any]]]:
+        """Yield the columns, in the order in which their names first occur."""
+        for name in dict.fromkeys(name for row in self.rows for name in row):
+            yield name, [row.get(name, float("nan")) for row in self.rows]
+
+    @property
+    def frame(self) -> "pd.DataFrame":
+        """The table as a DataFrame."""
+        import pandas as pd
+
+        return pd.DataFrame(list(self.rows))
+
+
+def columns_of(frame: "pd.DataFrame | Rows", decimals: int) -> list[Column]:
+    """Return the columns of a table as text; the index of a DataFrame is not shown.
 
     Args:
         frame: the table; text in it is taken as hostile.
@@ -78,18 +104,28 @@ def is_missing(value: Any) -> bool:
         >>> is_missing(float("nan")), is_missing(0.0), is_missing([None])
         (True, False, False)
     """
+    if value is None or isinstance(value, float | str):
+        return value is None or (isinstance(value, float) and isnan(value))
+    if "pandas" not in sys.modules and not hasattr(value, "dtype"):  # then it is none of pandas' own
+        return False
     import pandas as pd
 
     # For a list pandas answers with an array, which is not the one True asked for.
     return pd.isna(value) is True
 
 
-def _column(name: str, series: "pd.Series[Any]", decimals: int) -> Column:
+def _column(name: str, series: "pd.Series[Any] | Sequence[Any]", decimals: int) -> Column:
     present = [value for value in series if not is_missing(value)]
     # Where no value is present, only the type of the column says what they would be.
-    is_numeric = all(map(_is_number, present)) if present else series.dtype.kind in "iuf"
+    is_numeric = all(map(_is_number, present)) if present else _would_be_numeric(series)
     cells = tuple(MISSING if is_missing(value) else _cell(value, decimals) for value in series)
     return Column(one_line(name), cells, is_numeric)
+
+
+def _would_be_numeric(series: "pd.Series[Any] | Sequence[Any]") -> bool:
+    if isinstance(series, Sequence):
+        return any(isinstance(value, float) for value in series)
+    return series.dtype.kind in "iuf"
 
 
 def _is_number(value: Any) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
-from stsbench.render.cells import Column, columns_of, is_missing, one_line
+from stsbench.render.cells import Column, Rows, columns_of, is_missing, one_line
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,7 +22,7 @@ _GAP = 2
 """Spaces between columns."""
 
 
-def to_terminal(frame: "pd.DataFrame", *, decimals: int = 2, caption: str | None = None) -> str:
+def to_terminal(frame: "pd.DataFrame | Rows", *, decimals: int = 2, caption: str | None = None) -> str:
     """Return a table as plain text, as wide as it needs to be.
 
     Args:
@@ -47,7 +47,7 @@ def to_terminal(frame: "pd.DataFrame", *, decimals: int = 2, caption: str | None
 
 
 def print_table(
-    frame: "pd.DataFrame",
+    frame: "pd.DataFrame | Rows",
     console: "Console",
     *,
     decimals: int = 2,
@@ -118,7 +118,7 @@ _SPECIAL_IN_MARKDOWN = re.compile(r"[\\`*\[\]~$|&<>]|(?<![0-9A-Za-z])_|_(?![0-9A
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 
 
-def to_markdown(frame: "pd.DataFrame", *, decimals: int = 2, caption: str | None = None) -> str:
+def to_markdown(frame: "pd.DataFrame | Rows", *, decimals: int = 2, caption: str | None = None) -> str:
     r"""Return a table in GitHub's Markdown, whose text reads as it stands in the data.
 
     Args:
@@ -192,7 +192,7 @@ _REPLACEMENTS = {
 _SPECIAL_IN_LATEX = re.compile(r"[\\{}$&#%_^~<>|\"\[*–−]|-(?=-)")
 
 
-def to_latex(frame: "pd.DataFrame", *, decimals: int = 2, caption: str | None = None) -> str:
+def to_latex(frame: "pd.DataFrame | Rows", *, decimals: int = 2, caption: str | None = None) -> str:
     r"""Return a table as a LaTeX `tabular` with booktabs rules, for `\usepackage{booktabs}`.
 
     Args:

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import isnan
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from stsbench.base.errors import UserError
-from stsbench.render.cells import columns_of, one_line
+from stsbench.render.cells import Rows, columns_of, one_line
 from stsbench.render.formats import to_csv, to_json, to_latex, to_markdown, to_terminal
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ Hints = Mapping[tuple[int, str], str]
 """What is shown when a reader points at a cell, by the row's place and the column's name."""
 
 
-def render(frame: "pd.DataFrame", style: Style, decimals: int = 2, caption: str | None = None) -> str:
+def render(frame: "pd.DataFrame | Rows", style: Style, decimals: int = 2, caption: str | None = None) -> str:
     """Return a table as text without a final line break, its own text escaped as the style needs.
 
     Args:
@@ -44,11 +44,25 @@ def render(frame: "pd.DataFrame", style: Style, decimals: int = 2, caption: str 
         case "latex":
             return to_latex(frame, decimals=decimals, caption=caption)
         case "csv":
-            return to_csv(frame)
+            return to_csv(frame.frame if isinstance(frame, Rows) else frame)
         case "json":
-            return to_json(frame)
+            return to_json(frame.frame if isinstance(frame, Rows) else frame)
         case _:
             raise UserError(f"no table style {style!r}: choose one of {', '.join(get_args(Style))}.")
+
+
+class _Frame:
+    """The attribute `frame` of a table that may hold plain rows: a DataFrame is made when one is asked for."""
+
+    def __get__(self, table: "Table | None", owner: Any = None) -> "pd.DataFrame":
+        if table is None:
+            raise AttributeError("frame")  # so dataclasses see that it has no default
+        if isinstance(table.content, Rows):
+            self.__set__(table, table.content.frame)
+        return table.content  # type: ignore[return-value]
+
+    def __set__(self, table: "Table", frame: "pd.DataFrame | Rows") -> None:
+        vars(table)["content"] = frame
 
 
 @dataclass(frozen=True)
@@ -56,7 +70,8 @@ class Table:
     """A table for readers. It prints itself, and shows itself in a notebook.
 
     Attributes:
-        frame: its rows; the index is not shown.
+        frame: its rows; the index is not shown. It may be given as plain `Rows`, which print without pandas, and
+            is a DataFrame whenever it is read; `content` is what there is.
         caption: what it shows; taken as hostile, as are all texts here.
         decimals: digits after the point for readers; CSV and JSON have them all.
         headline: the column that matters most; empty for none.
@@ -75,7 +90,7 @@ class Table:
         STS16     78.99
     """
 
-    frame: "pd.DataFrame"
+    frame: _Frame = _Frame()
     caption: str = ""
     decimals: int = 2
     headline: str = ""
@@ -85,13 +100,19 @@ class Table:
     verdicts: str = ""
     notes: tuple[str, ...] = ()
 
+    if TYPE_CHECKING:
+
+        @property
+        def content(self) -> "pd.DataFrame | Rows":
+            """The rows as they are held."""
+
     def to(self, style: Style) -> str:
         """Return it as text in one of the formats, as `render` does.
 
         Raises:
             UserError: if there is no such format.
         """
-        return render(self.frame, style, self.decimals, self.caption or None)
+        return render(self.content, style, self.decimals, self.caption or None)
 
     def __str__(self) -> str:
         """Return it as a terminal shows it, its notes below."""
@@ -100,7 +121,7 @@ class Table:
     def _repr_html_(self) -> str:
         from html import escape
 
-        columns = columns_of(self.frame, self.decimals)
+        columns = columns_of(self.content, self.decimals)
         aligned = ["right" if column.is_numeric else "left" for column in columns]
         heads = "".join(
             f'<th style="text-align: {side}">{escape(column.name)}</th>'

@@ -1,0 +1,46 @@
+"""What commands load: no torch where all vectors are cached, no pandas where a record is only shown."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from stsbench.scoring.evaluate import evaluate
+
+HEAVY = ("torch", "transformers", "sklearn", "scipy.stats", "matplotlib", "pandas")
+
+# One process for all: what an earlier command loads, a later one may.
+SCRIPT = """
+import json, sys
+from stsbench.cli.app import main
+
+loaded = []
+for arguments in json.loads(sys.argv[1]):
+    sys.argv = ["stsbench", *arguments]
+    try:
+        main()
+    except SystemExit as end:
+        code = end.code or 0
+    loaded.append([code, [name for name in HEAVY if name in sys.modules]])
+print("LOADED", json.dumps(loaded))
+"""
+
+
+def test_a_cached_run_and_a_check_load_no_torch_and_show_no_pandas(tiny_bert: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    evaluate(tiny_bert, "sample", out=run)
+    commands = [
+        ["show", str(run)],
+        ["check", str(run), "--baseline", str(run)],
+        ["run", "--model", str(tiny_bert), "--tasks", "sample", "--out", str(tmp_path / "again")],
+    ]
+    script = f"HEAVY = {HEAVY!r}\n{SCRIPT}"
+    ended = subprocess.run(
+        [sys.executable, "-c", script, json.dumps(commands)], capture_output=True, text=True, check=True
+    )
+    shown, checked, measured = json.loads(ended.stdout.rpartition("LOADED ")[2])
+    again = json.loads((tmp_path / "again" / "run.json").read_text(encoding="utf-8"))
+    assert again["encoding"]["encoded"] == 0
+    assert shown == [0, []]
+    assert checked == [0, ["pandas"]]
+    assert measured == [0, ["pandas"]]

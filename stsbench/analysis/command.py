@@ -82,7 +82,7 @@ def command_of(name: str) -> Callable[..., None]:
     ) -> None:
         output.style  # noqa: B018 (a mistake in it is told before the work)
         with progress_bars(quiet=output.quiet) as progress:
-            result = options.verb(subjects.named(), progress=progress, **options.keywords(), **vars(loading))
+            result = options.verb(subjects.named(), progress=progress, **options.keywords(), **loading.keywords())
         if not options.names_data(runs=bool(subjects.runs)) and (result.frame["task"] == "sample").any():
             from stsbench.scoring.tasks import SAMPLE_USED
 
@@ -163,7 +163,7 @@ def explain(
             data_dirs=data_dir or (),
             leave_out=True,
             progress=progress,
-            **vars(loading),
+            **loading.keywords(),
         )
     if out is not None:
         tell(f"written to {explanation.save(out, figure_format)}", quiet=output.quiet)

@@ -92,6 +92,31 @@ def diagnose(
             rich_help_panel=_GRID,
         ),
     ] = False,
+    further: Annotated[
+        int,
+        Option(
+            callback=number_within(0, 2),
+            help="Where the grid has no answer: how many choices beyond it (template, rules, layer, precision, "
+            "padding) may change at once, 0, 1 or 2.",
+            rich_help_panel=_GRID,
+        ),
+    ] = 1,
+    budget: Annotated[
+        float,
+        Option(
+            callback=number_within(0),
+            help="Seconds that the search beyond the grid may take.",
+            rich_help_panel=_GRID,
+        ),
+    ] = 60.0,
+    most_sentences: Annotated[
+        int | None,
+        Option(
+            callback=number_within(0),
+            help="Sentences that the search beyond the grid may encode. Default: any number.",
+            rich_help_panel=_GRID,
+        ),
+    ] = None,
     no_cache: NoCache = False,
     figure: Annotated[
         Path | None,
@@ -113,6 +138,7 @@ def diagnose(
 
     Encodes once, with all poolers from one forward pass, and scores every pooler, aggregation, split, metric,
     text, maximum length and similarity. Names the single choice that explains the claim, or says that none does.
+    Where none does, it goes on within a budget: templates, rules for the sentence, layers, precisions, padding.
 
     Examples:
     * `stsbench diagnose -m minilm --claim SICK-R=77.58`
@@ -128,7 +154,7 @@ def diagnose(
     from stsbench.scoring.run import choose_models
 
     chosen = choose_models(
-        [model] if model else [], LoadOptions(**vars(loading)), vectors=vectors, sentences=sentences
+        [model] if model else [], LoadOptions(**loading.keywords()), vectors=vectors, sentences=sentences
     )
     if len(chosen) > 1:
         raise UserError("--model and --vectors cannot go together: diagnose looks at one of them.")
@@ -145,6 +171,9 @@ def diagnose(
             tolerance=tolerance,
             lengths=length,
             supervised=supervised,
+            further=further,
+            budget=budget,
+            most_sentences=most_sentences,
             use_cache=not no_cache,
             progress=progress,
         )

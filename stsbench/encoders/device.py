@@ -1,8 +1,10 @@
-"""Which device to compute on, found without loading torch where the answer is plain."""
+"""Which device and program to compute on, found without loading torch where the answer is plain."""
 
 import ctypes
 import platform
 import sys
+from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 from stsbench.base.errors import UserError
@@ -11,6 +13,75 @@ from stsbench.base.words import suggestion
 DEVICES = ("auto", "cpu", "cuda", "mps")
 PRECISIONS = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 """What a person calls each precision, and what torch does."""
+
+
+@dataclass(frozen=True)
+class Backend:
+    """A program that computes a model's layers in torch's place.
+
+    Attributes:
+        precisions: in which it can, its default first.
+        modules: what must be installed, by the names they are imported as.
+        cannot: why it lacks a precision that another one has.
+    """
+
+    precisions: tuple[str, ...]
+    modules: tuple[str, ...]
+    cannot: str = ""
+
+
+TORCH = "torch"
+BACKENDS = {
+    "openvino": Backend(("fp32", "bf16", "int8"), ("openvino", "nncf")),
+    "onnx": Backend(
+        ("fp32",),
+        ("onnx", "onnxruntime"),
+        "ONNX Runtime's int8 scales by what else is in the batch, so that a sentence has no one vector",
+    ),
+}
+"""The programs beside torch, all on the CPU."""
+
+
+def split_precision(name: str) -> tuple[str, str]:
+    """Return the back end and its precision.
+
+    >>> split_precision("openvino-int8"), split_precision("fp32")
+    (('openvino', 'int8'), ('torch', 'fp32'))
+
+    Raises:
+        UserError: if there is no such back end, or it has no such precision.
+    """
+    backend, _, precision = name.rpartition("-")
+    if not backend:
+        if precision == "int8":
+            raise UserError(
+                "torch's int8 scales by what else is in the batch, so that a sentence has no one vector: use "
+                "--backend openvino --precision int8."
+            )
+        if precision not in PRECISIONS:
+            raise UserError(f"unknown precision {precision!r}: {suggestion(precision, [*PRECISIONS, 'int8'])}")
+        return TORCH, precision
+    if backend not in BACKENDS:
+        raise UserError(f"unknown back end {backend!r}: {suggestion(backend, BACKENDS)}")
+    found = BACKENDS[backend]
+    if precision not in found.precisions:
+        why = f" ({found.cannot})" if found.cannot else ""
+        raise UserError(f"{backend} has no {precision}{why}: use {', '.join(found.precisions)}.")
+    return backend, precision
+
+
+def require_backend(backend: str, device: str) -> None:
+    """Refuse a back end whose packages are not there, or that is to compute elsewhere than on the CPU.
+
+    Raises:
+        UserError: naming the extra that brings the packages.
+    """
+    if device not in {"auto", "cpu"}:
+        raise UserError(f"--backend {backend} computes on the CPU: leave out --device {device}.")
+    if lacking := [module for module in BACKENDS[backend].modules if find_spec(module) is None]:
+        raise UserError(
+            f"--backend {backend} needs {' and '.join(lacking)}: pip install 'stsbench[{backend}]'."
+        )
 
 
 def resolve_device(device: str) -> str:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, Self
 import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 
+from stsbench.encoders.template import Template
 from stsbench.records.signature import Signature
 from stsbench.statistics.intervals import IntervalMethod, Reason
 
@@ -47,6 +48,7 @@ class ModelPart(RecordPart):
     """The model that was measured: `Identity` of the encoders, and what was done to its vectors.
 
     Attributes:
+        template: the text around every sentence and how it was read, in full; None for none.
         normalize: whether the vectors were scaled to unit length.
         fitted: the post-processing that was fitted and is part of the model (`whitening256+STS-B-test`).
         dimensions: how many leading dimensions were kept (Matryoshka); None for all.
@@ -62,6 +64,7 @@ class ModelPart(RecordPart):
     pooling: str
     max_length: int | None = None
     prompt: str = ""
+    template: Template | None = None
     precision: str = "fp32"
     device: str = "cpu"
     modules: tuple[str, ...] = ()
@@ -347,6 +350,63 @@ class HeadScore(RecordPart):
     ndev: int = Field(ge=1)
 
 
+class TaskDrift(RecordPart):
+    """How far the score of a model at a lower precision is from the checkpoint's own, on a sample of pairs.
+
+    Attributes:
+        task: with `split` and `text`, as in the task's own part.
+        pairs: that were sampled.
+        reference: the score of fp32 over them (subsets together), between -1 and 1; None where undefined.
+        score: of the model that was measured, over the same pairs.
+        interval: of the loss, the reference less the score: two-sided.
+        loss_high: the one-sided upper bound of the loss; None where these pairs give none.
+        verdict: `no worse` where the bound is below the margin.
+    """
+
+    task: str
+    split: str
+    text: str
+    pairs: int = Field(ge=0)
+    reference: float | None
+    score: float | None
+    interval: Interval | None = None
+    loss_high: float | None = None
+    verdict: Literal["no worse", "worse", "cannot tell"]
+
+
+class DriftPart(RecordPart):
+    """What a lower precision changed, against the checkpoint in fp32 on a sample of the same sentences.
+
+    Attributes:
+        margin: the loss that was allowed, between 0 and 1.
+        level: of the interval and of the one-sided bound.
+        seed: of the sample.
+        tasks: the STS tasks.
+        sentences: distinct ones in the sample.
+        cosine_mean: of a sentence's two vectors.
+        cosine_low: the cosine that 99 % of them are above.
+        cosine_lowest: of all.
+        neighbours: how many nearest sentences were compared.
+        overlap: the mean share of them that both precisions have.
+    """
+
+    margin: float = Field(gt=0)
+    level: float
+    seed: int
+    tasks: tuple[TaskDrift, ...]
+    sentences: int = Field(ge=1)
+    cosine_mean: float = Field(ge=-1.000001, le=1.000001)
+    cosine_low: float = Field(ge=-1.000001, le=1.000001)
+    cosine_lowest: float = Field(ge=-1.000001, le=1.000001)
+    neighbours: int = Field(ge=1)
+    overlap: float = Field(ge=0, le=1)
+
+    @property
+    def passes(self) -> bool:
+        """Whether no task is worse by more than the margin, as far as the sample shows."""
+        return all(task.verdict == "no worse" for task in self.tasks)
+
+
 class RunFields(RecordPart):
     """Everything that `run.json` says of one measurement of one model.
 
@@ -363,6 +423,7 @@ class RunFields(RecordPart):
         transfer_average: the mean of their `acc`; None for a single task.
         supervised: the scores of the relatedness tasks whose regressor was trained.
         heads: of a checkpoint at the end of its training: what the heads of its tasks reached on dev.
+        drift: of a model at a lower precision, what that changed; None where nobody looked.
         notes: what the person was told: choices made for them, mismatches, modified data.
         environment: Python, platform, packages, threads.
         seconds: time by stage.
@@ -385,6 +446,7 @@ class RunFields(RecordPart):
     transfer_average: AveragePart | None = None
     supervised: tuple[SupervisedPart, ...] = ()
     heads: tuple[HeadScore, ...] = ()
+    drift: DriftPart | None = None
     notes: tuple[str, ...] = ()
     environment: dict[str, Any]
     seconds: dict[str, float]

@@ -181,6 +181,18 @@ def run(
         bool, Option("--overwrite", help="Replace another measurement in that folder.", rich_help_panel=RUN)
     ] = False,
     no_cache: NoCache = False,
+    gate: Annotated[
+        bool,
+        Option(
+            "--gate",
+            help="Hold a lower precision against fp32 on a sample of each STS task. Exit code 3 unless no task is "
+            "worse by --margin.",
+            rich_help_panel=RUN,
+        ),
+    ] = False,
+    margin: Annotated[
+        float | None, Option(help="Points that --gate allows to be lost. Default: 0.5.", rich_help_panel=RUN)
+    ] = None,
     subsets: Annotated[
         bool, Option("--subsets", help="Print every subset too.", rich_help_panel="Output")
     ] = False,
@@ -196,18 +208,23 @@ def run(
     * `stsbench run -m minilm -m glove.6B.300d.txt --subsets --csv > scores.csv`
     * `stsbench run -m minilm --tasks all`
     * `stsbench run --encoder-module mymodel:encode --tasks MR,CR,TREC --json`
+    * `stsbench run -m minilm --backend openvino --precision int8 --gate`
     """
     _ = output.style  # Two formats at once are a mistake: better told before the work than after.
     from stsbench.data.views import View
     from stsbench.encoders.load import LoadOptions
+    from stsbench.records.drift import drift_table
     from stsbench.records.provenance import command_line
     from stsbench.records.scores import Scores
     from stsbench.records.show import print_scores
+    from stsbench.scoring.drift import MARGIN
     from stsbench.scoring.predictions import tasks_in
     from stsbench.scoring.protocols import choose_protocol
     from stsbench.scoring.run import SAMPLE_BANNER, Request, choose_data, choose_models, measure_each
     from stsbench.scoring.settings import Bootstrap, Classification, Postprocessing, Settings
 
+    if margin is not None and not gate:
+        raise UserError("--margin is what --gate allows to be lost: add --gate, or leave it out.")
     if tasks is None and data is None and similarities is not None:
         tasks = tasks_in(similarities)
     request = Request(
@@ -227,11 +244,12 @@ def run(
             out=out and out.expanduser(),
             overwrite=overwrite,
             command=command_line(["stsbench", *sys.argv[1:]]),
+            margin=(MARGIN if margin is None else margin) if gate else None,
         ),
     )
     models = choose_models(
         model or [],
-        LoadOptions(**vars(loading)),
+        LoadOptions(**loading.keywords()),
         functions=encoder_module or [],
         vectors=vectors,
         sentences=sentences,
@@ -255,10 +273,14 @@ def run(
     if records:
         print_scores(Scores(records, subsets=subsets), output, as_list=len(models) > 1)
     for record in records:
+        if record.drift is not None and output.style == "terminal":
+            say("", *str(drift_table(record.drift, record.model.precision)).splitlines())
         replaced = ", where it replaced the record of the same measurement" if record.replaced else ""
         tell(f"recorded in {record.folder}{replaced}", quiet=output.quiet)
     if failures:
         raise UserError(*failures)
+    if any(record.drift is not None and not record.drift.passes for record in records):
+        raise typer.Exit(3)
 
 
 def cite(

@@ -13,6 +13,7 @@ from stsbench.encoders.plan import Embeddings, embed
 from stsbench.encoders.postprocess import normalize, truncate, whiten
 from stsbench.encoders.protocol import Encoder
 from stsbench.records.record import RunRecord
+from stsbench.scoring.drift import drift_of, embed_sample, require_gate, sample
 from stsbench.scoring.predictions import SavedPredictions
 from stsbench.scoring.recording import Measurements, Recording
 from stsbench.scoring.relatedness import Supervised, score_relatedness
@@ -29,6 +30,7 @@ def measure_encoder(encoder: Encoder, sets: Sequence[TaskData], settings: Settin
     Raises:
         UserError: if the encoder cannot do it, a task cannot be folded, or the record cannot be saved.
     """
+    full = None if settings.margin is None else require_gate(encoder, sets, settings)
     identity = encoder.identity
     stages.done("hash")
     recording = Recording.of(sets, identity, settings)
@@ -49,7 +51,7 @@ def measure_encoder(encoder: Encoder, sets: Sequence[TaskData], settings: Settin
     places = [slice(end - len(of_task), end) for of_task, end in zip(sentences, ends, strict=True)]
 
     measured = Measurements(notes=list(encoder.notes))
-    trained = []
+    trained, sampled = [], []
     for task, of_task, place in zip(recording.sets, sentences, places, strict=True):
         # A sentence that occurs twice was cut once.
         cut = dict(zip(of_task, embeddings.truncated[place].tolist(), strict=True))
@@ -58,9 +60,16 @@ def measure_encoder(encoder: Encoder, sets: Sequence[TaskData], settings: Settin
         rows = embeddings.rows[place]
         if isinstance(task, StsData):
             measured.tables.append(pair_table(task, vectors.to_compare(rows), rows, embeddings.lengths[place]))
+            if full is not None:
+                sampled.append(sample(task, measured.tables[-1], rows))
         else:
             trained.append((task, rows))
     stages.done("similarities")
+    if full is not None:
+        again = embed_sample(full, sampled, settings, stages.progress)
+        reference = _Vectors.of(again, identity.normalize, settings.postprocessing).compared
+        measured.drift = drift_of(sampled, vectors.compared, again, reference, settings)
+        stages.done("drift")
 
     for number, (task, rows) in enumerate(trained):
         stages.progress("training", number, len(trained))

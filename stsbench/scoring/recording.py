@@ -14,6 +14,7 @@ from stsbench.records.parts import (
     AveragePart,
     DataFile,
     DataPart,
+    DriftPart,
     Interval,
     ModelPart,
     ProtocolPart,
@@ -49,6 +50,7 @@ class Measurements:
         truncated: for each task of all kinds, how many of its sentences were cut.
         notes: what the person should know of the model and the fits.
         encoding: what encoding took.
+        drift: what a lower precision changed, where that was asked.
     """
 
     tables: "list[pd.DataFrame]" = field(default_factory=list)
@@ -57,6 +59,7 @@ class Measurements:
     truncated: list[int] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     encoding: dict[str, int] = field(default_factory=dict)
+    drift: DriftPart | None = None
 
 
 class _About(TypedDict):
@@ -151,6 +154,7 @@ class Recording:
             transfer=tuple(transfer_part(result, task, **its) for (task, result), its in transfer),
             transfer_average=average_accuracy(measured.transfer, bootstrap),
             supervised=tuple(supervised_part(result, task, **its) for (task, result), its in relatedness),
+            drift=measured.drift,
             notes=tuple(dict.fromkeys(map(redact, [*measured.notes, *left_out, *problems]))),
             environment=environment(),
             seconds=stages.seconds,
@@ -200,6 +204,7 @@ def _signature(task: TaskData, similarity: str, model: ModelPart, settings: Sett
         pooling=model.pooling,
         max_length=model.max_length,
         prompt=model.prompt,
+        template=model.template.short if model.template else "",
         precision=model.precision,
         normalize=normalize,
         dimensions=model.dimensions,

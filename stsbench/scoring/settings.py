@@ -2,7 +2,7 @@
 
 import time
 from dataclasses import dataclass, field
-from math import isnan
+from math import isfinite, isnan
 from pathlib import Path
 from typing import get_args
 
@@ -128,6 +128,7 @@ class Settings:
         out: folder to save the record in; None to keep it in memory.
         overwrite: whether the record of another measurement in that folder may be replaced.
         command: the command line, for the record.
+        margin: how many points of 100 a lower precision may lose against fp32 on a sample; None not to look.
     """
 
     protocol: Protocol = field(default_factory=Protocol)
@@ -138,6 +139,15 @@ class Settings:
     out: Path | None = None
     overwrite: bool = False
     command: str = ""
+    margin: float | None = None
+
+    def __post_init__(self) -> None:
+        """Check what a person may have set."""
+        if self.margin is not None and not (isfinite(self.margin) and self.margin > 0):
+            raise UserError(
+                f"a margin of {self.margin:g} points: give more than 0, as no number of pairs shows that nothing "
+                "was lost."
+            )
 
 
 @dataclass

@@ -166,7 +166,7 @@ def _fit(
     from stsbench.encoders.fitting.fit import fit
     from stsbench.encoders.load import LoadOptions, load_with
 
-    encoder = load_with(wanted.model, LoadOptions(**vars(loading)))
+    encoder = load_with(wanted.model, LoadOptions(**loading.keywords()))
     with progress_bars(quiet=output.quiet) as progress:
         fitted = fit(
             method,

@@ -1,0 +1,129 @@
+"""Back ends: the layers are another program's, all else is torch's, and what cannot be is told."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from stsbench.base.errors import UserError
+from stsbench.data.benchmarks import load_sample, sample_sentences
+from stsbench.encoders import device
+from stsbench.encoders.backends.calibration import SENTENCES as CALIBRATED
+from stsbench.encoders.backends.calibration import calibration
+from stsbench.encoders.backends.compiled import CompiledModel
+from stsbench.encoders.device import require_backend, split_precision
+from stsbench.encoders.load import load
+from stsbench.encoders.plan import embed
+from stsbench.encoders.poolers import POOLING_NAMES
+
+TEXTS = ["A cat sat on the mat.", "Rain", "Two children carry a red boat down to the water.", "rain fell"]
+
+
+def _as_numpy(model):
+    """Return what a back end would compute, computed by torch."""
+    import torch
+
+    def compute(ids, mask):
+        with torch.inference_mode():
+            states = model(
+                input_ids=torch.from_numpy(ids),
+                attention_mask=torch.from_numpy(mask),
+                output_hidden_states=True,
+                return_dict=True,
+            )
+        return [state.numpy() for state in (*states.hidden_states, states.pooler_output)]
+
+    return compute
+
+
+def test_all_but_the_layers_stays_as_it_is(tiny_bert: Path) -> None:
+    encoder = load(tiny_bert)
+    encoder.prepare(weights=True)
+    sequences = encoder.tokenize(TEXTS).sequences
+    poolings = [pooling for pooling in POOLING_NAMES if pooling != "cls"]
+    expected = encoder.forward(sequences, poolings)
+    network = encoder._network
+    known = network.model.get_input_embeddings().num_embeddings
+    network.model = CompiledModel("tiny", _as_numpy(network.model), known, has_pooler=True)
+    found = encoder.forward(sequences, poolings)
+    for pooling in poolings:
+        np.testing.assert_allclose(found[pooling], expected[pooling], atol=1e-6)
+    with pytest.raises(UserError, match=f"the model knows {known}"):
+        encoder.forward([(2, known, 3)], ["avg"])
+
+
+def test_what_the_compiled_layers_do_not_read_is_refused() -> None:
+    import torch
+
+    ids = torch.ones((1, 3), dtype=torch.long)
+    model = CompiledModel("tiny", lambda ids, mask: [np.zeros((1, 3, 2), np.float32)], 9, has_pooler=False)
+    assert model(ids, output_hidden_states=True).last_hidden_state.shape == (1, 3, 2)
+    with pytest.raises(UserError, match="tiny: position_ids cannot be given to another back end"):
+        model(ids, position_ids=ids)
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("int8", "use --backend openvino --precision int8"),
+        ("fp8", "unknown precision 'fp8'"),
+        ("opnvino-int8", "unknown back end 'opnvino': did you mean openvino"),
+        ("openvino-fp16", "openvino has no fp16: use fp32, bf16, int8"),
+        ("onnx-int8", r"onnx has no int8 \(ONNX Runtime's int8 scales by what else is in the batch"),
+    ],
+)
+def test_a_precision_that_is_not_there_is_told(name: str, sentence: str, tiny_bert: Path) -> None:
+    with pytest.raises(UserError, match=sentence):
+        load(tiny_bert, precision=name)
+
+
+def test_a_back_end_needs_its_packages_and_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert split_precision("openvino-int8") == ("openvino", "int8")
+    monkeypatch.setattr(device, "find_spec", lambda name: None)
+    with pytest.raises(UserError, match=r"needs openvino and nncf: pip install 'stsbench\[openvino\]'"):
+        require_backend("openvino", "cpu")
+    with pytest.raises(UserError, match="computes on the CPU: leave out --device cuda"):
+        require_backend("onnx", "cuda")
+
+
+def test_the_calibration_holds_no_sentence_that_is_scored() -> None:
+    found = calibration()
+    assert len(set(found.sentences)) == CALIBRATED
+    assert set(found.sentences) <= set(sample_sentences())
+    pairs = load_sample().pairs
+    assert not set(found.sentences) & {*pairs["sentence1"], *pairs["sentence2"]}
+
+
+@pytest.mark.parametrize("name", ["openvino-fp32", "onnx-fp32"])
+def test_fp32_of_a_back_end_is_torchs(name: str, tiny_bert: Path) -> None:
+    _require(name)
+    expected = embed(load(tiny_bert), TEXTS, poolings=["avg", "avg_first_last"], use_cache=False)
+    found = embed(load(tiny_bert, precision=name), TEXTS, poolings=["avg", "avg_first_last"], use_cache=False)
+    for pooling, vectors in expected.vectors.items():
+        norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+        assert (np.abs(found.vectors[pooling] - vectors) / norms).max() < 1e-5
+
+
+def test_int8_gives_a_sentence_one_vector_and_says_what_it_is(
+    tiny_bert: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _require("openvino-int8")
+    encoder = load(tiny_bert, precision="openvino-int8")
+    assert encoder.identity.precision == f"openvino-int8#{calibration().digest}"
+    together = embed(encoder, TEXTS, use_cache=False).vectors["avg"]
+    exact = embed(load(tiny_bert), TEXTS, use_cache=False).vectors["avg"]
+    assert np.abs(together - exact).max() > 1e-4
+
+    # Compiled once: another process finds it.
+    from stsbench.encoders.backends import openvino
+
+    monkeypatch.setattr(openvino, "export", None)
+    again = load(tiny_bert, precision="openvino-int8")
+    alone = np.concatenate([embed(again, [text], use_cache=False).vectors["avg"] for text in TEXTS])
+    np.testing.assert_allclose(alone, together, atol=1e-5)
+
+
+def _require(name: str) -> None:
+    backend, _ = split_precision(name)
+    for module in device.BACKENDS[backend].modules:
+        pytest.importorskip(module, reason=f"needs {module}: pip install 'stsbench[{backend}]'")

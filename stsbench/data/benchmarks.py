@@ -196,7 +196,8 @@ def _account(task: str, parts: Sequence[PartRead], counts: Sequence[int]) -> _Ac
     problems = [file.problem for file in catalogued if file.problem]
     for (part, _), count in zip(parts, counts, strict=True):
         if count != part.count:
-            name = " ".join(filter(None, (task, part.subset, part.split)))
+            # Where each language is a task of its own, it is the split and the subset.
+            name = " ".join(dict.fromkeys(filter(None, (task, part.subset, part.split))))
             problems.append(f"{name}: {part.count} items expected, {count} found.")
     files = tuple(file.read for file in catalogued)
     known = all(file.expected for file in files)

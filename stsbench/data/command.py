@@ -14,9 +14,9 @@ app = typer.Typer(help="See, get and verify the benchmark data.", no_args_is_hel
 @app.command("list")
 @grouped
 def list_(data_dir: DataDirs = None, output: Output = Output()) -> None:
-    """List every data set: splits with their counts, licence, and whether it is here.
+    """List every data set: splits with their counts, whether its files were verified, and whether it is here.
 
-    JSON and CSV tell all: subsets, documentation, source, the folder it is in.
+    JSON and CSV tell all: licence, subsets, scale, source, what was seen of unverified files, the folder it is in.
 
     Example: `stsbench data list --json`
     """
@@ -28,7 +28,11 @@ def list_(data_dir: DataDirs = None, output: Output = Output()) -> None:
 @app.command()
 def get(
     what: Annotated[
-        str, typer.Argument(help="`senteval` (the benchmarks), `wiki1m` or `nli` (training text).")
+        str,
+        typer.Argument(
+            help="`senteval` (the benchmarks), `wiki1m` or `nli` (training text), or the source of another set: "
+            "`biosses`, `sts17`, ... (`stsbench data list --json`)."
+        ),
     ] = "senteval",
     to: Annotated[
         Path | None,
@@ -60,7 +64,8 @@ def verify(
     what: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Sources (`senteval`, `sts-raw`) or tasks (`STS12`) to look at. Default: all there are."
+            help="Sources (`senteval`, `sts-raw`) or tasks (`STS12`) to look at. Default: what the default "
+            "groups of tasks need, and whatever else is here."
         ),
     ] = None,
     data_dir: DataDirs = None,

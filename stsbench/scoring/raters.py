@@ -1,4 +1,4 @@
-"""How far the raters of a task agree: what the pair table keeps of their ratings, and the ceiling that they set."""
+"""How far a task's raters agree: what the pair table keeps of their ratings, and the ceiling that they set."""
 
 import math
 from typing import TYPE_CHECKING

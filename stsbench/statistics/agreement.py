@@ -1,20 +1,18 @@
-"""What the agreement of raters allows: how reliable gold scores are, and how high a correlation with them can be."""
+"""What the agreement of raters allows: how reliable gold scores are, how high a correlation with them can be."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 
-def reliability(
-    gold: NDArray[np.float64], raters: NDArray[np.float64], variances: NDArray[np.float64]
-) -> float:
+def reliability(gold: NDArray[np.float64], raters: NDArray[np.float64], variances: NDArray[np.float64]) -> float:
     """Return the share of the variance of gold scores that is not the raters' noise.
 
     With s_i^2 the variance of the k_i ratings of pair i, the noise of its mean is s_i^2 / k_i, and
 
         R = 1 - mean_i(s_i^2 / k_i) / var(gold),
 
-    which is the intraclass correlation ICC(1, k) where every pair has k ratings (Shrout and Fleiss 1979). Raters may
-    be others for every pair; what one of them gives too high or too low throughout counts as noise. Pairs with
+    which is the intraclass correlation ICC(1, k) where every pair has k ratings (Shrout and Fleiss 1979). Raters
+    may be others for every pair; what one of them gives too high or too low throughout counts as noise. Pairs with
     fewer than two ratings say nothing of noise and are left out.
 
     Args:
@@ -23,8 +21,8 @@ def reliability(
         variances: (n,) of the ratings of each pair, with k - 1 in the denominator.
 
     Returns:
-        At most 1; negative where raters differ more within pairs than pairs do. NaN where fewer than two pairs have
-        two ratings, or all gold scores are equal.
+        At most 1; negative where raters differ more within pairs than pairs do. NaN where fewer than two pairs
+        have two ratings, or all gold scores are equal.
 
     >>> gold, two = np.array([0.5, 2.0, 4.5]), np.array([2.0, 2.0, 2.0])
     >>> round(reliability(gold, two, np.array([0.5, 0.0, 0.5])), 4)

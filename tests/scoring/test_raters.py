@@ -1,0 +1,114 @@
+"""Ratings that are published one by one set a ceiling, which stands in the record and beside the score."""
+
+import math
+
+import numpy as np
+import pytest
+
+import stsbench as sb
+from stsbench.data.tables import FileRead, Pair, StsData, combined_sha256, pair_table
+from stsbench.records.signature import Signature
+from stsbench.reports.scores import scores
+from stsbench.scoring.raters import rater_part, with_spread
+from stsbench.scoring.recompute import require_recomputed
+from stsbench.statistics.agreement import ceiling, reliability
+
+RATINGS = [(4, 4, 3, 4, 4), (0, 0, 1, 0, 0), (2, 3, 2, 3, 2), (1, 1, 1, 1, 1), (3, 3, 4, 4, 4), (2, 2, 1, 0, 3)]
+
+
+def rated(ratings=RATINGS, task="BIOSSES"):
+    pairs = [
+        Pair(
+            task,
+            "test",
+            str(n),
+            float(np.mean(given)) if given else 1.0 * n,
+            "an owl " * n,
+            "a bus",
+            ratings=given,
+        )
+        for n, given in enumerate(ratings, start=1)
+    ]
+    files = (FileRead("scores.tsv", "0" * 64, None),)
+    return StsData(
+        task, "test", "raw", pair_table(pairs), (0.0, 4.0), "unverified", combined_sha256(files), files, ()
+    )
+
+
+def encode(sentences):
+    return np.array([[len(text), 1.0 + text.count("w"), 2.0] for text in sentences])
+
+
+def one_way_icc(ratings):
+    # Shrout and Fleiss (1979), case 1, of the mean of k ratings: (BMS - WMS) / BMS from the analysis of variance.
+    table = np.array(ratings, dtype=float)
+    n, k = table.shape
+    between = k * ((table.mean(axis=1) - table.mean()) ** 2).sum() / (n - 1)
+    within = ((table - table.mean(axis=1, keepdims=True)) ** 2).sum() / (n * (k - 1))
+    return (between - within) / between
+
+
+def test_reliability_is_the_one_way_intraclass_correlation_of_the_mean():
+    part = rater_part(with_spread(rated().pairs))
+    assert part.reliability == pytest.approx(one_way_icc(RATINGS), abs=1e-12)
+    assert (part.pairs, part.ratings, part.ceiling) == (6, 5.0, pytest.approx(math.sqrt(part.reliability)))
+
+
+def test_the_ceiling_is_the_correlation_of_what_raters_agree_on_with_their_mean():
+    # A truth that is known, and the mean of three noisy ratings of it: the ceiling is their correlation.
+    draws = np.random.default_rng(1)
+    truth = draws.normal(2.5, 1.0, 20_000)
+    ratings = truth[:, np.newaxis] + draws.normal(0, 0.8, (20_000, 3))
+    gold = ratings.mean(axis=1)
+    highest = ceiling(reliability(gold, np.full(len(gold), 3.0), ratings.var(axis=1, ddof=1)))
+    assert highest == pytest.approx(np.corrcoef(truth, gold)[0, 1], abs=0.005)
+
+
+def test_pairs_with_one_rating_say_nothing_of_noise():
+    part = rater_part(with_spread(rated([*RATINGS, (3,)]).pairs))
+    assert (part.pairs, part.reliability) == (6, pytest.approx(one_way_icc(RATINGS)))
+    assert rater_part(with_spread(rated([(3,), (2,)]).pairs)) is None
+
+
+def test_raters_who_do_not_agree_at_all_leave_no_ceiling():
+    part = rater_part(with_spread(rated([(0, 4), (4, 0), (1, 2)]).pairs))
+    assert part.reliability < 0
+    assert part.ceiling is None
+
+
+def test_equal_gold_scores_have_no_reliability():
+    part = rater_part(with_spread(rated([(1, 3), (3, 1)]).pairs))
+    assert (part.reliability, part.ceiling) == (None, None)
+
+
+def test_the_ceiling_is_in_the_record_and_the_pair_table_keeps_the_spread(tmp_path):
+    run = sb.evaluate(encode, [rated(), "sample"], out=tmp_path / "run")
+    first, other = run.tasks
+    assert first.raters.ceiling == pytest.approx(math.sqrt(one_way_icc(RATINGS)))
+    assert (first.data.status, other.raters) == ("unverified", None)
+    again = sb.load_run(tmp_path / "run")
+    assert again.tasks[0].raters == first.raters
+    table = again.pairs
+    assert table.loc[table["task"] == "BIOSSES", "raters"].to_list() == [5.0] * 6
+    assert table.loc[table["task"] == "sample", "raters"].isna().all()
+    assert "ratings" not in table.columns
+    require_recomputed(again)
+
+
+def test_the_report_shows_the_ceiling_beside_pearson():
+    run = sb.evaluate(encode, [rated(), "sample"])
+    section = scores({"mine": run})
+    (table,) = [table for table in section.tables if table.name == "ceilings"]
+    (row,) = table.frame.to_dict("records")
+    assert (row["task"], row["ratings a pair"]) == ("BIOSSES", 5.0)
+    assert row["ceiling"] == pytest.approx(100 * math.sqrt(one_way_icc(RATINGS)))
+    assert row["mine"] == pytest.approx(100 * run.tasks[0].scores["all"]["pearson"])
+    assert not [
+        table for table in scores({"mine": sb.evaluate(encode, "sample")}).tables if table.name == "ceilings"
+    ]
+
+
+def test_a_language_and_a_version_are_named_in_the_signature(tmp_path):
+    data = rated(task="STS17")
+    run = sb.evaluate(encode, data)
+    assert Signature.parse(run.tasks[0].signature).text == "raw"

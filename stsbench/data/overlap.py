@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
@@ -243,25 +243,41 @@ def _row(one: _Counted, other: _Counted, unit: str, same: str) -> dict[str, obje
     }
 
 
-def sentences_met(texts: Iterable[str], sets: Mapping[str, Iterable[str]]) -> dict[str, tuple[int, int]]:
-    """Count the sentences of some sets that a stream of texts holds, by letters and digits; it is read once.
+class Met(NamedTuple):
+    """Of the distinct sentences of a set, how many a corpus holds.
 
-    What a training can say of its corpus for the price of a hash a text: no text is kept.
+    Attributes:
+        letters: by letters and digits, case folded.
+        distinct: how many there are, likewise.
+        released: that are there as they are, white space at the ends apart.
+    """
+
+    letters: int
+    distinct: int
+    released: int
+
+
+def sentences_met(texts: Iterable[str], sets: Mapping[str, Iterable[str]]) -> dict[str, Met]:
+    """Count the sentences of some sets that a stream of texts holds; it is read once.
+
+    What a training can say of its corpus for the price of two hashes a text: no text is kept.
 
     Args:
         texts: of the corpus, as often as they stand there.
-        sets: the sentences of each set.
-
-    Returns:
-        For each set how many of its distinct sentences were met, and how many there are.
+        sets: the sentences of each set; those without letter and digit are left out.
 
     >>> sentences_met(["It 's a dog .", "rain"], {"test": ["It's a dog.", "A cat."]})
-    {'test': (1, 2)}
+    {'test': Met(letters=1, distinct=2, released=0)}
     """
-    wanted = {name: set(filter(None, map(same_letters, members))) for name, members in sets.items()}
-    left = set().union(*wanted.values())
+    released = {name: {text.strip() for text in members} for name, members in sets.items()}
+    folded = {name: set(filter(None, map(same_letters, members))) for name, members in released.items()}
+    left, left_as_released = set[str]().union(*folded.values()), set[str]().union(*released.values())
     for text in texts:
+        left_as_released.discard(text.strip())
         left.discard(same_letters(text))
-        if not left:
+        if not (left or left_as_released):
             break
-    return {name: (len(members - left), len(members)) for name, members in wanted.items()}
+    return {
+        name: Met(len(members - left), len(members), len(released[name] - left_as_released))
+        for name, members in folded.items()
+    }

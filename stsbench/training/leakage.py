@@ -21,9 +21,10 @@ from stsbench.training.tasks import TestPairs
 STS_B = ("STS-B:dev", "STS-B:test")
 """Checkpoints are selected by the first and reported by the second."""
 
-_ALL = (*STS_B, *(f"{task}:test" for task in STS_TASKS if task != "STS-B"))
+SCORED = (*STS_B, *(f"{task}:test" for task in STS_TASKS if task != "STS-B"))
+"""What encoders are scored on, and STS-B's dev split."""
 
-_DROPPED: Mapping[TestPairs, Sequence[str]] = {"dropped": STS_B, "all-dropped": _ALL, "kept": ()}
+_DROPPED: Mapping[TestPairs, Sequence[str]] = {"dropped": STS_B, "all-dropped": SCORED, "kept": ()}
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ class Benchmarks:
             UserError: if a set is not here whose pairs are to be dropped.
         """
         dropped, pairs = _DROPPED[test_pairs], {}
-        for name in _ALL:
+        for name in SCORED:
             task, _, split = name.partition(":")
             try:
                 scored = load_sts(task, split, data_dirs=data_dirs).pairs
@@ -99,7 +100,7 @@ class Benchmarks:
                     ) from error
                 continue
             pairs[name] = frozenset(pairs_of(scored["sentence1"].tolist(), scored["sentence2"].tolist()))
-        return cls(pairs, dropped, [name for name in _ALL if name not in pairs])
+        return cls(pairs, dropped, [name for name in SCORED if name not in pairs])
 
     def holds(self, pairs: Sequence[tuple[int, int]]) -> NDArray[np.bool_]:
         """Return which pairs are to be dropped, (n,)."""

@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,6 +39,7 @@ from stsbench.scoring.run import RUNS
 from stsbench.scoring.settings import Settings, Stages
 from stsbench.scoring.tasks import read_data
 from stsbench.training.batches import make_schedule
+from stsbench.training.corpus_overlap import CorpusOverlap
 from stsbench.training.folder import RunFolder, Start, edits, read_start, started_recipe, write_start
 from stsbench.training.labelled import LabelledTask, read_tasks, table_file
 from stsbench.training.log import Listener, Log, log_frame, read_log, tensorboard_listener, wandb_listener
@@ -211,6 +212,7 @@ class _Job:
         progress: told how far it is.
         notice: told what the person should know.
         shared: where the base's vectors of the dev set are; None for nowhere.
+        data_dirs: folders to look for the tasks in that the corpus is held against.
     """
 
     recipe: Recipe
@@ -226,6 +228,7 @@ class _Job:
     progress: Progress
     notice: Callable[[str], None]
     shared: Path | None
+    data_dirs: Sequence[str | Path]
 
     @classmethod
     def prepare(
@@ -296,6 +299,7 @@ class _Job:
             progress=progress,
             notice=notice,
             shared=shared if is_base else None,
+            data_dirs=data_dirs,
         )
         for remark in job.remarks:
             notice(remark)
@@ -304,8 +308,20 @@ class _Job:
     @property
     def remarks(self) -> list[str]:
         """What the person should know of the recipe, and everybody who reads the log."""
+        return [*self.recipe.remarks(), *self.found, *self.test_remarks]
+
+    @cached_property
+    def found(self) -> list[str]:
+        """What was found in the corpus and in the tables of the tasks, a sentence each."""
         of_tables = [task.sentence() for task in self.tasks]
-        return [*self.recipe.remarks(), *of_tables, *self.test_remarks]
+        path = self.recipe.corpus.path
+        if path is None or not self.world.leads:
+            return of_tables
+        corpus = self.recipe.corpus
+        rows = islice(read_rows(corpus_file(path), corpus.columns, corpus.names), corpus.rows)
+        texts = (sentence for _, sentences in rows for sentence in sentences)
+        overlap = CorpusOverlap.count(texts, [Path(folder) for folder in self.data_dirs])
+        return [*filter(None, [overlap.sentence()]), *of_tables]
 
     @property
     def test_remarks(self) -> list[str]:
@@ -377,7 +393,7 @@ class _Job:
         """Measure a checkpoint on the dev set as a person would: it says itself how it is pooled."""
         encoder = load(str(checkpoint), device=self.device.partition(":")[0])
         assert isinstance(encoder, TransformerEncoder)  # it was written as one
-        encoder.notes = (*encoder.notes, *(task.sentence() for task in self.tasks))
+        encoder.notes = (*encoder.notes, *self.found)
         settings = Settings(use_cache=False, command=self.start.command)
         record = measure_encoder(encoder, [self.dev], settings, Stages(self.progress))
         return save_run(record.model_copy(update={"heads": self._heads(log, best)}), checkpoint)
@@ -416,11 +432,16 @@ class _Job:
                 f"of {steps}, the best on {recipe.selection.task}.",
                 f"Pooling: `{recipe.pooling}`{about_head}. Read it with `SentenceTransformer(folder)`, "
                 "`AutoModel`, or `stsbench run --model folder`.",
+                *self._about_corpus(),
                 *self._about_tasks(record),
             ],
             after_scores=" ".join([_SELECTED, *self.test_remarks]),
             recipe=as_yaml(recipe),
         )
+
+    def _about_corpus(self) -> list[str]:
+        """Return what the corpus shares with what encoders are scored on, where that was looked for."""
+        return [f"T{said[1:]}" for said in self.found[: len(self.found) - len(self.tasks)]]
 
     def _about_tasks(self, record: RunRecord) -> list[str]:
         if not record.heads:

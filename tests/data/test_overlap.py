@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from stsbench.base.errors import UserError
 from stsbench.cli.app import app
 from stsbench.data.near_duplicates import near_matches, nearness
-from stsbench.data.overlap import LETTERS, NEARLY, PAIRS, RELEASED, SENTENCES, overlap, sentences_met
+from stsbench.data.overlap import LETTERS, NEARLY, PAIRS, RELEASED, SENTENCES, Met, overlap, sentences_met
 
 YEARS = ["STS12", "STS13", "STS14", "STS15", "STS16"]
 TOGETHER = "+".join(YEARS)
@@ -137,8 +137,13 @@ def test_every_near_duplicate_is_found_and_no_other(left: list[str], right: list
 
 
 def test_a_training_can_count_what_its_corpus_holds_of_the_test_sets_in_one_pass() -> None:
-    sets = {"dev": ["It's a dog.", "A cat.", "..."], "test": ["rain falls"]}
-    assert sentences_met(iter(["it 's a dog .", "snow", "RAIN falls!"]), sets) == {"dev": (1, 2), "test": (1, 1)}
+    sets = {"dev": ["It's a dog.", "A cat.", "..."], "test": ["rain falls", "snow"], "none": []}
+    corpus = ["it 's a dog .", " snow ", "RAIN falls!", "snow"]
+    assert sentences_met(iter(corpus), sets) == {
+        "dev": Met(letters=1, distinct=2, released=0),
+        "test": Met(letters=2, distinct=2, released=1),
+        "none": Met(letters=0, distinct=0, released=0),
+    }
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,7 @@ class Measured:
         self.again = sb.evaluate(encoder, "sts", bootstrap=once)
         self.mteb = sb.evaluate(encoder, "sts", protocol=sb.protocol("mteb"), bootstrap=once)
         self.senteval = sb.evaluate(encoder, "sts", protocol=sb.protocol("senteval"), bootstrap=once)
+        self.second = sb.evaluate(encoder, "STS-B@senteval-v2", bootstrap=once)
         self.tasks = {task.task: task for task in self.run.tasks}
         golden = shared / "golden"
         self.golden: dict[str, Any] = _json(golden / "all-MiniLM-L6-v2.mean.senteval.json")
@@ -68,6 +69,14 @@ def test_the_data_is_the_catalogued_and_a_second_run_encodes_nothing(measured: M
     assert measured.run.encoding["encoded"] == measured.run.encoding["sequences"] > 20_000
     assert measured.again.encoding["encoded"] == measured.senteval.encoding["encoded"] == 0
     assert measured.again.tasks == measured.run.tasks
+
+
+def test_the_second_sts_b_is_a_quarter_of_a_point_below_the_first(measured: Measured) -> None:
+    (second,) = measured.second.tasks
+    assert (second.pairs, second.text) == (1362, "senteval-v2")
+    assert round(100 * second.score, 2) == 81.79
+    assert round(100 * measured.tasks["STS-B"].score, 2) == 82.03
+    assert measured.second.encoding["encoded"] == 0
 
 
 @pytest.mark.parametrize(("task", "name"), [(task, name) for task, names in YEARS.items() for name in names])

@@ -1,8 +1,8 @@
 """Benchmark data: what there is, where it is, getting it, reading it; corpora, people's own pairs, the sample.
 
 Read `catalogue` (what there is), `locate` and `fetch` (with `download`), `rows` (one reader of files) and
-`layouts` (the shapes of catalogued ones), then what gives tables (`tables`): `benchmarks` (`load_sts`, `load_labelled`),
-`own_pairs` (`load_pairs`) and `corpus`.
+`layouts` (the shapes of catalogued ones), then what gives tables (`tables`): `benchmarks` (`load_sts`,
+`load_labelled`), `own_pairs` (`load_pairs`) and `corpus`.
 `overview` answers `stsbench data list`, `verify` and `where` with a `DataOverview`; `sharing` tells which pairs
 share sentences, by the numbers of `sentence_ids`.
 """

@@ -8,7 +8,7 @@ import numpy as np
 
 from stsbench.base.errors import UserError
 from stsbench.data.benchmarks import load_sample, load_sts
-from stsbench.data.catalogue import SENTEVAL, paper_tasks, task_split_text
+from stsbench.data.catalogue import SENTEVAL, data_set, paper_tasks, task_split_text
 from stsbench.data.overview import DataOverview
 from stsbench.data.sentence_ids import folded_ids, sentence_ids, unordered_pairs
 from stsbench.data.tables import StsData
@@ -62,7 +62,9 @@ def _read(name: str, data_dirs: Sequence[Path]) -> StsData:
         if split or text:
             raise UserError("the sample has one split and one text: name it `sample`.")
         return load_sample()
-    return load_sts(task, split or "test", text or SENTEVAL, data_dirs)
+    texts = data_set(task).texts
+    usual = SENTEVAL if SENTEVAL in texts else next(iter(texts))
+    return load_sts(task, split or "test", text or usual, data_dirs)
 
 
 def _rows(tasks: Sequence[StsData], same: str) -> list[dict[str, object]]:

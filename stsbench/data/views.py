@@ -92,7 +92,7 @@ class View:
             pairs=data.pairs[kept].reset_index(drop=True),
             files=tuple(files),
             sha256=combined_sha256(files),
-            status="modified" if problems and data.status == "verified" else data.status,
+            status="modified" if problems and data.status != "user" else data.status,
             problems=tuple(problems),
             notes=(*data.notes, *notes),
         )

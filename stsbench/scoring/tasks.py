@@ -15,7 +15,7 @@ from stsbench.data.sentences import sentences_in
 from stsbench.data.tables import LabelledData, StsData
 from stsbench.data.views import View
 from stsbench.scoring.classifiers import arrange
-from stsbench.scoring.protocols import Protocol
+from stsbench.scoring.protocols import TEXTS, Protocol
 from stsbench.scoring.relatedness import Supervised
 
 STS_TASKS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R")
@@ -255,7 +255,8 @@ def read_pairs_of(
         assert isinstance(pairs, StsData), "both are pairs"
         return pairs
     entry = data_set(task)
-    text = SAMPLE if entry.task == SAMPLE else text
+    if len(entry.texts) == 1 and text in TEXTS:  # As in `_spec`: what has one text has it for every wish.
+        text = next(iter(entry.texts))
     if split is None and text in entry.texts:
         splits = {part.split for part in entry.texts[text].parts}
         split = "all" if len(splits) > 1 else next(iter(splits))

@@ -15,6 +15,10 @@ from stsbench.data.benchmarks import load_sts
 from stsbench.data.catalogue import CatalogueFile, data_set, data_sets, paper_tasks, source
 from stsbench.data.fetch import fetch, get
 from stsbench.data.overview import list_data, verify, where
+from stsbench.data.sentences import read_sentences
+from stsbench.data.sharing import sharing
+from stsbench.data.text_sets import read_sets
+from stsbench.scoring.tasks import read_pairs_of
 
 pytestmark = pytest.mark.usefixtures("no_pauses")
 
@@ -361,6 +365,15 @@ def test_an_archive_whose_files_nobody_hashed_is_unpacked_when_they_are_there(si
 
 
 # --- seeing
+
+
+def test_other_views_of_data_take_the_text_that_a_set_has(tmp_path, put):
+    put("BIOSSES", "test", "raw", BIOSSES)
+    folders = [tmp_path / "data"]
+    assert sharing(["BIOSSES"], folders).frame.loc[0, "pairs"] == 2
+    assert read_sentences("BIOSSES", folders).texts[0] == "The kettle sings."
+    assert [found.name for found in read_sets(["BIOSSES"], folders)] == ["BIOSSES"]
+    assert len(read_pairs_of("BIOSSES", None, data_dirs=folders).pairs) == 2
 
 
 def test_the_list_says_which_files_nobody_saw_and_whose_ratings_are_published():

@@ -1,13 +1,14 @@
 """`reproduce`: make a published table again, and answer what its paper claims with it."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
+from stsbench.base.words import listed
 from stsbench.experiments.answers import Comparer, Numbers, answers, error_of
 from stsbench.experiments.experiment import Experiment
 from stsbench.experiments.forecast import Forecast
@@ -211,7 +212,27 @@ def read_reproduction(
         stand_ins=stand_ins,
         measured_on=(tasks_of(plan, name, scale) or "the sample") if scale == "demo" else "",
         notes=(*plan.notes, *_on_seeds(found.experiment), *comparer.notes),
+        odd=tuple(_same_weights(found, plan.labels_of(name))),
     )
+
+
+def _same_weights(found: Sweep, labels: Mapping[str, str]) -> Iterator[str]:
+    """Yield a sentence for trainings of several rows that came to the same weights with every seed."""
+    weights: dict[str, dict[int, str]] = {}
+    for state in found.jobs:
+        if state.job.seed is not None and state.folder is not None and (state.folder / RECORD).is_file():
+            of_row = weights.setdefault(state.job.cell["row"], {})
+            of_row[state.job.seed] = str(load_run(state.folder).model.weights_sha256)
+    alike: dict[str, list[str]] = {}
+    for label, by_seed in weights.items():
+        row, comma, column = label.partition(", ")
+        alike.setdefault(str(sorted(by_seed.items())), []).append(f"{labels.get(row, row)}{comma}{column}")
+    for names in alike.values():
+        if len(names) > 1:
+            yield (
+                f"{listed(names)} came to the same weights, bit for bit, with every seed: at this scale what they "
+                "change changes nothing, and their difference is no finding."
+            )
 
 
 def _on_seeds(experiment: Experiment) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from stsbench.base.errors import UserError
 from stsbench.base.words import listed
 from stsbench.experiments.answers import Answer
 from stsbench.experiments.plan import ScaleName, TablePlan, scales
@@ -108,6 +109,7 @@ class Reproduction(Result):
         stand_ins: by the paper's recipe, what was trained instead.
         measured_on: the tasks that a scale measures in place of the paper's; empty for the paper's.
         notes: what a reader should know.
+        odd: what a reader should not overlook, in a sentence each.
     """
 
     exhibit: Exhibit
@@ -120,6 +122,7 @@ class Reproduction(Result):
     stand_ins: Mapping[str, str]
     measured_on: str = ""
     notes: tuple[str, ...] = ()
+    odd: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:
@@ -194,27 +197,46 @@ class Reproduction(Result):
             "claims": [_plain_answer(answer) for answer in self.answers],
             "cost": asdict(self.cost),
             "stand_ins": dict(self.stand_ins),
-            "notes": list(self.notes),
+            "notes": [*self.odd, *self.notes],
             "folder": str(self.folder),
         }
 
     def plot(self) -> "Figure":
-        """Draw the headline column: over the axis where there is one, else row by row.
+        """Draw the headline column: over the axis where all rows stand on one, else row by row.
 
         Levels of another base or corpus do not compare, so at another scale than the paper's both are drawn as
-        points above their own mean over the rows that both have.
+        points above their own mean over the rows that both have. What is left is the order of the rows, and the
+        intervals are over other seeds: other pairs would be the same for all rows.
+
+        Raises:
+            UserError: if nothing of it was made.
         """
         made = [cell for cell in self.cells if cell.column == self.headline and cell.runs]
+        if not made:
+            raise UserError(
+                f"no row of {self.exhibit.name} was made on {self.headline}: there is nothing to draw."
+            )
         both = [cell for cell in made if not math.isnan(cell.printed)]
-        shift = self.scale != "paper" and len(both) > 1
-        here = sum(cell.here for cell in both) / len(both) if shift else 0.0
-        printed = sum(cell.printed for cell in both) / len(both) if shift else 0.0
-        label = f"{self.headline}, less the rows' mean" if shift else self.headline
+        here = printed = 0.0
+        if self._is_shifted:
+            here = sum(cell.here for cell in both) / len(both)
+            printed = sum(cell.printed for cell in both) / len(both)
+            made = [_over_seeds(cell) for cell in made]
+        label = f"{self.headline}, less the rows' mean" if self._is_shifted else self.headline
         places = {row: planned.at for row, planned in self.plan.rows.items()}
-        along = [cell for cell in made if places[cell.row] is not None]
-        if len(along) > 1:
-            return self._curve(along, places, (here, printed), label)
+        if len(made) > 2 and all(places[cell.row] is not None for cell in made):
+            return self._curve(made, places, (here, printed), label)
         return self._forest(made, (here, printed), label)
+
+    @property
+    def _is_shifted(self) -> bool:
+        """Whether the figure leaves out the levels of print and ours."""
+        both = [
+            cell
+            for cell in self.cells
+            if cell.column == self.headline and cell.runs and not math.isnan(cell.printed)
+        ]
+        return self.scale != "paper" and len(both) > 1
 
     def _curve(
         self,
@@ -281,8 +303,8 @@ class Reproduction(Result):
         """The sentences that a reader needs first, each with where to read on."""
         name = self.exhibit.name
         said = [Pointer(answer.sentence, f"{name}-claims") for answer in self.answers if answer.decisive]
-        if self.spread:
-            said.insert(0, Pointer(self.spread, f"{name}-{'each' if len(self._columns) > 1 else 'table'}"))
+        of_rows = f"{name}-{'each' if len(self._columns) > 1 else 'table'}"
+        said[:0] = [Pointer(sentence, of_rows) for sentence in (self.spread, *self.odd) if sentence]
         made = {cell.row for cell in self.cells if cell.runs}
         rows = [self._row(row) for row, _ in _by_row(self.cells) if row not in made]
         if self.is_partial:
@@ -313,6 +335,8 @@ class Reproduction(Result):
             told = "; ".join(f"{self._row(cell.row)} {cell.here:.2f}" for cell in made)
             alt = f"{self.headline} here: {told}"
             caption = f"{self.headline}, printed and here"
+            if self._is_shifted and any(cell.runs > 1 for cell in made):
+                caption += ", with 95 % over other seeds"
             figures = (ReportFigure(f"{name}-figure", caption, alt, svg_of(self.plot())),)
         paper = papers()[self.exhibit.paper]
         where = f", line {self.exhibit.line}" if self.exhibit.line else ""
@@ -326,13 +350,15 @@ class Reproduction(Result):
             )
             scale += " say nothing; the order of the rows may."
         text = (source, scale, self.cost.sentence)
-        return Section(name, self.title, text, tuple(tables), figures, tuple(self.notes), parts=inside)
+        return Section(name, self.title, text, tuple(tables), figures, (*self.odd, *self.notes), parts=inside)
 
     def __str__(self) -> str:
         """Return what a terminal shows: the tables, the answers in sentences, and what to know."""
         answered = [answer.sentence for answer in self.answers if answer.decisive]
         told = [self.sentence, *answered, self.cost.sentence]
-        return "\n\n".join([str(self.table()), "\n".join([*told, *(f"note: {note}" for note in self.notes)])])
+        return "\n\n".join(
+            [str(self.table()), "\n".join([*told, *(f"note: {note}" for note in (*self.odd, *self.notes))])]
+        )
 
     def _row(self, row: str) -> str:
         return self._labels[row]
@@ -467,6 +493,16 @@ class Reproduction(Result):
             ]
         )
         return Table(frame, "What it took, as measured", decimals=3)
+
+
+def _over_seeds(cell: ReproducedCell) -> ReproducedCell:
+    """Return a cell with the interval of its mean over other seeds alone: Student's."""
+    from scipy.stats import t
+
+    if cell.runs < 2:
+        return replace(cell, low=math.nan, high=math.nan, over="")
+    half = float(t.ppf(0.975, cell.runs - 1)) * cell.sd / math.sqrt(cell.runs)
+    return replace(cell, low=cell.here - half, high=cell.here + half, over="seeds")
 
 
 def _by_row(cells: tuple[ReproducedCell, ...]) -> Iterator[tuple[str, list[ReproducedCell]]]:

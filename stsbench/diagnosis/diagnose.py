@@ -15,13 +15,15 @@ from stsbench.data.own_pairs import load_pairs
 from stsbench.data.tables import StsData
 from stsbench.diagnosis.claim import Claim, read_claim
 from stsbench.diagnosis.encoding import encode_all
+from stsbench.diagnosis.further import DEFAULT_SECONDS, Budget, search_further
 from stsbench.diagnosis.grid import METRICS, REGRESSED
 from stsbench.diagnosis.result import Diagnosis
 from stsbench.diagnosis.scores import DiagnosisData, TaskPairs, build_grid
-from stsbench.diagnosis.search import Search
+from stsbench.diagnosis.search import WEAK, Search
 from stsbench.diagnosis.words import facts
 from stsbench.encoders.load import load
 from stsbench.encoders.protocol import Encoder
+from stsbench.published.catalogue import known_checkpoint
 from stsbench.records.labels import AVERAGE
 from stsbench.scoring.protocols import TEXTS, Protocol
 from stsbench.scoring.settings import Stages
@@ -41,13 +43,18 @@ def diagnose(
     tolerance: float | None = None,
     lengths: Sequence[int] | None = None,
     supervised: bool = False,
+    further: int = 1,
+    budget: float = DEFAULT_SECONDS,
+    most_sentences: int | None = None,
     use_cache: bool = True,
     progress: Progress = silent,
 ) -> Diagnosis:
     """Find out which setting gives a number that was measured, or read, elsewhere.
 
     Everything is encoded once, with all poolers from one forward pass. The settings that give the claim are
-    ranked by how few choices they change from the default, then by distance.
+    ranked by how few choices they change from the default, then by distance. Where these give no answer, or one of
+    several choices that many numbers would have, other ways of using the encoder are tried, each of which takes
+    vectors of its own: templates, rules for the sentence, layers, precisions, padded sentences.
 
     Args:
         encoder: an encoder, or what `load` makes one of; its pooling and maximum length are the default.
@@ -60,6 +67,10 @@ def diagnose(
         tolerance: how far a score may be from a number; by default half a unit of its last digit, and 0.005.
         lengths: maximum lengths to try besides the model's own; 32, 64, 128, 256 and 512 by default.
         supervised: whether to try SentEval's trained regressors for STS-B and SICK-R too, which takes minutes.
+        further: how many choices of the other ways of using the encoder may change at once, at most 2: 0 to try
+            none of them.
+        budget: seconds that they may take.
+        most_sentences: how many sentences they may send through the model; None for any number.
         use_cache: whether to read and write the embedding cache.
         progress: told how far it is.
 
@@ -74,7 +85,7 @@ def diagnose(
     >>> diagnosis.explained
     False
     """
-    stages, protocol = Stages(progress), protocol or Protocol()
+    stages, protocol, limits = Stages(progress), protocol or Protocol(), Budget(further, budget, most_sentences)
     if protocol.metric not in METRICS:
         raise UserError(
             f"diagnose compares by {' and '.join(METRICS)}: choose one of them, not {protocol.metric}."
@@ -102,15 +113,52 @@ def diagnose(
     _demand_a_score(search)
     measured = grid.value(AVERAGE, grid.default) if is_sts else None
     stages.done("scores")
-    untried = not supervised and not search.explanations and {*REGRESSED, AVERAGE} & set(read.tasks)
+    beyond = None
+    if further and not search.default.fits and not is_telling(search):
+        beyond = search_further(
+            encoder,
+            search,
+            pairs,
+            encoded,
+            protocol=protocol,
+            budget=limits,
+            likely=likely_templates(read, identity.name),
+            use_cache=use_cache,
+            progress=progress,
+        )
+        stages.done("further")
+    explained = bool(search.explanations or (beyond and beyond.search.explanations))
+    untried = not supervised and not explained and {*REGRESSED, AVERAGE} & set(read.tasks)
     return Diagnosis(
         model=identity.name,
         search=search,
-        facts=tuple(facts(read, model=identity.name, pooling=identity.pooling, measured=measured)),
-        notes=(*encoder.notes, *pairs.notes, *encoded.notes, *([_NO_REGRESSORS] if untried else [])),
+        facts=tuple(facts(read, identity, measured=measured)),
+        notes=(
+            *encoder.notes,
+            *pairs.notes,
+            *encoded.notes,
+            *([beyond.note] if beyond else []),
+            *([_NO_REGRESSORS] if untried else []),
+        ),
         seconds=stages.seconds,
         encoding=encoded.encoding,
+        further=beyond,
     )
+
+
+def is_telling(search: Search) -> bool:
+    """Return whether today's grid has an answer that makes it needless to look further.
+
+    That is a single choice, or several that few numbers nearby would have met as well.
+    """
+    best = search.explanations[0].best if search.explanations else None
+    return best is not None and (best.count <= 1 or search.chance(best.count) < WEAK)
+
+
+def likely_templates(claim: Claim, model: str) -> list[str]:
+    """Return the templates that the model, and the row that is claimed, are known to be used with."""
+    known = [known_checkpoint(claim.row.row.system) if claim.row else None, known_checkpoint(model)]
+    return [entry.template for entry in known if entry and entry.template]
 
 
 _NO_REGRESSORS = (

@@ -126,10 +126,12 @@ def _embed_by_every_pooler(
     if identity.kind not in _CHECKPOINTS:
         note = f"{identity.name} has no poolers or maximum lengths to choose from: the grid is the smaller for it."
         return by(None), (note,)
+    # The person's own may be none of those that every checkpoint has, as a template's mask.
+    poolings = tuple(dict.fromkeys((*POOLING_NAMES, identity.pooling)))
     try:
-        return by(POOLING_NAMES), ()
+        return by(poolings), ()
     except UserError as error:
         if identity.pooling == "cls":
             raise
         # A checkpoint without a head says so at its first batch; anything else it says again.
-        return by([name for name in POOLING_NAMES if name != "cls"]), (f"Not tried: {error}",)
+        return by([name for name in poolings if name != "cls"]), (f"Not tried: {error}",)

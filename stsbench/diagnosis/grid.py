@@ -243,6 +243,26 @@ AVERAGE_OF = Choice(
 
 
 @dataclass(frozen=True)
+class Change:
+    """One choice that differs from the person's own setting."""
+
+    choice: Choice
+    value: Any
+    default: Any
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """A value of an axis that changes several choices at once, each of which counts.
+
+    Attributes:
+        changes: what it changes; nothing in the person's own setting.
+    """
+
+    changes: tuple[Change, ...] = ()
+
+
+@dataclass(frozen=True)
 class Axis:
     """The values of a choice that are tried.
 
@@ -270,13 +290,20 @@ class Axis:
     @property
     def changes(self) -> tuple[int, ...]:
         """How many changes each value takes from the default, where the similarity and the scaling are two."""
+        return tuple(map(self._changes_of, self.values))
+
+    def _changes_of(self, value: Any) -> int:
         default = self.values[self.default]
-        return tuple(
-            int(value.similarity != default.similarity) + int(value.normalize != default.normalize)
-            if isinstance(value, Comparing)
-            else int(value != default)
-            for value in self.values
-        )
+        if isinstance(value, Bundle):
+            return len(value.changes)
+        if isinstance(value, Comparing):
+            return int(value.similarity != default.similarity) + int(value.normalize != default.normalize)
+        return int(value != default)
+
+    def changed_to(self, place: int) -> tuple[Change, ...]:
+        """Return what the value at a place changes."""
+        value, default = self.values[place], self.values[self.default]
+        return value.changes if isinstance(value, Bundle) else (Change(self.choice, value, default),)
 
 
 def axis_of_means(tasks: Sequence[str], *, with_sample: bool) -> Axis:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from stsbench.base.files import atomic_path, told_as_unwritable
 from stsbench.diagnosis import words
 from stsbench.diagnosis.claim import Claim
+from stsbench.diagnosis.further import Further
 from stsbench.diagnosis.grid import POOLING, Grid, Place
 from stsbench.diagnosis.search import Candidate, Cause, Search
 from stsbench.render.figures import new_figure, save_figure, style
@@ -37,6 +38,7 @@ class Diagnosis(Result):
         notes: what was not tried, and why.
         seconds: how long each stage took.
         encoding: distinct texts and sequences, how many were encoded, real and padded tokens.
+        further: what was searched beyond the grid; None where the grid has the answer, or nothing was to be tried.
     """
 
     model: str
@@ -45,6 +47,7 @@ class Diagnosis(Result):
     notes: tuple[str, ...] = ()
     seconds: dict[str, float] = field(default_factory=dict)
     encoding: dict[str, int] = field(default_factory=dict)
+    further: Further | None = None
 
     @property
     def claim(self) -> Claim:
@@ -57,24 +60,48 @@ class Diagnosis(Result):
         return self.search.grid
 
     @property
+    def answer(self) -> Search:
+        """The search that explains the claim with the fewest changes: in the grid, or beyond it."""
+        beyond = self.further.search if self.further else None
+        if beyond is None or not beyond.explanations or self.search.default.fits:
+            return self.search
+        within = self.search.explanations
+        fewer = not within or beyond.explanations[0].best.count < within[0].best.count
+        return beyond if fewer else self.search
+
+    @property
     def frame(self) -> "pd.DataFrame":
-        """Every score of every setting, a row each; see `Grid.frame`."""
-        return self.grid.frame
+        """Every score of every setting, a row each; see `Grid.frame`.
+
+        What was tried beyond the grid says in the column `variation` what it changes.
+        """
+        import pandas as pd
+
+        frame = self.grid.frame
+        if self.further is None:
+            return frame
+        beyond = self.further.search.grid.frame
+        beyond = beyond[beyond["variation"] != ""]
+        if beyond.empty:
+            return frame
+        own = {axis.name: str(axis.values[axis.default]) for axis in self.grid.axes if axis.name in frame}
+        absent = {name: value for name, value in own.items() if name not in beyond}
+        return pd.concat([frame.assign(variation=""), beyond.assign(**absent)], ignore_index=True)
 
     @property
     def explained(self) -> bool:
         """Whether a setting gives the claim, and not by coincidence alone."""
-        return self.search.default.fits or bool(self.search.explanations)
+        return self.search.default.fits or bool(self.answer.explanations)
 
     @property
     def verdict(self) -> str:
         """Which choice explains the claim in words, or that none does and how far off the nearest is."""
-        return words.verdict(self.search)
+        return words.verdict(self.answer, self.further.search if self.further else None)
 
     @property
     def remarks(self) -> tuple[str, ...]:
         """What else to know, as what cannot be told apart, how telling it is, what is published."""
-        return (*words.remarks(self.search), *self.facts, *self.claim.notes)
+        return (*words.remarks(self.answer), *self.facts, *self.claim.notes)
 
     def table(self, most: int = 10) -> Tables:
         """Return the settings that a reader should see: the claim, the default, then what explains it.
@@ -115,7 +142,7 @@ class Diagnosis(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the whole diagnosis but the grid as plain data, scores x 100."""
-        search = self.search
+        search = self.answer
         setting = {axis.name: str(axis.values[axis.default]) for axis in self.grid.axes}
         return {
             "model": self.model,
@@ -135,8 +162,9 @@ class Diagnosis(Result):
             "explanations": [self._plain_explanation(explanation) for explanation in search.explanations],
             "nearest": self._plain(search.nearest),
             "nearest_single": self._plain(search.nearest_single),
-            "settings": search.settings,
+            "settings": self.search.settings,
             "choices": {axis.name: [str(value) for value in axis.values] for axis in self.grid.axes},
+            "further": self._plain_further(),
             "remarks": list(self.remarks),
             "notes": list(self.notes),
             "seconds": self.seconds,
@@ -185,7 +213,7 @@ class Diagnosis(Result):
         return f"{self.model}: {values[0].task}, claimed {values[0]}"
 
     def _listed(self, most: int) -> Sequence[Candidate]:
-        search = self.search
+        search = self.answer
         candidates = [explanation.best for explanation in search.explanations] or [search.nearest_single]
         if not self.explained and not search.coincidences:
             candidates.append(search.nearest)
@@ -203,11 +231,22 @@ class Diagnosis(Result):
             "fits": candidate.fits,
         }
 
+    def _plain_further(self) -> dict[str, Any] | None:
+        if self.further is None:
+            return None
+        return {
+            "settings": self.further.search.settings,
+            "tried": list(self.further.tried),
+            "untried": list(self.further.untried),
+            "sentences": self.further.sentences,
+            "seconds": round(self.further.seconds, 3),
+        }
+
     def _plain_explanation(self, explanation: Cause) -> dict[str, Any]:
         return {
             **self._plain(explanation.best),
             "alike": [self._plain(other) for other in explanation.alike],
-            "chance": self.search.chance(explanation.best.count),
+            "chance": self.answer.chance(explanation.best.count),
         }
 
 

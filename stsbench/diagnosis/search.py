@@ -3,28 +3,21 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stsbench.diagnosis.claim import Claim, Value
-from stsbench.diagnosis.grid import Choice, Grid, Place, Scores, inside
+from stsbench.diagnosis.grid import Bundle, Change, Grid, Place, Scores, inside
 
 NEIGHBOURHOOD = 2.0
 """Points around a claim in which other claims are imagined, to see how many would be explained as well."""
 
+WEAK = 0.05
+"""From this chance on, that a setting gives the claim is called weak evidence."""
+
 _EVERY_OTHER = 0.5
 """Settings that give more than this share of all claims nearby explain none of them."""
-
-
-@dataclass(frozen=True)
-class Change:
-    """One choice that differs from the person's own setting."""
-
-    choice: Choice
-    value: Any
-    default: Any
 
 
 @dataclass(frozen=True)
@@ -160,14 +153,17 @@ class Search:
         changed = [(axis, value) for axis, value, size in chosen if size > 1 and value != axis.default]
         return Candidate(
             place=place,
-            changes=tuple(
-                Change(axis.choice, axis.values[value], axis.values[axis.default]) for axis, value in changed
-            ),
+            changes=tuple(change for axis, value in changed for change in axis.changed_to(value)),
             count=sum(axis.changes[value] for axis, value in changed),
             scores=tuple(float(scores[place]) for scores in self._scores),
             distance=float(self._distances[place]),
             fits=bool(self._fits[place]),
         )
+
+    def variation(self, candidate: Candidate) -> Bundle | None:
+        """Return which of the values that change several choices at once a setting has; None if there are none."""
+        chosen = zip(self.grid.axes, candidate.place, strict=True)
+        return next((value for axis, place in chosen if isinstance(value := axis.values[place], Bundle)), None)
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
@@ -236,7 +232,12 @@ class Search:
             kept.append(simplest)
             more_than_needed = ((simplest == default) | (places == simplest)).all(axis=1)
             places = places[~more_than_needed]
-        return [self.at(tuple(map(int, place))) for place in kept]
+        candidates = [self.at(tuple(map(int, place))) for place in kept]
+        return _without_more_than_needed(candidates) if self._has_bundles else candidates
+
+    @property
+    def _has_bundles(self) -> bool:
+        return any(isinstance(axis.values[axis.default], Bundle) for axis in self.grid.axes)
 
     def _order(self, places: NDArray[np.intp]) -> NDArray[np.intp]:
         """Return the order by number of changes, then by distance, then by which choices people get wrong most."""
@@ -252,3 +253,16 @@ class Search:
         # Rounding noise must not make a setting nearer than one with fewer changes.
         order = (distances.round(6), counts) if simplest else (counts, distances.round(6))
         return self.at(tuple(map(int, places[np.lexsort(order)[0]])))
+
+
+def _without_more_than_needed(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Return those settings, simplest first, that do not hold all changes of a simpler one.
+
+    Places in the grid do not show it where a value of an axis stands for several changes.
+    """
+    kept: list[tuple[frozenset[tuple[str, str]], Candidate]] = []
+    for candidate in candidates:
+        changes = frozenset(candidate.choices.items())
+        if not any(simpler <= changes for simpler, _ in kept):
+            kept.append((changes, candidate))
+    return [candidate for _, candidate in kept]

@@ -7,27 +7,31 @@ from collections.abc import Sequence
 
 from stsbench.base.words import listed
 from stsbench.diagnosis.claim import Claim, Value
-from stsbench.diagnosis.grid import AVERAGE_OF, COMPARISON, METRIC, REGRESSED, REGRESSOR, split_of
-from stsbench.diagnosis.search import NEIGHBOURHOOD, Candidate, Change, Search
+from stsbench.diagnosis.grid import AVERAGE_OF, COMPARISON, METRIC, REGRESSED, REGRESSOR, Change, split_of
+from stsbench.diagnosis.search import NEIGHBOURHOOD, WEAK, Candidate, Search
+from stsbench.diagnosis.variations import Variation
+from stsbench.encoders.protocol import Identity
 from stsbench.published.catalogue import known_checkpoint, rows
 from stsbench.published.measured import seeded_systems, seeds, source
 from stsbench.records.labels import AVERAGE
 
-WEAK = 0.05
-"""From this chance on, that a setting gives the claim is called weak evidence."""
-
-_ELSEWHERE = "The grid does not hold other weights, seeds, prompts or precisions: look there."
+_ELSEWHERE = "Other weights, seeds and prompts were not tried: look there."
 _COUNTS = {2: "Two", 3: "Three", 4: "Four", 5: "Five", 6: "Six", 7: "Seven"}
 _MOST_PRINTS = 3
 
 
-def verdict(search: Search) -> str:
-    """Return in a sentence or two what explains the claim, or that nothing does."""
+def verdict(search: Search, beyond: Search | None = None) -> str:
+    """Return in a sentence or two what explains the claim, or that nothing does.
+
+    Args:
+        search: the claim held against the grid, or against what lies beyond it if that explains it.
+        beyond: the claim held against what lies beyond the grid, where that was searched.
+    """
     if search.default.fits:
         return f"{_subject(search.claim)} {_is(search)} what your setting gives: there is no gap to explain."
     if search.explanations:
         return _explained(search, search.explanations[0].best)
-    return _unexplained(search)
+    return " ".join(filter(None, [_unexplained(search), _unexplained_beyond(beyond) if beyond else ""]))
 
 
 def remarks(search: Search) -> list[str]:
@@ -55,15 +59,16 @@ def remarks(search: Search) -> list[str]:
     return [*sentences, _command(search, best)]
 
 
-def facts(claim: Claim, *, model: str, pooling: str, measured: float | None) -> list[str]:
+def facts(claim: Claim, identity: Identity, *, measured: float | None) -> list[str]:
     """Return what published documents say, a sentence each.
 
     Args:
         claim: what is to be explained.
-        model: the name of the model that was measured.
-        pooling: how it was pooled by default.
+        identity: of the model that was measured.
         measured: its average over the STS test sets in the default setting, x 100, if that is at hand.
     """
+    model, pooling = identity.name, identity.pooling
+    template = identity.template.name if identity.template else ""
     of_model, of_row = known_checkpoint(model), claim.row and known_checkpoint(claim.row.row.system)
     sentences = []
     if of_model and of_row and of_model.name != of_row.name and claim.row:
@@ -74,6 +79,9 @@ def facts(claim: Claim, *, model: str, pooling: str, measured: float | None) -> 
             f"{expected.name} was scored with pooling `{expected.pooling}` ({expected.pooling_source}); "
             f"your setting is `{pooling}`."
         )
+    if expected and expected.template and expected.template != template:
+        yours = f"`{template}`" if template else "none"
+        sentences.append(f"{expected.name} was scored with the template `{expected.template}`; yours is {yours}.")
     if claim.row is None:
         sentences += filter(None, map(_where_printed, claim.values))
     else:
@@ -120,6 +128,17 @@ def _unexplained(search: Search) -> str:
     return " ".join(sentences)
 
 
+def _unexplained_beyond(beyond: Search) -> str:
+    """Return how near the settings beyond the grid come, if any were tried."""
+    nearest = beyond.nearest
+    if not nearest.count:
+        return ""
+    return (
+        f"Nor does one of {beyond.settings - 1:,} settings beyond the grid; the nearest is {_setting(nearest)}: "
+        f"{_numbers(beyond, nearest)}{_off(beyond, nearest)}."
+    )
+
+
 def _partly(search: Search) -> list[str]:
     """Return which of several numbers one setting gives, if it is most of them, and what gives the others."""
     given = search.given_by(search.most)
@@ -142,7 +161,9 @@ def _partly(search: Search) -> list[str]:
 
 def _command(search: Search, candidate: Candidate) -> str:
     """Return how to get a setting's scores from `stsbench run`: what to add to the person's own command."""
-    changed = {change.choice: change.value for change in candidate.changes}
+    variation = search.variation(candidate)
+    of_variation = {change.choice for change in variation.changes} if isinstance(variation, Variation) else set()
+    changed = {change.choice: change.value for change in candidate.changes if change.choice not in of_variation}
     comparing = changed.pop(COMPARISON, None)
     mean = changed.get(AVERAGE_OF) or search.grid.default_of(AVERAGE_OF)
     tasks = mean.tasks if AVERAGE in search.claim.tasks else search.claim.tasks
@@ -154,6 +175,7 @@ def _command(search: Search, candidate: Candidate) -> str:
             what = "gives the scores of which it is the mean"
     options = [f"--tasks {','.join(f'{task}:{split}' if split else task for task, split in splits.items())}"]
     options += [f"{choice.option} {value}" for choice, value in changed.items() if choice.option]
+    options += variation.options if isinstance(variation, Variation) else ()
     if comparing == REGRESSOR:
         spearman = (changed.get(METRIC) or search.grid.default_of(METRIC)) == "spearman"
         # Tables show the regressor's headline, Pearson's correlation; CSV has both.
@@ -164,7 +186,9 @@ def _command(search: Search, candidate: Candidate) -> str:
         options.append(f"--similarity {comparing.similarity}")
         if comparing.normalize is not None:
             options.append("--normalize" if comparing.normalize else "--no-normalize")
-    return f"`stsbench run` {what} with `{' '.join(options)}`."
+    by_hand = variation.by_hand if isinstance(variation, Variation) else ()
+    besides = f", after {' and '.join(by_hand)}, for which there is no option" if by_hand else ""
+    return f"`stsbench run` {what} with `{' '.join(options)}`{besides}."
 
 
 def _where_printed(value: Value) -> str:

@@ -50,7 +50,7 @@ def test_numbers_and_mappings_are_claims_too() -> None:
         ("STS16=high", "cannot read 'high' in the claim"),
         ("76,25", "cannot read the claim '76,25': give one number"),
         ("STS16=81.21,STS2016=80", "cannot read the claim .*: give one number, one for each of some tasks"),
-        ("STS17=80", r"there is no task 'STS17': did you mean STS1\d"),
+        ("STS18=80", r"there is no task 'STS18': did you mean STS1\d"),
         ("MR=80", "MR has labels, not similarity scores"),
         ("STS-B:dev=80", "name the task alone"),
         ("STS16=181.21", "a correlation is between -100 and 100"),

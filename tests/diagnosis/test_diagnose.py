@@ -104,7 +104,7 @@ def test_scaling_to_unit_length_is_told_from_the_distance_alone(tiny_bert: Path)
 
 
 def test_a_number_that_nothing_gives_is_reported_as_such(tiny_bert: Path) -> None:
-    found = sb.diagnose(sb.load(tiny_bert, device="cpu"), "99.99", tasks="sample")
+    found = sb.diagnose(sb.load(tiny_bert, device="cpu"), "99.99", tasks="sample", further=0)
     assert not found.explained
     assert found.search.explanations == ()
     assert found.verdict.startswith(f"None of {found.search.settings:,} settings gives your 99.99 on sample.")
@@ -122,14 +122,14 @@ def test_one_forward_pass_serves_all_poolers(tiny_bert: Path, monkeypatch: pytes
         return forward(sequences, poolings)
 
     monkeypatch.setattr(encoder, "forward", counted)
-    found = sb.diagnose(encoder, "50.00", tasks="sample", lengths=[], use_cache=False)
+    found = sb.diagnose(encoder, "50.00", tasks="sample", lengths=[], use_cache=False, further=0)
     assert len(passed) == len(set(passed)) == found.encoding["encoded"]
 
 
 def test_other_maximum_lengths_encode_longer_sentences_only(tiny_bert: Path) -> None:
     encoder = sb.load(tiny_bert, device="cpu")
-    plain = sb.diagnose(encoder, "50.00", tasks="sample", lengths=[], use_cache=False)
-    cut = sb.diagnose(encoder, "50.00", tasks="sample", lengths=[40, 1000], use_cache=False)
+    plain = sb.diagnose(encoder, "50.00", tasks="sample", lengths=[], use_cache=False, further=0)
+    cut = sb.diagnose(encoder, "50.00", tasks="sample", lengths=[40, 1000], use_cache=False, further=0)
     lengths = [len(sequence) for sequence in set(encoder.tokenize(_sample_sides()).sequences)]
     again = cut.encoding["encoded"] - plain.encoding["encoded"]
     # Those within a few special tokens of the limit are looked at too.
@@ -140,8 +140,8 @@ def test_other_maximum_lengths_encode_longer_sentences_only(tiny_bert: Path) -> 
 
 def test_a_second_claim_encodes_nothing(tiny_bert: Path) -> None:
     encoder = sb.load(tiny_bert, device="cpu")
-    first = sb.diagnose(encoder, "50.00", tasks="sample", lengths=[8])
-    second = sb.diagnose(sb.load(tiny_bert, device="cpu"), "60.00", tasks="sample", lengths=[8])
+    first = sb.diagnose(encoder, "50.00", tasks="sample", lengths=[8], further=0)
+    second = sb.diagnose(sb.load(tiny_bert, device="cpu"), "60.00", tasks="sample", lengths=[8], further=0)
     assert first.encoding["encoded"] > second.encoding["encoded"] == 0
     assert first.frame.equals(second.frame)
 
@@ -157,7 +157,7 @@ def test_a_checkpoint_without_a_head_lacks_that_pooler_and_says_so(tiny_bert: Pa
         name: value for name, value in load_file(folder / "model.safetensors").items() if "pooler" not in name
     }
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
-    found = sb.diagnose(sb.load(folder, device="cpu"), "50.00", tasks="sample")
+    found = sb.diagnose(sb.load(folder, device="cpu"), "50.00", tasks="sample", further=0)
     assert "cls" not in found.search.grid.axes[0].values
     assert any("Not tried: pooling cls needs a trained dense+tanh head" in note for note in found.notes)
 
@@ -261,7 +261,7 @@ def test_the_trained_regressor_is_tried_on_request_and_pointed_at_otherwise(
     left, right = np.split(embedded.vectors["avg"][embedded.rows], 2)
     result = score_relatedness(data, left, right, bootstrap=NO_INTERVALS)
     claim = f"SICK-R={100 * result.pearson:.4f}%"
-    without = sb.diagnose(tiny_bert, claim, data_dirs=[benchmark_folder], tolerance=1e-4)
+    without = sb.diagnose(tiny_bert, claim, data_dirs=[benchmark_folder], tolerance=1e-4, further=0)
     assert not without.explained
     assert any("--supervised" in note for note in without.notes)
     found = sb.diagnose(tiny_bert, claim, data_dirs=[benchmark_folder], tolerance=1e-4, supervised=True)

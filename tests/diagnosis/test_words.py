@@ -19,6 +19,7 @@ from stsbench.diagnosis.grid import (
 from stsbench.diagnosis.result import Diagnosis
 from stsbench.diagnosis.search import Search
 from stsbench.diagnosis.words import facts
+from stsbench.encoders.protocol import Identity
 
 POOLINGS = Axis(POOLING, ("avg", "cls_before_pooler"))
 AGGREGATIONS = Axis(AGGREGATION, ("all", "mean", "wmean"))
@@ -110,23 +111,27 @@ def test_the_grid_has_a_row_per_score() -> None:
 
 def test_a_row_is_held_against_the_pooler_that_its_paper_used_and_against_other_seeds() -> None:
     claim = read_claim("row:unsup-simcse-bert-base")
-    said = facts(claim, model="princeton-nlp/unsup-simcse-bert-base-uncased", pooling="avg", measured=75.0)
+    said = facts(
+        claim, Identity("princeton-nlp/unsup-simcse-bert-base-uncased", "transformer", "avg"), measured=75.0
+    )
     assert said[0].startswith("unsup-simcse-bert-base was scored with pooling `cls_before_pooler` (README")
     assert "Over 50 seeds unsup-simcse-bert-base averages 75.11, from 73.16 to 76.70" in said[1]
     assert said[2:] == ["The claimed 76.25 is above 45 of them.", "Your 75.00 is above 22 of them."]
 
 
 def test_a_row_of_another_model_is_said_to_be_one_and_the_measured_is_no_seed_of_it() -> None:
-    said = facts(read_claim("row:unsup-simcse-bert-base"), model="minilm", pooling="avg", measured=78.87)
+    said = facts(
+        read_claim("row:unsup-simcse-bert-base"), Identity("minilm", "transformer", "avg"), measured=78.87
+    )
     assert "is a row of princeton-nlp/unsup-simcse-bert-base-uncased; you measured minilm." in said[0]
     assert not any("78.87" in sentence for sentence in said)
 
 
 def test_a_number_that_is_printed_somewhere_is_said_to_be() -> None:
-    (sentence,) = facts(read_claim("avg=74.54"), model="my/own", pooling="avg", measured=None)
+    (sentence,) = facts(read_claim("avg=74.54"), Identity("my/own", "transformer", "avg"), measured=None)
     assert sentence.startswith("74.54 as the average is printed in ")
     assert "simcse-slides-sts/unsup-simcse-bert-base-preprint" in sentence
-    assert facts(read_claim("avg=74.5"), model="my/own", pooling="avg", measured=None) == []
+    assert facts(read_claim("avg=74.5"), Identity("my/own", "transformer", "avg"), measured=None) == []
 
 
 def test_a_diagnosis_shows_itself_with_its_verdict_table_and_remarks() -> None:

@@ -1,0 +1,285 @@
+"""Beyond the grid: a planted change of each kind is found and named, alone and with another, within a budget."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import stsbench as sb
+from stsbench.base.errors import UserError
+from stsbench.data.tables import StsData
+from stsbench.diagnosis import further as further_module
+from stsbench.diagnosis.further import Budget
+from stsbench.diagnosis.result import Diagnosis
+from stsbench.diagnosis.variations import Pass, encoder_of, passes, sentences_of_pass, variations
+from stsbench.encoders.template import RULES
+from stsbench.encoders.template_files import read_template
+
+Toys = Callable[..., StsData]
+
+TOY = "toy"
+
+
+@pytest.fixture(autouse=True)
+def _few_templates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Try few templates: the passes are the same for all."""
+    names = ("e5", "promptbert", "sncse")
+    monkeypatch.setattr("stsbench.diagnosis.variations.template_names", lambda: names)
+
+
+@pytest.fixture
+def data(toy_data: Toys) -> StsData:
+    """Return pairs of which some sentences end in a full stop or a question mark, or have quotation marks."""
+    made = toy_data(TOY, pairs=60)
+    pairs = made.pairs.copy()
+    ends = [".", "", "?", ' "so"', ""]
+    pairs["sentence1"] = [f"{text}{ends[place % 5]}" for place, text in enumerate(pairs["sentence1"])]
+    pairs["sentence2"] = [f"{text}{ends[place % 3]}" for place, text in enumerate(pairs["sentence2"])]
+    return replace(made, pairs=pairs)
+
+
+def score(encoder: Any, data: StsData, **choices: Any) -> str:
+    """Return what a plain run scores, to six digits, as a claim."""
+    record = sb.evaluate(
+        encoder, data, protocol=sb.protocol(**choices), bootstrap=sb.Bootstrap(resamples=0), use_cache=False
+    )
+    return f"{100 * (record.tasks[0].score or 0):.6f}%"
+
+
+def with_rules(data: StsData, *rules: str) -> StsData:
+    pairs = data.pairs.copy()
+    for side in ("sentence1", "sentence2"):
+        for rule in rules:
+            pairs[side] = pairs[side].map(RULES[rule])
+    return replace(data, pairs=pairs)
+
+
+def diagnosed(encoder: Any, claim: str, data: StsData, **options: Any) -> Diagnosis:
+    return sb.diagnose(encoder, claim, tasks=data, tolerance=0.0005, lengths=[], use_cache=False, **options)
+
+
+def changes(found: Diagnosis) -> dict[str, str]:
+    assert found.explained, found.verdict
+    assert found.answer is not found.search
+    return found.answer.explanations[0].best.choices
+
+
+def test_a_planted_template_is_found_and_named_with_the_option_that_gives_it(
+    tiny_bert: Path, data: StsData
+) -> None:
+    claim = score(sb.load(tiny_bert, device="cpu", template="promptbert"), data)
+    found = diagnosed(sb.load(tiny_bert, device="cpu"), claim, data)
+    assert changes(found) == {"template": "promptbert"}
+    assert "is what template `promptbert` gives" in found.verdict
+    assert "with no template, your setting, the model gives" in found.verdict
+    assert any("--template promptbert`" in remark for remark in found.remarks)
+
+
+def test_the_template_that_somebody_left_out_is_found(tiny_bert: Path, data: StsData) -> None:
+    claim = score(sb.load(tiny_bert, device="cpu"), data)
+    mine = sb.load(tiny_bert, device="cpu", template="promptbert")
+    # Without its template the vector is read elsewhere, too: a mask needs one.
+    assert changes(diagnosed(mine, claim, data)) == {"template": "none"}
+
+
+@pytest.mark.parametrize("rule", ["full_stop", "lower_case", "single_quotes"])
+def test_a_planted_rule_for_the_sentence_is_found(
+    hash_encode: Callable[..., Any], data: StsData, rule: str
+) -> None:
+    def reads_all(sentences: list[str]) -> Any:
+        return hash_encode([text.replace(".", " .").replace('"', ' " ').replace("'", " ' ") for text in sentences])
+
+    upper = replace(data, pairs=data.pairs.assign(sentence1=data.pairs["sentence1"].str.title()))
+    found = diagnosed(reads_all, score(reads_all, with_rules(upper, rule)), upper)
+    assert changes(found) == {"rules": rule}
+    assert f"the rule `{rule}` for the sentence" in found.verdict
+
+
+def test_a_planted_rule_of_a_template_is_found(tiny_bert: Path, data: StsData) -> None:
+    bare = read_template("promptbert").model_copy(update={"rules": ()})
+    claim = score(sb.load(tiny_bert, device="cpu", template=bare), data)
+    found = diagnosed(sb.load(tiny_bert, device="cpu", template="promptbert"), claim, data)
+    assert changes(found) == {"rules": "none"}
+    assert found.further is not None
+    assert found.further.sentences < 120, "those that the rule leaves alone are not encoded again"
+
+
+def test_a_planted_layer_is_found(tiny_bert: Path, data: StsData) -> None:
+    claim = score(sb.load(tiny_bert, device="cpu", pooling="avg@-2"), data)
+    found = diagnosed(sb.load(tiny_bert, device="cpu"), claim, data)
+    assert changes(found) == {"layer": "-2"}
+    assert any("--pooling avg@-2`" in remark for remark in found.remarks)
+
+
+def test_a_planted_precision_is_found(tiny_bert: Path, data: StsData) -> None:
+    claim = score(sb.load(tiny_bert, device="cpu", precision="bf16"), data)
+    found = diagnosed(sb.load(tiny_bert, device="cpu"), claim, data)
+    assert changes(found) == {"precision": "bf16"}
+
+
+def test_planted_padding_is_found(tiny_bert: Path, data: StsData) -> None:
+    sts16 = replace(data, task="STS16")
+    padded = sentences_of_pass(sts16, Pass(padded=True), by_template=True)
+    half = len(padded) // 2
+    there = replace(sts16, pairs=sts16.pairs.assign(sentence1=padded[:half], sentence2=padded[half:]))
+    mine = sb.load(tiny_bert, device="cpu", template="promptbert")
+    found = diagnosed(mine, score(mine, there), sts16)
+    assert changes(found) == {"padding": "ragged sub-sets"}
+    assert "AnglE's repository pads" in " ".join(found.remarks)
+
+
+def test_padding_fills_each_sub_set_to_its_longest_sentence(data: StsData) -> None:
+    sts16 = replace(data, task="STS16")
+    texts = sentences_of_pass(sts16, Pass(padded=True), by_template=True)
+    subsets = [*data.pairs["subset"], *data.pairs["subset"]]
+    words = {
+        name: {len(t.split(" ")) for t, s in zip(texts, subsets, strict=True) if s == name} for name in subsets
+    }
+    assert all(len(counts) == 1 for counts in words.values())
+    assert [text.strip() for text in texts] == [*data.pairs["sentence1"], *data.pairs["sentence2"]]
+    assert sentences_of_pass(data, Pass(padded=True), by_template=True) == [text.rstrip() for text in texts]
+
+
+TOGETHER = {
+    "template and rules": (Pass(template="promptbert", rules=("spaced_full_stop",)), {}, {}),
+    "template and precision": (Pass(template="promptbert", precision="bf16"), {}, {}),
+    "template and layer": (Pass(template="promptbert"), {"layer": "-2"}, {}),
+    "rules and aggregation": (Pass(template="promptbert"), {}, {"aggregation": "mean"}),
+    "layer and metric": (Pass(), {"layer": "-2"}, {"metric": "pearson"}),
+}
+
+
+@pytest.mark.parametrize("name", TOGETHER)
+def test_two_planted_changes_together_are_found_and_both_are_named(
+    tiny_bert: Path, data: StsData, name: str
+) -> None:
+    way, layer, protocol = TOGETHER[name]
+    mine = sb.load(tiny_bert, device="cpu")
+    other = encoder_of(mine, way)
+    if layer:
+        pooling = f"{other.identity.pooling}@-2"
+        other = replace(other, settings=replace(other.settings, pooling=pooling))
+    expected = {
+        change.choice.name: str(change.value)
+        for kept in variations(mine, other, way, [other.identity.pooling]).values()
+        for change in kept.changes
+    }
+    expected = expected | layer | protocol
+    found = diagnosed(mine, score(other, data, **protocol), data, further=2)
+    assert changes(found) == expected
+    assert len(found.answer.explanations[0].best.changes) == len(expected) == 2
+
+
+def test_what_today_s_grid_explains_encodes_nothing_more(
+    tiny_bert: Path, data: StsData, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(*_: Any, **__: Any) -> None:
+        pytest.fail("searched further")
+
+    monkeypatch.setattr("stsbench.diagnosis.diagnose.search_further", never)
+    mine = sb.load(tiny_bert, device="cpu")
+    for claim in (
+        score(mine, data),
+        score(mine, data, metric="pearson"),
+        score(sb.load(tiny_bert, pooling="cls"), data),
+    ):
+        found = diagnosed(mine, claim, data)
+        assert found.explained
+        assert found.further is None
+
+
+def test_the_budget_in_sentences_is_kept_and_what_it_left_out_is_told(tiny_bert: Path, data: StsData) -> None:
+    found = diagnosed(sb.load(tiny_bert, device="cpu"), "99.99", data, most_sentences=30)
+    assert found.further is not None
+    assert found.further.sentences <= 30
+    assert found.further.untried
+    assert any("Beyond the grid" in note and "Not tried: " in note for note in found.notes)
+    assert "beyond the grid; the nearest is" in found.verdict
+    none = diagnosed(sb.load(tiny_bert, device="cpu"), "99.99", data, budget=0)
+    assert none.further is not None
+    assert none.further.sentences == 0
+
+
+def test_of_several_numbers_the_smallest_task_goes_first_and_a_pass_that_misses_it_ends_there(
+    hash_encode: Callable[..., Any], toy_data: Toys
+) -> None:
+    small, large = toy_data("STS16", pairs=20), toy_data("STS12", pairs=60, seed=1)
+    handed: list[str] = []
+
+    def counted(sentences: list[str]) -> Any:
+        handed.extend(sentences)
+        return hash_encode(sentences)
+
+    found = sb.diagnose(counted, "STS16=99.99,STS12=98.98", tasks=[small, large], lengths=[], tolerance=0.001)
+    in_grid = {
+        *small.pairs["sentence1"],
+        *small.pairs["sentence2"],
+        *large.pairs["sentence1"],
+        *large.pairs["sentence2"],
+    }
+    beyond = [text for text in handed if text not in in_grid]
+    assert beyond
+    assert {text.lower().rstrip(" .") for text in beyond} <= {
+        text.lower() for text in [*small.pairs["sentence1"], *small.pairs["sentence2"]]
+    }
+    assert found.further is not None
+
+
+def test_passes_with_fewer_changes_go_first_and_a_small_gap_asks_for_the_precision(tiny_bert: Path) -> None:
+    mine = sb.load(tiny_bert, device="cpu")
+    ways = passes(mine, ["STS16"], likely=["sncse"], gap=3.0)
+    assert [way.count for way in ways] == sorted(way.count for way in ways)
+    assert len(set(ways)) == len(ways)
+    singles = [str(way) for way in ways if way.count <= 1]
+    assert singles[0] == "padded sentences"
+    assert singles.index("template sncse") < singles.index("template promptbert")
+    assert singles[-2:] == ["bf16", "fp16"]
+    assert str(passes(mine, [], gap=0.1)[0]) == "bf16"
+
+
+def test_the_whole_diagnosis_is_told_in_every_form(tiny_bert: Path, data: StsData) -> None:
+    claim = score(sb.load(tiny_bert, device="cpu", pooling="avg@-2"), data)
+    found = diagnosed(sb.load(tiny_bert, device="cpu"), claim, data)
+    plain = found.to_dict()
+    assert plain["explanations"][0]["changes"] == {"layer": "-2"}
+    assert plain["further"]["tried"][-1] == "layers"
+    assert "layer -2" in set(found.table()[0].frame["setting"])
+    frame = found.frame
+    row = frame[(frame["variation"] == "layer -2") & (frame["metric"] == "spearman") & (frame["changes"] == 1)]
+    assert 100 * 0 + float(row["score"].iloc[0]) == pytest.approx(float(claim.rstrip("%")), abs=1e-3)
+    assert np.isfinite(frame["score"]).all()
+    assert found.plot() is not None
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"changes": 3}, "3 changes beyond the grid: give 0"),
+        ({"seconds": -1.0}, "a budget of -1 seconds"),
+        ({"seconds": float("nan")}, "a budget of nan seconds"),
+        ({"sentences": -1}, "a budget of -1 sentences"),
+    ],
+)
+def test_what_is_no_budget_is_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        Budget(**options)
+
+
+def test_a_pass_that_the_checkpoint_cannot_make_is_told_and_the_others_are_made(
+    tiny_bert: Path, data: StsData, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make = further_module.encoder_of
+
+    def refuses(encoder: Any, way: Pass) -> Any:
+        if way.precision == "bf16":
+            raise UserError("bf16 does not fit in memory.")
+        return make(encoder, way)
+
+    monkeypatch.setattr(further_module, "encoder_of", refuses)
+    found = diagnosed(sb.load(tiny_bert, device="cpu"), "99.99", data)
+    assert found.further is not None
+    assert "bf16 (bf16 does not fit in memory)" in found.further.untried
+    assert "layers" in found.further.tried

@@ -105,6 +105,23 @@ def test_the_benchmark_of_intervals_runs(script: Callable[..., None], capsys: py
     assert capsys.readouterr().out.count("times as much by the bootstrap") == 2
 
 
+@pytest.mark.usefixtures("without_processes")
+def test_the_benchmark_of_large_inputs_runs_in_small(
+    script: Callable[..., None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    script("benchmarks/scale.py", "--parts", "pairs,retrieve,show,rank", "--rows", "12", "--sizes", "2")
+    assert capsys.readouterr().out.count("growth: time") == 4
+
+
+@pytest.mark.slow
+def test_the_benchmark_of_commands_from_the_shell_runs_against_another_version(
+    script: Callable[..., None], tiny_bert: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    little = ("--model", tiny_bert, "--tasks", "sample", "--only", "show,run", "--repeat", "1")
+    script("benchmarks/shell_speed.py", *little, "--against", sys.executable)
+    assert capsys.readouterr().out.count("ratio") == 2
+
+
 @pytest.mark.slow
 def test_the_benchmark_of_reports_runs(script: Callable[..., None], capsys: pytest.CaptureFixture[str]) -> None:
     script("benchmarks/report_speed.py", "--runs", "6")

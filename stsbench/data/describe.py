@@ -12,6 +12,7 @@ import numpy as np
 from stsbench.base.words import listed
 from stsbench.data.benchmarks import load_sample, load_sts
 from stsbench.data.catalogue import data_sets, is_task, task_split_text
+from stsbench.data.languages import TOGETHER, languages, scripts
 from stsbench.data.locate import DataNotFoundError
 from stsbench.data.overlap import overlap_of
 from stsbench.data.own_pairs import load_pairs
@@ -144,7 +145,8 @@ def describe(data: str | Path, *, subset_column: str = "subset", data_dirs: Sequ
     by_subset = pairs.pairs.groupby("subset", sort=False)["gold"]
     subsets = pd.DataFrame({"pairs": by_subset.size(), "mean": by_subset.mean(), "sd": by_subset.std()})
     shared, notes = _shared(pairs, data_dirs, skip=pairs.task if is_task_itself else "")
-    rows = [*_counted(pairs), *_scored(gold), *_depending(pairs)]
+    written, guessed = _written(pairs)
+    rows = [*_counted(pairs), *written, *_scored(gold), *_depending(pairs)]
     return Description(
         name,
         pd.DataFrame(rows, columns=["about", "what", "value"]),
@@ -159,8 +161,7 @@ def describe(data: str | Path, *, subset_column: str = "subset", data_dirs: Sequ
             "normal scores; models that agree less need more). With records of two models, `stsbench compare "
             "--plan` tells it for them.",
             *notes,
-            "The language is not guessed: of short sentences, with names and numbers in them, a guess is often "
-            "wrong.",
+            guessed,
         ),
     )
 
@@ -207,6 +208,22 @@ def _spread(about: str, values: "np.ndarray[tuple[int], np.dtype[np.float64]]") 
         (about, "lowest", float(values.min())),
         (about, "highest", float(values.max())),
     ]
+
+
+def _written(data: StsData) -> tuple[list[tuple[str, str, float]], str]:
+    """Return the scripts of the letters, the languages that either side may be in, and what those are worth."""
+    sides = {side: list(map(str, data.pairs[side])) for side in ("sentence1", "sentence2")}
+    shares = scripts([text for side in sides.values() for text in side])
+    rows = [("script", f"% {name}", 100 * share) for name, share in shares.items()]
+    for side, texts in sides.items():
+        guesses = languages(texts)
+        if guesses is None:
+            return rows, "The language is not guessed: that takes `pip install 'stsbench[language]'`."
+        rows += [(f"language of {side}, guessed", f"% {name}", 100 * share) for name, share in guesses.items()]
+    return rows, (
+        f"language: py3langid's guess, and a guess alone, of {TOGETHER} sentences as one text: the share of such "
+        "groups. Languages that are alike, and sentences of names and numbers, are often guessed wrong."
+    )
 
 
 def _scored(gold: "np.ndarray[tuple[int], np.dtype[np.float64]]") -> list[tuple[str, str, float]]:

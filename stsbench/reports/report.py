@@ -27,6 +27,7 @@ from stsbench.reports.reproducibility import reproducibility
 from stsbench.reports.reproduction import write_reproduction
 from stsbench.reports.scores import Runs, intervals, scores, subsets
 from stsbench.reports.seeds import seed_distributions
+from stsbench.reports.shared import shared_sentences
 from stsbench.reports.training import training
 from stsbench.reports.write import require_replaceable, write_report
 from stsbench.scoring.recompute import require_recomputed
@@ -106,6 +107,7 @@ def report(
         told = [checked, *filled, compared, behind, curves, spread]
         sections = [
             *(scores(named), checked.section, _papers(filled), intervals(named), subsets(named)),
+            shared_sentences(named),
             *(part.section for part in (compared, behind, curves, spread)),
         ]
     sections[:0] = [experiment.section() for experiment in experiments]

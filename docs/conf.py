@@ -23,6 +23,7 @@ extensions = [
     "example_reports",
     "executed_notebooks",
     "mathml",
+    "template_table",
 ]
 exclude_patterns = ["_ext", "_static"]
 

@@ -109,6 +109,52 @@ def _model(kind: str, words: int) -> Any:
     raise AssertionError(kind)
 
 
+def _save_asked(kind: str, folder: Path) -> None:
+    """Save a model with room for a template, of byte-level tokens: a RoBERTa with a mask token, or a decoder."""
+    import torch
+    import transformers
+
+    tokenizer = _byte_pairs(around=kind == "roberta")
+    if kind == "roberta":
+        tokenizer.add_special_tokens({"mask_token": transformers.AddedToken("<mask>", lstrip=True, special=True)})
+    words = len(tokenizer)
+    torch.manual_seed(11)
+    sizes = {"vocab_size": words, "hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 2}
+    tokens = {"bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2}
+    model: Any
+    match kind:
+        case "roberta":
+            longest = {"intermediate_size": 48, "max_position_embeddings": 1026, "type_vocab_size": 1}
+            model = transformers.RobertaModel(transformers.RobertaConfig(**sizes, **longest, **tokens))
+        case "gpt2":
+            config = transformers.GPT2Config(
+                vocab_size=words, n_embd=32, n_layer=3, n_head=2, n_positions=1024, bos_token_id=0, eos_token_id=2
+            )
+            model = transformers.GPT2Model(config)
+        case "llama":
+            longest = {"intermediate_size": 48, "max_position_embeddings": 1024, "num_key_value_heads": 1}
+            model = transformers.LlamaModel(transformers.LlamaConfig(**sizes, **longest, **tokens))
+    with torch.no_grad():
+        # Fresh weights are so small that every sentence would get nearly the same vector.
+        for parameter in model.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.2)
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+
+
+@pytest.fixture(scope="session")
+def asked_model(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Return a function that gives the folder of a tiny `roberta`, `gpt2` or `llama` that reads 1024 tokens."""
+    root = tmp_path_factory.mktemp("asked")
+
+    def build(kind: str) -> Path:
+        if not (root / kind).is_dir():
+            _save_asked(kind, root / kind)
+        return root / kind
+
+    return build
+
+
 def _save(kind: str, folder: Path) -> None:
     import torch
 

@@ -147,7 +147,7 @@ def test_a_library_is_not_quoted_on_how_to_switch_its_protection_off(whole, tmp_
 def test_an_adapter_is_refused_rather_than_left_out(tiny):
     folder = tiny()
     (folder / "adapter_config.json").write_text("{}")
-    with pytest.raises(UserError, match=r"holds an adapter .*merge it into its base model"):
+    with pytest.raises(UserError, match=r"holds an adapter of the kind None .*merge it into its base model"):
         load(folder)
 
 

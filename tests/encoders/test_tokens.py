@@ -119,10 +119,10 @@ def test_a_tokenizers_stored_truncation_and_padding_do_not_count(tiny, sentences
     assert not found.truncated.any()
 
 
-def test_a_tokenizer_without_padding_token_is_refused(tiny, edit, vectors_of):
+def test_a_tokenizer_without_any_token_to_pad_with_is_refused(tiny, edit, vectors_of):
     folder = tiny("gpt2")
-    edit(folder / "tokenizer_config.json", pad_token=None)
-    with pytest.raises(UserError, match=r"no padding token: name one in its tokenizer_config.json"):
+    edit(folder / "tokenizer_config.json", pad_token=None, eos_token=None)
+    with pytest.raises(UserError, match=r"neither a padding token nor an end-of-text token: name one in its tok"):
         vectors_of(load(folder, pooling="last"), ["a cat"])
 
 

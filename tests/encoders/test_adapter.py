@@ -1,0 +1,122 @@
+"""LoRA adapters: merged at load, refused where they are another base's; shards, and memory before loading."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from stsbench.base.errors import UserError
+from stsbench.encoders.load import load
+from stsbench.encoders.plan import embed
+
+TEXTS = ["a cat", "Rain fell all night, and the river rose."]
+
+
+def vectors(name: str | Path, **options: Any) -> Any:
+    found = embed(load(name, pooling="last", **options), TEXTS, use_cache=False)
+    return found.vectors["last"][found.rows]
+
+
+@pytest.fixture
+def adapter(asked_model: Callable[[str], Path], tmp_path: Path) -> Path:
+    """Return the folder of an adapter for a language model, as its training would save it."""
+    import torch
+    from peft import LoraConfig, get_peft_model
+    from transformers import AutoModelForCausalLM
+
+    base = asked_model("llama")
+    torch.manual_seed(3)
+    model = AutoModelForCausalLM.from_pretrained(base)
+    wrapped = get_peft_model(
+        model, LoraConfig(r=4, lora_alpha=8, target_modules=["q_proj", "v_proj"], task_type="CAUSAL_LM")
+    )
+    with torch.no_grad():
+        for name, parameter in wrapped.named_parameters():
+            if "lora_" in name:
+                parameter.normal_(std=0.3)
+    wrapped.save_pretrained(tmp_path / "adapter")
+    return tmp_path / "adapter"
+
+
+def test_an_adapter_is_merged_into_its_base(adapter: Path, asked_model: Callable[[str], Path]) -> None:
+    import torch
+    from peft import PeftModel
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    base = asked_model("llama")
+    tokenizer = AutoTokenizer.from_pretrained(base)
+    reference = PeftModel.from_pretrained(AutoModelForCausalLM.from_pretrained(base), adapter).eval()
+    rows = []
+    for text in TEXTS:
+        with torch.no_grad():
+            output = reference(**tokenizer(text, return_tensors="pt"), output_hidden_states=True)
+        rows.append(output.hidden_states[-1][0, -1].numpy())
+    found = vectors(adapter)
+    np.testing.assert_allclose(found, np.stack(rows), rtol=0, atol=1e-5)
+    assert np.abs(found - vectors(base)).max() > 0.01
+
+    encoder: Any = load(adapter, pooling="last")
+    plain: Any = load(base, pooling="last")
+    assert any("its differences are added to the weights of" in note for note in encoder.notes)
+    assert encoder.identity.weights_sha256 != plain.identity.weights_sha256
+    assert encoder.identity.modules[0] == "lora"
+
+
+def test_an_adapter_of_another_base_is_refused(
+    adapter: Path, asked_model: Callable[[str], Path], edit: Callable[..., None]
+) -> None:
+    edit(adapter / "adapter_config.json", base_model_name_or_path=str(asked_model("gpt2")))
+    with pytest.raises(UserError, match=r"an adapter of another base than .*gpt2, which has no place for ba"):
+        vectors(adapter)
+    # The same layers in another size.
+    wider = shutil.copytree(asked_model("llama"), adapter.parent / "wider")
+    from transformers import LlamaConfig, LlamaModel
+
+    config = LlamaConfig.from_pretrained(wider)
+    config.hidden_size, config.head_dim = 64, 32
+    LlamaModel(config).save_pretrained(wider)
+    edit(adapter / "adapter_config.json", base_model_name_or_path=str(wider))
+    with pytest.raises(UserError, match=r"an adapter of another base than .*wider, whose weights it does no"):
+        vectors(adapter)
+
+
+@pytest.mark.parametrize(
+    ("entries", "told"),
+    [
+        ({"peft_type": "PREFIX_TUNING"}, r"an adapter of the kind 'PREFIX_TUNING' .*LORA is read here"),
+        ({"base_model_name_or_path": None}, r"names no base_model_name_or_path"),
+        ({"base_model_name_or_path": "./gone"}, r"is an adapter for ./gone, which cannot be had: no such model"),
+    ],
+)
+def test_an_adapter_that_cannot_be_merged_is_refused(
+    entries: dict[str, Any], told: str, adapter: Path, edit: Callable[..., None]
+) -> None:
+    edit(adapter / "adapter_config.json", **entries)
+    with pytest.raises(UserError, match=told):
+        load(adapter)
+
+
+def test_shards_give_the_vectors_of_one_file(asked_model: Callable[[str], Path], tmp_path: Path) -> None:
+    from transformers import AutoModel
+
+    folder = Path(shutil.copytree(asked_model("llama"), tmp_path / "sharded"))
+    (folder / "model.safetensors").unlink()
+    AutoModel.from_pretrained(asked_model("llama")).save_pretrained(folder, max_shard_size="40KB")
+    index = json.loads((folder / "model.safetensors.index.json").read_text())
+    assert len(set(index["weight_map"].values())) > 1
+    np.testing.assert_array_equal(vectors(folder), vectors(asked_model("llama")))
+
+
+def test_weights_that_will_not_fit_are_refused_before_they_are_read(
+    asked_model: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("stsbench.base.memory.available_bytes", lambda: 60_000)
+    told = r"the weights of .*llama in {} take 0.0 GB of memory, of which 0.0 GB are free: use {}a smaller model"
+    with pytest.raises(UserError, match=told.format("fp32", "--precision bf16, ")):
+        vectors(asked_model("llama"))
+    with pytest.raises(UserError, match=told.format("bf16", "")):
+        vectors(asked_model("llama"), precision="bf16")

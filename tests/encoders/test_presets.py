@@ -1,0 +1,239 @@
+"""Each preset against a plain reference, one sentence at a time, written from the paper's formula or its code.
+
+Encoded one by one, too, the vectors agree to 1e-6 of their norm; in one batch, each of their numbers does.
+"""
+
+import string
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from stsbench.encoders.load import load
+from stsbench.encoders.plan import embed
+from stsbench.encoders.template_files import template_names
+
+SENTENCES = [
+    "a",
+    "A small cat sat on the old mat.",
+    "Is the river high?",
+    'She said "no", and left',
+    "  spaces  around ",
+    "Bread, milk and eggs!",
+    " ".join(f"word{number} of many" for number in range(30)),
+]
+MASKED = ("promptbert", "promptbert-untuned", "cot-bert", "sncse")
+PLAIN = ("angle-bert", "uae", "bge", "gte", "e5", "instructor")
+LAST_TOKEN = ("prompteol", "pretended-cot", "knowledge-enhancement", "angle-llm", "metaeol")
+ECHO = ("echo", "echo-mean", "echo-last")
+ROBERTA = ("promptroberta", "promptroberta-denoised", "cot-roberta")
+DENOISED = ("promptbert-denoised", "cot-bert-denoised")
+
+
+class Pass(NamedTuple):
+    """What a model makes of one text: its tokens, and every layer's output, shape (tokens, dimensions)."""
+
+    ids: list[int]
+    layers: list[Any]
+
+
+@cache
+def parts(folder: str) -> tuple[Any, Any]:
+    from transformers import AutoModel, AutoTokenizer
+
+    return AutoTokenizer.from_pretrained(folder), AutoModel.from_pretrained(folder).eval()
+
+
+def passed(folder: Path, text: str | list[int], **options: Any) -> Pass:
+    import torch
+
+    tokenizer, model = parts(str(folder))
+    ids = tokenizer(text)["input_ids"] if isinstance(text, str) else text
+    with torch.no_grad():
+        output = model(torch.tensor([ids]), output_hidden_states=True, **options)
+    return Pass(ids, [layer[0] for layer in output.hidden_states])
+
+
+def mask_of(folder: Path, text: str | list[int], number: int = 0, **options: Any) -> Any:
+    found = passed(folder, text, **options)
+    places = [at for at, token in enumerate(found.ids) if token == parts(str(folder))[0].mask_token_id]
+    return found.layers[-1][places[number]]
+
+
+def with_full_stop(sentence: str) -> str:
+    return sentence + "." if len(sentence) > 0 and sentence[-1] not in ".?\"'" else sentence
+
+
+def for_language_model(sentence: str) -> str:
+    sentence = with_full_stop(sentence).replace('"', "'")
+    return sentence[:-1] + "." if sentence[-1] == "?" else sentence
+
+
+def masked(preset: str, folder: Path, sentence: str) -> Any:
+    stopped = with_full_stop(sentence)
+    match preset:
+        case "promptbert":
+            return mask_of(folder, f'This sentence of "{stopped}" means [MASK].')
+        case "promptbert-untuned":
+            return mask_of(folder, f'This sentence : "{stopped}" means [MASK].')
+        case "cot-bert":
+            text = f'The sentence of "{stopped}" means [MASK] , so it can be summarized as [MASK] .'
+            return mask_of(folder, text, 1)
+        case "sncse":
+            ends = sentence.strip()[-1] in string.punctuation
+            return mask_of(folder, f'This sentence : " {sentence if ends else sentence + " ."} " means [MASK] .')
+    raise AssertionError(preset)
+
+
+def denoised(preset: str, folder: Path, sentence: str) -> Any:
+    """Return the mask's vector less that of the template with the same positions, or with padding in the gap."""
+    import torch
+
+    tokenizer, stopped = parts(str(folder))[0], with_full_stop(sentence)
+    if preset == "promptbert-denoised":
+        text, before, number = f'This sentence of "{stopped}" means [MASK].', 5, 0
+        alone = tokenizer('This sentence of " " means [MASK].')["input_ids"]
+        gap = len(tokenizer(text)["input_ids"]) - len(alone)
+        positions = torch.arange(len(alone))
+        positions[before:] += gap
+        noise = mask_of(folder, alone, position_ids=positions.unsqueeze(0))
+    else:
+        end = '" means [MASK] , so it can be summarized as [MASK] .'
+        text, number = f'The sentence of "{stopped}{end}', 1
+        start, close = (tokenizer.encode(part, add_special_tokens=False) for part in ('The sentence of "', end))
+        gap = len(tokenizer(text)["input_ids"]) - len(start) - len(close) - 2
+        padding = [tokenizer.pad_token_id] * gap
+        whole = [tokenizer.cls_token_id, *start, *padding, *close, tokenizer.sep_token_id]
+        noise = mask_of(folder, whole, number)
+    return mask_of(folder, text, number) - noise
+
+
+def plain(preset: str, folder: Path, sentence: str) -> Any:
+    match preset:
+        case "uae" | "bge":
+            return passed(folder, sentence).layers[-1][0]
+        case "gte":
+            return passed(folder, sentence).layers[-1].mean(0)
+        case "angle-bert":
+            last = passed(folder, sentence).layers[-1]
+            return (last[0] + last.mean(0)) / 2
+        case "e5":
+            return passed(folder, "query: " + sentence).layers[-1].mean(0)
+        case "instructor":
+            instruction = "Represent the sentence for retrieving duplicate sentences; Input:"
+            # Less the closing token, which the mask of the instruction leaves out.
+            length = len(parts(str(folder))[0](instruction)["input_ids"]) - 1
+            return passed(folder, instruction + sentence.strip()).layers[-1][length:].mean(0)
+    raise AssertionError(preset)
+
+
+def last_token(preset: str, folder: Path, sentence: str) -> Any:
+    asked, layer = for_language_model(sentence), -1
+    match preset:
+        case "prompteol":
+            texts = [f'This sentence : "{asked}" means in one word:"']
+        case "pretended-cot":
+            texts, layer = [f'After thinking step by step , this sentence : "{asked}" means in one word:"'], -2
+        case "knowledge-enhancement":
+            start = (
+                "The essence of a sentence is often captured by its main subjects and actions, while descriptive "
+                "terms provide additional but less central details. With this in mind , this sentence : "
+            )
+            texts, layer = [f'{start}"{asked}" means in one word:"'], -2
+        case "angle-llm":
+            texts = [f'Summarize sentence "{asked}" in one word:"']
+        case "metaeol":
+            from stsbench.encoders.template_files import read_template
+
+            texts = [text.replace("{sentence}", asked) for text in read_template("metaeol").texts]
+            assert len(texts) == 8
+            assert all(text.endswith(' in one word:"') for text in texts)
+        case _:
+            raise AssertionError(preset)
+    return sum(passed(folder, text).layers[layer][-1] for text in texts) / len(texts)
+
+
+def echo(preset: str, folder: Path, sentence: str) -> Any:
+    tokenizer = parts(str(folder))[0]
+
+    def tokens(text: str) -> list[int]:
+        return list(tokenizer(text, add_special_tokens=False)["input_ids"])
+
+    start = [tokenizer.bos_token_id, *tokens("Document:"), *tokens(sentence), *tokens("\nDocument again:")]
+    last = passed(folder, [*start, *tokens(sentence), tokenizer.eos_token_id]).layers[-1]
+    match preset:
+        case "echo":
+            return last[len(start) : -1].mean(0)
+        case "echo-mean":
+            return last[len(start) :].mean(0)
+    return last[-1]
+
+
+def roberta(preset: str, folder: Path, sentence: str) -> Any:
+    import torch
+
+    stopped, (tokenizer, model) = with_full_stop(sentence), parts(str(folder))
+    if preset == "cot-roberta":
+        text = f"The sentence of ' {stopped} ' means <mask> , so it can be summarized as <mask> ."
+        return mask_of(folder, text, 1)
+    text = f"This sentence : ' {stopped} ' means<mask>."
+    if preset == "promptroberta":
+        return mask_of(folder, text)
+    alone = tokenizer("This sentence : ' ' means<mask>.")["input_ids"]
+    before = len(tokenizer("This sentence : '")["input_ids"]) - 1
+    positions = torch.arange(2, 2 + len(alone))
+    positions[before:] += len(tokenizer(text)["input_ids"]) - len(alone)
+    with torch.no_grad():
+        vector = mask_of(folder, text) - mask_of(folder, alone, position_ids=positions.unsqueeze(0))
+        return model.pooler.activation(model.pooler.dense(vector))
+
+
+def assert_equal(folder: str | Path, preset: str, theirs: Sequence[Any]) -> None:
+    encoder = load(folder, template=preset)
+    expected = np.stack([row.detach().numpy() for row in theirs])
+    norms = np.linalg.norm(expected, axis=1, keepdims=True)
+
+    def vectors(token_budget: int) -> NDArray[np.float32]:
+        found = embed(encoder, SENTENCES, normalize=False, use_cache=False, token_budget=token_budget)
+        return found.vectors[encoder.identity.pooling][found.rows]
+
+    off = np.linalg.norm(vectors(1) - expected, axis=1) / norms[:, 0]
+    assert off.max() < 1e-6, off
+    # Of a difference of two vectors, rounding is measured by what they were before.
+    bound = 2e-5 if "denoised" in preset else 1e-6
+    assert (np.abs(vectors(100_000) - expected) / norms).max() < bound
+
+
+@pytest.mark.minilm
+@pytest.mark.parametrize("preset", [*MASKED, *DENOISED, *PLAIN])
+def test_a_preset_for_encoders_equals_its_plain_reference(preset: str) -> None:
+    from stsbench.encoders.checkpoint import packaged_model
+
+    folder = packaged_model()
+    assert folder is not None
+    reference: Callable[..., Any] = masked if preset in MASKED else denoised if preset in DENOISED else plain
+    assert_equal("minilm", preset, [reference(preset, folder, sentence) for sentence in SENTENCES])
+
+
+@pytest.mark.parametrize("preset", ROBERTA)
+def test_a_preset_for_roberta_equals_its_plain_reference(preset: str, asked_model: Callable[[str], Path]) -> None:
+    folder = asked_model("roberta")
+    assert_equal(folder, preset, [roberta(preset, folder, sentence) for sentence in SENTENCES])
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "llama"])
+@pytest.mark.parametrize("preset", [*LAST_TOKEN, *ECHO])
+def test_a_preset_for_decoders_equals_its_plain_reference(
+    preset: str, kind: str, asked_model: Callable[[str], Path]
+) -> None:
+    folder = asked_model(kind)
+    reference = echo if preset in ECHO else last_token
+    assert_equal(folder, preset, [reference(preset, folder, sentence) for sentence in SENTENCES])
+
+
+def test_every_preset_is_held_against_a_reference() -> None:
+    assert {*MASKED, *DENOISED, *PLAIN, *LAST_TOKEN, *ECHO, *ROBERTA} == set(template_names())

@@ -159,7 +159,8 @@ class Reproduction(Result):
             return ""
         top, bottom = max(made, key=lambda cell: cell.here), min(made, key=lambda cell: cell.here)
         limits = interval(top.low, top.high)
-        told = f"{self.headline} here is highest for {self._row(top.row)}, {top.here:.2f}"
+        on = f", on {self.measured_on}," if self.measured_on else ""
+        told = f"{self.headline} here{on} is highest for {self._row(top.row)}, {top.here:.2f}"
         told += f" {limits}" if limits else ""
         told += f", and {top.here - bottom.here:.2f} lower for {self._row(bottom.row)}"
         printed = [cell for cell in made if not math.isnan(cell.printed)]

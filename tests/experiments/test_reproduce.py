@@ -75,7 +75,7 @@ def test_from_the_command_to_the_page_and_a_second_time_does_nothing(
     assert short[2].startswith("- 0.08 and 0.2 came to the same weights, bit for bit")
     top = max((cells[row] for row in made), key=lambda cell: cell["here"])
     name, low, high = top["row"].removeprefix("dup_rate-"), top["low"], top["high"]
-    shown = f"here is highest for {name}, {top['here']:.2f} [{low:.2f}, {high:.2f}]"
+    shown = f"STS-B here, on sample, is highest for {name}, {top['here']:.2f} [{low:.2f}, {high:.2f}]"
     assert shown in short[1].replace("\\", "")
     assert "in print for 0.32, and" in short[1]
     html = (tmp_path / "made" / "report" / "index.html").read_text(encoding="utf-8")

@@ -147,7 +147,8 @@ def verify(data_dirs: Sequence[Path] = (), *, what: Sequence[str] = ()) -> DataV
     Args:
         data_dirs: folders to look in first (default: the places of `stsbench.data.locate`).
         what: sources ("senteval", "sts-raw", "sample") and tasks ("STS12", "MR"); none stands for what the default
-            groups of tasks need, and whatever else is here.
+            groups of tasks need, and whatever else is here. Of a task that they have, too, other texts count if
+            they are here.
 
     Raises:
         UserError: if a named folder does not exist, or what is asked for is no source and no task.
@@ -159,8 +160,7 @@ def verify(data_dirs: Sequence[Path] = (), *, what: Sequence[str] = ()) -> DataV
 
     rows = pd.DataFrame(
         {"task": entry.task, "text": text, "source": variant.source} | _verdict(_root(variant, data_dirs), file)
-        for entry, text, variant in _chosen(what)
-        if what or source(variant.source).of_default_tasks or _root(variant, data_dirs) is not None
+        for entry, text, variant in _chosen(what, data_dirs)
         for part in variant.parts
         for file in part.files
     ).astype({"expected_lines": "Int64", "found_lines": "Int64"})
@@ -201,8 +201,12 @@ def _variants() -> Iterator[tuple[DataSet, str, TextVariant]]:
             yield entry, text, variant
 
 
-def _chosen(what: Sequence[str]) -> list[tuple[DataSet, str, TextVariant]]:
-    """Return the texts whose source or task was named; all of them if none was."""
+def _chosen(what: Sequence[str], data_dirs: Sequence[Path]) -> list[tuple[DataSet, str, TextVariant]]:
+    """Return the texts whose source or task was named, or those that the default groups of tasks need.
+
+    Of a task, and where nothing was named, also what is here; a text that is made of another's files is not among
+    them.
+    """
     variants = list(_variants())
     names = dict.fromkeys(variant.source for _, _, variant in variants)
     names |= dict.fromkeys(entry.task for entry, _, _ in variants)
@@ -213,7 +217,19 @@ def _chosen(what: Sequence[str]) -> list[tuple[DataSet, str, TextVariant]]:
             hint = suggestion(name, names, otherwise=lists)
             raise UserError(f"there is no task or source {name!r} to verify: {hint}")
     chosen = {by_plain_name[plain_name(name)] for name in what}
-    return [row for row in variants if not chosen or {row[0].task, row[2].source} & chosen]
+
+    def is_wanted(entry: DataSet, variant: TextVariant) -> bool:
+        if variant.drop_repeated or (chosen and not {entry.task, variant.source} & chosen):
+            return False
+        others = [source(other.source).of_default_tasks for other in entry.texts.values()]
+        return (
+            variant.source in chosen
+            or source(variant.source).of_default_tasks
+            or (bool(chosen) and not any(others))
+            or _root(variant, data_dirs) is not None
+        )
+
+    return [row for row in variants if is_wanted(row[0], row[2])]
 
 
 def _root(variant: TextVariant, data_dirs: Sequence[Path]) -> Path | None:

@@ -396,6 +396,18 @@ def test_what_no_default_task_needs_is_verified_and_placed_only_where_it_is_here
     assert (row["status"], row["found_lines"], row["expected_sha256"]) == ("unverified", 3, "unverified")
     assert verify([tmp_path / "data"], what=["BIOSSES"]).is_whole
     assert set(verify(what=["STS22"]).frame["status"]) == {"missing"}
+    assert set(verify(what=["STS-B"]).frame["text"]) == {"senteval", "raw"}
+    assert set(verify(what=["stsb-multi-mt"]).frame["text"]) == {
+        "de",
+        "es",
+        "fr",
+        "it",
+        "nl",
+        "pl",
+        "pt",
+        "ru",
+        "zh",
+    }
     assert "biosses" in set(where([tmp_path / "data"]).headlines["source"])
     assert "sts17" not in set(where([tmp_path / "data"]).headlines["source"])
     assert "sts17" in set(where([tmp_path / "data"]).frame["source"])

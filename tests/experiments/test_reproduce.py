@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,9 @@ from stsbench.base.errors import UserError
 from stsbench.cli.app import app
 from stsbench.experiments.plan import plan_of
 from stsbench.experiments.reproduce import read_reproduction
-from stsbench.experiments.reproduced import Reproduction
+from stsbench.experiments.reproduced import Cost, ReproducedCell, Reproduction
 from stsbench.experiments.result import read_sweep
+from stsbench.published.catalogue import exhibits
 
 TABLE = "esimcse-coling2022-9"
 
@@ -103,6 +105,44 @@ def test_from_the_command_to_the_page_and_a_second_time_does_nothing(
     assert {cell.why for cell in half.cells if cell.row == "dup_rate-0.32"} == {"not done yet"}
     (answer,) = half.answers
     assert answer.verdict == "not answered"
+
+
+def made_again(table: str, cells: tuple[ReproducedCell, ...]) -> Reproduction:
+    """Return a reproduction of some cells."""
+    cost = Cost(jobs=1, planned=1, failed=0, steps=1, hours=0.1, threads=1)
+    return Reproduction(exhibits()[table], plan_of(table), "laptop", cells, (), cost, Path(), {})
+
+
+def test_a_figure_at_another_scale_leaves_out_levels_and_the_pairs_that_all_rows_share() -> None:
+    rows = {"dropout-0.0": 64.9, "dropout-0.1": 79.1, "fixed-0.1": 45.2}
+    cells = [
+        ReproducedCell(row, "STS-B", printed, 80.0 + place, 0.1, 70.0, 90.0, "seeds and pairs", 3)
+        for place, (row, printed) in enumerate(rows.items())
+    ]
+    result = made_again("simcse-slides-dropout", tuple(cells))
+    (axes,) = result.plot().axes
+    # A row that stands on no axis is drawn with the others.
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["0.0", "0.1", "Fixed 0.1"]
+    spans = [line.get_xdata() for line in axes.get_lines() if len(line.get_xdata()) == 2]
+    known = [(low, high) for low, high in spans if high > low]
+    half = 4.302653 * 0.1 / 3**0.5
+    assert known == [pytest.approx((middle - half, middle + half)) for middle in (-1, 0, 1)]
+    assert result.section().figures[0].caption.endswith("with 95 % over other seeds")
+    assert result.spread == (
+        "STS-B here is highest for Fixed 0.1, 82.00 [70.00, 90.00], and 2.00 lower for 0.0; of these rows in "
+        "print for 0.1, and 33.90 lower for Fixed 0.1."
+    )
+    curve = made_again("simcse-slides-dropout", (*cells[:2], replace(cells[1], row="dropout-0.2"))).plot().axes[0]
+    assert curve.get_lines()[0].get_xdata().tolist() == [0.0, 0.1, 0.2]
+
+
+def test_nothing_made_is_nothing_to_draw() -> None:
+    result = made_again(TABLE, (ReproducedCell("dup_rate-0.08", "STS-B", 83.5, why="not done yet"),))
+    with pytest.raises(
+        UserError, match="no row of esimcse-coling2022-9 was made on STS-B: there is nothing to draw"
+    ):
+        result.plot()
+    assert result.section().figures == ()
 
 
 @pytest.mark.slow

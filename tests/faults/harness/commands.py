@@ -104,6 +104,11 @@ USES: dict[str, tuple[Use, ...]] = {
             ["runs/new"],
         ),
         _use(
+            "run --similarities own_predictions.json --data pairs.csv --resamples 20 --out runs/new --json",
+            {"own_predictions.json": THEIRS},
+            ["runs/new"],
+        ),
+        _use(
             "run -m words.txt --data pairs.csv --resamples 20 --out runs/new --json",
             {"words.txt": THEIRS},
             ["runs/new", "../cache/embeddings"],
@@ -251,7 +256,7 @@ USES: dict[str, tuple[Use, ...]] = {
     "cite": (_use("cite runs/a --json", {"runs/a/run.json": OURS}),),
     "diagnose": (
         _use(
-            "diagnose -m model --data pairs.tsv --claim 10 --no-cache --json --out diagnosis",
+            "diagnose -m model --data pairs.tsv --claim 10 --further 0 --no-cache --json --out diagnosis",
             {**_CHECKPOINT, "pairs.tsv": THEIRS},
             ["diagnosis"],
             partial=True,

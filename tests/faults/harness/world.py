@@ -221,6 +221,9 @@ def write_inputs(folder: Path, seed: int) -> None:
     np.save(folder / "vectors.npy", rng.normal(size=(len(distinct), 8)).astype(np.float32))
     write("similarities.txt", "".join(f"{value:.4f}\n" for value in rng.normal(size=len(own))))
     np.save(folder / "similarities.npy", rng.normal(size=len(own)))
+    meta = {"model_name": "owner/model", "revision": None}
+    values = {"cosine_scores": [round(gold / 5, 4) for _, _, gold in own]}
+    write("own_predictions.json", json.dumps({"mteb_model_meta": meta, "default": {"test": values}}))
     vectors = [f"{word} {' '.join(f'{value:.4f}' for value in rng.normal(size=8))}\n" for word in WORDS]
     write("words.txt", "".join(vectors))
     write("corpus.txt", "".join(f"{sentence()}\n" for _ in range(42)))

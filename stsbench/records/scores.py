@@ -246,10 +246,10 @@ def _remarks(record: RunFields) -> Iterator[str]:
     for head in record.heads:
         score = "undefined" if head.score is None else f"{100 * head.score:.2f}"
         yield f"head {head.task}, trained with the encoder: {head.measure} {score} on {head.ndev:,} rows"
-    for part in record.tasks:
-        if part.raters is not None and part.raters.ceiling is not None:
-            ceiling = f"{100 * part.raters.ceiling:.2f}"
-            yield f"{part.task}: the ceiling that its raters' agreement sets is a Pearson of {ceiling}"
+    for task in record.tasks:
+        if task.raters is not None and task.raters.ceiling is not None:
+            ceiling = f"{100 * task.raters.ceiling:.2f}"
+            yield f"{task.task}: the ceiling that its raters' agreement sets is a Pearson of {ceiling}"
     if any(part.data.status == "modified" for part in record.parts):
         yield "data: modified (see the notes)"
     if any(part.data.status == "unverified" for part in record.parts):

@@ -15,16 +15,15 @@ from numpy.typing import NDArray
 
 from stsbench.encoders.load import load
 from stsbench.encoders.plan import embed
-from stsbench.encoders.template_files import template_names
+from stsbench.encoders.template_files import read_template, template_names
 
 SENTENCES = [
     "a",
-    "A small cat sat on the old mat.",
     "Is the river high?",
     'She said "no", and left',
+    " ".join(f"word{number} of" for number in range(25)),
     "  spaces  around ",
     "Bread, milk and eggs!",
-    " ".join(f"word{number} of many" for number in range(30)),
 ]
 MASKED = ("promptbert", "promptbert-untuned", "cot-bert", "sncse")
 PLAIN = ("angle-bert", "uae", "bge", "gte", "e5", "instructor")
@@ -147,8 +146,6 @@ def last_token(preset: str, folder: Path, sentence: str) -> Any:
         case "angle-llm":
             texts = [f'Summarize sentence "{asked}" in one word:"']
         case "metaeol":
-            from stsbench.encoders.template_files import read_template
-
             texts = [text.replace("{sentence}", asked) for text in read_template("metaeol").texts]
             assert len(texts) == 8
             assert all(text.endswith(' in one word:"') for text in texts)
@@ -192,13 +189,21 @@ def roberta(preset: str, folder: Path, sentence: str) -> Any:
         return model.pooler.activation(model.pooler.dense(vector))
 
 
+@cache
+def loaded(folder: str) -> Any:
+    return load(folder, pooling="avg")
+
+
 def assert_equal(folder: str | Path, preset: str, theirs: Sequence[Any]) -> None:
-    encoder = load(folder, template=preset)
+    # The weights are read once for all presets.
+    encoder = loaded(str(folder)).with_template(read_template(preset))
     expected = np.stack([row.detach().numpy() for row in theirs])
     norms = np.linalg.norm(expected, axis=1, keepdims=True)
 
     def vectors(token_budget: int) -> NDArray[np.float32]:
-        found = embed(encoder, SENTENCES, normalize=False, use_cache=False, token_budget=token_budget)
+        found = embed(
+            encoder, SENTENCES[: len(theirs)], normalize=False, use_cache=False, token_budget=token_budget
+        )
         return found.vectors[encoder.identity.pooling][found.rows]
 
     off = np.linalg.norm(vectors(1) - expected, axis=1) / norms[:, 0]
@@ -232,7 +237,7 @@ def test_a_preset_for_decoders_equals_its_plain_reference(
 ) -> None:
     folder = asked_model(kind)
     reference = echo if preset in ECHO else last_token
-    assert_equal(folder, preset, [reference(preset, folder, sentence) for sentence in SENTENCES])
+    assert_equal(folder, preset, [reference(preset, folder, sentence) for sentence in SENTENCES[:4]])
 
 
 def test_every_preset_is_held_against_a_reference() -> None:

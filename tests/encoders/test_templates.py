@@ -292,3 +292,38 @@ def test_a_tokenizer_without_padding_token_pads_with_its_last_one(
         for path in (folder, asked_model("llama"))
     ]
     np.testing.assert_allclose(*vectors, rtol=0, atol=1e-6)
+
+
+def test_a_record_holds_the_template_in_full_and_its_signature_in_short(
+    tiny: Callable[..., Path], tmp_path: Path
+) -> None:
+    import stsbench as sb
+    from stsbench.records.signature import Signature
+
+    encoder = load(tiny(), template="promptbert")
+    sb.evaluate(encoder, "sample", out=tmp_path / "run", bootstrap=sb.Bootstrap(resamples=0))
+    record = sb.load_run(tmp_path / "run")
+    template = read_template("promptbert")
+    assert record.model.template == template
+    signature = record.tasks[0].signature
+    assert f"||mask|len48|tmpl:{template.short}|fp32|" in signature
+    assert Signature.parse(signature).template == template.short
+    assert str(Signature.parse(signature)) == signature
+
+
+def test_a_precision_of_the_template_holds_where_the_person_names_none(tiny: Callable[..., Path]) -> None:
+    half = Template(name="half", texts="{sentence}", pooling="avg", precision="bf16")
+    encoder = load(tiny(), template=half)
+    assert encoder.identity.precision == "bf16"
+    assert "template half asks for bf16." in encoder.notes
+    assert load(tiny(name="other"), template=half, precision="fp16").identity.precision == "fp16"
+
+
+def test_the_page_on_templates_names_every_key_and_rule_and_the_signature_as_it_is() -> None:
+    page = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "templates.md"
+    if not page.is_file():
+        pytest.skip("needs docs/")
+    text = page.read_text(encoding="utf-8")
+    assert f"tmpl:{read_template('promptbert').short}" in text
+    for name in (*RULES, *Template.model_fields.keys() - {"name"}):
+        assert f"`{name}`" in text or f"{name}:" in text, name

@@ -38,4 +38,4 @@ def table(grid: Grid) -> list[str]:
 
 
 if __name__ == "__main__":
-    print("\n".join(table(sb.diagnose(sys.argv[1] if len(sys.argv) > 1 else "minilm", 0.0).grid)))
+    print("\n".join(table(sb.diagnose(sys.argv[1] if len(sys.argv) > 1 else "minilm", 0.0, further=0).grid)))

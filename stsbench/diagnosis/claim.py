@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 
 from stsbench.base.errors import UserError
 from stsbench.data.catalogue import data_set
-from stsbench.diagnosis.grid import AGGREGATION, COMPARISON, METRIC, TEXT, split_of
-from stsbench.published.catalogue import PublishedRow, row
+from stsbench.diagnosis.grid import AGGREGATION, COMPARISON, METRIC, POOLING, TEXT, split_of
+from stsbench.diagnosis.variations import PRECISION, TEMPLATE
+from stsbench.published.catalogue import PublishedRow, checkpoint_of_system, row
 from stsbench.published.schema import PublishedCell
 from stsbench.records.labels import AVERAGE
 from stsbench.scoring.tasks import STS_TASKS
@@ -166,7 +167,7 @@ def _of_row(published: PublishedRow, tolerance: float | None) -> Claim:
     lost = [cell.column for cell in published.cells if cell.status == "lost"]
     if lost:
         notes.append(f"{published.name}: {', '.join(lost)} cannot be read in the text at hand.")
-    order = [*STS_TASKS, AVERAGE]
+    order, usage = [*STS_TASKS, AVERAGE], _stated_usage(published)
     values = [
         _as_printed(
             task,
@@ -174,7 +175,7 @@ def _of_row(published: PublishedRow, tolerance: float | None) -> Claim:
             # Correlations printed to the last bit have no rounding: two digits are what anybody compares.
             min(2, cell.decimals - (2 if cell.setting.unit == "1" else 0)),
             tolerance if tolerance is not None else cell.rounding + NOISE,
-            _stated(cell),
+            _stated(cell) | usage,
         )
         for task, cell in sorted(cells.items(), key=lambda item: order.index(item[0]))
     ]
@@ -206,3 +207,14 @@ def _stated(cell: PublishedCell) -> dict[str, str]:
         split_of(setting.task).name: setting.split,
     }
     return {name: value for name, value in stated.items() if value and name not in setting.open}
+
+
+def _stated_usage(published: PublishedRow) -> dict[str, str]:
+    """Return what a row's source says of how the model was used, by the names of the choices."""
+    usage, checkpoint = published.usage, checkpoint_of_system(published.row.system)
+    stated = {
+        POOLING.name: usage.pooling,
+        TEMPLATE.name: checkpoint.template if checkpoint and usage.template else "",
+        PRECISION.name: usage.precision,
+    }
+    return {name: value for name, value in stated.items() if value and name not in usage.open}

@@ -16,7 +16,7 @@ from stsbench.data.tables import StsData
 from stsbench.diagnosis.claim import Claim, read_claim
 from stsbench.diagnosis.encoding import encode_all
 from stsbench.diagnosis.further import DEFAULT_SECONDS, Budget, search_further
-from stsbench.diagnosis.grid import METRICS, REGRESSED
+from stsbench.diagnosis.grid import METRICS, REGRESSED, SECOND_TEST
 from stsbench.diagnosis.result import Diagnosis
 from stsbench.diagnosis.scores import DiagnosisData, TaskPairs, build_grid
 from stsbench.diagnosis.search import WEAK, Search
@@ -260,6 +260,11 @@ def _read(task: str, text: str | None, protocol: Protocol, data_dirs: Sequence[P
     if not several:
         return TaskPairs(data, text, (data.split,), data.split)
     splits = tuple(split for split in _SPLITS if split == "all" or split in there)
+    if f"{variant}-v2" in entry.texts:
+        second = set(load_sts(task, "test", f"{variant}-v2", data_dirs).pairs["pair_id"])
+        tested = data.pairs["split"] == "test"
+        data = replace(data, pairs=data.pairs.assign(**{SECOND_TEST: tested & data.pairs["pair_id"].isin(second)}))
+        splits = (*splits, SECOND_TEST)
     return TaskPairs(data, text, splits, protocol.sick_split if task == "SICK-R" else "test")
 
 

@@ -166,10 +166,14 @@ COMPARISON = Choice(
     meanings={REGRESSOR: "It was trained with one seed; another moves it by some tenths of a point."},
 )
 
+SECOND_TEST = "test@senteval-v2"
+"""The test split of STS-B as MTEB's second version has it, by the rule that gives its counts: fewer pairs."""
+
 _SPLITS = {
     "STS-B": {
         "all": "The `all` entry for STS-B in the SimCSE scripts' output is this, not the test split.",
         "dev": "Checkpoints are chosen by this number; the papers' tables have the test split.",
+        SECOND_TEST: "MTEB's second STSBenchmark leaves out pairs that stand twice, or in another split too.",
     },
     "SICK-R": {
         "all": "MTEB scores SICK-R so, the papers its test split alone.",
@@ -188,7 +192,10 @@ def split_of(task: str) -> Choice:
         f"{task} split",
         phrase=f"{task}'s {{value}} split",
         label=f"{task} {{value}}",
-        names={"all": f"the whole of {task} (train, dev and test)"},
+        names={
+            "all": f"the whole of {task} (train, dev and test)",
+            SECOND_TEST: f"{task}'s test split without repeated pairs",
+        },
         meanings=_SPLITS.get(task, {}),
     )
 

@@ -20,6 +20,7 @@ from stsbench.diagnosis.grid import (
     POOLING,
     REGRESSED,
     REGRESSOR,
+    SECOND_TEST,
     TEXT,
     Axis,
     Choice,
@@ -271,13 +272,16 @@ class Scorer:
         """Make a task ready.
 
         Args:
-            pairs: its scored pairs, with the columns gold, subset and split.
+            pairs: its scored pairs, with the columns gold, subset and split; and `SECOND_TEST`, whether a pair is
+                in that split, if it is among the splits.
             splits: the splits to score.
         """
         gold, subset, split = (pairs[name].to_numpy() for name in ("gold", "subset", "split"))
         by_split = []
         for name in splits:
             chosen = np.flatnonzero((split == name) | (name == "all") | (len(splits) == 1))
+            if name == SECOND_TEST and len(splits) > 1:
+                chosen = np.flatnonzero(pairs[SECOND_TEST].to_numpy())
             subsets = list(dict.fromkeys(subset[chosen]))
             groups = [chosen[subset[chosen] == name] for name in subsets] if len(subsets) > 1 else []
             by_split.append(tuple(_Together(rows, Gold.of(gold[rows])) for rows in (*groups, chosen)))

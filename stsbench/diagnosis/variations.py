@@ -100,8 +100,9 @@ class Pass:
 
     @property
     def count(self) -> int:
-        """How many choices it changes."""
-        return sum((self.template is not None, self.rules is not None, self.precision is not None, self.padded))
+        """How many choices it changes: one, the layer, where it reads all as the encoder does."""
+        of_reading = (self.template is not None, self.rules is not None, self.precision is not None, self.padded)
+        return max(1, sum(of_reading))
 
     def __str__(self) -> str:
         """Return its choices, as a list of what was tried has them."""
@@ -159,27 +160,27 @@ def passes(encoder: Encoder, tasks: Iterable[str], *, likely: Sequence[str] = ()
         precisions = [Pass(precision=name) for name in PRECISIONS if name != encoder.precision]
     singles = [*own, *rules, *layers, *templates]
     singles = [*precisions, *singles] if gap < _LOST_BY_PRECISION else [*singles, *precisions]
-    kinds = [own, templates, rules, precisions]
+    # The encoder's own rules are others than a template's.
+    kinds = [own, templates, [Pass(rules=names) for names in RULE_SETS], precisions]
     pairs = [
-        _both(first, second)
+        _both(first, second, own_rules(encoder))
         for one, other in itertools.combinations(kinds, 2)
         for first, second in itertools.product(one, other)
     ]
     return [*singles, *sorted((pair for pair in pairs if pair is not None), key=_likelihood(likely))]
 
 
-def _both(first: Pass, second: Pass) -> Pass | None:
+def _both(first: Pass, second: Pass, rules: tuple[str, ...]) -> Pass | None:
+    """Return the pass with the changes of both; None if the rules are those that it has anyway."""
     both = Pass(
         template=first.template or second.template,
         rules=first.rules if first.rules is not None else second.rules,
         precision=first.precision or second.precision,
         padded=first.padded or second.padded,
     )
-    if both.template is not None and both.rules is not None:
-        template = None if both.template == NO_TEMPLATE else read_template(both.template)
-        if both.rules == (template.rules if template else ()):
-            return None
-    return both
+    if both.template is not None:
+        rules = () if both.template == NO_TEMPLATE else read_template(both.template).rules
+    return None if both.rules == rules else both
 
 
 def _likelihood(likely: Sequence[str]) -> "_Order":

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from stsbench.base.words import listed
 from stsbench.diagnosis.claim import Claim, Value
-from stsbench.diagnosis.grid import AVERAGE_OF, COMPARISON, METRIC, REGRESSED, REGRESSOR, Change, split_of
+from stsbench.diagnosis.grid import AVERAGE_OF, COMPARISON, METRIC, REGRESSED, REGRESSOR, TEXT, Change, split_of
 from stsbench.diagnosis.search import NEIGHBOURHOOD, WEAK, Candidate, Search
 from stsbench.diagnosis.variations import Variation
 from stsbench.encoders.protocol import Identity
@@ -168,6 +168,8 @@ def _command(search: Search, candidate: Candidate) -> str:
     mean = changed.get(AVERAGE_OF) or search.grid.default_of(AVERAGE_OF)
     tasks = mean.tasks if AVERAGE in search.claim.tasks else search.claim.tasks
     splits = {task: changed.get(split_of(task), "") for task in tasks}
+    if changed.get(TEXT) == "raw":
+        splits = {task: split.replace("senteval-v2", "raw-v2") for task, split in splits.items()}
     what = "gives it"
     if comparing == REGRESSOR:
         splits |= dict.fromkeys(REGRESSED & splits.keys(), REGRESSOR.similarity)

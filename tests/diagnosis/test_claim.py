@@ -83,3 +83,12 @@ def test_a_row_on_the_scale_to_1_is_claimed_in_points_with_what_it_states() -> N
     assert (str(sick), sick.tolerance) == ("77.58", pytest.approx(NOISE))
     assert ("SICK-R split", "all") in sick.stated
     assert "text" not in dict(sick.stated), "the row leaves the text open"
+
+
+def test_a_row_states_how_its_model_was_used_as_far_as_its_source_says_it() -> None:
+    (first, *_) = read_claim("row:prompteol").values
+    assert dict(first.stated)["template"] == "prompteol"
+    assert "precision" not in dict(first.stated), "the command's code says it, the page does not"
+    (first, *_) = read_claim("row:promcse").values
+    assert dict(first.stated)["pooling"] == "cls_before_pooler"
+    assert [value.task for value in read_claim("row:diffcse").values] == list(SEVEN)

@@ -195,9 +195,9 @@ def rank_rows(samples: NDArray[np.float64]) -> Floats:
         >>> rank_rows(np.array([[0.3, 0.1, 0.3], [1.0, 2.0, 3.0]])).tolist()
         [[2.5, 1.0, 2.5], [1.0, 2.0, 3.0]]
     """
-    from scipy.stats import rankdata
-
-    ranks: Floats = rankdata(samples, axis=1)
+    ranks: Floats = np.empty(samples.shape)
+    for row, sample in enumerate(samples):
+        ranks[row] = average_ranks(sample)
     return ranks
 
 

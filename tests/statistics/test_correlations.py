@@ -5,8 +5,10 @@ import pytest
 import scipy.stats
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from scipy.special import stdtrit
 
-from stsbench.statistics.correlations import CORRELATIONS, average_ranks, kendall, pearson, spearman
+from stsbench.statistics.correlations import CORRELATIONS, average_ranks, kendall, pearson, rank_rows, spearman
+from stsbench.statistics.ranks import _pair_p
 
 SCIPY = {
     "spearman": scipy.stats.spearmanr,
@@ -96,3 +98,18 @@ def test_samples_of_different_shape_are_refused(metric, x, y):
 @pytest.mark.parametrize("scale", [1e-200, 1e200])
 def test_pearson_survives_extreme_scales(scale):
     assert pearson(np.array([1.0, 2.0, 3.0, 4.0]) * scale, [1, 3, 2, 4]) == pytest.approx(0.8, abs=1e-12)
+
+
+def test_rows_are_ranked_as_scipy_ranks_them() -> None:
+    rows = np.random.default_rng(0).integers(0, 9, size=(7, 40)) / 3
+    rows[2, 5] = np.nan
+    assert np.array_equal(rank_rows(rows), scipy.stats.rankdata(rows, axis=1), equal_nan=True)
+    assert rank_rows(np.empty((0, 3))).shape == (0, 3)
+
+
+@pytest.mark.parametrize("df", [1.0, 7.3, 250.0, math.inf])
+def test_p_values_of_pairs_are_those_of_scipys_distributions_to_the_last_bit(df: float) -> None:
+    values = np.array([0.0, -0.3, 1.96, 12.5, -40.0])
+    tails = scipy.stats.norm.sf(np.abs(values)) if math.isinf(df) else scipy.stats.t.sf(np.abs(values), df)
+    assert np.array_equal(_pair_p(values, df), 2 * tails)
+    assert np.array_equal(stdtrit(df, [0.975, 0.6]), scipy.stats.t.ppf([0.975, 0.6], df)) or math.isinf(df)

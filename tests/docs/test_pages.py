@@ -100,7 +100,7 @@ def test_the_whole_tutorial_prints_what_it_says(tmp_path: Path, monkeypatch: pyt
 @pytest.mark.long
 @pytest.mark.shared
 @pytest.mark.minilm
-@pytest.mark.parametrize("name", ["tutorial-real-data", "why-numbers-differ", "how-to/diagnose"])
+@pytest.mark.parametrize("name", ["tutorial-real-data", "why-numbers-differ", "how-to/diagnose", "how-to/mteb"])
 def test_pages_on_real_data_print_what_they_say(
     name: str, senteval: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

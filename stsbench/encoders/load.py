@@ -274,11 +274,11 @@ def resolve(name: str, options: LoadOptions = LoadOptions()) -> Resolved:
             f"{measured} is a published system without a known checkpoint on the Hugging Face Hub: give the "
             "folder of one."
         )
-    in_template = options.template not in {None, NO_TEMPLATE} or (known.template and options.template is None)
+    # A template that the person names says where it is read.
+    as_published = options.pooling == AUTO and options.template in {None, NO_TEMPLATE}
     used = replace(
         options,
-        # A template says where it is read.
-        pooling=known.pooling if options.pooling == AUTO and not in_template else options.pooling,
+        pooling=known.pooling if as_published else options.pooling,
         max_length=known.max_length if options.max_length is None else options.max_length,
     )
     if by_hub_name:
@@ -478,7 +478,7 @@ def _choose_pooling(
     """
     # An unknown one is refused here, before anything is loaded.
     if wanted != AUTO and parse_pooling(wanted, also=(AUTO,)).is_of_template:
-        raise UserError(f"pooling {wanted} is read in a template: add --template.")
+        raise UserError(f"pooling {wanted} is read in a template: add --template, or choose another.")
     expected = configured or (known.pooling if known else None)
     if wanted != AUTO:
         if expected is None or wanted == expected:

@@ -236,6 +236,15 @@ def test_a_known_checkpoint_brings_its_template_unless_told_otherwise(
     assert any("pooling avg differs from mask, where template sncse is read" in note for note in other.notes)
 
 
+def test_the_known_checkpoints_name_templates_that_are_read_where_their_entries_say() -> None:
+    from stsbench.published.catalogue import checkpoints
+
+    with_template = [known for known in checkpoints().values() if known.template]
+    assert with_template
+    for known in with_template:
+        assert read_template(known.template).reading == known.pooling, known.name
+
+
 def test_every_preset_names_its_source_and_can_be_read() -> None:
     for name in template_names():
         template = read_template(name)

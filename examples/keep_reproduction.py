@@ -48,8 +48,7 @@ def keep(table: str, scale: ScaleName, runs: Path, out: Path) -> Reproduction:
         name = "table" if number == 0 else "each"
         text = to_markdown(shown.frame, decimals=shown.decimals)
         (folder / f"{name}.md").write_text(f"{text}\n", encoding="utf-8")
-    status = str(experiment.status().caption)
-    (folder / "status.md").write_text(f"{status}.\n", encoding="utf-8")
+    (folder / "status.md").write_text(f"{result.cost.sentence}\n", encoding="utf-8")
     _keep_experiment(experiment, runs, folder)
     return result
 

@@ -24,13 +24,13 @@ def test_there_are_some() -> None:
 @pytest.mark.parametrize("folder", [path.parent for path in KEPT], ids=lambda folder: folder.name)
 def test_a_kept_reproduction_says_what_its_records_say(folder: Path) -> None:
     experiment = read_sweep(folder)
-    assert f"{experiment.status().caption}.\n" == (folder / "status.md").read_text(encoding="utf-8")
     jobs = pd.read_csv(folder / "jobs.csv")
     measured = [column for column in jobs if column in experiment.measures]
     pd.testing.assert_frame_equal(
         jobs[["job", "seed", *measured]], experiment.frame[["job", "seed", *measured]], check_dtype=False
     )
     result = read_reproduction(plan_of(folder.name), folder.name, "laptop", experiment)
+    assert f"{result.cost.sentence}\n" == (folder / "status.md").read_text(encoding="utf-8")
     cells = pd.read_csv(folder / "report" / "tables" / f"{folder.name}-table.csv")
     here = {cell.column: {} for cell in result.cells if cell.runs}
     for cell in result.cells:

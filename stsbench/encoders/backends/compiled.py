@@ -9,29 +9,22 @@ import hashlib
 import json
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from stsbench.base.errors import UserError
 from stsbench.base.files import atomic_folder, cache_dir
+from stsbench.encoders.backends.program import Compute
 from stsbench.encoders.checkpoint import quiet_transformers
 from stsbench.encoders.network import Network
 from stsbench.encoders.protocol import TokenSequence
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
-
-Integers = NDArray[np.int64]
-Compute = Callable[[Integers, Integers], list[NDArray[np.float32]]]
-"""Token ids and mask of shape (rows, width) to the hidden states of every layer, (rows, width, dimensions) each,
-and, of a model with a pooler, what that gives, (rows, dimensions)."""
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stsbench.encoders.backends.compiled import Compute, Integers
+from stsbench.encoders.backends.program import Compute, Integers
 from stsbench.encoders.protocol import TokenSequence
 
 if TYPE_CHECKING:

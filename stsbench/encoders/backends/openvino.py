@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stsbench.encoders.backends.compiled import Compute, Integers
+from stsbench.encoders.backends.program import Compute, Integers
 from stsbench.encoders.protocol import TokenSequence
 
 if TYPE_CHECKING:

@@ -1,0 +1,12 @@
+"""What the file of a back end brings: `FILE` and `PACKAGES`, `export` to write layers and `load` to compute them."""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+Integers = NDArray[np.int64]
+
+Compute = Callable[[Integers, Integers], list[NDArray[np.float32]]]
+"""Token ids and mask of shape (rows, width) to the hidden states of every layer, (rows, width, dimensions) each,
+and, of a model with a pooler, what that gives, (rows, dimensions)."""

@@ -1,4 +1,4 @@
-"""What the file of a back end brings: `FILE` and `PACKAGES`, `export` to write layers and `load` to compute them."""
+"""What a back end's file brings: `FILE`, `PACKAGES`, `export` to write the layers and `load` to compute them."""
 
 from collections.abc import Callable
 

@@ -36,7 +36,7 @@ def test_each_number_is_what_a_few_lines_count(benchmark_folder: Path) -> None:
 
 
 def test_where_no_task_is_here_nothing_is_said_and_the_corpus_is_not_read() -> None:
-    found = CorpusOverlap.count((pytest.fail("read") for _ in range(1)))
+    found = CorpusOverlap.count(pytest.fail("read") for _ in range(1))
     assert (found.sentence(), found.absent) == ("", list(SCORED))
 
 

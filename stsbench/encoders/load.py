@@ -39,8 +39,8 @@ class LoadOptions:
         pooling: one of `POOLING_NAMES`, a place with layers and head (see `poolers`), or `auto`.
         max_length: sub-words kept, special tokens included; None for the published one, or the model's own limit.
         prompt: text put before every sentence; None for the checkpoint's own, "" for none.
-        precision: `fp32`, `bf16` or `fp16`; computed by another program than torch `openvino-fp32`, `openvino-bf16`,
-            `openvino-int8` or `onnx-fp32`.
+        precision: `fp32`, `bf16` or `fp16`; computed by another program than torch `openvino-fp32`,
+            `openvino-bf16`, `openvino-int8` or `onnx-fp32`.
         device: `auto`, `cpu`, `cuda` or `mps`.
         revision: a branch, tag or commit on the Hub.
         trust_remote_code: whether Python code that comes with a checkpoint may run.
@@ -105,8 +105,8 @@ def load(
             the published one, the checkpoint's own, or else what its paper used.
         max_length: sub-words kept, special tokens included; None for the published one, or the model's own limit.
         prompt: text put before every sentence; None for the checkpoint's own, "" for none.
-        precision: `fp32`, `bf16` or `fp16`; computed by another program than torch `openvino-fp32`, `openvino-bf16`,
-            `openvino-int8` or `onnx-fp32`.
+        precision: `fp32`, `bf16` or `fp16`; computed by another program than torch `openvino-fp32`,
+            `openvino-bf16`, `openvino-int8` or `onnx-fp32`.
         device: `auto`, `cpu`, `cuda` or `mps`.
         revision: a branch, tag or commit on the Hub.
         trust_remote_code: whether Python code that comes with a checkpoint may run.

@@ -8,6 +8,7 @@ import hashlib
 import importlib.util
 import os
 import re
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -205,7 +206,7 @@ class Checkpoint:
     def sha256(self, paths: Iterable[Path]) -> str:
         """Return one hash for files in the folder: the file's own if it is one, else of their paths and hashes."""
         # By path, not by name: a dense layer's weights are called model.safetensors too.
-        hashes = {path.relative_to(self.folder).as_posix(): sha256_of(path) for path in paths}
+        hashes = {path.relative_to(self.folder).as_posix(): _sha256_once(path) for path in paths}
         if len(hashes) == 1:
             return next(iter(hashes.values()))
         listing = "".join(f"{name} {digest}\n" for name, digest in sorted(hashes.items()))
@@ -224,6 +225,31 @@ class Checkpoint:
             if not shard.is_file():
                 raise UserError(f"{self.folder / index} names {shard.name}, which is not there: fetch it again.")
         return shards
+
+
+_SETTLED_SECONDS = 2.0
+"""How long ago a file must have changed for its time stamps to tell it from what it becomes next."""
+
+_hashes: dict[tuple[Path, int, int, int, int, int], str] = {}
+
+
+def _sha256_once(path: Path) -> str:
+    """Return a file's hash, computed once in a process: analyses load a model several times.
+
+    Raises:
+        UserError: if the file cannot be read.
+    """
+    try:
+        state = path.stat()
+    except OSError:
+        return sha256_of(path)  # which says what is wrong
+    key = (path, state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns)
+    if key in _hashes:
+        return _hashes[key]
+    digest = sha256_of(path)
+    if time.time() - max(state.st_mtime, state.st_ctime) > _SETTLED_SECONDS:
+        _hashes[key] = digest
+    return digest
 
 
 def packaged_model() -> Path | None:

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from stsbench.base.errors import UserError
+from stsbench.encoders import checkpoint as checkpoint_module
+from stsbench.encoders.checkpoint import Checkpoint
 from stsbench.encoders.load import load
 from stsbench.encoders.plan import embed
 
@@ -238,3 +240,20 @@ def test_loading_prints_nothing(tiny, capfd):
     encode(tiny())
     said = capfd.readouterr()
     assert said.out == said.err == ""
+
+
+def test_a_checkpoint_is_hashed_once_and_again_when_it_changed(tmp_path, monkeypatch):
+    weights = tmp_path / "model.safetensors"
+    weights.write_bytes(b"one")
+    hashed = []
+    monkeypatch.setattr(checkpoint_module, "sha256_of", lambda path: hashed.append(path) or path.read_text())
+    monkeypatch.setattr(checkpoint_module, "_SETTLED_SECONDS", -1.0)
+    checkpoint = Checkpoint("tiny", tmp_path)
+    assert [checkpoint.sha256([weights]) for _ in range(3)] == ["one"] * 3
+    assert len(hashed) == 1
+    weights.write_bytes(b"changed")
+    assert checkpoint.sha256([weights]) == "changed"
+    monkeypatch.setattr(checkpoint_module, "_SETTLED_SECONDS", 3600.0)
+    weights.write_bytes(b"just now")
+    assert [checkpoint.sha256([weights]) for _ in range(2)] == ["just now"] * 2
+    assert len(hashed) == 4

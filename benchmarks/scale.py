@@ -2,12 +2,13 @@
 
     python benchmarks/scale.py [--parts pairs,retrieve,tokens,show,rank,report] [--rows N] [--sizes 4]
 
-Each part is run on a quarter, a half and the whole of its size (`--sizes` tells how many), each in a process of its
-own, as the peak of memory is a process's. The sizes: 500,000 pairs for `pairs` (`run --data`), ten million sentences
-for `retrieve` (the nearest sentences in a corpus) and `tokens` (what `train` reads its corpus into, on disk), a
-thousand records for `show`, `rank` and `report`; `--rows` sets another. Sentences are drawn from 5,000 invented words,
-vectors are those of a callable that counts letters: this is about what stands around an encoder. Prints seconds, the
-peak of memory, and the growth: both grow as the size to the power of it, between the last two sizes (1 is linear).
+Each part is run on a quarter, a half and the whole of its size (`--sizes` tells how many), each in a process of
+its own, as the peak of memory is a process's. The sizes: 500,000 pairs for `pairs` (`run --data`), ten million
+sentences for `retrieve` (the nearest sentences in a corpus) and `tokens` (what `train` reads its corpus into, on
+disk), a thousand records for `show`, `rank` and `report`; `--rows` sets another. Sentences are drawn from 5,000
+invented words, vectors are those of a callable that counts letters: this is about what stands around an encoder.
+Prints seconds, the peak of memory, and the growth: both grow as the size to the power of it, between the last two
+sizes (1 is linear).
 Goal: no exponent above 1.15, and memory that does not grow where the work is a stream (`tokens`).
 """
 
@@ -170,7 +171,8 @@ def main() -> None:
             seconds, peak, before = json.loads(ended.stdout.strip().rpartition("\n")[2])
             results.append((seconds, peak - before))
             print(
-                f"{part:9} {rows:12,} rows {seconds:8.2f} s  peak {peak:8.0f} MB, {peak - before:7.0f} of them for it",
+                f"{part:9} {rows:12,} rows {seconds:8.2f} s  "
+                f"peak {peak:8.0f} MB, {peak - before:7.0f} of them for it",
                 flush=True,
             )
         if len(sizes) > 1:

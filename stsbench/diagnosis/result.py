@@ -61,7 +61,7 @@ class Diagnosis(Result):
 
     @property
     def answer(self) -> Search:
-        """The search that explains the claim with the fewest changes: in the grid, or beyond it."""
+        """The search that explains the claim with the fewest changes, in the grid or beyond it."""
         beyond = self.further.search if self.further else None
         if beyond is None or not beyond.explanations or self.search.default.fits:
             return self.search

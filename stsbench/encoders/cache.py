@@ -409,8 +409,8 @@ def _blocks(file: sqlite3.Connection, query: str, key: str, keys: Sequence[bytes
                     yield there
             return
     for start in range(0, len(keys), _AT_ONCE):
-        block = keys[start : start + _AT_ONCE]
-        yield file.execute(f"{query} WHERE {key} IN ({','.join('?' * len(block))})", block).fetchall()
+        asked = keys[start : start + _AT_ONCE]
+        yield file.execute(f"{query} WHERE {key} IN ({','.join('?' * len(asked))})", asked).fetchall()
 
 
 def _commonest_width(vectors: Mapping[bytes, bytes]) -> int:

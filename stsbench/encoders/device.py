@@ -79,9 +79,7 @@ def require_backend(backend: str, device: str) -> None:
     if device not in {"auto", "cpu"}:
         raise UserError(f"--backend {backend} computes on the CPU: leave out --device {device}.")
     if lacking := [module for module in BACKENDS[backend].modules if find_spec(module) is None]:
-        raise UserError(
-            f"--backend {backend} needs {' and '.join(lacking)}: pip install 'stsbench[{backend}]'."
-        )
+        raise UserError(f"--backend {backend} needs {' and '.join(lacking)}: pip install 'stsbench[{backend}]'.")
 
 
 def resolve_device(device: str) -> str:

@@ -168,7 +168,7 @@ class Template(BaseModel):
 
     @property
     def reading(self) -> str:
-        """Where the vector is read, as a pooling's full name: `mask2`, `last@-2`, `mask+head`."""
+        """The full name of the pooling, such as `mask2`, `last@-2`, `mask+head`."""
         return pooling_name(self.pooling, head=self.head, layers=self.layers)
 
     @property
@@ -179,7 +179,7 @@ class Template(BaseModel):
 
     @property
     def short(self) -> str:
-        """The name in a signature: `promptbert#1a2b`, with the first digits of the digest."""
+        """The name in a signature, such as `promptbert#1a2b`, with the first digits of the digest."""
         return f"{self.name}#{self.digest[:_SHORT_DIGITS]}"
 
     def __str__(self) -> str:

@@ -252,7 +252,7 @@ class PublishedCell:
 
     @property
     def place(self) -> str:
-        """Where it was read: the text with the line in it, or the page with the heading."""
+        """The place it was read at, which is a line of a text or a heading of a page."""
         return f"{self.file}, line {self.line}" if self.line else f'{self.file}, under "{self.section}"'
 
     @property

@@ -11,10 +11,10 @@ from stsbench.encoders.template import Template
 from stsbench.records.signature import Signature
 from stsbench.statistics.intervals import IntervalMethod, Reason
 
-SCHEMA_VERSION = 4
-"""Of the layout. Versions 1 to 3, of stsbench 0.1 to 0.3, are read too: the intervals of the first two are the
+SCHEMA_VERSION = 5
+"""Of the layout. Versions 1 to 4, of stsbench 0.1 to 0.4, are read too: the intervals of the first two are the
 bootstrap's, and version 1 has the whitening as text alone; before version 4 nothing tells of fitted
-post-processing and of heads."""
+post-processing and of heads, before version 5 nothing of templates, raters and drift."""
 
 IMPORTED = "imported"
 """The kind of a model whose scores were read from the results of another program."""

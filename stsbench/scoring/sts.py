@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,8 +78,8 @@ def pair_table_of_similarities(data: StsData, similarities: Mapping[str, NDArray
         similarities: (n,) by column: `GIVEN`, or some of `SIMILARITIES`; the others of those are NaN then.
     """
     table = _without_similarities(data).assign(subwords_a=-1, subwords_b=-1, identical=False, zero=False)
-    unknown = {} if GIVEN in similarities else dict.fromkeys(map(str, SIMILARITIES), math.nan)
-    return table.assign(**{**unknown, **similarities})
+    columns: dict[str, Any] = {} if GIVEN in similarities else dict.fromkeys(SIMILARITIES, math.nan)
+    return table.assign(**columns | dict(similarities))
 
 
 def _without_similarities(data: StsData) -> "pd.DataFrame":

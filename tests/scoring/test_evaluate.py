@@ -50,7 +50,7 @@ def test_the_record_tells_how_it_was_made(hash_encode: Encode, toy_data: Data) -
     record = sb.evaluate(
         hash_encode, [toy_data("a"), toy_data("b", pairs=60)], bootstrap=sb.Bootstrap(200, seed=7)
     )
-    assert record.schema_version == 4
+    assert record.schema_version == 5
     assert record.stsbench == sb.__version__
     assert record.model.kind == "function"
     assert record.model.name.endswith(":encode_by_hash")

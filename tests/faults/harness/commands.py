@@ -109,6 +109,11 @@ USES: dict[str, tuple[Use, ...]] = {
             ["runs/new"],
         ),
         _use(
+            "run -m model --template template.yaml --data pairs.csv --resamples 20 --out runs/new --json",
+            {"template.yaml": THEIRS},
+            ["runs/new", "../cache/embeddings"],
+        ),
+        _use(
             "run -m words.txt --data pairs.csv --resamples 20 --out runs/new --json",
             {"words.txt": THEIRS},
             ["runs/new", "../cache/embeddings"],

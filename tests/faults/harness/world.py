@@ -226,6 +226,7 @@ def write_inputs(folder: Path, seed: int) -> None:
     write("own_predictions.json", json.dumps({"mteb_model_meta": meta, "default": {"test": values}}))
     vectors = [f"{word} {' '.join(f'{value:.4f}' for value in rng.normal(size=8))}\n" for word in WORDS]
     write("words.txt", "".join(vectors))
+    write("template.yaml", f"title: a test\ntexts: '{WORDS[seed]} {{sentence}}'\nrules: [strip]\npooling: avg\n")
     write("corpus.txt", "".join(f"{sentence()}\n" for _ in range(42)))
     write("recipe.yaml", RECIPE.replace("seed: 7", f"seed: {7 + seed}"))
     write("experiment.yaml", EXPERIMENT)

@@ -30,7 +30,7 @@ def lines(*rows):
 
 
 def packed(rows):
-    return gzip.compress(lines(*(json.dumps(row, ensure_ascii=False) for row in rows)))
+    return gzip.compress(lines(*(json.dumps(row, ensure_ascii=False) for row in rows)), mtime=0)
 
 
 def parquet(rows):
@@ -204,7 +204,7 @@ WITH = (*scored(0, 5),)
         ("STS17", packed([*WITH, {**WITH[0], "sentence1": " "}]), "line 3: sentence1 is empty"),
         ("STS17", packed([*WITH, {**WITH[0], "score": True}]), "line 3: the gold score 'True' is not a number"),
         ("STS17", packed([*WITH, {**WITH[0], "score": "x"}]), "line 3: the gold score 'x' is not a number"),
-        ("STS17", gzip.compress(b'{"sentence1"'), "line 1: not valid JSON"),
+        ("STS17", gzip.compress(b'{"sentence1"', mtime=0), "line 1: not valid JSON"),
         ("BIOSSES", BIOSSES + b"3\ta\tb\t1\t2\n", "scores.tsv, line 4: 8 columns expected"),
         ("BIOSSES", BIOSSES + b"3\ta\tb\t1\t2\t3\tx\t4\n", "line 4: the rating 'x' is not a number"),
         ("BIOSSES", BIOSSES + b"3\ta\tb\t1\t2\t3\t9\t4\n", "line 4: the rating 9 is not on the scale of BIOSSES"),

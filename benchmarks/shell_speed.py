@@ -81,12 +81,12 @@ def _of_children() -> float:
 
 
 def prepared(name: str, python: str, folder: Path, model: str, tasks: str) -> Version:
-    """Record the model and its first half of dimensions, which fills the cache, and compile the modules."""
+    """Record the model and its first dimensions, which fills the cache, and compile the modules."""
     folder.mkdir()
     version = Version(name, python, folder)
     measure = ["run", "--model", model, "--tasks", tasks]
     version.timed([*measure, "--out", "one"])
-    version.timed([*measure, "--dimensions", "128", "--out", "two"])
+    version.timed([*measure, "--dimensions", "16", "--out", "two"])
     return version
 
 

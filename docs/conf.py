@@ -56,7 +56,8 @@ nitpick_ignore_regex = [
     ("py:class", r"stsbench\.(diagnosis\.search\.Search|training\.recipe\.Recipe)"),
     ("py:class", r"stsbench\.(experiments\.(answers\.Answer|plan\.TablePlan|reproduced\.(Cost|ReproducedCell)))"),
     ("py:class", r"stsbench\.(published\.schema\.(Exhibit|Usage)|render\.(section\.Pointer|table\._Frame))"),
-    ("py:class", r"stsbench\.(records\.(parts\.RecordPart|imports\.mteb_predictions\.Predictions)|compat\.senteval\.utils\.dotdict)"),
+    ("py:class", r"stsbench\.(records\.parts\.RecordPart|compat\.senteval\.utils\.dotdict)"),
+    ("py:class", r"stsbench\.records\.imports\.mteb_predictions\.Predictions"),
 ]
 
 html_theme = "furo"

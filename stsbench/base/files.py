@@ -92,6 +92,8 @@ def replaced_folder(target: Path) -> Iterator[Path]:
             with lock:
                 try:
                     _put_back(old, target)
+                    # Where the target stands, an old one is what a run left that was killed after the exchange.
+                    _delete(old)
                     _delete(new)
                     yield new
                     if target.exists():

@@ -21,6 +21,7 @@ from stsbench.cli.options import (
     Output,
     Sentences,
     any_seed,
+    finite,
     grouped,
     new_folder,
     number_within,
@@ -191,7 +192,8 @@ def run(
         ),
     ] = False,
     margin: Annotated[
-        float | None, Option(help="Points that --gate allows to be lost. Default: 0.5.", rich_help_panel=RUN)
+        float | None,
+        Option(callback=finite, help="Points that --gate allows to be lost. Default: 0.5.", rich_help_panel=RUN),
     ] = None,
     subsets: Annotated[
         bool, Option("--subsets", help="Print every subset too.", rich_help_panel="Output")

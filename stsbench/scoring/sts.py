@@ -79,7 +79,7 @@ def pair_table_of_similarities(data: StsData, similarities: Mapping[str, NDArray
     """
     table = _without_similarities(data).assign(subwords_a=-1, subwords_b=-1, identical=False, zero=False)
     columns: dict[str, Any] = {} if GIVEN in similarities else dict.fromkeys(SIMILARITIES, math.nan)
-    return table.assign(**columns | dict(similarities))
+    return table.assign(**{**columns, **similarities})
 
 
 def _without_similarities(data: StsData) -> "pd.DataFrame":

@@ -161,7 +161,7 @@ def test_a_missing_or_another_pair_table_and_another_schema_are_told(run: Path, 
     (run / "run.json").write_text(json.dumps(content), encoding="utf-8")
     for verb in VERBS:
         with pytest.raises(
-            UserError, match="has schema version 99, this stsbench reads versions 1 to 4: update stsbench"
+            UserError, match="has schema version 99, this stsbench reads versions 1 to 5: update stsbench"
         ):
             getattr(sb, verb)(run)
 

@@ -124,6 +124,18 @@ def test_a_folder_that_was_taken_away_when_its_writer_was_killed_comes_back(tmp_
     assert list(tmp_path.iterdir()) == [target]
 
 
+def test_what_a_writer_left_that_was_killed_after_the_exchange_is_in_nobodys_way(tmp_path: Path) -> None:
+    target, old = tmp_path / "folder", tmp_path / ".folder.stsbench" / "old"
+    for folder in (target, old):
+        folder.mkdir(parents=True)
+        (folder / "file").write_text("before", encoding="utf-8")
+    with replaced_folder(target) as new:
+        new.mkdir()
+        (new / "file").write_text("after", encoding="utf-8")
+    assert (target / "file").read_text(encoding="utf-8") == "after"
+    assert list(tmp_path.iterdir()) == [target]
+
+
 def test_a_hash_is_of_the_bytes(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"\x00\xff" * 100_000)
     assert sha256_of(tmp_path / "file") == hashlib.sha256(b"\x00\xff" * 100_000).hexdigest()

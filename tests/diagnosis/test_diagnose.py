@@ -94,7 +94,7 @@ def test_scaling_to_unit_length_is_told_from_the_distance_alone(tiny_bert: Path)
     left, right = np.split(vectors[embedded.rows], 2)
     distances = -np.abs(left.astype(float) - right).sum(axis=1)
     claim = 100 * np.corrcoef(pairs["gold"], distances)[0, 1]
-    found = sb.diagnose(encoder, f"{claim:.4f}%", tasks="sample")
+    found = sb.diagnose(encoder, f"{claim:.4f}%", tasks="sample", further=0)
     assert best_changes(found) == {"metric": "pearson", "comparison": "manhattan, scaled to unit length"}
     assert found.search.explanations[0].best.count == 3
     assert (

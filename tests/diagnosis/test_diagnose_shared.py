@@ -47,13 +47,13 @@ def test_values_taken_with_another_pooler_name_the_pooler(minilm: Any) -> None:
     other = sb.load("minilm", device="cpu", pooling="cls_before_pooler")
     record = sb.evaluate(other, ["STS16", "SICK-R"], bootstrap=sb.Bootstrap(resamples=0))
     claim = {task.task: round(100 * (task.score or 0), 2) for task in record.tasks}
-    assert changes(sb.diagnose(minilm, claim))[0] == {"pooling": "cls_before_pooler"}
-    alone = sb.diagnose(minilm, {"STS16": claim["STS16"]})
+    assert changes(sb.diagnose(minilm, claim, further=0))[0] == {"pooling": "cls_before_pooler"}
+    alone = sb.diagnose(minilm, {"STS16": claim["STS16"]}, further=0)
     assert changes(alone)[0] == {"pooling": "cls_before_pooler"}
 
 
 def test_a_claim_that_nothing_gives_is_reported_as_such(minilm: Any) -> None:
-    found = sb.diagnose(minilm, "STS16=90.00")
+    found = sb.diagnose(minilm, "STS16=90.00", further=0)
     assert not found.explained
     assert found.verdict.startswith("None of ")
     assert "Your own gives 78.99, 11.01 below." in found.verdict

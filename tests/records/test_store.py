@@ -100,14 +100,14 @@ def test_damaged_json_is_told_in_a_sentence(content: bytes, tmp_path: Path) -> N
         load_run(tmp_path)
 
 
-@pytest.mark.parametrize(("version", "remedy"), [(5, "update stsbench"), (0, "measure again")])
+@pytest.mark.parametrize(("version", "remedy"), [(6, "update stsbench"), (0, "measure again")])
 def test_a_record_of_another_schema_version_is_refused(
     version: int, remedy: str, make_record: Maker, tmp_path: Path
 ) -> None:
     save_run(make_record(), tmp_path)
     rewrite(tmp_path, lambda content: content.update(schema_version=version))
     with pytest.raises(
-        UserError, match=rf"has schema version {version}, this stsbench reads versions 1 to 4: {remedy}\."
+        UserError, match=rf"has schema version {version}, this stsbench reads versions 1 to 5: {remedy}\."
     ):
         load_run(tmp_path)
 

@@ -9,7 +9,7 @@ from scipy.spatial import distance
 
 from stsbench.data.benchmarks import load_sample
 from stsbench.data.tables import StsData
-from stsbench.scoring.sts import pair_table, pair_table_of_similarities
+from stsbench.scoring.sts import GIVEN, pair_table, pair_table_of_similarities
 from stsbench.scoring.tasks import sentences_of
 
 COLUMNS = {
@@ -100,7 +100,7 @@ def test_lengths_are_of_each_side(table: Any, toy_data: Any) -> None:
 
 def test_given_similarities_stand_in_a_column_of_their_own(toy_data: Callable[..., StsData]) -> None:
     values = np.linspace(-1, 1, 30)
-    table = pair_table_of_similarities(toy_data(), values)
+    table = pair_table_of_similarities(toy_data(), {GIVEN: values})
     assert table["given"].tolist() == values.tolist()
     assert set(COLUMNS) - {"cosine", "dot", "euclidean", "manhattan"} <= set(table.columns)
     assert (table["subwords_a"] == -1).all()
@@ -109,5 +109,5 @@ def test_given_similarities_stand_in_a_column_of_their_own(toy_data: Callable[..
 
 def test_the_sample_s_design_is_kept() -> None:
     sample = load_sample()
-    table = pair_table_of_similarities(sample, np.zeros(len(sample.pairs)))
+    table = pair_table_of_similarities(sample, {GIVEN: np.zeros(len(sample.pairs))})
     assert table["design"].tolist() == sample.pairs["design"].tolist()

@@ -6,8 +6,8 @@ for beside it.
 """
 
 import hashlib
+import io
 import json
-import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
@@ -118,7 +118,7 @@ def compiled(
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Keep exporters' remarks on how they read Python to themselves, and their progress off what programs read."""
-    with warnings.catch_warnings(), redirect_stdout(sys.stderr), quiet_transformers():
+    with warnings.catch_warnings(), redirect_stdout(io.StringIO()), quiet_transformers():
         warnings.simplefilter("ignore")
         yield
 

@@ -16,7 +16,7 @@ import numpy as np
 
 import stsbench as sb
 from stsbench.base.errors import UserError
-from stsbench.data.benchmarks import load_sts
+from stsbench.data.benchmarks import load_sample, load_sts
 from stsbench.encoders.plan import embed
 from stsbench.encoders.postprocess import normalize
 from stsbench.statistics.correlations import spearman
@@ -33,7 +33,7 @@ def main() -> None:
     parser.add_argument("--models", nargs="+", default=["minilm"])
     parser.add_argument("--precisions", nargs="+", default=list(NAMES))
     wanted = parser.parse_args()
-    data = load_sts(wanted.task)
+    data = load_sample() if wanted.task == "sample" else load_sts(wanted.task)
     firsts, seconds = data.pairs["sentence1"].tolist(), data.pairs["sentence2"].tolist()
     gold = data.pairs["gold"].to_numpy()
     for model in wanted.models:

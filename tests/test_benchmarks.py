@@ -113,6 +113,16 @@ def test_the_benchmark_of_large_inputs_runs_in_small(
     assert capsys.readouterr().out.count("growth: time") == 4
 
 
+def test_the_benchmark_of_back_ends_runs_on_little(
+    script: Callable[..., None], tiny_bert: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    on_little = ("--task", "sample", "--rounds", "1", "--precisions", "fp32", "bf16", "--models", tiny_bert)
+    script("benchmarks/backend_speed.py", *on_little)
+    printed = capsys.readouterr().out
+    assert "504 sequences, 1 rounds" in printed
+    assert "cos 1.0000 >= 1.0000" in printed
+
+
 @pytest.mark.slow
 def test_the_benchmark_of_commands_from_the_shell_runs_against_another_version(
     script: Callable[..., None], tiny_bert: Path, capsys: pytest.CaptureFixture[str]

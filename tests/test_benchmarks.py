@@ -123,7 +123,7 @@ def test_the_benchmark_of_back_ends_runs_on_little(
     assert "cos 1.0000 >= 1.0000" in printed
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_benchmark_of_commands_from_the_shell_runs_against_another_version(
     script: Callable[..., None], tiny_bert: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

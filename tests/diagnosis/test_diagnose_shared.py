@@ -43,6 +43,7 @@ def test_sts16_by_wmean_is_the_weighted_mean(minilm: Any) -> None:
     assert {row for axis in found.grid.axes if axis.name == "text" for row in axis.values} == {"senteval", "raw"}
 
 
+@pytest.mark.long
 def test_values_taken_with_another_pooler_name_the_pooler(minilm: Any) -> None:
     other = sb.load("minilm", device="cpu", pooling="cls_before_pooler")
     record = sb.evaluate(other, ["STS16", "SICK-R"], bootstrap=sb.Bootstrap(resamples=0))

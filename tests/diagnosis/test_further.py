@@ -163,7 +163,7 @@ TOGETHER = {
 
 
 @pytest.mark.parametrize(
-    "name", [next(iter(TOGETHER)), *(pytest.param(name, marks=pytest.mark.slow) for name in [*TOGETHER][1:])]
+    "name", [next(iter(TOGETHER)), *(pytest.param(name, marks=pytest.mark.long) for name in [*TOGETHER][1:])]
 )
 def test_two_planted_changes_together_are_found_and_both_are_named(
     tiny_bert: Path, data: StsData, name: str

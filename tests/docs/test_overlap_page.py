@@ -11,7 +11,7 @@ import pytest
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "overlap.md"
 YEARS = ("STS12", "STS13", "STS14", "STS15", "STS16")
 
-pytestmark = pytest.mark.shared
+pytestmark = [pytest.mark.shared, pytest.mark.long]
 
 
 @cache

@@ -95,6 +95,7 @@ def launch(size: int, arguments: list[str]) -> list[subprocess.Popen[str]]:
     ]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_two_processes_equal_one_with_the_joined_batch(recipe_file, corpus, tmp_path):
     # 41 rows: the last batch has one, so that one of the two processes has no share in it.

@@ -265,6 +265,7 @@ def test_a_gpu_trains_in_every_precision_and_resumes(precision, train, tmp_path)
     assert again.tasks[0].score == pytest.approx(done.best.score, abs=1e-6)
 
 
+@pytest.mark.long
 @pytest.mark.minilm
 @pytest.mark.slow
 def test_the_demo_scores_the_packaged_model_as_run_does_and_ends_with_a_checkpoint(tmp_path):

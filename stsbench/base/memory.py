@@ -38,6 +38,18 @@ def require_memory(needed: int, what: str, advice: str) -> None:
         )
 
 
+def is_of_memory(error: Exception) -> bool:
+    """Return whether an error says that memory ran out: Python's own, or a library's in its words.
+
+    torch has a class of its own for CUDA alone.
+
+    >>> is_of_memory(RuntimeError("DefaultCPUAllocator: can't allocate memory")), is_of_memory(ValueError("no"))
+    (True, False)
+    """
+    signs = ("out of memory", "not enough memory", "allocate memory")
+    return isinstance(error, MemoryError) or any(sign in str(error) for sign in signs)
+
+
 def _of_machine() -> int | None:
     lines = _lines(Path("/proc/meminfo"))
     return next((1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")), None)

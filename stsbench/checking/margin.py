@@ -16,6 +16,7 @@ from stsbench.checking.baseline import check_baseline
 from stsbench.checking.result import CellCheck, Check
 from stsbench.comparison.aligned import AlignedScores, aligned_scores, dependence_of
 from stsbench.records.record import RunRecord
+from stsbench.scoring.settings import require_margin
 from stsbench.statistics.dependence import Variance
 from stsbench.statistics.intervals import INTERVAL, IntervalMethod, lower_bound, one_sided_p, upper_bound
 from stsbench.statistics.significance import holm
@@ -53,10 +54,7 @@ def check_margin(
     Raises:
         UserError: if the margin is no positive number, or there are no pairs to compare.
     """
-    if not (math.isfinite(margin) and margin > 0):
-        raise UserError(
-            f"a margin of {margin:g} points: give more than 0, as no number of pairs shows that nothing was lost."
-        )
+    require_margin(margin)
     compared = check_baseline(record, baseline, math.inf)
     if compared.of("not comparable"):
         return replace(compared, kind="margin", allowed=margin)

@@ -167,7 +167,13 @@ def passes(encoder: Encoder, tasks: Iterable[str], *, likely: Sequence[str] = ()
         for one, other in itertools.combinations(kinds, 2)
         for first, second in itertools.product(one, other)
     ]
-    return [*singles, *sorted((pair for pair in pairs if pair is not None), key=_likelihood(likely))]
+
+    def is_unlikely(pair: Pass) -> tuple[bool, bool, bool]:
+        """Known templates first, precisions last."""
+        is_unknown = pair.template is not None and pair.template not in likely
+        return (pair.precision is not None, is_unknown, pair.template is None)
+
+    return [*singles, *sorted((pair for pair in pairs if pair is not None), key=is_unlikely)]
 
 
 def _both(first: Pass, second: Pass, rules: tuple[str, ...]) -> Pass | None:
@@ -181,20 +187,6 @@ def _both(first: Pass, second: Pass, rules: tuple[str, ...]) -> Pass | None:
     if both.template is not None:
         rules = () if both.template == NO_TEMPLATE else read_template(both.template).rules
     return None if both.rules == rules else both
-
-
-def _likelihood(likely: Sequence[str]) -> "_Order":
-    return _Order(tuple(likely))
-
-
-@dataclass(frozen=True)
-class _Order:
-    likely: tuple[str, ...]
-
-    def __call__(self, pair: Pass) -> tuple[bool, bool, bool]:
-        """Return what pairs are ordered by: known templates first, precisions last."""
-        unlikely = pair.template is not None and pair.template not in self.likely
-        return (pair.precision is not None, unlikely, pair.template is None)
 
 
 def own_rules(encoder: Encoder) -> tuple[str, ...]:

@@ -37,14 +37,14 @@ def find_base(adapter: Checkpoint) -> Checkpoint:
         UserError: if the adapter does not say which, is none that is read here, or its base is not there.
     """
     config = adapter.json(ADAPTER_CONFIG)
-    kind, base = config.get("peft_type"), config.get("base_model_name_or_path")
+    kind, base = config.get("peft_type"), _base_of(adapter)
     place = adapter.folder / ADAPTER_CONFIG
     if kind != "LORA":
         raise UserError(
             f"{adapter.name} holds an adapter of the kind {kind!r} ({place}), and LORA is read here: merge it "
             "into its base model, and give that."
         )
-    if not isinstance(base, str) or not base:
+    if not base:
         raise UserError(f"{place} names no base_model_name_or_path: write the model there that it was trained on.")
     try:
         return replace(find_checkpoint(base, revision=config.get("revision")), name=adapter.name)
@@ -72,13 +72,12 @@ def hash_with(adapter: Checkpoint, base: str, *files: Path) -> str:
     return hashlib.sha256(f"{base} {adapter.sha256(files)}".encode()).hexdigest()
 
 
-def merge_adapter(model: Any, adapter: Checkpoint, base: str) -> Any:
+def merge_adapter(model: Any, adapter: Checkpoint) -> Any:
     """Return a network with an adapter's differences added to its weights.
 
     Args:
         model: the base's network, as Transformers loads it.
-        adapter: the adapter's files.
-        base: the base's name, for messages.
+        adapter: the adapter's files, whose base was found.
 
     Raises:
         UserError: if `peft` is not installed, or the adapter is another network's.
@@ -93,7 +92,7 @@ def merge_adapter(model: Any, adapter: Checkpoint, base: str) -> Any:
 
     tensors = read_weights(adapter_file(adapter))
     named = _named_as_in(model, tensors)
-    foreign = f"{adapter.name} is an adapter of another base than {_base_of(adapter) or base}"
+    foreign = f"{adapter.name} is an adapter of another base than {_base_of(adapter)}"
     advice = f"write the base that it was trained on into {adapter.folder / ADAPTER_CONFIG}"
     if missing := [name for name in tensors if name not in named]:
         raise UserError(f"{foreign}, which has no place for {min(missing)}: {advice}.")
@@ -115,7 +114,9 @@ def merge_adapter(model: Any, adapter: Checkpoint, base: str) -> Any:
 
 
 def _base_of(adapter: Checkpoint) -> str:
-    return str(adapter.json(ADAPTER_CONFIG).get("base_model_name_or_path") or "")
+    """Return the model that an adapter says it was trained on; empty if it names none."""
+    base = adapter.json(ADAPTER_CONFIG).get("base_model_name_or_path")
+    return base if isinstance(base, str) else ""
 
 
 def _named_as_in(model: Any, tensors: "Mapping[str, Tensor]") -> dict[str, str]:

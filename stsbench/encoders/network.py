@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from stsbench.base.errors import UserError
+from stsbench.base.memory import is_of_memory
 from stsbench.encoders.adapter import merge_adapter
 from stsbench.encoders.checkpoint import Checkpoint, quiet_transformers, why
 from stsbench.encoders.device import PRECISIONS
@@ -144,7 +145,7 @@ class Network:
                     for pooling, vectors in found.items()
                 }
         except RuntimeError as error:
-            if not _out_of_memory(error):
+            if not is_of_memory(error):
                 raise
             raise DeviceOutOfMemory(str(error)) from error
 
@@ -250,13 +251,12 @@ class Network:
     def _behind_head(self, vectors: "Tensor", reading: Reading) -> "Tensor":
         if not reading.head:
             return vectors
-        dtype = next(self.model.parameters()).dtype
-        if self.head is not None:
-            return self.head(vectors.to(dtype)).float()
-        if not hasattr(self.model.pooler, "dense"):
+        if self.head is None and not hasattr(self.model.pooler, "dense"):
             raise UserError(f"{self.name} has a head for its first token alone: choose a --pooling without +head.")
-        # It takes the first token of what it is given.
-        behind: Tensor = self.model.pooler(vectors.to(dtype).unsqueeze(1))
+        head: Any = self.model.pooler if self.head is None else self.head
+        vectors = vectors.to(next(head.parameters()).dtype)
+        # A model's own pooler takes the first token of what it is given.
+        behind: Tensor = head(vectors.unsqueeze(1) if self.head is None else vectors)
         return behind.float()
 
     def _located(self, positions: "Tensor", padding: str) -> "dict[str, Tensor]":
@@ -405,14 +405,14 @@ def load_network(
     if not getattr(model.config, "quantization_config", None):
         require_floats(checkpoint.weight_files(), model_type)
     if adapter is not None:
-        model = merge_adapter(model, adapter, checkpoint.name)
+        model = merge_adapter(model, adapter)
     width = getattr(model.config, "hidden_size", None)
     head = _trained_head(checkpoint, width)
     try:
         model = model.to(device).eval()
         head = None if head is None else head.to(device=device, dtype=dtype).eval()
     except RuntimeError as error:
-        if not _out_of_memory(error):
+        if not is_of_memory(error):
             raise
         raise UserError(
             f"{checkpoint.name} does not fit in the memory of {device}: use --precision bf16 or --device cpu."
@@ -426,11 +426,6 @@ def load_network(
         pad_id=pad_id,
         device=device,
     )
-
-
-def _out_of_memory(error: RuntimeError) -> bool:
-    # Only CUDA's has a class of its own.
-    return "out of memory" in str(error) or "not enough memory" in str(error)
 
 
 def _trained_head(checkpoint: Checkpoint, width: int | None) -> "nn.Module | None":

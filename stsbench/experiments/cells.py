@@ -84,15 +84,23 @@ def _deviation(values: Sequence[float]) -> float:
     return float(np.std(values, ddof=1)) if len(values) > 1 else nan
 
 
-def _over_seeds(values: Sequence[float]) -> dict[str, Any]:
-    """Return Student's interval of the mean over other seeds."""
+def reach_over_seeds(deviation: float, runs: int) -> float:
+    """Return half the width of Student's interval of a mean over so many seeds, at the level of the others.
+
+    >>> round(reach_over_seeds(1.0, 3), 3)
+    2.484
+    """
     # What scipy.stats' t.ppf computes by, which takes seconds to import.
     from scipy.special import stdtrit
 
+    return float(deviation / runs**0.5 * stdtrit(runs - 1, (1 + LEVEL) / 2))
+
+
+def _over_seeds(values: Sequence[float]) -> dict[str, Any]:
+    """Return Student's interval of the mean over other seeds."""
     if len(values) < 2:
         return {"low": nan, "high": nan, "interval": _NONE, "seed_share": nan, "pair_share": nan}
-    mean, half = float(np.mean(values)), _deviation(values) / len(values) ** 0.5
-    half *= float(stdtrit(len(values) - 1, (1 + LEVEL) / 2))
+    mean, half = float(np.mean(values)), reach_over_seeds(_deviation(values), len(values))
     shares = {"seed_share": nan, "pair_share": nan}
     return {"low": mean - half, "high": mean + half, "interval": _SEEDS, **shares}
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from stsbench.base.errors import UserError
 from stsbench.base.words import listed
 from stsbench.experiments.answers import Answer
+from stsbench.experiments.cells import reach_over_seeds
 from stsbench.experiments.plan import ScaleName, TablePlan, scales
 from stsbench.published.catalogue import papers
 from stsbench.published.schema import Exhibit
@@ -498,12 +499,9 @@ class Reproduction(Result):
 
 def _over_seeds(cell: ReproducedCell) -> ReproducedCell:
     """Return a cell with the interval of its mean over other seeds alone: Student's."""
-    # What scipy.stats' t.ppf computes by, which takes seconds to import.
-    from scipy.special import stdtrit
-
     if cell.runs < 2:
         return replace(cell, low=math.nan, high=math.nan, over="")
-    half = float(stdtrit(cell.runs - 1, 0.975)) * cell.sd / math.sqrt(cell.runs)
+    half = reach_over_seeds(cell.sd, cell.runs)
     return replace(cell, low=cell.here - half, high=cell.here + half, over="seeds")
 
 

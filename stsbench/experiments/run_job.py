@@ -22,6 +22,7 @@ import yaml
 from stsbench._version import __version__
 from stsbench.base.errors import UserError
 from stsbench.base.files import atomic_folder, atomic_path, told_as_unwritable
+from stsbench.base.memory import is_of_memory
 from stsbench.base.progress import Progress
 from stsbench.data.locate import places
 from stsbench.experiments.folder import JOB, ExperimentFolder, write_json
@@ -69,18 +70,12 @@ def main(arguments: Sequence[str]) -> int:
         return _failed(folder, unit, str(error), 2)
     except Exception as error:
         traceback.print_exc()
-        if _is_of_memory(error):
+        if is_of_memory(error):
             return _failed(folder, unit, f"there was not enough memory: {LESS_MEMORY}", 1)
         return _failed(folder, unit, f"{type(error).__name__}: {error}", 1)
     finally:
         folder.running(unit).unlink(missing_ok=True)
     return 0
-
-
-def _is_of_memory(error: Exception) -> bool:
-    # torch has a class of its own for CUDA alone.
-    signs = ("out of memory", "not enough memory", "allocate memory")
-    return isinstance(error, MemoryError) or any(sign in str(error) for sign in signs)
 
 
 def _failed(folder: ExperimentFolder, unit: str, reason: str, code: int) -> int:

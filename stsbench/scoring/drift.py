@@ -87,7 +87,7 @@ def require_gate(encoder: Encoder, sets: Sequence[TaskData], settings: Settings)
         )
     if settings.postprocessing.whiten is not None:
         raise UserError("--gate looks at a sample, and whitening is of all of a task's sentences: leave one out.")
-    return replace(encoder, precision="fp32")
+    return replace(encoder, precision="fp32", loaded=None)
 
 
 def sample(task: StsData, table: "pd.DataFrame", rows: NDArray[np.int64]) -> Sampled:

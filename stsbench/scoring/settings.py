@@ -28,6 +28,21 @@ SEED = 1111
 """SentEval's folds and seed."""
 
 
+def require_margin(margin: float) -> None:
+    """Refuse a margin that no number of pairs could show to be kept.
+
+    Args:
+        margin: how many points (of 100) a score may be lower.
+
+    Raises:
+        UserError: if it is no positive number.
+    """
+    if not (isfinite(margin) and margin > 0):
+        raise UserError(
+            f"a margin of {margin:g} points: give more than 0, as no number of pairs shows that nothing was lost."
+        )
+
+
 @dataclass(frozen=True)
 class Bootstrap:
     """How intervals are computed.
@@ -143,11 +158,8 @@ class Settings:
 
     def __post_init__(self) -> None:
         """Check what a person may have set."""
-        if self.margin is not None and not (isfinite(self.margin) and self.margin > 0):
-            raise UserError(
-                f"a margin of {self.margin:g} points: give more than 0, as no number of pairs shows that nothing "
-                "was lost."
-            )
+        if self.margin is not None:
+            require_margin(self.margin)
 
 
 @dataclass

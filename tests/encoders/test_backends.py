@@ -15,6 +15,7 @@ from stsbench.encoders.device import require_backend, split_precision
 from stsbench.encoders.load import load
 from stsbench.encoders.plan import embed
 from stsbench.encoders.poolers import POOLING_NAMES
+from stsbench.encoders.template import Template
 
 TEXTS = ["A cat sat on the mat.", "Rain", "Two children carry a red boat down to the water.", "rain fell"]
 
@@ -31,7 +32,7 @@ def _as_numpy(model):
                 output_hidden_states=True,
                 return_dict=True,
             )
-        return [state.numpy() for state in (*states.hidden_states, states.pooler_output)]
+        return [state.numpy() for state in states.hidden_states]
 
     return compute
 
@@ -40,23 +41,28 @@ def test_all_but_the_layers_stays_as_it_is(tiny_bert: Path) -> None:
     encoder = load(tiny_bert)
     encoder.prepare(weights=True)
     sequences = encoder.tokenize(TEXTS).sequences
-    poolings = [pooling for pooling in POOLING_NAMES if pooling != "cls"]
+    poolings = [*POOLING_NAMES, "cls_before_pooler+head", "avg@-2"]
     expected = encoder.forward(sequences, poolings)
     network = encoder._network
-    known = network.model.get_input_embeddings().num_embeddings
-    network.model = CompiledModel("tiny", _as_numpy(network.model), known, has_pooler=True)
+    model = network.model
+    known = model.get_input_embeddings().num_embeddings
+    network.model = CompiledModel("tiny", _as_numpy(model), known, model.config, model.pooler)
     found = encoder.forward(sequences, poolings)
     for pooling in poolings:
         np.testing.assert_allclose(found[pooling], expected[pooling], atol=1e-6)
     with pytest.raises(UserError, match=f"the model knows {known}"):
         encoder.forward([(2, known, 3)], ["avg"])
+    template = Template(name="t", texts=("of {sentence}",), pooling="last", subtract="template")
+    subtracting = encoder.with_template(template)
+    with pytest.raises(UserError, match="takes no positions of tokens, which subtract in a template needs"):
+        subtracting.forward(subtracting.tokenize(TEXTS).sequences, ["last"])
 
 
 def test_what_the_compiled_layers_do_not_read_is_refused() -> None:
     import torch
 
     ids = torch.ones((1, 3), dtype=torch.long)
-    model = CompiledModel("tiny", lambda ids, mask: [np.zeros((1, 3, 2), np.float32)], 9, has_pooler=False)
+    model = CompiledModel("tiny", lambda ids, mask: [np.zeros((1, 3, 2), np.float32)], 9)
     assert model(ids, output_hidden_states=True).last_hidden_state.shape == (1, 3, 2)
     with pytest.raises(UserError, match="tiny: position_ids cannot be given to another back end"):
         model(ids, position_ids=ids)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from mteb_task import scored_by_mteb
 from scipy.stats import spearmanr
 
 import stsbench as sb
@@ -130,31 +131,8 @@ def test_mteb_loads_what_was_written_and_prints_the_same_scores(record: sb.RunRe
 def test_a_task_of_mtebs_scores_our_encoder_as_we_do(
     hash_encode: Callable[..., Any], toy_data: Toy, tmp_path: Path
 ) -> None:
-    mteb = pytest.importorskip("mteb", reason="needs mteb, in an environment of its own")
-    from datasets import Dataset
-    from mteb.models import ModelMeta
-
     data = toy_data("STS12")
-
-    class Ours:
-        """An encoder as MTEB asks for one."""
-
-        mteb_model_meta = ModelMeta.create_empty({"name": "owner/ours", "revision": "1"})
-
-        def encode(self, inputs: Any, **_: Any) -> Any:
-            return hash_encode([text for batch in inputs for text in batch["text"]])
-
-        def similarity(self, one: Any, other: Any) -> Any:
-            return mteb.similarity_functions.cos_sim(one, other)
-
-        def similarity_pairwise(self, one: Any, other: Any) -> Any:
-            return mteb.similarity_functions.pairwise_cos_sim(one, other)
-
-    task = mteb.get_task("STS12")
-    columns = {name: data.pairs[name].tolist() for name in ("sentence1", "sentence2")}
-    task.dataset = {"test": Dataset.from_dict(columns | {"score": data.pairs["gold"].tolist()})}
-    task.data_loaded = True
-    (theirs,) = task.evaluate(Ours(), "test", encode_kwargs={}, num_proc=None).values()
+    theirs = scored_by_mteb(data, hash_encode)
     exported = export_results(sb.evaluate(hash_encode, data), tmp_path)
     (ours,) = json.loads((exported.folder / "STS12.json").read_text(encoding="utf-8"))["scores"]["test"]
     for name in ("main_score", "spearman", "pearson", "cosine_pearson", "manhattan_spearman", "euclidean_pearson"):

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from mteb_task import scored_by_mteb
 
 import stsbench as sb
 from stsbench.data.tables import StsData
@@ -194,32 +195,9 @@ def test_a_folder_without_predictions_or_of_two_models_is_told(tmp_path: Path) -
 def test_what_mteb_saves_of_our_encoder_is_read_to_its_own_scores(
     hash_encode: Callable[..., Any], toy_data: Data, tmp_path: Path
 ) -> None:
-    mteb = pytest.importorskip("mteb", reason="needs mteb, in an environment of its own")
-    from datasets import Dataset
-    from mteb.models import ModelMeta
-
     data = toy_data("STS12")
-
-    class Ours:
-        """An encoder as MTEB asks for one."""
-
-        mteb_model_meta = ModelMeta.create_empty({"name": "owner/ours", "revision": "1"})
-
-        def encode(self, inputs: Any, **_: Any) -> Any:
-            return hash_encode([text for batch in inputs for text in batch["text"]])
-
-        def similarity(self, one: Any, other: Any) -> Any:
-            return mteb.similarity_functions.cos_sim(one, other)
-
-        def similarity_pairwise(self, one: Any, other: Any) -> Any:
-            return mteb.similarity_functions.pairwise_cos_sim(one, other)
-
-    task = mteb.get_task("STS12")
-    columns = {name: data.pairs[name].tolist() for name in ("sentence1", "sentence2")}
-    task.dataset = {"test": Dataset.from_dict(columns | {"score": data.pairs["gold"].tolist()})}
-    task.data_loaded = True
     saved = tmp_path / "predictions"
-    (theirs,) = task.evaluate(Ours(), "test", encode_kwargs={}, num_proc=None, prediction_folder=saved).values()
+    theirs = scored_by_mteb(data, hash_encode, prediction_folder=saved)
     read = sb.evaluate_similarities(saved, data)
     assert (read.model.name, read.model.revision) == ("owner/ours", "1")
     assert read.tasks[0].score == pytest.approx(theirs["cosine_spearman"], abs=1e-12)

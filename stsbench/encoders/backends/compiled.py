@@ -9,7 +9,7 @@ import hashlib
 import io
 import json
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
 from importlib.metadata import version
@@ -35,13 +35,15 @@ class CompiledModel:
         name: the checkpoint's, for messages.
         compute: the compiled layers.
         known_tokens: how many the model has embeddings of.
-        has_pooler: whether the last output is the pooler's.
+        config: the torch model's.
+        pooler: the torch model's; None for one without.
     """
 
     name: str
     compute: Compute
     known_tokens: int
-    has_pooler: bool
+    config: Any = None
+    pooler: "Callable[[Tensor], Tensor] | None" = None
 
     def __call__(
         self, input_ids: "Tensor", attention_mask: "Tensor | None" = None, **others: Any
@@ -58,9 +60,13 @@ class CompiledModel:
                 f"{self.name}: {', '.join(more)} cannot be given to another back end: leave out --backend."
             )
         mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
-        outputs = [torch.from_numpy(output) for output in self.compute(input_ids.numpy(), mask.numpy())]
-        pooled = outputs.pop() if self.has_pooler else None
-        return SimpleNamespace(last_hidden_state=outputs[-1], hidden_states=tuple(outputs), pooler_output=pooled)
+        states = tuple(torch.from_numpy(state) for state in self.compute(input_ids.numpy(), mask.numpy()))
+        pooled = None if self.pooler is None else self.pooler(states[-1])
+        return SimpleNamespace(last_hidden_state=states[-1], hidden_states=states, pooler_output=pooled)
+
+    def forward(self, input_ids: "Tensor", attention_mask: "Tensor | None" = None) -> SimpleNamespace:
+        """Return the states; here for its parameters, by which a network sees that it cannot be told positions."""
+        return self(input_ids, attention_mask)
 
     def get_input_embeddings(self) -> SimpleNamespace:
         """Return how many tokens there are embeddings of, as Transformers does."""
@@ -110,7 +116,8 @@ def compiled(
         name=network.name,
         compute=program.load(folder / program.FILE, precision),
         known_tokens=network.model.get_input_embeddings().num_embeddings,
-        has_pooler=getattr(network.model, "pooler", None) is not None,
+        config=network.model.config,
+        pooler=getattr(network.model, "pooler", None),
     )
     return replace(network, model=model)
 
@@ -136,8 +143,7 @@ def _layers_of(model: Any) -> "nn.Module":
             states = self.model(
                 input_ids=input_ids, attention_mask=attention_mask, output_hidden_states=True, return_dict=True
             )
-            pooled = getattr(states, "pooler_output", None)
-            return (*states.hidden_states, *([] if pooled is None else [pooled]))
+            return tuple(states.hidden_states)
 
     return Layers().eval()
 

@@ -8,5 +8,4 @@ from numpy.typing import NDArray
 Integers = NDArray[np.int64]
 
 Compute = Callable[[Integers, Integers], list[NDArray[np.float32]]]
-"""Token ids and mask of shape (rows, width) to the hidden states of every layer, (rows, width, dimensions) each,
-and, of a model with a pooler, what that gives, (rows, dimensions)."""
+"""Token ids and mask of shape (rows, width) to the hidden states of every layer, (rows, width, dimensions)."""

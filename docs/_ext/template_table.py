@@ -1,4 +1,4 @@
-"""The table of the templates that come with the package, from their files."""
+"""The tables of the templates that come with the package, from their files."""
 
 from typing import Any
 
@@ -7,20 +7,24 @@ from sphinx.application import Sphinx
 from stsbench.encoders.template import Template
 from stsbench.encoders.template_files import read_template, template_names
 
-PLACE = "{templates}\n"
-"""The line that the rows stand for, in a table of names, texts, rules, places and what to know."""
+PLACES = {
+    "{templates}": lambda template: [f"`{template.name}`", *_recipe(template)],
+    "{templates-read}": lambda template: [f"`{template.name}`", template.note, _sources(template)],
+}
+"""The lines that the rows of a table stand for, with the cells of a template's row: its recipe, or its sources."""
 
 
-def rows() -> str:
+def rows(place: str) -> str:
     """Return a row of Markdown for each template.
 
-    >>> "`query: {sentence}`" in rows()
+    >>> "`query: {sentence}`" in rows("{templates}")
     True
     """
-    return "".join(_row(read_template(name)) for name in template_names())
+    cells = map(PLACES[place], map(read_template, template_names()))
+    return "\n".join(f"| {' | '.join(row)} |" for row in cells)
 
 
-def _row(template: Template) -> str:
+def _recipe(template: Template) -> list[str]:
     first = template.texts[0].replace("\n", "\\n")
     # The longest instructions are in their files.
     shown = first if len(first) < 120 else f"... {first[-70:]}"
@@ -28,13 +32,17 @@ def _row(template: Template) -> str:
     rules = ", ".join(f"`{rule}`" for rule in template.rules)
     less = "" if template.subtract == "no" else f", less the {template.subtract.replace('_', ' ')}"
     place = f"`{template.reading}`{less}"
-    sources = "; ".join(f"{source.repository} {source.commit[:8]}, {source.file}" for source in template.sources)
-    return f"| `{template.name}` | {text} | {rules} | {place} | {template.note} | {sources} |\n"
+    return [text, rules, place]
+
+
+def _sources(template: Template) -> str:
+    return "; ".join(f"{source.repository} {source.commit[:8]}, {source.file}" for source in template.sources)
 
 
 def fill(_app: Sphinx, _page: str, source: list[str]) -> None:
     """Put the rows into a page."""
-    source[0] = source[0].replace(PLACE, rows())
+    for place in filter(source[0].__contains__, PLACES):
+        source[0] = source[0].replace(place, rows(place))
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

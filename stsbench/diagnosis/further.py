@@ -97,8 +97,9 @@ class Further:
     @property
     def note(self) -> str:
         """What was tried and what it took, and what the budget left out."""
-        what = f"{len(self.tried)} other ways of reading the sentences" if len(self.tried) != 1 else "another way"
-        cost = f"Beyond the grid {what} were tried: {self.sentences:,} sentences, {self.seconds:.1f} s."
+        count = len(self.tried)
+        ways = "one other way of reading the sentences was" if count == 1 else f"{count} other ways were"
+        cost = f"Beyond the grid {ways} tried: {self.sentences:,} sentences, {self.seconds:.1f} s."
         return cost + (f" Not tried: {'; '.join(self.untried)}." if self.untried else "")
 
 

@@ -10,6 +10,7 @@ import signal
 import string
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -99,7 +100,7 @@ class World:
 
     def changes(self) -> dict[str, tuple[Path, Path]]:
         """Return what differs from how it was: by its name in the world, what is there and what was."""
-        now, then = (dict(_entries(folder)) for folder in (self.root, self.pristine))
+        now, then = dict(_entries(self.root)), _entries_once(self.pristine)
         names = [name for name in {**now, **then} if now.get(name) != then.get(name)]
         return {name: (self.root / name, self.pristine / name) for name in sorted(names)}
 
@@ -112,7 +113,7 @@ class World:
                 here.mkdir(exist_ok=True)
             elif there.exists() and (self.root / name).parent.is_dir():
                 shutil.copy2(there, here)
-        for name, folder in _folders(self.pristine):
+        for name, folder in _folders_once(self.pristine):
             # What was deleted with a folder, deepest last.
             if not (self.root / name).is_dir():
                 shutil.copytree(folder, self.root / name)
@@ -136,6 +137,17 @@ def _folders(folder: Path) -> list[tuple[str, Path]]:
         for place, names, _ in os.walk(folder)
         for name in names
     ]
+
+
+@cache
+def _entries_once(folder: Path) -> dict[str, tuple[int, int, int]]:
+    """Return the files of a folder that nothing changes."""
+    return dict(_entries(folder))
+
+
+@cache
+def _folders_once(folder: Path) -> list[tuple[str, Path]]:
+    return _folders(folder)
 
 
 def _delete(path: Path) -> None:

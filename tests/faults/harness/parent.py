@@ -50,7 +50,7 @@ _KEPT = (
     "stsbench.training.recipe_files:recipe_names",
     "stsbench.records.provenance:environment",
 )
-"""What each case would compute again from files of the package, which no trial damages, and keep: computed once."""
+"""What each case would compute again from files of the package, which no trial damages: computed once."""
 
 
 @dataclass(frozen=True)

@@ -99,4 +99,7 @@ def export(
 
     exported = export_results(run, out, model=model, overwrite=overwrite)
     print_result(exported, output)
+    if output.style in {"json", "csv"}:
+        # Rows cannot say what is none of them.
+        tell(*exported.notes, quiet=output.quiet)
     tell(f"written to {exported.folder}", quiet=output.quiet)

@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 from mteb_task import scored_by_mteb
 from scipy.stats import spearmanr
+from typer.testing import CliRunner
 
 import stsbench as sb
 from stsbench.base.errors import UserError
+from stsbench.cli.app import app
 from stsbench.data.tables import StsData
 from stsbench.records.export import export_results
 from stsbench.records.imports.read import import_results
@@ -111,6 +113,11 @@ def test_without_the_pair_table_the_records_own_similarity_is_written_and_the_la
     assert entry["main_score"] == saved.tasks[0].score
     assert not any(name.startswith(("euclidean", "manhattan")) for name in entry)
     assert any("pairs.parquet is missing" in note for note in exported.notes)
+    command = ["export", str(tmp_path / "run"), "--json", "--out"]
+    told = CliRunner().invoke(app, [*command, str(tmp_path / "again")])
+    assert "pairs.parquet is missing" in told.stderr  # to programs too: rows cannot hold it
+    assert json.loads(told.stdout)
+    assert not CliRunner().invoke(app, [*command, str(tmp_path / "quiet"), "--quiet"]).stderr
 
 
 def test_mteb_loads_what_was_written_and_prints_the_same_scores(record: sb.RunRecord, tmp_path: Path) -> None:

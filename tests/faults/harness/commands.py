@@ -200,7 +200,7 @@ USES: dict[str, tuple[Use, ...]] = {
             "report runs/a --badge --against unsup-simcse-bert-base --out check.svg", _spared("a"), ["check.svg"]
         ),
     ),
-    "export": (_use("export runs/s --out mteb --json -q", _spared("s"), ["mteb"], is_piecewise=True),),
+    "export": (_use("export runs/s --out mteb --json", _spared("s"), ["mteb"], is_piecewise=True),),
     "import": (
         _use(
             "import results/senteval.json --out runs/new --json", {"results/senteval.json": THEIRS}, ["runs/new"]

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stsbench.analysis.analysis import AnalysisResult, Asked
-from stsbench.analysis.inputs import analysable
+from stsbench.analysis.inputs import analysable, sharing
 from stsbench.analysis.registry import analyses
 from stsbench.base.errors import UserError
 from stsbench.base.files import atomic_path
@@ -156,13 +156,14 @@ def explain(  # noqa: D417 (the options of loading are told of together)
     queries = [query] if isinstance(query, str) else list(query)
     asked = Asked(corpus, retrieve_from, queries or _queries(), published, bootstrap, data_dirs)
     parts, missing = {}, {}
-    for name, command in analyses().items():
-        try:
-            parts[name] = command.verb(list(subjects.values()), progress=progress, **command.explained(asked))
-        except UserError as error:
-            if not leave_out:
-                raise
-            missing[name] = str(error)
+    with sharing():
+        for name, command in analyses().items():
+            try:
+                parts[name] = command.verb(list(subjects.values()), progress=progress, **command.explained(asked))
+            except UserError as error:
+                if not leave_out:
+                    raise
+                missing[name] = str(error)
     records = {name: subject for name, subject in subjects.items() if isinstance(subject, RunRecord)}
     return Explanation(parts, missing, {name: str(record.signatures[0]) for name, record in records.items()})
 

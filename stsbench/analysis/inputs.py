@@ -1,6 +1,8 @@
 """How analyses get their input: vectors of sentences, from the cache or from the model."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -66,8 +68,28 @@ def task_vectors(
     Raises:
         UserError: if the data is missing, or a sentence was never encoded and the model is not here.
     """
-    data = read_pairs_of(task, split, text, data_dirs)
-    sentences = sentences_of(data)
-    return TaskVectors(
-        data, {name: vectors_of(subject, sentences, progress) for name, subject in subjects.items()}
-    )
+    # Whoever shares holds the subjects: none is gone whose number another could have.
+    asked = (tuple(map(id, subjects.values())), task, split, text, tuple(map(str, data_dirs)))
+    shared = _shared.get()
+    if shared is None or asked not in shared:
+        data = read_pairs_of(task, split, text, data_dirs)
+        sentences = sentences_of(data)
+        vectors = {name: vectors_of(subject, sentences, progress) for name, subject in subjects.items()}
+        read = TaskVectors(data, vectors)
+        if shared is None:
+            return read
+        shared[asked] = read
+    return shared[asked]
+
+
+_shared: ContextVar[dict[Hashable, TaskVectors] | None] = ContextVar("_shared", default=None)
+
+
+@contextmanager
+def sharing() -> Iterator[None]:
+    """Read a task, and the vectors of its sentences, once for all analyses inside of the same subjects."""
+    token = _shared.set({})
+    try:
+        yield
+    finally:
+        _shared.reset(token)

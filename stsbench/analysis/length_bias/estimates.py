@@ -234,7 +234,10 @@ class ByTerms:
         return {"value": value, "low": 100 * low, "high": 100 * high}
 
     def _joined(self, blocks: Sequence[str]) -> Sharing:
-        return self.joined.setdefault(tuple(blocks), Sharing.join([self.folded[block] for block in blocks]))
+        key = tuple(blocks)
+        if key not in self.joined:
+            self.joined[key] = Sharing.join([self.folded[block] for block in blocks])
+        return self.joined[key]
 
 
 def _percent(value: float, replicates: Floats) -> Floats:

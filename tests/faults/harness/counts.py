@@ -6,6 +6,7 @@
 import hashlib
 import json
 import re
+import subprocess
 import sys
 from collections import Counter, defaultdict
 from datetime import UTC, datetime
@@ -29,7 +30,9 @@ _KINDS = {
     "races": "rounds of 2 to 8 processes at once",
 }
 COMMANDS_THAT_ARE_KILLED = frozenset({"run", "train", "report", "cache"})
-KINDS_OF_RACES = 4
+RACES = ("one cache", "one run folder", "one training folder", "one token store")
+"""What several processes at once are let loose on."""
+
 _FAULTS = ("traceback", "wrong number", "loss", "hang", "words")
 _TABLE = re.compile(r"(<!-- counts -->\n).*?(<!-- end of counts -->)", re.DOTALL)
 
@@ -58,51 +61,83 @@ def held_before(part: str) -> bool:
     return kept["code"] == code() and not kept["faults"]
 
 
+@cache
+def commit() -> str:
+    """Return the commit that is checked out, empty where there is none."""
+    asked = subprocess.run(["git", "rev-parse", "--short=10", "HEAD"], cwd=ROOT, capture_output=True, check=False)
+    return asked.stdout.decode().strip()
+
+
 def keep(tally: "Tally") -> None:
-    """Keep the counts of a part."""
+    """Keep the counts of a part, and the faults that it found with other code, which was mended since."""
     PARTS.mkdir(parents=True, exist_ok=True)
-    content = {**tally.as_dict(), "code": code(), "date": datetime.now(UTC).date().isoformat()}
-    _file(tally.part).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    path = _file(tally.part)
+    earlier: list[str] = []
+    if path.is_file():
+        before = json.loads(path.read_text(encoding="utf-8"))
+        earlier = before.get("earlier", []) + (before["faults"] if before["code"] != code() else [])
+    content = {
+        **tally.as_dict(),
+        "earlier": earlier,
+        "code": code(),
+        "commit": commit(),
+        "date": datetime.now(UTC).date().isoformat(),
+    }
+    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
-def parts_of() -> dict[str, int]:
-    """Return how many parts the whole campaign has, by kind."""
+def parts_of() -> dict[str, dict[str, str]]:
+    """Return the parts of the whole campaign by kind: of each the command that it is about."""
     from harness.commands import USES
 
-    uses = [use for uses in USES.values() for use in uses]
-    writing = [use for use in uses if use.writes]
+    reading, writing = (
+        {use.name: command for command, uses in USES.items() for use in uses if getattr(use, what)}
+        for what in ("reads", "writes")
+    )
     return {
-        "files": sum(bool(use.reads) for use in uses),
-        "options": len(USES),
-        "errors": len(writing),
-        "signals": sum(use.arguments[0] in COMMANDS_THAT_ARE_KILLED for use in writing),
-        "races": KINDS_OF_RACES,
+        "files": reading,
+        "options": {command: command for command in USES},
+        "errors": writing,
+        "signals": {
+            name: command for name, command in writing.items() if command.split()[0] in COMMANDS_THAT_ARE_KILLED
+        },
+        "races": {race: race for race in RACES},
     }
 
 
 def together() -> dict[str, Any]:
-    """Return the counts of all parts that were kept, by kind."""
+    """Return the counts of all parts that were kept, by kind; what is no part any more does not count."""
     whole = parts_of()
     ends: dict[str, Counter[str]] = defaultdict(Counter)
-    parts: Counter[str] = Counter()
+    held: dict[str, set[str]] = defaultdict(set)
     faults: list[str] = []
-    dates, codes = set(), set()
+    earlier: list[str] = []
+    dates, commits = set(), Counter[str]()
     for path in sorted(PARTS.glob("*.json")):
         kept = json.loads(path.read_text(encoding="utf-8"))
-        kind = kept["part"].partition(" ")[0]
+        kind, _, name = kept["part"].partition(" ")
+        if name not in whole[kind]:
+            continue
         ends[kind].update(kept["ends"])
-        parts[kind] += 1
+        held[kind].add(name)
         faults += kept["faults"]
+        earlier += kept.get("earlier", [])
         dates.add(kept["date"])
-        codes.add(kept["code"])
+        commits[kept["commit"]] += 1
     return {
         "date": max(dates, default=""),
-        "versions_of_the_code": len(codes),
+        "commits": dict(commits.most_common()),
         "kinds": {
-            kind: {"parts": parts[kind], "of": whole[kind], "ends": dict(sorted(ends[kind].items()))}
-            for kind in _KINDS
+            kind: {
+                "parts": len(held[kind]),
+                "of": len(names),
+                "ends": dict(sorted(ends[kind].items())),
+                "not held": dict(Counter(what for name, what in names.items() if name not in held[kind])),
+            }
+            for kind, names in whole.items()
         },
         "faults": faults,
+        "mended": earlier,
     }
 
 
@@ -124,15 +159,28 @@ def table(counts: dict[str, Any]) -> str:
             f"| {name} | {parts} of {whole} | {row['trials']} | {row['right']} | {row['told']} | {row['bad']} |"
         )
     lines.append(f"| all | | {total['trials']} | {total['right']} | {total['told']} | {total['bad']} |")
-    faults = Counter(fault.partition(":")[0] for fault in counts["faults"])
-    said = ", ".join(f"{faults[fault]} of the kind *{fault}*" for fault in _FAULTS)
-    held = f"Held on {counts['date']}."
-    if counts["versions_of_the_code"] > 1:
+    first, *later = counts["commits"]
+    held = f"Held on {counts['date']} with the code of commit {first}."
+    if later:
+        count = sum(counts["commits"][commit] for commit in later)
         held += (
-            " Parts that found a fault were held again when it was mended, and commands that came later alone: "
-            f"the parts are of {counts['versions_of_the_code']} states of the code."
+            f" {count} of the parts are of later code ({', '.join(later)}): those that had found a fault, held "
+            "again when it was mended, and those of commands that came later."
         )
-    return "\n".join([held, "", *lines, "", f"Faults: {said}.", ""])
+    lacking = {kind: found["not held"] for kind, found in counts["kinds"].items() if found["not held"]}
+    said = [f"Faults that are left: {_by_kind(counts['faults'])}. Found and mended: {_by_kind(counts['mended'])}."]
+    if lacking:
+        said += ["", "Not held yet, with the number of uses where it is more than one:", ""]
+    for kind, names in lacking.items():
+        said.append(
+            f"- {_KINDS[kind]}: " + ", ".join(f"{what} ({n})" if n > 1 else what for what, n in names.items())
+        )
+    return "\n".join([held, "", *lines, "", *said, ""])
+
+
+def _by_kind(faults: list[str]) -> str:
+    found = Counter(fault.partition(":")[0] for fault in faults)
+    return ", ".join(f"{found[kind]} of the kind *{kind}*" for kind in _FAULTS if found[kind]) or "none"
 
 
 def page_is_current() -> bool:

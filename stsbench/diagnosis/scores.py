@@ -121,19 +121,14 @@ def build_grid(
         of_task = scores.setdefault(pairs.data.task, np.full(shape, np.nan))
         start, end = end, end + 2 * len(pairs.data.pairs)
         views.append((pairs, slice(start, end), of_task[values[TEXT].index(pairs.text) if pairs.text else 0]))
+    rows, columns = _distinct_pairs(encoded.cuts, [place for _, place, _ in views])
     for number, (pooling, vectors) in enumerate(encoded.vectors.items()):
-        for pairs, place, view in views:
-            _fill(
-                view[number, :, : len(comparisons)],
-                pairs.scorer,
-                vectors,
-                encoded.cuts,
-                place=place,
-                comparisons=comparisons,
-            )
+        similarities = compare(vectors, rows, comparisons)
+        for (pairs, place, view), of_cuts in zip(views, columns, strict=True):
+            _fill(view[number, :, : len(comparisons)], pairs.scorer, similarities, of_cuts)
             if supervised and pooling == identity.pooling and pairs.text in {None, protocol.text}:
-                rows = encoded.cuts[0].rows[place]
-                _fill_supervised(view[number, 0], pairs, vectors[rows], device=identity.device)
+                own = encoded.cuts[0].rows[place]
+                _fill_supervised(view[number, 0], pairs, vectors[own], device=identity.device)
         progress("scoring", number + 1, len(encoded.vectors))
     dimensions = (TEXT, POOLING, MAX_LENGTH, COMPARISON, METRIC, AGGREGATION)
     return Grid(axes, {task: _along(axes, (*dimensions, split_of(task)), its) for task, its in scores.items()})
@@ -188,30 +183,45 @@ def _along(axes: Sequence[Axis], dimensions: Sequence[Choice], values: Scores) -
     return ordered.reshape([next(sizes) if axis.choice in dimensions else 1 for axis in axes])
 
 
-def _fill(
-    scores: Scores,
-    scorer: "Scorer",
-    vectors: FloatMatrix,
-    cuts: Sequence[Cut],
-    *,
-    place: slice,
-    comparisons: Mapping[Comparing, bool],
-) -> None:
+def _distinct_pairs(
+    cuts: Sequence[Cut], places: Sequence[slice]
+) -> tuple[NDArray[np.int64], list[NDArray[np.int64]]]:
+    """Return each pair of sentences once, however many texts, splits and cuts it stands in.
+
+    Args:
+        cuts: the sentences at each maximum length.
+        places: where each task's sentences stand among all: of its pairs all first sides, then all second sides.
+
+    Returns:
+        The (2, p) rows of p pairs; and for each task the (cuts, n) places of its n pairs among them.
+    """
+    of_tasks = []
+    for place in places:
+        whole = cuts[0].rows[place].reshape(2, -1)
+        changed = [cut.changed[place].reshape(2, -1).any(axis=0) for cut in cuts]
+        cut_rows = [cut.rows[place].reshape(2, -1) for cut in cuts]
+        of_tasks.append(np.stack([np.where(*way, whole) for way in zip(changed, cut_rows, strict=True)], axis=1))
+    left, right = np.concatenate([rows.reshape(2, -1) for rows in of_tasks], axis=1)
+    size = int(right.max(initial=0)) + 1
+    codes, found = np.unique(left * size + right, return_inverse=True)
+    ends = np.cumsum([rows[0].size for rows in of_tasks])[:-1]
+    columns = zip(np.split(found, ends), of_tasks, strict=True)
+    return np.array(np.divmod(codes, size)), [part.reshape(rows[0].shape) for part, rows in columns]
+
+
+def _fill(scores: Scores, scorer: "Scorer", similarities: Scores, columns: NDArray[np.int64]) -> None:
     """Fill in the (lengths, comparisons, metrics, aggregations, splits) scores of one task by one pooler.
 
-    The task's sentences stand at `place` among all: of its pairs all first sides, then all second sides.
+    Args:
+        scores: to be filled.
+        scorer: the task's gold scores.
+        similarities: (comparisons, p) of all pairs.
+        columns: (lengths, n) the task's pairs among them, at each maximum length.
     """
-    whole, *others = cuts
-    similarities = compare(vectors, whole.rows[place].reshape(2, -1), comparisons)
-    scores[0] = scorer(similarities)
-    for number, cut in enumerate(others, 1):
-        changed = np.flatnonzero(cut.changed[place].reshape(2, -1).any(axis=0))
-        if not len(changed):
-            scores[number] = scores[0]
-            continue
-        cut_there = similarities.copy()
-        cut_there[:, changed] = compare(vectors, cut.rows[place].reshape(2, -1)[:, changed], comparisons)
-        scores[number] = scorer(cut_there)
+    scores[0] = scorer(similarities[:, columns[0]])
+    for number, of_cut in enumerate(columns[1:], 1):
+        same = np.array_equal(of_cut, columns[0])
+        scores[number] = scores[0] if same else scorer(similarities[:, of_cut])
 
 
 def compare(vectors: FloatMatrix, rows: NDArray[np.int64], comparisons: Mapping[Comparing, bool]) -> Scores:

@@ -344,8 +344,10 @@ def _recall(
     vectors: dict[str, dict[bytes, NDArray[np.float32]]] = {pooling: {} for pooling in poolings}
     if not caches:
         return {}, vectors
-    known = [cache.texts(texts) for cache in caches.values()]
-    about = {text: row for text, row in known[0].items() if all(text in texts_known for texts_known in known)}
+    about: dict[str, CachedText] = {}
+    for cache in caches.values():  # a text is the same sequence to every pooler: mostly the first knows them all
+        if unknown := [text for text in texts if text not in about]:
+            about |= cache.texts(unknown)
     keys = list({row.sequence for row in about.values()})
     vectors |= {pooling: cache.vectors(keys) for pooling, cache in caches.items()}
     whole = set(keys).intersection(*vectors.values())

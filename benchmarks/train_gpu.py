@@ -1,11 +1,13 @@
 """Training at BERT-base size on a GPU: sentences a second, TFLOP/s against the card's own rate, projected time.
 
-    python benchmarks/train_gpu.py --corpus FILE [--recipe esimcse-bert-base] [--steps 200] [--compile]
+    python benchmarks/train_gpu.py --corpus FILE [--recipe esimcse-bert-base] [--steps 100] [--compile]
 
-The weights are random, as only their size counts, with the tokenizer of the packaged MiniLM (BERT's vocabulary).
-Data is read and batches are made as in a real training. FLOPs are counted for real tokens: 6 for each weight
-outside the embedding tables (2 forward, 4 backward; 2 for the momentum encoder), and 4 for each token attended to,
-layer and hidden unit, likewise times three. The card's rate is measured on bf16 products of 8192 x 8192 matrices.
+Each recipe is trained in three ways in turns: its passes recorded as CUDA graphs (as a training is by default),
+the same without the kernels that give the same bits each time, and plain. The weights are random, as only their
+size counts, with the tokenizer of the packaged MiniLM (BERT's vocabulary). Data is read and batches are made as
+in a real training. FLOPs are counted for real tokens: 6 for each weight outside the embedding tables (2 forward,
+4 backward; 2 for the momentum encoder), and 4 for each token attended to, layer and hidden unit, likewise times
+three. The card's rate is measured on bf16 products of 8192 x 8192 matrices.
 
 The projection is for one million sentences in batches of 64, with 125 scores of 3,000 sentences each; the authors'
 log says 4,555 s on an RTX 3090.
@@ -15,6 +17,7 @@ import argparse
 import tempfile
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 from transformers import AutoTokenizer, BertConfig, BertModel
@@ -25,7 +28,9 @@ from stsbench.encoders.checkpoint import find_checkpoint
 from stsbench.encoders.plan import embed
 from stsbench.training.base import find_base
 from stsbench.training.batches import Batch
+from stsbench.training.determinism import deterministic
 from stsbench.training.distributed import World
+from stsbench.training.recipe import Recipe
 from stsbench.training.recipe_files import read_recipe
 from stsbench.training.selection import LiveEncoder
 from stsbench.training.token_store import open_store
@@ -61,36 +66,36 @@ def flops(config: BertConfig, lengths: list[int]) -> float:
     return 2 * weights * sum(lengths) + 4 * config.num_hidden_layers * d * attended
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--corpus", required=True)
-    parser.add_argument("--recipe", default="esimcse-bert-base")
-    parser.add_argument("--precision", default="bf16")
-    parser.add_argument("--steps", type=int, default=200)
-    parser.add_argument("--compile", action="store_true")
-    parser.add_argument("--device", default="cuda", help="the CPU only shows that it runs")
-    parser.add_argument("--layers", type=int, default=12)
-    parser.add_argument("--matrix", type=int, default=8192, help="size of the products that tell the card's rate")
-    parser.add_argument("--warm", type=int, default=20, help="steps before the clock starts")
-    options = parser.parse_args()
+class Speed(NamedTuple):
+    """What was measured of one way to train.
 
-    with tempfile.TemporaryDirectory() as folder:
-        BertModel(BertConfig(num_hidden_layers=options.layers)).save_pretrained(folder)
-        AutoTokenizer.from_pretrained(find_checkpoint("minilm").folder).save_pretrained(folder)
-        changes = [
-            f"base={folder}",
-            f"precision={options.precision}",
-            f"compile={str(options.compile).lower()}",
-            "optimiser.epochs=1000",
-        ]
-        recipe, corpus = read_recipe(options.recipe, changes), corpus_file(options.corpus)
-        base = find_base(recipe, options.device)
-        limit = recipe.corpus.max_length - base.tokenizer.special_tokens
-        rows = read_rows(corpus, 1)
-        store = open_store(Path(folder), {"corpus": sha256_of(corpus)}, rows, base.tokenizer, limit=limit)
+    Attributes:
+        steps: a second.
+        sentences: a second.
+        tokens: a second.
+        flops: a second.
+        dev: seconds of one score on the dev set, encoding alone.
+        memory: bytes on the device, at most.
+    """
+
+    steps: float
+    sentences: float
+    tokens: float
+    flops: float
+    dev: float
+    memory: int
+
+
+def measure(recipe: Recipe, options: argparse.Namespace, folder: Path) -> Speed:
+    """Train by a recipe for some steps."""
+    corpus, base = corpus_file(options.corpus), find_base(recipe, options.device)
+    limit = recipe.corpus.max_length - base.tokenizer.special_tokens
+    store = open_store(folder, {"corpus": sha256_of(corpus)}, read_rows(corpus, 1), base.tokenizer, limit=limit)
+    if options.device.startswith("cuda"):
+        torch.cuda.reset_peak_memory_stats()
+    with deterministic(options.device, recipe.deterministic):
         trainer = assemble(recipe, store, base, World(), options.device)
         config = trainer.model.transformer.config
-
         done, sentences, tokens, start = 0.0, 0, 0, 0.0
         for step in range(options.warm + options.steps):
             if step == options.warm:
@@ -113,16 +118,56 @@ def main() -> None:
         start = time.perf_counter()
         embed(encoder, texts, use_cache=False)
         dev = time.perf_counter() - start
+    memory = torch.cuda.max_memory_allocated() if options.device.startswith("cuda") else 0
+    return Speed(options.steps / seconds, sentences / seconds, tokens / seconds, done / seconds, dev, memory)
 
-    rate, achieved = card_rate(options.device, options.matrix), done / seconds / 1e12
-    steps = -(-SENTENCES // recipe.optimiser.batch)
-    projected = steps * seconds / options.steps + SCORES * dev
+
+WAYS = {
+    "recorded": (),
+    "recorded, not deterministic": ("deterministic=false",),
+    "plain": ("cuda_graphs=false",),
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--corpus", required=True)
+    parser.add_argument("--recipe", default="simcse-bert-base,esimcse-bert-base", help="recipes, with commas")
+    parser.add_argument("--precision", default="bf16")
+    parser.add_argument("--steps", type=int, default=100)
+    parser.add_argument("--compile", action="store_true", help="compiled by torch, too")
+    parser.add_argument("--device", default="cuda", help="the CPU only shows that it runs")
+    parser.add_argument("--layers", type=int, default=12)
+    parser.add_argument("--matrix", type=int, default=8192, help="size of the products that tell the card's rate")
+    parser.add_argument("--warm", type=int, default=40, help="steps before the clock starts")
+    parser.add_argument("--tokenizer", help="a checkpoint's folder, where MiniLM is not installed")
+    options = parser.parse_args()
+
     name = torch.cuda.get_device_name() if options.device.startswith("cuda") else options.device
-    print(f"{name}, torch {torch.__version__}, {options.recipe}, {options.precision}")
-    per_second = f"{tokens / seconds:,.0f} tokens/s, {options.steps / seconds:.1f} steps/s"
-    print(f"{sentences / seconds:,.0f} sentences/s, {per_second}")
-    print(f"{achieved:.1f} TFLOP/s, {100 * achieved / rate:.1f} % of {rate:.0f} TFLOP/s measured in bf16 products")
-    print(f"one dev encoding of {len(texts)} sentences {dev:.2f} s; projected {projected:,.0f} s in all")
+    rate = card_rate(options.device, options.matrix)
+    print(f"{name}, torch {torch.__version__}, {options.precision}, {rate:.0f} TFLOP/s in bf16 products")
+    ways = WAYS | ({"compiled": ("compile=true",)} if options.compile else {})
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        BertModel(BertConfig(num_hidden_layers=options.layers)).save_pretrained(folder / "base")
+        tokenizer = options.tokenizer or find_checkpoint("minilm").folder
+        AutoTokenizer.from_pretrained(tokenizer).save_pretrained(folder / "base")
+        changes = [f"base={folder / 'base'}", f"precision={options.precision}", "optimiser.epochs=1000"]
+        for known in options.recipe.split(","):
+            found = {}
+            for way, further in ways.items():
+                recipe = read_recipe(known, [*changes, *further])
+                found[way] = speed = measure(recipe, options, folder / "tokens")
+                steps = -(-SENTENCES // recipe.optimiser.batch)
+                projected = steps / speed.steps + SCORES * speed.dev
+                ratio = speed.steps / found["recorded"].steps
+                print(
+                    f"{known:20} {way:28} {speed.steps:6.1f} steps/s ({ratio:4.2f})  "
+                    f"{speed.sentences:7,.0f} sentences/s  {speed.tokens:9,.0f} tokens/s  "
+                    f"{speed.flops / 1e12:5.1f} TFLOP/s ({100 * speed.flops / 1e12 / rate:.0f} %)  "
+                    f"{speed.memory / 1e9:4.1f} GB  a dev score {speed.dev:.2f} s  projected {projected:,.0f} s",
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":

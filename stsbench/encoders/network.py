@@ -3,8 +3,11 @@
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
 
 from stsbench.base.errors import UserError
 from stsbench.base.memory import is_of_memory
@@ -14,6 +17,7 @@ from stsbench.encoders.device import PRECISIONS
 from stsbench.encoders.poolers import POOLERS, Reading, parse_pooling, read_vectors
 from stsbench.encoders.protocol import DeviceOutOfMemory, FloatMatrix, TokenSequence
 from stsbench.encoders.rendering import Alone, Part, Rendered
+from stsbench.encoders.unpadded import is_faster_unpadded, make_unpadded, run_unpadded
 from stsbench.encoders.weights import (
     read_weights,
     refuse_unlike,
@@ -80,6 +84,8 @@ class Network:
         has_pooler: whether the model's own pooler has trained weights.
         tail: modules after the pooling (dense layers, normalisation), in order.
         pad_id: the padding token.
+        device: where it computes.
+        is_unpadded: whether it computes without padding; None for where that is faster.
     """
 
     name: str
@@ -89,6 +95,7 @@ class Network:
     tail: "Callable[[Tensor], Tensor]"
     pad_id: int
     device: str
+    is_unpadded: bool | None = None
 
     def __call__(
         self,
@@ -173,26 +180,20 @@ class Network:
         width = max(1, int(lengths.max()))
         # Without padding no mask is needed, and attention takes its fastest path to the same numbers.
         padded = bool((lengths < width).any())
+        starts = torch.zeros_like(lengths) if padding == "right" else width - lengths.clamp(min=1)
+        places = torch.arange(width) - starts.unsqueeze(1)
+        ids = torch.full((len(rows), width), self.pad_id)
+        tokens = np.fromiter(chain.from_iterable(rows), dtype=np.int64, count=int(lengths.sum()))
+        ids[(places >= 0) & (places < lengths.unsqueeze(1))] = torch.from_numpy(tokens)
         # One padding token stands for a sequence without tokens, as attention to nothing is undefined.
         lengths = lengths.clamp(min=1)
-        starts = torch.zeros_like(lengths) if padding == "right" else width - lengths
-        ids = torch.full((len(rows), width), self.pad_id)
-        for row, (tokens, start) in enumerate(zip(rows, starts.tolist(), strict=True)):
-            ids[row, start : start + len(tokens)] = torch.tensor(tokens, dtype=torch.long)
-        places = torch.arange(width)
-        mask = ((places >= starts.unsqueeze(1)) & (places < (starts + lengths).unsqueeze(1))).long()
+        mask = ((places >= 0) & (places < lengths.unsqueeze(1))).long()
         self._require_known(int(ids.max()))
         ids, mask, lengths, starts = (tensor.to(self.device) for tensor in (ids, mask, lengths, starts))
         if positions is None and padded and padding == "left":
             positions = (mask.cumsum(1) - 1).clamp(min=0)
-        located = {} if positions is None else self._located(positions.to(self.device), padding)
-        states = self.model(
-            input_ids=ids,
-            attention_mask=mask if padded else None,
-            output_hidden_states=any(reading.needs_all_layers for reading in readings.values()),
-            return_dict=True,
-            **located,
-        )
+        all_layers = any(reading.needs_all_layers for reading in readings.values())
+        states = self._states(ids, mask, positions, padding, padded=padded, all_layers=all_layers)
         hidden = states.hidden_states or (states.last_hidden_state,)
         found = {}
         for pooling, reading in readings.items():
@@ -213,6 +214,36 @@ class Network:
                     reading, hidden, torch.tensor(spans, device=self.device) + starts.unsqueeze(1)
                 )
         return found
+
+    def _states(
+        self,
+        ids: "Tensor",
+        mask: "Tensor",
+        positions: "Tensor | None",
+        padding: str,
+        *,
+        padded: bool,
+        all_layers: bool,
+    ) -> Any:
+        """Return the model's output for padded token ids, shape (rows, width)."""
+        import torch
+
+        if self.is_unpadded is None:
+            self.is_unpadded = is_faster_unpadded(self.model, self.device)
+            if self.is_unpadded:
+                make_unpadded(self.model)
+        if self.is_unpadded:
+            counted = torch.arange(ids.shape[1]).expand_as(ids) if positions is None else positions
+            located = self._located(counted.to(self.device), padding)
+            return run_unpadded(self.model, ids, mask, located["position_ids"], all_layers=all_layers)
+        located = {} if positions is None else self._located(positions.to(self.device), padding)
+        return self.model(
+            input_ids=ids,
+            attention_mask=mask if padded else None,
+            output_hidden_states=all_layers,
+            return_dict=True,
+            **located,
+        )
 
     def _finished(self, vectors: "Tensor", parts: Sequence[Part], rows: int) -> FloatMatrix:
         """Return vectors behind the mean over the texts of a template and what follows the pooling."""

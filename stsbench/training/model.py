@@ -13,6 +13,7 @@ from stsbench.base.errors import UserError
 from stsbench.encoders.poolers import POOLERS
 from stsbench.training.batches import Sequences
 from stsbench.training.dropout import draws, dropout_at
+from stsbench.training.graphs import WIDTH, Graphs
 from stsbench.training.noise import NoisePart
 from stsbench.training.recipe import Pooling
 
@@ -96,6 +97,19 @@ class SentenceModel(nn.Module):
         )
         return self._pooler((states.last_hidden_state,), mask)
 
+    def padded(self, embedded: Tensor, mask: Tensor) -> Tensor:
+        """Return the same of a chunk that is always taken as padded, without a look at what the mask holds.
+
+        A look would make a GPU's processor wait for it.
+        """
+        rows, width = mask.shape
+        states: Any = self.transformer(
+            inputs_embeds=embedded,
+            attention_mask=mask.bool()[:, None, None, :].expand(rows, 1, width, width),
+            return_dict=True,
+        )
+        return self._pooler((states.last_hidden_state,), mask)
+
 
 @dataclass(frozen=True)
 class Chunk:
@@ -122,22 +136,25 @@ class Chunk:
         return bool((self.lengths < self.ids.shape[1]).any())
 
 
-def chunks_of(sequences: Sequences, rows: int | None, pad_id: int) -> list[Chunk]:
+def chunks_of(sequences: Sequences, rows: int | None, pad_id: int, multiple: int = 1) -> list[Chunk]:
     """Return the sequences in chunks of like length, the longest first.
 
     Args:
         sequences: any number.
         rows: sequences in a chunk; None for all in one.
         pad_id: the padding token.
+        multiple: that a chunk's width is padded to.
     """
     order = sorted(range(len(sequences)), key=lambda place: -len(sequences[place]))
     size = rows or max(1, len(order))
-    return [_padded(sequences, order[start : start + size], pad_id) for start in range(0, len(order), size)]
+    places = [order[start : start + size] for start in range(0, len(order), size)]
+    return [_padded(sequences, chunk, pad_id, multiple) for chunk in places]
 
 
-def _padded(sequences: Sequences, places: list[int], pad_id: int) -> Chunk:
+def _padded(sequences: Sequences, places: list[int], pad_id: int, multiple: int) -> Chunk:
     lengths = [len(sequences[place]) for place in places]
-    ids = np.full((len(places), max(lengths)), pad_id, dtype=np.int64)
+    width = -(-max(lengths) // multiple) * multiple
+    ids = np.full((len(places), width), pad_id, dtype=np.int64)
     for row, place in enumerate(places):
         ids[row, : lengths[row]] = sequences[place]
     return Chunk(places, torch.from_numpy(ids), torch.tensor(lengths))
@@ -152,12 +169,14 @@ class Forward:
         chunk: sequences in one forward pass; None for all.
         device: where the model is.
         precision: `fp32`, `bf16` or `fp16`.
+        graphs: the recordings of passes on a GPU; None where there are none.
     """
 
     pad_id: int
     chunk: int | None
     device: str
     precision: str = "fp32"
+    graphs: Graphs | None = None
 
     def autocast(self) -> AbstractContextManager[Any]:
         """Return the context of forward passes."""
@@ -167,7 +186,7 @@ class Forward:
 
     def chunks(self, sequences: Sequences) -> list[Chunk]:
         """Return the chunks of some sequences."""
-        return chunks_of(sequences, self.chunk, self.pad_id)
+        return chunks_of(sequences, self.chunk, self.pad_id, 1 if self.graphs is None else WIDTH)
 
     def move(self, tensor: Tensor) -> Tensor:
         """Return a tensor on the model's device, without waiting for the copy."""
@@ -208,11 +227,16 @@ class Forward:
             embedded = model.word_embeddings(self.move(flat))
             vectors = []
             for chunk, part in zip(chunks, embedded.split([chunk.ids.numel() for chunk in chunks]), strict=True):
-                if seed is not None:
-                    torch.manual_seed(seed(chunk.places[0]))
+                drawn_by = None if seed is None else seed(chunk.places[0])
                 inputs = part.view(*chunk.ids.shape, -1)
-                inputs = inputs if altered is None else altered(inputs, chunk)
-                pooled = self._pooled(model, inputs, chunk, noise)
+                if self.graphs is not None and not noise:
+                    inputs = inputs if altered is None else altered(inputs, chunk)
+                    pooled = self.graphs(model, inputs, self.move(chunk.mask), dropout, drawn_by)
+                else:
+                    if drawn_by is not None:
+                        torch.manual_seed(drawn_by)
+                    inputs = inputs if altered is None else altered(inputs, chunk)
+                    pooled = self._pooled(model, inputs, chunk, noise)
                 vectors.append(head(pooled) if by_chunk else pooled)
             together = torch.cat(vectors)
             found = at_least_single(together if by_chunk else head(together))

@@ -309,6 +309,10 @@ class Recipe(RecipePart):
             named.
         precision: forward and backward passes; weights, losses and optimiser are fp32.
         compile: whether torch.compile is used.
+        cuda_graphs: whether a GPU's passes are recorded for their shapes and played again; it does nothing on a
+            CPU, with noise, gradient caching, Gaussian dropout or torch.compile.
+        deterministic: whether a GPU takes the kernels that give the same bits each time, which are slower; a CPU
+            has no others.
         labelled: what the tables of all tasks have in common.
         tasks: heads that learn labels, by names of the person's choice.
         phases: one after the other; none for a single one that trains everything together.
@@ -339,6 +343,8 @@ class Recipe(RecipePart):
     saving: Saving = Saving()
     precision: Literal["fp32", "bf16", "fp16"] = "fp32"
     compile: bool = False
+    cuda_graphs: bool = True
+    deterministic: bool = True
     log_every: int = Field(10, ge=1)
     seed: int = 42
 

@@ -16,6 +16,7 @@ from stsbench.training.base import Base, load_masked_language, load_model, rando
 from stsbench.training.batches import Batch, BatchReader, Schedule, make_schedule
 from stsbench.training.checkpoints import Keeper
 from stsbench.training.distributed import World
+from stsbench.training.graphs import Graphs, has_graphs
 from stsbench.training.labelled import LabelledTask
 from stsbench.training.log import Counted, Log, Meter
 from stsbench.training.model import Forward, SentenceModel
@@ -69,6 +70,7 @@ class Trainer:
         descent: the optimiser.
         world: the processes.
         modules: whose weights are the state, by name.
+        graphs: the recordings of passes on a GPU; None where there are none.
     """
 
     model: SentenceModel
@@ -84,11 +86,14 @@ class Trainer:
     descent: Descent
     world: World
     modules: dict[str, nn.Module]
+    graphs: Graphs | None = None
 
     def step(self, number: int) -> Step:
         """Take an optimiser step, counted from 0."""
         losses: dict[str, Tensor] = {}
         batches: list[Counted] = []
+        if self.graphs is not None:
+            self.graphs.start_step()
         turn = self.timetable.turn(CONTRASTIVE, number)
         if turn is not None:
             losses[CONTRASTIVE], read = self._contrastive(turn, number)
@@ -169,7 +174,8 @@ def assemble(
     reader = BatchReader(store, base.tokenizer, recipe, base.longest, base.encoder.settings.lower_case)
     model, evaluating = load_model(base, recipe, device)
     chunk = recipe.optimiser.chunk or (_CHUNK_ON_CPU if device == "cpu" else None)
-    forward = Forward(base.tokenizer.pad_id, chunk, device, recipe.precision)
+    graphs = Graphs() if device.startswith("cuda") and has_graphs(recipe) else None
+    forward = Forward(base.tokenizer.pad_id, chunk, device, recipe.precision, graphs)
     # The evaluating network says behind what a vector is scored; the base's own has nothing there.
     behind = evaluating.tail if isinstance(evaluating.tail, nn.Module) else nn.Identity()
     heads = task_terms(tasks, recipe, base, Encoding(model, behind, forward), world)
@@ -214,6 +220,7 @@ def assemble(
         descent,
         world,
         modules,
+        graphs,
     )
 
 

@@ -1,0 +1,106 @@
+"""Encoding on a GPU in half precision: without padding, with it, and bare forward passes.
+
+    python benchmarks/encode_gpu.py --sentences FILE [FILE ...] [--precision bf16]
+
+A model of BERT-base's size with random weights, as only its size counts, with the tokenizer of the packaged
+MiniLM. Each distinct sentence of the files is encoded as a run does, without padding (as it goes by default) and
+padded, in turns; the bare passes are of the same batches on tensors that lie on the device, masks included.
+Seconds are of encoding alone: tokenising is the same and stands beside it.
+"""
+
+import argparse
+import tempfile
+import time
+from pathlib import Path
+from statistics import median
+
+import torch
+from transformers import AutoTokenizer, BertConfig, BertModel
+
+import stsbench as sb
+from stsbench.encoders.checkpoint import find_checkpoint
+from stsbench.encoders.plan import embed
+from stsbench.encoders.transformer import TransformerEncoder
+
+
+def wait_for(device: str) -> None:
+    """Wait until a GPU has done what it was given."""
+    if device.startswith("cuda"):
+        torch.cuda.synchronize()
+
+
+def loaded(folder: str, options: argparse.Namespace, is_unpadded: bool | None) -> TransformerEncoder:
+    """Load the model anew; None leaves it to the device whether it pads."""
+    encoder = sb.load(folder, pooling="avg", device=options.device, precision=options.precision)
+    assert isinstance(encoder, TransformerEncoder)
+    encoder._network.is_unpadded = is_unpadded
+    return encoder
+
+
+def bare(encoder: TransformerEncoder, texts: list[str], device: str) -> float:
+    """Return the seconds of forward passes alone, padded and masked."""
+    sequences = sorted(set(encoder.tokenize(texts).sequences), key=len, reverse=True)
+    batches, start = [], 0
+    while start < len(sequences):
+        batch = sequences[start : start + max(1, encoder.token_budget // len(sequences[start]))]
+        width = len(batch[0])
+        ids = torch.tensor([[*sequence, *[0] * (width - len(sequence))] for sequence in batch]).to(device)
+        batches.append((ids, (ids != 0).long()))
+        start += len(batch)
+    with torch.inference_mode():
+        for _ in range(2):
+            wait_for(device)
+            begun = time.perf_counter()
+            for ids, mask in batches:
+                encoder._network.model(input_ids=ids, attention_mask=mask)
+            wait_for(device)
+            seconds = time.perf_counter() - begun
+    return seconds
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sentences", nargs="+", required=True, help="text files, a sentence a line")
+    parser.add_argument("--precision", default="bf16")
+    parser.add_argument("--device", default="cuda", help="the CPU only shows that it runs")
+    parser.add_argument("--layers", type=int, default=12)
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--tokenizer", help="a checkpoint's folder, where MiniLM is not installed")
+    options = parser.parse_args()
+
+    texts = list(
+        dict.fromkeys(
+            line for file in options.sentences for line in Path(file).read_text("utf-8").splitlines() if line
+        )
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        torch.manual_seed(0)
+        BertModel(BertConfig(num_hidden_layers=options.layers)).save_pretrained(folder)
+        tokenizer = options.tokenizer or find_checkpoint("minilm").folder
+        AutoTokenizer.from_pretrained(tokenizer).save_pretrained(folder)
+        encoders = {"unpadded": loaded(folder, options, None), "padded": loaded(folder, options, False)}
+        seconds: dict[str, list[float]] = {name: [] for name in encoders}
+        for encoder in encoders.values():
+            embed(encoder, texts, use_cache=False)
+        for _ in range(options.repeat):
+            for name, encoder in encoders.items():
+                found = embed(encoder, texts, use_cache=False)
+                seconds[name].append(found.cost.seconds["encode"])
+        passes = bare(encoders["padded"], texts, options.device)
+    name = torch.cuda.get_device_name() if options.device.startswith("cuda") else options.device
+    cost = found.cost
+    print(
+        f"{name}, torch {torch.__version__}, {options.precision}: {len(texts):,} sentences, {cost.tokens:,} tokens"
+    )
+    print(f"  padded to {cost.padded_tokens:,}; tokenising {cost.seconds['tokenize']:.2f} s")
+    for name, taken in seconds.items():
+        middle = median(taken)
+        spread = f"({min(taken):.2f} to {max(taken):.2f})"
+        print(f"  {name:9} {middle:6.2f} s {spread}  {cost.tokens / middle:11,.0f} tokens/s")
+    print(f"  bare      {passes:6.2f} s, padded  {cost.tokens / passes:20,.0f} tokens/s")
+    ratio = median(seconds["padded"]) / median(seconds["unpadded"])
+    print(f"  padded / unpadded {ratio:.2f}; unpadded / bare {median(seconds['unpadded']) / passes:.2f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,128 @@
+"""Recorded passes: the same numbers as plain ones, and when what is recorded; the same bits each time on a GPU."""
+
+import numpy as np
+import pytest
+
+from stsbench.base.errors import UserError
+from stsbench.training import graphs
+from stsbench.training.determinism import deterministic
+from stsbench.training.graphs import Graphs, has_graphs
+from stsbench.training.recipe_files import read_recipe
+
+
+@pytest.fixture
+def passes(assembled, monkeypatch):
+    """Return a trainer without dropout that records, its recordings plain passes, and what it recorded."""
+    recorded = []
+
+    def record(module, embedded, mask):
+        recorded.append((tuple(mask.shape), embedded.requires_grad))
+        return module
+
+    monkeypatch.setattr(graphs, "_record", record)
+
+    def make(*overrides):
+        trainer = assembled("dropout=0", *overrides)
+        found = Graphs()
+        for term in trainer.terms:
+            object.__setattr__(term.forward, "graphs", found)
+        trainer.graphs = found
+        return trainer, recorded
+
+    return make
+
+
+def test_a_padded_pass_gives_the_loss_of_a_plain_one(passes, assembled):
+    plain, (trainer, _) = assembled("dropout=0"), passes()
+    for step in range(5):
+        assert trainer.step(step).loss.item() == pytest.approx(plain.step(step).loss.item(), abs=1e-5)
+
+
+def test_a_shape_is_recorded_at_its_third_use_and_a_short_last_batch_never(passes):
+    trainer, recorded = passes("optimiser.chunk=null", "corpus.max_length=8")
+    shapes = []
+    for step in range(5):
+        trainer.step(step)
+        shapes.append(len(recorded))
+    assert shapes[:2] == [0, 0]
+    assert shapes[2] > 0
+    assert all(width % graphs.WIDTH == 0 for (_, width), _ in recorded)
+    count = len(recorded)
+    trainer.step(5)  # two rows are left of 42 in batches of 8
+    assert len(recorded) == count
+
+
+def test_each_pass_of_a_step_has_a_recording_of_its_own(passes):
+    trainer, recorded = passes("optimiser.accumulate=2", "optimiser.epochs=2", "corpus.max_length=8")
+    for step in range(5):
+        trainer.step(step)
+    assert len(recorded) >= 2
+    assert len(trainer.graphs._recorded) == len(recorded)
+    assert {key[-1] for key in trainer.graphs._recorded} >= {0, 1}
+
+
+def test_noise_in_the_model_is_not_recorded(passes):
+    trainer, recorded = passes("noise.key.parts=[position-shuffle]", "corpus.max_length=8")
+    for step in range(5):
+        trainer.step(step)
+    # The queries' branch has no noise.
+    assert {gradient for _, gradient in recorded} == {True}
+    assert len(trainer.graphs._recorded) == len(recorded)
+
+
+@pytest.mark.parametrize(
+    ("change", "records"),
+    [
+        ("cuda_graphs=true", True),
+        ("cuda_graphs=false", False),
+        ("compile=true", False),
+        ("dropout_kind=gaussian", False),
+        ("optimiser.gradient_cache=true\noptimiser.chunk=4", False),
+    ],
+)
+def test_what_is_recorded_on_a_gpu(recipe_file, change, records):
+    assert has_graphs(read_recipe(recipe_file, change.split("\n"))) is records
+
+
+def test_a_cpu_records_nothing(assembled):
+    assert assembled().graphs is None
+
+
+def test_an_operation_that_does_not_repeat_is_told():
+    refusal = "cumsum_cuda_kernel does not have a deterministic implementation, but you set 'x'"
+    with (
+        pytest.raises(UserError, match=r"cumsum_cuda_kernel .* implementation: --set deterministic=false trains"),
+        deterministic("cuda", wanted=True),
+    ):
+        raise RuntimeError(refusal)
+    import torch
+
+    assert not torch.are_deterministic_algorithms_enabled()
+    with pytest.raises(RuntimeError, match="cumsum"), deterministic("cuda", wanted=False):
+        raise RuntimeError(refusal)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(
+    "parts",
+    [
+        ("precision=bf16",),
+        ("precision=fp32", "negatives.queue.size=20"),
+        ("precision=fp16", "objective.mlm.weight=0.1", "head=dense-tanh"),
+        ("precision=bf16", "target.encodes=keys", "noise.adversarial={step: 1.0e-3, gradient: own}"),
+    ],
+)
+def test_recorded_passes_equal_plain_ones_to_the_bit_and_repeat(parts, train, monkeypatch):
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("needs a CUDA device")
+    from safetensors.numpy import load_file
+
+    monkeypatch.setattr(graphs, "WIDTH", 16)
+    found = []
+    for number, first in enumerate((2, 2, 10**9)):
+        monkeypatch.setattr(graphs, "_RECORDED_FROM", first)
+        done = train(*parts, "optimiser.epochs=3", device="cuda", out=f"run{number}")
+        found.append(load_file(done.folder / "model.safetensors"))
+    for other in found[1:]:
+        assert all(np.array_equal(found[0][name], other[name]) for name in found[0])

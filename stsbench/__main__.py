@@ -5,6 +5,7 @@ no complaint of a stream that is closed. The command line itself, `stsbench.cli.
 """
 
 import atexit
+import gc
 import os
 import signal
 import sys
@@ -42,6 +43,8 @@ def main() -> None:
         pass
     finally:
         _on_signals(_end_at_once)
+    # What is not needed any more goes with the process: Python would look through all of it once more.
+    gc.disable()
     if code == EXIT_INTERRUPTED and received:
         _end_interrupted(128 + received[-1])
     sys.exit(code)

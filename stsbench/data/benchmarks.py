@@ -232,22 +232,29 @@ def _pair(row: Row, task: str, gold_range: tuple[float, float]) -> Pair:
             f"{row.where}: the gold score {row.value!r} is not a number; mend the line or get the file again."
         )
     low, high = gold_range
-    for value, what in ((gold, "gold score"), *((rating, "rating") for rating in row.ratings)):
-        if not low <= value <= high:
-            raise UserError(
-                f"{row.where}: the {what} {value:g} is not on the scale of {task}, {low:g} to {high:g}: this is "
-                "another release, or its scores were scaled; get the file again, or give it as it is with --data."
-            )
+    if not low <= gold <= high:
+        raise _off_scale(row, "gold score", gold, task, gold_range)
+    for rating in row.ratings:
+        if not low <= rating <= high:
+            raise _off_scale(row, "rating", rating, task, gold_range)
     assert row.sentence2 is not None, "an STS text has two sentences"
     return Pair(
-        subset=task if row.subset is None else row.subset,
-        split=row.split,
-        pair_id=row.id,
-        gold=gold,
-        sentence1=row.sentence1.strip(),
-        sentence2=row.sentence2.strip(),
-        design=row.design,
-        ratings=row.ratings,
+        task if row.subset is None else row.subset,
+        row.split,
+        row.id,
+        gold,
+        row.sentence1.strip(),
+        row.sentence2.strip(),
+        row.design,
+        row.ratings,
+    )
+
+
+def _off_scale(row: Row, what: str, value: float, task: str, gold_range: tuple[float, float]) -> UserError:
+    low, high = gold_range
+    return UserError(
+        f"{row.where}: the {what} {value:g} is not on the scale of {task}, {low:g} to {high:g}: this is "
+        "another release, or its scores were scaled; get the file again, or give it as it is with --data."
     )
 
 

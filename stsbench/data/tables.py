@@ -109,20 +109,24 @@ def pair_table(pairs: Iterable[Pair]) -> pd.DataFrame:
     import pandas as pd
 
     columns: dict[str, list[object]] = {name: [] for name in Pair._fields}
+    subsets, splits, ids, _, firsts, seconds, designs, ratings = columns.values()
     golds = array("d")
-    once: dict[str | None, str | None] = {}
-    for pair in pairs:
-        golds.append(pair.gold)
-        columns["pair_id"].append(pair.pair_id)
-        columns["ratings"].append(pair.ratings)
-        for name in ("subset", "split", "sentence1", "sentence2", "design"):
-            text = getattr(pair, name)
-            columns[name].append(once.setdefault(text, text))
+    kept: dict[str | None, str | None] = {}
+    once = kept.setdefault
+    for subset, split, pair_id, gold, first, second, design, rated in pairs:
+        subsets.append(once(subset, subset))
+        splits.append(once(split, split))
+        ids.append(pair_id)
+        golds.append(gold)
+        firsts.append(once(first, first))
+        seconds.append(once(second, second))
+        designs.append(once(design, design))
+        ratings.append(rated)
     # dtype=object keeps sentences plain `str` in every pandas: 3.0 would infer its own string type.
     series = {name: pd.Series(values, dtype=object) for name, values in columns.items()}
     table = pd.DataFrame(series | {"gold": pd.Series(golds, dtype="float64")})
     unused = [] if table["design"].notna().any() else ["design"]
-    return table.drop(columns=unused if any(columns["ratings"]) else [*unused, "ratings"])
+    return table.drop(columns=unused if any(ratings) else [*unused, "ratings"])
 
 
 def combined_sha256(files: Iterable[FileRead]) -> str:

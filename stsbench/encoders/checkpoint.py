@@ -10,9 +10,10 @@ import os
 import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from threading import Thread
 from typing import Any, NamedTuple
 
 from stsbench.base.errors import UserError
@@ -231,6 +232,29 @@ _SETTLED_SECONDS = 2.0
 """How long ago a file must have changed for its time stamps to tell it from what it becomes next."""
 
 _hashes: dict[tuple[Path, int, int, int, int, int], str] = {}
+_ahead: dict[Path, Thread] = {}
+
+
+def hash_ahead(model: str | Path) -> None:
+    """Begin to hash the weights of a checkpoint that is here, on another core, while there is other work to do.
+
+    Args:
+        model: as `load` takes it. Of what is no checkpoint's folder nothing is done and nothing is told.
+    """
+    try:
+        folder = packaged_model() if model == PACKAGED else Path(model).expanduser()
+        paths = [] if folder is None or not folder.is_dir() else Checkpoint(str(model), folder).weight_files()
+    except (UserError, OSError, RuntimeError):  # of loading it, which says what is wrong
+        return
+    thread = Thread(target=_hash_quietly, args=(paths,), daemon=True)
+    _ahead.update(dict.fromkeys(paths, thread))
+    thread.start()
+
+
+def _hash_quietly(paths: Sequence[Path]) -> None:
+    with suppress(UserError):
+        for path in paths:
+            _sha256_now(path)
 
 
 def _sha256_once(path: Path) -> str:
@@ -239,6 +263,12 @@ def _sha256_once(path: Path) -> str:
     Raises:
         UserError: if the file cannot be read.
     """
+    if (thread := _ahead.pop(path, None)) is not None:
+        thread.join()
+    return _sha256_now(path)
+
+
+def _sha256_now(path: Path) -> str:
     try:
         state = path.stat()
     except OSError:

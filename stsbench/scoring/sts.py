@@ -61,13 +61,14 @@ def pair_table(
         that stand for the sentences (`sentence_a`, `folded_a`, ...: see `id_columns`);
         `identical` (one token sequence on both sides) and `zero` (a zero vector on a side).
     """
-    table = _without_similarities(data)
-    left, right = rows[: len(table)], rows[len(table) :]
-    for kind, values in pair_similarities(vectors, left, right, tuple(SIMILARITIES)).items():
-        table[kind] = values
-    table["subwords_a"], table["subwords_b"] = lengths[: len(table)], lengths[len(table) :]
+    size = len(data.pairs)
+    left, right = rows[:size], rows[size:]
     zero = zero_rows(vectors)
-    return table.assign(identical=left == right, zero=zero[left] | zero[right])
+    similarities = pair_similarities(vectors, left, right, tuple(SIMILARITIES))
+    columns: dict[str, Any] = {str(kind): values for kind, values in similarities.items()}
+    columns |= {"subwords_a": lengths[:size], "subwords_b": lengths[size:]}
+    columns |= {"identical": left == right, "zero": zero[left] | zero[right]}
+    return _without_similarities(data).assign(**columns)
 
 
 def pair_table_of_similarities(data: StsData, similarities: Mapping[str, NDArray[np.float64]]) -> "pd.DataFrame":
@@ -84,12 +85,15 @@ def pair_table_of_similarities(data: StsData, similarities: Mapping[str, NDArray
 
 def _without_similarities(data: StsData) -> "pd.DataFrame":
     # A pair of split `all` counts as that split's; its id tells where it came from.
-    table = with_spread(data.pairs).assign(task=data.task, text=data.text, split=data.split)
-    for side, column in (("a", "sentence1"), ("b", "sentence2")):
-        table[f"words_{side}"] = [len(text.split()) for text in table[column]]
-        table[f"characters_{side}"] = table[column].str.len()
-    table = table.assign(**id_columns(table["sentence1"], table["sentence2"]))
-    table = table.drop(columns=["sentence1", "sentence2"])
+    table = with_spread(data.pairs)
+    sentences = {"a": table["sentence1"].tolist(), "b": table["sentence2"].tolist()}
+    counts: dict[str, list[int]] = {}
+    for side, texts in sentences.items():
+        counts[f"words_{side}"] = [len(text.split()) for text in texts]
+        counts[f"characters_{side}"] = [len(text) for text in texts]
+    table = table.drop(columns=["sentence1", "sentence2"]).assign(
+        task=data.task, text=data.text, split=data.split, **counts, **id_columns(*sentences.values())
+    )
     return table[[*_COLUMNS, *(column for column in table.columns if column not in _COLUMNS)]]
 
 

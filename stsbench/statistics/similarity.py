@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 Similarity = Literal["cosine", "dot", "euclidean", "manhattan"]
 Floats = NDArray[np.float64]
 
-_BLOCK_BYTES = 16 * 2**20
-"""Size of the float64 copies of either side's vectors that are held at once."""
+_BLOCK_BYTES = 2**20
+"""Size of the float64 copies of either side's vectors that are held at once: a core's own cache keeps them."""
 
 
 def pair_similarities(

@@ -1,6 +1,7 @@
 """A checkpoint's files: which are read, what their hash says, and how a damaged one is told."""
 
 import json
+import os
 import pickle
 import shutil
 
@@ -257,3 +258,28 @@ def test_a_checkpoint_is_hashed_once_and_again_when_it_changed(tmp_path, monkeyp
     weights.write_bytes(b"just now")
     assert [checkpoint.sha256([weights]) for _ in range(2)] == ["just now"] * 2
     assert len(hashed) == 4
+
+
+def test_weights_hashed_ahead_are_read_once_and_anew_when_they_changed_meanwhile(tmp_path, monkeypatch):
+    weights = tmp_path / "model.safetensors"
+    weights.write_text("one")
+    os.utime(weights, (0, 0))
+    monkeypatch.setattr(checkpoint_module, "_SETTLED_SECONDS", -1.0)
+    hashed = []
+    monkeypatch.setattr(checkpoint_module, "sha256_of", lambda path: hashed.append(path) or path.read_text())
+    checkpoint_module.hash_ahead(tmp_path)
+    checkpoint = Checkpoint("it", tmp_path)
+    assert checkpoint.sha256([weights]) == "one"
+    assert hashed == [weights]
+    checkpoint_module.hash_ahead(str(tmp_path))
+    weights.write_text("another")
+    assert checkpoint.sha256([weights]) == "another"
+
+
+def test_what_cannot_be_hashed_ahead_is_told_by_whoever_wants_the_hash(tmp_path):
+    for model in ("no/such-model", tmp_path, "module:function", "x" * 5000):
+        checkpoint_module.hash_ahead(model)
+    (tmp_path / "model.safetensors").symlink_to(tmp_path / "gone")
+    checkpoint_module.hash_ahead(tmp_path)
+    with pytest.raises(UserError, match=r"cannot read .*model\.safetensors"):
+        Checkpoint("it", tmp_path).sha256([tmp_path / "model.safetensors"])

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from stsbench.statistics.dependence import Sharing, covariance, variance
 from stsbench.statistics.influence import mean_terms
@@ -144,3 +146,14 @@ def test_terms_of_other_pairs_are_refused():
         covariance(np.ones((2, 4)), Sharing.independent(3))
     with pytest.raises(ValueError, match="expected two vectors of one length"):
         Sharing.of([1, 2], [1])
+
+
+def test_components_are_those_of_scipy_for_chains_and_crowds_of_any_length():
+    rng = np.random.default_rng(0)
+    chain = rng.permutation(5000)
+    crowd = rng.integers(0, 3000, (2, 2000))
+    for first, second in [(chain[:-1], chain[1:]), crowd, (np.zeros(50, int), np.arange(50)), ([], [])]:
+        graph = coo_array((np.ones(len(first)), (first, second)), shape=(5000, 5000))
+        labels = connected_components(graph, directed=False)[1][np.asarray(first, int)]
+        expected = [list(dict.fromkeys(labels)).index(label) for label in labels]
+        assert Sharing(np.asarray(first, int), np.asarray(second, int)).components.tolist() == expected

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from stsbench.base.errors import UserError
 from stsbench.base.files import atomic_path, told_as_unwritable
-from stsbench.base.words import listed
+from stsbench.base.words import listed, storable
 from stsbench.records.imports.mteb import MTEB_SPLITS, MTEB_TASKS, NO_REVISION
 from stsbench.records.imports.read import read_results
 from stsbench.records.parts import TaskPart
@@ -107,6 +107,8 @@ def export_results(
 
     record = read_results(run)
     name = model or record.model.name
+    if storable(name) != name:
+        raise UserError(f"{name!r} is no text: a character in it is not UTF-8; write the model's name anew.")
     parts, left_out = _exportable(record)
     if not parts:
         raise UserError(f"{name} has no score that is one of MTEB's: {' '.join(left_out)}")

@@ -103,6 +103,12 @@ def test_a_record_without_a_task_of_mtebs_is_refused(
     assert not list(tmp_path.iterdir())
 
 
+def test_a_name_that_no_file_takes_is_refused(record: sb.RunRecord, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="is no text"):
+        export_results(record, tmp_path / "mteb", model="half\udcff")
+    assert not list(tmp_path.iterdir())
+
+
 def test_without_the_pair_table_the_records_own_similarity_is_written_and_the_lack_told(
     hash_encode: Callable[..., Any], toy_data: Toy, tmp_path: Path
 ) -> None:

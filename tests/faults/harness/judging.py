@@ -193,8 +193,16 @@ def judge(
     return Verdict(WRONG, difference(right, answer))
 
 
-def lost(use: Use, world: World, damaged: str, *, is_answer: bool) -> Verdict | None:
-    """Return what is gone, changed or left half-written, if anything is."""
+def lost(use: Use, world: World, damaged: str, *, is_answer: bool, asked: str = "") -> Verdict | None:
+    """Return what is gone, changed or left half-written, if anything is.
+
+    Args:
+        use: what was run.
+        world: where.
+        damaged: the file that was damaged beforehand, by its name in the world.
+        is_answer: whether it ended with an answer.
+        asked: how a hidden name begins that was typed, so that what is called so was not left behind.
+    """
     targets = [os.path.normpath(f"here/{name}") for name in use.writes]
     for name, (now, then) in world.changes().items():
         if name == damaged or Path(name).name in {".lock", "matplotlib"} or name.endswith(".lock"):
@@ -204,8 +212,8 @@ def lost(use: Use, world: World, damaged: str, *, is_answer: bool) -> Verdict | 
         if _same(now, then):
             continue
         inside = any(name == target or name.startswith(f"{target}/") for target in targets)
-        hidden = any(part.startswith(".") for part in Path(name).parts)
-        if hidden:
+        hidden = [part for part in Path(name).parts if part.startswith(".")]
+        if any(not (asked and part.startswith(asked)) for part in hidden):
             return Verdict(LOSS, f"left behind: {name}")
         if not inside:
             return Verdict(LOSS, f"{'changed' if now.exists() else 'gone'}: {name}")

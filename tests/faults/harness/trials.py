@@ -434,7 +434,9 @@ def try_typed(bench: Bench, trial: Typed) -> Verdict:
     ended = world.run(*trial.arguments)
     (world.here / "pipe").unlink(missing_ok=True)
     extended = replace(use, writes=(*use.writes, *_named_by(trial, world)))
-    verdict = common_fault(use, ended) or lost(extended, world, "", is_answer=ended.code != 2)
+    first = (trial.value or "").partition("/")[0]
+    asked = first if first.startswith(".") and first != "." else ""
+    verdict = common_fault(use, ended) or lost(extended, world, "", is_answer=ended.code != 2, asked=asked)
     if verdict is None and ended.code == 2 and right.code != 2:
         told = says_one_sentence(ended, use)
         verdict = Verdict(SENTENCE) if told is None else Verdict(WORDS, told)

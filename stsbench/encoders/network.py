@@ -254,7 +254,7 @@ class Network:
         if len(parts) > rows:
             vectors = vectors.view(rows, len(parts) // rows, -1).mean(1)
             empty = empty.view(rows, -1).all(1)
-        finished: FloatMatrix = self.tail(vectors).masked_fill(empty.unsqueeze(1), 0).cpu().numpy()
+        finished: FloatMatrix = self.tail(vectors).float().masked_fill(empty.unsqueeze(1), 0).cpu().numpy()
         return finished
 
     def _require_known(self, token: int) -> None:

@@ -20,6 +20,11 @@ from stsbench.training.recipe import Pooling
 _HALF = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 
+def autocast(device: str, precision: str) -> AbstractContextManager[Any]:
+    """Return the context of forward passes on a device in `fp32`, `bf16` or `fp16`."""
+    return nullcontext() if precision == "fp32" else torch.autocast(device.partition(":")[0], _HALF[precision])
+
+
 class SentenceModel(nn.Module):
     """Token embeddings to sentence vectors."""
 
@@ -180,9 +185,7 @@ class Forward:
 
     def autocast(self) -> AbstractContextManager[Any]:
         """Return the context of forward passes."""
-        if self.precision == "fp32":
-            return nullcontext()
-        return torch.autocast(self.device.partition(":")[0], _HALF[self.precision])
+        return autocast(self.device, self.precision)
 
     def chunks(self, sequences: Sequences) -> list[Chunk]:
         """Return the chunks of some sequences."""

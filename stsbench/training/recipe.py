@@ -274,6 +274,8 @@ class Selection(RecipePart):
         last: whether the last step is scored too, where `every` does not meet it.
         geometry: whether alignment and uniformity on the task are logged with the score.
         on_test: whether the task may be a test set. What was selected on one says so everywhere.
+        precision: of the passes behind the scores; half is faster on a GPU, and its scores are near those in fp32.
+            What is published is measured in fp32 whatever it is.
     """
 
     task: str = "STS-B:dev"
@@ -281,6 +283,7 @@ class Selection(RecipePart):
     last: bool = False
     geometry: bool = False
     on_test: bool = False
+    precision: Literal["fp32", "bf16", "fp16"] = "fp32"
 
 
 class Saving(RecipePart):

@@ -28,20 +28,22 @@ if TYPE_CHECKING:
 class LiveEncoder:
     """The model in training as an encoder: the base's tokeniser, the network as it is when it is asked.
 
-    It encodes as a checkpoint saved at this moment would: without dropout, in fp32, at the model's own maximum
-    length.
+    It encodes as a checkpoint saved at this moment would: without dropout, at the model's own maximum length; and
+    in fp32, unless the recipe selects in half precision.
 
     Attributes:
         base: the encoder of the checkpoint that training started from, whose weights are never loaded.
         network: around the module that is being trained.
         model: what is switched between training and evaluation.
         is_base: whether the network still has the base's own weights, and vectors may be kept.
+        precision: of its passes: `fp32`, `bf16` or `fp16`.
     """
 
     base: TransformerEncoder
     network: Network
     model: "SentenceModel"
     is_base: bool = False
+    precision: str = "fp32"
     notes: tuple[str, ...] = ()
     _tokenized: dict[tuple[str, ...], Tokenized] = field(default_factory=dict)
 
@@ -69,9 +71,11 @@ class LiveEncoder:
         """Return for each pooling an array of shape (len(sequences), dimensions), float32."""
         import torch
 
+        from stsbench.training.model import autocast
+
         self.model.eval()
         try:
-            with torch.compiler.set_stance("force_eager"):
+            with torch.compiler.set_stance("force_eager"), autocast(self.network.device, self.precision):
                 return self.network(sequences, poolings)
         finally:
             self.model.train()
@@ -165,12 +169,14 @@ class Selector:
         """Return the score of the model as it is now: at the start it may be that of the base."""
         start = time.perf_counter()
         sentences = sentences_of(self.data)
+        # Of the base there is one score, whatever precision the checkpoints are told apart in.
+        encoder = replace(self.encoder, precision="fp32") if at_start else self.encoder
         if at_start and self.shared is not None:
-            base = replace(self.encoder, is_base=True)
+            base = replace(encoder, is_base=True)
             kept = shared_vectors(base, sentences, self.shared)
             embeddings = embed(base, sentences, cache_folder=kept)
         else:
-            embeddings = embed(self.encoder, sentences, use_cache=False)
+            embeddings = embed(encoder, sentences, use_cache=False)
         (vectors,) = embeddings.vectors.values()
         table = pair_table(self.data, vectors, embeddings.rows, embeddings.lengths)
         codes = np.zeros(len(table), dtype=np.int64)

@@ -127,8 +127,12 @@ def train(
         chosen = read_recipe(str(recipe), [*overrides, *given])
         folder = RunFolder(RUNS / chosen.name if out is None else Path(out).expanduser())
     device = resolve_device(device)
-    if chosen.precision == "fp16" and device == "cpu":
-        raise UserError("precision fp16 needs a GPU: use --set precision=fp32.")
+    for key, precision in {
+        "precision": chosen.precision,
+        "selection.precision": chosen.selection.precision,
+    }.items():
+        if precision == "fp16" and device == "cpu":
+            raise UserError(f"{key} fp16 needs a GPU: use --set {key}=fp32.")
     world, device = join_world(device)
     if not world.leads:
         progress, listeners, notice = silent, (), lambda _: None
@@ -364,8 +368,9 @@ class _Job:
             self.notice(f"resumed after step {done} of {trainer.timetable.steps}.")
         elif self.world.leads:
             write_start(self.folder, self.start, self.recipe)
-        encoder = LiveEncoder(self.base.encoder, trainer.evaluating, trainer.model)
-        selector = Selector(encoder, self.dev, self.recipe.selection.geometry, self.shared)
+        chosen_by = self.recipe.selection
+        encoder = LiveEncoder(self.base.encoder, trainer.evaluating, trainer.model, precision=chosen_by.precision)
+        selector = Selector(encoder, self.dev, chosen_by.geometry, self.shared)
         distance = self.recipe.traceable_sentence()
         remarks = [*self.remarks, *([] if distance is None else [distance])]
         Loop(self.recipe, trainer, selector, keeper, log, remarks, self.progress).run(done)

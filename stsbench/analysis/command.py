@@ -53,6 +53,10 @@ class Subjects:
         Raises:
             UserError: if a run is none.
         """
+        from stsbench.encoders.checkpoint import PACKAGED, hash_ahead
+
+        for model in self.model or ([] if self.runs else [PACKAGED]):
+            hash_ahead(model)
         from stsbench.scoring.subjects import runs_and_models
 
         return runs_and_models(self.runs or (), self.model or ())

@@ -14,11 +14,13 @@ import pytest
 import stsbench as sb
 from stsbench.analysis.explain import Explanation
 from stsbench.analysis.geometry import checkpoints_in, score_beside
+from stsbench.analysis.inputs import TaskVectors, sharing, task_vectors
 from stsbench.analysis.registry import ANALYSES
 from stsbench.analysis.repetition_bias.verb import units_of
 from stsbench.base.errors import UserError
+from stsbench.base.progress import silent
 from stsbench.data.benchmarks import load_sample, sample_sentences
-from stsbench.scoring.tasks import sentences_of
+from stsbench.scoring.tasks import read_pairs_of, sentences_of
 from stsbench.scoring.vectors import RecordedModel
 from stsbench.statistics.geometry import uniformity
 from stsbench.training.folder import RunFolder
@@ -214,9 +216,19 @@ def test_a_corpus_is_a_file_with_each_sentence_once(hash_encode: Encode, tmp_pat
         sb.retrieve(lambda texts: [[float("the" in text)] for text in texts], query="rain")
 
 
-def test_explaining_gives_every_table_and_a_page_with_every_figure(run: Path, tmp_path: Path) -> None:
+def test_explaining_gives_every_table_and_a_page_with_every_figure(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tasks_read: list[str | None] = []
+
+    def read(task: str | None, *options: Any) -> Any:
+        tasks_read.append(task)
+        return read_pairs_of(task, *options)
+
+    monkeypatch.setattr("stsbench.analysis.inputs.read_pairs_of", read)
     # As where no benchmark data is: all of it is about the sample.
     explanation = sb.explain(run, bootstrap=NO_INTERVALS)
+    assert len(tasks_read) == 1  # for geometry, spectrum and EvalRank together
     assert list(explanation.parts) == list(ANALYSES)
     assert list(explanation.to_dict()) == list(ANALYSES)
     assert set(explanation.frame["analysis"]) == set(ANALYSES)
@@ -232,6 +244,18 @@ def test_explaining_gives_every_table_and_a_page_with_every_figure(run: Path, tm
     before = {path.name: path.read_bytes() for path in page.parent.iterdir()}
     explanation.save(tmp_path / "page", kind="svg")
     assert {path.name: path.read_bytes() for path in page.parent.iterdir()} == before
+
+
+def test_what_is_shared_is_shared_by_the_same_subjects_and_inside_alone(hash_encode: Encode) -> None:
+    first, second = ({"model": sb.load(hash_encode)} for _ in range(2))
+
+    def read(subjects: dict[str, Any]) -> TaskVectors:
+        return task_vectors(subjects, "sample", None, "senteval", data_dirs=(), progress=silent)
+
+    with sharing():
+        assert read(first) is read(first)
+        assert read(first) is not read(second)
+    assert read(first) is not read(first)
 
 
 def test_an_analysis_that_is_not_possible_keeps_no_other_from_it() -> None:

@@ -8,11 +8,14 @@ import pandas as pd
 import pytest
 from scipy.stats import spearmanr
 
+from stsbench.analysis.length_bias.estimates import ByTerms
 from stsbench.analysis.length_bias.measures import Lengths
 from stsbench.analysis.length_bias.numbers import length_bias_frame
 from stsbench.analysis.length_bias.verb import LengthBias
 from stsbench.base.errors import UserError
 from stsbench.scoring.settings import Bootstrap
+from stsbench.statistics.dependence import Sharing
+from stsbench.statistics.linear import Linear
 
 FEW = Bootstrap(resamples=200)
 RANGES = {"first": (0.0, 5.0), "second": (1.0, 5.0)}
@@ -254,3 +257,15 @@ def test_the_figure_has_a_line_and_a_band_for_each_model() -> None:
         & (frame["pairs"] >= 10)
     ]
     assert np.asarray(lines[0].get_ydata(), dtype=float) == pytest.approx(drawn["value"].to_numpy())
+
+
+def test_the_pairs_of_several_tasks_are_joined_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    joined: list[int] = []
+    join = Sharing.join
+    monkeypatch.setattr(Sharing, "join", lambda sharings: joined.append(len(sharings)) or join(sharings))
+    estimates = ByTerms(Bootstrap(), "dyadic")
+    for task in "ab":
+        estimates.released[task] = estimates.folded[task] = Sharing.independent(5)
+    mean = Linear(1.0, {"a": np.arange(5.0) - 2, "b": np.arange(5.0) - 2})
+    assert estimates.told(mean, 10) == estimates.told(mean, 10)
+    assert joined == [2]

@@ -26,21 +26,23 @@ print("LOADED", json.dumps(loaded))
 """
 
 
-def test_a_cached_run_and_a_check_load_no_torch_and_show_no_pandas(tiny_bert: Path, tmp_path: Path) -> None:
+def test_a_cached_run_and_its_densities_load_no_torch_and_show_no_pandas(tiny_bert: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     evaluate(tiny_bert, "sample", out=run)
     commands = [
         ["show", str(run)],
         ["check", str(run), "--baseline", str(run)],
         ["run", "--model", str(tiny_bert), "--tasks", "sample", "--out", str(tmp_path / "again")],
+        ["density", str(run)],
     ]
     script = f"HEAVY = {HEAVY!r}\n{SCRIPT}"
     ended = subprocess.run(
         [sys.executable, "-c", script, json.dumps(commands)], capture_output=True, text=True, check=True
     )
-    shown, checked, measured = json.loads(ended.stdout.rpartition("LOADED ")[2])
+    shown, checked, measured, densities = json.loads(ended.stdout.rpartition("LOADED ")[2])
     again = json.loads((tmp_path / "again" / "run.json").read_text(encoding="utf-8"))
     assert again["encoding"]["encoded"] == 0
     assert shown == [0, []]
     assert checked == [0, ["pandas"]]
     assert measured == [0, ["pandas"]]
+    assert densities == [0, ["pandas"]]

@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from stsbench.diagnosis.scores import Scorer
+from stsbench.diagnosis.encoding import Cut
+from stsbench.diagnosis.scores import Scorer, _distinct_pairs
 from stsbench.statistics.aggregation import correlate_task
 
 
@@ -40,3 +41,12 @@ def test_splits_are_scored_each_and_all_together() -> None:
         rows = ((table["split"] == split) | (split == "all")).to_numpy()
         expected = correlate_task(table["gold"][rows], similarities[0, rows], [0] * int(rows.sum()))
         assert found[0, 0, 0, s] == pytest.approx(100 * expected.aggregates["all"])
+
+
+def test_a_pair_that_stands_in_several_tasks_and_cuts_is_compared_once() -> None:
+    # Two tasks: of pairs (a, b), (c, d), and of (a, b) again. Cut short, sentence d is another, and b is not.
+    whole = Cut(256, np.array([0, 2, 1, 3, 0, 1]), np.zeros(6, dtype=bool))
+    short = Cut(2, np.array([0, 2, 9, 4, 0, 9]), np.array([0, 0, 0, 1, 0, 0], dtype=bool))
+    rows, columns = _distinct_pairs([whole, short], [slice(0, 4), slice(4, 6)])
+    assert rows.T.tolist() == [[0, 1], [2, 3], [2, 4]]
+    assert [task.tolist() for task in columns] == [[[0, 1], [0, 2]], [[0], [0]]]

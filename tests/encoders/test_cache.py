@@ -122,6 +122,25 @@ def test_a_pass_with_several_poolings_fills_the_cache_of_each(tiny, sentences):
     assert embed(load(folder), sentences, poolings=["max", "avg"]).cost.encoded == 0
 
 
+def test_what_a_text_is_one_poolers_cache_tells_for_all(tiny, sentences, monkeypatch):
+    folder, poolings = tiny(), ["avg", "cls", "avg_first_last"]
+    first = embed(load(folder), sentences, poolings=poolings)
+    asked = []
+    texts = EmbeddingCache.texts
+    monkeypatch.setattr(EmbeddingCache, "texts", lambda cache, wanted: asked.append(cache) or texts(cache, wanted))
+    again = embed(load(folder), sentences, poolings=poolings)
+    assert again.cost.encoded == 0
+    assert len(asked) == 1
+    # What one has lost another knows.
+    with sqlite3.connect(asked[0].path) as connection:
+        connection.execute("DELETE FROM texts")
+    last = embed(load(folder), sentences, poolings=poolings)
+    assert last.cost.encoded == 0
+    assert len(asked) == 3
+    for pooling in poolings:
+        assert np.array_equal(last.vectors[pooling], first.vectors[pooling])
+
+
 def test_texts_whose_vectors_are_gone_are_encoded_again(tiny, sentences):
     folder = tiny()
     first = embed(load(folder), sentences)

@@ -24,10 +24,13 @@ def test_sums_of_nothing_are_refused() -> None:
             bootstrap_sums(bad, rng=np.random.default_rng(0))
 
 
-def test_a_density_far_from_the_ends_is_scipys() -> None:
-    values = np.random.default_rng(0).normal(0, 0.1, size=200)
+@pytest.mark.parametrize("size", [2, 200, 3000])
+def test_a_density_is_scipys_with_what_falls_outside_reflected(size: int) -> None:
+    values = np.random.default_rng(0).uniform(-1, 1, size=size)
     grid = np.linspace(-1, 1, 101)
-    assert kernel_density(values, grid) == pytest.approx(gaussian_kde(values)(grid), abs=1e-9)
+    kernels = gaussian_kde(values)
+    expected = kernels(grid) + kernels(-2 - grid) + kernels(2 - grid)
+    np.testing.assert_allclose(kernel_density(values, grid), expected, rtol=1e-12)
 
 
 def test_a_density_at_the_end_keeps_all_its_mass_inside() -> None:

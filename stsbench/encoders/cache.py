@@ -143,11 +143,12 @@ class EmbeddingCache:
 
         def read(file: sqlite3.Connection) -> tuple[dict[str, CachedText], int]:
             known: dict[str, CachedText] = {}
-            damaged = []
+            damaged, salt = [], self._salt
             for block in _blocks(file, _TEXTS, "text", list(by_key)):
                 for key, sequence, length, cut, digest in block:
-                    if digest == _text_digest(self._salt, key, sequence, length, cut) and key in by_key:
-                        known[by_key[key]] = CachedText(sequence, length, bool(cut))
+                    text = by_key.get(key)
+                    if text is not None and digest == _text_digest(salt, key, sequence, length, cut):
+                        known[text] = CachedText(sequence, length, bool(cut))
                     else:
                         damaged.append((key,))
             file.executemany("DELETE FROM texts WHERE text = ?", damaged)

@@ -144,11 +144,12 @@ def embed(
     if encoder.identity.normalize if normalize is None else normalize:
         for matrix in vectors.matrices.values():
             to_unit_length(matrix, out=matrix)
+    of_texts = [about[text] for text in texts]
     return Embeddings(
-        rows=np.array([vectors.row_of[about[text].sequence] for text in texts], dtype=np.int64),
+        rows=np.array([vectors.row_of[row.sequence] for row in of_texts], dtype=np.int64),
         vectors=vectors.matrices,
-        lengths=np.array([about[text].length for text in texts], dtype=np.int64),
-        truncated=np.array([about[text].truncated for text in texts], dtype=bool),
+        lengths=np.array([row.length for row in of_texts], dtype=np.int64),
+        truncated=np.array([row.truncated for row in of_texts], dtype=bool),
         cost=EncodingCost(len(distinct), len(keys), len(missing), tokens, padded, clock.seconds),
     )
 
@@ -351,6 +352,8 @@ def _recall(
     keys = list({row.sequence for row in about.values()})
     vectors |= {pooling: cache.vectors(keys) for pooling, cache in caches.items()}
     whole = set(keys).intersection(*vectors.values())
+    if len(whole) == len(keys):
+        return about, vectors
     return {text: row for text, row in about.items() if row.sequence in whole}, vectors
 
 

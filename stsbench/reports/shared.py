@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _NOTE = (
     "Distinct pairs and sentences that both tasks have, by letters and digits, in either order; %: of the "
-    "distinct pairs of each. An average over both counts them twice: `stsbench run --exclude-overlap` counts each "
+    "distinct pairs of each. An average over both counts them twice: stsbench run --exclude-overlap counts each "
     "pair once."
 )
 

@@ -5,10 +5,10 @@
 Each part is run on a quarter, a half and the whole of its size (`--sizes` tells how many), each in a process of
 its own, as the peak of memory is a process's. The sizes: 500,000 pairs for `pairs` (`run --data`), ten million
 sentences for `retrieve` (the nearest sentences in a corpus) and `tokens` (what `train` reads its corpus into, on
-disk), a thousand records for `show` and `report`, the hundred that `rank` takes; `--rows` sets another. Sentences are drawn from 5,000
-invented words, vectors are those of a callable that counts letters: this is about what stands around an encoder.
-Prints seconds, the peak of memory, and the growth: both grow as the size to the power of it, between the last two
-sizes (1 is linear).
+disk), a thousand records for `show` and `report`, the hundred that `rank` takes; `--rows` sets another.
+Sentences are drawn from 5,000 invented words, vectors are those of a callable that counts letters: this is about
+what stands around an encoder. Prints seconds, the peak of memory, and the growth: both grow as the size to the
+power of it, between the last two sizes (1 is linear).
 Goal: no exponent above 1.15 but of `rank`, which compares pairs of models, and memory that does not grow where the
 work is a stream (`tokens`).
 """

@@ -15,11 +15,16 @@ from typing import Any
 _QUIETLY = (signal.SIGINT, signal.SIGTERM)
 """Ctrl-C, and the request to end that a system or a scheduler makes: 130 and 143 as shells count."""
 
+_OBJECTS = 50_000
+"""New objects after which Python looks for rubbish. By its own 700 that is a tenth of a short command: imports and
+tables make objects in great numbers, which stay."""
+
 
 def main() -> None:
     """Run the command line as a process of its own."""
     with_streams()
     _on_signals(_end_at_once)
+    gc.set_threshold(_OBJECTS)
     # An interrupt that meets a callback inside Python's machinery would be printed and lost: it comes again.
     sys.unraisablehook = _again
     from stsbench.cli.app import EXIT_INTERRUPTED

@@ -1,4 +1,5 @@
-"""What commands load: no torch where all vectors are cached, no pandas where a record is only shown."""
+"""What commands load: no torch where all vectors are cached, no pandas where a record is only
+shown, and of scipy the special functions alone."""
 
 import json
 import subprocess
@@ -7,7 +8,7 @@ from pathlib import Path
 
 from stsbench.scoring.evaluate import evaluate
 
-HEAVY = ("torch", "transformers", "sklearn", "scipy.stats", "matplotlib", "pandas")
+HEAVY = ("torch", "transformers", "sklearn", "scipy.stats", "scipy.sparse", "matplotlib", "pandas")
 
 # One process for all: what an earlier command loads, a later one may.
 SCRIPT = """
@@ -27,10 +28,13 @@ print("LOADED", json.dumps(loaded))
 
 
 def test_a_cached_run_and_its_densities_load_no_torch_and_show_no_pandas(tiny_bert: Path, tmp_path: Path) -> None:
-    run = tmp_path / "run"
+    run, other = tmp_path / "run", tmp_path / "other"
     evaluate(tiny_bert, "sample", out=run)
+    evaluate(tiny_bert, "sample", dimensions=8, out=other)
     commands = [
         ["show", str(run)],
+        ["compare", str(run), str(other)],
+        ["length-bias", str(run)],
         ["check", str(run), "--baseline", str(run)],
         ["run", "--model", str(tiny_bert), "--tasks", "sample", "--out", str(tmp_path / "again")],
         ["density", str(run)],
@@ -39,10 +43,8 @@ def test_a_cached_run_and_its_densities_load_no_torch_and_show_no_pandas(tiny_be
     ended = subprocess.run(
         [sys.executable, "-c", script, json.dumps(commands)], capture_output=True, text=True, check=True
     )
-    shown, checked, measured, densities = json.loads(ended.stdout.rpartition("LOADED ")[2])
+    shown, *others = json.loads(ended.stdout.rpartition("LOADED ")[2])
     again = json.loads((tmp_path / "again" / "run.json").read_text(encoding="utf-8"))
     assert again["encoding"]["encoded"] == 0
     assert shown == [0, []]
-    assert checked == [0, ["pandas"]]
-    assert measured == [0, ["pandas"]]
-    assert densities == [0, ["pandas"]]
+    assert others == [[0, ["pandas"]]] * 5

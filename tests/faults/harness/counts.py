@@ -159,14 +159,10 @@ def table(counts: dict[str, Any]) -> str:
             f"| {name} | {parts} of {whole} | {row['trials']} | {row['right']} | {row['told']} | {row['bad']} |"
         )
     lines.append(f"| all | | {total['trials']} | {total['right']} | {total['told']} | {total['bad']} |")
-    first, *later = counts["commits"]
-    held = f"Held on {counts['date']} with the code of commit {first}."
-    if later:
-        count = sum(counts["commits"][commit] for commit in later)
-        held += (
-            f" {count} of the parts are of later code ({', '.join(later)}): those that had found a fault, held "
-            "again when it was mended, and those of commands that came later."
-        )
+    (name, count), *others = counts["commits"].items()
+    versions = [f"{count} parts with the code of commit {name}"]
+    versions += [f"{count} with {name}" for name, count in others]
+    held = f"Held on {counts['date']}: {', '.join(versions)} (what found a fault, again when it was mended)."
     lacking = {kind: found["not held"] for kind, found in counts["kinds"].items() if found["not held"]}
     said = [f"Faults that are left: {_by_kind(counts['faults'])}. Found and mended: {_by_kind(counts['mended'])}."]
     if lacking:

@@ -234,11 +234,12 @@ def compare(vectors: FloatMatrix, rows: NDArray[np.int64], comparisons: Mapping[
     """
     used, places = np.unique(rows, return_inverse=True)
     left, right = places.reshape(rows.shape)
+    held = vectors[used]
     similarities: dict[Comparing, Scores] = {}
     for scale in set(comparisons.values()):
         ways = {way.similarity: way for way in comparisons if comparisons[way] == scale}
         kinds = [kind for kind in SIMILARITIES if kind in ways]
-        values = pair_similarities(normalize(vectors[used]) if scale else vectors[used], left, right, kinds)
+        values = pair_similarities(normalize(held) if scale else held, left, right, kinds)
         similarities |= {ways[kind]: values[kind] for kind in kinds}
     return np.array([similarities[way] for way in comparisons])
 

@@ -86,7 +86,13 @@ def zero_rows(vectors: NDArray[np.floating[Any]]) -> NDArray[np.bool_]:
         >>> zero_rows(np.array([[0.0, 1.0], [0.0, 0.0]])).tolist()
         [False, True]
     """
-    zero: NDArray[np.bool_] = np.logical_not(vectors.any(axis=1))
+    rows = np.arange(len(vectors))
+    for column in vectors.T:  # few rows are left after the first, and mostly none
+        rows = rows[column[rows] == 0]
+        if not len(rows):
+            break
+    zero = np.zeros(len(vectors), dtype=bool)
+    zero[rows] = True
     return zero
 
 

@@ -75,3 +75,12 @@ def test_block_size_does_not_change_a_value(monkeypatch):
 def test_sides_of_different_length_are_refused():
     with pytest.raises(ValueError, match="row numbers"):
         pair_similarities(np.eye(3), [0, 1], [0])
+
+
+@given(
+    vectors=arrays(
+        np.float32, st.tuples(st.integers(0, 6), st.integers(0, 4)), elements=st.sampled_from([0, -0.0, 1, np.nan])
+    )
+)
+def test_zero_rows_are_those_without_any_other_number(vectors):
+    assert zero_rows(vectors).tolist() == [not row.any() for row in vectors]

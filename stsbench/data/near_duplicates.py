@@ -104,7 +104,9 @@ def _prefixes(sets: Any, sizes: NDArray[np.int64], threshold: float) -> Any:
     """Return the same with the rarest n - ceil(t n) + 1 of each text's n triples alone."""
     from scipy.sparse import csr_matrix
 
-    kept = sizes - np.ceil(threshold * sizes - 1e-9).astype(np.int64) + 1
+    # At least one triple is in common, however small the threshold.
+    least = np.maximum(np.ceil(threshold * sizes - 1e-9), 1)
+    kept = sizes - least.astype(np.int64) + 1
     within = np.arange(sets.nnz) - np.repeat(sets.indptr[:-1], sizes)
     chosen = within < np.repeat(kept, sizes)
     ends = np.concatenate([[0], np.cumsum(kept)])

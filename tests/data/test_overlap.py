@@ -136,6 +136,12 @@ def test_every_near_duplicate_is_found_and_no_other(left: list[str], right: list
     assert found[1].tolist() == [any(column) for column in zip(*near, strict=True)]
 
 
+@pytest.mark.parametrize("threshold", [1e-320, 1e-12])
+def test_the_smallest_threshold_asks_for_one_common_triple(threshold: float) -> None:
+    found = near_matches(["kettle", "owl"], ["kettles", "rain"], threshold)
+    assert [side.tolist() for side in found] == [[True, False], [True, False]]
+
+
 def test_a_training_can_count_what_its_corpus_holds_of_the_test_sets_in_one_pass() -> None:
     sets = {"dev": ["It's a dog.", "A cat.", "..."], "test": ["rain falls", "snow"], "none": []}
     corpus = ["it 's a dog .", " snow ", "RAIN falls!", "snow"]

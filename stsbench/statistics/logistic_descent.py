@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from stsbench.statistics.logistic_objective import Curvature, InverseHessian, LogisticObjective
 
-
 if TYPE_CHECKING:
     import torch
 
@@ -124,7 +123,7 @@ def descend(
     c = torch.as_tensor(distinct, device=device)[value_of]
     problems = _Problems(objective, sets, c, value_of, inverses)
     w, norms, most = starts.index_select(2, value_of), torch.empty(len(sets)).to(starts), 0
-    for lot in torch.arange(len(sets), device=device).split(_lot(objective)):
+    for lot in torch.split(torch.arange(len(sets), device=device), _lot(objective)):
         solved = _solve(
             problems.of(lot), w[..., lot], tolerance=tolerance, max_iterations=max(1, max_iterations - spent)
         )

@@ -34,6 +34,9 @@ RACES = ("one cache", "one run folder", "one training folder", "one token store"
 """What several processes at once are let loose on."""
 
 _FAULTS = ("traceback", "wrong number", "loss", "hang", "words")
+_PLACE = re.compile(r'"/[^"]*/(?=stsbench/)')
+"""Where a checkout lies, in front of what is in it."""
+
 _TABLE = re.compile(r"(<!-- counts -->\n).*?(<!-- end of counts -->)", re.DOTALL)
 
 
@@ -120,8 +123,8 @@ def together() -> dict[str, Any]:
             continue
         ends[kind].update(kept["ends"])
         held[kind].add(name)
-        faults += kept["faults"]
-        earlier += kept.get("earlier", [])
+        faults += [_PLACE.sub('"', fault) for fault in kept["faults"]]
+        earlier += [_PLACE.sub('"', fault) for fault in kept.get("earlier", [])]
         dates.add(kept["date"])
         commits[kept["commit"]] += 1
     return {

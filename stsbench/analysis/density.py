@@ -1,6 +1,5 @@
 """The density of cosines at each level of gold scores: are levels of similarity kept apart?"""
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,11 +24,6 @@ if TYPE_CHECKING:
 
 _POINTS = 101
 """Where densities are estimated: so many points from -1 to 1."""
-
-_VALUES_AT_ONCE = 1024
-
-_SMALLEST_EXPONENT = -750.0
-"""Below it an exponential is 0."""
 
 _QUANTILES = {"q05": 0.05, "q25": 0.25, "median": 0.5, "q75": 0.75, "q95": 0.95}
 
@@ -197,7 +191,7 @@ def kernel_density(
 ) -> "NDArray[np.float64]":
     """Return the estimated density of a sample at some points.
 
-    Gaussian kernels with Scott's bandwidth, sd n^(-1/5). What would fall outside the interval is reflected
+    SciPy's Gaussian kernels with Scott's bandwidth, sd n^(-1/5). What would fall outside the interval is reflected
     at its ends, so that the density over it sums to 1 although cosines pile up at 1.
 
     Args:
@@ -221,39 +215,17 @@ def kernel_density(
         1.0
     """
     import numpy as np
+    from scipy.stats import gaussian_kde
 
     values, grid = np.asarray(values, dtype=np.float64), np.asarray(grid, dtype=np.float64)
     if ((values < low) | (values > high)).any():
         raise ValueError(f"expected values between {low} and {high}")
     if len(values) < 2 or values.min() == values.max():
         return np.full(len(grid), np.nan)
+    estimate = gaussian_kde(values)
     # A value reflected at an end is as far from a point as the value is from the reflected point.
-    points = np.concatenate([grid, 2 * low - grid, 2 * high - grid])
-    inside, below, above = _gaussian_kernels(values, points).reshape(3, -1)
-    density: NDArray[np.float64] = inside + below + above
+    density: NDArray[np.float64] = sum(estimate(points) for points in (grid, 2 * low - grid, 2 * high - grid))
     return density
-
-
-def _gaussian_kernels(values: "NDArray[np.float64]", points: "NDArray[np.float64]") -> "NDArray[np.float64]":
-    """Return densities as `scipy.stats.gaussian_kde` does, to the last bit; that takes seconds to import."""
-    import numpy as np
-
-    weight = 1 / len(values)
-    weights = np.full(len(values), weight)
-    spread = math.sqrt(np.cov(values, aweights=weights))
-    width = spread * np.power(1 / (weights @ weights), -1 / 5)
-    height = (2 * math.pi) ** -0.5 / width
-    densities = np.zeros(len(points))
-    for start in range(0, len(values), _VALUES_AT_ONCE):
-        distances = (values[start : start + _VALUES_AT_ONCE] * (1 / width))[:, np.newaxis] - points * (1 / width)
-        exponents = distances * distances / -2
-        # Of what is too far away nothing is left. NumPy's own exponentials differ from processor to processor.
-        near = exponents > _SMALLEST_EXPONENT
-        kernels = np.zeros(exponents.shape)
-        kernels[near] = np.fromiter(map(math.exp, exponents[near].tolist()), dtype=np.float64)
-        for kernel in kernels * height * weight:
-            densities += kernel
-    return densities
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ print("LOADED", json.dumps(loaded))
 """
 
 
-def test_a_cached_run_and_its_densities_load_no_torch_and_show_no_pandas(tiny_bert: Path, tmp_path: Path) -> None:
+def test_a_cached_run_and_what_reads_it_load_no_torch_and_show_no_pandas(tiny_bert: Path, tmp_path: Path) -> None:
     run, other = tmp_path / "run", tmp_path / "other"
     evaluate(tiny_bert, "sample", out=run)
     evaluate(tiny_bert, "sample", dimensions=8, out=other)
@@ -37,7 +37,6 @@ def test_a_cached_run_and_its_densities_load_no_torch_and_show_no_pandas(tiny_be
         ["length-bias", str(run)],
         ["check", str(run), "--baseline", str(run)],
         ["run", "--model", str(tiny_bert), "--tasks", "sample", "--out", str(tmp_path / "again")],
-        ["density", str(run)],
     ]
     script = f"HEAVY = {HEAVY!r}\n{SCRIPT}"
     ended = subprocess.run(
@@ -47,4 +46,4 @@ def test_a_cached_run_and_its_densities_load_no_torch_and_show_no_pandas(tiny_be
     again = json.loads((tmp_path / "again" / "run.json").read_text(encoding="utf-8"))
     assert again["encoding"]["encoded"] == 0
     assert shown == [0, []]
-    assert others == [[0, ["pandas"]]] * 5
+    assert others == [[0, ["pandas"]]] * 4

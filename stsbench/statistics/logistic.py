@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from stsbench.statistics.logistic_descent import descend
-from stsbench.statistics.logistic_objective import LogisticObjective
+from stsbench.statistics.logistic_descent import LogisticObjective, descend
 
 if TYPE_CHECKING:
     import torch
@@ -91,7 +90,7 @@ def fit_logistic(
     """Fit an L2-regularised logistic regression for every training set and regulariser.
 
     Deterministic: the solution of a strictly convex problem, started at zero. Memory: the features twice in
-    float64 and once in float32, some 20 numbers for each weight of each fit, and up to 512 MB of probabilities.
+    float64, and some 20 numbers for each weight of each fit.
 
     Args:
         features: (n, d) rows.
@@ -120,7 +119,7 @@ def fit_logistic(
     objective = LogisticObjective.of(x, y, masks, count, device=device)
     solved = descend(objective, penalties, tolerance=tolerance, max_iterations=max_iterations)
     f, c = penalties.shape
-    weights = _to_numpy(solved.weights).reshape(-1, objective.outputs, f, c).transpose(2, 3, 1, 0)
+    weights = _to_numpy(solved.weights).reshape(-1, f, c, objective.outputs).transpose(1, 2, 3, 0)
     return LogisticFits(
         weights=np.ascontiguousarray(weights[..., :-1]),
         intercepts=np.ascontiguousarray(weights[..., -1]),

@@ -71,15 +71,13 @@ def task_vectors(
     # Whoever shares holds the subjects: none is gone whose number another could have.
     asked = (tuple(map(id, subjects.values())), task, split, text, tuple(map(str, data_dirs)))
     shared = _shared.get()
-    if shared is None or asked not in shared:
+    known = {} if shared is None else shared
+    if asked not in known:
         data = read_pairs_of(task, split, text, data_dirs)
         sentences = sentences_of(data)
         vectors = {name: vectors_of(subject, sentences, progress) for name, subject in subjects.items()}
-        read = TaskVectors(data, vectors)
-        if shared is None:
-            return read
-        shared[asked] = read
-    return shared[asked]
+        known[asked] = TaskVectors(data, vectors)
+    return known[asked]
 
 
 _shared: ContextVar[dict[Hashable, TaskVectors] | None] = ContextVar("_shared", default=None)

@@ -232,11 +232,11 @@ class Network:
             self.is_unpadded = is_faster_unpadded(self.model, self.device)
             if self.is_unpadded:
                 make_unpadded(self.model)
-        if self.is_unpadded:
-            counted = torch.arange(ids.shape[1]).expand_as(ids) if positions is None else positions
-            located = self._located(counted.to(self.device), padding)
-            return run_unpadded(self.model, ids, mask, located["position_ids"], all_layers=all_layers)
+        if self.is_unpadded and positions is None:
+            positions = torch.arange(ids.shape[1]).expand_as(ids)
         located = {} if positions is None else self._located(positions.to(self.device), padding)
+        if self.is_unpadded:
+            return run_unpadded(self.model, ids, mask, located["position_ids"], all_layers=all_layers)
         return self.model(
             input_ids=ids,
             attention_mask=mask if padded else None,

@@ -219,7 +219,8 @@ class Forward:
             seed: for the number of a chunk's first place, the seed of its dropout and noise; None without either.
             noise: on embeddings, positions and pooled vectors.
             dropout: the rate in the model and the head for this pass; None for their own.
-            altered: what else is done to the embeddings of a chunk, (rows, width, d), before any noise.
+            altered: what else is done to the embeddings of a chunk, (rows, width, d), before any noise; it draws
+                nothing.
         """
         if not chunks:  # the share of a process in a last batch shorter than the number of processes
             return torch.zeros((0, model.width), device=self.device)
@@ -232,22 +233,29 @@ class Forward:
             for chunk, part in zip(chunks, embedded.split([chunk.ids.numel() for chunk in chunks]), strict=True):
                 drawn_by = None if seed is None else seed(chunk.places[0])
                 inputs = part.view(*chunk.ids.shape, -1)
-                if self.graphs is not None and not noise:
-                    inputs = inputs if altered is None else altered(inputs, chunk)
-                    pooled = self.graphs(model, inputs, self.move(chunk.mask), dropout, drawn_by)
-                else:
-                    if drawn_by is not None:
-                        torch.manual_seed(drawn_by)
-                    inputs = inputs if altered is None else altered(inputs, chunk)
-                    pooled = self._pooled(model, inputs, chunk, noise)
+                inputs = inputs if altered is None else altered(inputs, chunk)
+                pooled = self._pooled(model, inputs, chunk, noise, dropout=dropout, seed=drawn_by)
                 vectors.append(head(pooled) if by_chunk else pooled)
             together = torch.cat(vectors)
             found = at_least_single(together if by_chunk else head(together))
         order = torch.tensor([place for chunk in chunks for place in chunk.places])
         return found[self.move(torch.argsort(order))]
 
-    def _pooled(self, model: SentenceModel, inputs: Tensor, chunk: Chunk, noise: Sequence[NoisePart]) -> Tensor:
+    def _pooled(
+        self,
+        model: SentenceModel,
+        inputs: Tensor,
+        chunk: Chunk,
+        noise: Sequence[NoisePart],
+        *,
+        dropout: float | None,
+        seed: int | None,
+    ) -> Tensor:
         mask = self.move(chunk.mask)
+        if self.graphs is not None and not noise:
+            return self.graphs(model, inputs, mask, dropout, seed)
+        if seed is not None:
+            torch.manual_seed(seed)
         if not noise:
             return cast(Tensor, model(inputs, mask, chunk.padded))
         positions = natural = model.positions(mask)

@@ -30,7 +30,7 @@ from stsbench.experiments.jobs import Job
 from stsbench.experiments.measures import LAST, of_analysis, of_record, of_training
 from stsbench.records.record import RECORD
 from stsbench.records.store import load_run
-from stsbench.training.folder import RunFolder, read_start
+from stsbench.training.folder import RunFolder
 
 PREPARE = "prepare"
 """In place of a unit: make what all jobs share."""
@@ -319,7 +319,7 @@ def _trained(folder: ExperimentFolder, job: Job, looked: Sequence[Path], progres
         with atomic_path(file) as path:
             path.write_text(yaml.safe_dump(dict(job.recipe or {}), sort_keys=False), encoding="utf-8")
         train(file, out=work, data_dirs=looked, progress=progress, notice=told, shared=shared)
-    elif not read_start(run).finished:
+    elif not run.is_finished:
         train(resume=work, data_dirs=looked, progress=progress, notice=told, shared=shared)
     finished.parent.mkdir(parents=True, exist_ok=True)
     work.rename(finished)

@@ -76,6 +76,15 @@ class RunFolder:
     def _lock(self) -> Path:
         return self._inner / ".lock"
 
+    @property
+    def is_finished(self) -> bool:
+        """Whether nothing is left to do for a training that was begun here: the state is the last thing to go.
+
+        Raises:
+            UserError: if the folder holds no training, or one that cannot be read.
+        """
+        return read_start(self).finished and not self.state.exists()
+
     def checkpoint(self, step: int) -> Path:
         """Return the folder of the checkpoint of a step."""
         return self.checkpoints / f"step-{step:06d}"
@@ -139,9 +148,8 @@ class RunFolder:
         if not self.path.is_dir():
             raise UserError(f"{self.path} is a file: choose a folder with --out.")
         if self.start.is_file():
-            finished = read_start(self).finished
-            what = "a finished training" if finished else "an unfinished training"
-            way = "" if finished else f"go on with it (`stsbench train --resume {self.path}`), or "
+            what = "a finished training" if self.is_finished else "an unfinished training"
+            way = "" if self.is_finished else f"go on with it (`stsbench train --resume {self.path}`), or "
             raise UserError(f"{self.path} holds {what}: {way}choose another folder with --out.")
         ours = {self._inner, self._lock}
         others = [path for path in (*self.path.iterdir(), *self._inner.glob("*")) if path not in ours]
@@ -165,7 +173,7 @@ class Start:
         environment: versions.
         tasks_sha256: of the labelled tables; "" where there are none.
         views_sha256: of the files that views read beside the corpus; "" where they read none.
-        finished: whether the training has ended and its checkpoint is published.
+        finished: whether the training has ended and its checkpoint is published; its state may still be there.
     """
 
     recipe: dict[str, Any]

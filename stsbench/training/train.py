@@ -118,7 +118,7 @@ def train(
         _refuse_with_resume(corpus=corpus, out=out, base=base, seed=seed, set=overrides, columns=columns)
         folder = RunFolder(Path(resume).expanduser())
         began = read_start(folder)
-        if began.finished:
+        if folder.is_finished:
             raise UserError(f"the training in {folder.path} is finished: its checkpoint is there.")
         chosen = started_recipe(began)
     else:

@@ -12,7 +12,9 @@ import pytest
 import torch
 
 import stsbench as sb
-from stsbench.training.folder import RunFolder
+from stsbench.training import train as training
+from stsbench.training.folder import RunFolder, Start
+from stsbench.training.recipe import Recipe
 
 # Kills itself when it is about to write a line of the log for a step, or in the middle of a save.
 KILLED = textwrap.dedent(
@@ -151,3 +153,26 @@ def test_a_resumed_training_is_held_against_what_it_started_from(killed, corpus)
     sb.train(resume=folder, device="cpu")
     with pytest.raises(sb.UserError, match="is finished"):
         sb.train(resume=folder, device="cpu")
+
+
+def test_stopped_with_all_published_and_the_state_about_to_go_it_is_published_again(train, tmp_path, monkeypatch):
+    write_start = training.write_start
+
+    def mark(folder: RunFolder, start: Start, recipe: Recipe) -> None:
+        write_start(folder, start, recipe)
+        if start.finished:
+            raise _StoppedError
+
+    monkeypatch.setattr(training, "write_start", mark)
+    with pytest.raises(_StoppedError):
+        train()
+    monkeypatch.undo()
+    folder = RunFolder(tmp_path / "run")
+    published = left(folder.path)
+    assert folder.state.exists()
+    assert not folder.is_finished
+    assert sb.train(resume=folder.path, device="cpu").steps == published[1][-1]["step"]
+    assert left(folder.path) == published
+    assert not folder.state.exists()
+    with pytest.raises(sb.UserError, match="is finished"):
+        sb.train(resume=folder.path, device="cpu")

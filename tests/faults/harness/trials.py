@@ -300,7 +300,7 @@ def _judge_repeat(use: Use, world: World, right: Answer) -> Verdict | None:
         ended = world.run(*arguments)
         if ended.code in {0, *use.codes}:
             break
-        if "finished" in ended.err and _without_state(written(use, world.root)) == _without_state(right.written):
+        if "finished" in ended.err and written(use, world.root) == right.written:
             return None  # It was done when it was disturbed, but for telling so.
     if fault := common_fault(use, ended):
         return Verdict(fault.kind, f"in a repeat: {fault.detail}")
@@ -336,10 +336,6 @@ def try_cache_race(bench: Bench, runners: int, *, clearing: bool) -> Verdict:
     verdict = verdict if verdict.is_fault else _judge_repeat(use, world, right) or verdict
     world.restore()
     return verdict
-
-
-def _without_state(contents: dict[str, str]) -> dict[str, str]:
-    return {path: digest for path, digest in contents.items() if not path.endswith("training/state.pt")}
 
 
 def _out(use: Use, folder: str) -> tuple[str, ...]:

@@ -79,6 +79,8 @@ class World:
             "HF_HUB_OFFLINE": "1",
             # Nobody answers there, which is told at once.
             "HF_ENDPOINT": "http://127.0.0.1:9",
+            # The same on every machine, and CUDA does not start in a child of a warm parent.
+            "CUDA_VISIBLE_DEVICES": "",
             "OMP_NUM_THREADS": "1",
             "TOKENIZERS_PARALLELISM": "false",
             "COLUMNS": "200",

@@ -1,5 +1,6 @@
 """The density of cosines at each level of gold scores: are levels of similarity kept apart?"""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 
 _POINTS = 101
 """Where densities are estimated: so many points from -1 to 1."""
+
+_UNDERFLOW = -746.0
+"""The exponential of what is lower is 0."""
 
 _QUANTILES = {"q05": 0.05, "q25": 0.25, "median": 0.5, "q75": 0.75, "q95": 0.95}
 
@@ -191,8 +195,8 @@ def kernel_density(
 ) -> "NDArray[np.float64]":
     """Return the estimated density of a sample at some points.
 
-    SciPy's Gaussian kernels with Scott's bandwidth, sd n^(-1/5). What would fall outside the interval is reflected
-    at its ends, so that the density over it sums to 1 although cosines pile up at 1.
+    Gaussian kernels with Scott's bandwidth, sd n^(-1/5). What would fall outside the interval is reflected at its
+    ends, so that the density over it sums to 1 although cosines pile up at 1.
 
     Args:
         values: (n,) numbers in the interval.
@@ -215,17 +219,34 @@ def kernel_density(
         1.0
     """
     import numpy as np
-    from scipy.stats import gaussian_kde
 
     values, grid = np.asarray(values, dtype=np.float64), np.asarray(grid, dtype=np.float64)
     if ((values < low) | (values > high)).any():
         raise ValueError(f"expected values between {low} and {high}")
     if len(values) < 2 or values.min() == values.max():
         return np.full(len(grid), np.nan)
-    estimate = gaussian_kde(values)
     # A value reflected at an end is as far from a point as the value is from the reflected point.
-    density: NDArray[np.float64] = sum(estimate(points) for points in (grid, 2 * low - grid, 2 * high - grid))
-    return density
+    below, above = 2 * low - grid, 2 * high - grid
+    return _gaussian_kernels(values, grid) + _gaussian_kernels(values, below) + _gaussian_kernels(values, above)
+
+
+def _gaussian_kernels(values: "NDArray[np.float64]", points: "NDArray[np.float64]") -> "NDArray[np.float64]":
+    """Return what `scipy.stats.gaussian_kde` does, to the last bit; to import that takes a second."""
+    import numpy as np
+
+    weights = np.full(len(values), 1 / len(values))
+    bandwidth = math.sqrt(np.cov(values, aweights=weights)) * (1 / (weights @ weights)) ** (-1 / 5)
+    height = (2 * math.pi) ** -0.5 / bandwidth
+    scale = 1 / bandwidth
+    scaled = values * scale
+    density = []
+    for point in points * scale:
+        exponents = -((scaled - point) ** 2) / 2
+        near = exponents[exponents > _UNDERFLOW].tolist()
+        # The C library's `exp`, and the sum in the order of the values: as they are rounded there.
+        kernels = np.fromiter(map(math.exp, near), np.float64, len(near)) * height * weights[0]
+        density.append(kernels.cumsum()[-1] if near else 0.0)
+    return np.array(density)
 
 
 @dataclass(frozen=True)

@@ -297,6 +297,8 @@ def match_ranks(
     """
     import numpy as np
 
+    from stsbench.statistics.threads import in_threads
+
     rows = vectors.astype(np.float64)
     longest = np.linalg.norm(rows, axis=1).max(initial=0.0)
     if centred:
@@ -305,20 +307,23 @@ def match_ranks(
     directed = lengths[:, 0] > _NO_DIRECTION * longest
     units = np.divide(rows, lengths, out=np.zeros_like(rows), where=directed[:, np.newaxis])
 
-    ranks = np.empty(len(searches), dtype=np.int64)
-    tied = np.zeros(len(searches), dtype=bool)
-    for start in range(0, len(searches), _QUERIES_AT_ONCE):
-        block = slice(start, min(start + _QUERIES_AT_ONCE, len(searches)))
-        queries, matches = searches[block].T
+    def counted(start: int) -> "NDArray[np.intp]":
+        """Return for some searches how many sentences are above the match, and how many are not below it."""
+        queries, matches = searches[start : start + _QUERIES_AT_ONCE].T
         cosines = units[queries] @ units.T
         each = np.arange(len(queries))
         of_match = cosines[each, matches][:, np.newaxis]
         cosines[each, queries] = cosines[each, matches] = -np.inf
-        ranks[block] = 1 + (cosines > of_match + _SAME_COSINE).sum(axis=1)
-        # In place: another array of this size takes longer to get than to fill.
-        np.abs(np.subtract(cosines, of_match, out=cosines), out=cosines)
-        tied[block] = (cosines <= _SAME_COSINE).any(axis=1)
-        progress("searches", block.stop, len(searches))
+        above, not_below = cosines > of_match + _SAME_COSINE, cosines >= of_match - _SAME_COSINE
+        return np.stack([np.count_nonzero(chosen, axis=1) for chosen in (above, not_below)])
+
+    counts: list[NDArray[np.intp]] = []
+    starts = range(0, len(searches), _QUERIES_AT_ONCE)
+    for start, block in zip(starts, in_threads(counted, starts), strict=True):
+        counts.append(block)
+        progress("searches", start + block.shape[1], len(searches))
+    above, not_below = np.hstack(counts) if counts else np.zeros((2, 0), dtype=np.int64)
+    ranks, tied = 1 + above.astype(np.int64), not_below > above
     lost = ~directed[searches].all(axis=1)
     ranks[lost] = len(vectors) - 1
     return MatchRanks(ranks, tied & ~lost, lost)

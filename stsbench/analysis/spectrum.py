@@ -152,15 +152,21 @@ def spectrum_frame(models: "Mapping[str, NDArray[np.floating[Any]]]") -> "pd.Dat
 
     from stsbench.statistics.geometry import unit_rows
     from stsbench.statistics.similarity import zero_rows
+    from stsbench.statistics.threads import in_threads
 
     rows = []
     for model, vectors in models.items():
         units = unit_rows(vectors[~zero_rows(vectors)])
         about = {"model": model, "sentences": len(units), "dimensions": vectors.shape[1]}
-        for centred in (False, True):
-            matrix = units - units.mean(axis=0) if centred else units
-            rows += [about | {"centred": centred} | row for row in _measures(matrix, centred=centred)]
+        both = [(units, False), (units - units.mean(axis=0), True)]
+        for measured in in_threads(_measured, both):
+            rows += [about | row for row in measured]
     return pd.DataFrame(rows)
+
+
+def _measured(matrix: "tuple[NDArray[np.float64], bool]") -> list[dict[str, Any]]:
+    vectors, centred = matrix
+    return [{"centred": centred} | row for row in _measures(vectors, centred=centred)]
 
 
 def _measures(matrix: "NDArray[np.float64]", *, centred: bool) -> Iterator[dict[str, Any]]:

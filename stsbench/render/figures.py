@@ -182,8 +182,14 @@ def described(figure: Any) -> str:
 
 
 def svg_of(figure: "Figure") -> str:
-    """Return a figure as SVG, without a date inside."""
-    text = StringIO()
+    """Return a figure as SVG, without a date inside: the bytes that its `savefig` writes.
+
+    That draws a figure twice, the first time for nothing but its layout, which drawing begins with anyway.
+    """
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+
+    text, dpi = StringIO(), figure.dpi
     with style():
-        figure.savefig(text, format="svg", metadata={"Date": None})
+        FigureCanvasSVG(figure).print_svg(text, metadata={"Date": None})
+    figure.dpi = dpi
     return text.getvalue()

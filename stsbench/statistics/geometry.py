@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stsbench.base.progress import Progress, silent
+from stsbench.statistics.threads import in_threads
 
 _BLOCK_ROWS = 4096
 
@@ -101,21 +102,24 @@ def uniformity(vectors: NDArray[np.floating[Any]], *, t: float = 2.0, progress: 
     dtype = np.result_type(vectors.dtype, np.float32)
     norms = row_norms(vectors).astype(dtype)[:, np.newaxis]
     blocks = [slice(start, min(start + _PAIR_ROWS, n)) for start in range(0, n, _PAIR_ROWS)]
-    total, done = 0.0, 0
-    for number, rows in enumerate(blocks):
+
+    def summed(between: tuple[slice, slice]) -> float:
+        rows, columns = between
         left = vectors[rows] / norms[rows]
+        right = left if columns is rows else vectors[columns] / norms[columns]
         # With unit vectors -t ||u - v||^2 = 2 t u.v - 2 t: the factor costs nothing where it scales one side.
-        scaled = left * dtype.type(2 * t)
-        for columns in blocks[number:]:
-            right = left if columns is rows else vectors[columns] / norms[columns]
-            products = scaled @ right.T
-            products -= dtype.type(2 * t)
-            np.exp(products, out=products)
-            part = float(products.sum(dtype=np.float64))
-            if columns is rows:  # the diagonal is no pair, and every other pair is there twice
-                part = (part - float(products.trace(dtype=np.float64))) / 2
-            total += part
-        done += (rows.stop - rows.start) * (n - rows.start)
+        products = (left * dtype.type(2 * t)) @ right.T
+        products -= dtype.type(2 * t)
+        np.exp(products, out=products)
+        total = float(products.sum(dtype=np.float64))
+        # The diagonal is no pair, and every other pair is there twice.
+        return (total - float(products.trace(dtype=np.float64))) / 2 if columns is rows else total
+
+    pairs = [(rows, columns) for number, rows in enumerate(blocks) for columns in blocks[number:]]
+    total, done = 0.0, 0
+    for (rows, columns), part in zip(pairs, in_threads(summed, pairs), strict=True):
+        total += part
+        done += (rows.stop - rows.start) * (columns.stop - columns.start)
         progress("uniformity", min(done, n * (n - 1) // 2), n * (n - 1) // 2)
     return float(np.log(total / (n * (n - 1) / 2)))
 

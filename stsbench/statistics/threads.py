@@ -1,0 +1,41 @@
+"""Parts of a computation at the same time, each with a linear algebra of one thread."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
+
+Item = TypeVar("Item")
+Part = TypeVar("Part")
+
+_MOST = 4
+"""Parts at the same time: each holds blocks of its own, and memory is to be bounded on a large machine, too."""
+
+
+def in_threads(function: Callable[[Item], Part], items: Sequence[Item]) -> Iterator[Part]:
+    """Yield what a function returns for each item, in the items' order, some of them computed at the same time.
+
+    As many as NumPy's linear algebra would take threads (the cores, or fewer where `OMP_NUM_THREADS` says so), at
+    most four; while it lasts, a product or a decomposition is computed by one thread. So what lies between two
+    products is shared out as well, and the numbers are the same on one core and on many: rounding depends on how a
+    matrix is cut for threads.
+
+    Args:
+        function: what to compute; it spends its time in NumPy, which lets other threads go on.
+        items: of what.
+
+    Example:
+        >>> list(in_threads(lambda exponent: 10**exponent, range(3)))
+        [1, 10, 100]
+    """
+    from concurrent.futures import ThreadPoolExecutor
+
+    from threadpoolctl import ThreadpoolController
+
+    blas = ThreadpoolController().select(user_api="blas")
+    threads = max((library["num_threads"] for library in blas.info()), default=1)
+    workers = min(threads, _MOST, len(items))
+    with blas.limit(limits=1):
+        if workers <= 1:
+            yield from map(function, items)
+            return
+        with ThreadPoolExecutor(workers) as pool:
+            yield from pool.map(function, items)

@@ -1,6 +1,7 @@
 """What a check finds: a verdict on every value and one on all of them, for readers, programs and CI services."""
 
 import html
+import math
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -8,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from stsbench.base.files import atomic_path, told_as_unwritable
+from stsbench.render.cells import Rows
 from stsbench.render.ci import Case, Level, Status, annotation, to_junit
 from stsbench.render.formats import escape_markdown
 from stsbench.render.result import Result
@@ -229,32 +231,24 @@ class Check(Result):
     @property
     def frame(self) -> "pd.DataFrame":
         """Task, published (or baseline), measured, difference and verdict, a row per expected value."""
-        import pandas as pd
+        return Rows([self._row(cell) for cell in self.cells]).frame
 
-        several = len(self.against) > 1
+    def _row(self, cell: CellCheck) -> dict[str, Any]:
         expected = "published" if self.kind == "published" else "baseline"
-        with_seeds = any(cell.seeds_below is not None for cell in self.cells)
-        columns: dict[str, list[Any]] = {"row": [cell.origin for cell in self.cells]} if several else {}
-        columns |= {
-            "task": [cell.name for cell in self.cells],
-            expected: [cell.expected for cell in self.cells],
-            "measured": [cell.measured for cell in self.cells],
-            "difference": [cell.difference for cell in self.cells],
-        }
-        numbers = [expected, "measured", "difference"]
+        numbers = {expected: cell.expected, "measured": cell.measured, "difference": cell.difference}
         if self.kind == "margin":
-            bounds = {"loss at least": "loss_low", "loss at most": "loss_high"}
-            columns |= {name: [getattr(cell, field) for cell in self.cells] for name, field in bounds.items()}
-            numbers += bounds
-        columns["verdict"] = [cell._shown_verdict for cell in self.cells]
-        if with_seeds:
-            shares = [cell.seeds_below for cell in self.cells]
-            columns["seeds below"] = ["" if share is None else f"{100 * share:.0f} %" for share in shares]
-        return pd.DataFrame(columns).astype(dict.fromkeys(numbers, float))
+            numbers |= {"loss at least": cell.loss_low, "loss at most": cell.loss_high}
+        row: dict[str, Any] = {"row": cell.origin} if len(self.against) > 1 else {}
+        row |= {"task": cell.name}
+        row |= {name: math.nan if number is None else float(number) for name, number in numbers.items()}
+        row |= {"verdict": cell._shown_verdict}
+        if any(other.seeds_below is not None for other in self.cells):
+            row["seeds below"] = "" if cell.seeds_below is None else f"{100 * cell.seeds_below:.0f} %"
+        return row
 
     def table(self) -> Tables:
         """Return the table of all values."""
-        return Tables([Table(self.frame, verdicts="verdict")])
+        return Tables([Table(Rows([self._row(cell) for cell in self.cells]), verdicts="verdict")])
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain data, for JSON."""

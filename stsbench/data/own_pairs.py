@@ -3,7 +3,6 @@
 import numbers
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,11 +11,10 @@ from stsbench.base.errors import UserError
 from stsbench.base.files import require_file, sha256_of
 from stsbench.base.memory import require_memory
 from stsbench.base.words import storable, suggestion
+from stsbench.data.plain_table import PlainTable, coded
 from stsbench.data.rows import FORMATS, PACKED, NumberedCells, Rows, ending_of, number, open_rows
 from stsbench.data.tables import FileRead, Pair, StsData, combined_sha256, pair_table
-
-if TYPE_CHECKING:
-    import pandas as pd
+from stsbench.statistics.aggregation import members_of
 
 COLUMNS = ("sentence1", "sentence2", "score")
 """What a pair has; the columns of a file without a header are exactly these, in this order."""
@@ -188,12 +186,13 @@ def _gold(cell: object, table: Rows, line: int) -> float:
     return value
 
 
-def _demand_variety(pairs: "pd.DataFrame", path: Path) -> None:
+def _demand_variety(pairs: PlainTable, path: Path) -> None:
     if not len(pairs):
         raise UserError(f"{path} has a header but no pairs: add one pair a line.")
-    _demand_two_scores(pairs["gold"].to_numpy(), str(path))
-    for subset, golds in pairs.groupby("subset", sort=False)["gold"]:
-        _demand_two_scores(golds.to_numpy(), f"{path}, subset {subset!r},")
+    _demand_two_scores(pairs["gold"], str(path))
+    subsets, codes = coded(pairs["subset"])
+    for subset, rows in zip(subsets, members_of(codes, len(pairs)), strict=True):
+        _demand_two_scores(pairs["gold"][rows], f"{path}, subset {subset!r},")
 
 
 def _demand_two_scores(golds: NDArray[np.float64], where: str) -> None:

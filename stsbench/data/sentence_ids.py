@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     import pandas as pd
 
+    from stsbench.data.plain_table import PlainTable
+
 SENTENCES = ("sentence_a", "sentence_b")
 """The columns of what `sentence_ids` gives: which pairs of one task share a sentence."""
 
@@ -105,6 +107,6 @@ def id_columns(first: Iterable[str], second: Iterable[str | None]) -> dict[str, 
     }
 
 
-def has_ids(table: "pd.DataFrame") -> bool:
+def has_ids(table: "PlainTable | pd.DataFrame") -> bool:
     """Return whether a pair or item table has the four columns: those of stsbench 0.1 and 0.2 have not."""
     return {*SENTENCES, *FOLDED} <= set(table.columns)

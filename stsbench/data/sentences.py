@@ -68,9 +68,10 @@ def read_sentences(source: str | Path, data_dirs: Sequence[Path] = ()) -> Senten
 
 def sentences_in(data: StsData | LabelledData) -> list[str]:
     """Return the sentences of a task: of pairs all first sides, then all second sides."""
-    table = data.items if isinstance(data, LabelledData) else data.pairs
-    paired = table["sentence2"].notna().all()
-    return [*table["sentence1"], *(table["sentence2"] if paired else [])]
+    if isinstance(data, StsData):
+        return [*data.table["sentence1"], *data.table["sentence2"]]
+    paired = data.items["sentence2"].notna().all()
+    return [*data.items["sentence1"], *(data.items["sentence2"] if paired else [])]
 
 
 def _read(name: str, data_dirs: Sequence[Path]) -> Sentences:

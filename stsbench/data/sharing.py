@@ -68,7 +68,7 @@ def _read(name: str, data_dirs: Sequence[Path]) -> StsData:
 
 
 def _rows(tasks: Sequence[StsData], same: str) -> list[dict[str, object]]:
-    ids = [tuple(_WAYS[same](task.pairs[side]) for side in ("sentence1", "sentence2")) for task in tasks]
+    ids = [tuple(_WAYS[same](task.table[side]) for side in ("sentence1", "sentence2")) for task in tasks]
     edges = [unordered_pairs(*sides) for sides in ids]
     graphs = [Sharing.of(*sides) for sides in ids]
     rows, elsewhere = [], list[list[bool]]()

@@ -6,7 +6,11 @@ import hashlib
 from array import array
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+
+from stsbench.data.plain_table import PlainTable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,6 +48,22 @@ class Pair(NamedTuple):
     ratings: tuple[float, ...] = ()
 
 
+class _Pairs:
+    """The attribute `pairs`: a DataFrame is made when it is first read, and is what there is from then on."""
+
+    def __get__(self, data: StsData | None, owner: Any = None) -> pd.DataFrame:
+        if data is None:
+            raise AttributeError("pairs")  # so dataclasses see that it has no default
+        held = vars(data)
+        if isinstance(held["pairs"], PlainTable):
+            held["pairs"] = held["pairs"].frame
+        pairs: pd.DataFrame = held["pairs"]
+        return pairs
+
+    def __set__(self, data: StsData, pairs: PlainTable | pd.DataFrame) -> None:
+        vars(data)["pairs"] = pairs
+
+
 @dataclass(frozen=True)
 class StsData:
     """Scored sentence pairs.
@@ -54,7 +74,8 @@ class StsData:
         text: "senteval", "raw", "sample", ..., or "user".
         pairs: one row per scored pair: subset, split, pair_id (str), gold (float64), sentence1, sentence2
             (str); the sample has `design` too, and `ratings` (a tuple of float) the sets that publish them. A task
-            without subsets has one, called as the task.
+            without subsets has one, called as the task. It may be given as a plain table, and is a DataFrame
+            whenever it is read; `table` is the same without pandas.
         gold_range: the lowest and highest score that is possible (of a person's file: that occurs).
         status: see `Status`.
         sha256: 64 hexadecimal digits over the names and hashes of `files`, in order.
@@ -66,13 +87,19 @@ class StsData:
     task: str
     split: str
     text: str
-    pairs: pd.DataFrame
-    gold_range: tuple[float, float]
-    status: Status
-    sha256: str
-    files: tuple[FileRead, ...]
-    problems: tuple[str, ...]
+    pairs: _Pairs = _Pairs()
+    # Of what follows mypy says that there was a default before it.
+    gold_range: tuple[float, float]  # type: ignore[misc]
+    status: Status  # type: ignore[misc]
+    sha256: str  # type: ignore[misc]
+    files: tuple[FileRead, ...]  # type: ignore[misc]
+    problems: tuple[str, ...]  # type: ignore[misc]
     notes: tuple[str, ...] = ()
+
+    @property
+    def table(self) -> PlainTable:
+        """The pairs without pandas."""
+        return PlainTable.of(vars(self)["pairs"])
 
 
 @dataclass(frozen=True)
@@ -101,14 +128,12 @@ class LabelledData:
     problems: tuple[str, ...]
 
 
-def pair_table(pairs: Iterable[Pair]) -> pd.DataFrame:
+def pair_table(pairs: Iterable[Pair]) -> PlainTable:
     """Return pairs as a table, without the columns `design` and `ratings` where no pair has one.
 
     Pairs are taken one after the other, and a sentence that stands in several is held once.
     """
-    import pandas as pd
-
-    columns: dict[str, list[object]] = {name: [] for name in Pair._fields}
+    columns: dict[str, list[Any]] = {name: [] for name in Pair._fields}
     subsets, splits, ids, _, firsts, seconds, designs, ratings = columns.values()
     golds = array("d")
     kept: dict[str | None, str | None] = {}
@@ -122,11 +147,11 @@ def pair_table(pairs: Iterable[Pair]) -> pd.DataFrame:
         seconds.append(once(second, second))
         designs.append(once(design, design))
         ratings.append(rated)
-    # dtype=object keeps sentences plain `str` in every pandas: 3.0 would infer its own string type.
-    series = {name: pd.Series(values, dtype=object) for name, values in columns.items()}
-    table = pd.DataFrame(series | {"gold": pd.Series(golds, dtype="float64")})
-    unused = [] if table["design"].notna().any() else ["design"]
-    return table.drop(columns=unused if any(ratings) else [*unused, "ratings"])
+    if all(design is None for design in designs):
+        del columns["design"]
+    if not any(ratings):
+        del columns["ratings"]
+    return PlainTable({**columns, "gold": np.array(golds)})
 
 
 def combined_sha256(files: Iterable[FileRead]) -> str:

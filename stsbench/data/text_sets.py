@@ -39,7 +39,7 @@ class TextSet:
     def of_pairs(cls, data: StsData) -> "TextSet":
         """Return the pairs of a task or of a person's file."""
         name = data.task if data.split == "all" else f"{data.task}:{data.split}"
-        return cls(name, tuple(data.pairs["sentence1"]), tuple(data.pairs["sentence2"]), data.task)
+        return cls(name, tuple(data.table["sentence1"]), tuple(data.table["sentence2"]), data.task)
 
     @property
     def has_pairs(self) -> bool:

@@ -66,8 +66,8 @@ class View:
         return [self._of(data, others, corpora) for data in sets]
 
     def _of(self, data: StsData, others: "_Others", corpora: "Sequence[_Corpus]") -> StsData:
-        first, second = folded_ids(data.pairs["sentence1"]), folded_ids(data.pairs["sentence2"])
-        kept = np.ones(len(data.pairs), dtype=bool)
+        first, second = folded_ids(data.table["sentence1"]), folded_ids(data.table["sentence2"])
+        kept = np.ones(len(data.table), dtype=bool)
         names, files, notes, problems = list[str](), list(data.files), list[str](), list(data.problems)
         if self.overlap:
             earlier = others.before(data)
@@ -89,7 +89,7 @@ class View:
         return replace(
             data,
             split=_WITHOUT.join([data.split, *names]),
-            pairs=data.pairs[kept].reset_index(drop=True),
+            pairs=data.table.take(kept),
             files=tuple(files),
             sha256=combined_sha256(files),
             status="modified" if problems and data.status != "user" else data.status,
@@ -110,11 +110,11 @@ def split_and_view(split: str) -> tuple[str, str]:
 
 def pairs_of(data: StsData) -> set[tuple[int, int]]:
     """Return the distinct pairs of a task, by letters and digits, whichever sentence is named first."""
-    return set(unordered_pairs(folded_ids(data.pairs["sentence1"]), folded_ids(data.pairs["sentence2"])))
+    return set(unordered_pairs(folded_ids(data.table["sentence1"]), folded_ids(data.table["sentence2"])))
 
 
 def _note(data: StsData, out: NDArray[np.bool_], why: str) -> str:
-    return f"{data.task}: {int(out.sum()):,} of {len(data.pairs):,} pairs are left out, as they {why}."
+    return f"{data.task}: {int(out.sum()):,} of {len(data.table):,} pairs are left out, as they {why}."
 
 
 class _Others:

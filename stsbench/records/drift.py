@@ -1,8 +1,7 @@
 """How a record tells what a lower precision changed."""
 
-import pandas as pd
-
 from stsbench.records.parts import DriftPart
+from stsbench.render.cells import Rows
 from stsbench.render.table import Table
 
 
@@ -30,7 +29,7 @@ def drift_table(drift: DriftPart, name: str) -> Table:
         for task in drift.tasks
     ]
     return Table(
-        pd.DataFrame(rows),
+        Rows(rows),
         f"{name} against fp32, margin {100 * drift.margin:g}",
         name="drift",
         verdicts="verdict",

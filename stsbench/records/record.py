@@ -10,7 +10,9 @@ from pydantic import PrivateAttr
 from stsbench.base.digest import DIGEST
 from stsbench.base.errors import UserError
 from stsbench.base.files import sha256_of
+from stsbench.data.plain_table import PlainTable
 from stsbench.records.digest import sealed
+from stsbench.records.parquet import as_plain, read_table
 from stsbench.records.parts import RunFields, TableFile
 from stsbench.records.scores import Scores, score_frame
 from stsbench.records.tables import ITEMS, PAIRS, fault_in_table
@@ -19,6 +21,7 @@ from stsbench.render.table import Style, Tables
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
 
 RECORD = "run.json"
 
@@ -86,7 +89,9 @@ class RunRecord(Result, RunFields):
             UserError: if the record was read from disk and its pair table is missing or another one.
         """
         if self._pairs is None:
-            self._pairs = self._read_table(PAIRS)
+            self._pairs = self.pair_table()
+        if isinstance(self._pairs, PlainTable):
+            self._pairs = self._pairs.frame
         pairs: pd.DataFrame = self._pairs
         return pairs
 
@@ -102,7 +107,7 @@ class RunRecord(Result, RunFields):
             UserError: if the record has none, or it is missing or another one.
         """
         if self._items is None:
-            self._items = self._read_table(ITEMS)
+            self._items = self.item_table()
         items: pd.DataFrame = self._items
         return items
 
@@ -113,7 +118,7 @@ class RunRecord(Result, RunFields):
 
     def with_tables(
         self,
-        pairs: "pd.DataFrame | None",
+        pairs: "PlainTable | pd.DataFrame | None",
         items: "pd.DataFrame | None" = None,
         folder: Path | None = None,
         *,
@@ -124,20 +129,26 @@ class RunRecord(Result, RunFields):
         record._pairs, record._items, record._folder, record._replaced = pairs, items, folder, replaced
         return record
 
-    def table_named(self, name: str) -> "pd.DataFrame":
-        """Return the table of pairs or of items: from memory, or from disk without keeping it.
-
-        Args:
-            name: `pairs.parquet` or `items.parquet`.
+    def pair_table(self) -> PlainTable:
+        """Return what `pairs` holds as plain columns: from memory, or from disk without keeping it.
 
         Raises:
             MissingTableError: if the record has none, or it is not there.
             UserError: if it is another one.
         """
-        held = {PAIRS: self._pairs, ITEMS: self._items}[name]
-        return self._read_table(name) if held is None else held
+        return as_plain(self._read_table(PAIRS)) if self._pairs is None else PlainTable.of(self._pairs)
 
-    def _read_table(self, name: str) -> "pd.DataFrame":
+    def item_table(self) -> "pd.DataFrame":
+        """Return what `items` holds: from memory, or from disk without keeping it.
+
+        Raises:
+            MissingTableError: if the record has none, or it is not there.
+            UserError: if it is another one.
+        """
+        items: pd.DataFrame = self._read_table(ITEMS).to_pandas() if self._items is None else self._items
+        return items
+
+    def _read_table(self, name: str) -> "pa.Table":
         if self.is_imported:
             raise MissingTableError(
                 f"{self.model.name} was imported, with scores alone: measure it for the {name}."
@@ -154,9 +165,7 @@ def staged(table: Path) -> Path:
     return table.with_suffix(f".next{table.suffix}")
 
 
-def _read_table(folder: Path | None, name: str, file: TableFile | None) -> "pd.DataFrame":
-    import pandas as pd
-
+def _read_table(folder: Path | None, name: str, file: TableFile | None) -> "pa.Table":
     if folder is None or file is None:
         lacking = {PAIRS: "pair table (no STS task in it)", ITEMS: "item table (no transfer task in it)"}
         raise MissingTableError(f"this record has no {lacking[name]}: measure with --tasks that have one.")
@@ -168,7 +177,7 @@ def _read_table(folder: Path | None, name: str, file: TableFile | None) -> "pd.D
                 try:
                     # Opened here, as pyarrow takes no path that is not UTF-8.
                     with path.open("rb") as stream:
-                        return pd.read_parquet(stream)
+                        return read_table(stream)
                 except FileNotFoundError:
                     raise
                 except (ValueError, OSError, KeyError) as error:

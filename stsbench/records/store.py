@@ -22,6 +22,7 @@ from stsbench.base.files import atomic_path, remove_leftovers, sha256_of, told_a
 from stsbench.base.parsing import parse_json
 from stsbench.records.consistency import contradiction
 from stsbench.records.digest import sealed
+from stsbench.records.parquet import as_arrow, write_table
 from stsbench.records.parts import SCHEMA_VERSION, ModelPart, TableFile
 from stsbench.records.record import RECORD, RunRecord, staged
 from stsbench.records.signature import Signature
@@ -29,6 +30,7 @@ from stsbench.records.tables import ITEMS, PAIRS
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
 
 _DIGEST_SINCE = 3
 """The version of the layout from which on every record has a digest."""
@@ -48,13 +50,16 @@ def save_run(record: RunRecord, folder: str | Path) -> RunRecord:
         UserError: if the disk is full or the folder cannot be written. What was there before is untouched.
     """
     folder = Path(folder)
-    pairs = record.pairs if record.tasks and not record.is_imported else None
-    items = record.items if (record.transfer or record.supervised) and not record.is_imported else None
+    pairs = record.pair_table() if record.tasks and not record.is_imported else None
+    items = record.item_table() if (record.transfer or record.supervised) and not record.is_imported else None
     with told_as_unwritable(folder), _alone(folder):
         _settle(folder)
         replaced = (folder / RECORD).is_file() and held_by(folder, record.signatures, record.model) is None
         try:
-            files = {"pairs_file": _stage(pairs, folder / PAIRS), "items_file": _stage(items, folder / ITEMS)}
+            files = {
+                "pairs_file": None if pairs is None else _stage(as_arrow(pairs), folder / PAIRS),
+                "items_file": None if items is None else _stage(_frame_as_arrow(items), folder / ITEMS),
+            }
             saved = sealed(record.model_copy(update=files))
             with atomic_path(folder / RECORD) as path:
                 path.write_text(saved.model_dump_json(indent=1) + "\n", encoding="utf-8")
@@ -173,13 +178,17 @@ def _why(file: Path, error: Exception) -> str:
     return str(error)
 
 
-def _stage(table: "pd.DataFrame | None", place: Path) -> TableFile | None:
-    if table is None:
-        return None
+def _frame_as_arrow(table: "pd.DataFrame") -> "pa.Table":
+    import pyarrow as pa
+
+    return pa.Table.from_pandas(table, preserve_index=False)
+
+
+def _stage(table: "pa.Table", place: Path) -> TableFile:
     with atomic_path(staged(place)) as path:
         # Opened here, as pyarrow takes no path that is not UTF-8.
         with path.open("wb") as stream:
-            table.to_parquet(stream, index=False)
+            write_table(table, stream)
         return TableFile(file=place.name, rows=len(table), sha256=sha256_of(path))
 
 

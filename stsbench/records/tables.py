@@ -1,10 +1,9 @@
 """What the tables of a record must hold: their columns with their types, and the rows that the record counts."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from math import isfinite
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from stsbench.data.sentence_ids import FOLDED, SENTENCES
 from stsbench.records.consistency import rows_of_items
@@ -12,12 +11,24 @@ from stsbench.records.parts import RunFields
 from stsbench.statistics.similarity import SIMILARITIES
 
 if TYPE_CHECKING:
-    import pandas as pd
+    import pyarrow as pa
 
 PAIRS = "pairs.parquet"
 ITEMS = "items.parquet"
 
-TEXT, NUMBER, COUNT, FLAG, ID = "text", "float64", "whole numbers", "true or false", "uint64"
+TEXT, NUMBER, COUNT, ID = "text", "float64", "whole numbers", "uint64"
+FLAG, MARK = "true or false", "true, false or neither"
+
+_ARROW_TYPES: Mapping[str, frozenset[str]] = {
+    # `null` is a column in which nothing is.
+    TEXT: frozenset({"string", "large_string", "null"}),
+    NUMBER: frozenset({"double"}),
+    COUNT: frozenset(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
+    ID: frozenset({"uint64"}),
+    FLAG: frozenset({"bool"}),
+    MARK: frozenset({"bool"}),
+}
+_MAY_BE_MISSING = {TEXT, NUMBER, MARK}
 
 _PAIR_COLUMNS = {
     **dict.fromkeys(("task", "split", "text", "subset", "pair_id"), TEXT),
@@ -29,7 +40,7 @@ _ITEM_COLUMNS = {
     **dict.fromkeys(("task", "text", "split", "item_id"), TEXT),
     # A record of regressors alone has nothing in these two.
     **dict.fromkeys(("label", "prediction"), TEXT),
-    "correct": FLAG,
+    "correct": MARK,
     "fold": COUNT,
     **dict.fromkeys(("gold", "estimate"), NUMBER),
 }
@@ -38,7 +49,7 @@ _WITH_SENTENCES = 3
 """The version of the layout from which on tables say which rows share a sentence."""
 
 
-def fault_in_table(name: str, table: "pd.DataFrame", record: RunFields) -> str:
+def fault_in_table(name: str, table: "pa.Table", record: RunFields) -> str:
     """Return what keeps a table from being the one that a record was made with, in words; empty if nothing does.
 
     Args:
@@ -58,54 +69,31 @@ def fault_in_table(name: str, table: "pd.DataFrame", record: RunFields) -> str:
     return next(_faults_in_pairs(table, record) if name == PAIRS else _faults_in_items(table, record), "")
 
 
-def _faults_in_columns(table: "pd.DataFrame", columns: Mapping[str, str]) -> Iterator[str]:
-    for column, kind in columns.items():
-        if column not in table.columns:
-            yield f"has no column {column}"
-        elif not _IS[kind](table[column]):
-            yield f"has {table[column].dtype} in its column {column}, which is of {kind}"
+def _faults_in_columns(table: "pa.Table", columns: Mapping[str, str]) -> Iterator[str]:
+    for name, kind in columns.items():
+        if name not in table.column_names:
+            yield f"has no column {name}"
+            continue
+        column = table.column(name)
+        if str(column.type) not in _ARROW_TYPES[kind]:
+            yield f"has {column.type} in its column {name}, which is of {kind}"
+        elif column.null_count and kind not in _MAY_BE_MISSING:
+            yield f"has nothing in a row of its column {name}, which is of {kind}"
 
 
-def _is_text(column: "pd.Series") -> bool:
-    from pandas.api.types import infer_dtype, is_object_dtype, is_string_dtype
-
-    # Before pandas 3, text is read as objects, and what is missing stands among them.
-    return bool(is_string_dtype(column)) or (
-        bool(is_object_dtype(column)) and infer_dtype(column, skipna=True) in {"string", "empty"}
-    )
-
-
-def _is_count(column: "pd.Series") -> bool:
-    return column.dtype.kind in "iu"
-
-
-def _is_flag(column: "pd.Series") -> bool:
-    return str(column.dtype) in {"bool", "boolean"}
-
-
-_IS: Mapping[str, "Callable[[pd.Series], bool]"] = {
-    TEXT: _is_text,
-    NUMBER: lambda column: str(column.dtype) == "float64",
-    COUNT: _is_count,
-    FLAG: _is_flag,
-    ID: lambda column: str(column.dtype) == "uint64",
-}
-
-
-def _faults_in_pairs(table: "pd.DataFrame", record: RunFields) -> Iterator[str]:
+def _faults_in_pairs(table: "pa.Table", record: RunFields) -> Iterator[str]:
     expected: Counter[tuple[str, ...]] = Counter()
     for task in record.tasks:
         for subset in task.subsets:
             expected[task.task, task.split, task.text, subset.name] += subset.pairs or 0
     yield from _faults_in_counts(table, ["task", "split", "text", "subset"], expected)
     for column in ("gold", record.protocol.similarity):
-        values = table[column].to_numpy()
-        if not np.isfinite(values).all():
-            row = int(np.argmin(np.isfinite(values)))
-            yield f"has {values[row]} in row {row + 1} of its column {column}"
+        for row, value in enumerate(table.column(column).to_pylist(), start=1):
+            if value is None or not isfinite(value):
+                yield f"has {value} in row {row} of its column {column}"
 
 
-def _faults_in_items(table: "pd.DataFrame", record: RunFields) -> Iterator[str]:
+def _faults_in_items(table: "pa.Table", record: RunFields) -> Iterator[str]:
     if len(table) != (rows := rows_of_items(record)):
         yield f"has {len(table)} rows, and the record's tasks make {rows}"
     # Of a task that was both classified and regressed the rows add up.
@@ -117,10 +105,8 @@ def _faults_in_items(table: "pd.DataFrame", record: RunFields) -> Iterator[str]:
     yield from _faults_in_counts(table, ["task", "text"], expected)
 
 
-def _faults_in_counts(table: "pd.DataFrame", key: list[str], expected: Counter[tuple[str, ...]]) -> Iterator[str]:
-    sizes = table.groupby(key, sort=False, dropna=False).size()
-    places = (tuple(str(name) for name in where) for where in sizes.index)
-    rows = dict(zip(places, sizes.tolist(), strict=True))
+def _faults_in_counts(table: "pa.Table", key: list[str], expected: Counter[tuple[str, ...]]) -> Iterator[str]:
+    rows = Counter(zip(*(map(str, table.column(name).to_pylist()) for name in key), strict=True))
     for where in {**expected, **rows}:
-        if rows.get(where, 0) != expected[where]:
-            yield f"has {rows.get(where, 0)} rows of {' '.join(where)}, and the record says {expected[where]}"
+        if rows[where] != expected[where]:
+            yield f"has {rows[where]} rows of {' '.join(where)}, and the record says {expected[where]}"

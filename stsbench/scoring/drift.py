@@ -7,13 +7,13 @@ loss (fp32's score less its own) is held against a margin, and passes if its one
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress
+from stsbench.data.plain_table import PlainTable
 from stsbench.data.tables import StsData
 from stsbench.encoders.plan import Embeddings, embed
 from stsbench.encoders.postprocess import normalize
@@ -29,9 +29,6 @@ from stsbench.statistics.bootstrap import generator
 from stsbench.statistics.dependence import variance
 from stsbench.statistics.influence import TERMS
 from stsbench.statistics.intervals import lower_bound, plain_interval, upper_bound
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 PAIRS = 500
 """Sampled of each task; all of a task that has fewer."""
@@ -56,13 +53,13 @@ class Sampled:
     """
 
     task: StsData
-    table: "pd.DataFrame"
+    table: PlainTable
     rows: NDArray[np.int64]
 
     @property
     def sentences(self) -> list[str]:
         """The first sentences, then the second ones."""
-        return [*self.task.pairs["sentence1"], *self.task.pairs["sentence2"]]
+        return [*self.task.table["sentence1"], *self.task.table["sentence2"]]
 
 
 def require_gate(encoder: Encoder, sets: Sequence[TaskData], settings: Settings) -> TransformerEncoder:
@@ -90,7 +87,7 @@ def require_gate(encoder: Encoder, sets: Sequence[TaskData], settings: Settings)
     return replace(encoder, precision="fp32", loaded=None)
 
 
-def sample(task: StsData, table: "pd.DataFrame", rows: NDArray[np.int64]) -> Sampled:
+def sample(task: StsData, table: PlainTable, rows: NDArray[np.int64]) -> Sampled:
     """Draw `PAIRS` pairs of a task, the same ones for every model.
 
     Args:
@@ -100,10 +97,9 @@ def sample(task: StsData, table: "pd.DataFrame", rows: NDArray[np.int64]) -> Sam
     """
     size = len(table)
     chosen = np.sort(generator(SEED, task.task, task.split).permutation(size)[:PAIRS])
-    pairs = task.pairs.iloc[chosen].reset_index(drop=True)
     return Sampled(
-        replace(task, pairs=pairs),
-        table.iloc[chosen].reset_index(drop=True),
+        replace(task, pairs=task.table.take(chosen)),
+        table.take(chosen),
         np.concatenate([rows[chosen], rows[size + chosen]]),
     )
 
@@ -186,10 +182,10 @@ def _margin(settings: Settings) -> float:
     return settings.margin / 100
 
 
-def _task_drift(sampled: Sampled, full: "pd.DataFrame", settings: Settings) -> TaskDrift:
+def _task_drift(sampled: Sampled, full: PlainTable, settings: Settings) -> TaskDrift:
     metric, similarity, bootstrap = settings.protocol.metric, settings.protocol.similarity, settings.bootstrap
     table, task = sampled.table, sampled.task
-    gold, ours, theirs = (values.to_numpy() for values in (table["gold"], table[similarity], full[similarity]))
+    gold, ours, theirs = (table["gold"], table[similarity], full[similarity])
     # Subsets together: a few pairs of each would say little apart.
     together = np.zeros(len(table), dtype=np.int64)
     reference, score = (correlate_task(gold, side, together, metric).aggregates["all"] for side in (theirs, ours))

@@ -32,6 +32,7 @@ from stsbench.statistics.intervals import (
 if TYPE_CHECKING:
     import pandas as pd
 
+    from stsbench.data.plain_table import PlainTable
     from stsbench.statistics.correlations import Metric
 
 Floats = NDArray[np.float64]
@@ -56,7 +57,7 @@ class Support:
     replicates: Floats | None = None
 
 
-def method_of(bootstrap: Bootstrap, table: "pd.DataFrame", metric: str = "") -> IntervalMethod:
+def method_of(bootstrap: Bootstrap, table: "PlainTable | pd.DataFrame", metric: str = "") -> IntervalMethod:
     """Return how the intervals of a table's scores are computed: as asked, or by the bootstrap if that cannot be.
 
     Args:
@@ -70,7 +71,7 @@ def method_of(bootstrap: Bootstrap, table: "pd.DataFrame", metric: str = "") -> 
     return bootstrap.interval if has_ids(table) or bootstrap.interval == "independent" else "bootstrap"
 
 
-def sharing_of(table: "pd.DataFrame", *, folded: bool = False) -> Sharing:
+def sharing_of(table: "PlainTable | pd.DataFrame", *, folded: bool = False) -> Sharing:
     """Return which rows of a pair or item table share sentences; none do where the table does not say.
 
     Args:
@@ -80,7 +81,7 @@ def sharing_of(table: "pd.DataFrame", *, folded: bool = False) -> Sharing:
     if not has_ids(table):
         return Sharing.independent(len(table))
     first, second = FOLDED if folded else SENTENCES
-    return Sharing.of(table[first].to_numpy(), table[second].to_numpy())
+    return Sharing.of(np.asarray(table[first]), np.asarray(table[second]))
 
 
 def correlation_limits(

@@ -160,7 +160,7 @@ def _told(held: Predictions) -> str:
 
 
 def _repeated(task: StsData) -> NDArray[np.bool_]:
-    return (task.pairs["sentence1"] == task.pairs["sentence2"]).to_numpy(dtype=bool)
+    return np.asarray(task.table["sentence1"] == task.table["sentence2"], dtype=bool)
 
 
 def _require_same_pairs(task: StsData, pairs: PredictedPairs) -> None:
@@ -169,7 +169,7 @@ def _require_same_pairs(task: StsData, pairs: PredictedPairs) -> None:
     Raises:
         UserError: if there are more or fewer, or a sentence is less than alike to itself.
     """
-    cosines, count = pairs.similarities["cosine"], len(task.pairs)
+    cosines, count = pairs.similarities["cosine"], len(task.table)
     if len(cosines) != count:
         raise UserError(
             f"{pairs.path} has {len(cosines):,} predictions of {pairs}, and {task.task}, split {task.split}, has "
@@ -179,7 +179,7 @@ def _require_same_pairs(task: StsData, pairs: PredictedPairs) -> None:
     if len(wrong):
         place = int(wrong[0])
         raise UserError(
-            f"{pairs.path}: the pair {task.pairs['pair_id'].iloc[place]} of {task.task} is one sentence twice, "
+            f"{pairs.path}: the pair {task.table['pair_id'][place]} of {task.task} is one sentence twice, "
             f"and prediction {place + 1} has the cosine {cosines[place]:.4f}: its pairs are in another order than "
             "the files here; give them in MTEB's order with --data."
         )

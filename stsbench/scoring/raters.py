@@ -1,15 +1,12 @@
 """How far a task's raters agree: what the pair table keeps of their ratings, and the ceiling that they set."""
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stsbench.data.plain_table import PlainTable
 from stsbench.records.parts import RaterPart
 from stsbench.statistics.agreement import ceiling, reliability
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 RATINGS = "ratings"
 """The column of `StsData.pairs` with each pair's ratings, of sets that publish them."""
@@ -18,7 +15,7 @@ COUNT, VARIANCE = "raters", "rater_variance"
 """What a pair table keeps of them: how many there are, and their variance (NaN of a single one)."""
 
 
-def with_spread(pairs: "pd.DataFrame") -> "pd.DataFrame":
+def with_spread(pairs: PlainTable) -> PlainTable:
     """Return a table of pairs with the number and the variance of the ratings in place of the ratings.
 
     A table without ratings is returned as it is.
@@ -26,23 +23,23 @@ def with_spread(pairs: "pd.DataFrame") -> "pd.DataFrame":
     if RATINGS not in pairs.columns:
         return pairs
     given = pairs[RATINGS]
-    return pairs.drop(columns=RATINGS).assign(
-        **{
+    return pairs.select(name for name in pairs.columns if name != RATINGS).with_columns(
+        {
             COUNT: np.array([len(ratings) for ratings in given], dtype=np.float64),
             VARIANCE: np.array([_variance(ratings) for ratings in given], dtype=np.float64),
         }
     )
 
 
-def rater_part(pairs: "pd.DataFrame") -> RaterPart | None:
+def rater_part(pairs: PlainTable) -> RaterPart | None:
     """Return what a task's raters allow, from its rows of the pair table; None where no ratings are published."""
     if not {COUNT, VARIANCE} <= set(pairs.columns):
         return None
-    counts, variances = (pairs[column].to_numpy(dtype=np.float64) for column in (COUNT, VARIANCE))
+    counts, variances = (pairs[column].astype(np.float64) for column in (COUNT, VARIANCE))
     rated = np.isfinite(variances) & (counts >= 2)
     if not rated.any():
         return None
-    reliable = reliability(pairs["gold"].to_numpy(dtype=np.float64), counts, variances)
+    reliable = reliability(pairs["gold"], counts, variances)
     highest = ceiling(reliable)
     return RaterPart(
         pairs=int(rated.sum()),

@@ -13,6 +13,7 @@ import numpy as np
 from stsbench._version import __version__
 from stsbench.base.errors import UserError
 from stsbench.data.catalogue import data_sets
+from stsbench.data.plain_table import PlainTable, coded
 from stsbench.records.labels import task_labels
 from stsbench.records.parts import AveragePart, Interval, SupervisedPart, TaskPart, TransferPart
 from stsbench.records.record import RECORD, MissingTableError, RunRecord
@@ -23,6 +24,7 @@ from stsbench.scoring.relatedness import scores_on_test
 from stsbench.scoring.settings import Bootstrap
 from stsbench.scoring.sts import StsResult, average, score_task
 from stsbench.scoring.transfer import f1_percent, f1_shares, mean_accuracy, nested_accuracy, percent
+from stsbench.statistics.aggregation import members_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -94,15 +96,14 @@ def _held_against_tables(record: RunRecord, intervals: bool) -> Iterator[str]:
         if not held:
             continue
         try:
-            table = record.table_named(name)
+            differences = (
+                pair_differences(record, record.pair_table(), intervals=intervals)
+                if name == PAIRS
+                else item_differences(record, record.item_table())
+            )
         except MissingTableError:
             yield "they were imported without tables" if record.is_imported else f"{name} is not beside {RECORD}"
             continue
-        differences = (
-            pair_differences(record, table, intervals=intervals)
-            if name == PAIRS
-            else item_differences(record, table)
-        )
         for difference in differences:
             raise UserError(
                 f"{record.folder} does not say what was measured: {difference}; put both files back as they were "
@@ -110,16 +111,15 @@ def _held_against_tables(record: RunRecord, intervals: bool) -> Iterator[str]:
             )
 
 
-def pair_differences(record: RunRecord, table: "pd.DataFrame", *, intervals: bool = True) -> Iterator[Discrepancy]:
+def pair_differences(record: RunRecord, table: PlainTable, *, intervals: bool = True) -> Iterator[Discrepancy]:
     """Yield the numbers of a record's STS tasks that its pair table does not give."""
     protocol = record.protocol
     bootstrap = Bootstrap.of(protocol)
     if not intervals or protocol.interval_of_scores == "bootstrap" or record.stsbench != __version__:
         bootstrap = replace(bootstrap, resamples=0)
     choices = Protocol(protocol.name, protocol.aggregation, protocol.metric)  # type: ignore[arg-type]
-    # Names as plain text: Arrow's are slow one by one.
-    table = table.assign(subset=table["subset"].astype(object))
-    rows = dict(list(table.groupby(["task", "split", "text"], sort=False)))
+    places, codes = coded(list(zip(table["task"], table["split"], table["text"], strict=True)))
+    rows = {place: table.take(inside) for place, inside in zip(places, members_of(codes, len(table)), strict=True)}
     results: list[StsResult] = []
     for label, part in zip(task_labels(record.tasks), record.tasks, strict=True):
         again = score_task(

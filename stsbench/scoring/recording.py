@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypedDict
 import numpy as np
 
 from stsbench._version import __version__
+from stsbench.data.plain_table import PlainTable
 from stsbench.data.sentence_ids import FOLDED, SENTENCES
 from stsbench.data.tables import LabelledData, StsData
 from stsbench.encoders.protocol import Identity
@@ -53,7 +54,7 @@ class Measurements:
         drift: what a lower precision changed, where that was asked.
     """
 
-    tables: "list[pd.DataFrame]" = field(default_factory=list)
+    tables: list[PlainTable] = field(default_factory=list)
     transfer: list[TransferResult] = field(default_factory=list)
     supervised: list[RelatednessResult] = field(default_factory=list)
     truncated: list[int] = field(default_factory=list)
@@ -117,8 +118,6 @@ class Recording:
             measured: what measuring gave.
             stages: told of the scoring, and asked for the time of all stages.
         """
-        import pandas as pd
-
         _, labelled, supervised = split_by_kind(self.sets)
         protocol, bootstrap = self.settings.protocol, self.settings.bootstrap
         about = [
@@ -160,12 +159,12 @@ class Recording:
             seconds=stages.seconds,
             encoding=measured.encoding,
         ).with_tables(
-            pd.concat(measured.tables, ignore_index=True) if measured.tables else None,
+            PlainTable.join(measured.tables) if measured.tables else None,
             item_table(classified, regressed),
         )
         return record if self.settings.out is None else save_run(record, self.settings.out)
 
-    def _score(self, tables: "Sequence[pd.DataFrame]", about: Sequence[_About], stages: Stages) -> list[StsResult]:
+    def _score(self, tables: Sequence[PlainTable], about: Sequence[_About], stages: Stages) -> list[StsResult]:
         results = []
         for number, (table, its) in enumerate(zip(tables, about, strict=True)):
             stages.progress("scoring", number, len(tables))
@@ -273,6 +272,8 @@ def item_table(
     supervised: Sequence[tuple[Supervised, RelatednessResult]],
 ) -> "pd.DataFrame | None":
     """Return one table of all predictions (see `RunRecord.items`), None if there are none."""
+    if not (transfer or supervised):
+        return None
     import pandas as pd
 
     tables = [result.items.assign(text=data.text, gold=np.nan, estimate=np.nan) for data, result in transfer]
@@ -286,7 +287,7 @@ def item_table(
     columns += [*SENTENCES, *FOLDED]
     # A supervised task has nothing to be correct: pandas' own boolean holds that, and Parquet too.
     tables = [table[columns].astype({"correct": "boolean"}) for table in tables]
-    return pd.concat(tables, ignore_index=True) if tables else None
+    return pd.concat(tables, ignore_index=True)
 
 
 def _share(percent: float) -> float:

@@ -58,7 +58,7 @@ class SavedSimilarities:
         Raises:
             UserError: if there is not one finite number for each pair.
         """
-        values, sizes = self.values, [len(task.pairs) for task in tasks]
+        values, sizes = self.values, [len(task.table) for task in tasks]
         if len(values) != sum(sizes):
             raise UserError(
                 f"{self.path} holds {len(values)} similarities for {sum(sizes)} pairs "

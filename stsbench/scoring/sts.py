@@ -3,11 +3,12 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from stsbench.data.plain_table import Column, PlainTable, coded
 from stsbench.data.sentence_ids import id_columns
 from stsbench.data.tables import StsData
 from stsbench.records.parts import AveragePart, DataPart, MetricValues, NoInterval, SubsetPart, TaskPart
@@ -32,13 +33,8 @@ from stsbench.statistics.influence import TERMS, task_terms
 from stsbench.statistics.intervals import Limits
 from stsbench.statistics.similarity import SIMILARITIES, pair_similarities, zero_rows
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 GIVEN = "given"
 """The similarity column of a run whose similarities were computed elsewhere."""
-
-_COLUMNS = ["task", "split", "text", "subset", "pair_id", "gold"]
 
 _METRICS: tuple[Metric, ...] = ("spearman", "pearson")
 """What every score is also taken by, whatever the protocol's metric."""
@@ -46,7 +42,7 @@ _METRICS: tuple[Metric, ...] = ("spearman", "pearson")
 
 def pair_table(
     data: StsData, vectors: NDArray[np.floating], rows: NDArray[np.int64], lengths: NDArray[np.int64]
-) -> "pd.DataFrame":
+) -> PlainTable:
     """Return the pair table of one task.
 
     Args:
@@ -61,40 +57,42 @@ def pair_table(
         that stand for the sentences (`sentence_a`, `folded_a`, ...: see `id_columns`);
         `identical` (one token sequence on both sides) and `zero` (a zero vector on a side).
     """
-    size = len(data.pairs)
+    size = len(data.table)
     left, right = rows[:size], rows[size:]
     zero = zero_rows(vectors)
     similarities = pair_similarities(vectors, left, right, tuple(SIMILARITIES))
-    columns: dict[str, Any] = {str(kind): values for kind, values in similarities.items()}
+    columns: dict[str, Column] = {str(kind): values for kind, values in similarities.items()}
     columns |= {"subwords_a": lengths[:size], "subwords_b": lengths[size:]}
     columns |= {"identical": left == right, "zero": zero[left] | zero[right]}
-    return _without_similarities(data).assign(**columns)
+    return _without_similarities(data).with_columns(columns)
 
 
-def pair_table_of_similarities(data: StsData, similarities: Mapping[str, NDArray[np.float64]]) -> "pd.DataFrame":
+def pair_table_of_similarities(data: StsData, similarities: Mapping[str, NDArray[np.float64]]) -> PlainTable:
     """Return the pair table of one task whose similarities were computed elsewhere, one for each pair in order.
 
     Args:
         data: the task, n pairs.
         similarities: (n,) by column: `GIVEN`, or some of `SIMILARITIES`; the others of those are NaN then.
     """
-    table = _without_similarities(data).assign(subwords_a=-1, subwords_b=-1, identical=False, zero=False)
-    columns: dict[str, Any] = {} if GIVEN in similarities else dict.fromkeys(SIMILARITIES, math.nan)
-    return table.assign(**{**columns, **similarities})
+    size = len(data.table)
+    columns: dict[str, Column] = dict.fromkeys(("subwords_a", "subwords_b"), np.full(size, -1))
+    columns |= dict.fromkeys(("identical", "zero"), np.zeros(size, dtype=bool))
+    if GIVEN not in similarities:
+        columns |= dict.fromkeys(SIMILARITIES, np.full(size, math.nan))
+    return _without_similarities(data).with_columns({**columns, **similarities})
 
 
-def _without_similarities(data: StsData) -> "pd.DataFrame":
+def _without_similarities(data: StsData) -> PlainTable:
+    pairs = with_spread(data.table)
+    size, sides = len(pairs), {"a": pairs["sentence1"], "b": pairs["sentence2"]}
     # A pair of split `all` counts as that split's; its id tells where it came from.
-    table = with_spread(data.pairs)
-    sentences = {"a": table["sentence1"].tolist(), "b": table["sentence2"].tolist()}
-    counts: dict[str, list[int]] = {}
-    for side, texts in sentences.items():
-        counts[f"words_{side}"] = [len(text.split()) for text in texts]
-        counts[f"characters_{side}"] = [len(text) for text in texts]
-    table = table.drop(columns=["sentence1", "sentence2"]).assign(
-        task=data.task, text=data.text, split=data.split, **counts, **id_columns(*sentences.values())
-    )
-    return table[[*_COLUMNS, *(column for column in table.columns if column not in _COLUMNS)]]
+    columns: dict[str, Any] = {name: [getattr(data, name)] * size for name in ("task", "split", "text")}
+    columns |= {name: pairs[name] for name in ("subset", "pair_id", "gold")}
+    columns |= {name: pairs[name] for name in pairs.columns if name not in {*columns, "sentence1", "sentence2"}}
+    for side, texts in sides.items():
+        columns[f"words_{side}"] = np.fromiter((len(text.split()) for text in texts), np.int64, size)
+        columns[f"characters_{side}"] = np.fromiter(map(len, texts), np.int64, size)
+    return PlainTable({**columns, **id_columns(*sides.values())})
 
 
 @dataclass(frozen=True)
@@ -121,7 +119,7 @@ class TaskLimits:
 
 
 def score_task(
-    pairs: "pd.DataFrame",
+    pairs: PlainTable,
     *,
     protocol: Protocol,
     similarity: str,
@@ -142,10 +140,8 @@ def score_task(
         truncated_sentences: counted by the caller, who has the sentences.
     """
     # Subsets in the order of the data, not of the alphabet: tables list them so.
-    names = list(dict.fromkeys(pairs["subset"]))
-    code_of = {name: code for code, name in enumerate(names)}
-    codes = pairs["subset"].map(code_of).to_numpy()
-    gold, values = pairs["gold"].to_numpy(), pairs[similarity].to_numpy()
+    names, codes = coded(pairs["subset"])
+    gold, values = pairs["gold"], pairs[similarity]
 
     metrics = dict.fromkeys((*_METRICS, protocol.metric))
     scores = {metric: correlate_task(gold, values, codes, metric) for metric in metrics}
@@ -155,12 +151,13 @@ def score_task(
         scores[protocol.metric],
         metric=protocol.metric,
         aggregation=protocol.aggregation,
+        codes=codes,
         names=(f"{signature.task}:{signature.split}", *names),
         bootstrap=bootstrap,
     )
     headline = found.aggregates.get(protocol.aggregation)
     of_subsets: Sequence[Limits | None] = found.subsets or [None] * len(names)
-    sizes = pairs["subset"].value_counts()
+    sizes = np.bincount(codes).tolist()
     part = TaskPart(
         task=signature.task,
         split=signature.split,
@@ -177,7 +174,7 @@ def score_task(
         subsets=tuple(
             SubsetPart(
                 name=name,
-                pairs=int(sizes[name]),
+                pairs=sizes[code],
                 scores=_subset_scores(scores, code),
                 interval=limits and kept(limits),
                 no_interval=_reason(limits),
@@ -195,12 +192,13 @@ def score_task(
 
 
 def task_limits(
-    pairs: "pd.DataFrame",
+    pairs: PlainTable,
     similarity: str,
     scores: TaskScores,
     *,
     metric: Metric,
     aggregation: Aggregation,
+    codes: NDArray[np.intp],
     names: Sequence[str],
     bootstrap: Bootstrap,
 ) -> TaskLimits:
@@ -212,15 +210,15 @@ def task_limits(
         scores: by `metric`.
         metric: the correlation.
         aggregation: the headline's.
-        names: `task:split` and the subsets in the order of the data; the bootstrap's draws depend on them.
+        codes: (n,) the place of each pair's subset.
+        names: `task:split` and the subsets in the order of those codes; the bootstrap's draws depend on them.
         bootstrap: how intervals are computed.
     """
     whole = scores.aggregates[aggregation]
     if not bootstrap.resamples:
         return TaskLimits({}, (), Support(whole))
     task, *subsets = names
-    codes = pairs["subset"].map({name: code for code, name in enumerate(subsets)}).to_numpy()
-    gold, values = pairs["gold"].to_numpy(), pairs[similarity].to_numpy()
+    gold, values = pairs["gold"], pairs[similarity]
     members = members_of(codes, len(pairs))
     sizes = [len(inside) for inside in members]
     by_subset = scores.subsets.tolist()

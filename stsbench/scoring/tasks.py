@@ -305,14 +305,14 @@ def demand_scorable(data: TaskData) -> None:
         arrange(data)
         return
     data = data.data if isinstance(data, Supervised) else data
-    gold = data.pairs["gold"]
+    gold = data.table["gold"]
     where = f"{data.task}, split {data.split}, text {data.text},"
     if len(gold) < 2:
         raise UserError(
             f"{where} has {len(gold)} scored pairs: a correlation needs at least two; check its files."
         )
-    if gold.nunique() == 1:
+    if gold.min() == gold.max():
         raise UserError(
-            f"{where} has the score {gold.iloc[0]:g} for every pair: a correlation needs scores that differ; "
+            f"{where} has the score {gold[0]:g} for every pair: a correlation needs scores that differ; "
             "check its files."
         )

@@ -180,7 +180,7 @@ class Selector:
         (vectors,) = embeddings.vectors.values()
         table = pair_table(self.data, vectors, embeddings.rows, embeddings.lengths)
         codes = np.zeros(len(table), dtype=np.int64)
-        score = correlate_task(table["gold"].to_numpy(), table["cosine"].to_numpy(), codes, "spearman")
+        score = correlate_task(table["gold"], table["cosine"], codes, "spearman")
         overall = score.aggregates["all"]
         geometry = self._geometry(vectors, embeddings.rows) if self.geometry else {}
         return DevScore(overall if math.isfinite(overall) else -math.inf, geometry, time.perf_counter() - start)

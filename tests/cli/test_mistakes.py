@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
+import pyarrow.parquet
 import pytest
 
 import stsbench as sb
@@ -250,7 +250,7 @@ def test_ctrl_c_at_the_second_model_leaves_the_first_one_s_record(stsbench: Stsb
     assert [path.parent.name for path in Path("runs").glob("*/run.json")] == ["toys_words-own-sample"]
 
 
-@pytest.mark.parametrize("step", ["to_parquet", "fsync", "write_text"])
+@pytest.mark.parametrize("step", ["write_table", "fsync", "write_text"])
 def test_a_full_disk_is_told_in_one_sentence_and_keeps_the_old_record(
     stsbench: Stsbench, step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -259,7 +259,7 @@ def test_a_full_disk_is_told_in_one_sentence_and_keeps_the_old_record(
 
     assert stsbench(*MODEL, "--tasks", "sample", "--out", "run").code == 0
     before = {path.name: path.read_bytes() for path in Path("run").iterdir()}
-    owner: Any = {"to_parquet": pd.DataFrame, "fsync": os, "write_text": Path}[step]
+    owner: Any = {"write_table": pyarrow.parquet, "fsync": os, "write_text": Path}[step]
     with monkeypatch.context() as patch:
         patch.setattr(owner, step, full)
         done = stsbench(*MODEL, "--tasks", "sample", "--out", "run", "--resamples", "10")

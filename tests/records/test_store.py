@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow.parquet
 import pytest
 
 from stsbench import RunRecord, UserError, load_run
@@ -225,7 +226,7 @@ def test_a_full_disk_leaves_the_old_record_and_no_temporary_files(
     synced = iter(range(10))
     sync, number = os.fsync, 0 if step == "sync table" else 2
     if step == "table":
-        monkeypatch.setattr(pd.DataFrame, "to_parquet", full)
+        monkeypatch.setattr(pyarrow.parquet, "write_table", full)
     elif step == "record":
         monkeypatch.setattr(Path, "write_text", full)
     else:

@@ -61,7 +61,7 @@ def test_the_columns_and_their_types_are_as_documented(table: Any) -> None:
 def test_a_pair_of_one_sequence_has_the_cosine_one_exactly(table: Any, toy_data: Any) -> None:
     data = toy_data(pairs=40).pairs
     same = (data["sentence1"] == data["sentence2"]).to_numpy()
-    assert (table["identical"].to_numpy() == same).all()
+    assert (table["identical"] == same).all()
     left = np.array([0, 0])
     noisy = np.array([[0.1, 0.3, 0.7]], dtype=np.float32)
     pairs = pair_table(toy_data(pairs=2), noisy, np.concatenate([left, left]), np.full(4, -1))

@@ -189,9 +189,9 @@ class Diagnosis(Result):
         with told_as_unwritable(folder):
             with atomic_path(folder / "grid.csv") as path:
                 self.frame.to_csv(path, index=False)
-            # Opened here, as pyarrow takes no path that is not UTF-8.
-            with atomic_path(folder / "grid.parquet") as path, path.open("wb") as stream:
-                self.frame.to_parquet(stream, index=False)
+            with atomic_path(folder / "grid.parquet") as path:
+                # As bytes: of an open file pandas takes the name, and pyarrow none that is not UTF-8.
+                path.write_bytes(self.frame.to_parquet(index=False))
             with atomic_path(folder / "diagnosis.json") as path:
                 path.write_text(self.to("json") + "\n", encoding="utf-8")
         save_figure(self.plot(), folder / "heatmap.png")

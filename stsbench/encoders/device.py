@@ -51,8 +51,8 @@ def split_precision(name: str) -> tuple[str, str]:
     Raises:
         UserError: if there is no such back end, or it has no such precision.
     """
-    backend, _, precision = name.rpartition("-")
-    if not backend:
+    backend, dash, precision = name.rpartition("-")
+    if not dash:
         if precision == "int8":
             raise UserError(
                 "torch's int8 scales by what else is in the batch, so that a sentence has no one vector: use "

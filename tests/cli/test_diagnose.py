@@ -62,21 +62,25 @@ def test_the_machine_formats_are_whole_and_alone(stsbench: Stsbench, arguments: 
         assert "Pearson's correlation" in done.err
 
 
-def test_out_holds_the_grid_the_diagnosis_and_the_heat_map(stsbench: Stsbench, arguments: tuple[str, ...]) -> None:
-    done = stsbench(*arguments, "--out", "found", "--figure", "map.svg", "--quiet")
+@pytest.mark.parametrize("folder", ["found", "no UTF-8 \udcff"])
+def test_out_holds_the_grid_the_diagnosis_and_the_heat_map(
+    stsbench: Stsbench, arguments: tuple[str, ...], folder: str
+) -> None:
+    done = stsbench(*arguments, "--out", folder, "--figure", "map.svg", "--quiet")
     assert done.code == 0, done.err
     assert done.err == ""
-    assert sorted(path.name for path in Path("found").iterdir()) == [
+    found = Path(folder)
+    assert sorted(path.name for path in found.iterdir()) == [
         "diagnosis.json",
         "grid.csv",
         "grid.parquet",
         "heatmap.png",
     ]
-    table = pd.read_parquet("found/grid.parquet")
+    table = pd.read_parquet(io.BytesIO((found / "grid.parquet").read_bytes()))
     assert (
         len(table)
-        == len(pd.read_csv("found/grid.csv"))
-        == json.loads(Path("found/diagnosis.json").read_text(encoding="utf-8"))["settings"]
+        == len(pd.read_csv(found / "grid.csv"))
+        == json.loads((found / "diagnosis.json").read_text(encoding="utf-8"))["settings"]
     )
     assert {"task", "split", "metric", "comparison", "score", "changes"} <= set(table.columns)
     assert "metric pearson" in Path("map.svg").read_text(encoding="utf-8")

@@ -73,6 +73,7 @@ def test_what_the_compiled_layers_do_not_read_is_refused() -> None:
     [
         ("int8", "use --backend openvino --precision int8"),
         ("fp8", "unknown precision 'fp8'"),
+        ("-fp32", "unknown back end ''"),
         ("opnvino-int8", "unknown back end 'opnvino': did you mean openvino"),
         ("openvino-fp16", "openvino has no fp16: use fp32, bf16, int8"),
         ("onnx-int8", r"onnx has no int8 \(ONNX Runtime's int8 scales by what else is in the batch"),

@@ -37,6 +37,8 @@ _VOLATILE = {
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\x9b]")
 _LONGEST_LINE = 3000
+_COMPILED = "cache/compiled"
+"""Where a back end's form of a model is kept: that of ONNX is made wherever its packages are there."""
 
 
 @dataclass(frozen=True)
@@ -203,7 +205,7 @@ def lost(use: Use, world: World, damaged: str, *, is_answer: bool, asked: str = 
         is_answer: whether it ended with an answer.
         asked: how a hidden name begins that was typed, so that what is called so was not left behind.
     """
-    targets = [os.path.normpath(f"here/{name}") for name in use.writes]
+    targets = [_COMPILED, *(os.path.normpath(f"here/{name}") for name in use.writes)]
     for name, (now, then) in world.changes().items():
         if name == damaged or Path(name).name in {".lock", "matplotlib"} or name.endswith(".lock"):
             continue

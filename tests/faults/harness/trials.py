@@ -143,14 +143,15 @@ def _pages(use: Use, world: World) -> str:
 def _marks(printed: Any) -> list[str]:
     """Return what an answer says of what it was computed from; nothing if it holds no hash, as an imported one."""
     found = list(_named(printed))
-    return [value for _, value in found] if any(name != "signature" for name, _ in found) else []
+    return [value for _, value in found] if any("sha256" in name for name, _ in found) else []
 
 
 def _named(printed: Any) -> Iterator[tuple[str, str]]:
     if isinstance(printed, dict):
         for name, value in printed.items():
             is_hash = "sha256" in name and isinstance(value, str) and len(value) == 64
-            if is_hash or name == "signature":
+            # Of a model the length too, which one of its files may set.
+            if is_hash or name in {"signature", "max_length"}:
                 yield name, str(value)
     for value in printed.values() if isinstance(printed, dict) else printed if isinstance(printed, list) else ():
         yield from _named(value)

@@ -15,6 +15,9 @@ from stsbench.base.errors import UserError
 from stsbench.base.words import listed, suggestion
 from stsbench.base.yaml_files import Keys, first_mistake, known_keys, read_draft
 
+EXPERIMENT = "experiment.yaml"
+"""The name of the experiment's file in its folder; it makes a folder one."""
+
 LOADING = ("pooling", "max_length", "prompt", "precision", "revision")
 """What may be changed of a checkpoint that is measured as it is; of a training, any key of its recipe may be."""
 

@@ -17,11 +17,8 @@ import yaml
 from stsbench.base.errors import UserError
 from stsbench.base.files import atomic_path, told_as_unwritable
 from stsbench.base.parsing import parse_json
-from stsbench.experiments.experiment import Experiment, read_experiment
+from stsbench.experiments.experiment import EXPERIMENT, Experiment, read_experiment
 from stsbench.experiments.jobs import Job
-
-EXPERIMENT = "experiment.yaml"
-"""The name of the experiment's file in its folder; it makes a folder one."""
 
 JOB = "job.json"
 """The name of the file of a finished job that says what was done, and what came out."""

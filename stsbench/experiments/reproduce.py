@@ -411,8 +411,7 @@ def _cost(found: Sweep) -> Cost:
 
 def _steps(folder: Path) -> int:
     """Return how many steps the training of a job took; 0 for a checkpoint."""
-    from stsbench.training.folder import LOG
-    from stsbench.training.log import read_log
+    from stsbench.training.log import LOG, read_log
 
     if not (folder / LOG).is_file():
         return 0

@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from stsbench._version import __version__
 from stsbench.analysis.explain import explain
@@ -14,9 +15,7 @@ from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.checking.published import AUTO, TOLERANCE, check_published, known_checkpoint, rows_to_check
 from stsbench.comparison.compare import RESAMPLES, compare
-from stsbench.experiments.folder import EXPERIMENT
-from stsbench.experiments.reproduced import Reproduction
-from stsbench.experiments.result import Sweep, read_sweep
+from stsbench.experiments.experiment import EXPERIMENT
 from stsbench.records.imports.read import read_results
 from stsbench.records.labels import labels
 from stsbench.records.record import RunRecord
@@ -24,7 +23,6 @@ from stsbench.render.section import Filled, Report, Section
 from stsbench.reports.in_short import in_short
 from stsbench.reports.papers import filled_papers, paper_named, whole_paper
 from stsbench.reports.reproducibility import reproducibility
-from stsbench.reports.reproduction import write_reproduction
 from stsbench.reports.scores import Runs, intervals, scores, subsets
 from stsbench.reports.seeds import seed_distributions
 from stsbench.reports.shared import shared_sentences
@@ -34,6 +32,10 @@ from stsbench.scoring.recompute import require_recomputed
 from stsbench.scoring.settings import Bootstrap
 from stsbench.statistics.intervals import IntervalMethod
 
+if TYPE_CHECKING:
+    from stsbench.experiments.reproduced import Reproduction
+    from stsbench.experiments.result import Sweep
+
 _RECOMPUTED = Section("recomputed", "Computed again from the tables")
 
 FEW = 5
@@ -41,7 +43,7 @@ FEW = 5
 
 
 def report(
-    runs: Reproduction | RunRecord | str | Path | Sequence[RunRecord | str | Path],
+    runs: "Reproduction | RunRecord | str | Path | Sequence[RunRecord | str | Path]",
     out: str | Path = "report",
     *,
     paper: str | None = None,
@@ -80,7 +82,10 @@ def report(
         UserError: if a run or a paper cannot be found, a record does not say what its tables give, or the folder
             holds anything but a report.
     """
-    if isinstance(runs, Reproduction):
+    # What makes experiments takes long to import, and most reports have none.
+    if not isinstance(runs, RunRecord | str | Path | Sequence):
+        from stsbench.reports.reproduction import write_reproduction
+
         return write_reproduction(runs, Path(out).expanduser(), date=date)
     several = [runs] if isinstance(runs, RunRecord | str | Path) else list(runs)
     if not several:
@@ -120,7 +125,7 @@ def report(
 
 def _with_experiments(
     runs: Sequence[RunRecord | str | Path],
-) -> tuple[list[RunRecord | str | Path], list[Sweep]]:
+) -> "tuple[list[RunRecord | str | Path], list[Sweep]]":
     """Return the runs, those of experiments in their folders' place; and the experiments.
 
     Raises:
@@ -132,6 +137,8 @@ def _with_experiments(
         if isinstance(run, RunRecord) or not (Path(run).expanduser() / EXPERIMENT).is_file():
             records.append(run)
             continue
+        from stsbench.experiments.result import read_sweep
+
         experiment = read_sweep(run)
         if not experiment.records():
             raise UserError(f"{run} has no run yet: `stsbench sweep {run}` goes on with the experiment.")

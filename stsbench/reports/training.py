@@ -12,8 +12,7 @@ from stsbench.render.section import Filled, ReportFigure, Section
 from stsbench.render.table import Table
 from stsbench.reports.scores import Runs
 from stsbench.reports.seeds import methods
-from stsbench.training.folder import LOG
-from stsbench.training.log import log_frame, read_log
+from stsbench.training.log import LOG, log_frame, read_log
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,11 +14,9 @@ from stsbench.base.errors import UserError
 from stsbench.base.files import atomic_path, remove_leftovers, told_as_unwritable
 from stsbench.base.parsing import parse_json
 from stsbench.base.words import listed
+from stsbench.training.log import LOG
 from stsbench.training.recipe import Recipe
 from stsbench.training.recipe_files import as_yaml, read_recipe
-
-LOG = "log.jsonl"
-"""The name of the training log."""
 
 _VERSION = 1
 

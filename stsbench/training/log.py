@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     import pandas as pd
     from torch import Tensor
 
+LOG = "log.jsonl"
+"""Its name in the folder of a training."""
+
 Listener = Callable[[dict[str, Any]], None]
 """Called with each line of the log."""
 

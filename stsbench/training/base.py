@@ -14,7 +14,7 @@ from stsbench.encoders.template_files import NO_TEMPLATE
 from stsbench.encoders.tokenizer import Tokenizer, position_limit
 from stsbench.encoders.transformer import TransformerEncoder
 from stsbench.statistics.bootstrap import generator
-from stsbench.training.dropout import make_gaussian, set_dropout
+from stsbench.training.dropout import let_numpy_draw, make_gaussian, set_dropout
 from stsbench.training.guesses import masked_language_network
 from stsbench.training.heads import HeadBase, dense_layers
 from stsbench.training.model import SentenceModel
@@ -85,6 +85,8 @@ def load_model(base: Base, recipe: Recipe, device: str) -> tuple[SentenceModel, 
         set_dropout(transformer, recipe.dropout)
     if recipe.dropout_kind == "gaussian":
         make_gaussian(transformer)
+    if recipe.dropout_draws == "numpy" and device == "cpu":
+        let_numpy_draw(transformer)
     if recipe.reinitialise:
         _reinitialise(transformer, recipe.reinitialise, recipe.seed)
     model = SentenceModel(transformer, recipe.pooling, **_heads(transformer, recipe, network.has_pooler, device))

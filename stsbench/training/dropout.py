@@ -1,17 +1,18 @@
-"""Dropout in the encoder: its rate, everywhere or for one pass, and Gaussian noise in its place."""
+"""Dropout in the encoder: its rate, everywhere or for one pass, its kind, and who draws its masks."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from stsbench.base.errors import UserError
 
-_ATTENTION = "stsbench_gaussian"
-"""How Transformers knows the attention function of ours."""
+_LEVELS = 2**16
+"""A draw of NumPy's is one of so many: a rate is met to 1/131,072, and what is left is scaled by the rate met."""
 
 
 class GaussianDropout(nn.Dropout):
@@ -23,6 +24,14 @@ class GaussianDropout(nn.Dropout):
     def forward(self, values: Tensor) -> Tensor:
         """Return the values, each multiplied by a draw of its own; unchanged in evaluation."""
         return values * _factors(values, self.p) if self.training and self.p > 0 else values
+
+
+class NumpyDropout(nn.Dropout):
+    """Ordinary dropout by masks of NumPy's, which a CPU draws several times faster than torch's."""
+
+    def forward(self, values: Tensor) -> Tensor:
+        """Return the values, each set to zero at the rate or else scaled up; unchanged in evaluation."""
+        return values * drawn_by_numpy(values, self.p) if self.training and self.p > 0 else values
 
 
 def set_dropout(transformer: nn.Module, rate: float) -> None:
@@ -41,23 +50,52 @@ def make_gaussian(transformer: nn.Module) -> None:
     Raises:
         UserError: if the model's code does not let its attention be replaced.
     """
-    for module in list(transformer.modules()):
-        for name, child in module.named_children():
-            if type(child) is nn.Dropout:
-                setattr(module, name, GaussianDropout(child.p).train(child.training))
+    _exchange_layers(transformer, GaussianDropout)
     try:
-        from transformers import AttentionInterface, AttentionMaskInterface
         from transformers.masking_utils import eager_mask
 
-        AttentionInterface.register(_ATTENTION, _gaussian_attention)
-        AttentionMaskInterface.register(_ATTENTION, eager_mask)
-        whole: Any = transformer
-        whole.set_attn_implementation(_ATTENTION)
+        _exchange_attention(transformer, "stsbench_gaussian", _gaussian_attention, eager_mask)
     except (ImportError, AttributeError, ValueError) as error:
         raise UserError(
             f"dropout_kind gaussian: the attention of {type(transformer).__name__} cannot be replaced with this "
             "version of Transformers; use --set dropout_kind=binary."
         ) from error
+
+
+def let_numpy_draw(transformer: nn.Module) -> None:
+    """Let NumPy draw the masks of every dropout of a Transformer, those of its attention weights too.
+
+    Raises:
+        UserError: if the model's code does not let its attention be replaced.
+    """
+    _exchange_layers(transformer, NumpyDropout)
+    try:
+        from transformers.masking_utils import sdpa_mask
+
+        _exchange_attention(transformer, "stsbench_numpy", _binary_attention, sdpa_mask)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise UserError(
+            f"dropout_draws numpy: the attention of {type(transformer).__name__} cannot be replaced with this "
+            "version of Transformers; use --set dropout_draws=torch."
+        ) from error
+
+
+def _exchange_layers(transformer: nn.Module, kind: type[nn.Dropout]) -> None:
+    for module in list(transformer.modules()):
+        for name, child in module.named_children():
+            if type(child) is nn.Dropout:
+                setattr(module, name, kind(child.p).train(child.training))
+
+
+def _exchange_attention(
+    transformer: Any, name: str, attention: Callable[..., Any], mask: Callable[..., Any]
+) -> None:
+    """Let a Transformer compute its attention by a function of ours, which gets masks as another one does."""
+    from transformers import AttentionInterface, AttentionMaskInterface
+
+    AttentionInterface.register(name, attention)
+    AttentionMaskInterface.register(name, mask)
+    transformer.set_attn_implementation(name)
 
 
 def dropout_places(network: nn.Module) -> Iterator[tuple[nn.Module, str]]:
@@ -94,6 +132,29 @@ def draws(network: nn.Module) -> bool:
     return any(isinstance(module, nn.Dropout) and module.training and module.p > 0 for module in network.modules())
 
 
+def drawn_by_numpy(values: Tensor, rate: float) -> Tensor:
+    """Return for each value what it is multiplied by: 0, at a rate, or else 1 / (1 - rate).
+
+    The seed of each call is drawn from torch's own generator: whoever has seeded that one has seeded this.
+
+    Args:
+        values: on a CPU.
+        rate: above 0 and below 1; the nearest multiple of 1/65,536 counts, and at least one.
+
+    >>> _ = torch.manual_seed(0)
+    >>> drawn_by_numpy(torch.ones(2, 8), 0.5).unique().tolist()
+    [0.0, 2.0]
+    """
+    dropped = min(max(round(rate * _LEVELS), 1), _LEVELS - 1)
+    seed = int(torch.randint(2**63 - 1, ()))
+    # Four draws to a word of 64 bits, by the fastest of NumPy's generators.
+    words = np.random.SFC64(seed).random_raw(-(-values.numel() // 4)).astype("<u8", copy=False)
+    draws = torch.from_numpy(words.view("<i2")[: values.numel()]).view(values.shape)
+    factors = torch.empty(values.shape, dtype=values.dtype)
+    torch.ge(draws, dropped - _LEVELS // 2, out=factors)
+    return factors.mul_(_LEVELS / (_LEVELS - dropped))
+
+
 def _factors(values: Tensor, rate: float) -> Tensor:
     return 1 + torch.randn_like(values) * math.sqrt(rate / (1 - rate))
 
@@ -124,3 +185,46 @@ def _gaussian_attention(  # noqa: PLR0917 - as Transformers calls it
     if dropout > 0 and module.training:
         weights = weights * _factors(weights, dropout)
     return (weights @ value).transpose(1, 2).contiguous(), weights
+
+
+def _binary_attention(  # noqa: PLR0917 - as Transformers calls it
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    scaling: float | None = None,
+    dropout: float = 0.0,
+    **others: Any,
+) -> tuple[Tensor, Tensor | None]:
+    """Return attention with dropout of its weights by masks of NumPy's; without dropout, Transformers' own.
+
+    Args:
+        module: the attention layer.
+        query: (rows, heads, width, d), and so `key` and `value`.
+        key: see `query`.
+        value: see `query`.
+        attention_mask: true where a token is seen, (rows, 1, width, width); None where all are.
+        scaling: of the scores; None for 1 / sqrt(d).
+        dropout: the rate; 0 in evaluation.
+        others: what Transformers' own function is told beside these.
+    """
+    if dropout == 0 or not module.training:
+        from transformers.integrations.sdpa_attention import sdpa_attention_forward
+
+        found: tuple[Tensor, None] = sdpa_attention_forward(
+            module, query, key, value, attention_mask, scaling=scaling, **others
+        )
+        return found
+    rows, heads, width, size = query.shape
+    query, key, value = (states.reshape(rows * heads, -1, size) for states in (query, key, value))
+    scale = size**-0.5 if scaling is None else scaling
+    if attention_mask is None:
+        scores = torch.baddbmm(query.new_empty(()), query, key.transpose(1, 2), beta=0, alpha=scale)
+    else:
+        hidden = torch.zeros(attention_mask.shape, dtype=query.dtype).masked_fill_(~attention_mask, -math.inf)
+        added = hidden.expand(rows, heads, width, -1).reshape(rows * heads, width, -1)
+        scores = torch.baddbmm(added, query, key.transpose(1, 2), alpha=scale)
+    weights = torch.softmax(scores, dim=-1)
+    weights = weights * drawn_by_numpy(weights, dropout)
+    return torch.bmm(weights, value).view(rows, heads, width, size).transpose(1, 2), None

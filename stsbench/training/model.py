@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from stsbench.base.errors import UserError
@@ -16,6 +17,9 @@ from stsbench.training.dropout import draws, dropout_at
 from stsbench.training.graphs import WIDTH, Graphs
 from stsbench.training.noise import NoisePart
 from stsbench.training.recipe import Pooling
+
+_CHUNK_COST = 40
+"""What a chunk costs beside its tokens, in tokens: the calls of a pass, and gradients that are added up."""
 
 _HALF = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
@@ -141,7 +145,9 @@ class Chunk:
         return bool((self.lengths < self.ids.shape[1]).any())
 
 
-def chunks_of(sequences: Sequences, rows: int | None, pad_id: int, multiple: int = 1) -> list[Chunk]:
+def chunks_of(
+    sequences: Sequences, rows: int | None, pad_id: int, multiple: int = 1, tokens: int | None = None
+) -> list[Chunk]:
     """Return the sequences in chunks of like length, the longest first.
 
     Args:
@@ -149,11 +155,44 @@ def chunks_of(sequences: Sequences, rows: int | None, pad_id: int, multiple: int
         rows: sequences in a chunk; None for all in one.
         pad_id: the padding token.
         multiple: that a chunk's width is padded to.
+        tokens: at most so many in a chunk, padding included, if it is not a single sequence; None to count rows.
     """
     order = sorted(range(len(sequences)), key=lambda place: -len(sequences[place]))
-    size = rows or max(1, len(order))
-    places = [order[start : start + size] for start in range(0, len(order), size)]
-    return [_padded(sequences, chunk, pad_id, multiple) for chunk in places]
+    if tokens is None:
+        size = rows or max(1, len(order))
+        cuts = [slice(start, start + size) for start in range(0, len(order), size)]
+    else:
+        widths = np.array([-(-len(sequences[place]) // multiple) * multiple for place in order], dtype=np.int64)
+        cuts = cuts_by_tokens(widths, tokens)
+    return [_padded(sequences, order[cut], pad_id, multiple) for cut in cuts]
+
+
+def cuts_by_tokens(widths: NDArray[np.int64], most: int) -> list[slice]:
+    """Return where sequences are cut into chunks so that padding and chunks together cost least.
+
+    A chunk costs the tokens of its sequences, each as wide as its first, and `_CHUNK_COST` beside them.
+
+    Args:
+        widths: of the sequences, the widest first.
+        most: tokens in a chunk of more than one sequence.
+
+    >>> cuts_by_tokens(np.array([32, 32, 30, 9, 8, 8]), 128)
+    [slice(0, 3, None), slice(3, 6, None)]
+    """
+    # By dynamic programming: the least cost of the first sequences, and where the last chunk of these begins.
+    costs, begins, first = np.zeros(len(widths) + 1), [0] * (len(widths) + 1), 0
+    for end in range(1, len(widths) + 1):
+        # The later a chunk begins, the fewer tokens it has: where no beginning fitted yet, none will again.
+        while first < end - 1 and (end - first) * widths[first] > most:
+            first += 1
+        totals = costs[first:end] + np.arange(end - first, 0, -1) * widths[first:end] + _CHUNK_COST
+        begins[end] = first + int(totals.argmin())
+        costs[end] = totals.min()
+    cuts, end = [], len(widths)
+    while end:
+        cuts.append(slice(begins[end], end))
+        end = begins[end]
+    return cuts[::-1]
 
 
 def _padded(sequences: Sequences, places: list[int], pad_id: int, multiple: int) -> Chunk:
@@ -175,6 +214,7 @@ class Forward:
         device: where the model is.
         precision: `fp32`, `bf16` or `fp16`.
         graphs: the recordings of passes on a GPU; None where there are none.
+        tokens: padded tokens in one forward pass, in place of `chunk`; None to count sequences.
     """
 
     pad_id: int
@@ -182,6 +222,7 @@ class Forward:
     device: str
     precision: str = "fp32"
     graphs: Graphs | None = None
+    tokens: int | None = None
 
     def autocast(self) -> AbstractContextManager[Any]:
         """Return the context of forward passes."""
@@ -189,7 +230,9 @@ class Forward:
 
     def chunks(self, sequences: Sequences) -> list[Chunk]:
         """Return the chunks of some sequences."""
-        return chunks_of(sequences, self.chunk, self.pad_id, 1 if self.graphs is None else WIDTH)
+        return chunks_of(
+            sequences, self.chunk, self.pad_id, 1 if self.graphs is None else WIDTH, tokens=self.tokens
+        )
 
     def move(self, tensor: Tensor) -> Tensor:
         """Return a tensor on the model's device, without waiting for the copy."""

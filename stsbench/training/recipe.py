@@ -252,6 +252,8 @@ class Optimiser(RecipePart):
             forward passes, for batches that do not fit in memory).
         chunk: sentences in one forward pass; None chooses. Sentences of like length go together, so that little
             is padded.
+        chunk_tokens: tokens in one forward pass, padding included, in place of `chunk`: sentences are parted where
+            that pads least. Other chunks draw other dropout. None to count sentences.
     """
 
     epochs: int = Field(1, ge=1)
@@ -263,6 +265,13 @@ class Optimiser(RecipePart):
     accumulate: int = Field(1, ge=1)
     gradient_cache: bool = False
     chunk: int | None = Field(None, ge=1)
+    chunk_tokens: int | None = Field(None, ge=1)
+
+    @model_validator(mode="after")
+    def _counts_one_thing(self) -> Self:
+        if self.chunk is not None and self.chunk_tokens is not None:
+            raise ValueError("chunk counts sentences and chunk_tokens tokens: set one of them to null")
+        return self
 
 
 class Selection(RecipePart):
@@ -276,6 +285,8 @@ class Selection(RecipePart):
         on_test: whether the task may be a test set. What was selected on one says so everywhere.
         precision: of the passes behind the scores; half is faster on a GPU, and its scores are near those in fp32.
             What is published is measured in fp32 whatever it is.
+        tokens: in one pass behind the scores, padding included; None for as many as `stsbench run` takes, which
+            pads much of a small task. The scores differ by rounding.
     """
 
     task: str = "STS-B:dev"
@@ -284,6 +295,7 @@ class Selection(RecipePart):
     geometry: bool = False
     on_test: bool = False
     precision: Literal["fp32", "bf16", "fp16"] = "fp32"
+    tokens: int | None = Field(None, ge=1)
 
 
 class Saving(RecipePart):
@@ -303,6 +315,8 @@ class Recipe(RecipePart):
         dropout: everywhere in the encoder; None for the checkpoint's own.
         dropout_kind: what dropout does, everywhere in the encoder: `binary` sets to zero, `gaussian` multiplies by
             draws around 1 of the same variance (Srivastava et al. 2014, section 10).
+        dropout_draws: who draws the masks of binary dropout in the encoder on a CPU: `torch`, or `numpy`, which is
+            several times faster and rounds rates to multiples of 1/65,536. A GPU draws its own.
         reinitialise: how many of the encoder's last layers start from random weights (seeded); for trainings of a
             base that has little left to learn.
         head: behind the pooling, on both sides.
@@ -330,6 +344,7 @@ class Recipe(RecipePart):
     pooling: Pooling
     dropout: float | None = Field(None, ge=0, lt=1)
     dropout_kind: Literal["binary", "gaussian"] = "binary"
+    dropout_draws: Literal["torch", "numpy"] = "torch"
     reinitialise: int = Field(0, ge=0)
     noise: Noises = Noises()
     head: Head = NoHead()
@@ -398,6 +413,14 @@ class Recipe(RecipePart):
                 f"{self.selection.task}, and a checkpoint cannot be chosen by it: use another selection.task, "
                 "such as SICK-R:dev"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _draws_fit_together(self) -> Self:
+        if self.dropout_draws == "numpy" and self.dropout_kind != "binary":
+            raise ValueError("dropout_draws numpy: NumPy draws for dropout_kind binary alone; set it to torch")
+        if self.dropout_draws == "numpy" and self.compile:
+            raise ValueError("dropout_draws numpy: a compiled model has no room for NumPy; set it to torch")
         return self
 
     @model_validator(mode="after")

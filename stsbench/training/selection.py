@@ -37,6 +37,7 @@ class LiveEncoder:
         model: what is switched between training and evaluation.
         is_base: whether the network still has the base's own weights, and vectors may be kept.
         precision: of its passes: `fp32`, `bf16` or `fp16`.
+        tokens: padded tokens in one batch; None for as many as the base's encoder takes.
     """
 
     base: TransformerEncoder
@@ -44,6 +45,7 @@ class LiveEncoder:
     model: "SentenceModel"
     is_base: bool = False
     precision: str = "fp32"
+    tokens: int | None = None
     notes: tuple[str, ...] = ()
     _tokenized: dict[tuple[str, ...], Tokenized] = field(default_factory=dict)
 
@@ -55,7 +57,7 @@ class LiveEncoder:
     @property
     def token_budget(self) -> int:
         """Padded tokens in one batch."""
-        return self.base.token_budget
+        return self.tokens or self.base.token_budget
 
     def prepare(self, *, weights: bool) -> None:
         """Everything is there."""

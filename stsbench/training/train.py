@@ -369,7 +369,13 @@ class _Job:
         elif self.world.leads:
             write_start(self.folder, self.start, self.recipe)
         chosen_by = self.recipe.selection
-        encoder = LiveEncoder(self.base.encoder, trainer.evaluating, trainer.model, precision=chosen_by.precision)
+        encoder = LiveEncoder(
+            self.base.encoder,
+            trainer.evaluating,
+            trainer.model,
+            precision=chosen_by.precision,
+            tokens=chosen_by.tokens,
+        )
         selector = Selector(encoder, self.dev, chosen_by.geometry, self.shared)
         distance = self.recipe.traceable_sentence()
         remarks = [*self.remarks, *([] if distance is None else [distance])]

@@ -175,7 +175,8 @@ def assemble(
     model, evaluating = load_model(base, recipe, device)
     chunk = recipe.optimiser.chunk or (_CHUNK_ON_CPU if device == "cpu" else None)
     graphs = Graphs() if device.startswith("cuda") and has_graphs(recipe) else None
-    forward = Forward(base.tokenizer.pad_id, chunk, device, recipe.precision, graphs)
+    tokens = recipe.optimiser.chunk_tokens
+    forward = Forward(base.tokenizer.pad_id, chunk, device, recipe.precision, graphs, tokens)
     # The evaluating network says behind what a vector is scored; the base's own has nothing there.
     behind = evaluating.tail if isinstance(evaluating.tail, nn.Module) else nn.Identity()
     heads = task_terms(tasks, recipe, base, Encoding(model, behind, forward), world)

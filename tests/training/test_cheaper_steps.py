@@ -1,0 +1,208 @@
+"""What makes a step on a CPU cheaper: masks of NumPy's, and chunks that are cut by tokens."""
+
+import itertools
+import json
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+import stsbench as sb
+from stsbench.training.dropout import NumpyDropout, drawn_by_numpy
+from stsbench.training.model import _CHUNK_COST, chunks_of, cuts_by_tokens
+from stsbench.training.recipe import Recipe
+from stsbench.training.recipe_files import read_recipe
+
+CHEAPER = ("dropout_draws=numpy", "optimiser.chunk_tokens=40", "selection.tokens=60")
+
+
+class _StoppedError(Exception):
+    """Stands for a crash."""
+
+
+def left(folder):
+    """Return the weights that a training left, and its log without times."""
+    weights = {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*.safetensors"))}
+    log = [json.loads(line) for line in (folder / "log.jsonl").read_text(encoding="utf-8").splitlines()]
+    return weights, [{name: value for name, value in line.items() if name != "time"} for line in log]
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.5, 0.9, 1e-6])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_numpys_masks_have_the_rate_and_keep_the_mean(rate, dtype):
+    torch.manual_seed(0)
+    factors = drawn_by_numpy(torch.empty(1001, 1003, dtype=dtype), rate)
+    assert factors.dtype == dtype
+    kept = factors != 0
+    met = max(round(rate * 65536), 1) / 65536
+    assert float(kept.float().mean()) == pytest.approx(1 - met, abs=0.002)
+    assert torch.equal(factors[kept].unique(), torch.tensor([1 / (1 - met)], dtype=dtype))
+    # Neither neighbours nor rows hang together.
+    dropped = (~kept).float() - (~kept).float().mean()
+    for other in (dropped.roll(1, 0), dropped.roll(1, 1), dropped.roll(4, 1)):
+        assert float((dropped * other).mean()) == pytest.approx(0, abs=0.002 * met + 1e-6)
+
+
+def test_numpys_masks_follow_torchs_seed():
+    values = torch.ones(7, 9)
+    first, second, again, other = (
+        torch.manual_seed(seed) and drawn_by_numpy(values, 0.3) for seed in (1, 1, 1, 2)
+    )
+    assert torch.equal(first, second)
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+    assert not torch.equal(drawn_by_numpy(values, 0.3), drawn_by_numpy(values, 0.3))
+    layer = NumpyDropout(0.3)
+    assert layer(values).max() > 1
+    assert layer.eval()(values) is values
+
+
+@pytest.mark.parametrize("padded", [False, True])
+def test_attention_with_numpys_masks_is_transformers_plain_attention_times_them(padded, monkeypatch):
+    from transformers.models.bert.modeling_bert import eager_attention_forward
+
+    from stsbench.training import dropout
+
+    torch.manual_seed(1)
+    query, key, value = (torch.randn(3, 2, 5, 4, dtype=torch.float64, requires_grad=True) for _ in range(3))
+    masks = drawn_by_numpy(torch.empty(3, 2, 5, 5, dtype=torch.float64), 0.3)
+    monkeypatch.setattr(dropout, "drawn_by_numpy", lambda weights, _rate: masks.view(weights.shape))
+    monkeypatch.setattr(torch.nn.functional, "dropout", lambda weights, **_: weights * masks)
+    seen = (torch.arange(5) < torch.tensor([[5], [2], [4]]))[:, None, None, :].expand(3, 1, 5, 5)
+    added = torch.zeros(seen.shape, dtype=torch.float64).masked_fill(~seen, -torch.inf)
+    layer = torch.nn.Module().train()
+    found, _ = dropout._binary_attention(layer, query, key, value, seen if padded else None, 0.7, 0.3)
+    expected, _ = eager_attention_forward(layer, query, key, value, added if padded else None, 0.7, 0.3)
+    torch.testing.assert_close(found, expected)
+    weights = torch.randn_like(found)
+    gradients = [torch.autograd.grad((side * weights).sum(), (query, key, value)) for side in (found, expected)]
+    torch.testing.assert_close(*gradients)
+
+
+def test_numpy_draws_in_every_layer_and_in_attention_and_evaluation_has_the_same_bits(assembled):
+    plain, trainer = assembled(), assembled("dropout_draws=numpy")
+    layers = [module for module in trainer.model.modules() if isinstance(module, torch.nn.Dropout)]
+    assert layers
+    assert {type(layer) for layer in layers} == {NumpyDropout}
+    term, batch = trainer.terms[0], trainer.reader(np.arange(8), "now")
+    (branch,) = term.branches
+    chunks = term.forward.chunks(batch.sequences)
+    for layer in layers:  # attention alone
+        layer.p = 0.0
+    for block in trainer.model.transformer.encoder.layer:
+        block.attention.self.dropout.p = 0.2
+    vectors = term._encode(branch, chunks, batch)
+    assert (vectors[:8] - vectors[8:]).abs().max() > 1e-3
+    torch.testing.assert_close(term._encode(branch, chunks, batch), vectors)
+    with torch.no_grad():
+        bare, found = (
+            side.terms[0].forward(side.model.eval(), side.model.key_head, chunks, None)
+            for side in (plain, trainer)
+        )
+    assert torch.equal(bare, found)
+
+
+def test_without_dropout_the_gradients_are_those_of_plain_steps(assembled):
+    plain = assembled("dropout=0", "negatives.queue.size=20")
+    cheaper = assembled("dropout=0", "negatives.queue.size=20", *CHEAPER)
+    for trainer in (plain, cheaper):
+        trainer.descent.step = lambda _number: 0.0
+        trainer.step(0)
+    assert [len(chunk.places) for chunk in cheaper.terms[0].forward.chunks([np.arange(9)] * 5)] == [1, 4]
+    for (name, one), (_, other) in zip(
+        plain.model.named_parameters(), cheaper.model.named_parameters(), strict=True
+    ):
+        if one.grad is not None:
+            torch.testing.assert_close(other.grad, one.grad, atol=1e-6, rtol=1e-4, msg=name)
+    torch.testing.assert_close(cheaper.negatives.columns(), plain.negatives.columns(), atol=1e-6, rtol=1e-5)
+
+
+def test_gradient_caching_finds_numpys_draws_again(assembled):
+    found = []
+    for cached in ("false", "true"):
+        trainer = assembled("dropout=0.3", *CHEAPER, f"optimiser.gradient_cache={cached}")
+        trainer.terms[0](trainer.reader(np.arange(8), "now"), lambda loss: loss)
+        found.append({name: p.grad for name, p in trainer.model.named_parameters() if p.grad is not None})
+    assert found[0].keys() == found[1].keys()
+    for name, gradient in found[0].items():
+        torch.testing.assert_close(found[1][name], gradient, atol=1e-6, rtol=1e-4)
+
+
+def test_a_cheaper_training_resumes_to_the_same_bits_and_says_so_in_its_recipe(train, tmp_path):
+    parts = (*CHEAPER, "negatives.queue.size=20", "objective.mlm.weight=0.1", "saving={every: 2, keep: 1}")
+
+    def crash(line):
+        if line["step"] == 4 and line["kind"] == "train":
+            raise _StoppedError
+
+    whole = train(*parts, out="whole")
+    with pytest.raises(_StoppedError):
+        train(*parts, out="stopped", listeners=[crash])
+    sb.train(resume=tmp_path / "stopped", device="cpu")
+    assert left(tmp_path / "stopped") == left(whole.folder)
+    recipe = read_recipe(whole.folder / "recipe.yaml")
+    assert (recipe.dropout_draws, recipe.optimiser.chunk_tokens, recipe.selection.tokens) == ("numpy", 40, 60)
+    # What is published scores as it did in training, by attention of Transformers' own.
+    assert whole.record.tasks[0].score == pytest.approx(whole.best.score, abs=1e-9)
+
+
+def test_a_recipe_of_before_trains_as_it_did():
+    before = read_recipe("minilm-esimcse").model_dump(mode="json")
+    for part, key in (
+        (before, "dropout_draws"),
+        (before["optimiser"], "chunk_tokens"),
+        (before["selection"], "tokens"),
+    ):
+        del part[key]
+    recipe = Recipe.model_validate(before)
+    assert (recipe.dropout_draws, recipe.optimiser.chunk_tokens, recipe.selection.tokens) == ("torch", None, None)
+
+
+@given(st.lists(st.integers(1, 40), max_size=8), st.integers(1, 160))
+def test_chunks_by_tokens_cost_least_of_all_that_fit(lengths, most):
+    widths = np.array(sorted(lengths, reverse=True), dtype=np.int64)
+
+    def cost(cuts):
+        padded = [(cut.stop - cut.start) * int(widths[cut.start]) for cut in cuts]
+        fits = all(size <= most or cut.stop - cut.start == 1 for size, cut in zip(padded, cuts, strict=True))
+        return sum(padded) + _CHUNK_COST * len(cuts) if fits else np.inf
+
+    found = cuts_by_tokens(widths, most)
+    assert [place for cut in found for place in range(cut.start, cut.stop)] == list(range(len(widths)))
+    inner = range(1, len(widths))
+    ways = [
+        [0, *chosen, len(widths)] for size in range(len(widths)) for chosen in itertools.combinations(inner, size)
+    ]
+    least = min((cost([slice(*ends) for ends in itertools.pairwise(way)]) for way in ways), default=0)
+    assert cost(found) == least
+
+
+def test_chunks_by_tokens_hold_every_sequence_once_and_pad_to_a_multiple():
+    rng = np.random.default_rng(0)
+    sequences = [rng.integers(5, 50, size=size) for size in rng.integers(1, 33, size=60)]
+    chunks = chunks_of(sequences, None, 0, 8, tokens=256)
+    assert sorted(place for chunk in chunks for place in chunk.places) == list(range(60))
+    assert all(chunk.ids.shape[1] % 8 == 0 and chunk.ids.numel() <= 256 for chunk in chunks)
+    for chunk in chunks:
+        for row, place in enumerate(chunk.places):
+            assert chunk.ids[row, : int(chunk.lengths[row])].tolist() == sequences[place].tolist()
+    by_rows = chunks_of(sequences, 8, 0)
+    assert sum(chunk.ids.numel() for chunk in chunks_of(sequences, None, 0, tokens=256)) < sum(
+        chunk.ids.numel() for chunk in by_rows
+    )
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["optimiser={chunk: 8, chunk_tokens: 256}"], "chunk counts sentences and chunk_tokens tokens"),
+        (["dropout_draws=numpy", "dropout_kind=gaussian"], "NumPy draws for dropout_kind binary alone"),
+        (["dropout_draws=numpy", "compile=true"], "a compiled model has no room for NumPy"),
+        (["optimiser.chunk_tokens=0"], "optimiser.chunk_tokens: .*greater than or equal to 1"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(overrides, message):
+    with pytest.raises(sb.UserError, match=message):
+        read_recipe("minilm-simcse", overrides)

@@ -11,6 +11,7 @@ from typer import Option
 
 from stsbench.analysis.analysis import AnalysisResult, SentenceOptions
 from stsbench.base.errors import UserError
+from stsbench.base.files import files_in
 from stsbench.base.progress import Progress, silent
 from stsbench.cli.options import finite
 from stsbench.render.figures import colours, legend_above, new_figure, style
@@ -237,7 +238,8 @@ def checkpoints_in(folder: Path) -> list[Path]:
     """
     folder = folder.expanduser().resolve()
     folder = folder / KEPT if (folder / KEPT).is_dir() else folder
-    checkpoints = {path.parent for name in ("config.json", "modules.json") for path in folder.glob(f"*/{name}")}
+    folders = folder.iterdir() if folder.is_dir() else ()
+    checkpoints = [path for path in folders if files_in(path, "config.json", "modules.json")]
     if not checkpoints:
         raise UserError(f"{folder} has no checkpoints in it: name the folder whose folders are checkpoints.")
     return sorted(checkpoints, key=lambda path: (int((re.findall(r"\d+", path.name) or ["0"])[-1]), path.name))

@@ -7,6 +7,7 @@ import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from platformdirs import user_cache_dir
@@ -59,10 +60,9 @@ def atomic_folder(target: Path) -> Iterator[Path]:
         try:
             temporary.chmod(0o777 & ~_umask())
             yield temporary
-            for path in temporary.rglob("*"):
-                if path.is_file():
-                    with path.open("rb") as stream:
-                        os.fsync(stream.fileno())
+            for path in files_below(temporary):
+                with path.open("rb") as stream:
+                    os.fsync(stream.fileno())
             if target.exists():
                 shutil.rmtree(target)
             temporary.rename(target)
@@ -226,6 +226,42 @@ def require_file(path: Path, *, absent: str = "check the path") -> None:
     if stat.S_ISREG(mode):
         return
     raise UserError(f"{path} is {_kind(mode)}, not a file: {absent}, or save what it gives in a file.")
+
+
+def files_in(folder: Path, *patterns: str) -> list[Path]:
+    """Return the files of a folder whose names match a pattern, sorted; none if there is no such folder.
+
+    `Path.glob` passes in silence over a folder that cannot be listed, so that too little would be hashed.
+
+    Raises:
+        UserError: if the folder cannot be listed.
+    """
+    try:
+        paths = sorted(folder.iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise _unlisted(error, folder) from error
+    return [path for path in paths if any(fnmatchcase(path.name, each) for each in patterns) and path.is_file()]
+
+
+def files_below(folder: Path) -> list[Path]:
+    """Return the files of a folder and of all folders in it, sorted; hidden ones, too.
+
+    Raises:
+        UserError: if one of the folders cannot be listed.
+    """
+
+    def refuse(error: OSError) -> None:
+        raise _unlisted(error, folder) from error
+
+    walked = os.walk(folder, onerror=refuse)
+    paths = (Path(place) / name for place, _, names in walked for name in names)
+    return sorted(path for path in paths if path.is_file())
+
+
+def _unlisted(error: OSError, folder: Path) -> UserError:
+    return UserError(f"cannot list {error.filename or folder} ({error.strerror or error}): check its permissions.")
 
 
 def remove_leftovers(target: Path) -> None:

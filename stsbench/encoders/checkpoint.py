@@ -17,7 +17,7 @@ from threading import Thread
 from typing import Any, NamedTuple
 
 from stsbench.base.errors import UserError
-from stsbench.base.files import sha256_of
+from stsbench.base.files import files_in, sha256_of
 from stsbench.base.parsing import parse_json
 from stsbench.base.words import closest
 from stsbench.published.catalogue import checkpoints
@@ -131,7 +131,8 @@ class Checkpoint:
         file = self.folder / "modules.json"
         content = self.json_value("modules.json")
         if content is None and not file.is_file():
-            left = next((path for path in sorted(self.folder.glob("*_Pooling")) if path.is_dir()), None)
+            folders = (path for path in sorted(self.folder.iterdir()) if path.is_dir())
+            left = next((path for path in folders if path.name.endswith("_Pooling")), None)
             if left is not None:
                 raise UserError(
                     f"{self.folder} holds {left.name} but no modules.json: fetch the checkpoint again."
@@ -193,12 +194,11 @@ class Checkpoint:
 
     def has_vocabulary(self) -> bool:
         """Return whether any file could hold the tokenizer's vocabulary."""
-        return any(True for pattern in _VOCABULARY_PATTERNS for _ in self.folder.glob(pattern))
+        return bool(files_in(self.folder, *_VOCABULARY_PATTERNS))
 
     def tokenizer_files(self) -> list[Path]:
         """Return the files that make the tokenizer."""
-        paths = {path for pattern in _TOKENIZER_PATTERNS for path in self.folder.glob(pattern)}
-        return sorted(path for path in paths if path.is_file())
+        return files_in(self.folder, *_TOKENIZER_PATTERNS)
 
     def tokenizer_sha256(self) -> str:
         """Return one hash over the tokenizer's files."""

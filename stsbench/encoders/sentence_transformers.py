@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from stsbench.base.errors import UserError
+from stsbench.base.files import files_below
 from stsbench.encoders.callables import CallableEncoder
 from stsbench.encoders.checkpoint import Checkpoint, quiet_transformers, why
 from stsbench.encoders.device import PRECISIONS
@@ -277,9 +278,8 @@ def _files(folder: Path) -> list[Path]:
     # Every file counts: which of them a module of unknown kind reads is not known here.
     return [
         path
-        for path in folder.rglob("*")
-        if path.is_file()
-        and path.suffix not in _NOT_READ
+        for path in files_below(folder)
+        if path.suffix not in _NOT_READ
         and not any(part.startswith(".") for part in path.relative_to(folder).parts)
     ]
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from stsbench.base.files import files_in
 from stsbench.encoders.adapter import adapter_file, hash_with
 from stsbench.encoders.backends.calibration import Calibration, calibration
 from stsbench.encoders.checkpoint import ADAPTER_CONFIG, Checkpoint
@@ -76,7 +77,7 @@ class TransformerEncoder:
         dense = [module for module in settings.tail if module.kind == "dense"]
         weights = [*checkpoint.weight_files(), *(module.weight_file(folder) for module in dense)]
         configs = [folder / "config.json", *(module.config_file(folder) for module in dense)]
-        code = sorted(folder.glob("*.py")) if self.trust_remote_code else []
+        code = files_in(folder, "*.py") if self.trust_remote_code else []
         weights_hash, config_hash = checkpoint.sha256(weights), checkpoint.sha256([*configs, *code])
         modules = (*(["lower_case"] if settings.lower_case else []), *(m.kind for m in settings.tail))
         if self.adapter is not None:

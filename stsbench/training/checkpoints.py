@@ -18,7 +18,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stsbench.base.errors import UserError
-from stsbench.base.files import atomic_folder, atomic_path, remove_leftovers, sha256_of, told_as_unwritable
+from stsbench.base.files import (
+    atomic_folder,
+    atomic_path,
+    files_below,
+    remove_leftovers,
+    sha256_of,
+    told_as_unwritable,
+)
 from stsbench.encoders.checkpoint import NOTES, Checkpoint, quiet_transformers
 from stsbench.training.folder import RunFolder
 from stsbench.training.heads import DenseLayer, dense_layers
@@ -172,8 +179,9 @@ class Keeper:
         if self.best is not None and self._weights is not None:
             checkpoint = self.folder.checkpoint(self.best.step)
             self.writer.write(self._weights, checkpoint)
-            files = (path for path in sorted(checkpoint.rglob("*")) if path.is_file())
-            self._best_files = {path.relative_to(checkpoint).as_posix(): sha256_of(path) for path in files}
+            self._best_files = {
+                path.relative_to(checkpoint).as_posix(): sha256_of(path) for path in files_below(checkpoint)
+            }
             self._weights = None
         if self.keep:
             if self.best is None or self.best.step != step:
@@ -263,7 +271,7 @@ def publish(checkpoint: Path, folder: Path) -> None:
         UserError: if the disk is full or the folder cannot be written.
     """
     with told_as_unwritable(folder):
-        files = sorted(path.relative_to(checkpoint) for path in checkpoint.rglob("*") if path.is_file())
+        files = [path.relative_to(checkpoint) for path in files_below(checkpoint)]
         last = {Path("modules.json"), Path("config.json")}
         for path in sorted(files, key=lambda path: path in last):
             target = folder / path

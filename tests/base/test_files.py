@@ -13,6 +13,8 @@ from stsbench.base.errors import UserError
 from stsbench.base.files import (
     atomic_folder,
     atomic_path,
+    files_below,
+    files_in,
     remove_leftovers,
     replaced_folder,
     require_new_file,
@@ -189,3 +191,30 @@ def test_a_place_for_a_folder_may_be_new_and_is_no_file(tmp_path: Path) -> None:
             require_new_folder(tmp_path / place, "--out")
     with pytest.raises(UserError, match="File name too long"):
         require_new_folder(tmp_path / ("x" * 300))
+
+
+def test_a_folder_that_cannot_be_listed_is_told_and_not_taken_for_an_empty_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("b.json", "a.json", ".hidden.json", "c.txt", "inside/d.json"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("", encoding="utf-8")
+    (tmp_path / "folder.json").mkdir()
+    assert [path.name for path in files_in(tmp_path, "*.json", "a.*")] == [".hidden.json", "a.json", "b.json"]
+    assert files_in(tmp_path / "absent", "*") == files_in(tmp_path / "c.txt", "*") == []
+    assert [path.relative_to(tmp_path).as_posix() for path in files_below(tmp_path)] == [
+        ".hidden.json",
+        "a.json",
+        "b.json",
+        "c.txt",
+        "inside/d.json",
+    ]
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO), str(tmp_path))
+
+    monkeypatch.setattr(os, "listdir", refuse)
+    monkeypatch.setattr(os, "scandir", refuse)
+    for find in (lambda: files_in(tmp_path, "*.json"), lambda: files_below(tmp_path)):
+        with pytest.raises(UserError, match=r"cannot list .* \(Input/output error\): check its permissions"):
+            find()

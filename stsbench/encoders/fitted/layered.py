@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stsbench.base.files import files_in
 from stsbench.encoders.checkpoint import NOTES
 from stsbench.encoders.sentence_transformers import pooling_config
 from stsbench.encoders.transformer import TransformerEncoder, TransformerSettings
@@ -52,9 +53,8 @@ def write_layered(folder: Path, base: TransformerEncoder, layer: Mapping[str, ND
         [
             source / "config.json",
             *checkpoint.weight_files(),
-            *source.glob("*.index.json"),
+            *files_in(source, "*.index.json", NOTES),
             *checkpoint.tokenizer_files(),
-            *source.glob(NOTES),
             # Where they were: the hash of the model's weights goes by their paths.
             *(file for module in dense for file in (module.config_file(source), module.weight_file(source))),
         ]

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
-from stsbench.base.files import require_file, sha256_of
+from stsbench.base.files import files_in, require_file, sha256_of
 from stsbench.base.parsing import parse_json
 from stsbench.base.words import listed, storable
 from stsbench.records.imports.mteb import NO_REVISION
@@ -90,7 +90,7 @@ def read_predictions(path: Path) -> Predictions:
     Raises:
         UserError: if there is none, one is not as MTEB writes it, or they are of several models.
     """
-    files = sorted(path.glob(f"*{ENDING}")) if path.is_dir() else [path]
+    files = files_in(path, f"*{ENDING}") if path.is_dir() else [path]
     if not files:
         raise UserError(f"{path} holds no prediction file of MTEB's: they are called TASK{ENDING}.")
     pairs: list[PredictedPairs] = []

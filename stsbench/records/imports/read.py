@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from stsbench.base.errors import UserError
-from stsbench.base.files import require_file
+from stsbench.base.files import files_in, require_file
 from stsbench.base.parsing import parse_json
 from stsbench.base.words import storable
 from stsbench.records.consistency import contradiction
@@ -100,7 +100,7 @@ def read_results(run: RunRecord | str | Path) -> RunRecord:
 
 def _is_record(path: Path) -> bool:
     if path.is_dir():
-        return (path / RECORD).is_file() or not any(path.glob("*.json"))
+        return (path / RECORD).is_file() or not files_in(path, "*.json")
     with suppress(OSError, ValueError, UserError):
         require_file(path)
         content = parse_json(path.read_bytes())
@@ -128,7 +128,7 @@ def _read_file(path: Path) -> ImportedResults:
 def _read_folder(folder: Path) -> ImportedResults:
     if (folder / RECORD).is_file():
         raise UserError(f"{folder} is a run record's folder already: show, check or compare it as it is.")
-    contents = {path: _json(path) for path in sorted(folder.glob("*.json")) if path.name != _META}
+    contents = {path: _json(path) for path in files_in(folder, "*.json") if path.name != _META}
     theirs = {
         path: content for path, content in contents.items() if isinstance(content, Mapping) and is_mteb(content)
     }

@@ -6,13 +6,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from stsbench.base.errors import UserError
 from stsbench.base.parsing import compose_yaml, yaml_value
 from stsbench.base.words import closest
 
 if TYPE_CHECKING:
+    import yaml
     from pydantic import BaseModel, ValidationError
 
 Keys = tuple[str, ...]
@@ -38,6 +37,8 @@ def read_draft(path: Path, what: str, example: str) -> Draft:
     Raises:
         UserError: if it cannot be read, is no YAML, or holds no keys or a key twice; naming the line.
     """
+    import yaml
+
     try:
         text = path.read_text(encoding="utf-8")
         loader, node = compose_yaml(text)
@@ -57,11 +58,11 @@ def read_draft(path: Path, what: str, example: str) -> Draft:
     return Draft(values, places)
 
 
-def _plain(loader: yaml.SafeLoader, node: yaml.Node, path: Path, keys: Keys, places: dict[Keys, str]) -> Any:
+def _plain(loader: "yaml.SafeLoader", node: "yaml.Node", path: Path, keys: Keys, places: dict[Keys, str]) -> Any:
     """Return what a node holds as plain values, noting the line of each key."""
-    if isinstance(node, yaml.SequenceNode):
+    if node.id == "sequence":
         return [_plain(loader, item, path, keys, places) for item in node.value]
-    if not isinstance(node, yaml.MappingNode):
+    if node.id != "mapping":
         return yaml_value(loader, node)
     values: dict[str, Any] = {}
     for key_node, value_node in node.value:

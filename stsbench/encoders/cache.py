@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 from stsbench.base.errors import UserError
 from stsbench.base.files import cache_dir
 from stsbench.base.parsing import parse_json
-from stsbench.encoders.protocol import Identity
+from stsbench.encoders.protocol import FloatMatrix, Identity
 
 DEFAULT_MAX_BYTES = 10 * 1024**3
 
@@ -108,6 +108,51 @@ class CacheFile:
     last_used: float
 
 
+class KnownVectors(Mapping[bytes, NDArray[np.float32]]):
+    """Vectors by the key of their token sequence, in the blocks in which they were read: a matrix each.
+
+    They are many, and are held once: who moves them elsewhere takes block after block.
+    """
+
+    def __init__(self) -> None:
+        self._blocks: list[tuple[list[bytes], FloatMatrix]] = []
+        self._block_of: dict[bytes, int] = {}
+
+    def add(self, keys: list[bytes], matrix: FloatMatrix) -> None:
+        """Add the vectors of some keys, shape (len(keys), dimensions)."""
+        self._block_of |= dict.fromkeys(keys, len(self._blocks))
+        self._blocks.append((keys, matrix))
+
+    def join(self, other: "KnownVectors") -> None:
+        """Add those of other keys."""
+        for keys, matrix in other._blocks:
+            self.add(keys, matrix)
+
+    def take_blocks(self) -> Iterator[tuple[list[bytes], FloatMatrix]]:
+        """Yield the keys and the matrix of each block, which is no more here then."""
+        self._block_of.clear()
+        while self._blocks:
+            yield self._blocks.pop()
+
+    def __getitem__(self, key: bytes) -> NDArray[np.float32]:
+        """Return a vector."""
+        keys, matrix = self._blocks[self._block_of[key]]
+        vector: NDArray[np.float32] = matrix[keys.index(key)]
+        return vector
+
+    def __contains__(self, key: object) -> bool:
+        """Return whether there is a vector."""
+        return key in self._block_of
+
+    def __iter__(self) -> Iterator[bytes]:
+        """Yield the keys."""
+        return iter(self._block_of)
+
+    def __len__(self) -> int:
+        """Return how many vectors there are."""
+        return len(self._block_of)
+
+
 def text_key(text: str) -> bytes:
     """Return the 16 bytes that stand for a text."""
     return hashlib.sha256(text.encode("utf-8", errors="surrogatepass")).digest()[:_KEY_BYTES]
@@ -143,47 +188,49 @@ class EmbeddingCache:
 
         def read(file: sqlite3.Connection) -> tuple[dict[str, CachedText], int]:
             known: dict[str, CachedText] = {}
-            damaged, salt = [], self._salt
+            damaged: list[tuple[Any]] = []
+            salt = self._salt
             for block in _blocks(file, _TEXTS, "text", list(by_key)):
-                for key, sequence, length, cut, digest in block:
-                    text = by_key.get(key)
-                    if text is not None and digest == _text_digest(salt, key, sequence, length, cut):
-                        known[text] = CachedText(sequence, length, bool(cut))
-                    else:
-                        damaged.append((key,))
+                whole = {
+                    by_key[key]: CachedText(sequence, length, bool(cut))
+                    for key, sequence, length, cut, digest in block
+                    if digest == _text_digest(salt, key, sequence, length, cut)
+                }
+                known |= whole
+                if len(whole) < len(block):
+                    damaged += [(key,) for key, *_ in block if by_key[key] not in whole]
             file.executemany("DELETE FROM texts WHERE text = ?", damaged)
             return known, len(damaged)
 
-        return self._counted(read)
+        return self._counted(read, {})
 
-    def vectors(self, sequences: Sequence[bytes]) -> dict[bytes, NDArray[np.float32]]:
+    def vectors(self, sequences: Sequence[bytes]) -> "KnownVectors":
         """Return the vectors of those of the token sequences that have one; damaged rows are dropped.
 
         A row is whole if its digest agrees, its numbers are finite, and it is as wide as the others.
         """
 
-        def read(file: sqlite3.Connection) -> tuple[dict[bytes, NDArray[np.float32]], int]:
-            known: dict[bytes, NDArray[np.float32]] = {}
+        def read(file: sqlite3.Connection) -> tuple[KnownVectors, int]:
+            known = KnownVectors()
             damaged: list[bytes] = []
             width, salt = 0, self._salt
             for block in _blocks(file, _VECTORS, "sequence", sequences):
                 # The types first, as damage turns a vector into a number or nothing.
-                whole = {
-                    key: vector
+                whole = [
+                    (key, vector)
                     for key, vector, digest in block
                     if type(vector) is type(key) is bytes and crc32(vector, crc32(key, salt)) == digest
-                }
-                width = width or _commonest_width(whole)
-                good = _finite(
-                    {key: vector for key, vector in whole.items() if len(vector) == width} if width else {}
-                )
-                known |= good
-                if len(good) < len(block):
-                    damaged += [key for key, *_ in block if key not in good]
+                ]
+                width = width or _commonest_width([vector for _, vector in whole])
+                keys, matrix = _finite([row for row in whole if width and len(row[1]) == width], width // 4)
+                if keys:
+                    known.add(keys, matrix)
+                if len(keys) < len(block):
+                    damaged += [key for key, *_ in block if key not in known]
             file.executemany("DELETE FROM vectors WHERE sequence = ?", [(key,) for key in damaged])
             return known, len(damaged)
 
-        return self._counted(read)
+        return self._counted(read, KnownVectors())
 
     def add_texts(self, texts: Mapping[str, CachedText]) -> None:
         """Remember what was found out of some texts."""
@@ -209,8 +256,8 @@ class EmbeddingCache:
             )
         self._dropped = 0
 
-    def _counted(self, read: Callable[[sqlite3.Connection], tuple[dict[Any, Any], int]]) -> dict[Any, Any]:
-        known, dropped = self._ask(read) or ({}, 0)
+    def _counted(self, read: Callable[[sqlite3.Connection], tuple[_Result, int]], nothing: _Result) -> _Result:
+        known, dropped = self._ask(read) or (nothing, 0)
         self._dropped += dropped
         return known
 
@@ -414,22 +461,22 @@ def _blocks(file: sqlite3.Connection, query: str, key: str, keys: Sequence[bytes
         yield file.execute(f"{query} WHERE {key} IN ({','.join('?' * len(asked))})", asked).fetchall()
 
 
-def _commonest_width(vectors: Mapping[bytes, bytes]) -> int:
+def _commonest_width(vectors: Sequence[bytes]) -> int:
     """Return how many bytes most of the vectors have; 0 without vectors, or where these are no whole numbers."""
-    widths = Counter(map(len, vectors.values())).most_common(1)
+    widths = Counter(map(len, vectors)).most_common(1)
     return widths[0][0] if widths and widths[0][0] % 4 == 0 else 0
 
 
-def _finite(vectors: Mapping[bytes, bytes]) -> dict[bytes, NDArray[np.float32]]:
-    """Return as numbers those of some vectors of one width that hold finite ones."""
-    if not vectors:
-        return {}
-    matrix = np.frombuffer(b"".join(vectors.values()), dtype="<f4").reshape(len(vectors), -1)
+def _finite(rows: Sequence[tuple[bytes, bytes]], dimensions: int) -> tuple[list[bytes], FloatMatrix]:
+    """Return the keys and the numbers of those of some vectors of one width that hold finite ones."""
+    keys = [key for key, _ in rows]
+    matrix = np.frombuffer(b"".join([vector for _, vector in rows]), dtype="<f4")
+    matrix = matrix.reshape(len(rows), dimensions)
     finite = np.isfinite(matrix)
-    rows = zip(vectors, matrix, strict=True)
     if finite.all():
-        return dict(rows)
-    return {key: row for (key, row), good in zip(rows, finite.all(axis=1), strict=True) if good}
+        return keys, matrix
+    good = np.flatnonzero(finite.all(axis=1))
+    return [keys[row] for row in good], matrix[good]
 
 
 def _companions(path: Path) -> list[Path]:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from stsbench.base.errors import UserError
 from stsbench.base.memory import require_memory
 from stsbench.base.progress import Progress, silent
-from stsbench.encoders.cache import CachedText, EmbeddingCache, max_cache_bytes, touch_and_trim
+from stsbench.encoders.cache import CachedText, EmbeddingCache, KnownVectors, max_cache_bytes, touch_and_trim
 from stsbench.encoders.fitted.encoder import FittedEncoder
 from stsbench.encoders.postprocess import normalize as to_unit_length
 from stsbench.encoders.protocol import DeviceOutOfMemory, Encoder, FloatMatrix, TokenSequence
@@ -29,8 +29,6 @@ _Work = tuple[bytes, TokenSequence]
 
 # A killed run loses at most this much encoding.
 _SAVE_EVERY_SECONDS = 5.0
-
-_MOVED_AT_ONCE = 512
 
 
 @dataclass(frozen=True)
@@ -115,10 +113,11 @@ def embed(
     clock.lap("load")
     tokenized, sequences = _tokenize(encoder, new)
     about |= tokenized
-    keys = list(dict.fromkeys(about[text].sequence for text in distinct))
+    of_distinct = [about[text] for text in distinct]
+    keys = list(dict.fromkeys([row.sequence for row in of_distinct]))
     # A new text may be a known sequence, and a killed run has left vectors without their texts.
     for pooling, cache in caches.items():
-        recalled[pooling] |= cache.vectors([key for key in sequences if key not in recalled[pooling]])
+        recalled[pooling].join(cache.vectors([key for key in sequences if key not in recalled[pooling]]))
         cache.tell_dropped()
     missing = [key for key in sequences if not all(key in known for known in recalled.values())]
     vectors = _Vectors(keys, poolings, encoder.identity.name, held=sum(map(len, recalled.values())))
@@ -144,12 +143,13 @@ def embed(
     if encoder.identity.normalize if normalize is None else normalize:
         for matrix in vectors.matrices.values():
             to_unit_length(matrix, out=matrix)
-    of_texts = [about[text] for text in texts]
+    place = {text: number for number, text in enumerate(distinct)}
+    places = np.fromiter(map(place.__getitem__, texts), dtype=np.int64, count=len(texts))
     return Embeddings(
-        rows=np.array([vectors.row_of[row.sequence] for row in of_texts], dtype=np.int64),
+        rows=np.array([vectors.row_of[row.sequence] for row in of_distinct], dtype=np.int64)[places],
         vectors=vectors.matrices,
-        lengths=np.array([row.length for row in of_texts], dtype=np.int64),
-        truncated=np.array([row.truncated for row in of_texts], dtype=bool),
+        lengths=np.array([row.length for row in of_distinct], dtype=np.int64)[places],
+        truncated=np.array([row.truncated for row in of_distinct], dtype=bool)[places],
         cost=EncodingCost(len(distinct), len(keys), len(missing), tokens, padded, clock.seconds),
     )
 
@@ -183,22 +183,19 @@ class _Vectors:
             raise UserError(f"{self._name} returned {len(vectors)} vectors for {len(keys)} sentences.")
         self._matrix(pooling, vectors.shape[1])[[self.row_of[key] for key in keys]] = vectors
 
-    def move(self, pooling: str, vectors: dict[bytes, NDArray[np.float32]]) -> None:
-        """Keep some vectors and take them out of where they are, so that they are not held twice.
+    def move(self, pooling: str, known: KnownVectors) -> None:
+        """Keep known vectors and take them out of where they are, so that they are not held twice.
 
         Raises:
             UserError: as `put` does.
         """
-        while vectors:
-            items = [vectors.popitem() for _ in range(min(_MOVED_AT_ONCE, len(vectors)))]
-            known = [(self.row_of[key], vector) for key, vector in items if key in self.row_of]
-            if known:
-                rows, block = zip(*known, strict=True)
-                # The narrowest and the widest first, for the message where they are not of one width.
-                self._matrix(pooling, min(map(len, block)))
-                self._matrix(pooling, max(map(len, block)))[list(rows)] = np.concatenate(block).reshape(
-                    len(rows), -1
-                )
+        for keys, block in known.take_blocks():
+            rows = np.array([self.row_of.get(key, -1) for key in keys], dtype=np.int64)
+            wanted = rows >= 0
+            if wanted.all():
+                self._matrix(pooling, block.shape[1])[rows] = block
+            elif wanted.any():
+                self._matrix(pooling, block.shape[1])[rows[wanted]] = block[wanted]
 
     def of(self, pooling: str, keys: Sequence[bytes]) -> dict[bytes, NDArray[np.float32]]:
         """Return the vectors of some keys by key."""
@@ -271,7 +268,7 @@ def _derive(
     (pooling,) = vectors.matrices
     keys = [key for key, _ in work]
     base = encoder.base
-    known = {name: cache.vectors(keys) for name, cache in base_caches.items()}.get(pooling, {})
+    known = base_caches[pooling].vectors(keys) if pooling in base_caches else KnownVectors()
     missing = [(key, sequence) for key, sequence in work if key not in known]
     plain = _Vectors(keys, (pooling,), base.identity.name, held=len(known))
     plain.move(pooling, known)
@@ -340,9 +337,9 @@ def _caches(encoder: Encoder, poolings: Sequence[str], folder: Path | None) -> d
 
 def _recall(
     caches: dict[str, EmbeddingCache], poolings: Sequence[str], texts: Sequence[str]
-) -> tuple[dict[str, CachedText], dict[str, dict[bytes, NDArray[np.float32]]]]:
+) -> tuple[dict[str, CachedText], dict[str, KnownVectors]]:
     """Return what the caches know of those texts of which they have every vector, and these vectors."""
-    vectors: dict[str, dict[bytes, NDArray[np.float32]]] = {pooling: {} for pooling in poolings}
+    vectors = {pooling: KnownVectors() for pooling in poolings}
     if not caches:
         return {}, vectors
     about: dict[str, CachedText] = {}
@@ -351,9 +348,9 @@ def _recall(
             about |= cache.texts(unknown)
     keys = list({row.sequence for row in about.values()})
     vectors |= {pooling: cache.vectors(keys) for pooling, cache in caches.items()}
-    whole = set(keys).intersection(*vectors.values())
-    if len(whole) == len(keys):
+    if all(len(known) == len(keys) for known in vectors.values()):
         return about, vectors
+    whole = set(keys).intersection(*vectors.values())
     return {text: row for text, row in about.items() if row.sequence in whole}, vectors
 
 

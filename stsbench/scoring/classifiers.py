@@ -169,7 +169,7 @@ class Classifier(Protocol):
     ) -> NDArray[np.int16]:
         """Return the (n, f, c) predictions of every row by every fold and regulariser, or `UNSEEN`.
 
-        Rows held out by a fold are predicted in any case.
+        Rows held out by a fold are predicted in any case; others only by the fit that `predict` would make, too.
         """
 
     def predict(self, x: Features, y: Rows, classes: int, fits: Sequence[FinalFit]) -> list[NDArray[np.int16]]:
@@ -208,11 +208,16 @@ class LogisticRegression:
     def validate(
         self, x: Features, y: Rows, classes: int, folds: Sequence[Fold], grid: Sequence[float]
     ) -> NDArray[np.int16]:
-        """Return the (n, f, c) predictions of every row by every fold and regulariser."""
+        """Return the (n, f, c) predictions of the rows that a fold does not train on, by every regulariser."""
         train = np.zeros((len(x), len(folds)), dtype=bool)
         for column, fold in enumerate(folds):
             train[fold.train, column] = True
-        return self._fit(x, y, grid, train, classes).predict(x).astype(np.int16)
+        fits = self._fit(x, y, grid, train, classes)
+        predictions = np.full((len(x), len(folds), len(grid)), UNSEEN, dtype=np.int16)
+        for column in range(len(folds)):
+            others = np.flatnonzero(~train[:, column])
+            predictions[others, column] = fits.of_set(column).predict(x[others])[:, 0]
+        return predictions
 
     def predict(self, x: Features, y: Rows, classes: int, fits: Sequence[FinalFit]) -> list[NDArray[np.int16]]:
         """Return each fit's predictions of the rows that it is asked about."""
@@ -220,7 +225,10 @@ class LogisticRegression:
         for column, fit in enumerate(fits):
             train[fit.train, column] = True
         solved = self._fit(x, y, [[fit.regulariser] for fit in fits], train, classes)
-        return [solved.predict(x[fit.predict])[:, column, 0].astype(np.int16) for column, fit in enumerate(fits)]
+        return [
+            solved.of_set(column).predict(x[fit.predict])[:, 0, 0].astype(np.int16)
+            for column, fit in enumerate(fits)
+        ]
 
     def _fit(
         self,

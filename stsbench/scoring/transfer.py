@@ -19,6 +19,7 @@ from stsbench.data.tables import LabelledData
 from stsbench.records.parts import Interval
 from stsbench.scoring.classifiers import (
     NESTED_SEED,
+    UNSEEN,
     Classifier,
     Design,
     Features,
@@ -126,7 +127,7 @@ def score_labelled(
     f1, f1_interval = _f1(data, tested, bootstrap) if positive else (None, None)
     correct = tested["correct"].to_numpy()
     acc_interval, support = share_limits(correct, None, tested, (data.task, "acc"), bootstrap)
-    dev = _ids(data).iloc[task.order[outcome.dev]]
+    dev = _ids(data, task.order[outcome.dev])
     devacc_interval, _ = share_limits(outcome.dev_correct, None, dev, (data.task, "devacc"), bootstrap)
     return TransferResult(
         task=data.task,
@@ -186,7 +187,7 @@ def _items_table(data: LabelledData, task: Labelled, outcome: "Outcome") -> "pd.
     position = task.order[outcome.rows]
     names = np.array([str(label) for label in data.classes], dtype=object)
     actual = task.labels[outcome.rows]
-    ids = _ids(data)
+    ids = _ids(data, position)
     table = pd.DataFrame(
         {
             "task": data.task,
@@ -196,7 +197,7 @@ def _items_table(data: LabelledData, task: Labelled, outcome: "Outcome") -> "pd.
             "prediction": names[outcome.predictions],
             "correct": outcome.predictions == actual,
             "fold": outcome.held_out_by,
-            **{name: ids[name].to_numpy()[position] for name in ids},
+            **{name: ids[name].to_numpy() for name in ids},
             "position": position,
         }
     )
@@ -224,10 +225,11 @@ def f1_percent(above: NDArray[np.float64], below: NDArray[np.float64]) -> float:
     return percent(above.sum() / max(below.sum(), 1.0))
 
 
-def _ids(data: LabelledData) -> "pd.DataFrame":
+def _ids(data: LabelledData, positions: Rows) -> "pd.DataFrame":
     import pandas as pd
 
-    return pd.DataFrame(id_columns(data.items["sentence1"], data.items["sentence2"]))
+    items = data.items.iloc[positions]
+    return pd.DataFrame(id_columns(items["sentence1"], items["sentence2"]))
 
 
 def _percents(limits: Interval | None) -> Interval | None:
@@ -360,8 +362,10 @@ def _split(trial: Trial) -> Outcome:
     validated = fitter.validate(x, y, classes, folds, grid)
     scores = _mean_accuracies(validated, y, folds)
     place = choose(scores)
-    on_dev = validated[dev, 0, place]
-    (predicted,) = fitter.predict(x, y, classes, [FinalFit(train, test, grid[place], dev)])
+    on_dev, predicted = validated[dev, 0, place], validated[test, 0, place]
+    # A net is trained again, with another count of its draws; a regression would only be solved again.
+    if (predicted == UNSEEN).any():
+        (predicted,) = fitter.predict(x, y, classes, [FinalFit(train, test, grid[place], dev)])
     rows = np.concatenate([dev, test])
     return Outcome(
         acc=percent(np.mean(predicted == y[test])),

@@ -62,6 +62,18 @@ class LogisticFits:
         within: NDArray[np.bool_] = self.gradient_norms <= self.tolerance
         return within
 
+    def of_set(self, number: int) -> "LogisticFits":
+        """Return the fits of one training set."""
+        chosen = slice(number, number + 1)
+        return LogisticFits(
+            weights=self.weights[chosen],
+            intercepts=self.intercepts[chosen],
+            regularisers=self.regularisers[chosen],
+            gradient_norms=self.gradient_norms[chosen],
+            iterations=self.iterations,
+            tolerance=self.tolerance,
+        )
+
     def predict(self, features: ArrayLike) -> NDArray[np.int64]:
         """Return the (m, f, c) predicted classes of the rows of an (m, d) matrix by every fit."""
         rows = np.asarray(features)
@@ -119,7 +131,7 @@ def fit_logistic(
     objective = LogisticObjective.of(x, y, masks, count, device=device)
     solved = descend(objective, penalties, tolerance=tolerance, max_iterations=max_iterations)
     f, c = penalties.shape
-    weights = _to_numpy(solved.weights).reshape(-1, f, c, objective.outputs).transpose(1, 2, 3, 0)
+    weights = _to_numpy(solved.weights).reshape(objective.outputs, f, c, -1).transpose(1, 2, 0, 3)
     return LogisticFits(
         weights=np.ascontiguousarray(weights[..., :-1]),
         intercepts=np.ascontiguousarray(weights[..., -1]),

@@ -1,5 +1,6 @@
 """The nearest vectors by cosine: exact search in blocks, or FAISS's graph."""
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,13 +22,15 @@ class Neighbours(NamedTuple):
     cosines: NDArray[np.float64]
 
 
-def find_neighbours(model: str, queries: Vectors, corpus: Vectors, k: int, search: str = "exact") -> Neighbours:
+def find_neighbours(
+    model: str, queries: Vectors, corpus: Iterable[Vectors], k: int, search: str = "exact"
+) -> Neighbours:
     """Return the k nearest rows of a corpus to each query, zero vectors left out.
 
     Args:
         model: whose vectors they are, for messages.
         queries: (q, d) matrix.
-        corpus: (n, d) matrix.
+        corpus: the (n, d) matrix in parts of some of its rows. An exact search holds one part at a time.
         k: how many.
         search: `exact` or `faiss`.
 
@@ -36,11 +39,24 @@ def find_neighbours(model: str, queries: Vectors, corpus: Vectors, k: int, searc
     """
     if zero_rows(queries).any():
         raise UserError(f"{model} knows no word of a query: its vector is zero, and nothing is near it.")
-    usable = np.flatnonzero(~zero_rows(corpus))
-    if k > len(usable):
-        raise UserError(f"{k} neighbours: {model} has a vector that is not zero for {len(usable)} sentences.")
-    rows, cosines = (nearest_by_faiss if search == "faiss" else nearest)(queries, corpus[usable], k)
-    return Neighbours(usable[rows], cosines)
+    if search == "faiss":
+        whole = np.concatenate(list(corpus))
+        usable = np.flatnonzero(~zero_rows(whole))
+        _require_enough(model, k, len(usable))
+        found = nearest_by_faiss(queries, whole[usable], k)
+        return Neighbours(usable[found.rows], found.cosines)
+    found, first, count = _none_of(queries), 0, 0
+    for part in corpus:
+        usable = np.flatnonzero(~zero_rows(part))
+        found = _nearer(found, queries, part[usable], first + usable, k)
+        first, count = first + len(part), count + len(usable)
+    _require_enough(model, k, count)
+    return found
+
+
+def _require_enough(model: str, k: int, count: int) -> None:
+    if k > count:
+        raise UserError(f"{k} neighbours: {model} has a vector that is not zero for {count} sentences.")
 
 
 def nearest(queries: Vectors, corpus: Vectors, k: int) -> Neighbours:
@@ -63,14 +79,24 @@ def nearest(queries: Vectors, corpus: Vectors, k: int) -> Neighbours:
     """
     if not 1 <= k <= len(corpus):
         raise ValueError(f"{k} neighbours of {len(corpus)} vectors")
+    return _nearer(_none_of(queries), queries, corpus, np.arange(len(corpus)), k)
+
+
+def _none_of(queries: Vectors) -> Neighbours:
+    return Neighbours(np.empty((len(queries), 0), dtype=np.int64), np.empty((len(queries), 0)))
+
+
+def _nearer(
+    found: Neighbours, queries: Vectors, corpus: Vectors, numbers: NDArray[np.int64], k: int
+) -> Neighbours:
+    """Return the k nearest of those found and of more rows, which have higher numbers."""
     units = unit_rows(queries)
-    rows = np.empty((len(units), 0), dtype=np.int64)
-    cosines = np.empty((len(units), 0))
+    rows, cosines = found
     for start in range(0, len(corpus), _BLOCK_ROWS):
         block = np.clip(units @ unit_rows(corpus[start : start + _BLOCK_ROWS]).T, -1.0, 1.0)
-        numbers = np.broadcast_to(np.arange(start, start + block.shape[1]), block.shape)
+        of_block = np.broadcast_to(numbers[start : start + _BLOCK_ROWS], block.shape)
         # The best so far stand before the block: a stable order keeps the earlier row of equal cosines first.
-        rows, cosines = np.hstack([rows, numbers]), np.hstack([cosines, block])
+        rows, cosines = np.hstack([rows, of_block]), np.hstack([cosines, block])
         best = np.argsort(-cosines, axis=1, kind="stable")[:, :k]
         rows, cosines = np.take_along_axis(rows, best, axis=1), np.take_along_axis(cosines, best, axis=1)
     return Neighbours(rows, cosines)

@@ -1,7 +1,8 @@
 """Nearest neighbours: what does a model find near a sentence?"""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,10 +20,13 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from stsbench.analysis.neighbours import Neighbours
-    from stsbench.scoring.subjects import Wanted
+    from stsbench.analysis.neighbours import Neighbours, Vectors
+    from stsbench.scoring.subjects import Subject, Wanted
 
 SEARCHES = ("exact", "faiss")
+
+_AT_ONCE = 50_000
+"""Sentences of a corpus that are encoded and looked at before the next ones."""
 
 _TITLE_CHARACTERS = 52
 """Of a query, as the title of its panel."""
@@ -117,7 +121,6 @@ def retrieve(  # noqa: D417 (the options of loading are told of together)
     from stsbench.analysis.neighbours import find_neighbours
     from stsbench.data.corpus import load_corpus
     from stsbench.encoders.load import LoadOptions
-    from stsbench.scoring.vectors import vectors_of
 
     queries = list(dict.fromkeys([query] if isinstance(query, str) else query))
     if not queries or not all(text.strip() for text in queries):
@@ -130,9 +133,29 @@ def retrieve(  # noqa: D417 (the options of loading are told of together)
     loading = LoadOptions(pooling, max_length, prompt, precision, device, revision, trust_remote_code, template)
     models = {}
     for name, subject in analysable(runs, loading).items():
-        vectors = vectors_of(subject, [*queries, *sentences], progress).each()
-        models[name] = find_neighbours(name, vectors[: len(queries)], vectors[len(queries) :], k, search)
+        parts = _vectors_in_parts(subject, [*queries, *sentences], progress)
+        first = next(parts)
+        asked, rest = first[: len(queries)], chain([first[len(queries) :]], parts)
+        models[name] = find_neighbours(name, asked, rest, k, search)
     return Retrieval(neighbours_frame(models, queries, sentences))
+
+
+def _vectors_in_parts(subject: "Subject", texts: Sequence[str], progress: Progress) -> Iterator["Vectors"]:
+    """Yield the vectors of some texts, a row each, in parts that fit into memory however long the corpus is.
+
+    Whitening goes by all of them, so vectors that are whitened come at once.
+    """
+    from stsbench.records.record import RunRecord
+    from stsbench.scoring.vectors import vectors_of
+
+    is_whitened = isinstance(subject, RunRecord) and subject.model.whiten is not None
+    if is_whitened or len(texts) <= _AT_ONCE:
+        yield vectors_of(subject, texts, progress).each()
+        return
+    for start in range(0, len(texts), _AT_ONCE):
+        progress("encoding", start, len(texts))
+        yield vectors_of(subject, texts[start : start + _AT_ONCE]).each()
+    progress("encoding", len(texts), len(texts))
 
 
 def neighbours_frame(

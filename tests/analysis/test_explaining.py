@@ -200,6 +200,17 @@ def test_neighbours_are_exact_and_of_two_models_side_by_side(run: Path, hash_enc
     assert own["sentence"].tolist() == [sentences[at] for at in np.argsort(-cosines)[:3]]
 
 
+def test_neighbours_are_the_same_however_much_of_the_corpus_is_looked_at_at_once(
+    run: Path, hash_encode: Encode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def found() -> pd.DataFrame:
+        return sb.retrieve([run, hash_encode], query=["The bridge is closed.", "A dog."], k=9).frame
+
+    whole = found()
+    monkeypatch.setattr("stsbench.analysis.retrieve._AT_ONCE", 7)
+    pd.testing.assert_frame_equal(found(), whole)
+
+
 def test_a_corpus_is_a_file_with_each_sentence_once(hash_encode: Encode, tmp_path: Path) -> None:
     path = tmp_path / "corpus.txt"
     path.write_text("\ufeffthe owl sings\n\n the owl sings \r\nrain again\n", encoding="utf-8")

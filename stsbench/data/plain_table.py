@@ -108,9 +108,9 @@ def coded(values: Collection[Hashable]) -> tuple[list[Any], NDArray[np.intp]]:
     >>> names, codes.tolist()
     (['news', 'forum'], [0, 1, 0])
     """
-    place: dict[Hashable, int] = {}
-    codes = np.fromiter((place.setdefault(value, len(place)) for value in values), np.intp, len(values))
-    return list(place), codes
+    distinct = list(dict.fromkeys(values))
+    place = {value: number for number, value in enumerate(distinct)}
+    return distinct, np.fromiter(map(place.__getitem__, values), dtype=np.intp, count=len(values))
 
 
 def _or_missing(table: PlainTable, name: str, tables: Sequence[PlainTable]) -> Column:

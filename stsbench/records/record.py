@@ -15,7 +15,7 @@ from stsbench.records.digest import sealed
 from stsbench.records.parquet import as_plain, read_table
 from stsbench.records.parts import RunFields, TableFile
 from stsbench.records.scores import Scores, score_frame
-from stsbench.records.tables import ITEMS, PAIRS, fault_in_table
+from stsbench.records.tables import ITEMS, PAIRS, fault_in_columns, fault_in_rows
 from stsbench.render.result import Result
 from stsbench.render.table import Style, Tables
 
@@ -136,7 +136,11 @@ class RunRecord(Result, RunFields):
             MissingTableError: if the record has none, or it is not there.
             UserError: if it is another one.
         """
-        return as_plain(self._read_table(PAIRS)) if self._pairs is None else PlainTable.of(self._pairs)
+        if self._pairs is not None:
+            return PlainTable.of(self._pairs)
+        pairs = as_plain(self._read_table(PAIRS))
+        self._require_sound(PAIRS, fault_in_rows(pairs, self))
+        return pairs
 
     def item_table(self) -> "pd.DataFrame":
         """Return what `items` holds: from memory, or from disk without keeping it.
@@ -145,7 +149,11 @@ class RunRecord(Result, RunFields):
             MissingTableError: if the record has none, or it is not there.
             UserError: if it is another one.
         """
-        items: pd.DataFrame = self._read_table(ITEMS).to_pandas() if self._items is None else self._items
+        if self._items is not None:
+            items: pd.DataFrame = self._items
+            return items
+        items = self._read_table(ITEMS).to_pandas()
+        self._require_sound(ITEMS, fault_in_rows(items, self))
         return items
 
     def _read_table(self, name: str) -> "pa.Table":
@@ -155,9 +163,12 @@ class RunRecord(Result, RunFields):
             )
         file = {PAIRS: self.pairs_file, ITEMS: self.items_file}[name]
         table = _read_table(self.folder, name, file)
-        if fault := fault_in_table(name, table, self):
-            raise UserError(f"{_place(self.folder, name)} {fault}: it is not this record's table; measure again.")
+        self._require_sound(name, fault_in_columns(name, table, self))
         return table
+
+    def _require_sound(self, name: str, fault: str) -> None:
+        if fault:
+            raise UserError(f"{_place(self.folder, name)} {fault}: it is not this record's table; measure again.")
 
 
 def staged(table: Path) -> Path:

@@ -2,15 +2,18 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from math import isfinite
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from stsbench.data.plain_table import PlainTable
 from stsbench.data.sentence_ids import FOLDED, SENTENCES
 from stsbench.records.consistency import rows_of_items
 from stsbench.records.parts import RunFields
 from stsbench.statistics.similarity import SIMILARITIES
 
 if TYPE_CHECKING:
+    import pandas as pd
     import pyarrow as pa
 
 PAIRS = "pairs.parquet"
@@ -49,8 +52,8 @@ _WITH_SENTENCES = 3
 """The version of the layout from which on tables say which rows share a sentence."""
 
 
-def fault_in_table(name: str, table: "pa.Table", record: RunFields) -> str:
-    """Return what keeps a table from being the one that a record was made with, in words; empty if nothing does.
+def fault_in_columns(name: str, table: "pa.Table", record: RunFields) -> str:
+    """Return which column keeps a table from being the one that a record was made with; empty if none does.
 
     Args:
         name: `PAIRS` or `ITEMS`.
@@ -63,10 +66,13 @@ def fault_in_table(name: str, table: "pa.Table", record: RunFields) -> str:
     if name == PAIRS:
         known = SIMILARITIES if record.protocol.similarity in SIMILARITIES else (record.protocol.similarity,)
         columns |= dict.fromkeys(known, NUMBER)
-    faults = _faults_in_columns(table, columns)
-    if fault := next(faults, ""):
-        return fault
-    return next(_faults_in_pairs(table, record) if name == PAIRS else _faults_in_items(table, record), "")
+    return next(_faults_in_columns(table, columns), "")
+
+
+def fault_in_rows(table: "PlainTable | pd.DataFrame", record: RunFields) -> str:
+    """Return which rows do so, of a table of pairs (which is plain) or of items."""
+    faults = _faults_in_pairs(table, record) if isinstance(table, PlainTable) else _faults_in_items(table, record)
+    return next(faults, "")
 
 
 def _faults_in_columns(table: "pa.Table", columns: Mapping[str, str]) -> Iterator[str]:
@@ -81,19 +87,20 @@ def _faults_in_columns(table: "pa.Table", columns: Mapping[str, str]) -> Iterato
             yield f"has nothing in a row of its column {name}, which is of {kind}"
 
 
-def _faults_in_pairs(table: "pa.Table", record: RunFields) -> Iterator[str]:
+def _faults_in_pairs(table: PlainTable, record: RunFields) -> Iterator[str]:
     expected: Counter[tuple[str, ...]] = Counter()
     for task in record.tasks:
         for subset in task.subsets:
             expected[task.task, task.split, task.text, subset.name] += subset.pairs or 0
     yield from _faults_in_counts(table, ["task", "split", "text", "subset"], expected)
     for column in ("gold", record.protocol.similarity):
-        for row, value in enumerate(table.column(column).to_pylist(), start=1):
-            if value is None or not isfinite(value):
-                yield f"has {value} in row {row} of its column {column}"
+        values = table[column]
+        if not np.isfinite(values).all():
+            row = int(np.argmin(np.isfinite(values)))
+            yield f"has {values[row]} in row {row + 1} of its column {column}"
 
 
-def _faults_in_items(table: "pa.Table", record: RunFields) -> Iterator[str]:
+def _faults_in_items(table: "pd.DataFrame", record: RunFields) -> Iterator[str]:
     if len(table) != (rows := rows_of_items(record)):
         yield f"has {len(table)} rows, and the record's tasks make {rows}"
     # Of a task that was both classified and regressed the rows add up.
@@ -105,8 +112,11 @@ def _faults_in_items(table: "pa.Table", record: RunFields) -> Iterator[str]:
     yield from _faults_in_counts(table, ["task", "text"], expected)
 
 
-def _faults_in_counts(table: "pa.Table", key: list[str], expected: Counter[tuple[str, ...]]) -> Iterator[str]:
-    rows = Counter(zip(*(map(str, table.column(name).to_pylist()) for name in key), strict=True))
+def _faults_in_counts(
+    table: "PlainTable | pd.DataFrame", key: list[str], expected: Counter[tuple[str, ...]]
+) -> Iterator[str]:
+    found = Counter(zip(*(table[name] for name in key), strict=True))
+    rows = Counter({tuple(map(str, where)): count for where, count in found.items()})
     for where in {**expected, **rows}:
         if rows[where] != expected[where]:
             yield f"has {rows[where]} rows of {' '.join(where)}, and the record says {expected[where]}"

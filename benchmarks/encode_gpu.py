@@ -64,6 +64,7 @@ def main() -> None:
     parser.add_argument("--precision", default="bf16")
     parser.add_argument("--device", default="cuda", help="the CPU only shows that it runs")
     parser.add_argument("--layers", type=int, default=12)
+    parser.add_argument("--width", type=int, default=768, help="a multiple of 12, the attention's heads")
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--tokenizer", help="a checkpoint's folder, where MiniLM is not installed")
     options = parser.parse_args()
@@ -75,7 +76,8 @@ def main() -> None:
     )
     with tempfile.TemporaryDirectory() as folder:
         torch.manual_seed(0)
-        BertModel(BertConfig(num_hidden_layers=options.layers)).save_pretrained(folder)
+        shape = {"hidden_size": options.width, "intermediate_size": 4 * options.width}
+        BertModel(BertConfig(num_hidden_layers=options.layers, **shape)).save_pretrained(folder)
         tokenizer = options.tokenizer or find_checkpoint("minilm").folder
         AutoTokenizer.from_pretrained(tokenizer).save_pretrained(folder)
         encoders = {"unpadded": loaded(folder, options, None), "padded": loaded(folder, options, False)}

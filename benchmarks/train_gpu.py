@@ -138,6 +138,7 @@ def main() -> None:
     parser.add_argument("--compile", action="store_true", help="compiled by torch, too")
     parser.add_argument("--device", default="cuda", help="the CPU only shows that it runs")
     parser.add_argument("--layers", type=int, default=12)
+    parser.add_argument("--width", type=int, default=768, help="a multiple of 12, the attention's heads")
     parser.add_argument("--matrix", type=int, default=8192, help="size of the products that tell the card's rate")
     parser.add_argument("--warm", type=int, default=40, help="steps before the clock starts")
     parser.add_argument("--tokenizer", help="a checkpoint's folder, where MiniLM is not installed")
@@ -149,7 +150,8 @@ def main() -> None:
     ways = WAYS | ({"compiled": ("compile=true",)} if options.compile else {})
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
-        BertModel(BertConfig(num_hidden_layers=options.layers)).save_pretrained(folder / "base")
+        shape = {"hidden_size": options.width, "intermediate_size": 4 * options.width}
+        BertModel(BertConfig(num_hidden_layers=options.layers, **shape)).save_pretrained(folder / "base")
         tokenizer = options.tokenizer or find_checkpoint("minilm").folder
         AutoTokenizer.from_pretrained(tokenizer).save_pretrained(folder / "base")
         changes = [f"base={folder / 'base'}", f"precision={options.precision}", "optimiser.epochs=1000"]

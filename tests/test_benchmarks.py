@@ -184,8 +184,8 @@ def test_the_benchmark_of_methods_runs_and_counts_the_passes_that_each_needs(
 def test_the_benchmark_of_training_on_a_gpu_runs_without_one(
     script: Callable[..., None], corpus: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    little = ("--steps", "1", "--warm", "1", "--layers", "1", "--matrix", "8", "--precision", "fp32")
-    one = ("--recipe", "esimcse-bert-base")
+    little = ("--steps", "1", "--warm", "1", "--layers", "1", "--width", "48", "--matrix", "8")
+    one = ("--recipe", "esimcse-bert-base", "--precision", "fp32")
     script("benchmarks/train_gpu.py", "--corpus", corpus, "--device", "cpu", *little, *one)
     assert "projected" in capsys.readouterr().out
 
@@ -195,7 +195,7 @@ def test_the_benchmark_of_training_on_a_gpu_runs_without_one(
 def test_the_benchmark_of_encoding_on_a_gpu_runs_without_one(
     script: Callable[..., None], corpus: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    little = ("--layers", "1", "--repeat", "1", "--precision", "fp32")
+    little = ("--layers", "1", "--width", "48", "--repeat", "1", "--precision", "fp32")
     script("benchmarks/encode_gpu.py", "--sentences", corpus, "--device", "cpu", *little)
     assert "padded / unpadded" in capsys.readouterr().out
 

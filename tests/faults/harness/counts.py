@@ -11,6 +11,7 @@ import sys
 from collections import Counter, defaultdict
 from datetime import UTC, datetime
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,6 +72,13 @@ def commit() -> str:
     return asked.stdout.decode().strip()
 
 
+@cache
+def surroundings() -> str:
+    """Return the versions that faults may depend on."""
+    libraries = [f"{name} {version(name).partition('+')[0]}" for name in ("torch", "transformers", "pandas")]
+    return ", ".join([f"Python {sys.version_info.major}.{sys.version_info.minor}", *libraries])
+
+
 def keep(tally: "Tally") -> None:
     """Keep the counts of a part, and the faults that it found with other code, which was mended since."""
     PARTS.mkdir(parents=True, exist_ok=True)
@@ -84,6 +92,7 @@ def keep(tally: "Tally") -> None:
         "earlier": earlier,
         "code": code(),
         "commit": commit(),
+        "surroundings": surroundings(),
         "date": datetime.now(UTC).date().isoformat(),
     }
     path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
@@ -115,7 +124,7 @@ def together() -> dict[str, Any]:
     held: dict[str, set[str]] = defaultdict(set)
     faults: list[str] = []
     earlier: list[str] = []
-    dates, commits = set(), Counter[str]()
+    dates, commits, places = set(), Counter[str](), Counter[str]()
     for path in sorted(PARTS.glob("*.json")):
         kept = json.loads(path.read_text(encoding="utf-8"))
         kind, _, name = kept["part"].partition(" ")
@@ -127,9 +136,11 @@ def together() -> dict[str, Any]:
         earlier += [_PLACE.sub('"', fault) for fault in kept.get("earlier", [])]
         dates.add(kept["date"])
         commits[kept["commit"]] += 1
+        places[kept.get("surroundings", "versions that were not noted")] += 1
     return {
         "date": max(dates, default=""),
         "commits": dict(commits.most_common()),
+        "surroundings": dict(places.most_common()),
         "kinds": {
             kind: {
                 "parts": len(held[kind]),
@@ -165,7 +176,11 @@ def table(counts: dict[str, Any]) -> str:
     (name, count), *others = counts["commits"].items()
     versions = [f"{count} parts with the code of commit {name}"]
     versions += [f"{count} with {name}" for name, count in others]
-    held = f"Held on {counts['date']}: {', '.join(versions)} (what found a fault, again when it was mended)."
+    places = [f"{count} with {place}" for place, count in counts["surroundings"].items()]
+    held = (
+        f"Held on {counts['date']}: {', '.join(versions)} (what found a fault, again when it was mended); "
+        f"{'; '.join(places)}."
+    )
     lacking = {kind: found["not held"] for kind, found in counts["kinds"].items() if found["not held"]}
     said = [f"Faults that are left: {_by_kind(counts['faults'])}. Found and mended: {_by_kind(counts['mended'])}."]
     if lacking:

@@ -14,7 +14,7 @@ import pytest
 import stsbench as sb
 
 ENCODERS = """
-import os, pathlib, signal, time
+import atexit, os, pathlib, signal, threading, time
 
 def lengths(sentences):
     return [[len(s), s.count("e"), 1.0] for s in sentences]
@@ -31,6 +31,14 @@ def trapped(sentences):
 def sleeping(sentences):
     pathlib.Path("started").touch()
     time.sleep(60)
+
+def at_exit(sentences):
+    atexit.register(pathlib.Path("left").touch)
+    return lengths(sentences)
+
+def in_a_thread(sentences):
+    threading.Timer(0.5, pathlib.Path("left").touch).start()
+    return lengths(sentences)
 """
 
 # Imported by every process with its folder on the path: it is interrupted when a certain module is looked for.
@@ -119,8 +127,8 @@ def test_a_full_device_is_told_and_the_run_is_recorded(process: Callable[..., An
         ("typer", ""),
         ("stsbench.cli.app", ""),
         ("stsbench.scoring.command", INTERRUPTED),
-        ("pandas", INTERRUPTED),
-        ("pandas._libs.tslibs", INTERRUPTED),
+        ("numpy", INTERRUPTED),
+        ("numpy._core.multiarray", INTERRUPTED),
         ("stsbench.records.store", INTERRUPTED),
     ],
 )
@@ -165,7 +173,7 @@ def test_who_ignores_interrupts_goes_on(process: Callable[..., Any], tmp_path: P
     def ignore() -> None:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 
-    code, *_ = ended(process(*RUN, prepare=ignore, FAULT_AT="pandas"))
+    code, *_ = ended(process(*RUN, prepare=ignore, FAULT_AT="pyarrow"))
     assert code == 0
     assert recorded(tmp_path)
 
@@ -175,3 +183,28 @@ def test_help_whose_reader_left_ends_as_other_programs_do(process: Callable[...,
     started.stdout.close()
     err = started.stderr.read()
     assert (started.wait(timeout=60), err) == (141, "")
+
+
+@pytest.mark.parametrize("work", ["at_exit", "in_a_thread"])
+def test_the_end_waits_for_exit_functions_and_threads(
+    work: str, process: Callable[..., Any], tmp_path: Path
+) -> None:
+    ended = process("run", "-m", f"mine:{work}", "--tasks", "sample", "--resamples", "0", "--out", "run")
+    ended.communicate(timeout=120)
+    assert ended.returncode == 0
+    assert (tmp_path / "left").exists()
+
+
+def test_a_program_that_calls_the_command_line_goes_on_after_it() -> None:
+    program = """
+import sys
+from stsbench.__main__ import main as command_line
+
+sys.argv = ["stsbench", "--version"]
+try:
+    command_line()
+except SystemExit as end:
+    print("goes on after", end.code)
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ended.stdout.endswith("goes on after 0\n")

@@ -8,7 +8,7 @@ import torch
 
 from stsbench.base.errors import UserError
 from stsbench.scoring.classifiers import FinalFit, Fold
-from stsbench.scoring.mlp import Mlp, NetSettings, make_optimizer, net_settings
+from stsbench.scoring.mlp import Mlp, NetSettings, loss_slope, make_optimizer, net_settings
 from stsbench.scoring.transfer import score_labelled
 
 
@@ -83,6 +83,19 @@ def test_nets_side_by_side_are_the_nets_one_by_one(settings):
         for place, l2 in enumerate(grid):
             alone = one_net(x, y, 3, fold.train, fold.held_out, l2, settings)
             assert found[fold.held_out, column, place].tolist() == alone[fold.held_out].tolist()
+
+
+@pytest.mark.parametrize("size", [1, 7, 32, 49, 64])
+@pytest.mark.parametrize("classes", [2, 3, 6])
+def test_the_slope_of_the_loss_has_the_bits_that_autograd_gives_it(size, classes):
+    numbers = torch.Generator().manual_seed(size)
+    logits = 3 * torch.randn(11, size, 4, classes, generator=numbers)
+    targets = torch.randint(0, classes, (11, size), generator=numbers)
+    followed = logits.clone().requires_grad_()
+    of_each = targets[:, :, None].expand(11, size, 4).flatten()
+    loss = torch.nn.functional.cross_entropy(followed.flatten(0, 2), of_each, reduction="sum")
+    (loss / size).backward()
+    assert torch.equal(loss_slope(logits, targets), followed.grad)
 
 
 def test_a_final_fit_holds_out_a_part_of_train():

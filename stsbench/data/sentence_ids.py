@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from stsbench.data.plain_table import PlainTable, coded
+
 if TYPE_CHECKING:
     import pandas as pd
-
-    from stsbench.data.plain_table import PlainTable
 
 SENTENCES = ("sentence_a", "sentence_b")
 """The columns of what `sentence_ids` gives: which pairs of one task share a sentence."""
@@ -96,9 +96,8 @@ def id_columns(first: Iterable[str], second: Iterable[str | None]) -> dict[str, 
     ones = list(first)
     others = [one if other is None else other for one, other in zip(ones, second, strict=True)]
     # Each sentence once: many stand in several pairs.
-    place = {text: number for number, text in enumerate(dict.fromkeys([*ones, *others]))}
-    rows = np.fromiter(map(place.__getitem__, [*ones, *others]), dtype=np.intp, count=2 * len(ones))
-    exact, folded = sentence_ids(place)[rows], folded_ids(place)[rows]
+    distinct, rows = coded([*ones, *others])
+    exact, folded = sentence_ids(distinct)[rows], folded_ids(distinct)[rows]
     return {
         SENTENCES[0]: exact[: len(ones)],
         SENTENCES[1]: exact[len(ones) :],

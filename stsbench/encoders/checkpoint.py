@@ -239,16 +239,18 @@ def hash_ahead(model: str | Path) -> None:
     """Begin to hash the weights of a checkpoint that is here, on another core, while there is other work to do.
 
     Args:
-        model: as `load` takes it. Of what is no checkpoint's folder nothing is done and nothing is told.
+        model: as `load` takes it. Of what is no checkpoint's folder nothing is done and nothing is told, and what
+            was begun is not begun again.
     """
     try:
         folder = packaged_model() if model == PACKAGED else Path(model).expanduser()
         paths = [] if folder is None or not folder.is_dir() else Checkpoint(str(model), folder).weight_files()
     except (UserError, OSError, RuntimeError):  # of loading it, which says what is wrong
         return
-    thread = Thread(target=_hash_quietly, args=(paths,), daemon=True)
-    _ahead.update(dict.fromkeys(paths, thread))
-    thread.start()
+    if not _ahead.keys() >= set(paths):
+        thread = Thread(target=_hash_quietly, args=(paths,), daemon=True)
+        _ahead.update(dict.fromkeys(paths, thread))
+        thread.start()
 
 
 def _hash_quietly(paths: Sequence[Path]) -> None:

@@ -213,6 +213,11 @@ def run(
     * `stsbench run -m minilm --backend openvino --precision int8 --gate`
     """
     _ = output.style  # Two formats at once are a mistake: better told before the work than after.
+    from stsbench.encoders.checkpoint import PACKAGED, hash_ahead
+
+    if vectors is None and similarities is None:
+        # Before the other imports, which take longer than the hash.
+        hash_ahead((model or encoder_module or [PACKAGED])[0])
     from stsbench.data.views import View
     from stsbench.encoders.load import LoadOptions
     from stsbench.records.drift import drift_table

@@ -4,9 +4,14 @@
 
 Both sides train the same base on the same rows in the same order, with the same batch, maximum length, losses and
 optimiser; the Trainer pads each batch to its longest sentence, as a script would. They take turns, round by round,
-and what is printed are medians over all steps but the first two of each turn. The Trainer needs `accelerate`.
+and what is printed are medians over all steps but the first two of each turn. "Cheaper" is the same recipe with
+masks drawn by NumPy and chunks cut by tokens. The Trainer needs `accelerate` and Transformers 5.
 
-On a machine that does other work too, set OMP_NUM_THREADS=1, and mistrust the ratio.
+Beside it the Trainer that groups sentences by length (`train_sampling_strategy="group_by_length"`). It trains on
+other batches: all sentences of one are of like length, and so are the negatives, which makes another method of it.
+Its steps differ in length, so it is compared by the seconds of a token.
+
+On a machine that does other work too, set OMP_NUM_THREADS=1, take --computing, and mistrust the ratio.
 """
 
 import argparse
@@ -16,6 +21,7 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -35,12 +41,16 @@ from stsbench.training.token_store import TokenStore, open_store
 from stsbench.training.trainer import assemble
 
 RECIPES = {"simcse": "minilm-simcse", "esimcse": "minilm-esimcse"}
+CHEAPER = ["dropout_draws=numpy", "optimiser.chunk=null", "optimiser.chunk_tokens=640"]
 EXTRA = {"repetition only": ["negatives.queue=null"], "queue only": ["views.key=identity"]}
 WARM = 2
 
 
 class Clock:
     """Adds up the seconds that calls take, by name."""
+
+    computing = False
+    """Whether seconds are those that the processor computed for this process, not those of the clock."""
 
     def __init__(self, device: str) -> None:
         self.seconds: dict[str, float] = defaultdict(float)
@@ -49,7 +59,7 @@ class Clock:
     def now(self) -> float:
         if self.cuda:
             torch.cuda.synchronize()
-        return time.perf_counter()
+        return time.process_time() if self.computing else time.perf_counter()
 
     def around(self, name: str, call):
         def timed(*arguments, **named):
@@ -86,6 +96,7 @@ def ours(recipe: Recipe, base: Base, store: TokenStore, steps: int, device: str)
     for step in range(steps):
         if step == WARM:
             clock.seconds.clear()
+            tokens[:] = 0
         start = clock.now()
         batches = trainer.step(step).batches
         seconds.append(clock.now() - start)
@@ -97,8 +108,30 @@ def ours(recipe: Recipe, base: Base, store: TokenStore, steps: int, device: str)
     return seconds[WARM:], clock.seconds, tokens
 
 
-def theirs(recipe: Recipe, base: Base, store: TokenStore, steps: int, device: str) -> tuple[Any, ...]:
-    """Return seconds of each step of a Trainer, and the real and padded tokens of its batches."""
+def by_length(lengths: Any, batch: int, steps: int, seed: int) -> list[Any]:
+    """Return rows of some batches as the Trainer groups a corpus by length, in a random order.
+
+    It sorts 50 batches at a time: of these as many as are wanted, evenly spaced.
+    """
+    from transformers.trainer_pt_utils import get_length_grouped_indices
+
+    generator = torch.Generator().manual_seed(seed)
+    rows = np.array(get_length_grouped_indices(lengths.tolist(), batch, generator=generator))
+    # As many as it sorts at once; a smaller corpus has fewer.
+    at_once = max(1, min(len(rows) // (4 * batch), 50))
+    batches = [rows[start : start + batch] for start in range(0, at_once * batch, batch)]
+    chosen = np.linspace(0, len(batches) - 1, steps).round().astype(int)
+    return [batches[place] for place in np.random.default_rng(seed).permutation(chosen)]
+
+
+def theirs(
+    recipe: Recipe, base: Base, store: TokenStore, steps: int, device: str, *, grouped: bool = False
+) -> tuple[Any, ...]:
+    """Return seconds of each step of a Trainer, and the real and padded tokens of its batches.
+
+    Its batches are ours, or those of the whole corpus grouped by length, evenly taken from the longest to the
+    shortest.
+    """
     from transformers import Trainer, TrainerCallback, TrainingArguments
 
     schedule = make_schedule(recipe, store)
@@ -108,16 +141,24 @@ def theirs(recipe: Recipe, base: Base, store: TokenStore, steps: int, device: st
     target: Any
     queue_part, target, temperature = recipe.negatives.queue, recipe.target, recipe.objective.temperature
     pool = POOLERS[recipe.pooling]
-    batches = [reader(schedule.batches(step)[0], str(step), "0") for step in range(steps)]
-    rows = [(q, k) for batch in batches for q, k in zip(batch.query, batch.key, strict=True)]
-    tokens = np.zeros(2, dtype=int)
+    if grouped:
+        order = by_length(store.lengths(), recipe.optimiser.batch, steps, recipe.seed)
+    else:
+        order = [schedule.batches(step)[0] for step in range(steps)]
+    batches = [reader(places, str(step), "0") for step, places in enumerate(order)]
+    rows = [
+        {"input_ids": query, "key": key}
+        for batch in batches
+        for query, key in zip(batch.query, batch.key, strict=True)
+    ]
+    tokens: list[tuple[int, int]] = []
 
     def collate(items):
-        sequences = [torch.from_numpy(side) for place in (0, 1) for side in (item[place] for item in items)]
+        sequences = [torch.from_numpy(item[side]) for side in ("input_ids", "key") for item in items]
         ids = torch.nn.utils.rnn.pad_sequence(sequences, batch_first=True, padding_value=base.tokenizer.pad_id)
         lengths = torch.tensor([len(sequence) for sequence in sequences])
         mask = (torch.arange(ids.shape[1]) < lengths.unsqueeze(1)).long()
-        tokens[:] += [int(lengths.sum()), ids.numel()]
+        tokens.append((int(lengths.sum()), ids.numel()))
         return {"input_ids": ids, "attention_mask": mask}
 
     def encode(network, ids, mask):
@@ -126,9 +167,6 @@ def theirs(recipe: Recipe, base: Base, store: TokenStore, steps: int, device: st
     class Contrastive(Trainer):
         queue = torch.zeros((0, model.width), device=device)
         slow = copy.deepcopy(model.transformer).eval() if queue_part else None
-
-        def _get_train_sampler(self, *_):
-            return torch.utils.data.SequentialSampler(self.train_dataset)
 
         def compute_loss(self, network, inputs, return_outputs=False, **_):
             ids, mask = inputs["input_ids"], inputs["attention_mask"]
@@ -168,6 +206,7 @@ def theirs(recipe: Recipe, base: Base, store: TokenStore, steps: int, device: st
             weight_decay=part.weight_decay,
             max_grad_norm=part.clip,
             lr_scheduler_type="linear",
+            train_sampling_strategy="sequential",
             bf16=recipe.precision == "bf16",
             use_cpu=device == "cpu",
             report_to=[],
@@ -183,7 +222,54 @@ def theirs(recipe: Recipe, base: Base, store: TokenStore, steps: int, device: st
             model=model.transformer, args=arguments, train_dataset=rows, data_collator=collate, callbacks=[watch]
         )
         trainer.train()
-    return watch.seconds[WARM:], tokens
+    return watch.seconds[WARM:], np.sum(tokens[WARM:steps], axis=0)
+
+
+@dataclass
+class Side:
+    """What was measured of one way to train.
+
+    Attributes:
+        seconds: of each step.
+        tokens: real and padded, of all these steps.
+        parts: seconds by part, of all these steps.
+    """
+
+    seconds: list[float] = field(default_factory=list)
+    tokens: Any = 0
+    parts: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+
+    def add(self, seconds: list[float], tokens: Any, parts: dict[str, float]) -> None:
+        """Take in a turn."""
+        self.seconds += seconds
+        self.tokens = self.tokens + tokens
+        for part, value in parts.items():
+            self.parts[part] += value
+
+    @property
+    def step(self) -> float:
+        """The seconds of a step, as median."""
+        return statistics.median(self.seconds)
+
+    @property
+    def token(self) -> float:
+        """The seconds of a real token, as mean."""
+        return sum(self.seconds) / self.tokens[0]
+
+    def described(self) -> str:
+        """Return steps a second, seconds of a thousand tokens and padding in words."""
+        return (
+            f"{1 / self.step:.3f} steps/s ({min(self.seconds):.3f} to {max(self.seconds):.3f} s a step), "
+            f"{1000 * self.token:.3f} s for 1,000 tokens, "
+            f"{self.tokens[1] / self.tokens[0]:.3f} padded to a real one"
+        )
+
+    def shares(self) -> str:
+        """Return what each part takes."""
+        total = sum(self.seconds)
+        inside = self.parts["forward and backward"] + self.parts["momentum forward"]
+        shares = ", ".join(f"{part} {100 * value / total:.1f} %" for part, value in self.parts.items())
+        return f"outside forward and backward {100 * (total - inside) / total:.1f} % ({shares})"
 
 
 def main() -> None:
@@ -197,8 +283,11 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--precision", default="fp32")
+    parser.add_argument("--recipes", default=",".join(RECIPES), help="with commas, of simcse and esimcse")
+    parser.add_argument("--computing", action="store_true", help="the processor's seconds, not the clock's")
     options = parser.parse_args()
 
+    Clock.computing = options.computing
     corpus = corpus_file(options.corpus)
     changes = [
         f"base={options.base}",
@@ -209,43 +298,44 @@ def main() -> None:
         f"optimiser.epochs={options.steps}",  # enough steps, however small the corpus
     ]
     print(
-        f"threads {torch.get_num_threads()}, {sys.version.split()[0]}, torch {torch.__version__}, {options.device}"
+        f"threads {torch.get_num_threads()}, {sys.version.split()[0]}, torch {torch.__version__}, "
+        f"{options.device}, seconds {'of computing' if options.computing else 'by the clock'}"
     )
-    recipes = {name: read_recipe(recipe, changes) for name, recipe in RECIPES.items()}
-    recipes |= {name: read_recipe(RECIPES["esimcse"], [*changes, *more]) for name, more in EXTRA.items()}
-    base, store = prepare(recipes["simcse"], corpus, options.device)
-    mine: dict[str, list[float]] = defaultdict(list)
-    plain: dict[str, list[float]] = defaultdict(list)
-    parts: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
-    real: dict[str, dict[str, Any]] = {}
+    wanted = options.recipes.split(",")
+    recipes = {}
+    for name in wanted:
+        recipes[name] = read_recipe(RECIPES[name], changes)
+        recipes[f"{name} cheaper"] = read_recipe(RECIPES[name], [*changes, *CHEAPER])
+    if "esimcse" in wanted:
+        recipes |= {name: read_recipe(RECIPES["esimcse"], [*changes, *more]) for name, more in EXTRA.items()}
+    base, store = prepare(recipes[wanted[0]], corpus, options.device)
+    sides: dict[str, Side] = defaultdict(Side)
     for round_ in range(options.rounds):
         for name, recipe in recipes.items():
-            seconds, own_parts, tokens = ours(recipe, base, store, options.steps, options.device)
-            mine[name] += seconds
-            for part, value in own_parts.items():
-                parts[name][part] += value
-            real.setdefault(name, {})["ours"] = tokens
-            if name in RECIPES:
-                seconds, tokens = theirs(recipe, base, store, options.steps, options.device)
-                plain[name] += seconds
-                real[name]["plain"] = tokens
+            seconds, parts, tokens = ours(recipe, base, store, options.steps, options.device)
+            sides[name].add(seconds, tokens, parts)
+            for kind in ("Trainer", "grouped") if name in RECIPES else ():
+                seconds, tokens = theirs(
+                    recipe, base, store, options.steps, options.device, grouped=kind == "grouped"
+                )
+                sides[f"{name} {kind}"].add(seconds, tokens, {})
         print(f"round {round_ + 1} of {options.rounds} done", file=sys.stderr, flush=True)
-    simcse = statistics.median(mine["simcse"])
-    for name, seconds in mine.items():
-        own = statistics.median(seconds)
-        line = f"{name:16} {1 / own:7.3f} steps/s ({min(seconds):.3f} to {max(seconds):.3f} s a step)"
-        if name in plain:
-            other = statistics.median(plain[name])
-            line += f"  Trainer {1 / other:7.3f} steps/s  ratio {other / own:.2f}"
-        if name != "simcse":
-            line += f"  {own / simcse:.2f} x simcse"
+    for name in recipes:
+        side, method = sides[name], name.split()[0]
+        line = f"{name:16} {side.described()}"
+        if f"{method} Trainer" in sides:
+            trainer, grouped = sides[f"{method} Trainer"], sides[f"{method} grouped"]
+            line += (
+                f"  Trainer {trainer.step / side.step:.2f} x, grouped by length {grouped.token / side.token:.2f} x"
+            )
+        if name != "simcse" and "simcse" in sides:
+            line += f"  {side.step / sides['simcse'].step:.2f} x simcse"
         print(line)
-        total = sum(seconds)
-        inside = parts[name]["forward and backward"] + parts[name]["momentum forward"]
-        shares = ", ".join(f"{part} {100 * value / total:.1f} %" for part, value in parts[name].items())
-        print(f"{'':16} outside forward and backward {100 * (total - inside) / total:.1f} % ({shares})")
-        for side, (tokens, padded) in real[name].items():
-            print(f"{'':16} {side}: {padded / tokens:.3f} padded tokens to a real one")
+        print(f"{'':16} {side.shares()}")
+    for name in wanted:
+        print(f"{name} Trainer: {sides[f'{name} Trainer'].described()}")
+        print(f"{name} Trainer, grouped: {sides[f'{name} grouped'].described()}")
+    print("grouped by length, a batch has other sentences, all of like length, and so other negatives")
 
 
 if __name__ == "__main__":

@@ -169,7 +169,7 @@ def evalrank(  # noqa: D417 (the options of loading are told of together)
     data, models = task_vectors(
         analysable(runs, loading), task, split, text, data_dirs=data_dirs, progress=progress
     )
-    gold = data.pairs["gold"].to_numpy(float)
+    gold = data.table["gold"].astype(float)
     if not len(highest(gold, share)):
         raise UserError(f"{share:g} of the {len(gold)} pairs of {data.task} is none: give a larger --share.")
     # A text counts once, however often it occurs; two texts that a model reads alike are two.

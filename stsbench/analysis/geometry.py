@@ -195,7 +195,7 @@ def geometry(  # noqa: D417 (the options of loading are told of together)
     loading = LoadOptions(pooling, max_length, prompt, precision, device, revision, trust_remote_code, template)
     subjects = analysable(runs, loading, checkpoints)
     data, models = task_vectors(subjects, task, split, text, data_dirs=data_dirs, progress=progress)
-    gold = data.pairs["gold"].to_numpy(float)
+    gold = data.table["gold"].astype(float)
     pairs = {}
     for name, (vectors, rows) in models.items():
         left, right = np.split(rows, 2)

@@ -6,6 +6,8 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.data.benchmarks import load_sts
@@ -261,9 +263,10 @@ def _read(task: str, text: str | None, protocol: Protocol, data_dirs: Sequence[P
         return TaskPairs(data, text, (data.split,), data.split)
     splits = tuple(split for split in _SPLITS if split == "all" or split in there)
     if f"{variant}-v2" in entry.texts:
-        second = set(load_sts(task, "test", f"{variant}-v2", data_dirs).pairs["pair_id"])
-        tested = data.pairs["split"] == "test"
-        data = replace(data, pairs=data.pairs.assign(**{SECOND_TEST: tested & data.pairs["pair_id"].isin(second)}))
+        second = set(load_sts(task, "test", f"{variant}-v2", data_dirs).table["pair_id"])
+        places = zip(data.table["split"], data.table["pair_id"], strict=True)
+        is_second = np.array([split == "test" and pair in second for split, pair in places])
+        data = replace(data, pairs=data.table.with_columns({SECOND_TEST: is_second}))
         splits = (*splits, SECOND_TEST)
     return TaskPairs(data, text, splits, protocol.sick_split if task == "SICK-R" else "test")
 
@@ -288,5 +291,5 @@ def _narrowed(data: DiagnosisData, text: str) -> DiagnosisData:
 
 
 def _only(data: StsData, split: str) -> StsData:
-    pairs = data.pairs
-    return data if split == "all" else replace(data, split=split, pairs=pairs[pairs["split"] == split])
+    table = data.table
+    return data if split == "all" else replace(data, split=split, pairs=table.take(table["split"] == split))

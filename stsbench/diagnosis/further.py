@@ -200,13 +200,14 @@ def _default_tasks(data: DiagnosisData, encoded: Encoded, protocol: Protocol) ->
     """Return the tasks that count, the smallest first."""
     tasks, end = [], 0
     for pairs in data.sets:
-        start, end = end, end + 2 * len(pairs.data.pairs)
+        table = pairs.data.table
+        start, end = end, end + 2 * len(table)
         if pairs.text not in {None, protocol.text} or pairs.data.task not in data.tasks:
             continue
-        chosen = np.ones(len(pairs.data.pairs), dtype=bool)
+        chosen = np.ones(len(table), dtype=bool)
         if len(pairs.splits) > 1 and pairs.default_split != "all":
-            chosen = (pairs.data.pairs["split"] == pairs.default_split).to_numpy()
-        table = pairs.data.pairs[chosen].reset_index(drop=True)
+            chosen = table["split"] == pairs.default_split
+        table = table.take(chosen)
         rows = encoded.cuts[0].rows[start:end].reshape(2, -1)[:, chosen].ravel()
         kept = replace(pairs, data=replace(pairs.data, pairs=table), splits=(pairs.default_split,))
         tasks.append(_Task(kept, Scorer.of(table, kept.splits), rows))

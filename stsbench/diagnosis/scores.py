@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stsbench.base.progress import Progress
+from stsbench.data.plain_table import PlainTable
 from stsbench.data.tables import StsData
 from stsbench.diagnosis.encoding import Cut, Encoded
 from stsbench.diagnosis.grid import (
@@ -64,7 +65,7 @@ class TaskPairs:
     @cached_property
     def scorer(self) -> "Scorer":
         """The task's gold scores, made ready."""
-        return Scorer.of(self.data.pairs, self.splits)
+        return Scorer.of(self.data.table, self.splits)
 
 
 @dataclass(frozen=True)
@@ -120,7 +121,7 @@ def build_grid(
             len(pairs.splits),
         )
         of_task = scores.setdefault(pairs.data.task, np.full(shape, np.nan))
-        start, end = end, end + 2 * len(pairs.data.pairs)
+        start, end = end, end + 2 * len(pairs.data.table)
         views.append((pairs, slice(start, end), of_task[values[TEXT].index(pairs.text) if pairs.text else 0]))
     rows, columns = _distinct_pairs(encoded.cuts, [place for _, place, _ in views])
     poolings = list(encoded.vectors)
@@ -287,7 +288,7 @@ class Scorer:
     subsets: tuple[tuple[_Together, ...], ...]
 
     @classmethod
-    def of(cls, pairs: "pd.DataFrame", splits: Sequence[str]) -> "Scorer":
+    def of(cls, pairs: "PlainTable | pd.DataFrame", splits: Sequence[str]) -> "Scorer":
         """Make a task ready.
 
         Args:
@@ -295,12 +296,12 @@ class Scorer:
                 in that split, if it is among the splits.
             splits: the splits to score.
         """
-        gold, subset, split = (pairs[name].to_numpy() for name in ("gold", "subset", "split"))
+        gold, subset, split = (np.asarray(pairs[name]) for name in ("gold", "subset", "split"))
         by_split = []
         for name in splits:
             chosen = np.flatnonzero((split == name) | (name == "all") | (len(splits) == 1))
             if name == SECOND_TEST and len(splits) > 1:
-                chosen = np.flatnonzero(pairs[SECOND_TEST].to_numpy())
+                chosen = np.flatnonzero(pairs[SECOND_TEST])
             subsets = list(dict.fromkeys(subset[chosen]))
             groups = [chosen[subset[chosen] == name] for name in subsets] if len(subsets) > 1 else []
             by_split.append(tuple(_Together(rows, Gold.of(gold[rows])) for rows in (*groups, chosen)))

@@ -11,7 +11,7 @@ from stsbench.statistics.threads import in_threads
 _BLOCK_ROWS = 4096
 
 _PAIR_ROWS = 2048
-"""Two blocks of vectors and the products between them: some 30 MB for 768 dimensions in float32."""
+"""Two blocks of vectors and the products between them: some 30 MB a thread for 768 dimensions in float32."""
 
 
 def unit_rows(vectors: NDArray[np.floating[Any]]) -> NDArray[np.float64]:

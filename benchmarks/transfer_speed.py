@@ -1,16 +1,21 @@
 """The transfer protocol of stsbench against the same protocol with scikit-learn's LogisticRegression, in one run.
 
-    STSBENCH_DATA=FOLDER python benchmarks/transfer_speed.py [--tasks MR,...] [--against CR,TREC] [--share 0.1]
+    STSBENCH_DATA=FOLDER python benchmarks/transfer_speed.py [--tasks MR,...] [--classifier logreg|mlp-adam]
+        [--against CR,TREC|none] [--share 0.1]
 
 Vectors are all-MiniLM-L6-v2's (384 numbers), encoded beforehand and not counted. scikit-learn solves with
 tol=1e-8 and as many iterations as it takes; `--share` times an evenly spread share of its fits and multiplies, and
-the printed line says so. Prints a line for each task, and at last the total of ours.
+the printed line says so. `--classifier mlp-adam` times SentEval's net, which is held against nothing.
+
+Prints a line for each task, with seconds by the clock and of computing and the most memory that the process had
+until then, and at last the totals of ours.
 
 On a machine that does other work too, set OMP_NUM_THREADS=1 and OPENBLAS_NUM_THREADS=1: threads that wait for each
 other make either side several times slower there, and the ratio means nothing.
 """
 
 import argparse
+import resource
 import sys
 import time
 
@@ -65,31 +70,35 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tasks", default=TASKS)
     parser.add_argument("--against", default="CR,TREC")
+    parser.add_argument("--classifier", default="logreg", choices=("logreg", "mlp-adam"))
     parser.add_argument("--share", type=float, default=1.0)
     parser.add_argument("--repeats", type=int, default=1)
     options = parser.parse_args()
 
-    encoder, total = load("minilm"), 0.0
+    encoder, total, computed = load("minilm"), 0.0, 0.0
     print(f"threads {torch.get_num_threads()}, {sys.version.split()[0]}, torch {torch.__version__}")
     for name in options.tasks.split(","):
         # The sample has a text of its own.
         data = load_labelled(name, text=next(iter(data_set(name).texts)))
         sides = vectors_of(data, encoder)
-        runs = []
+        runs, cpu = [], []
         for _ in range(options.repeats):
-            start = time.perf_counter()
-            result = score_labelled(data, *sides, bootstrap=Bootstrap())
+            start, cpu_start = time.perf_counter(), time.process_time()
+            result = score_labelled(data, *sides, classifier=options.classifier, bootstrap=Bootstrap())
             runs.append(time.perf_counter() - start)
-        seconds = float(np.median(runs))
-        total += seconds
-        spread = f"({min(runs):.1f} to {max(runs):.1f})"
+            cpu.append(time.process_time() - cpu_start)
+        seconds, computing = float(np.median(runs)), float(np.median(cpu))
+        total, computed = total + seconds, computed + computing
+        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
+        spread = f"({min(runs):.1f} to {max(runs):.1f}), computing {computing:.1f}, up to {most:.0f} MiB"
         line = f"{name:5} {seconds:7.1f} s {spread}  acc {result.acc:.2f}  devacc {result.devacc:.2f}"
-        if name in options.against.split(","):
+        if options.classifier == "logreg" and name in options.against.split(","):
             theirs, sample, fits = scikit_seconds(data, sides, result, options.share)
             measured = "in full" if sample == fits else f"from {sample} of {fits} fits"
             line += f"  scikit-learn {theirs:7.1f} s ({measured})  ratio {theirs / seconds:.1f}"
         print(line, flush=True)
-    print(f"total {total:.1f} s for {len(options.tasks.split(','))} tasks, encoding excluded")
+    tasks = len(options.tasks.split(","))
+    print(f"total {total:.1f} s for {tasks} tasks, computing {computed:.1f}, encoding excluded")
 
 
 if __name__ == "__main__":

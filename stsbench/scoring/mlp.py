@@ -9,7 +9,7 @@ folds and regularisers. No library offers that, and so this net is ours. The los
 with every PyTorch since 0.4.1, which does not look at the `size_average` that SentEval sets afterwards).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +35,9 @@ _OPTIMIZERS = {
 }
 _HELD_OUT = 0.05
 """The share of a final fit's training rows that it stops early by, where there is no dev set."""
+
+_SIDE_BY_SIDE = 50
+"""Plans that train in step at most: of more, calls weigh less; of fewer, a step's numbers stay in the cache."""
 
 _VECTOR = 64
 """A multiple of how many numbers any processor's vectors hold."""
@@ -122,18 +125,30 @@ class Mlp:
         """Return each plan's (rows to predict, regularisers) predictions, plans of a size side by side."""
         import torch
 
-        found: list[NDArray[np.int16]] = [np.empty((0, 0), dtype=np.int16)] * len(plans)
         inputs = torch.as_tensor(np.ascontiguousarray(x, dtype=np.float32), device=self.device)
         labels = torch.as_tensor(y, device=self.device)
         sizes: dict[tuple[int, int], list[int]] = {}
         for number, plan in enumerate(plans):
             sizes.setdefault((len(plan.train), plan.drawn), []).append(number)
-        for numbers in sizes.values():
-            with torch.random.fork_rng(devices=[] if self.device == "cpu" else None):
-                batch = _Batch(inputs, labels, classes, [plans[number] for number in numbers], self)
-                for number, predictions in zip(numbers, batch.run(), strict=True):
-                    found[number] = predictions
-        return found
+        blocks = [
+            numbers[start : start + _SIDE_BY_SIDE]
+            for numbers in sizes.values()
+            for start in range(0, len(numbers), _SIDE_BY_SIDE)
+        ]
+
+        def block(numbers: list[int]) -> _Batch:
+            return _Batch(inputs, labels, classes, [plans[number] for number in numbers], self)
+
+        found: dict[int, NDArray[np.int16]] = {}
+        with torch.random.fork_rng(devices=[] if self.device == "cpu" else None):
+            if self.device == "cpu" and not self.settings.dropout:
+                trained = _in_threads([block(numbers) for numbers in blocks])
+            else:
+                # Dropout draws from the one stream that a block is seeded by when it is made.
+                trained = (block(numbers).run() for numbers in blocks)
+            for numbers, predictions in zip(blocks, trained, strict=True):
+                found.update(zip(numbers, predictions, strict=True))
+        return [found[number] for number in range(len(plans))]
 
 
 @dataclass(frozen=True)
@@ -149,6 +164,28 @@ class _Plan:
     predict: Rows
     regularisers: tuple[float, ...]
     drawn: int = 0
+
+
+def _in_threads(blocks: "Sequence[_Batch]") -> "Iterator[list[NDArray[np.int16]]]":
+    """Yield the blocks' predictions in order; as many train at the same time as PyTorch would take threads.
+
+    A step is too small to be shared out between cores; a block is not. The numbers are the same on any number.
+    """
+    from concurrent.futures import ThreadPoolExecutor
+
+    import torch
+
+    threads = torch.get_num_threads()
+    workers = min(threads, len(blocks))
+    if workers <= 1:
+        yield from (block.run() for block in blocks)
+        return
+    torch.set_num_threads(1)
+    try:
+        with ThreadPoolExecutor(workers) as pool:
+            yield from pool.map(_Batch.run, blocks)
+    finally:
+        torch.set_num_threads(threads)
 
 
 class _Batch:
@@ -170,22 +207,30 @@ class _Batch:
         self.rows = torch.as_tensor(np.stack([plan.train for plan in plans]), device=x.device)
         self.decay = torch.tensor([plan.regularisers for plan in plans], dtype=torch.float32, device=x.device)
         torch.manual_seed(classifier.seed)
-        self.parameters = [
-            parameter.to(x.device).requires_grad_()
-            for parameter in _initial(x.shape[1], self.settings.nhid, classes, *self.decay.shape)
-        ]
-        self.optimizer = make_optimizer(self.settings.optim, self.parameters)
-        self._reserve()
+        self._hold(_initial(x.shape[1], self.settings.nhid, classes, *self.decay.shape))
 
-    def _reserve(self) -> None:
-        """Hold the memory that every step needs, and every weight's decay in full, which multiplies faster."""
+    def _hold(self, layers: "Sequence[torch.Tensor]") -> None:
+        """Take these weights, in one piece of memory, so that the optimiser makes one call and not one a layer."""
         import torch
 
+        self.shapes = [layer.shape for layer in layers]
+        self.weights = _joined(layers).to(self.x.device).requires_grad_()
+        self.weights.grad = torch.zeros_like(self.weights)
+        self.parameters, self._slopes = self._parts(self.weights.detach()), self._parts(self.weights.grad)
+        self.optimizer = make_optimizer(self.settings.optim, [self.weights])
+        decays = [self.decay[:, None, :, None]] * len(layers)
+        if len(layers) == 4:
+            # The regularisers' axis is the second of the output layer's weights, else the third.
+            decays[2] = self.decay[:, :, None, None]
+        # In full, as that multiplies faster.
+        self._decay = _joined([value.expand(shape) for value, shape in zip(decays, self.shapes, strict=True)])
+        self._product = torch.empty_like(self._decay)
         self._inputs = self.x.new_empty(len(self.rows) * self.settings.batch_size, self.x.shape[1])
-        self._decays = [
-            self._decay_of(parameter).expand(parameter.shape).contiguous() for parameter in self.parameters
-        ]
-        self._products = [torch.empty_like(decay) for decay in self._decays]
+
+    def _parts(self, joined: "torch.Tensor") -> "list[torch.Tensor]":
+        """Return the layers' views of what has a number for each weight."""
+        pieces = joined.split([shape.numel() for shape in self.shapes])  # type: ignore[no-untyped-call]
+        return [piece.view(shape) for piece, shape in zip(pieces, self.shapes, strict=True)]
 
     def run(self) -> list[NDArray[np.int16]]:
         """Train all nets; return for each plan its (rows to predict, r) predictions at the best dev accuracy."""
@@ -231,14 +276,13 @@ class _Batch:
                 self._slope(x, targets)
             else:
                 self._slope_by_autograd(x, targets)
-            for parameter, decay, product in zip(self.parameters, self._decays, self._products, strict=True):
-                # The optimiser's own weight decay, for each net its own.
-                if parameter.grad is not None:
-                    parameter.grad += torch.mul(parameter.detach(), decay, out=product)
+            # The optimiser's own weight decay, for each net its own.
+            if self.weights.grad is not None:
+                self.weights.grad += torch.mul(self.weights.detach(), self._decay, out=self._product)
             self.optimizer.step()
 
     def _slope(self, x: "torch.Tensor", targets: "torch.Tensor") -> None:
-        """Give the parameters of nets without hidden units the gradient of the mean loss of a batch.
+        """Compute the gradient of the mean loss of a batch by the parameters of nets without hidden units.
 
         Args:
             x: (f, b, d) inputs.
@@ -246,20 +290,20 @@ class _Batch:
         """
         import torch
 
-        first, bias = self.parameters
-        with torch.no_grad():
-            slope = loss_slope(self._logits(x, self.parameters), targets)
-            first.grad = torch.bmm(x.transpose(1, 2), slope.flatten(2)).view_as(first)
-            bias.grad = slope.sum(dim=1, keepdim=True)
+        slope = loss_slope(self._logits(x, self.parameters), targets)
+        torch.bmm(x.transpose(1, 2), slope.flatten(2), out=self._slopes[0].flatten(2))
+        torch.sum(slope, dim=1, keepdim=True, out=self._slopes[1])
 
     def _slope_by_autograd(self, x: "torch.Tensor", targets: "torch.Tensor") -> None:
+        import torch
         from torch.nn import functional
 
-        logits = self._logits(x, self.parameters, training=True)
+        followed = [parameter.detach().requires_grad_() for parameter in self.parameters]
+        logits = self._logits(x, followed, training=True)
         of_each = targets[:, :, None].expand(logits.shape[:3])
         loss = functional.cross_entropy(logits.flatten(0, 2), of_each.flatten(), reduction="sum")
-        self.optimizer.zero_grad()
-        (loss / targets.shape[1]).backward()  # type: ignore[no-untyped-call]
+        for slope, found in zip(self._slopes, torch.autograd.grad(loss / targets.shape[1], followed), strict=True):
+            slope.copy_(found)
 
     def _logits(
         self, x: "torch.Tensor", parameters: "Sequence[torch.Tensor]", *, training: bool = False
@@ -281,16 +325,11 @@ class _Batch:
         logits: torch.Tensor = torch.einsum("fbrh,frhk->fbrk", outputs.sigmoid(), second) + last
         return logits
 
-    def _decay_of(self, parameter: "torch.Tensor") -> "torch.Tensor":
-        # The regularisers' axis is the second of the output layer's weights, else the third.
-        second_layer = len(self.parameters) == 4 and parameter is self.parameters[2]
-        return self.decay[:, :, None, None] if second_layer else self.decay[:, None, :, None]
-
     def _classes(self, place: int, rows: Rows) -> NDArray[np.int16]:
         """Return the (rows, r) predicted classes by the nets at a place of the batch."""
         import torch
 
-        own = [parameter.detach()[place : place + 1] for parameter in self.parameters]
+        own = [parameter[place : place + 1] for parameter in self.parameters]
         inputs = self.x[torch.as_tensor(rows, device=self.x.device)][None]
         found: NDArray[np.int16] = self._logits(inputs, own)[0].argmax(dim=2).cpu().numpy().astype(np.int16)
         return found
@@ -307,19 +346,21 @@ class _Batch:
         if not len(places):
             return
         keep = torch.as_tensor(places, device=self.x.device)
-        states = [dict(self.optimizer.state[parameter]) for parameter in self.parameters]
-        shapes = [parameter.shape for parameter in self.parameters]
-        self.parameters = [
-            parameter.detach().index_select(0, keep).requires_grad_() for parameter in self.parameters
-        ]
-        self.optimizer = make_optimizer(self.settings.optim, self.parameters)
-        for parameter, state, shape in zip(self.parameters, states, shapes, strict=True):
-            self.optimizer.state[parameter] = {
-                name: value.index_select(0, keep) if getattr(value, "shape", None) == shape else value
-                for name, value in state.items()
-            }
+        kept = {
+            name: _joined([part.index_select(0, keep) for part in self._parts(value)])
+            if getattr(value, "shape", None) == self.weights.shape
+            else value
+            for name, value in self.optimizer.state[self.weights].items()
+        }
         self.rows, self.decay = self.rows[keep], self.decay[keep]
-        self._reserve()
+        self._hold([parameter.index_select(0, keep) for parameter in self.parameters])
+        self.optimizer.state[self.weights] = kept
+
+
+def _joined(layers: "Sequence[torch.Tensor]") -> "torch.Tensor":
+    import torch
+
+    return torch.cat([layer.flatten() for layer in layers])
 
 
 def loss_slope(logits: "torch.Tensor", targets: "torch.Tensor") -> "torch.Tensor":

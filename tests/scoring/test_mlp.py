@@ -98,6 +98,21 @@ def test_the_slope_of_the_loss_has_the_bits_that_autograd_gives_it(size, classes
     assert torch.equal(loss_slope(logits, targets), followed.grad)
 
 
+def test_blocks_of_nets_in_threads_are_one_block(monkeypatch):
+    x, y = rows(80)
+    every = np.arange(len(x))
+    folds = [Fold(every[every % 5 != k], every[every % 5 == k]) for k in range(5)]
+    settings = NetSettings(tenacity=1, max_epoch=8)
+    together = Mlp(settings).validate(x, y, 3, folds, [1e-5, 1e-2])
+    monkeypatch.setattr("stsbench.scoring.mlp._SIDE_BY_SIDE", 2)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
+    given = []
+    monkeypatch.setattr(torch, "set_num_threads", given.append)
+    apart = Mlp(settings).validate(x, y, 3, folds, [1e-5, 1e-2])
+    assert (apart == together).all()
+    assert given == [1, 3]
+
+
 def test_a_final_fit_holds_out_a_part_of_train():
     x, y = rows()
     train, test = np.arange(120), np.arange(120, 150)

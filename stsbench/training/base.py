@@ -1,5 +1,7 @@
 """The checkpoint that training starts from, and the networks made of it."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -99,6 +101,29 @@ def load_model(base: Base, recipe: Recipe, device: str) -> tuple[SentenceModel, 
     scored = model.scored(recipe.scored_heads)
     dense_layers(scored)  # which says so if a checkpoint cannot hold them
     return model, replace(network, tail=scored)
+
+
+@contextmanager
+def told_if_not_compiled(recipe: Recipe) -> Iterator[None]:
+    """Say it in a sentence if torch cannot compile the model of a recipe: it is not trained otherwise instead.
+
+    Raises:
+        UserError: if there is no compiler, or it does not understand the model.
+    """
+    try:
+        yield
+    except RuntimeError as error:
+        if not recipe.compile:
+            raise
+        from torch._dynamo.exc import TorchDynamoException
+
+        if not isinstance(error, TorchDynamoException):
+            raise
+        why = str(error).strip().partition("\n")[0]
+        raise UserError(
+            f"compile: torch cannot compile the model here ({why}): install a C++ compiler, or use --set "
+            "compile=false."
+        ) from error
 
 
 def _heads(transformer: Any, recipe: Recipe, has_pooler: bool, device: str) -> dict[str, nn.Module]:

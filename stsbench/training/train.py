@@ -336,10 +336,15 @@ class _Job:
         """Take all steps that are left; return the number of all."""
         import torch
 
+        from stsbench.training.base import told_if_not_compiled
         from stsbench.training.determinism import deterministic
 
         # What is drawn in training follows from the recipe's seed, and leaves the person's own draws as they were.
-        with torch.random.fork_rng(), deterministic(self.device, self.recipe.deterministic):
+        with (
+            torch.random.fork_rng(),
+            deterministic(self.device, self.recipe.deterministic),
+            told_if_not_compiled(self.recipe),
+        ):
             return self._run(listeners)
 
     def _run(self, listeners: Sequence[Listener]) -> int:

@@ -1,5 +1,5 @@
-"""What commands load: no torch where all vectors are cached, no pandas where a score is measured, shown or checked,
-and of scipy the special functions alone."""
+"""What commands load: no torch where all vectors are cached, no pandas where a score is measured, shown or
+checked, and of scipy the special functions alone."""
 
 import json
 import subprocess

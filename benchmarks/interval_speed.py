@@ -66,11 +66,11 @@ def measured(name: str, noise: float, seed: int, tasks: str, data_dirs: list[Pat
 def all_intervals(record: sb.RunRecord, interval: IntervalMethod) -> None:
     """Compute every interval of a run's STS tasks again, and the scores that they are of."""
     how = Bootstrap(interval=interval)
-    rows = dict(list(record.pairs.groupby("task", sort=False)))
+    pairs = record.pair_table()
     protocol = sb.protocol("simcse")
     results = [
         score_task(
-            rows[task.task],
+            pairs.take(pairs["task"] == task.task),
             protocol=protocol,
             similarity=record.protocol.similarity,
             signature=Signature.parse(task.signature),

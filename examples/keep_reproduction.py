@@ -15,7 +15,8 @@ from pathlib import Path
 
 import stsbench as sb
 from stsbench.base.errors import UserError
-from stsbench.experiments.folder import EXPERIMENT, ExperimentFolder
+from stsbench.experiments.experiment import EXPERIMENT
+from stsbench.experiments.folder import ExperimentFolder
 from stsbench.experiments.plan import ScaleName, demand_scale, plan_of
 from stsbench.experiments.reproduce import read_reproduction
 from stsbench.experiments.reproduced import Reproduction

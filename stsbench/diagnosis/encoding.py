@@ -6,10 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress
 from stsbench.encoders.plan import Embeddings, embed
-from stsbench.encoders.poolers import POOLING_NAMES
+from stsbench.encoders.poolers import POOLING_NAMES, NoHeadError
 from stsbench.encoders.protocol import Encoder, FloatMatrix
 from stsbench.encoders.transformer import recut
 
@@ -130,8 +129,7 @@ def _embed_by_every_pooler(
     poolings = tuple(dict.fromkeys((*POOLING_NAMES, identity.pooling)))
     try:
         return by(poolings), ()
-    except UserError as error:
+    except NoHeadError as error:  # told at the first batch
         if identity.pooling == "cls":
             raise
-        # A checkpoint without a head says so at its first batch; anything else it says again.
         return by([name for name in poolings if name != "cls"]), (f"Not tried: {error}",)

@@ -14,7 +14,7 @@ from stsbench.base.memory import is_of_memory
 from stsbench.encoders.adapter import merge_adapter
 from stsbench.encoders.checkpoint import Checkpoint, quiet_transformers, why
 from stsbench.encoders.device import PRECISIONS
-from stsbench.encoders.poolers import POOLERS, Reading, parse_pooling, read_vectors
+from stsbench.encoders.poolers import POOLERS, NoHeadError, Reading, parse_pooling, read_vectors
 from stsbench.encoders.protocol import DeviceOutOfMemory, FloatMatrix, TokenSequence
 from stsbench.encoders.rendering import Alone, Part, Rendered
 from stsbench.encoders.unpadded import is_faster_unpadded, make_unpadded, run_unpadded
@@ -269,11 +269,11 @@ class Network:
         """Return what a pooling's name says.
 
         Raises:
-            UserError: if it is unknown, or needs a head that the checkpoint lacks.
+            UserError: if it is unknown; NoHeadError if it needs a head that the checkpoint lacks.
         """
         reading = parse_pooling(pooling)
         if reading.head and self.head is None and not self.has_pooler:
-            raise UserError(
+            raise NoHeadError(
                 f"pooling {pooling} needs a trained dense+tanh head, which {self.name} lacks: "
                 f"use --pooling {pooling.replace('+head', '') if '+head' in pooling else 'cls_before_pooler'}."
             )

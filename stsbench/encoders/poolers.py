@@ -198,6 +198,10 @@ def parse_pooling(name: str, also: Iterable[str] = ()) -> Reading:
     )
 
 
+class NoHeadError(UserError):
+    """A pooling reads behind a head that a checkpoint has not."""
+
+
 def pooling_problem(name: str) -> str:
     """Return what is wrong with a pooling's name, as a sentence; empty if nothing is."""
     try:

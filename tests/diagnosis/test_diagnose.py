@@ -10,6 +10,7 @@ import pytest
 import stsbench as sb
 from stsbench.base.errors import UserError
 from stsbench.data.benchmarks import load_sample, load_sts
+from stsbench.diagnosis import encoding
 from stsbench.diagnosis.result import Diagnosis
 from stsbench.scoring.relatedness import score_relatedness
 from stsbench.scoring.settings import Bootstrap
@@ -160,6 +161,22 @@ def test_a_checkpoint_without_a_head_lacks_that_pooler_and_says_so(tiny_bert: Pa
     found = sb.diagnose(sb.load(folder, device="cpu"), "50.00", tasks="sample", further=0)
     assert "cls" not in found.search.grid.axes[0].values
     assert any("Not tried: pooling cls needs a trained dense+tanh head" in note for note in found.notes)
+
+
+def test_what_goes_wrong_while_a_model_is_read_is_no_lack_of_a_head(
+    tiny_bert: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, tried = encoding.embed, []
+
+    def fails_once(*arguments: Any, **options: Any) -> Any:
+        tried.append(options["poolings"])
+        if len(tried) == 1:
+            raise UserError("cannot read config.json (Input/output error): allow reading it.")
+        return whole(*arguments, **options)
+
+    monkeypatch.setattr(encoding, "embed", fails_once)
+    with pytest.raises(UserError, match="Input/output error"):
+        sb.diagnose(sb.load(tiny_bert, device="cpu"), "50.00", tasks="sample", further=0)
 
 
 def test_a_callable_has_a_smaller_grid_and_it_says_so(hash_encode: Callable[..., Any]) -> None:

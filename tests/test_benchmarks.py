@@ -79,7 +79,7 @@ def test_the_benchmark_of_transfer_tasks_runs(
 ) -> None:
     tasks = "sample-questions,sample-sentiment"
     script("benchmarks/transfer_speed.py", "--tasks", tasks, "--against", tasks, "--share", "0.05")
-    assert capsys.readouterr().out.count(" x, grouped by length ") == 4
+    assert capsys.readouterr().out.count("ratio") == 2
 
 
 def test_the_benchmark_of_uniformity_runs(script: Callable[..., None], capsys: pytest.CaptureFixture[str]) -> None:
@@ -129,8 +129,7 @@ def test_the_benchmark_of_commands_from_the_shell_runs_against_another_version(
 ) -> None:
     little = ("--model", tiny_bert, "--tasks", "sample", "--only", "show,run", "--repeat", "1")
     script("benchmarks/shell_speed.py", *little, "--against", sys.executable)
-    print(capsys.readouterr().out)
-    assert 0
+    assert capsys.readouterr().out.count("ratio") == 2
 
 
 @pytest.mark.slow
@@ -150,8 +149,7 @@ def test_the_benchmark_of_training_runs(
     script: Callable[..., None], tiny_bert: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     script("benchmarks/train_speed.py", "--base", tiny_bert, "--batch", "4", "--steps", "3", "--rounds", "1")
-    print(capsys.readouterr().out)
-    assert 0
+    assert capsys.readouterr().out.count(" x, grouped by length ") == 4
 
 
 @pytest.mark.long

@@ -231,7 +231,11 @@ class Check(Result):
     @property
     def frame(self) -> "pd.DataFrame":
         """Task, published (or baseline), measured, difference and verdict, a row per expected value."""
-        return Rows([self._row(cell) for cell in self.cells]).frame
+        return self._rows.frame
+
+    @property
+    def _rows(self) -> Rows:
+        return Rows([self._row(cell) for cell in self.cells])
 
     def _row(self, cell: CellCheck) -> dict[str, Any]:
         expected = "published" if self.kind == "published" else "baseline"
@@ -248,7 +252,7 @@ class Check(Result):
 
     def table(self) -> Tables:
         """Return the table of all values."""
-        return Tables([Table(Rows([self._row(cell) for cell in self.cells]), verdicts="verdict")])
+        return Tables([Table(self._rows, verdicts="verdict")])
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain data, for JSON."""

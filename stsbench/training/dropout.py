@@ -50,16 +50,10 @@ def make_gaussian(transformer: nn.Module) -> None:
     Raises:
         UserError: if the model's code does not let its attention be replaced.
     """
-    _exchange_layers(transformer, GaussianDropout)
-    try:
+    with _told_if_not_exchanged(transformer, "dropout_kind", "gaussian", "binary"):
         from transformers.masking_utils import eager_mask
 
-        _exchange_attention(transformer, "stsbench_gaussian", _gaussian_attention, eager_mask)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise UserError(
-            f"dropout_kind gaussian: the attention of {type(transformer).__name__} cannot be replaced with this "
-            "version of Transformers; use --set dropout_kind=binary."
-        ) from error
+        _exchange(transformer, GaussianDropout, "stsbench_gaussian", _gaussian_attention, eager_mask)
 
 
 def let_numpy_draw(transformer: nn.Module) -> None:
@@ -68,31 +62,38 @@ def let_numpy_draw(transformer: nn.Module) -> None:
     Raises:
         UserError: if the model's code does not let its attention be replaced.
     """
-    _exchange_layers(transformer, NumpyDropout)
-    try:
+    with _told_if_not_exchanged(transformer, "dropout_draws", "numpy", "torch"):
         from transformers.masking_utils import sdpa_mask
 
-        _exchange_attention(transformer, "stsbench_numpy", _binary_attention, sdpa_mask)
+        _exchange(transformer, NumpyDropout, "stsbench_numpy", _binary_attention, sdpa_mask)
+
+
+@contextmanager
+def _told_if_not_exchanged(transformer: nn.Module, key: str, chosen: str, other: str) -> Iterator[None]:
+    """Say in a sentence that a model does not allow a value of a recipe's key, and which one it does."""
+    try:
+        yield
     except (ImportError, AttributeError, ValueError) as error:
         raise UserError(
-            f"dropout_draws numpy: the attention of {type(transformer).__name__} cannot be replaced with this "
-            "version of Transformers; use --set dropout_draws=torch."
+            f"{key} {chosen}: the attention of {type(transformer).__name__} cannot be replaced with this "
+            f"version of Transformers; use --set {key}={other}."
         ) from error
 
 
-def _exchange_layers(transformer: nn.Module, kind: type[nn.Dropout]) -> None:
-    for module in list(transformer.modules()):
-        for name, child in module.named_children():
-            if type(child) is nn.Dropout:
-                setattr(module, name, kind(child.p).train(child.training))
-
-
-def _exchange_attention(
-    transformer: Any, name: str, attention: Callable[..., Any], mask: Callable[..., Any]
+def _exchange(
+    transformer: Any,
+    layer: type[nn.Dropout],
+    name: str,
+    attention: Callable[..., Any],
+    mask: Callable[..., Any],
 ) -> None:
-    """Let a Transformer compute its attention by a function of ours, which gets masks as another one does."""
+    """Exchange a Transformer's dropouts, and let a function of ours compute its attention."""
     from transformers import AttentionInterface, AttentionMaskInterface
 
+    for module in list(transformer.modules()):
+        for place, child in module.named_children():
+            if type(child) is nn.Dropout:
+                setattr(module, place, layer(child.p).train(child.training))
     AttentionInterface.register(name, attention)
     AttentionMaskInterface.register(name, mask)
     transformer.set_attn_implementation(name)

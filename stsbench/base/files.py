@@ -17,6 +17,9 @@ from stsbench.base.errors import UserError
 _PATIENCE_SECONDS = 60.0
 """How long to wait for another process that writes the same folder."""
 
+_HASHED_AT_ONCE = 2**24
+"""Bytes. Between two parts a thread waits for its turn, as long as other threads compute: there are to be few."""
+
 
 @contextmanager
 def atomic_path(target: Path) -> Iterator[Path]:
@@ -278,8 +281,11 @@ def sha256_of(path: Path) -> str:
         UserError: if the file cannot be read.
     """
     try:
-        with path.open("rb") as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
+        digest = hashlib.sha256()
+        with path.open("rb", buffering=0) as stream:
+            while block := stream.read(_HASHED_AT_ONCE):
+                digest.update(block)
+        return digest.hexdigest()
     except OSError as error:
         raise UserError(
             f"cannot read {path} ({error.strerror or error}): check that it is there, and its permissions."

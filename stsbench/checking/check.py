@@ -4,9 +4,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from stsbench.base.errors import UserError
-from stsbench.checking.baseline import MAX_DROP, check_baseline
-from stsbench.checking.margin import check_margin
-from stsbench.checking.published import AUTO, TOLERANCE, check_published, rows_to_check
 from stsbench.checking.result import Check
 from stsbench.records.imports.read import read_results
 from stsbench.records.record import RunRecord
@@ -51,6 +48,7 @@ def check(
     >>> check(run, baseline=run).verdict
     'pass'
     """
+    # Imported where they are needed: each brings a room of its own, and a gate is not to wait for the others.
     if baseline is not None:
         if against is not None or tolerance is not None:
             given = "--against" if against is not None else "--tolerance"
@@ -59,15 +57,20 @@ def check(
             raise UserError("--max-drop and --margin cannot go together: choose the one or the other.")
         record, predecessor = read_results(run), read_results(baseline)
         notes = require_recomputed(record, predecessor)
-        result = (
-            check_baseline(record, predecessor, MAX_DROP if max_drop is None else max_drop)
-            if margin is None
-            else check_margin(record, predecessor, margin, interval=interval)
-        )
+        if margin is None:
+            from stsbench.checking.baseline import MAX_DROP, check_baseline
+
+            result = check_baseline(record, predecessor, MAX_DROP if max_drop is None else max_drop)
+        else:
+            from stsbench.checking.margin import check_margin
+
+            result = check_margin(record, predecessor, margin, interval=interval)
         return replace(result, notes=(*result.notes, *notes))
     if max_drop is not None or margin is not None:
         given = "--max-drop" if margin is None else "--margin"
         raise UserError(f"{given} goes with --baseline: name the run that may not be missed by more.")
+    from stsbench.checking.published import AUTO, TOLERANCE, check_published, rows_to_check
+
     record = read_results(run)
     rows = rows_to_check(record, against or AUTO)
     notes = require_recomputed(record)

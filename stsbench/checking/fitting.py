@@ -2,9 +2,9 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from stsbench.checking.result import FieldDifference
-from stsbench.published.schema import Setting
 from stsbench.records.parts import SupervisedPart, TaskPart, TransferPart, plain_mean
 from stsbench.records.record import RunRecord
 from stsbench.records.signature import UNKNOWN, Signature
@@ -12,6 +12,9 @@ from stsbench.scoring.protocols import AGGREGATIONS, TEXTS
 from stsbench.scoring.tasks import STS_TASKS, TRANSFER_TASKS
 from stsbench.statistics.correlations import CORRELATIONS
 from stsbench.statistics.similarity import SIMILARITIES
+
+if TYPE_CHECKING:
+    from stsbench.published.schema import Setting
 
 AVERAGES = {"Avg. STS": STS_TASKS, "Avg. transfer": TRANSFER_TASKS}
 """What published averages are the mean of."""
@@ -114,7 +117,7 @@ class Fit:
     missing: tuple[str, ...] = ()
 
 
-def fitting(setting: Setting, scores: Sequence[MeasuredScore]) -> Fit:
+def fitting(setting: "Setting", scores: Sequence[MeasuredScore]) -> Fit:
     """Return what was measured of a setting, most like it: one score, or the mean that an average is of."""
     parts = [(part, _closest(part, scores)) for part in _parts(setting)]
     measured = [(part, score) for part, score in parts if score is not None]
@@ -125,13 +128,13 @@ def fitting(setting: Setting, scores: Sequence[MeasuredScore]) -> Fit:
     return Fit(value, fitted, gaps, missing)
 
 
-def _parts(setting: Setting) -> list[Setting]:
+def _parts(setting: "Setting") -> "list[Setting]":
     """Return the settings of the scores that a value is of: itself, or those that an average is the mean of."""
     tasks = AVERAGES.get(setting.task)
     return [setting] if tasks is None else [setting.model_copy(update={"task": task}) for task in tasks]
 
 
-def open_fields(settings: Iterable[Setting], scores: Sequence[MeasuredScore]) -> list[str]:
+def open_fields(settings: "Iterable[Setting]", scores: Sequence[MeasuredScore]) -> list[str]:
     """Return what scores match in only because somebody leaves it open, each thing once with its tasks."""
     parts = {part.task: part for setting in settings for part in _parts(setting)}
     tasks: dict[tuple[str, str], list[str]] = {}
@@ -145,13 +148,13 @@ def open_fields(settings: Iterable[Setting], scores: Sequence[MeasuredScore]) ->
     ]
 
 
-def _closest(setting: Setting, scores: Iterable[MeasuredScore]) -> MeasuredScore | None:
+def _closest(setting: "Setting", scores: Iterable[MeasuredScore]) -> MeasuredScore | None:
     """Return the score of a setting's task that was taken most like it; None if the task was not measured."""
     of_task = [score for score in scores if score.task == setting.task]
     return min(of_task, key=lambda score: len(_differences(setting, score)), default=None)
 
 
-def _differences(setting: Setting, score: MeasuredScore) -> tuple[FieldDifference, ...]:
+def _differences(setting: "Setting", score: MeasuredScore) -> tuple[FieldDifference, ...]:
     """Return the fields that keep a measured score from meaning what a published value does.
 
     What a paper leaves open and its authors' code does counts as stated; what nobody states, and what an
@@ -169,14 +172,14 @@ def _differences(setting: Setting, score: MeasuredScore) -> tuple[FieldDifferenc
     return tuple(fields)
 
 
-def _remedy(field: str, setting: Setting, there: str) -> str:
+def _remedy(field: str, setting: "Setting", there: str) -> str:
     stated = ["the paper leaves it open, its authors' code does not"] if field in setting.open else []
     if field == "split":
         return "; ".join([*stated, f"measure with --tasks {setting.task}:{there}"])
     return "; ".join([*stated, *([f"measure with --{field} {there}"] if there in _CHOICES[field] else [])])
 
 
-def _open_fields(setting: Setting, score: MeasuredScore) -> Iterator[tuple[str, str]]:
+def _open_fields(setting: "Setting", score: MeasuredScore) -> Iterator[tuple[str, str]]:
     """Yield the fields that match only because somebody leaves them open, each with why, in words."""
     for name in (*_FIELDS, "data"):
         here, there = score.choices.get(name), getattr(setting, name, "")

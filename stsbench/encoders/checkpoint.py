@@ -20,7 +20,6 @@ from stsbench.base.errors import UserError
 from stsbench.base.files import files_in, sha256_of
 from stsbench.base.parsing import parse_json
 from stsbench.base.words import closest
-from stsbench.published.catalogue import checkpoints
 
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 
@@ -406,6 +405,9 @@ def _downloaded_before(name: str, revision: str | None, reason: Exception) -> Pa
 
 def _meant(name: str) -> str:
     """Return which known model a name may be a misspelling of: a sentence with a space before it, or nothing."""
+    # Imported for a mistake alone: a run begins to hash weights as soon as this module is there.
+    from stsbench.published.catalogue import checkpoints
+
     known = {checkpoint.hub for checkpoint in checkpoints().values() if checkpoint.hub} | {PACKAGED}
     near = [model for model in closest(name, sorted(known), cutoff=0.85) if model != name]
     return f" Did you mean {near[0]}?" if near else ""

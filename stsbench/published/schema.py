@@ -22,8 +22,9 @@ _RANGES = {"x100": 100.0, "1": 1.0, "pairs": float("inf")}
 
 
 class _PublishedEntry(BaseModel):
-    # A misspelt key in an entry must not pass for an absent one.
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    # A misspelt key in an entry must not pass for an absent one. What checks entries is built when one is read:
+    # nearly every command imports this, and few read an entry.
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class Paper(_PublishedEntry):

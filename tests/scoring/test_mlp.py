@@ -8,7 +8,7 @@ import torch
 
 from stsbench.base.errors import UserError
 from stsbench.scoring.classifiers import FinalFit, Fold
-from stsbench.scoring.mlp import Mlp, NetSettings, loss_slope, make_optimizer, net_settings
+from stsbench.scoring.mlp import Adam, Mlp, NetSettings, loss_slope, make_optimizer, net_settings
 from stsbench.scoring.transfer import score_labelled
 
 
@@ -136,6 +136,19 @@ def test_the_callers_random_numbers_are_left_alone(toy, vectors_of):
     assert torch.rand(1) == expected
     assert np.random.mtrand._rand.get_state()[1].tolist() == legacy
     assert result.classifier == "mlp-adam"
+
+
+def test_adam_is_pytorchs_to_the_last_bit():
+    stream = torch.Generator().manual_seed(5)
+    ours = torch.randn(3, 37, generator=stream).requires_grad_()
+    theirs = ours.detach().clone().requires_grad_()
+    plain, library = Adam(ours), torch.optim.Adam([theirs], foreach=False)
+    for step in range(200):
+        ours.grad = torch.randn(3, 37, generator=stream) / (1 + step)
+        theirs.grad = ours.grad.clone()
+        plain.step()
+        library.step()
+    assert torch.equal(ours, theirs)
 
 
 def test_wrong_options_are_named():

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from stsbench.scoring.subjects import Wanted
+    from stsbench.statistics.spectrum import PrincipalAxes
 
 TOP = (1, 5, 10)
 SINGULAR, RANK, SHARE, ISOSCORE, PARTITION = (
@@ -152,33 +153,23 @@ def spectrum_frame(models: "Mapping[str, NDArray[np.floating[Any]]]") -> "pd.Dat
 
     from stsbench.statistics.geometry import unit_rows
     from stsbench.statistics.similarity import zero_rows
-    from stsbench.statistics.threads import in_threads
+    from stsbench.statistics.spectrum import principal_axes
 
     rows = []
     for model, vectors in models.items():
         units = unit_rows(vectors[~zero_rows(vectors)])
         about = {"model": model, "sentences": len(units), "dimensions": vectors.shape[1]}
-        both = [(units, False), (units - units.mean(axis=0), True)]
-        for measured in in_threads(_measured, both):
-            rows += [about | row for row in measured]
+        plain, centred = principal_axes(units)
+        rows += [about | {"centred": False} | row for row in _measures(units, plain, centred=False)]
+        units -= units.mean(axis=0)
+        rows += [about | {"centred": True} | row for row in _measures(units, centred, centred=True)]
     return pd.DataFrame(rows)
 
 
-def _measured(matrix: "tuple[NDArray[np.float64], bool]") -> list[dict[str, Any]]:
-    vectors, centred = matrix
-    return [{"centred": centred} | row for row in _measures(vectors, centred=centred)]
+def _measures(matrix: "NDArray[np.float64]", axes: "PrincipalAxes", *, centred: bool) -> Iterator[dict[str, Any]]:
+    from stsbench.statistics.spectrum import effective_rank, iso_score, partition_isotropy, top_share
 
-
-def _measures(matrix: "NDArray[np.float64]", *, centred: bool) -> Iterator[dict[str, Any]]:
-    from stsbench.statistics.spectrum import (
-        effective_rank,
-        iso_score,
-        partition_isotropy,
-        singular_values,
-        top_share,
-    )
-
-    values = singular_values(matrix)
+    values = axes.values
     largest = values[0] if values[0] > 0 else 1.0
     for k, value in enumerate(values / largest, 1):
         yield {"measure": SINGULAR, "k": k, "value": float(value)}
@@ -187,7 +178,7 @@ def _measures(matrix: "NDArray[np.float64]", *, centred: bool) -> Iterator[dict[
         yield {"measure": SHARE, "k": directions, "value": top_share(values, directions)}
     if centred:
         yield {"measure": ISOSCORE, "k": 0, "value": iso_score(values, matrix.shape[1])}
-    yield {"measure": PARTITION, "k": 0, "value": partition_isotropy(matrix)}
+    yield {"measure": PARTITION, "k": 0, "value": partition_isotropy(matrix, axes)}
 
 
 @dataclass(frozen=True)

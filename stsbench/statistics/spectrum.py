@@ -1,13 +1,67 @@
 """The singular values of a matrix of vectors, and what they say about how many directions are in use."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from stsbench.statistics.threads import in_threads
+
 Floats = NDArray[np.float64]
 
-_BLOCK_ROWS = 4096
+_BLOCK_ROWS = 2048
+
+
+class PrincipalAxes(NamedTuple):
+    """The singular value decomposition of a matrix of vectors, but for the part that is as long as the matrix.
+
+    Attributes:
+        values: (min(n, d),) singular values, largest first.
+        directions: (d, d), in the columns; the k-th belongs to the k-th value, those that are left over to none.
+    """
+
+    values: Floats
+    directions: Floats
+
+
+def principal_axes(vectors: NDArray[np.floating[Any]]) -> tuple[PrincipalAxes, PrincipalAxes]:
+    """Return the principal axes of a matrix as it is, and with the mean vector subtracted.
+
+    A QR decomposition behind a column of ones leaves a triangle that has both: without the first column it has the
+    singular values of the matrix, without the first row as well those of the centred matrix.
+
+    Args:
+        vectors: (n, d) matrix with at least one row.
+
+    Raises:
+        ValueError: if there is no row, or a number is not finite.
+
+    Example:
+        >>> plain, centred = principal_axes(np.array([[1.0, 5.0], [3.0, 5.0]]))
+        >>> [round(float(value), 3) for value in (*plain.values, *centred.values)]
+        [7.634, 1.31, 1.414, 0.0]
+    """
+    _require_finite(vectors)
+    n, d = vectors.shape
+    triangles = np.vstack(list(in_threads(lambda rows: _triangle(_behind_ones(vectors[rows])), _blocks(n))))
+    (triangle,) = in_threads(_triangle, [triangles])
+
+    def axes(matrix: Floats) -> PrincipalAxes:
+        _, values, directions = np.linalg.svd(matrix, full_matrices=True)
+        padded = np.zeros(min(n, d))
+        padded[: len(values)] = values[: len(padded)]
+        return PrincipalAxes(padded, directions.T)
+
+    plain, centred = in_threads(axes, [triangle[:, 1:], triangle[1:, 1:]])
+    return plain, centred
+
+
+def _behind_ones(vectors: NDArray[np.floating[Any]]) -> Floats:
+    return np.hstack([np.ones((len(vectors), 1)), vectors])
+
+
+def _triangle(matrix: Floats) -> Floats:
+    return np.asarray(np.linalg.qr(matrix, mode="r"), dtype=np.float64)
 
 
 def singular_values(vectors: NDArray[np.floating[Any]], *, centred: bool = False) -> Floats:
@@ -23,15 +77,10 @@ def singular_values(vectors: NDArray[np.floating[Any]], *, centred: bool = False
         ValueError: if there is no row, or a number is not finite.
 
     Example:
-        >>> singular_values(np.array([[3.0, 0.0], [0.0, 4.0]])).tolist()
+        >>> singular_values(np.array([[3.0, 0.0], [0.0, 4.0]])).round(12).tolist()
         [4.0, 3.0]
     """
-    if vectors.ndim != 2 or not vectors.size or not np.isfinite(vectors).all():
-        raise ValueError(f"expected a matrix of finite numbers, got shape {vectors.shape}")
-    matrix = vectors.astype(np.float64)
-    if centred:
-        matrix -= matrix.mean(axis=0)
-    return np.asarray(np.linalg.svd(matrix, compute_uv=False), dtype=np.float64)
+    return principal_axes(vectors)[centred].values
 
 
 def effective_rank(singular: Floats) -> float:
@@ -93,7 +142,7 @@ def iso_score(singular: Floats, dimensions: int) -> float:
     return float(np.clip((used - 1) / (dimensions - 1), 0.0, 1.0))
 
 
-def partition_isotropy(vectors: NDArray[np.floating[Any]]) -> float:
+def partition_isotropy(vectors: NDArray[np.floating[Any]], axes: PrincipalAxes | None = None) -> float:
     """Return min Z(c) / max Z(c), with Z(c) = sum over vectors w of exp(c . w), c over the principal directions.
 
     1 for vectors spread alike over all directions, near 0 for a narrow cone (Mu and Viswanath, 2018, section 2,
@@ -101,6 +150,7 @@ def partition_isotropy(vectors: NDArray[np.floating[Any]]) -> float:
 
     Args:
         vectors: (n, d) matrix with at least one row.
+        axes: its own, where they are known.
 
     Raises:
         ValueError: if there is no row, or a number is not finite.
@@ -109,16 +159,21 @@ def partition_isotropy(vectors: NDArray[np.floating[Any]]) -> float:
         >>> round(partition_isotropy(np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]])), 12)
         1.0
     """
+    _require_finite(vectors)
+    directions = (principal_axes(vectors)[0] if axes is None else axes).directions
+
+    def sums(rows: slice) -> Floats:
+        products = vectors[rows].astype(np.float64) @ directions
+        return np.stack([np.exp(products).sum(axis=0), np.exp(-products).sum(axis=0)])
+
+    total: Floats = sum(in_threads(sums, _blocks(len(vectors))), start=np.zeros((2, vectors.shape[1])))
+    return float(total.min() / total.max())
+
+
+def _blocks(rows: int) -> list[slice]:
+    return [slice(start, start + _BLOCK_ROWS) for start in range(0, rows, _BLOCK_ROWS)]
+
+
+def _require_finite(vectors: NDArray[np.floating[Any]]) -> None:
     if vectors.ndim != 2 or not vectors.size or not np.isfinite(vectors).all():
         raise ValueError(f"expected a matrix of finite numbers, got shape {vectors.shape}")
-    gram = np.zeros((vectors.shape[1], vectors.shape[1]))
-    blocks = [slice(start, start + _BLOCK_ROWS) for start in range(0, len(vectors), _BLOCK_ROWS)]
-    for rows in blocks:
-        block = vectors[rows].astype(np.float64)
-        gram += block.T @ block
-    directions = np.linalg.eigh(gram).eigenvectors
-    sums = np.zeros((2, vectors.shape[1]))
-    for rows in blocks:
-        products = vectors[rows].astype(np.float64) @ directions
-        sums += np.exp(products).sum(axis=0), np.exp(-products).sum(axis=0)
-    return float(sums.min() / sums.max())

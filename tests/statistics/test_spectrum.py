@@ -7,7 +7,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import ortho_group
 
-from stsbench.statistics.spectrum import effective_rank, iso_score, partition_isotropy, singular_values, top_share
+from stsbench.statistics import spectrum
+from stsbench.statistics.spectrum import (
+    effective_rank,
+    iso_score,
+    partition_isotropy,
+    principal_axes,
+    singular_values,
+    top_share,
+)
 
 SEEDS = st.integers(0, 10_000)
 
@@ -18,6 +26,22 @@ def test_singular_values_are_scipys(seed: int, centred: bool) -> None:
     vectors = np.random.default_rng(seed).normal(size=(30, 7)) + 1
     matrix = vectors - vectors.mean(axis=0) if centred else vectors
     assert singular_values(vectors, centred=centred) == pytest.approx(scipy.linalg.svdvals(matrix), abs=1e-12)
+
+
+@pytest.mark.parametrize(("n", "d"), [(1, 3), (4, 7), (30, 7), (7, 7), (8, 7)])
+@pytest.mark.parametrize("at_once", [5, 2048])
+def test_principal_axes_are_a_whole_decomposition(
+    n: int, d: int, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spectrum, "_BLOCK_ROWS", at_once)
+    vectors = np.random.default_rng(n).normal(size=(n, d)) + 2
+    matrices = vectors, vectors - vectors.mean(axis=0)
+    for axes, matrix in zip(principal_axes(vectors), matrices, strict=True):
+        assert axes.values == pytest.approx(scipy.linalg.svdvals(matrix), abs=1e-12)
+        assert axes.directions.T @ axes.directions == pytest.approx(np.eye(d), abs=1e-12)
+        squares = np.zeros(d)
+        squares[: len(axes.values)] = axes.values**2
+        assert (axes.directions * squares) @ axes.directions.T == pytest.approx(matrix.T @ matrix, abs=1e-10)
 
 
 @given(SEEDS)

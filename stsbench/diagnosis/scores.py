@@ -40,6 +40,7 @@ from stsbench.scoring.tasks import SAMPLE, sentences_of
 from stsbench.statistics.aggregation import aggregate
 from stsbench.statistics.correlations import Gold, correlate_rows
 from stsbench.statistics.similarity import SIMILARITIES, pair_similarities
+from stsbench.statistics.threads import in_threads
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -123,14 +124,21 @@ def build_grid(
         start, end = end, end + 2 * len(pairs.data.table)
         views.append((pairs, slice(start, end), of_task[values[TEXT].index(pairs.text) if pairs.text else 0]))
     rows, columns = _distinct_pairs(encoded.cuts, [place for _, place, _ in views])
-    for number, (pooling, vectors) in enumerate(encoded.vectors.items()):
-        similarities = compare(vectors, rows, comparisons)
-        for (pairs, place, view), of_cuts in zip(views, columns, strict=True):
+
+    def fill(number: int) -> None:
+        similarities = compare(encoded.vectors[poolings[number]], rows, comparisons)
+        for (pairs, _, view), of_cuts in zip(views, columns, strict=True):
             _fill(view[number, :, : len(comparisons)], pairs.scorer, similarities, of_cuts)
-            if supervised and pooling == identity.pooling and pairs.text in {None, protocol.text}:
+
+    poolings = list(encoded.vectors)
+    for done, _ in enumerate(in_threads(fill, range(len(poolings))), 1):
+        progress("scoring", done, len(poolings))
+    if supervised:
+        number, vectors = poolings.index(identity.pooling), encoded.vectors[identity.pooling]
+        for pairs, place, view in views:
+            if pairs.text in {None, protocol.text}:
                 own = encoded.cuts[0].rows[place]
                 _fill_supervised(view[number, 0], pairs, vectors[own], device=identity.device)
-        progress("scoring", number + 1, len(encoded.vectors))
     dimensions = (TEXT, POOLING, MAX_LENGTH, COMPARISON, METRIC, AGGREGATION)
     return Grid(axes, {task: _along(axes, (*dimensions, split_of(task)), its) for task, its in scores.items()})
 

@@ -9,7 +9,7 @@ folds and regularisers. No library offers that, and so this net is ours. The los
 with every PyTorch since 0.4.1, which does not look at the `size_average` that SentEval sets afterwards).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from stsbench.base.errors import UserError
 from stsbench.base.words import suggestion
 from stsbench.scoring.classifiers import UNSEEN, Design, Features, FinalFit, Fold, Rows
+from stsbench.statistics.threads import in_torch_threads
 
 if TYPE_CHECKING:
     import torch
@@ -142,7 +143,8 @@ class Mlp:
         found: dict[int, NDArray[np.int16]] = {}
         with torch.random.fork_rng(devices=[] if self.device == "cpu" else None):
             if self.device == "cpu" and not self.settings.dropout:
-                trained = _in_threads([block(numbers) for numbers in blocks])
+                # A step is too small to be shared out between cores; a block is not.
+                trained = in_torch_threads(_Batch.run, [block(numbers) for numbers in blocks])
             else:
                 # Dropout draws from the one stream that a block is seeded by when it is made.
                 trained = (block(numbers).run() for numbers in blocks)
@@ -164,28 +166,6 @@ class _Plan:
     predict: Rows
     regularisers: tuple[float, ...]
     drawn: int = 0
-
-
-def _in_threads(blocks: "Sequence[_Batch]") -> "Iterator[list[NDArray[np.int16]]]":
-    """Yield the blocks' predictions in order; as many train at the same time as PyTorch would take threads.
-
-    A step is too small to be shared out between cores; a block is not. The numbers are the same on any number.
-    """
-    from concurrent.futures import ThreadPoolExecutor
-
-    import torch
-
-    threads = torch.get_num_threads()
-    workers = min(threads, len(blocks))
-    if workers <= 1:
-        yield from (block.run() for block in blocks)
-        return
-    torch.set_num_threads(1)
-    try:
-        with ThreadPoolExecutor(workers) as pool:
-            yield from pool.map(_Batch.run, blocks)
-    finally:
-        torch.set_num_threads(threads)
 
 
 class _Batch:

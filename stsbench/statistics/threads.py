@@ -1,4 +1,4 @@
-"""Parts of a computation at the same time, each with a linear algebra of one thread."""
+"""Parts of a computation at the same time, each with a linear algebra of one thread: NumPy's, or PyTorch's."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
@@ -26,16 +26,45 @@ def in_threads(function: Callable[[Item], Part], items: Sequence[Item]) -> Itera
         >>> list(in_threads(lambda exponent: 10**exponent, range(3)))
         [1, 10, 100]
     """
-    from concurrent.futures import ThreadPoolExecutor
-
     from threadpoolctl import ThreadpoolController
 
     blas = ThreadpoolController().select(user_api="blas")
     threads = max((library["num_threads"] for library in blas.info()), default=1)
     workers = min(threads, _MOST, len(items))
     with blas.limit(limits=1):
-        if workers <= 1:
-            yield from map(function, items)
-            return
-        with ThreadPoolExecutor(workers) as pool:
-            yield from pool.map(function, items)
+        yield from map(function, items) if workers <= 1 else _in_pool(function, items, workers)
+
+
+def in_torch_threads(function: Callable[[Item], Part], items: Sequence[Item]) -> Iterator[Part]:
+    """Yield what a function returns for each item, as `in_threads` does, where PyTorch computes on the processor.
+
+    As many at the same time as PyTorch would take threads, each with one; a single item has them all.
+
+    Args:
+        function: what to compute; it spends its time in PyTorch.
+        items: of what.
+
+    Example:
+        >>> import torch
+        >>> list(in_torch_threads(lambda size: int(torch.ones(size).sum()), [2, 3]))
+        [2, 3]
+    """
+    import torch
+
+    threads = torch.get_num_threads()
+    workers = min(threads, len(items))
+    if workers <= 1:
+        yield from map(function, items)
+        return
+    torch.set_num_threads(1)
+    try:
+        yield from _in_pool(function, items, workers)
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _in_pool(function: Callable[[Item], Part], items: Sequence[Item], workers: int) -> Iterator[Part]:
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(workers) as pool:
+        yield from pool.map(function, items)

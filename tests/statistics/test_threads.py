@@ -4,10 +4,11 @@ import threading
 
 import numpy as np
 import pytest
+import torch
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from stsbench.statistics.geometry import uniformity
-from stsbench.statistics.threads import in_threads
+from stsbench.statistics.threads import in_threads, in_torch_threads
 
 
 @pytest.fixture
@@ -62,3 +63,40 @@ def test_numbers_are_the_same_with_one_thread_and_with_two():
         with threadpool_limits(threads, "blas"):
             found.append(uniformity(vectors))
     assert found[0] == found[1]
+
+
+@pytest.fixture
+def three_torch_threads():
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("three_torch_threads")
+def test_pytorch_has_one_thread_in_each_part_and_its_own_number_after():
+    started = threading.Barrier(2)
+
+    def threads(_):
+        started.wait(10)
+        return torch.get_num_threads(), threading.get_ident()
+
+    (first, here), (second, there) = in_torch_threads(threads, [0, 1])
+    assert (first, second) == (1, 1)
+    assert here != there
+    assert torch.get_num_threads() == 3
+
+
+@pytest.mark.usefixtures("three_torch_threads")
+def test_a_single_part_has_all_threads_of_pytorch():
+    assert list(in_torch_threads(lambda _: torch.get_num_threads(), [0])) == [3]
+
+
+@pytest.mark.usefixtures("three_torch_threads")
+def test_after_an_error_in_a_part_pytorch_has_its_threads_again():
+    def failing(item):
+        raise ValueError(f"part {item}")
+
+    with pytest.raises(ValueError, match="part 0"):
+        list(in_torch_threads(failing, [0, 1]))
+    assert torch.get_num_threads() == 3

@@ -124,13 +124,13 @@ def build_grid(
         start, end = end, end + 2 * len(pairs.data.table)
         views.append((pairs, slice(start, end), of_task[values[TEXT].index(pairs.text) if pairs.text else 0]))
     rows, columns = _distinct_pairs(encoded.cuts, [place for _, place, _ in views])
+    poolings = list(encoded.vectors)
 
     def fill(number: int) -> None:
         similarities = compare(encoded.vectors[poolings[number]], rows, comparisons)
         for (pairs, _, view), of_cuts in zip(views, columns, strict=True):
             _fill(view[number, :, : len(comparisons)], pairs.scorer, similarities, of_cuts)
 
-    poolings = list(encoded.vectors)
     for done, _ in enumerate(in_threads(fill, range(len(poolings))), 1):
         progress("scoring", done, len(poolings))
     if supervised:

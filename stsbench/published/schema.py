@@ -22,8 +22,8 @@ _RANGES = {"x100": 100.0, "1": 1.0, "pairs": float("inf")}
 
 
 class _PublishedEntry(BaseModel):
-    # A misspelt key in an entry must not pass for an absent one. What checks entries of a kind is built when one is
-    # read: many commands import this, and few read more than one kind.
+    # A misspelt key in an entry must not pass for an absent one. What checks entries of a kind is built when one
+    # is read: many commands import this, and few read more than one kind.
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 

@@ -17,7 +17,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "sphinx_copybutton",
-    "analysis_table",
+    "site_links",
     "api_pages",
     "command_pages",
     "example_reports",

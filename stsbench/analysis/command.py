@@ -20,11 +20,11 @@ from stsbench.cli.options import (
     grouped,
     new_folder,
 )
-from stsbench.cli.output import drawable, print_result, progress_bars, tell
+from stsbench.cli.output import drawable, print_result, progress_bars, say, tell
 from stsbench.render.figures import FORMATS, save_figure
 
 if TYPE_CHECKING:
-    from stsbench.analysis.analysis import AnalysisCommand
+    from stsbench.analysis.analysis import AnalysisCommand, AnalysisResult
 
 _SUBJECTS = "What is analysed"
 
@@ -156,6 +156,18 @@ def explain(
     from stsbench.scoring.settings import Bootstrap
 
     require_kind(figure_format)
+    # A table for the screen is printed when it is done; JSON and CSV are whole, and a page stands in its folder.
+    at_once = output.style == "terminal" and not (out is not None and output.quiet)
+    printed: list[str] = []
+
+    def print_part(part: "AnalysisResult") -> None:
+        if at_once:
+            with progress.aside():
+                if printed:
+                    say()
+                print_result(part, output)
+            printed.append(part.title)
+
     with progress_bars(quiet=output.quiet) as progress:
         explanation = make(
             subjects.named(),
@@ -167,6 +179,7 @@ def explain(
             data_dirs=data_dir or (),
             leave_out=True,
             progress=progress,
+            finished=print_part,
             **loading.keywords(),
         )
     if out is not None:
@@ -174,7 +187,7 @@ def explain(
     if figure is not None:
         for name, part in explanation.parts.items():
             save_figure(part.plot(), figure.with_name(f"{figure.stem}-{name}{figure.suffix}"))
-    if out is None or not output.quiet or output.style in {"json", "csv"}:
+    if not at_once and (out is None or not output.quiet or output.style in {"json", "csv"}):
         print_result(explanation, output)
     if explanation.missing:
         raise UserError(*(f"{name}: {reason}" for name, reason in explanation.missing.items()))

@@ -1,6 +1,6 @@
 """`explain`: every analysis of one or more runs in one go, and the page that shows them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -119,6 +119,7 @@ def explain(  # noqa: D417 (the options of loading are told of together)
     data_dirs: Sequence[str | Path] = (),
     leave_out: bool = False,
     progress: Progress = silent,
+    finished: Callable[[AnalysisResult], None] = lambda _: None,
     pooling: str = "auto",
     max_length: int | None = None,
     prompt: str | None = None,
@@ -140,7 +141,8 @@ def explain(  # noqa: D417 (the options of loading are told of together)
         data_dirs: folders to look for data in.
         leave_out: whether an analysis that is not possible is left out, and told in `missing`; by default it ends
             all.
-        progress: told how far it is.
+        progress: told how far it is, by analysis.
+        finished: given each analysis when it is done.
         pooling, max_length, prompt, precision, device, revision, trust_remote_code, template: how models are
             loaded, as in `load`; an error where only records are named.
 
@@ -159,13 +161,21 @@ def explain(  # noqa: D417 (the options of loading are told of together)
     with sharing():
         for name, command in analyses().items():
             try:
-                parts[name] = command.verb(list(subjects.values()), progress=progress, **command.explained(asked))
+                parts[name] = command.verb(
+                    list(subjects.values()), progress=_within(name, progress), **command.explained(asked)
+                )
+                finished(parts[name])
             except UserError as error:
                 if not leave_out:
                     raise
                 missing[name] = str(error)
     records = {name: subject for name, subject in subjects.items() if isinstance(subject, RunRecord)}
     return Explanation(parts, missing, {name: str(record.signatures[0]) for name, record in records.items()})
+
+
+def _within(name: str, progress: Progress) -> Progress:
+    """Return a progress that says which analysis a stage is of: `geometry: encoding 12 sentences`."""
+    return lambda stage, done, total: progress(f"{name}: {stage}", done, total)
 
 
 def _queries() -> list[str]:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from math import ceil
 
 _FEW = 8
 """So many choices fit into a sentence beside a suggestion."""
@@ -66,6 +67,17 @@ def suggestion(
         return otherwise or f"choose one of {', '.join(names)}."
     meant = f"did you mean {' or '.join(close)}?"
     return meant if otherwise or len(names) > _FEW else f"{meant} (choose one of {', '.join(names)})"
+
+
+def duration(seconds: float) -> str:
+    """Return about how long something takes, in the unit that a person would use.
+
+    >>> duration(7.4), duration(130), duration(9000)
+    ('about 8 s', 'about 3 min', 'about 2.5 h')
+    """
+    if seconds < 100:
+        return f"about {ceil(seconds)} s"
+    return f"about {ceil(seconds / 60)} min" if seconds < 6000 else f"about {seconds / 3600:.1f} h"
 
 
 def plain_name(name: str) -> str:

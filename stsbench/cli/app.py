@@ -17,6 +17,7 @@ from stsbench._version import __version__
 from stsbench.analysis.registry import ANALYSES
 from stsbench.base.errors import UserError
 from stsbench.base.words import shortened
+from stsbench.cli.help import FoldedHelp
 from stsbench.cli.mistakes import UsageError, sentence_of
 from stsbench.cli.options import spelled_out
 from stsbench.cli.output import (
@@ -130,6 +131,9 @@ class _Commands(TyperGroup):
         for registered in target.registered_commands:
             if registered.callback is not None:
                 registered.callback = spelled_out(registered.callback)
+            kind = registered.cls or TyperCommand
+            if not issubclass(kind, FoldedHelp):
+                registered.cls = type(kind.__name__, (FoldedHelp, kind), {})
         target.rich_markup_mode = "markdown"
         target.pretty_exceptions_enable = False
         # Else each command would offer to install completion, as the whole does.

@@ -10,12 +10,16 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
 from stsbench.base.errors import UserError
+from stsbench.base.progress import Progress, silent
+from stsbench.base.words import duration
 from stsbench.render.cells import harmless, one_line
 
 if TYPE_CHECKING:
@@ -194,15 +198,64 @@ def unprintable(error: OSError) -> UserError:
     )
 
 
+_FIRST_SECONDS, _EVERY_SECONDS = 2.0, 60.0
+"""When a log is told of a stage for the first time, and how long it then waits for the next line."""
+
+
+@dataclass
+class _Stage:
+    """What a log was told of a stage.
+
+    Attributes:
+        began: when it was first heard of, having done so much.
+        due: when the next line is due.
+        done: how much was done when it was last heard of.
+    """
+
+    began: tuple[float, int]
+    due: float
+    done: int
+
+
+class Lines:
+    """A line for a stage that has taken two seconds, then one a minute: for logs, into which no bar fits.
+
+    Short work says nothing.
+    """
+
+    def __init__(self) -> None:
+        self._stages: dict[str, _Stage] = {}
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        """Say how far a stage is, as `stsbench.base.progress.Progress` says, and how long it will take."""
+        now = monotonic()
+        known = self._stages.get(stage)
+        if known is None or done < known.done:
+            self._stages[stage] = _Stage((now, done), now + _FIRST_SECONDS, done)
+            return
+        known.done = done
+        if now < known.due or done == total:
+            return
+        known.due = now + _EVERY_SECONDS
+        since, before = known.began
+        if not total:
+            tell(f"{stage}: {done:,}")
+        elif done > before:
+            left = (now - since) * (total - done) / (done - before)
+            tell(f"{stage}: {100 * done // total} %, {duration(left)} to go")
+
+
 class Bars:
-    """A bar for each stage of the work, on standard error; nothing at all if nobody is looking.
+    """A bar for each stage of the work, on standard error; lines instead where it is a log; or nothing at all.
 
     Args:
         shown: what draws them.
+        log: what is told where nothing draws.
     """
 
-    def __init__(self, shown: "RichProgress | None" = None) -> None:
+    def __init__(self, shown: "RichProgress | None" = None, log: Progress = silent) -> None:
         self._shown = shown
+        self._log = log
         self._stages: dict[str, Any] = {}
 
     @property
@@ -213,6 +266,7 @@ class Bars:
     def __call__(self, stage: str, done: int, total: int) -> None:
         """Show how far a stage is, as `stsbench.base.progress.Progress` says."""
         if self._shown is None:
+            self._log(stage, done, total)
             return
         if stage not in self._stages:
             self._stages[stage] = self._shown.add_task(one_line(stage), total=total or None, about="")
@@ -223,12 +277,21 @@ class Bars:
         if self._shown is not None and stage in self._stages:
             self._shown.update(self._stages[stage], about=one_line(about))
 
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Take the bars off the screen while something is printed."""
+        if self._shown is not None:
+            self._shown.stop()
+        yield
+        if self._shown is not None:
+            self._shown.start()
+
 
 @contextmanager
 def progress_bars(*, quiet: bool = False) -> Iterator[Bars]:
-    """Show a bar per stage on standard error, if a person is looking at it."""
+    """Show a bar per stage on standard error, if a person is looking at it; if it is a log, lines for long work."""
     if quiet or sys.stderr is None or not sys.stderr.isatty():
-        yield Bars()
+        yield Bars(log=silent if quiet else Lines())
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn

@@ -233,6 +233,7 @@ def _encode(
     total, tokens, padded = sum(len(sequence) for _, sequence in work), 0, 0
     unsaved: list[bytes] = []
     saved_at = time.monotonic()
+    stage = f"encoding {len(work):,} sentence{'s' if len(work) > 1 else ''}"
     for batch, matrices in _forward(encoder, work, poolings, budget):
         keys = [key for key, _ in batch]
         for pooling in poolings:
@@ -245,7 +246,7 @@ def _encode(
         if time.monotonic() - saved_at > _SAVE_EVERY_SECONDS:
             _save(caches, unsaved, vectors)
             unsaved, saved_at = [], time.monotonic()
-        progress("encoding", tokens, total)
+        progress(stage, tokens, total)
     _save(caches, unsaved, vectors)
     return tokens, padded
 

@@ -208,7 +208,8 @@ def run(
     * `stsbench run --model princeton-nlp/unsup-simcse-bert-base-uncased`
     * `stsbench run -m my/checkpoint --pooling cls_before_pooler --tasks STS-B:dev`
     * `stsbench run -m minilm -m glove.6B.300d.txt --subsets --csv > scores.csv`
-    * `stsbench run -m minilm --tasks all`
+    * `stsbench run -m minilm --tasks all --out runs/minilm-all`
+    * `stsbench run -m minilm --data pairs.tsv`
     * `stsbench run --encoder-module mymodel:encode --tasks MR,CR,TREC --json`
     * `stsbench run -m minilm --backend openvino --precision int8 --gate`
     """

@@ -59,6 +59,7 @@ def train(
     * `stsbench train demo`
     * `stsbench train minilm-esimcse --corpus wiki.txt --out runs/esimcse --seed 1`
     * `stsbench train esimcse-bert-base --corpus wiki1m_for_simcse.txt --set precision=bf16`
+    * `stsbench train --list`
     * `stsbench train --resume runs/esimcse`
     """
     style, quiet = output.style, output.quiet

@@ -10,6 +10,9 @@ from typing import Any
 
 import pytest
 
+from stsbench.analysis.geometry import GeometryCommand
+from stsbench.base.errors import UserError
+
 Stsbench = Callable[..., Any]
 
 COMMANDS: dict[str, tuple[str, ...]] = {
@@ -202,3 +205,21 @@ def test_explain_tells_what_was_not_possible_after_all_that_was(stsbench: Stsben
     assert "stsbench: geometry: " in done.err
     assert "stsbench: density: the run of s holds similarities that were given" in done.err
     assert "- not possible: geometry: " in Path("page/README.md").read_text(encoding="utf-8")
+
+
+def test_each_analysis_is_printed_when_it_is_done(
+    runs: Stsbench, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    printed: list[str] = []
+
+    def fail(*_subjects: object, **_options: object) -> None:
+        printed.append(capsys.readouterr().out)
+        raise UserError("it stops here.")
+
+    monkeypatch.setattr(GeometryCommand, "verb", staticmethod(fail))
+    done = runs("explain", "a", "--resamples", "50")
+    assert done.code == 2
+    assert "geometry: it stops here" in done.err
+    assert "Pairs by length difference" in printed[0]
+    assert "Spectrum" in done.out
+    assert "Pairs by length difference" not in done.out

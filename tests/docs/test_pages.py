@@ -2,6 +2,7 @@
 
 import doctest
 import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from importlib import import_module
@@ -37,7 +38,7 @@ def beside(name: str) -> ModuleType:
         del sys.path[: len(folders)]
 
 
-@pytest.mark.parametrize("name", ["transcripts", "command_pages"])
+@pytest.mark.parametrize("name", ["transcripts", "command_pages", "site_links"])
 def test_examples_in_docstrings_are_so(name: str) -> None:
     pytest.importorskip("sphinx")
     found = doctest.testmod(beside(name))
@@ -69,6 +70,23 @@ def test_the_reference_has_every_command_with_every_option_and_its_help() -> Non
                 assert f"{spelling}" in section
             assert parameter.help is None or " ".join(parameter.help.split()) in " ".join(section.split())
         assert f"stsbench {name.split(maxsplit=1)[1]}" in section  # an example
+
+
+def test_every_link_of_a_page_leads_to_a_file_of_the_repository() -> None:
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if listed.returncode:
+        pytest.skip("needs the repository: what is made beside the pages must not count")
+    tracked = {ROOT / path for path in listed.stdout.splitlines()}
+    places = tracked | {folder for path in tracked for folder in path.parents}
+    pages = [path for path in tracked if path.suffix == ".md" and path.is_file()]
+    assert len(pages) > 40
+    broken = [
+        (str(page.relative_to(ROOT)), link)
+        for page in pages
+        for link in re.findall(r"\]\(([^)#\s]+)", page.read_text(encoding="utf-8"))
+        if "://" not in link and not link.startswith("mailto:") and (page.parent / link).resolve() not in places
+    ]
+    assert broken == []
 
 
 def test_the_reference_has_every_public_name() -> None:

@@ -1,0 +1,61 @@
+"""Where the pages lead: in the repository to its own files, in the site to what is made of them.
+
+A page is read in both. So it links files that are in the repository, and names commands as they are typed; here
+each becomes a link to the page that the site has of it.
+"""
+
+import re
+from pathlib import PurePosixPath
+from typing import Any
+
+from sphinx.application import Sphinx
+
+from stsbench.analysis.registry import analyses
+
+PLACES = {
+    "reports/examples/README.md": "examples/index.md",
+    "notebooks/README.md": "notebooks/index.md",
+}
+"""What lies in the repository beside `docs`, and where it lies in the site."""
+
+_COMMAND = re.compile(r"`(stsbench (?:([a-z-]+) )?--help(?:-all)?)`")
+
+
+def rows() -> str:
+    """Return a row of Markdown for each analysis, as the page has them.
+
+    >>> rows().splitlines()[-1].split(" | ")[1:]
+    ['what is near a sentence?', 'neighbours that share words and not meaning |']
+    """
+    found = ((name, command.result) for name, command in analyses().items())
+    return "".join(f"| `{name}` | {result.question} | {result.look_for} |\n" for name, result in found)
+
+
+def in_site(text: str, page: str) -> str:
+    """Return a page's text with its links as the site has them.
+
+    Args:
+        text: Markdown.
+        page: which page, below `docs`, without its suffix.
+
+    >>> in_site("See `stsbench run --help-all`, [examples](../../reports/examples/README.md)", "how-to/measure")
+    'See [`stsbench run --help-all`](../reference/commands/run.md), [examples](../examples/index.md)'
+    """
+    up = "../" * (len(PurePosixPath(page).parts) - 1)
+    for name in analyses():
+        text = text.replace(f"\n| `{name}` | ", f"\n| [`{name}`]({up}reference/commands/{name}.md) | ")
+    for here, there in PLACES.items():
+        text = text.replace(f"]({up}../{here})", f"]({up}{there})")
+    return _COMMAND.sub(lambda found: f"[`{found[1]}`]({up}reference/commands/{found[2] or 'index'}.md)", text)
+
+
+def rewrite(_app: Sphinx, page: str, source: list[str]) -> None:
+    """Rewrite a page that was written by hand."""
+    if not page.startswith(("reference/commands/", "reference/api/", "examples/", "notebooks/")):
+        source[0] = in_site(source[0], page)
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Rewrite each page as it is read."""
+    app.connect("source-read", rewrite)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

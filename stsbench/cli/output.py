@@ -289,7 +289,7 @@ class Bars:
 
 @contextmanager
 def progress_bars(*, quiet: bool = False) -> Iterator[Bars]:
-    """Show a bar per stage on standard error, if a person is looking at it; if it is a log, lines for long work."""
+    """Show a bar per stage on standard error, if a person is looking; if it is a log, lines for long work."""
     if quiet or sys.stderr is None or not sys.stderr.isatty():
         yield Bars(log=silent if quiet else Lines())
         return

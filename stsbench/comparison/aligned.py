@@ -193,14 +193,19 @@ def demand_distinct_models(runs: Mapping[str, RunRecord]) -> None:
     for name, record in runs.items():
         if record.folder is not None and (other := first_of.setdefault(record.folder.resolve(), name)) != name:
             raise UserError(f"{record.folder} is named twice: give each run once.")
-        if record.model.weights_sha256 is None:
-            continue
-        use = record.model.model_dump(exclude={"name", "kind", "revision", "device"})
-        other = first_of.setdefault(tuple(sorted(map(repr, use.items()))), name)
-        if other != name:
+        model = model_of(record)
+        if model is not None and (other := first_of.setdefault(model, name)) != name:
             raise UserError(
                 f"{other} and {name} are runs of the same weights, used alike, which is one model: name it once."
             )
+
+
+def model_of(record: RunRecord) -> tuple[str, ...] | None:
+    """Return what tells a record's model from others: its weights and how they were used; None where none is known."""
+    if record.model.weights_sha256 is None:
+        return None
+    use = record.model.model_dump(exclude={"name", "kind", "revision", "device"})
+    return tuple(sorted(map(repr, use.items())))
 
 
 def _named(parts: Mapping[Key, Part], task: str) -> list[Part]:

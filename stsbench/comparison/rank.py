@@ -10,12 +10,16 @@ from stsbench.base.progress import Progress, silent
 from stsbench.comparison.aligned import (
     AlignedScores,
     aligned_scores,
+    common_parts,
     demand_distinct_models,
     dependence_of,
+    model_of,
     named_runs,
+    parts_of,
     score_limits,
 )
 from stsbench.comparison.ranked import RankedScore, RankedTask, RankResult
+from stsbench.comparison.result import AVERAGES
 from stsbench.records.record import RunRecord
 from stsbench.statistics.bootstrap import LEVEL, SEED
 from stsbench.statistics.dependence import Dependence
@@ -41,6 +45,10 @@ def rank(
 ) -> RankResult:
     """Rank models that were measured on the same pairs, and tell how much of the order the pairs show.
 
+    Runs that do not compare, as those of a folder of runs may not, fall into groups: the largest is ranked (of two
+    the one that was named first), and of each other run the notes say why it was left out. Of several runs of one
+    model, used alike, the first is ranked.
+
     Each task, and the average, is ranked by itself. Two models are told apart if their difference is, corrected
     for all pairs of models; the ranks that a model can have follow from which others are shown to be above and
     below it (see `statistics.ranks`).
@@ -61,8 +69,8 @@ def rank(
         task and model.
 
     Raises:
-        UserError: if there are fewer than two models or more than `MOST`, two runs are of one model, or the runs
-            do not compare.
+        UserError: if there are fewer than two models or more than `MOST`, one run is named twice, or no two of
+            the runs compare.
 
     Example:
         >>> import stsbench as sb
@@ -78,7 +86,7 @@ def rank(
     if not 2 <= len(runs) <= MOST:
         count = "one model has no rank" if len(runs) == 1 else f"{len(runs)} models are no ranking"
         raise UserError(f"{count}: name 2 to {MOST} runs.")
-    named = named_runs(runs)
+    named, left_out = _comparable(named_runs(runs))
     demand_distinct_models(named)
     tasks, notes = aligned_scores(named, progress=progress)
     method = dependence_of(interval)
@@ -99,7 +107,46 @@ def rank(
         )
         limits = [score_limits(task, place, method, level) for place in range(len(named))]
         ranked.append(_in_order(task, tuple(named), ranking, limits))
-    return RankResult(tuple(named), tuple(ranked), simultaneous, adjustment, method, level, draws, seed, notes)
+    return RankResult(
+        tuple(named), tuple(ranked), simultaneous, adjustment, method, level, draws, seed, (*left_out, *notes)
+    )
+
+
+def _comparable(runs: dict[str, RunRecord]) -> tuple[dict[str, RunRecord], tuple[str, ...]]:
+    """Return the largest group of runs that compare, and of each other run why it was left out.
+
+    Where no two compare, all are returned: what follows says what keeps them apart.
+    """
+    models = {name: model_of(record) for name, record in runs.items()}
+
+    def obstacle(group: Sequence[str], name: str) -> str | None:
+        """Return why a run is not ranked with others, which compare with each other; None if it is."""
+        first, folder = group[0], runs[name].folder
+        try:
+            shared = [
+                common_parts({each: parts_of(runs[each], kind) for each in (first, name)}) for kind in AVERAGES
+            ]
+        except UserError as error:
+            return str(error)
+        if not any(parts for parts, _ in shared):
+            return f"{name} was measured on no task of {first}."
+        twins = (each for each in group if models[name] and models[each] == models[name])
+        if (twin := next(twins, None)) is not None and runs[twin].folder != folder:
+            return f"{name} is the model of {twin}, used alike."
+        return None
+
+    groups: list[list[str]] = []
+    for name in runs:
+        home = next((group for group in groups if obstacle(group, name) is None), None)
+        if home is None:
+            groups.append([name])
+        else:
+            home.append(name)
+    chosen = max(groups, key=len)
+    if len(chosen) == 1:
+        return runs, ()
+    left_out = tuple(f"left out: {obstacle(chosen, name)}" for name in runs if name not in chosen)
+    return {name: runs[name] for name in chosen}, left_out
 
 
 def _in_order(

@@ -1,4 +1,4 @@
-"""A command's help fits on a page: the options of its examples in full, the others by name, all with --help-all."""
+"""Help explains the options of a command's examples and names the others; --help-all explains all."""
 
 import re
 from typing import Any

@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import pytest
 import stsbench as sb
 from stsbench.comparison.aligned import aligned_scores, named_runs
 from stsbench.data.tables import StsData
+from stsbench.records.store import save_run
 from stsbench.statistics.dependence import covariance
 from stsbench.statistics.influence import task_terms
 
@@ -150,6 +152,27 @@ def test_tables_that_do_not_say_what_pairs_share_are_told(runs: list[sb.RunRecor
     assert ranking.frame["rank"].tolist() == sb.rank(runs).frame["rank"].tolist()
     # One side that says is enough.
     assert not sb.rank([runs[0], *old[1:]]).notes
+
+
+def test_of_runs_that_do_not_all_compare_the_largest_group_is_ranked_and_the_others_are_named(
+    runs: list[sb.RunRecord], measure: Measure, toy_data: Data, tmp_path: Path
+) -> None:
+    elsewhere = of_weights(measure([toy_data("z")]), "elsewhere")
+    by_dot = of_weights(
+        measure(
+            [toy_data("x", pairs=150), toy_data("y", pairs=150, seed=1)], protocol=sb.protocol(similarity="dot")
+        ),
+        "noise 3",
+    )
+    again = save_run(runs[1], tmp_path / "again")
+    ranking = sb.rank([elsewhere, runs[0], by_dot, *runs[1:], again])
+    assert ranking.frame["score"].tolist() == sb.rank(runs).frame["score"].tolist()
+    assert len(ranking.models) == 4
+    elsewhere_out, by_dot_out, again_out = (note for note in ranking.notes if note.startswith("left out: "))
+    assert "elsewhere was measured on no task of noise 3" in elsewhere_out
+    assert "similarity is cosine in one and dot in the other" in by_dot_out
+    assert "(again) is the model of noise 0.2" in again_out
+    assert all(f"note: {note}" in ranking.words for note in ranking.notes)
 
 
 def test_what_is_no_ranking_is_refused_in_a_sentence(

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from math import ceil
+from math import ceil, floor, log10
 
 _FEW = 8
 """So many choices fit into a sentence beside a suggestion."""
@@ -78,6 +78,16 @@ def duration(seconds: float) -> str:
     if seconds < 100:
         return f"about {ceil(seconds)} s"
     return f"about {ceil(seconds / 60)} min" if seconds < 6000 else f"about {seconds / 3600:.1f} h"
+
+
+def rounded_up(number: float) -> int:
+    """Return a number rounded up to two digits, as an estimate is told.
+
+    >>> rounded_up(1234.5), rounded_up(7.2)
+    (1300, 8)
+    """
+    step = 10 ** max(0, floor(log10(max(number, 1))) - 1)
+    return ceil(number / step) * step
 
 
 def plain_name(name: str) -> str:

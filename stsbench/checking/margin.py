@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from stsbench.base.errors import UserError
-from stsbench.base.words import listed
+from stsbench.base.words import listed, rounded_up
 from stsbench.checking.baseline import check_baseline
 from stsbench.checking.result import CellCheck, Check
 from stsbench.comparison.aligned import AlignedScores, aligned_scores, dependence_of
@@ -19,6 +19,7 @@ from stsbench.records.record import RunRecord
 from stsbench.scoring.settings import require_margin
 from stsbench.statistics.dependence import Variance
 from stsbench.statistics.intervals import INTERVAL, IntervalMethod, lower_bound, one_sided_p, upper_bound
+from stsbench.statistics.power import pairs_needed
 from stsbench.statistics.significance import holm
 
 LEVEL = 0.95
@@ -124,15 +125,9 @@ def _remedy(task: AlignedScores, loss: float, high: float, margin: float) -> str
     what = "items" if task.kind == "transfer" else "pairs"
     passing = f"a margin above {math.ceil(1e4 * high) / 100:.2f} would pass"
     gap = abs(margin - loss)
-    # A standard error falls with the root of the number of pairs.
-    needed = task.size * ((high - loss) / gap) ** 2 if gap > 0 else math.inf
+    needed = pairs_needed(task.size, gap, high - loss)
     if needed > 1e9:
         return f"{passing}; no number of {what} would tell a loss of the margin itself"
     verdict = "no worse" if loss < margin else "worse"
-    about = f"about {_rounded_up(needed):,} {what} like these {task.size:,} would tell"
+    about = f"about {rounded_up(needed):,} {what} like these {task.size:,} would tell"
     return f"{passing}; {about} ({verdict}, if the loss stays)"
-
-
-def _rounded_up(number: float) -> int:
-    step: int = 10 ** max(0, math.floor(math.log10(max(number, 1))) - 1)
-    return math.ceil(number / step) * step

@@ -201,7 +201,7 @@ def demand_distinct_models(runs: Mapping[str, RunRecord]) -> None:
 
 
 def model_of(record: RunRecord) -> tuple[str, ...] | None:
-    """Return what tells a record's model from others: its weights and how they were used; None where none is known."""
+    """Return what tells a record's model from others, weights and use; None where no weights are known."""
     if record.model.weights_sha256 is None:
         return None
     use = record.model.model_dump(exclude={"name", "kind", "revision", "device"})

@@ -88,7 +88,8 @@ def compare(
         bool,
         typer.Option(
             "--plan",
-            help="Tell the smallest difference that these pairs show for two models that agree as much as these.",
+            help="Tell the smallest difference that these pairs show for two models that agree as much as these, "
+            "and how many pairs a difference takes.",
             rich_help_panel=_PLANNING,
         ),
     ] = False,
@@ -96,7 +97,7 @@ def compare(
         float | None,
         typer.Option(
             callback=number_within(0, 100),
-            help="With --plan: how many seeds this difference of two methods takes, in points.",
+            help="With --plan: how many pairs this difference takes, in points. Default: that of the two runs.",
             rich_help_panel=_PLANNING,
         ),
     ] = None,
@@ -104,7 +105,8 @@ def compare(
         str | None,
         typer.Option(
             metavar="SD",
-            help="With --difference: standard deviation over seeds, in points, or a system whose seeds are known.",
+            help="With --difference, of methods: how many seeds it takes where their standard deviation is this, "
+            "in points, or that of a system whose seeds are known.",
             rich_help_panel=_PLANNING,
         ),
     ] = None,

@@ -1,4 +1,4 @@
-"""`plan`: which difference can these pairs show, and how many seeds does a claim take?
+"""`plan`: which difference can these pairs show, how many pairs and how many seeds does a claim take?
 
 Two models that agree on most pairs need fewer of them to be told apart than two that do not: what counts is the
 standard error of their difference. A test of 5 % finds 1.96 + 0.84 standard errors with 80 % power.
@@ -16,7 +16,7 @@ import numpy as np
 
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
-from stsbench.base.words import suggestion
+from stsbench.base.words import rounded_up, suggestion
 from stsbench.comparison.aligned import (
     AlignedScores,
     aligned_scores,
@@ -31,12 +31,15 @@ from stsbench.render.result import Result
 from stsbench.render.table import Table, Tables
 from stsbench.statistics.dependence import Dependence, Variance
 from stsbench.statistics.intervals import INTERVAL, IntervalMethod
-from stsbench.statistics.power import detectable, seeds_needed
+from stsbench.statistics.power import detectable, pairs_needed, seeds_needed
 
 if TYPE_CHECKING:
     import pandas as pd
 
 POWER = 0.8
+
+_MANY = 1e9
+"""Pairs that nobody has."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,8 @@ class PlannedTask:
         a: the score of A; `b`: of B.
         error: standard error of their difference.
         smallest: the smallest difference that these pairs show with the planned power.
+        pairs: how many pairs like these show the planned difference of two models with that power, or where none
+            is planned the difference of A and B; infinite where that is 0.
         seed_sd: standard deviation of a method's scores over seeds.
         seeds_here: runs of each method that show the planned difference on these pairs; 0 where none are enough.
         seeds_anywhere: runs of each that show it for other pairs like these, too; 0 where no number is enough.
@@ -62,6 +67,7 @@ class PlannedTask:
     b: float
     error: float
     smallest: float
+    pairs: float
     seed_sd: float = math.nan
     seeds_here: int = 0
     seeds_anywhere: int = 0
@@ -100,7 +106,10 @@ class Plan(Result):
             f"For two models that agree as much as {self.a} and {self.b} these pairs show a difference of "
             f"{last.smallest:.2f} points on {last.task} with {100 * self.power:g} % power"
         )
-        if self.difference is None or math.isnan(last.seed_sd):
+        if last.pairs < _MANY:
+            what = f"one of {self.difference:g}" if self.difference else f"their own of {abs(last.a - last.b):.2f}"
+            told += f"; {what} takes about {rounded_up(last.pairs):,} pairs like these {last.size:,}"
+        if not self.spread or math.isnan(last.seed_sd):
             return f"{told}."
         here = f"{last.seeds_here} seeds of each" if last.seeds_here else "more than 10,000 seeds of each"
         anywhere = (
@@ -121,7 +130,7 @@ class Plan(Result):
         return pd.DataFrame([asdict(row) for row in self.rows])
 
     def table(self) -> Tables:
-        """Return the standard errors and the smallest differences, and the seeds if a difference was planned."""
+        """Return standard errors, smallest differences, the pairs that one takes, and seeds if asked for."""
         import pandas as pd
 
         rows = []
@@ -133,8 +142,11 @@ class Plan(Result):
                 "B": row.b,
                 "standard error": row.error,
                 "smallest": row.smallest,
+                f"pairs for {self.difference or 'A - B'}": f"{rounded_up(row.pairs):,}"
+                if row.pairs < _MANY
+                else "–",
             }
-            if self.difference is not None:
+            if self.spread:
                 known = not math.isnan(row.seed_sd)
                 cells["seeds' sd"] = row.seed_sd
                 cells[f"seeds for {self.difference:g}"] = _count(row.seeds_here) if known else None
@@ -146,7 +158,9 @@ class Plan(Result):
         """Return all of it as plain data; what is not known is None."""
         whole = {"sentence": self.sentence, **asdict(self)}
         for row in whole["rows"]:
-            row |= {name: None for name, value in row.items() if isinstance(value, float) and math.isnan(value)}
+            row |= {
+                name: None for name, value in row.items() if isinstance(value, float) and not math.isfinite(value)
+            }
         return whole
 
     @property
@@ -182,14 +196,14 @@ def plan(
     interval: IntervalMethod = INTERVAL,
     progress: Progress = silent,
 ) -> Plan:
-    """Plan a comparison: what can these pairs show, and how many seeds does a difference of methods take?
+    """Plan a comparison: what can these pairs show, and how many pairs and seeds does a difference take?
 
     Args:
         a: a run, or the folder or `run.json` that it is in.
         b: a run of a model that agrees with the first about as much as those to be compared will.
-        difference: the difference of two methods to be shown, in points; 0.5, say.
-        spread: the standard deviation of a method's scores over seeds, in points: of the average, taken for every
-            task; or a published system whose seeds are known, task by task.
+        difference: to be shown, in points; 0.5, say.
+        spread: for a difference of methods, the standard deviation of a method's scores over seeds, in points: of
+            the average, taken for every task; or a published system whose seeds are known, task by task.
         level: 1 - level is the test's size.
         power: the chance to find the difference where it is there.
         interval: how pairs that share sentences are seen.
@@ -213,11 +227,6 @@ def plan(
             raise UserError(f"a {name} of {share}: give a share between 0 and 1, such as 0.8.")
     if difference is not None and not (math.isfinite(difference) and difference > 0):
         raise UserError(f"a difference of {difference:g} points: give more than 0, such as 0.5.")
-    if difference is not None and spread is None:
-        raise UserError(
-            "how many seeds a difference takes depends on their spread: give its standard deviation, such as 0.8, "
-            f"or a system whose seeds are known ({', '.join(seeded_systems())})."
-        )
     named = named_runs([a, b])
     demand_distinct_models(named)
     tasks, notes = aligned_scores(named, progress=progress)
@@ -236,7 +245,8 @@ def _planned(
     found = replace(found, value=1e4 * found.value, independent=1e4 * found.independent)
     a, b = (100 * task.scores).tolist()
     smallest = detectable(found.standard_error, level=level, power=power)
-    row = PlannedTask(task.kind, task.task, task.size, a, b, found.standard_error, smallest)
+    pairs = pairs_needed(task.size, difference or abs(a - b), smallest)
+    row = PlannedTask(task.kind, task.task, task.size, a, b, found.standard_error, smallest, pairs)
     if difference is None or math.isnan(sd):
         return row
     return replace(

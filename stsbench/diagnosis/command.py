@@ -105,7 +105,7 @@ def diagnose(
         float,
         Option(
             callback=number_within(0),
-            help="Seconds that the search beyond the grid may take.",
+            help="Seconds after which the search beyond the grid begins no pass. One that has begun is finished.",
             rich_help_panel=_GRID,
         ),
     ] = 60.0,

@@ -71,7 +71,7 @@ def diagnose(
         supervised: whether to try SentEval's trained regressors for STS-B and SICK-R too, which takes minutes.
         further: how many choices of the other ways of using the encoder may change at once, at most 2: 0 to try
             none of them.
-        budget: seconds that they may take.
+        budget: seconds after which none is begun; one that has begun is finished.
         most_sentences: how many sentences they may send through the model; None for any number.
         use_cache: whether to read and write the embedding cache.
         progress: told how far it is.

@@ -25,6 +25,22 @@ def detectable(standard_error: float, *, level: float = 0.95, power: float = 0.8
     return float(ndtri((1 + level) / 2) + ndtri(power)) * standard_error
 
 
+def pairs_needed(pairs: int, difference: float, found: float) -> float:
+    """Return how many pairs show a difference with the power with which so many pairs show another one.
+
+    A standard error, and with it the smallest difference found, falls with the root of the number of pairs.
+
+    Args:
+        pairs: how many there are.
+        difference: that is to be shown; of 0 no number of pairs shows it.
+        found: the smallest difference that these pairs show (`detectable`).
+
+    >>> pairs_needed(1000, 0.5, 1.0)
+    4000.0
+    """
+    return pairs * (found / difference) ** 2 if difference else math.inf
+
+
 def seeds_needed(
     difference: float, sd: float, over_pairs: Variance, *, level: float = 0.95, power: float = 0.8
 ) -> int | None:

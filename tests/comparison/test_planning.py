@@ -59,7 +59,24 @@ def test_it_is_a_table_and_plain_data(runs: tuple[sb.RunRecord, sb.RunRecord]) -
     assert told["rows"][0]["seed_sd"] is None
     assert told["sentence"] == planned.sentence
     assert len(planned.frame) == 3
-    assert len(sb.plan(*runs).table()[0].frame.columns) == 6
+    assert list(sb.plan(*runs).table()[0].frame.columns)[-2:] == ["smallest", "pairs for A - B"]
+
+
+def test_so_many_pairs_show_the_difference_that_is_planned_or_that_of_the_two(
+    runs: tuple[sb.RunRecord, sb.RunRecord], measure: Measure, toy_data: Callable[..., object]
+) -> None:
+    planned = sb.plan(*runs, difference=1.0)
+    for row in planned.rows:
+        assert row.pairs == pytest.approx(row.size * row.smallest**2)
+    assert "; one of 1 takes about" in planned.sentence
+    own = sb.plan(*runs).rows[-1]
+    assert own.pairs == pytest.approx(own.size * (own.smallest / (own.a - own.b)) ** 2)
+    # So many pairs, drawn from the same models, do show about that difference.
+    few, many = (
+        [measure([toy_data("x", pairs=n)], noise=noise, seed=7) for noise in (0.0, 0.5)] for n in (200, 3200)
+    )
+    wanted = sb.plan(*many).rows[-1].smallest
+    assert sb.plan(*few, difference=wanted).rows[-1].pairs == pytest.approx(3200, rel=0.4)
 
 
 def test_what_makes_no_sense_is_refused(
@@ -67,8 +84,6 @@ def test_what_makes_no_sense_is_refused(
 ) -> None:
     with pytest.raises(sb.UserError, match="a difference of 0 points: give more than 0"):
         sb.plan(*runs, difference=0.0, spread=1.0)
-    with pytest.raises(sb.UserError, match="depends on their spread"):
-        sb.plan(*runs, difference=1.0)
     with pytest.raises(sb.UserError, match="a standard deviation of -1 points"):
         sb.plan(*runs, difference=1.0, spread=-1.0)
     with pytest.raises(sb.UserError, match="no seeds of 'simcse' are known"):

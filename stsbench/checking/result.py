@@ -187,12 +187,18 @@ class Check(Result):
     def sentence(self) -> str:
         """The verdict in a sentence."""
         against, failed, passed = " and ".join(self.against), self.of("fail"), self.of("pass")
-        if self.verdict == "not comparable":
-            return f"{self.run} and {against} do not compare: {'; '.join(self._reasons())}."
-        if self.kind == "margin":
-            return self._margin_sentence
         allowed = f"within {self.allowed:g} of" if self.kind == "published" else f"at most {self.allowed:g} below"
         compared, others = len(passed) + len(failed), len(self.cells) - len(passed) - len(failed)
+        if self.verdict == "not comparable":
+            reasons = "; ".join(self._reasons())
+            if not compared:
+                return f"{self.run} and {against} do not compare: {reasons}."
+            return (
+                f"{len(passed)} of {compared} scores of {self.run} are {allowed} {against}, and not all compare: "
+                f"{reasons}."
+            )
+        if self.kind == "margin":
+            return self._margin_sentence
         rest = f" ({others} could not be compared)" if others else ""
         if not failed:
             return f"pass: {self.run} is {allowed} {against}: {compared} of {compared} scores{rest}."

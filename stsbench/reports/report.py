@@ -210,7 +210,8 @@ def verdicts(runs: Runs, against: str = AUTO, tolerance: float = TOLERANCE) -> F
             unknown.append(label)
             continue
         try:
-            check = check_published(record, rows_to_check(record, against), tolerance)
+            # By the report's name: of two runs of one model it says what tells them apart.
+            check = replace(check_published(record, rows_to_check(record, against), tolerance), run=label)
         except UserError as error:
             if against != AUTO:
                 raise

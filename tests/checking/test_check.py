@@ -250,6 +250,21 @@ def test_several_rows_are_told_apart(make_run: MakeRun, printed: Printed) -> Non
     assert len(found.cells) == 16
 
 
+def test_where_some_scores_compare_the_sentence_says_how_they_do_before_it_names_the_others(
+    make_run: MakeRun,
+) -> None:
+    name = "mteb-all-minilm-l6-v2/all-minilm-l6-v2"
+    model = {"pooling": "avg", "max_length": 256, "normalize": True}
+    found = check(make_run({"STS16": 78.99, "SICK-R": 77.15}, model), name)
+    assert found.verdict == "not comparable"
+    assert found.sentence.startswith(
+        f"1 of 1 scores of mine are within 0.05 of {name}, and not all compare: SICK-R: "
+    )
+    assert "split is test here and all there" in found.sentence
+    none = check(make_run({"SICK-R": 77.15}, model), name)
+    assert none.sentence.startswith(f"mine and {name} do not compare: SICK-R: split is test here")
+
+
 def test_a_negative_tolerance_is_refused(make_run: MakeRun) -> None:
     with pytest.raises(UserError, match="a tolerance of -1 points"):
         check(make_run({"STS-B": 1.0}), tolerance=-1)

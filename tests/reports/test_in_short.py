@@ -10,6 +10,7 @@ import pytest
 import stsbench as sb
 from stsbench.render.section import Pointer, Report, Section
 from stsbench.reports.in_short import IN_SHORT, in_short
+from stsbench.reports.report import verdicts
 from stsbench.reports.scores import scores
 from stsbench.reports.write import write_report
 
@@ -60,6 +61,13 @@ def test_what_is_odd_is_said_and_what_is_not_is_not(make_record: Make) -> None:
     assert f"has no score on {first.task}" in told
     assert "3 pairs of run 1 have a zero vector" in told
     assert f"read {second.task} from files that are not the published ones" in told
+
+
+def test_verdicts_on_two_uses_of_one_model_say_which_is_which(make_record: Make) -> None:
+    runs = {f"mine (pooling {pooling})": make_record() for pooling in ("cls", "avg")}
+    found = verdicts(runs, against="esimcse-coling2022-3/unsup-simcse-bert-base")
+    told = [pointer.text for pointer in in_short(runs, [found.section]).pointers if pointer.to == "checks"]
+    assert [next(name for name in runs if name in sentence) for sentence in told] == list(runs)
 
 
 def test_a_link_that_leads_nowhere_is_refused(tmp_path: Path) -> None:

@@ -93,6 +93,8 @@ class Geometry(AnalysisResult):
                 axes.scatter(row["uniformity"], row["alignment"], color=colour, s=24, zorder=2, label=label)
             if len(self.frame) == 1:
                 _draw_references(axes, self.frame)
+            # Of models that lie close to each other the ticks have many digits, of which few have room.
+            axes.locator_params(axis="x", nbins=4)
             axes.set_xlabel("uniformity (lower is better)")
             axes.set_ylabel("alignment (lower is better)")
             legend_above(figure, axes)
@@ -125,16 +127,11 @@ def _draw_references(axes: "Axes", frame: "pd.DataFrame") -> None:
 
 def _draw_path(axes: "Axes", steps: "pd.DataFrame", colour: str) -> None:
     axes.plot(steps["uniformity"], steps["alignment"], color=colour, marker="o", markersize=2.5, zorder=1)
-    # The names between would lie over each other: the ends say where it goes from and to.
-    for end, next_to_it in ((steps.iloc[0], steps.iloc[1:2]), (steps.iloc[-1], steps.iloc[-2:-1])):
-        is_lower = (next_to_it["alignment"] > end["alignment"]).any()
-        axes.annotate(
-            end["model"],
-            (end["uniformity"], end["alignment"]),
-            xytext=(0, -11 if is_lower else 5),
-            textcoords="offset points",
-            ha="center",
-            fontsize=7,
+    # The ends say where it goes from and to. They can lie on each other: their names stand in the legend.
+    for word, face, end in (("from", "white", steps.iloc[0]), ("to", colour, steps.iloc[-1])):
+        label = f"{word} {end['model']}"
+        axes.scatter(
+            end["uniformity"], end["alignment"], facecolors=face, edgecolors=colour, s=24, zorder=2, label=label
         )
     axes.margins(0.2)
 

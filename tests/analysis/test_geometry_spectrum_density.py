@@ -76,12 +76,19 @@ def test_the_plane_has_a_point_for_each_model_with_its_score() -> None:
     assert np.array(points) == pytest.approx(frame[["uniformity", "alignment"]].to_numpy())
 
 
+def test_the_ends_of_a_path_are_named_in_the_legend_where_no_name_lies_over_another() -> None:
+    frame = geometry_frame({"a": pairs_of(), **{f"step-{n}": pairs_of(1) for n in (1, 2, 3)}})
+    drawn = Geometry(frame).plot(path=3)
+    assert {text.get_text() for text in drawn.legends[0].get_texts()} == {"a", "from step-1", "to step-3"}
+    assert not drawn.axes[0].texts
+
+
 def test_the_path_joins_the_checkpoints_in_order() -> None:
     frame = geometry_frame({"a": pairs_of(), **{f"step-{n}": pairs_of(n) for n in (1, 2, 3)}})
     (axes,) = Geometry(frame).plot(path=3).axes
     (line,) = axes.lines
     assert np.array(line.get_xydata()) == pytest.approx(frame[["uniformity", "alignment"]].to_numpy()[1:])
-    assert len(axes.collections) == 1
+    assert len(axes.collections) == 3  # the other model, and the ends of the path
 
 
 def test_the_spectrum_is_that_of_normalised_vectors_as_they_are_and_centred() -> None:

@@ -113,16 +113,17 @@ def _tells_intervals(browser: Any) -> None:
 
 def _switches_theme(browser: Any) -> None:
     look = """return [getComputedStyle(document.body).backgroundColor,
-                      document.getElementById('theme').getAttribute('aria-pressed')]"""
+                      document.getElementById('theme').textContent]"""
     browser.prefer("light")
-    driver.wait_for(browser, "return document.getElementById('theme').getAttribute('aria-pressed') === 'false'")
+    driver.wait_for(browser, "return document.getElementById('theme').textContent === 'Dark'")
     light = browser.run(look)
     browser.prefer("dark")
     # The page is told of the change a moment later.
-    driver.wait_for(browser, "return document.getElementById('theme').getAttribute('aria-pressed') === 'true'")
+    driver.wait_for(browser, "return document.getElementById('theme').textContent === 'Light'")
     dark = browser.run(look)
     assert light[0] != dark[0]
-    assert [light[1], dark[1]] == ["false", "true"]
+    # The button says what it leads to.
+    assert [light[1], dark[1]] == ["Dark", "Light"]
     browser.run("document.getElementById('theme').click()")
     assert browser.run(look) == light
     browser.reload()

@@ -39,6 +39,14 @@ def run_steps(folder: Path, data: Path, **env: str) -> list[tuple[str, int]]:
     return ended
 
 
+def test_the_workflow_installs_from_a_repository_and_its_gate_looks_at_the_pairs() -> None:
+    install, *_, gate = [step["run"] for step in workflow()["jobs"]["check"]["steps"] if "run" in step]
+    assert install == 'pip install "stsbench[minilm] @ git+$STSBENCH"'
+    assert workflow()["env"]["STSBENCH"].startswith("https://")
+    assert "--margin" in gate
+    assert "--max-drop" not in gate
+
+
 def test_the_workflow_installs_measures_and_checks() -> None:
     commands = [step["run"].split()[:2] for step in workflow()["jobs"]["check"]["steps"] if "run" in step]
     assert commands == [

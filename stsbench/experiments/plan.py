@@ -291,7 +291,6 @@ class Made:
         row: the row that it fills.
         column: the column that it fills; empty for all of them.
         changes: as an experiment's axis has them.
-        steps: how many steps one training takes; 0 for a checkpoint.
     """
 
     row: str

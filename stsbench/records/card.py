@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from stsbench.base.errors import UserError
+from stsbench.records.intervals import method_in_words
 from stsbench.records.record import RunRecord
 from stsbench.records.signature import Signature
 from stsbench.render.cells import one_line
@@ -117,8 +118,12 @@ def _scores(records: Sequence[RunRecord]) -> list[str]:
     frame = frame.loc[frame["subset"] == "", shown].dropna(axis="columns", how="all")
     lines = ["## Scores", "", to_markdown(frame), ""]
     if "low" in frame:
-        level = records[0].protocol.level
-        lines += [f"Scores x 100, with their {100 * level:g} % bootstrap intervals.", ""]
+        kinds = dict.fromkeys(
+            f"{100 * record.protocol.level:g} % intervals, {method_in_words(record)}"
+            for record in records
+            if record.protocol.resamples
+        )
+        lines += [f"Scores x 100, with their {'; '.join(kinds)}.", ""]
     return lines
 
 

@@ -247,7 +247,11 @@ def _of_transfer(part: TransferPart, record: RunFields) -> Iterator[str]:
     nested, folded = part.design == "nested", part.design in {"nested", "kfold"}
     what = {
         "split": "all" if nested else "test",
-        "aggregation": part.design + (str(part.kfold) if folded and part.kfold is not None else ""),
+        "aggregation": part.design
+        if not folded
+        else UNKNOWN
+        if part.kfold is None
+        else f"{part.design}{part.kfold}",
         "metric": "acc",
         "similarity": part.classifier,
     }

@@ -20,6 +20,7 @@ from stsbench.base.digest import digest_of
 from stsbench.base.errors import UserError
 from stsbench.base.files import atomic_path, remove_leftovers, sha256_of, told_as_unwritable
 from stsbench.base.parsing import parse_json
+from stsbench.base.words import closest
 from stsbench.records.consistency import contradiction
 from stsbench.records.digest import sealed
 from stsbench.records.parquet import as_arrow, write_table
@@ -119,7 +120,10 @@ def load_run(path: str | Path) -> RunRecord:
     except OSError as error:  # Too long a name, or a folder on the way that may not be looked into.
         raise UserError(f"cannot read {path} ({error.strerror or error}): check the path.") from error
     if not is_there:
-        raise UserError(f"no run record at {path}: `stsbench run --out {path}` makes one.")
+        beside = [record.parent.name for record in path.parent.glob(f"*/{RECORD}")]
+        meant = closest(path.name, beside)
+        hint = f"did you mean {path.parent / meant[0]}? " if meant else ""
+        raise UserError(f"no run record at {path}: {hint}`stsbench run --out {path}` makes one.")
     record, digest = _parsed(file)
     said = contradiction(record)
     if record.digest is None and record.schema_version >= _DIGEST_SINCE:

@@ -1,12 +1,17 @@
 """A run against its predecessor's: no score may drop by more than a little, and all must be there."""
 
+import json
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 import stsbench as sb
 from stsbench.base.errors import UserError
 from stsbench.checking.baseline import check_baseline
+from stsbench.records.parts import TransferPart
+from stsbench.records.signature import Signature
 
 MakeRun = Callable[..., sb.RunRecord]
 
@@ -73,3 +78,25 @@ def test_an_undefined_score_keeps_the_gate_shut(make_run: MakeRun) -> None:
 def test_a_negative_drop_is_refused(make_run: MakeRun) -> None:
     with pytest.raises(UserError, match="a drop of -1 points"):
         check_baseline(make_run(OLD), make_run(OLD), -1)
+
+
+@pytest.mark.parametrize("folds", ["kfold10", "kfold5"])
+def test_folds_that_a_file_does_not_tell_match_with_a_note(folds: str, tmp_path: Path) -> None:
+    entry = {"acc": 75.0, "devacc": 74.0, "ndev": 40, "ntest": 40}
+    file = tmp_path / "results.json"
+    file.write_text(json.dumps({"MRPC": entry, "TREC": entry}), encoding="utf-8")
+    theirs = sb.import_results(file)
+
+    def measured(part: TransferPart) -> TransferPart:
+        stated = replace(Signature.parse(part.signature), aggregation=folds, similarity="logreg", data="3f2a91")
+        return part.model_copy(update={"signature": str(stated)})
+
+    ours = theirs.model_copy(update={"transfer": tuple(map(measured, theirs.transfer))})
+    for found in (check_baseline(ours, theirs), check_baseline(theirs, ours)):
+        assert found.verdict == "pass", found.sentence
+        assert "aggregation: an imported file does not say" in found.notes
+    others = [
+        part.model_copy(update={"signature": part.signature.replace(folds, "kfold7")}) for part in ours.transfer
+    ]
+    other = ours.model_copy(update={"transfer": tuple(others)})
+    assert check_baseline(other, ours).verdict == "not comparable"

@@ -17,7 +17,7 @@ import stsbench.compat.senteval as senteval
 from stsbench.base.errors import UserError
 from stsbench.compat.senteval import __main__ as runner
 from stsbench.compat.senteval import batches, engine, seen, surroundings, tasks
-from stsbench.compat.senteval.shapes import TwoShapes
+from stsbench.compat.senteval.shapes import Results
 from stsbench.scoring.settings import Bootstrap
 
 SCRIPT = Path(__file__).with_name("evaluation_script.py")
@@ -65,6 +65,7 @@ def run(tmp_path, monkeypatch, caplog):
     # What Python remembers of a relative folder is where it was when it first looked.
     monkeypatch.setattr(sys, "path_importer_cache", {})
     monkeypatch.setenv(engine.VARIABLE, "")
+    monkeypatch.setenv(engine.SPLITS_VARIABLE, "")
     monkeypatch.setenv(engine.CACHE_VARIABLE, "")
     fresh = seen.SeenSentences()
     monkeypatch.setattr(batches, "SEEN", fresh)
@@ -197,12 +198,14 @@ def test_the_regressor_is_trained_when_one_of_its_keys_is_read(folder, batcher, 
     train = tasks.score_relatedness
     monkeypatch.setattr(tasks, "score_relatedness", lambda *data, **how: trained.append(1) or train(*data, **how))
     fork = evaluator(folder, batcher, results="simcse").eval("STSBenchmark")
-    assert {name: result[name] for name in ("train", "dev", "test", "all")} == fork
+    assert result == fork
+    assert list(result) == list(fork) == ["train", "dev", "test", "all"]
     assert "devpearson" in result
-    assert list(result) == [*fork, "devpearson", "pearson", "spearman", "mse", "yhat", "ndev", "ntest"]
+    assert "devpearson" not in fork
     assert trained == []
     read = result["devpearson"], result.get("mse"), result["ntest"]
     assert trained == [1]
+    assert list(result) == [*fork, "devpearson", "pearson", "spearman", "mse", "ndev", "ntest"]
     original = evaluator(folder, batcher, results="senteval").eval("STSBenchmark")
     assert read == pytest.approx((original["devpearson"], original["mse"], 80), abs=1e-5)
     assert result["yhat"] == pytest.approx(original["yhat"], abs=1e-4)
@@ -211,22 +214,95 @@ def test_the_regressor_is_trained_when_one_of_its_keys_is_read(folder, batcher, 
     assert result.get("validation") is None
 
 
-def test_a_model_that_is_replaced_after_eval_changes_no_result(folder, hash_encode, monkeypatch):
-    def shapes(data, first, second, params, *, stop_by):
-        return dict.fromkeys(tasks._regression_keys(stop_by), (first.shape, second.shape))
+@pytest.mark.parametrize("shape", engine.RESULTS)
+def test_results_of_every_task_can_be_stored_as_json_and_train_nothing_for_it(folder, batcher, monkeypatch, shape):
+    one = evaluator(folder, batcher, results=shape)
+    results = one.eval(["STS13", "STSBenchmark", "CR", "MRPC"])
+    trained = []
+    monkeypatch.setattr(tasks, "score_relatedness", lambda *data, **how: trained.append(1))
+    stored = json.loads(json.dumps(results, indent=1))
+    assert trained == []
+    assert stored["STSBenchmark"].keys() == results["STSBenchmark"].keys()
+    part = "test" if shape != "senteval" else "pearson"
+    assert stored["STSBenchmark"][part] == json.loads(json.dumps(results["STSBenchmark"][part]))
 
-    monkeypatch.setattr(tasks, "_regression", shapes)
-    models = [hash_encode]
-    se = evaluator(folder, lambda _params, batch: models[0]([" ".join(words) for words in batch]))
-    result = se.eval("STSBenchmark")
-    models[0] = None
+
+@pytest.mark.parametrize(("shape", "task"), [("senteval", "STSBenchmark"), ("both", "STSBenchmark-finetune")])
+def test_predictions_are_an_array_that_answers_and_that_json_does_not_meet(folder, batcher, shape, task):
+    result = evaluator(folder, batcher, results=shape).eval(task)
+    assert "yhat" not in json.loads(json.dumps(result))
+    assert "yhat" in result
+    assert result["yhat"].shape == (80,)
+    assert (pickle.loads(pickle.dumps(result))["yhat"] == result["yhat"]).all()
+    assert result.pop("yhat").mean() > 0
+    assert "yhat" not in result
+
+
+def test_a_split_is_encoded_where_it_is_read(folder, hash_encode):
+    batcher = Counting(hash_encode)
+    result = evaluator(folder, batcher).eval("STSBenchmark")
     assert np.isfinite(result["test"]["spearman"].correlation)
-    assert result["pearson"] == ((240, 8), (240, 8))
+    assert len(batcher.handed) == 160  # the test split's, of 480
+    assert np.isfinite(result["dev"]["spearman"].correlation)
+    assert len(batcher.handed) == 160 + 80 + 160  # a batch of the test split again, then the dev split
+    whole = evaluator(folder, Counting(hash_encode), splits="train,dev,test").eval("STSBenchmark")
+    assert result == whole
+
+
+def test_named_splits_are_encoded_at_once_and_there_are_no_others(folder, hash_encode):
+    batcher = Counting(hash_encode)
+    result = evaluator(folder, batcher, splits=["test"]).eval("STSBenchmark")
+    assert len(batcher.handed) == 160
+    assert list(result) == ["test", "all"]
+    assert result["all"]["spearman"]["all"] == result["test"]["spearman"].correlation
+    with pytest.raises(KeyError, match="'pearson': there are test, all"):
+        result["pearson"]
+    assert len(batcher.handed) == 160
+
+
+def test_a_model_that_is_replaced_after_eval_gives_no_number(folder, hash_encode):
+    models = [hash_encode]
+
+    def evaluate(**params):
+        return evaluator(
+            folder, lambda _params, batch: models[0]([" ".join(words) for words in batch]), **params
+        ).eval("STSBenchmark")
+
+    expected = evaluate()["pearson"]
+    late, at_once = evaluate(), evaluate(splits="train,dev,test")
+    models[0] = lambda sentences: hash_encode(sentences) + np.array([0.01, *[0.0] * 7], dtype=np.float32)
+    assert np.isfinite(late["test"]["spearman"].correlation)
+    for key in ("dev", "all", "pearson"):
+        with pytest.raises(
+            UserError, match=r"split is encoded where it is first read, .* --splits train,dev,test"
+        ):
+            late[key]
+    assert at_once["pearson"] == pytest.approx(expected)
+
+
+def test_a_split_that_is_read_after_another_task_is_encoded_as_its_own_task_was_prepared(folder, hash_encode):
+    def prepare(params, samples):
+        params.known = {word for sentence in samples for word in sentence}
+        known_outside.clear()
+        known_outside.update(params.known)
+
+    def batcher(params, batch):
+        assert known_outside == params.known
+        assert all(word in params.known for sentence in batch for word in sentence)
+        tasks_seen.append(params.current_task)
+        return hash_encode([" ".join(words) for words in batch])
+
+    known_outside, tasks_seen = set(), []
+    params = {"task_path": str(folder), "usepytorch": False, "kfold": 3}
+    results = senteval.engine.SE(params, batcher, prepare).eval(["STSBenchmark", "TREC"])
+    tasks_seen.clear()
+    assert np.isfinite(results["STSBenchmark"]["train"]["spearman"].correlation)
+    assert set(tasks_seen) == {"STSBenchmark"}
 
 
 def test_results_are_printed_and_stored_as_a_dictionary():
     def fresh():
-        return TwoShapes((["dev", "test"], lambda: {"dev": 0.25, "test": 0.5}), (["mse"], lambda: {"mse": 2.0}))
+        return Results((["dev", "test"], lambda: {"dev": 0.25, "test": 0.5}), (["mse"], lambda: {"mse": 2.0}))
 
     whole = {"dev": 0.25, "test": 0.5, "mse": 2.0}
     assert json.loads(json.dumps(fresh())) == whole
@@ -235,6 +311,11 @@ def test_results_are_printed_and_stored_as_a_dictionary():
     assert dict(fresh()) == {**fresh()} == fresh() == fresh().copy() == whole
     assert list(fresh().values()) == [0.25, 0.5, 2.0]
     assert len(fresh()) == 3
+    assert fresh().pop("mse") == 2.0
+    changed = fresh()
+    changed["mse"] = 3.0
+    del changed["dev"]
+    assert changed == {"test": 0.5, "mse": 3.0}
 
 
 def test_the_dev_half_of_stsbenchmark_is_a_task(folder, batcher):
@@ -269,8 +350,9 @@ def _fresh_cache(monkeypatch):
 def test_cached_sentences_are_encoded_once_and_score_the_same(folder, hash_encode):
     plain, cached = Counting(hash_encode), Counting(hash_encode)
     tasks_in_turn = ["STS13", "STSBenchmark", "STS13"]
-    expected = [evaluator(folder, plain, results="simcse").eval(task) for task in tasks_in_turn]
-    found = [evaluator(folder, cached, results="simcse", cache=True).eval(task) for task in tasks_in_turn]
+    how = {"results": "simcse", "splits": "train,dev,test"}
+    expected = [evaluator(folder, plain, **how).eval(task) for task in tasks_in_turn]
+    found = [evaluator(folder, cached, **how, cache=True).eval(task) for task in tasks_in_turn]
     assert found == expected
     assert len(plain.handed) > len(set(plain.handed))
     assert sorted(cached.handed) == sorted(set(plain.handed))
@@ -339,11 +421,11 @@ def test_mistakes_are_one_sentence(run, capsys):
     Path("needy.py").write_text("import a_package_that_nobody_has\n")
     assert told("needy.py") == "needy.py needs the module a_package_that_nobody_has, which is not installed here."
     Path("away.py").write_text(
-        "import senteval\nsenteval.engine.SE({'task_path': './elsewhere/data'}, lambda params, batch: batch)\n"
+        "import senteval\n"
+        "senteval.engine.SE({'task_path': './elsewhere/data'}, lambda params, batch: batch).eval('STS12')\n"
     )
-    assert told("away.py").startswith(
-        "params['task_path'] is './elsewhere/data', which is not a folder (seen from "
-    )
+    assert told("away.py").startswith("STS12 was not found in ")
+    assert told("--splits", "dev,tset", "away.py").startswith("there is no split 'tset'")
     with pytest.raises(SystemExit) as left:
         run()
     assert left.value.code == 2

@@ -50,15 +50,7 @@ def test_the_originals_shape_trains_a_regressor_and_has_two_means(folder):
         "spearman": {"mean", "wmean"},
     }
     assert results["STS13"]["FNWN"]["nsamples"] == 20
-    assert set(results["STSBenchmark"]) == {
-        "devpearson",
-        "pearson",
-        "spearman",
-        "mse",
-        "yhat",
-        "ndev",
-        "ntest",
-    }
+    assert set(results["STSBenchmark"]) == {"devpearson", "pearson", "spearman", "mse", "ndev", "ntest"}
     assert results["STSBenchmark"]["yhat"].shape == (80,)
 
 
@@ -150,8 +142,31 @@ def test_a_zero_vector_has_the_similarity_zero(folder):
 def test_a_probing_task_is_evaluated_where_its_data_is(folder):
     result = evaluator(folder).eval("BigramShift")
     assert (result["ndev"], result["ntest"]) == (40, 40)
-    with pytest.raises(UserError, match=r"Tense needs .*past_present\.txt"):
+    with pytest.raises(UserError, match=r"Tense was not found in .* which lack past_present\.txt"):
         evaluator(folder).eval("Tense")
+
+
+def test_data_that_task_path_lacks_is_looked_for_in_the_other_places(folder, tmp_path, monkeypatch, caplog):
+    monkeypatch.setenv("STSBENCH_DATA", str(folder))
+    (tmp_path / "partial").mkdir()
+    asked = ["STS13", "STSBenchmark-dev", "MRPC", "BigramShift"]
+    with caplog.at_level(logging.WARNING):
+        found = [evaluator(path).eval(asked) for path in (folder, tmp_path / "partial", tmp_path / "nowhere")]
+    assert found[0] == found[1] == found[2]
+    (told,) = [line for line in caplog.messages if "params['task_path']" in line]
+    assert f"'{tmp_path / 'nowhere'}', which is not a folder" in told
+    assert f"looked for in {folder} (STSBENCH_DATA)" in told
+
+
+@pytest.mark.parametrize("last", ["MR", "Tense", "STS12", "STS17"])
+def test_what_is_missing_is_said_before_the_first_task_is_evaluated(folder, tmp_path, monkeypatch, last):
+    monkeypatch.setenv("STSBENCH_DATA", "")
+    monkeypatch.setenv("STSBENCH_CACHE", str(tmp_path / "cache"))
+    handed = []
+    one = evaluator(folder, lambda _params, batch: handed.append(1) or vectors(batch))
+    with pytest.raises(UserError, match=f"{last}"):
+        one.eval(["STS13", "CR", last])
+    assert handed == []
 
 
 def test_mistakes_are_named(folder, tmp_path, monkeypatch):
@@ -165,8 +180,10 @@ def test_mistakes_are_named(folder, tmp_path, monkeypatch):
         evaluator(folder).eval("MR")
     with pytest.raises(UserError, match=r"shape \(119, 12\)|shape \(127, 12\) for 1"):
         evaluator(folder, lambda _params, batch: vectors(batch)[1:]).eval("CR")
-    with pytest.raises(UserError, match="'task_path'"):
-        evaluator(tmp_path / "nowhere")
+    with pytest.raises(UserError, match="CR was not found"):
+        evaluator(tmp_path / "nowhere").eval("CR")
+    with pytest.raises(UserError, match="there is no split 'tset': did you mean test?"):
+        evaluator(folder, splits=["tset"])
     with pytest.raises(UserError, match=r"params\['results'\] is 'mteb'"):
         evaluator(folder, results="mteb")
     (folder / "probing/bigram_shift.txt").write_text("tr\t0\tan owl\nxx\t1\ta bus\n")

@@ -97,8 +97,8 @@ def test_the_transfer_tasks_come_along(write: Write) -> None:
     entry = {"devacc": 81.25, "acc": 80.5, "ndev": 100, "ntest": 100}
     run = import_results(write({"MR": entry, "MRPC": entry | {"f1": 85.0}, "Length": {"acc": 1.0}}))
     assert run.signature.splitlines() == [
-        "MR:all:nested|acc|-|text:senteval|data:-||-|-|stsbench:-",
-        "MRPC:test:kfold|acc|-|text:senteval|data:-||-|-|stsbench:-",
+        "MR:all:-|acc|-|text:senteval|data:-||-|-|stsbench:-",
+        "MRPC:test:-|acc|-|text:senteval|data:-||-|-|stsbench:-",
     ]
     first, second = run.transfer
     assert (first.acc, first.devacc, first.f1, first.ntest, first.seed) == (0.805, 0.8125, None, 100, None)

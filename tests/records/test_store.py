@@ -79,6 +79,16 @@ def test_a_missing_record_is_told_in_a_sentence(tmp_path: Path) -> None:
         load_run(tmp_path)
 
 
+def test_a_mistyped_folder_is_told_with_the_one_that_is_likely_meant(make_record: Maker, tmp_path: Path) -> None:
+    save_run(make_record(), tmp_path / "baseline")
+    (tmp_path / "baselyne-notes").mkdir()
+    for name in ("basline", "Baseline2"):
+        with pytest.raises(UserError, match=r"no run record at .*: did you mean .*/baseline\? `stsbench run"):
+            load_run(tmp_path / name)
+    with pytest.raises(UserError, match=r"no run record at .*/elsewhere: `stsbench run"):
+        load_run(tmp_path / "elsewhere")
+
+
 @pytest.mark.parametrize(
     "content",
     [

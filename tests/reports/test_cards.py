@@ -51,6 +51,15 @@ def test_an_undefined_score_is_in_no_card(make_record: Make) -> None:
     assert ModelCard(text).data.eval_results is None
 
 
+@pytest.mark.parametrize("interval", ["dyadic", "components", "independent", "bootstrap"])
+def test_a_card_names_the_intervals_that_it_prints(make_record: Make, interval: str) -> None:
+    run = make_record()
+    protocol = run.protocol.model_copy(update={"interval": interval, "level": 0.9, "resamples": 100})
+    text = sb.model_card(run.model_copy(update={"protocol": protocol}))
+    (line,) = [line for line in text.splitlines() if line.startswith("Scores x 100, with their")]
+    assert line.startswith(f"Scores x 100, with their 90 % intervals, {interval} ")
+
+
 @pytest.mark.parametrize(("off", "told"), [(0.0, "pass: 2 of 2"), (-1.0, "fail: 1 of 2")])
 def test_a_badge_tells_the_verdict(as_published: Make, off: float, told: str) -> None:
     drawing = ET.fromstring(sb.badge(as_published(ROW, CHECKPOINT, ("STS12", "STS13"), STS12=off)))

@@ -20,7 +20,7 @@ def main(arguments: list[str]) -> int:
     """Run a script with this package as its `senteval`; return the exit code."""
     try:
         given = _parser().parse_args(arguments)
-        _run(given.script, given.arguments, results=given.results, cache=given.cache)
+        _run(given.script, given.arguments, results=given.results, splits=given.splits, cache=given.cache)
     except UserError as error:
         sys.stderr.write(f"{error}\n")
         return 2
@@ -40,17 +40,26 @@ def _parser() -> argparse.ArgumentParser:
         metavar="{" + ",".join(engine.RESULTS) + "}",
         help="the shape of results (default: both, each computed when it is read)",
     )
+    parser.add_argument(
+        "--splits",
+        metavar="test[,dev,train]",
+        help="the splits of STSBenchmark and SICKRelatedness that there are (default: all, test encoded at once "
+        "and the others where they are read)",
+    )
     parser.add_argument("--cache", action="store_true", help="encode no sentence again that the batcher has seen")
     parser.add_argument("script", type=Path)
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="the script's own")
     return parser
 
 
-def _run(script: Path, arguments: list[str], *, results: str | None, cache: bool) -> None:
+def _run(script: Path, arguments: list[str], *, results: str | None, splits: str | None, cache: bool) -> None:
     if results is not None:
         if results not in engine.RESULTS:
             raise UserError(f"--results is {results!r}: {suggestion(results, engine.RESULTS)}")
         os.environ[engine.VARIABLE] = results
+    if splits is not None:
+        engine.splits_of(splits)
+        os.environ[engine.SPLITS_VARIABLE] = splits
     if cache:
         os.environ[engine.CACHE_VARIABLE] = "1"
     if not script.is_file():

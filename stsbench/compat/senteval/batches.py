@@ -1,7 +1,8 @@
 """Handing sentences to the person's `prepare` and `batcher`, and taking what comes back."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from copy import copy
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,67 @@ Prepare = Callable[[dotdict, list[Tokens]], Any]
 
 
 SIDES = ("sentence1", "sentence2")
+
+
+class Prepared:
+    """The person's functions, `prepare` called for the sentences of one task.
+
+    Args:
+        sentences: all of the task's, as `prepare` is handed them.
+        params: the person's, and so are the functions.
+        batcher: called batch by batch.
+        prepare: called once at the start, and once more where another task was prepared before more is encoded.
+    """
+
+    _latest: "ClassVar[Prepared | None]" = None
+
+    def __init__(self, sentences: Sequence[str], params: dotdict, batcher: Batcher, prepare: Prepare) -> None:
+        self._sentences, self._params, self._batcher, self._prepare = sentences, params, batcher, prepare
+        self._make_ready()
+
+    def _make_ready(self) -> None:
+        self._prepare(self._params, tokens_of(self._sentences, self._params))
+        Prepared._latest = self
+
+    def encode(self, sentences: Sequence[str]) -> NDArray[np.float32]:
+        """Return one vector for each sentence, batch by batch in the order given; see `encode`."""
+        return encode(sentences, self._params, self._batcher)
+
+    def resumed(self, sentences: Sequence[str], before: NDArray[np.float32], what: str) -> None:
+        """Make ready to encode more, after whatever else the script did, and see that the model is what it was.
+
+        Args:
+            sentences: that were encoded before; the first batch of them is encoded again.
+            before: their vectors.
+            what: is about to be encoded, for the message.
+
+        Raises:
+            UserError: if the batcher returns something else now.
+        """
+        if Prepared._latest is not self:
+            self._make_ready()
+        if self._params.cache:
+            # Whoever keeps vectors says that they depend on the sentence alone.
+            return
+        again = _encode(sentences[: self._params.batch_size], self._params, self._batcher)
+        first = before[: len(again)]
+        # Two runs of one model differ by rounding, and vectors this close give the same score.
+        if again.shape != first.shape or not np.allclose(
+            again, first, rtol=0, atol=1e-3 * np.nan_to_num(np.abs(first)).max(), equal_nan=True
+        ):
+            raise UserError(
+                f"{what} is encoded where it is first read, and by now the batcher returns other vectors than when "
+                "`eval` ran: read it before the model changes, or have it encoded by `eval`, with "
+                "--splits train,dev,test (params['splits'])."
+            )
+
+    def kept(self) -> "Prepared":
+        """Return the same for later, with the parameters as they are now: `eval` of another task changes them."""
+        later = copy(self)
+        later._params = dotdict(self._params)
+        if Prepared._latest is self:
+            Prepared._latest = later
+        return later
 
 
 def encode_sides(
@@ -41,10 +103,11 @@ def encode_sides(
         prepare: called once, with all sentences split by split.
     """
     splits = [table[table["split"] == split] for split in dict.fromkeys(table["split"])]
-    prepare(params, tokens_of([text for rows in splits for side in sides for text in rows[side]], params))
+    whole = [text for rows in splits for side in sides for text in rows[side]]
+    prepared = Prepared(whole, params, batcher, prepare)
     vectors = []
     for side in sides:
-        in_order = encode(table[side].iloc[order].tolist(), params, batcher)
+        in_order = prepared.encode(table[side].iloc[order].tolist())
         placed = np.empty_like(in_order)
         placed[order] = in_order
         vectors.append(placed)

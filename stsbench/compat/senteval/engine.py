@@ -2,33 +2,38 @@
 
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 from stsbench.base.errors import UserError
 from stsbench.base.words import suggestion
 from stsbench.compat.senteval.batches import Batcher, Prepare
-from stsbench.compat.senteval.shapes import TwoShapes
-from stsbench.compat.senteval.surroundings import tell_of_another_senteval
+from stsbench.compat.senteval.shapes import Results
+from stsbench.compat.senteval.surroundings import say_once, tell_of_another_senteval
 from stsbench.compat.senteval.tasks import (
     FILES,
     NAMES,
+    SPLITS,
     SUPERVISED,
     UNSUPERVISED,
-    evaluate_both,
     evaluate_labelled,
     evaluate_regressor,
     evaluate_similarity,
+    evaluate_splits,
     load_probing,
 )
 from stsbench.compat.senteval.utils import dotdict
 from stsbench.data.benchmarks import load_labelled, load_sts
+from stsbench.data.locate import places
 from stsbench.data.tables import LabelledData, StsData
 
 RESULTS = ("both", "senteval", "simcse")
 VARIABLE = "STSBENCH_SENTEVAL"
 """The environment variable that chooses the shape of results where the parameters do not."""
+
+SPLITS_VARIABLE = "STSBENCH_SENTEVAL_SPLITS"
+"""The environment variable that chooses the splits where the parameters do not."""
 
 CACHE_VARIABLE = "STSBENCH_SENTEVAL_CACHE"
 """The environment variable that keeps the vectors of sentences, unless it is empty."""
@@ -69,6 +74,7 @@ class SE:
     def __init__(self, params: dict[str, Any], batcher: Batcher, prepare: Prepare | None = None) -> None:
         self.params = dotdict(_DEFAULTS | dict(params))
         self.params.results = self.params.results or os.environ.get(VARIABLE) or "both"
+        self.params.splits = splits_of(self.params.splits or os.environ.get(SPLITS_VARIABLE))
         self.params.cache = bool(self.params.cache or os.environ.get(CACHE_VARIABLE))
         self.params.classifier = self.params.classifier or {"nhid": 0}
         for name, value, allowed in (
@@ -79,11 +85,7 @@ class SE:
                 raise UserError(f"params[{name!r}] is {value!r}: {suggestion(value, allowed)}")
         if "nhid" not in self.params.classifier:
             raise UserError("params['classifier'] names no 'nhid': say how many hidden units, 0 for none.")
-        if not self.params.task_path or not Path(self.params.task_path).is_dir():
-            raise UserError(
-                f"params['task_path'] is {self.params.task_path!r}, which is not a folder "
-                f"(seen from {Path.cwd()}): name the one that holds SentEval's `downstream`."
-            )
+        self._data_dirs = self._folder()
         tell_of_another_senteval()
         self.batcher = batcher
         self.prepare: Prepare = prepare or (lambda _params, _samples: None)
@@ -100,36 +102,66 @@ class SE:
                 vectors.
         """
         if not isinstance(name, str):
-            self.results = {task: self.eval(task) for task in name}
+            # What is missing is said before the first of them is evaluated.
+            ready = {task: self._evaluator(task) for task in name}
+            self.results = {task: self._evaluated(task, ready.pop(task)) for task in list(ready)}
             return self.results
+        self.results = self._evaluated(name, self._evaluator(name))
+        return self.results
+
+    def _evaluated(self, name: str, evaluate: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        self.params.current_task = name
+        results = evaluate()
+        if not isinstance(results, Results):
+            logging.debug("%s: %s", name, results)
+        return results
+
+    def _folder(self) -> list[Path]:
+        """Return the folder of the data, if it is there: what it lacks is looked for in the places of data."""
+        folder = self.params.task_path
+        if folder and Path(folder).is_dir():
+            return [Path(folder)]
+        say_once(
+            f"params['task_path'] is {folder!r}, which is not a folder (seen from {Path.cwd()}): data is looked for "
+            f"in {', '.join(f'{place.folder} ({place.origin})' for place in places())}."
+        )
+        return []
+
+    def _evaluator(self, name: str) -> Callable[[], dict[str, Any]]:
+        """Read a task's data; return what evaluates it."""
         if name in _UNOFFERED:
             raise UserError(f"{name} cannot be evaluated: {_UNOFFERED[name]}.")
         if name not in self.list_tasks:
             raise UserError(f"there is no task {name!r}: choose from {', '.join(self.list_tasks)}.")
-        self.params.current_task = name
-        self.results = self._evaluator(name)()
-        if not isinstance(self.results, TwoShapes):
-            logging.debug("%s: %s", name, {key: value for key, value in self.results.items() if key != "yhat"})
-        return self.results
-
-    def _evaluator(self, name: str) -> Callable[[], dict[str, Any]]:
-        folder, functions = Path(self.params.task_path), (self.params, self.batcher, self.prepare)
-        if name in NAMES:
-            return lambda: evaluate_labelled(_noted(load_labelled(NAMES[name], [folder])), *functions)
-        if name in FILES:
-            return lambda: evaluate_labelled(load_probing(name, folder), *functions)
+        folders, functions = self._data_dirs, (self.params, self.batcher, self.prepare)
+        if name in NAMES or name in FILES:
+            labelled = (
+                _noted(load_labelled(NAMES[name], folders)) if name in NAMES else load_probing(name, folders)
+            )
+            return lambda: evaluate_labelled(labelled, *functions)
         if name in UNSUPERVISED or name == _DEV:
             task, split = (name, "test") if name in UNSUPERVISED else ("STS-B", "dev")
-            data = _noted(load_sts(task, split, data_dirs=[folder]))
-            return lambda: evaluate_similarity(data, *functions, pooled=self.params.results != "senteval")
-        data = _noted(load_sts(SUPERVISED[name.removesuffix(_FINE_TUNED)], "all", data_dirs=[folder]))
+            pairs = _noted(load_sts(task, split, data_dirs=folders))
+            return lambda: evaluate_similarity(pairs, *functions, pooled=self.params.results != "senteval")
+        data = _noted(load_sts(SUPERVISED[name.removesuffix(_FINE_TUNED)], "all", data_dirs=folders))
         if name.endswith(_FINE_TUNED):
             return lambda: evaluate_regressor(data, *functions, stop_by="spearman")
-        return {
-            "senteval": lambda: evaluate_regressor(data, *functions, stop_by="pearson"),
-            "simcse": lambda: evaluate_similarity(data, *functions, pooled=True),
-            "both": lambda: evaluate_both(data, *functions),
-        }[self.params.results]
+        if self.params.results == "senteval":
+            return lambda: evaluate_regressor(data, *functions, stop_by="pearson")
+        return lambda: evaluate_splits(data, *functions, trained=self.params.results == "both")
+
+
+def splits_of(named: str | Sequence[str] | None) -> tuple[str, ...]:
+    """Return the splits that somebody names, in a list or with commas between; empty for none.
+
+    Raises:
+        UserError: if there is no such split.
+    """
+    names = named.replace(",", " ").split() if isinstance(named, str) else list(named or ())
+    for name in names:
+        if name not in SPLITS:
+            raise UserError(f"there is no split {name!r}: {suggestion(name, SPLITS)}")
+    return tuple(names)
 
 
 def _noted(data: _Data) -> _Data:

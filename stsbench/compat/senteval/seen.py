@@ -72,7 +72,8 @@ SEEN = SeenSentences()
 def _alike(one: dict[str, Any], other: dict[str, Any]) -> bool:
     """Return whether parameters are the same objects, or equal settings."""
     return one.keys() == other.keys() and all(
-        value is other[name] or (isinstance(value, str | int | float | dict) and _equal(value, other[name]))
+        value is other[name]
+        or (isinstance(value, str | int | float | dict | tuple) and _equal(value, other[name]))
         for name, value in one.items()
     )
 
@@ -81,5 +82,5 @@ def _equal(value: object, other: object) -> bool:
     try:
         return bool(value == other)
     except (TypeError, ValueError):
-        # Dictionaries of arrays do not say whether they are equal.
+        # Dictionaries and tuples of arrays do not say whether they are equal.
         return False

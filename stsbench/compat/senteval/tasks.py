@@ -1,7 +1,8 @@
 """SentEval's tasks: what `eval` returns of each, in the original's words."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,12 @@ from numpy.typing import NDArray
 from scipy.stats import pearsonr, spearmanr
 
 from stsbench.base.errors import UserError
-from stsbench.compat.senteval.batches import SIDES, Batcher, Prepare, encode, encode_sides, tokens_of
-from stsbench.compat.senteval.shapes import TwoShapes
+from stsbench.compat.senteval.batches import SIDES, Batcher, Prepare, Prepared, encode_sides
+from stsbench.compat.senteval.shapes import ARRAY, Results, Shape
 from stsbench.compat.senteval.utils import cosine, dotdict
+from stsbench.data.catalogue import Source
+from stsbench.data.locate import find_root
+from stsbench.data.rows import decode, read_bytes
 from stsbench.data.tables import LabelledData, StsData
 from stsbench.scoring.classifiers import Classifier, LogisticRegression, arrange
 from stsbench.scoring.mlp import Mlp, net_settings
@@ -37,6 +41,9 @@ NAMES = {
 UNSUPERVISED = ("STS12", "STS13", "STS14", "STS15", "STS16")
 SUPERVISED = {"STSBenchmark": "STS-B", "SICKRelatedness": "SICK-R"}
 """SentEval's names of the tasks that it trains a regressor for, and the catalogue's."""
+
+SPLITS = ("train", "dev", "test")
+"""The splits of these two."""
 
 FILES = {
     "Length": "sentence_length.txt",
@@ -104,27 +111,52 @@ def evaluate_similarity(
         pooled: whether the `all` entry has the correlation over all pairs together, as the SimCSE fork's.
     """
     groups = _groups(data)
-    return _similarities(groups, _encode_groups(groups, params, batcher, prepare), params, pooled=pooled)
+    prepared = Prepared(_sentences(groups), params, batcher, prepare)
+    vectors = {name: _encode_sides(group, prepared) for name, group in groups.items()}
+    return _similarities(groups, vectors, params, pooled=pooled)
 
 
-def evaluate_both(data: StsData, params: dotdict, batcher: Batcher, prepare: Prepare) -> TwoShapes:
-    """Return what `evaluate_similarity` and `evaluate_regressor` do, each when one of its keys is read.
+def evaluate_splits(
+    data: StsData, params: dotdict, batcher: Batcher, prepare: Prepare, *, trained: bool
+) -> Results:
+    """Return what `evaluate_similarity` does of the splits of a task, and the regressor, each when it is read.
 
-    All sentences are encoded before it returns, once and in the fork's batches: what a script does to its model
-    afterwards changes nothing.
+    The test split is encoded before it returns, the others when one of their keys is read; those that
+    `params.splits` names are all encoded at once, and there are no others.
+
+    Args:
+        data: all splits of STS-B or SICK-R.
+        params: the person's.
+        batcher: the person's.
+        prepare: the person's.
+        trained: whether the keys of `evaluate_regressor` answer too, where there are all splits.
     """
-    groups = _groups(data)
-    vectors = _encode_groups(groups, params, batcher, prepare)
+    groups = {name: group for name, group in _groups(data).items() if name in (params.splits or SPLITS)}
+    prepared = Prepared(_sentences(groups), params, batcher, prepare)
+    name, now = params.current_task, params.splits or ("test",)
+    vectors = {split: _encode_sides(group, prepared) for split, group in groups.items() if split in now}
+    later = prepared.kept()
 
-    def plain() -> dict[str, Any]:
-        return _similarities(groups, vectors, params, pooled=True)
+    def read(*splits: str) -> dict[str, Any]:
+        """Return the correlations of splits, and of all splits together."""
+        _vectors_of(*splits)
+        return _similarities({split: groups[split] for split in splits}, vectors, params, pooled=True)
+
+    def _vectors_of(*splits: str) -> None:
+        for split in splits:
+            if split not in vectors:
+                test = groups["test"]["sentence1"].tolist()
+                later.resumed(test, vectors["test"][0], f"{name}'s {split} split")
+                vectors[split] = _encode_sides(groups[split], later)
 
     def supervised() -> dict[str, Any]:
-        pairs = pd.concat(groups.values())
-        first, second = (np.concatenate([sides[side] for sides in vectors.values()]) for side in (0, 1))
-        return _regression(replace(data, pairs=pairs), first, second, params, stop_by="pearson")
+        _vectors_of(*groups)
+        first, second = (np.concatenate([vectors[split][side] for split in groups]) for side in (0, 1))
+        return _regression(replace(data, pairs=pd.concat(groups.values())), first, second, params, "pearson")
 
-    return TwoShapes(([*groups, "all"], plain), (_regression_keys("pearson"), supervised))
+    shapes: list[Shape] = [([split], partial(read, split)) for split in groups]
+    regressor = (_regression_keys("pearson"), supervised) if trained and len(groups) == len(SPLITS) else None
+    return Results(*shapes, (["all"], partial(read, *groups)), on_request=regressor)
 
 
 Groups = dict[str, pd.DataFrame]
@@ -141,14 +173,13 @@ def _groups(data: StsData) -> Groups:
     return {name: pairs[pairs[by] == name] for name in dict.fromkeys(data.pairs[by])}
 
 
-def _encode_groups(groups: Groups, params: dotdict, batcher: Batcher, prepare: Prepare) -> Sides:
-    whole = [text for group in groups.values() for side in SIDES for text in group[side]]
-    prepare(params, tokens_of(whole, params))
-    vectors: Sides = {}
-    for name, group in groups.items():
-        u, v = (encode(group[side].tolist(), params, batcher) for side in SIDES)
-        vectors[name] = (u, v)
-    return vectors
+def _sentences(groups: Groups) -> list[str]:
+    return [text for group in groups.values() for side in SIDES for text in group[side]]
+
+
+def _encode_sides(group: pd.DataFrame, prepared: Prepared) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    first, second = (prepared.encode(group[side].tolist()) for side in SIDES)
+    return first, second
 
 
 def _similarities(groups: Groups, vectors: Sides, params: dotdict, *, pooled: bool) -> dict[str, Any]:
@@ -183,11 +214,12 @@ def _correlations(values: NDArray[np.float64], gold: NDArray[np.float64]) -> dic
 
 def evaluate_regressor(
     data: StsData, params: dotdict, batcher: Batcher, prepare: Prepare, *, stop_by: StopBy
-) -> dict[str, Any]:
+) -> Results:
     """Return what the trained regressor scores: the original's `STSBenchmark` and `SICKRelatedness`."""
     order = pair_order(data.pairs)
     first, second = encode_sides(data.pairs, SIDES, order, params, batcher=batcher, prepare=prepare)
-    return _regression(data, first, second, params, stop_by=stop_by)
+    scores = _regression(data, first, second, params, stop_by)
+    return Results((list(scores), lambda: scores))
 
 
 def _regression(
@@ -195,7 +227,6 @@ def _regression(
     first: NDArray[np.float32],
     second: NDArray[np.float32],
     params: dotdict,
-    *,
     stop_by: StopBy,
 ) -> dict[str, Any]:
     result = score_relatedness(
@@ -215,24 +246,37 @@ def _regression(
 
 
 def _regression_keys(stop_by: StopBy) -> list[str]:
-    return [f"dev{stop_by}", "pearson", "spearman", "mse", "yhat", "ndev", "ntest"]
+    return [f"dev{stop_by}", "pearson", "spearman", "mse", ARRAY, "ndev", "ntest"]
 
 
 _SPLITS = {"tr": "train", "va": "dev", "te": "test"}
 
 
-def load_probing(task: str, task_path: Path) -> LabelledData:
+_PROBING = Source(
+    name="senteval-probing",
+    title="The probing tasks of SentEval",
+    kind="by-hand",
+    address="https://github.com/facebookresearch/SentEval",
+    sha256="unverified",
+    roots=("probing", "senteval/probing", "SentEval/data/probing", "data/probing"),
+    documentation="https://github.com/facebookresearch/SentEval",
+    licence="",
+)
+
+
+def load_probing(task: str, data_dirs: Sequence[Path]) -> LabelledData:
     """Read a probing task: lines of split, label and sentence, separated by tabs.
+
+    Args:
+        task: by SentEval's name.
+        data_dirs: folders to look in before the other places of data.
 
     Raises:
         UserError: if the file is missing or a line is broken.
     """
-    path = task_path / "probing" / FILES[task]
-    try:
-        lines = path.read_bytes().decode("utf-8").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{task} needs {path}, which cannot be read: {error}.") from error
+    path = find_root(_PROBING, [FILES[task]], task, data_dirs) / FILES[task]
     rows = []
+    lines = decode(read_bytes(path), path, "utf-8").split("\n")
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue

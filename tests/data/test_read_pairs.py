@@ -89,6 +89,34 @@ def test_a_subset_column_is_used(tmp_path, ending):
     fails(path, "has no subset column 'topic', only 'genre', 'sentence1'", subset_column="topic")
 
 
+@pytest.mark.parametrize(
+    ("ending", "wrong", "right"),
+    [
+        ("tsv", ["an owl\train", "an owl\train\tmany", "\train\t3", "a\tb\t1\tmore"], "an owl\train\t{}"),
+        ("csv", ["an owl,rain", "an owl,rain,many", ",rain,3", "a,b,1,more"], "an owl,rain,{}"),
+        (
+            "jsonl",
+            ['{"sentence1": "an owl"}', "[1]", '{"sentence1": "a", "sentence2": "b", "score": "many"}', "{"],
+            '{{"sentence1": "an owl", "sentence2": "rain", "score": {}}}',
+        ),
+    ],
+)
+def test_all_mistakes_of_a_file_are_told_in_one_go(ending, wrong, right, tmp_path):
+    path = tmp_path / f"pairs.{ending}"
+    lines = [right.format(1), *wrong, right.format(2)]
+    path.write_text("".join(f"{line}\n" for line in lines))
+    with pytest.raises(UserError) as told:
+        load_pairs(path)
+    summary, *each = str(told.value).splitlines()
+    assert summary == f"{path} has 4 mistakes:"
+    assert [line.partition(":")[0] for line in each] == [f"{path}, line {number}" for number in (2, 3, 4, 5)]
+    path.write_text("".join(f"{line}\n" for line in [right.format(1), *wrong * 30]))
+    with pytest.raises(UserError) as told:
+        load_pairs(path)
+    summary, *each, last = str(told.value).splitlines()
+    assert (summary, len(each), last) == (f"{path} has 120 mistakes:", 10, "and 110 more.")
+
+
 def test_a_file_without_a_header_has_three_columns(tmp_path):
     path = tmp_path / "mine.tsv"
     write_tsv(path, (), ROWS)

@@ -58,17 +58,18 @@ def test_alignment_and_uniformity_are_logged_if_asked(train):
     assert all(line["alignment"] > 0 > line["uniformity"] for line in scored)
 
 
-def test_dev_scores_in_half_precision_pick_the_same_checkpoint(train):
+def test_dev_scores_in_half_precision_pick_a_checkpoint_as_good(train):
     parts = ("selection.every=1", "optimiser.learning_rate=1e-2")
     full = train(*parts)
     half = train(*parts, "selection.precision=bf16", out="half")
-    told = [[line["dev"] for line in done.log if line["kind"] == "dev"] for done in (full, half)]
+    told = [{line["step"]: line["dev"] for line in done.log if line["kind"] == "dev"} for done in (full, half)]
     assert told[0][0] == told[1][0]  # the base is scored in fp32
     assert told[0] != told[1]
     assert told[1] == pytest.approx(told[0], abs=0.01)
-    assert half.best.step == full.best.step
+    # Where two steps are closer than half precision tells apart, which of them leads is chance.
+    assert told[0][half.best.step] == pytest.approx(told[0][full.best.step], abs=0.01)
     # What is published is measured in fp32.
-    assert half.record.tasks[0].score == full.record.tasks[0].score
+    assert half.record.tasks[0].score == pytest.approx(told[0][half.best.step], abs=1e-6)
 
 
 def test_the_learning_rate_falls_linearly_to_zero_after_the_warm_up(train):

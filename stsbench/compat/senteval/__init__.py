@@ -14,16 +14,16 @@ Results answer in two shapes, the original's and that of the fork in SimCSE's re
   concatenated pairs.
 - `STSBenchmark` and `SICKRelatedness` have the original's keys, of a trained regressor (`pearson`, `spearman`,
   `mse`, `yhat`, `devpearson`, `ndev`, `ntest`), and the fork's, of plain similarities: `train`, `dev`, `test`, and
-  `all`, which pools the three. Test sentences are encoded by `eval`, the others when a key that needs them is read;
-  the regressor is trained when one of its keys is read, and not where the whole result is printed or stored.
+  `all`, which pools the three. Test sentences are encoded by `eval`, the others when a key that needs them is
+  read; the regressor is trained when one of its keys is read, not where the whole result is printed or stored.
 - `STSBenchmark-finetune` and `SICKRelatedness-finetune` are the fork's names of the regressors, stopped by
   Spearman; `STSBenchmark-dev` is its dev pairs alone.
 
 `params["results"]`, or the variable `STSBENCH_SENTEVAL`, asks for one shape alone: `senteval` or `simcse` instead
 of `both`.
 
-`params["splits"]`, or `STSBENCH_SENTEVAL_SPLITS`, names the splits of these two (`["test"]`, or `"train,dev,test"`):
-they are all encoded by `eval`, and there are no others.
+`params["splits"]`, or `STSBENCH_SENTEVAL_SPLITS`, names the splits of these two (`["test"]`, say, or
+`"train,dev,test"`): they are all encoded by `eval`, and there are no others.
 
 Other parameters, by SentEval's names: `task_path` (the folder that holds `downstream` and `probing`; what is not
 there is looked for in the other places of data),

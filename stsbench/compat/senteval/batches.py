@@ -69,8 +69,8 @@ class Prepared:
             again, first, rtol=0, atol=1e-3 * np.nan_to_num(np.abs(first)).max(), equal_nan=True
         ):
             raise UserError(
-                f"{what} is encoded where it is first read, and by now the batcher returns other vectors than when "
-                "`eval` ran: read it before the model changes, or have it encoded by `eval`, with "
+                f"{what} is encoded where it is first read, and by now the batcher returns other vectors than "
+                "when `eval` ran: read it before the model changes, or have it encoded by `eval`, with "
                 "--splits train,dev,test (params['splits'])."
             )
 

@@ -122,8 +122,8 @@ class SE:
         if folder and Path(folder).is_dir():
             return [Path(folder)]
         say_once(
-            f"params['task_path'] is {folder!r}, which is not a folder (seen from {Path.cwd()}): data is looked for "
-            f"in {', '.join(f'{place.folder} ({place.origin})' for place in places())}."
+            f"params['task_path'] is {folder!r}, which is not a folder (seen from {Path.cwd()}): data is looked "
+            f"for in {', '.join(f'{place.folder} ({place.origin})' for place in places())}."
         )
         return []
 

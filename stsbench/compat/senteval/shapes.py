@@ -92,7 +92,7 @@ class Results(dict[str, Any]):
 
     def __iter__(self) -> Iterator[str]:
         """Iterate over the keys; `dict(...)` reads no value behind the back of a class that says how."""
-        return iter([key for key in super().keys() if key != ARRAY and key not in self._hidden])
+        return (key for key in list(super().__iter__()) if key != ARRAY and key not in self._hidden)
 
     def __len__(self) -> int:
         """Return how many keys there are."""

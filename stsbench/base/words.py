@@ -86,7 +86,7 @@ def rounded_up(number: float) -> int:
     >>> rounded_up(1234.5), rounded_up(7.2)
     (1300, 8)
     """
-    step = 10 ** max(0, floor(log10(max(number, 1))) - 1)
+    step: int = 10 ** max(0, floor(log10(max(number, 1))) - 1)
     return ceil(number / step) * step
 
 

@@ -25,6 +25,8 @@ from pathlib import Path
 LEFT_OUT = "..."
 
 _BLOCK = re.compile(r"^```console\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+_PROGRESS = re.compile(r": \d+ %, about .* to go$")
+"""What a slow machine says in between."""
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 
@@ -74,7 +76,8 @@ def printed(command: str) -> list[str] | None:
         sys.argv = arguments
         os.environ.clear()
         os.environ.update(before)
-    return [line.rstrip() for line in stream.getvalue().rstrip("\n").split("\n")]
+    lines = (line.rstrip() for line in stream.getvalue().rstrip("\n").split("\n"))
+    return [line for line in lines if not _PROGRESS.search(line)]
 
 
 def agree(claimed: Sequence[str], found: Sequence[str]) -> bool:

@@ -198,7 +198,7 @@ def unprintable(error: OSError) -> UserError:
     )
 
 
-_FIRST_SECONDS, _EVERY_SECONDS = 2.0, 60.0
+_FIRST_SECONDS, _EVERY_SECONDS = 5.0, 60.0
 """When a log is told of a stage for the first time, and how long it then waits for the next line."""
 
 
@@ -218,7 +218,7 @@ class _Stage:
 
 
 class Lines:
-    """A line for a stage that has taken two seconds, then one a minute: for logs, into which no bar fits.
+    """A line for a stage that has taken five seconds, then one a minute: for logs, into which no bar fits.
 
     Short work says nothing.
     """

@@ -14,7 +14,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return now
 
 
-def test_long_work_tells_a_log_after_two_seconds_and_then_each_minute(
+def test_long_work_tells_a_log_after_five_seconds_and_then_each_minute(
     clock: list[float], capsys: pytest.CaptureFixture[str]
 ) -> None:
     lines = Lines()
@@ -22,9 +22,9 @@ def test_long_work_tells_a_log_after_two_seconds_and_then_each_minute(
         clock[0] = second
         lines("encoding 500 sentences", 10 * second, 3000)
     assert capsys.readouterr().err.splitlines() == [
-        "encoding 500 sentences: 0 %, about 5 min to go",
-        "encoding 500 sentences: 20 %, about 4 min to go",
-        "encoding 500 sentences: 40 %, about 3 min to go",
+        "encoding 500 sentences: 1 %, about 5 min to go",
+        "encoding 500 sentences: 21 %, about 4 min to go",
+        "encoding 500 sentences: 41 %, about 3 min to go",
     ]
 
 
@@ -32,7 +32,7 @@ def test_short_work_and_the_end_of_work_tell_a_log_nothing(
     clock: list[float], capsys: pytest.CaptureFixture[str]
 ) -> None:
     lines = Lines()
-    for second, done in ((0.0, 1), (1.9, 5), (70.0, 10)):
+    for second, done in ((0.0, 1), (4.9, 5), (70.0, 10)):
         clock[0] = second
         lines("scoring", done, 10)
     assert capsys.readouterr().err == ""
@@ -42,15 +42,15 @@ def test_a_stage_that_begins_again_is_told_anew_and_one_without_end_by_its_count
     clock: list[float], capsys: pytest.CaptureFixture[str]
 ) -> None:
     lines = Lines()
-    for second, done in ((0.0, 0), (3.0, 50), (4.0, 0), (5.0, 10), (7.0, 25)):
+    for second, done in ((0.0, 0), (6.0, 50), (7.0, 0), (8.0, 10), (13.0, 25)):
         clock[0] = second
         lines("encoding", done, 100)
-    for second, done in ((8.0, 0), (11.0, 4000)):
+    for second, done in ((14.0, 0), (20.0, 4000)):
         clock[0] = second
         lines("tokenising", done, 0)
     assert capsys.readouterr().err.splitlines() == [
-        "encoding: 50 %, about 3 s to go",
-        "encoding: 25 %, about 9 s to go",
+        "encoding: 50 %, about 6 s to go",
+        "encoding: 25 %, about 18 s to go",
         "tokenising: 4,000",
     ]
 
@@ -58,7 +58,7 @@ def test_a_stage_that_begins_again_is_told_anew_and_one_without_end_by_its_count
 def test_quiet_work_tells_a_log_nothing(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
     for quiet in (True, False):
         with progress_bars(quiet=quiet) as progress:
-            for second in (0.0, 3.0):
+            for second in (0.0, 6.0):
                 clock[0] += second
                 progress("encoding", int(second), 10)
         assert bool(capsys.readouterr().err) == (not quiet)

@@ -18,9 +18,9 @@ from pathlib import Path
 import stsbench as sb
 from stsbench.experiments.executors.executor import Work
 from stsbench.experiments.experiment import Experiment
-from stsbench.experiments.folder import JOB, ExperimentFolder, write_json
+from stsbench.experiments.finished import write_finished
+from stsbench.experiments.folder import ExperimentFolder
 from stsbench.experiments.jobs import jobs_of
-from stsbench.experiments.measures import of_record
 from stsbench.experiments.result import Sweep
 from stsbench.records.store import save_run
 
@@ -102,9 +102,7 @@ def tables(run: Path | None, folder: Path) -> None:
         model = record.model.model_copy(update={"name": job.folder, "weights_sha256": f"{number:064x}"})
         renamed = record.model_copy(update={"model": model})
         save_run(renamed, place.jobs / job.folder)
-        times = {"training": 1.0, "measuring": 1.0}
-        about = {"job": job.to_dict(), "measures": of_record(record), "checkpoint": None, "times": times}
-        write_json(place.jobs / job.folder / JOB, about)
+        write_finished(job, place.jobs / job.folder, analyses={}, checkpoint=None, training=1.0, measuring=1.0)
     start = time.perf_counter()
     result = sb.sweep(experiment, place.path)
     assert isinstance(result, Sweep)

@@ -63,6 +63,8 @@ def _keep_experiment(experiment: Sweep, runs: Path, folder: Path) -> None:
     ]
     for path in files:
         text = path.read_text(encoding="utf-8")
+        if experiment.experiment.relative_to is not None:
+            text = text.replace(f"relative_to: {experiment.experiment.relative_to}\n", "relative_to: .\n")
         for corpus in corpora:
             text = text.replace(corpus, Path(corpus).name)
         if found := _PATH.search(text):

@@ -270,8 +270,13 @@ def _unlisted(error: OSError, folder: Path) -> UserError:
 def remove_leftovers(target: Path) -> None:
     """Delete the temporary files that killed writers of `target` left; for one who holds it alone."""
     for path in list(target.parent.iterdir()) if target.parent.is_dir() else []:
-        if path.name.startswith(_prefix(target)) and path.suffix == target.suffix:
+        if is_leftover(path, target):
             path.unlink(missing_ok=True)
+
+
+def is_leftover(path: Path, target: Path) -> bool:
+    """Return whether a file beside `target` is the temporary one of a writer of it."""
+    return path.name.startswith(_prefix(target)) and path.suffix == target.suffix
 
 
 def sha256_of(path: Path) -> str:

@@ -10,8 +10,8 @@ from stsbench.base.errors import UserError
 from stsbench.comparison.seeds import compare_seeds
 from stsbench.comparison.seeds_result import SeedsDifference
 from stsbench.experiments.measures import headlines
-from stsbench.records.record import RECORD, RunRecord
-from stsbench.records.store import load_run
+from stsbench.records.record import RunRecord
+from stsbench.scoring.recompute import require_recomputed
 from stsbench.statistics.bootstrap import LEVEL
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _BOTH, _SEEDS, _PAIRS, _NONE = "seeds and pairs", "seeds", "pairs", ""
 
 
-def cell_frame(axes: Sequence[str], jobs: "Sequence[JobState]") -> "tuple[pd.DataFrame, list[str]]":
+def cell_frame(axes: Sequence[str], jobs: "Sequence[JobState]") -> "tuple[pd.DataFrame, list[int], list[str]]":
     """Return a row for each cell and measure, of the jobs that are done.
 
     The interval of a score is of its mean over other seeds and other pairs, as `compare` has it; of a single run
@@ -36,21 +36,27 @@ def cell_frame(axes: Sequence[str], jobs: "Sequence[JobState]") -> "tuple[pd.Dat
     Returns:
         `cell` (its labels), a column an axis (the value), `measure`, `runs`, `mean`, `sd` (sample standard
         deviation), `low`, `high`, `interval` (what the interval is over), `seed_share` and `pair_share` (of the
-        variance of the mean); scores x 100, NaN where something is undefined. And in a sentence each why the
-        interval of a cell's scores is over seeds alone, though there are records.
+        variance of the mean); scores x 100, NaN where something is undefined. Then of each row the number of its
+        cell, as two may be written alike; and in a sentence each why the interval of a cell's scores is over seeds
+        alone, though there are records.
+
+    Raises:
+        UserError: if a record does not say what its tables give.
     """
     import pandas as pd
 
-    cells: dict[str, list[JobState]] = {}
+    cells: dict[tuple[str, ...], list[JobState]] = {}
     for state in jobs:
         if state.folder is not None:
-            cells.setdefault(", ".join(state.job.cell.values()), []).append(state)
+            cells.setdefault(tuple(state.job.cell.values()), []).append(state)
     rows: list[dict[str, Any]] = []
+    numbers: list[int] = []
     notes: list[str] = []
-    for name, states in cells.items():
-        values = {axis: states[0].job.values[axis] for axis in axes}
+    for number, (labels, states) in enumerate(cells.items()):
+        name, values = ", ".join(labels), {axis: states[0].job.values[axis] for axis in axes}
         scored, why = _intervals(states)
         rows += [{"cell": name, **values, **row} for row in _rows(states, scored)]
+        numbers += [number] * (len(rows) - len(numbers))
         notes += [f"{name}: intervals are over seeds alone: {why}"] if why else []
     columns = [
         "cell",
@@ -65,7 +71,7 @@ def cell_frame(axes: Sequence[str], jobs: "Sequence[JobState]") -> "tuple[pd.Dat
         "seed_share",
         "pair_share",
     ]
-    return pd.DataFrame(rows, columns=columns), notes
+    return pd.DataFrame(rows, columns=columns), numbers, notes
 
 
 def _rows(states: "Sequence[JobState]", scored: Mapping[str, dict[str, Any]]) -> list[dict[str, Any]]:
@@ -108,12 +114,13 @@ def _over_seeds(values: Sequence[float]) -> dict[str, Any]:
 def _intervals(states: "Sequence[JobState]") -> tuple[dict[str, dict[str, Any]], str]:
     """Return the interval of each score that the records have, or else why there is none."""
     records = {
-        str(state.folder): load_run(state.folder)
+        str(state.folder): state.finished.record
         for state in states
-        if state.folder is not None and (state.folder / RECORD).is_file()
+        if state.finished is not None and state.finished.record is not None
     }
     if not records:
         return {}, ""
+    require_recomputed(*records.values(), intervals=False)
     if len(records) == 1:
         return _of_one(next(iter(records.values()))), ""
     try:

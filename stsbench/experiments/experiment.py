@@ -4,7 +4,7 @@ A cell is one choice of every axis; a job is a cell with one seed. See `docs/how
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from inspect import signature
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -18,9 +18,6 @@ from stsbench.base.yaml_files import Keys, first_mistake, known_keys, read_draft
 EXPERIMENT = "experiment.yaml"
 """The name of the experiment's file in its folder; it makes a folder one."""
 
-LOADING = ("pooling", "max_length", "prompt", "precision", "revision")
-"""What may be changed of a checkpoint that is measured as it is; of a training, any key of its recipe may be."""
-
 _GIVEN = {"runs", "progress", "data_dirs"}
 """Arguments of an analysis that are none of its options."""
 
@@ -28,8 +25,8 @@ Value = Any
 """Of a key: a scalar, a list or a mapping, as YAML has them."""
 
 Changes = dict[str, Value]
-"""Keys with their values: `recipe`, `checkpoint`, `corpus`, `base`, `postprocessing`, and keys of the recipe
-(`optimiser.batch`), or of `LOADING` for a checkpoint."""
+"""Keys with their values: `recipe`, `checkpoint`, `corpus`, `base`, `postprocessing` and its parts, and keys of
+the recipe (`optimiser.batch`), or for a checkpoint how it is loaded (`template`)."""
 
 
 class _Part(BaseModel):
@@ -175,6 +172,8 @@ class Experiment(_Part):
         threads: of every job, wherever it runs.
         slurm: what Slurm is asked for.
         ray: what Ray is asked for.
+        relative_to: the folder that relative names of files start from; None for the one where the sweep is begun,
+            whose name is then written into the experiment's folder.
 
     >>> Experiment(name="a", recipe="demo", axes={"optimiser.batch": [32, 64]}, measure={"tasks": "sample"}).seeds
     (42,)
@@ -193,6 +192,7 @@ class Experiment(_Part):
     threads: int = Field(1, ge=1, le=1024)
     slurm: Slurm = Slurm()
     ray: Ray = Ray()
+    relative_to: str | None = None
 
     _places: dict[Keys, str] = PrivateAttr(default_factory=dict)
 
@@ -222,6 +222,15 @@ class Experiment(_Part):
             if twice is not None:
                 raise ValueError(f"axes.{name} has the value {twice} twice: remove one")
         return self
+
+    def path(self, name: str) -> str:
+        """Return the absolute path of what a name means, if it is the name of a file or folder; else the name.
+
+        It means nothing that lies where this process happens to run.
+        """
+        given = Path(name).expanduser()
+        path = Path(self.relative_to or ".").expanduser().absolute() / given
+        return str(path) if path.exists() or given.exists() else name
 
     def place(self, *keys: str) -> str:
         """Return where a key was written: file and line, or the experiment's name if it was made in Python."""
@@ -264,6 +273,29 @@ def label_of(value: Value) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return str(value)
+
+
+def choices_of(values: Sequence[Value]) -> list[tuple[str, Value]]:
+    """Return the label of each value of an axis, and what stands for it in tables; no two are alike.
+
+    Where two values would have one label, each is written as JSON writes it; what is no number and no text has its
+    label in its place.
+
+    >>> choices_of([0.1, 0.2]), choices_of([None, {"whiten": 8}])
+    ([('0.1', 0.1), ('0.2', 0.2)], [('none', 'none'), ('whiten 8', 'whiten 8')])
+    >>> choices_of([None, "none"]), choices_of([1, True])
+    ([('null', 'null'), ('"none"', '"none"')], [('1', '1'), ('yes', 'yes')])
+    """
+    labels = list(map(label_of, values))
+    are_alike = len(set(labels)) < len(labels)
+    if are_alike:
+        labels = [json.dumps(value, ensure_ascii=False, sort_keys=True) for value in values]
+    plain = [
+        value if isinstance(value, int | float | str) else label
+        for value, label in zip(values, labels, strict=True)
+    ]
+    # To Python 1 is True.
+    return list(zip(labels, labels if are_alike or len(set(plain)) < len(plain) else plain, strict=True))
 
 
 def described(experiment: Experiment) -> str:

@@ -8,20 +8,26 @@ import json
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeVar
 
 import yaml
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from stsbench.base.errors import UserError
-from stsbench.base.files import atomic_path, told_as_unwritable
+from stsbench.base.files import atomic_path, is_leftover, told_as_unwritable
 from stsbench.base.parsing import parse_json
 from stsbench.experiments.experiment import EXPERIMENT, Experiment, read_experiment
 from stsbench.experiments.jobs import Job
 
 JOB = "job.json"
 """The name of the file of a finished job that says what was done, and what came out."""
+
+_PLAN = "jobs.json"
+
+_FOLDERS = ("jobs", "logs", "running", "work")
+"""What is made in an experiment's folder before anything is written there."""
 
 _LOG_END = 15
 """Lines of a failed job's log that are told."""
@@ -41,6 +47,40 @@ class Failure:
 
 
 @dataclass(frozen=True)
+class Running:
+    """How far a unit is that is running.
+
+    Attributes:
+        label: of its first job.
+        stage: what is being done.
+        done: how much of it.
+        total: of how much; 0 where nobody knows.
+    """
+
+    label: str
+    stage: str
+    done: int
+    total: int
+
+
+class Plan(BaseModel):
+    """What `jobs.json` says: what there is to do.
+
+    Attributes:
+        keep: what is kept of a job.
+        jobs: of the experiment.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    keep: Literal["record", "checkpoint"]
+    jobs: tuple[Job, ...]
+
+
+_Schema = TypeVar("_Schema")
+
+
+@dataclass(frozen=True)
 class ExperimentFolder:
     """The folder of an experiment."""
 
@@ -54,7 +94,7 @@ class ExperimentFolder:
     @property
     def plan(self) -> Path:
         """The jobs of the experiment, for those who do them."""
-        return self.path / "jobs.json"
+        return self.path / _PLAN
 
     @property
     def jobs(self) -> Path:
@@ -134,18 +174,24 @@ class ExperimentFolder:
                     f"{self.path} holds another experiment, {held.name}: choose another folder with --out for "
                     f"{experiment.name}."
                 )
-        elif self.path.is_dir() and any(entry.name != ".lock" for entry in self.path.iterdir()):
+        elif self.path.is_dir() and any(map(self._is_foreign, self.path.iterdir())):
             raise UserError(
                 f"{self.path} holds something that is no experiment: choose another folder with --out."
             )
         with told_as_unwritable(self.path):
-            for folder in (self.jobs, self.path / "logs", self.path / "running", self.path / "work"):
-                folder.mkdir(parents=True, exist_ok=True)
+            for name in _FOLDERS:
+                (self.path / name).mkdir(parents=True, exist_ok=True)
         # The plan first: a folder with an experiment has one.
-        write_json(self.plan, {"keep": experiment.keep, "jobs": [job.to_dict() for job in jobs]})
+        write_json(self.plan, {"keep": experiment.keep, "jobs": [asdict(job) for job in jobs]})
         with atomic_path(self.experiment) as path:
             text = yaml.safe_dump(experiment.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
             path.write_text(text, encoding="utf-8")
+
+    def _is_foreign(self, entry: Path) -> bool:
+        """Return whether an entry of the folder is none that `claim` leaves where it cannot write all of it."""
+        if entry.is_dir():
+            return entry.name not in _FOLDERS or any(entry.iterdir())
+        return entry.name != ".lock" and entry != self.plan and not is_leftover(entry, self.plan)
 
     @contextmanager
     def alone(self) -> Iterator[None]:
@@ -167,14 +213,13 @@ class ExperimentFolder:
                 "far it is."
             ) from error
 
-    def planned(self) -> tuple[str, tuple[Job, ...]]:
-        """Return what is kept of a job, and the jobs.
+    def planned(self) -> Plan:
+        """Return what there is to do.
 
         Raises:
             UserError: if the plan cannot be read.
         """
-        plan = read_json(self.plan)
-        return str(plan["keep"]), tuple(map(Job.of, plan["jobs"]))
+        return read_json(self.plan, Plan)
 
     def done(self) -> dict[str, Path]:
         """Return the folders of the jobs that are done, of axes that were since changed too, by the job's hash."""
@@ -188,14 +233,13 @@ class ExperimentFolder:
 
     def fail(self, unit: str, reason: str) -> None:
         """Write down why a unit failed, with its log's end."""
-        write_json(self.failure(unit), {"reason": reason, "end": self.log_end(unit)})
+        write_json(self.failure(unit), asdict(Failure(reason, tuple(self.log_end(unit)))))
 
     def failed(self, unit: str) -> Failure | None:
         """Return why a unit failed; None if it did not."""
         if not self.failure(unit).is_file():
             return None
-        failure = read_json(self.failure(unit))
-        return Failure(str(failure["reason"]), tuple(map(str, failure["end"])))
+        return read_json(self.failure(unit), Failure)
 
     def log_end(self, unit: str) -> list[str]:
         """Return the last lines of a unit's log."""
@@ -232,18 +276,21 @@ def write_json(path: Path, content: Any) -> None:
         temporary.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def read_json(path: Path) -> dict[str, Any]:
+def read_json(path: Path, schema: type[_Schema]) -> _Schema:
     """Return what `write_json` wrote.
+
+    Args:
+        path: of the file.
+        schema: what this kind of file says.
 
     Raises:
         UserError: if it is missing or damaged.
     """
     try:
-        content = parse_json(path.read_bytes())
+        return TypeAdapter(schema).validate_python(parse_json(path.read_bytes()))
+    except ValidationError as error:
+        first = error.errors()[0]
+        why = ": ".join(filter(None, [".".join(map(str, first["loc"])), first["msg"]]))
     except (OSError, ValueError) as error:
-        raise UserError(
-            f"{path} cannot be read ({error}): delete it, and the same `stsbench sweep` makes it again."
-        ) from error
-    if not isinstance(content, dict):
-        raise UserError(f"{path} is damaged: delete it, and the same `stsbench sweep` makes it again.")
-    return content
+        why = str(error)
+    raise UserError(f"{path} cannot be read ({why}): delete it, and the same `stsbench sweep` makes it again.")

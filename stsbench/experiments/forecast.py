@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from stsbench.base.errors import UserError
 from stsbench.experiments.executors.executor import Work
 from stsbench.experiments.experiment import Experiment, described
-from stsbench.experiments.folder import JOB, ExperimentFolder, read_json
+from stsbench.experiments.finished import read_finished
+from stsbench.experiments.folder import ExperimentFolder, read_json
 from stsbench.experiments.jobs import Job, units_of
 from stsbench.experiments.run_job import PROBE, PROBED
 from stsbench.render.result import Result
@@ -113,8 +114,7 @@ def forecast(
     done = folder.done()
     failed = [job for job in jobs if job.id not in done and folder.failed(job.unit) is not None]
     left = [job for job in jobs if job.id not in done and job not in failed]
-    of_jobs = {job.id: read_json(done[job.id] / JOB) for job in jobs if job.id in done}
-    finished = {job.id: float(sum(about["times"].values())) for job in jobs if (about := of_jobs.get(job.id))}
+    finished = {job.id: read_finished(job, done[job.id]).seconds for job in jobs if job.id in done}
     units = units_of(left)
     kept = working = nan
     seconds, source = nan, ""
@@ -155,7 +155,7 @@ def forecast(
         experiment=experiment.name,
         cells=described(experiment),
         jobs=len(jobs),
-        done=len(of_jobs),
+        done=len(finished),
         failed=len(failed),
         left=len(left),
         places=places,
@@ -181,7 +181,7 @@ def _probe(experiment: Experiment, jobs: Sequence[Job], job: Job, data_dirs: tup
         if code != 0:
             failure = folder.failed(unit)
             raise UserError(failure.reason if failure else f"the timed training ended with exit code {code}.")
-        return {name: float(value) for name, value in read_json(folder.path / PROBED).items()}
+        return read_json(folder.path / PROBED, dict[str, float])
 
 
 def _size(folder: Path) -> int:

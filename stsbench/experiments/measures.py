@@ -37,18 +37,15 @@ def of_record(record: RunRecord, prefix: str = "") -> dict[str, float | None]:
     return {prefix + name: None if score is None else 100 * score for name, score, _ in headlines(record)}
 
 
-def of_training(log: Sequence[dict[str, Any]], steps: int) -> dict[str, float | None]:
+def of_training(log: Sequence[dict[str, Any]]) -> dict[str, float | None]:
     """Return what a training's log comes to: dev scores x 100, the step of the best, the last loss.
 
-    Args:
-        log: its lines.
-        steps: of the training.
-
     >>> log = [{"step": 4, "dev": 0.5, "best": 0.5, "best_step": 4, "loss": 1.0}]
-    >>> of_training(log, 4)
+    >>> of_training(log)
     {'dev': 50.0, 'dev at': 4.0, 'dev last': 50.0, 'loss last': 1.0}
     """
     measures: dict[str, float | None] = {}
+    steps = max(line["step"] for line in log)
     for line in log:
         if line.get("best_step") == line["step"]:
             # Of several tasks on the dev set: as they were at the best step.

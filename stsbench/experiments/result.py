@@ -12,7 +12,6 @@ from stsbench.base.words import listed, suggestion
 from stsbench.experiments.cells import cell_frame
 from stsbench.experiments.experiment import Experiment
 from stsbench.experiments.folder import ExperimentFolder
-from stsbench.experiments.jobs import jobs_of
 from stsbench.experiments.measures import DEV_STEP, LOSS_LAST
 from stsbench.experiments.states import DONE, FAILED, RUNNING, WAITING, JobState, job_states
 from stsbench.records.labels import AVERAGE, TRANSFER_AVERAGE
@@ -108,7 +107,7 @@ class Sweep(Result):
         return self._cells[0]
 
     @cached_property
-    def _cells(self) -> "tuple[pd.DataFrame, list[str]]":
+    def _cells(self) -> "tuple[pd.DataFrame, list[int], list[str]]":
         return cell_frame(self.axes, self.jobs)
 
     def records(self, **labels: str) -> list[Path]:
@@ -180,11 +179,11 @@ class Sweep(Result):
     def _cells_table(self) -> Table:
         import pandas as pd
 
-        (cells, why), headline = self._cells, self.headline
-        labels = {", ".join(state.job.cell.values()): state.job.cell for state in self.jobs}
+        (cells, numbers, why), headline = self._cells, self.headline
+        done = {tuple(state.job.cell.values()): state.job.cell for state in self.jobs if state.folder is not None}
         rows = []
-        for cell, part in cells.groupby("cell", sort=False):
-            row: dict[str, Any] = dict(labels[str(cell)])
+        for labels, (_, part) in zip(done.values(), cells.groupby(numbers, sort=False), strict=True):
+            row: dict[str, Any] = dict(labels)
             plain = part[~part["measure"].str.contains(": ") & ~part["measure"].isin([DEV_STEP, LOSS_LAST])]
             for number in (plain if len(plain) else part).to_dict("records"):
                 if number["measure"] == headline:
@@ -259,17 +258,14 @@ class Sweep(Result):
                     save_figure(self.plot(axis), self.folder / f"axis-{name}.{kind}")
 
 
-def read_sweep(folder: str | Path, experiment: Experiment | None = None) -> Sweep:
+def read_sweep(folder: str | Path) -> Sweep:
     """Read an experiment as far as it is, without doing anything.
 
     Args:
         folder: of the experiment.
-        experiment: what is asked; by default what stands in the folder.
 
     Raises:
         UserError: if there is no experiment, or a file of it is damaged.
     """
     place = ExperimentFolder(Path(folder).expanduser().absolute())
-    asked = experiment or place.require()
-    jobs = jobs_of(asked) if experiment is not None else place.planned()[1]
-    return Sweep(asked, place.path, job_states(place, jobs))
+    return Sweep(place.require(), place.path, job_states(place, place.planned().jobs))

@@ -12,22 +12,22 @@ import time
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from stsbench._version import __version__
 from stsbench.base.errors import UserError
 from stsbench.base.files import atomic_folder, atomic_path, told_as_unwritable
 from stsbench.base.memory import is_of_memory
 from stsbench.base.progress import Progress
 from stsbench.data.locate import places
-from stsbench.experiments.folder import JOB, ExperimentFolder, write_json
-from stsbench.experiments.jobs import Job
-from stsbench.experiments.measures import LAST, of_analysis, of_record, of_training
+from stsbench.experiments.finished import LAST_FOLDER, write_finished
+from stsbench.experiments.folder import ExperimentFolder, Running, write_json
+from stsbench.experiments.jobs import Job, inputs_now, outdated
+from stsbench.experiments.measures import of_analysis
 from stsbench.records.record import RECORD
 from stsbench.records.store import load_run
 from stsbench.training.folder import RunFolder
@@ -95,7 +95,7 @@ def _end_with_parent() -> None:
 
 
 def prepare(folder: ExperimentFolder) -> None:
-    """Make what all jobs share, and make sure of what they need: data, the base, the tokenised corpus.
+    """Make what all jobs share, and make sure of what they need: data, the tokenised corpus.
 
     Raises:
         UserError: if something is missing or broken: better before the first job than in each.
@@ -103,17 +103,12 @@ def prepare(folder: ExperimentFolder) -> None:
     from stsbench.scoring.protocols import choose_protocol
     from stsbench.scoring.tasks import read_data
 
-    _, jobs = folder.planned()
+    jobs = folder.planned().jobs
     looked = _data_folders()
     measures = {str(job.measure): job.measure for job in jobs}
     for measure in measures.values():
         if measure["tasks"] is not None:
             read_data(measure["tasks"], protocol=choose_protocol(measure["protocol"]), data_dirs=looked)
-    checkpoints = {str(job.checkpoint): job.checkpoint for job in jobs if job.checkpoint is not None}
-    for checkpoint in checkpoints.values():
-        from stsbench.encoders.load import load
-
-        load(checkpoint.name, **checkpoint.options)
     with _cache(folder.cache):
         prepared: set[str] = set()
         for job in jobs:
@@ -148,7 +143,7 @@ def probe(folder: ExperimentFolder, unit: str) -> None:
     from stsbench.training.train import train
 
     start = time.perf_counter()
-    _, jobs = folder.planned()
+    jobs = folder.planned().jobs
     job = next(job for job in jobs if job.unit == unit)
     torch.set_num_threads(job.threads)
     recipe = Recipe.model_validate(job.recipe)
@@ -201,11 +196,12 @@ def run_unit(folder: ExperimentFolder, unit: str) -> None:
 
     # Of two processes that were given the same, the second one finds it done.
     with FileLock(folder.lock(unit)):
-        keep, planned = folder.planned()
-        done = folder.done()
+        plan, done = folder.planned(), folder.done()
+        keep, planned = plan.keep, plan.jobs
         jobs = [job for job in planned if job.unit == unit and job.id not in done]
         if not jobs:
             return
+        _require_unchanged(jobs[0])
         torch.set_num_threads(jobs[0].threads)
         beacon = _Beacon(folder.running(unit), jobs)
         looked = _data_folders()
@@ -226,6 +222,16 @@ def run_unit(folder: ExperimentFolder, unit: str) -> None:
             shutil.rmtree(vectors, ignore_errors=True)
         if checkpoint is not None and keep == "record":
             shutil.rmtree(checkpoint, ignore_errors=True)
+
+
+def _require_unchanged(job: Job) -> None:
+    """Refuse what is no longer as it was when the jobs were planned: they are told apart by it.
+
+    Raises:
+        UserError: naming what changed.
+    """
+    for what in outdated([replace(job, inputs=inputs_now(job))], [job]):
+        raise UserError(f"{what} changed since the sweep was started: start it again.")
 
 
 def _take_shared(
@@ -271,7 +277,7 @@ class _Beacon:
     """Says in a file how far the unit is, at most once a second."""
 
     def __init__(self, path: Path, jobs: Sequence[Job]) -> None:
-        self.path, self.label, self.since = path, jobs[0].label, time.time()
+        self.path, self.label = path, jobs[0].label
         self._next = 0.0
 
     def __call__(self, stage: str, done: int, total: int) -> None:
@@ -280,10 +286,9 @@ class _Beacon:
         if now < self._next:
             return
         self._next = now + _SECONDS_BETWEEN
-        about = {"label": self.label, "stage": stage, "done": done, "total": total, "since": self.since}
         # A full disk is told by what matters more.
         with suppress(UserError):
-            write_json(self.path, about)
+            write_json(self.path, asdict(Running(self.label, stage, done, total)))
 
 
 def _data_folders() -> list[Path]:
@@ -352,24 +357,21 @@ class _Measuring:
         """Measure the checkpoint as a job says, and write the job's folder."""
         start, seconds = time.perf_counter(), 0.0
         with atomic_folder(self.folder.jobs / job.folder) as building:
-            measures = self._scores(job, self.checkpoint, building)
-            measures |= self._analyse(job, building)
+            self._score(job, self.checkpoint, building)
+            analyses = self._analyse(job, building)
             if self.checkpoint is not None:
-                trained, seconds = _of_training(self.checkpoint, building)
-                measures |= trained
-                if job.measure["last"] and job.measure["tasks"] is not None:
-                    last = RunFolder(self.checkpoint).last_checkpoint
-                    scores = self._scores(job, last, building / "last")
-                    measures |= {LAST + name: value for name, value in scores.items()}
+                seconds = _take_training(self.checkpoint, building)
+                if job.measure["last"]:
+                    self._score(job, RunFolder(self.checkpoint).last_checkpoint, building / LAST_FOLDER)
             kept = self.checkpoint.relative_to(self.folder.path).as_posix() if self.checkpoint else None
-            about = {
-                "job": job.to_dict(),
-                "measures": measures,
-                "checkpoint": kept if self.keeps else None,
-                "stsbench": __version__,
-                "times": {"training": round(seconds, 3), "measuring": round(time.perf_counter() - start, 3)},
-            }
-            write_json(building / JOB, about)
+            write_finished(
+                job,
+                building,
+                analyses=analyses,
+                checkpoint=kept if self.keeps else None,
+                training=seconds,
+                measuring=time.perf_counter() - start,
+            )
 
     def _encoder(self, job: Job, checkpoint: Path | None) -> Any:
         from stsbench.encoders.load import load
@@ -379,15 +381,15 @@ class _Measuring:
         assert checkpoint is not None
         return load(str(checkpoint))
 
-    def _scores(self, job: Job, checkpoint: Path | None, out: Path) -> dict[str, float | None]:
-        """Measure on tasks, write the record, and return the scores."""
+    def _score(self, job: Job, checkpoint: Path | None, out: Path) -> None:
+        """Measure on the tasks, if there are some, and write the record."""
         from stsbench.records.store import save_run
         from stsbench.scoring.evaluate import evaluate
         from stsbench.scoring.protocols import choose_protocol
 
         measure = job.measure
         if measure["tasks"] is None:
-            return {}
+            return
         record = evaluate(
             self._encoder(job, checkpoint),
             measure["tasks"],
@@ -404,7 +406,6 @@ class _Measuring:
             record = record.model_copy(update={"model": named})
         save_run(record, out)
         (out / ".lock").unlink(missing_ok=True)
-        return of_record(record)
 
     def _analyse(self, job: Job, out: Path) -> dict[str, float | None]:
         """Make the analyses, write their tables, and return their numbers."""
@@ -432,16 +433,14 @@ class _Measuring:
         return measures
 
 
-def _of_training(checkpoint: Path, out: Path) -> tuple[dict[str, float | None], float]:
-    """Copy recipe and log of a training; return its numbers, and the seconds that it took."""
+def _take_training(checkpoint: Path, out: Path) -> float:
+    """Copy recipe and log of a training; return the seconds that it took."""
     from stsbench.training.log import read_log
 
     run = RunFolder(checkpoint)
     for path in (run.recipe, run.log):
         shutil.copyfile(path, out / path.name)
-    log = read_log(run.log)
-    steps = max(line["step"] for line in log)
-    return of_training(log, steps), sum(line.get("time", {}).get("seconds", 0.0) for line in log)
+    return float(sum(line.get("time", {}).get("seconds", 0.0) for line in read_log(run.log)))
 
 
 if __name__ == "__main__":

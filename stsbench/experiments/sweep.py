@@ -1,6 +1,7 @@
 """`sweep`: do what is left of an experiment, and read what is done."""
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from stsbench.base.errors import UserError
@@ -9,11 +10,12 @@ from stsbench.base.words import suggestion
 from stsbench.experiments.executors.executor import Executor, Work
 from stsbench.experiments.executors.local import LocalPool
 from stsbench.experiments.experiment import Experiment, read_experiment
-from stsbench.experiments.folder import ExperimentFolder, read_json
+from stsbench.experiments.folder import ExperimentFolder, Running, read_json
 from stsbench.experiments.forecast import Forecast, forecast
-from stsbench.experiments.jobs import Job, jobs_of, units_of
-from stsbench.experiments.result import Sweep, read_sweep
+from stsbench.experiments.jobs import Job, jobs_of, outdated, recalled, units_of
+from stsbench.experiments.result import Sweep
 from stsbench.experiments.run_job import LESS_MEMORY, PREPARE
+from stsbench.experiments.states import job_states
 from stsbench.scoring.run import RUNS
 
 EXECUTORS = ("local", "ray", "slurm")
@@ -68,18 +70,22 @@ def sweep(
     ['waiting', 'waiting']
     """
     asked, folder = _asked(experiment, out)
-    jobs = jobs_of(asked)
+    held = _held(folder)
+    jobs = recalled(jobs_of(asked, fetch=not (status or dry_run)), held)
     executor = executor_of(on, asked, workers=workers, device=device)
     folders = tuple(Path(path).expanduser().absolute() for path in data_dirs)
     if status:
-        return read_sweep(folder.path, asked)
+        return Sweep(asked, folder.path, job_states(folder, jobs))
     if dry_run:
         places = len(executor.places) if isinstance(executor, LocalPool) else workers or 1
         return forecast(asked, folder, jobs, places=places, data_dirs=folders, notice=notice)
     with folder.alone():
         folder.claim(asked, jobs)
+        # What is damaged, or is not of its job, is told before anything is done.
+        job_states(folder, jobs)
+        _tell_changes(folder, jobs, held, notice)
         _do(folder, asked, jobs, executor, folders, retry=retry, progress=progress, notice=notice)
-        result = read_sweep(folder.path, asked)
+        result = Sweep(asked, folder.path, job_states(folder, jobs))
         result.save()
     return result
 
@@ -118,7 +124,29 @@ def _asked(experiment: Experiment | str | Path, out: str | Path | None) -> tuple
         else:
             asked, named = read_experiment(path), None
     place = Path(out).expanduser() if out is not None else named or RUNS / asked.name
-    return asked, ExperimentFolder(place.absolute())
+    folder = ExperimentFolder(place.absolute())
+    start = asked.relative_to or (folder.require().relative_to if folder.exists else None) or "."
+    # Gone on with from elsewhere, a relative name is of the same file.
+    start = str(Path(start).expanduser().absolute())
+    return asked.model_copy(update={"relative_to": start}), folder
+
+
+def _held(folder: ExperimentFolder) -> tuple[Job, ...]:
+    """Return the jobs that the folder's plan holds; none where there is none that can be read."""
+    with suppress(UserError):
+        return folder.planned().jobs
+    return ()
+
+
+def _tell_changes(
+    folder: ExperimentFolder, jobs: Sequence[Job], held: Sequence[Job], notice: Callable[[str], None]
+) -> None:
+    """Tell which jobs are done again, as what stands behind their names has changed."""
+    done = folder.done()
+    for what, old in outdated(jobs, held).items():
+        count = sum(job.id in done for job in old)
+        if count:
+            notice(f"{what} changed since {count} job{'s were' if count > 1 else ' was'} done: made anew.")
 
 
 def _do(
@@ -192,11 +220,11 @@ def running_now(folder: ExperimentFolder) -> list[str]:
     phrases = []
     for path in sorted((folder.path / "running").glob("*.json")):
         try:
-            about = read_json(path)
+            about = read_json(path, Running)
         except UserError:  # it has just ended
             continue
-        share = f" {about['done']} of {about['total']}" if about["total"] else ""
-        phrases.append(f"{about['label']}: {about['stage']}{share}")
+        share = f" {about.done} of {about.total}" if about.total else ""
+        phrases.append(f"{about.label}: {about.stage}{share}")
     return phrases
 
 

@@ -24,8 +24,8 @@ from stsbench.experiments.executors.ray import RayCluster
 from stsbench.experiments.executors.slurm import SlurmArray
 from stsbench.experiments.experiment import Experiment, Ray, Slurm
 from stsbench.experiments.figure import axis_figure
-from stsbench.experiments.folder import JOB, ExperimentFolder
-from stsbench.experiments.jobs import jobs_of
+from stsbench.experiments.folder import ExperimentFolder
+from stsbench.experiments.jobs import Job, jobs_of
 from stsbench.experiments.result import Sweep, read_sweep
 from stsbench.experiments.sweep import executor_of
 from stsbench.scoring.protocols import Protocol
@@ -160,7 +160,7 @@ def test_what_is_done_is_not_done_again_and_a_changed_axis_adds_jobs(
     ]
     assert stamps == {path: path.stat().st_mtime_ns for path in stamps}
     # What is kept is there, and the record names it.
-    kept, last = folder / more.jobs[1].about["checkpoint"], sb.load_run(more.jobs[1].folder)
+    kept, last = folder / more.jobs[1].finished.checkpoint, sb.load_run(more.jobs[1].folder)
     assert last.model.name == str(kept)
     assert sb.evaluate(sb.load(kept), "sample").tasks[0].score == last.tasks[0].score
 
@@ -291,19 +291,19 @@ def test_a_job_that_is_killed_for_memory_or_finds_the_disk_full_is_told_as_that_
 ) -> None:
     rows = {name: {"checkpoint": str(tiny.parent / "base"), "pooling": name} for name in ("avg", "max", "last")}
     asked = experiment(axes={"row": rows}, name="a")
-    run, write = run_here, run_job.write_json
+    run, write = run_here, run_job.write_finished
 
     def killed(work: Work) -> int:
         return -signal.SIGKILL if work.unit == units["avg"] else run(work)
 
-    def full(path: Path, content: Any) -> None:
-        if path.name == JOB and content["job"]["cell"] == {"row": "max"}:
+    def full(job: Job, *rest: Any, **named: Any) -> None:
+        if job.cell == {"row": "max"}:
             raise OSError(28, "No space left on device")
-        write(path, content)
+        write(job, *rest, **named)
 
     units = {job.cell["row"]: job.unit for job in jobs_of(asked)}
     monkeypatch.setattr(small_experiments, "run_here", killed)
-    monkeypatch.setattr(run_job, "write_json", full)
+    monkeypatch.setattr(run_job, "write_finished", full)
     told: list[str] = []
     result = sb.sweep(asked, tmp_path / "x", notice=told.append)
     assert [state.state for state in result.jobs] == ["failed", "failed", "done"]

@@ -74,7 +74,8 @@ def contents(folder: Path) -> dict[str, Any]:
             found[name] = record
         elif path.name == "job.json":
             about = json.loads(path.read_text())
-            about.pop("times")
+            for key in ("times", "files", "digest"):
+                about.pop(key)
             found[name] = about
         elif path.name == "log.jsonl":
             lines = map(json.loads, path.read_text().splitlines())

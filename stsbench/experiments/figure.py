@@ -32,17 +32,18 @@ def axis_figure(cells: "pd.DataFrame", axes: Sequence[str], axis: str, measure: 
     numeric = is_numeric_dtype(rows[axis]) and not is_bool_dtype(rows[axis])
     places = {value: place for place, value in enumerate(dict.fromkeys(rows[axis]))}
     others = [name for name in axes if name != axis]
-    lines = {
-        ", ".join(map(label_of, key)) if others else "": part
+    # Two choices may be written alike.
+    lines = [
+        (", ".join(map(label_of, key)), part)
         for key, part in (rows.groupby(others, sort=False) if others else [((), rows)])
-    }
-    palette = colours(list(lines))
+    ]
+    palette = list(colours([str(place) for place in range(len(lines))]).values())
     with style():
         figure = new_figure()
         panel = figure.add_subplot()
-        for number, (name, of_line) in enumerate(lines.items()):
+        for number, (name, of_line) in enumerate(lines):
             part = of_line.sort_values(axis) if numeric else of_line
-            colour, label = palette[name], shortened(name) or None
+            colour, label = palette[number], shortened(name) or None
             if numeric:
                 panel.plot(part[axis], part["mean"], color=colour, marker="o", markersize=3, label=label)
                 panel.fill_between(

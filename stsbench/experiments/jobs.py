@@ -290,9 +290,7 @@ def _postprocessing(cell: _Cell) -> PostprocessingChoice:
         if key not in cell.changes:
             continue
         if key in chosen:
-            raise UserError(
-                f"{cell.places[key]}: {key} is changed by postprocessing, too: leave it to one."
-            )
+            raise UserError(f"{cell.places[key]}: {key} is changed by postprocessing, too: leave it to one.")
         chosen |= _choice(cell, key, {key: cell.changes[key]})
     return PostprocessingChoice(**chosen)
 

@@ -10,6 +10,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 import yaml
 
@@ -18,6 +19,7 @@ from stsbench.base.digest import digest_of
 from stsbench.base.errors import UserError
 from stsbench.encoders.load import LoadOptions
 from stsbench.experiments.experiment import Experiment, PostprocessingChoice
+from stsbench.experiments.figure import axis_figure
 from stsbench.experiments.folder import JOB, ExperimentFolder
 from stsbench.experiments.jobs import jobs_of
 from stsbench.experiments.result import Sweep, read_sweep
@@ -65,22 +67,26 @@ def test_the_numbers_of_a_table_are_those_of_the_records_and_stand_nowhere_else(
         assert "sample" not in json.dumps(json.loads((state.folder / JOB).read_text())["analyses"])
 
 
-@pytest.mark.parametrize("value", [99.9, None, True, "high", [1.0], {"a": 1}])
 @pytest.mark.parametrize("key", ["analyses", "times", "job", "files", "checkpoint", "measures"])
-def test_a_job_file_that_was_changed_is_one_sentence_that_names_it(key: str, value: Any, done: Sweep) -> None:
+def test_a_job_file_that_was_changed_is_one_sentence_that_names_it(key: str, done: Sweep) -> None:
     content = json.loads(job_file(done).read_text())
-    if content.get(key) == value:
-        return  # as it was
-    job_file(done).write_text(json.dumps(content | {key: value}))
+    for value in (99.9, None, True, "high", [1.0], {"a": 1}):
+        if key in content and content[key] == value:
+            continue
+        job_file(done).write_text(json.dumps(content | {key: value}))
+        with pytest.raises(UserError, match=r"job\.json") as caught:
+            read_sweep(done.folder)
+        assert len(caught.value.sentences) == 1
+    job_file(done).write_text(
+        json.dumps({name: part for name, part in content.items() if name != key} | {"digest": 1})
+    )
     for use in (
-        lambda: read_sweep(done.folder),
         lambda: sb.sweep(done.folder, status=True),
         lambda: sb.sweep(done.folder),
         lambda: sb.sweep(done.folder, dry_run=True),
     ):
-        with pytest.raises(UserError, match=r"job\.json") as caught:
+        with pytest.raises(UserError, match=r"job\.json"):
             use()
-        assert len(caught.value.sentences) == 1
 
 
 @pytest.mark.parametrize("value", ["1", None, [1], True, -1.0])
@@ -260,6 +266,16 @@ def test_cells_are_told_apart_by_their_values(tiny: Path, serial: list[str], tmp
     assert found.cells["runs"].tolist() == [1, 1, 1, 1]
     assert len(set(found.cells["mean"])) == 4
     found.plot("one")
+
+
+def test_lines_that_are_written_alike_are_all_drawn() -> None:
+    rows = [
+        {"x": x, "one": one, "other": other, "measure": "dev", "mean": x, "low": x - 1, "high": x + 1}
+        for one, other in (("a, b", "c"), ("a", "b, c"))
+        for x in (1, 2)
+    ]
+    figure = axis_figure(pd.DataFrame(rows), ["x", "one", "other"], "x", "dev")
+    assert len({line.get_color() for line in figure.axes[0].get_lines()}) == 2
 
 
 def test_values_that_are_written_alike_are_told_apart() -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from stsbench.encoders.device import PRECISIONS
 from stsbench.encoders.poolers import POOLERS, NoHeadError, Reading, parse_pooling, read_vectors
 from stsbench.encoders.protocol import DeviceOutOfMemory, FloatMatrix, TokenSequence
 from stsbench.encoders.rendering import Alone, Part, Rendered
+from stsbench.encoders.template import FROM_ZERO, OWN
 from stsbench.encoders.unpadded import is_faster_unpadded, make_unpadded, run_unpadded
 from stsbench.encoders.weights import (
     read_weights,
@@ -163,7 +164,7 @@ class Network:
         parts: Sequence[Part] | None = None,
         *,
         padding: str = "right",
-        positions: "Tensor | None" = None,
+        positions: Sequence[Sequence[int]] | None = None,
     ) -> "dict[str, Tensor]":
         """Return for each pooling the vectors of token sequences, before any head, shape (len(rows), dimensions).
 
@@ -172,7 +173,8 @@ class Network:
             readings: what to read, by the poolings' names.
             parts: where what is read stands in each row, if that is not only the beginning, the end and all of it.
             padding: the side on which shorter rows are padded.
-            positions: of rows of one length, shape of the rows; None for those that the model gives.
+            positions: of each token, as the model's position embeddings are numbered; None for those that the
+                model's own code gives each row alone (`own_positions`).
         """
         import torch
 
@@ -183,17 +185,21 @@ class Network:
         starts = torch.zeros_like(lengths) if padding == "right" else width - lengths.clamp(min=1)
         places = torch.arange(width) - starts.unsqueeze(1)
         ids = torch.full((len(rows), width), self.pad_id)
-        tokens = np.fromiter(chain.from_iterable(rows), dtype=np.int64, count=int(lengths.sum()))
-        ids[(places >= 0) & (places < lengths.unsqueeze(1))] = torch.from_numpy(tokens)
+        filled = (places >= 0) & (places < lengths.unsqueeze(1))
+        ids[filled] = _in_a_row(rows)
+        located = None
+        if positions is not None:
+            located = torch.zeros_like(ids)
+            located[filled] = _in_a_row(positions)
         # One padding token stands for a sequence without tokens, as attention to nothing is undefined.
         lengths = lengths.clamp(min=1)
         mask = ((places >= 0) & (places < lengths.unsqueeze(1))).long()
         self._require_known(int(ids.max()))
         ids, mask, lengths, starts = (tensor.to(self.device) for tensor in (ids, mask, lengths, starts))
-        if positions is None and padded and padding == "left":
-            positions = (mask.cumsum(1) - 1).clamp(min=0)
+        if located is None and padded and padding == "left":
+            located = self.own_positions(ids, mask)
         all_layers = any(reading.needs_all_layers for reading in readings.values())
-        states = self._states(ids, mask, positions, padding, padded=padded, all_layers=all_layers)
+        states = self._states(ids, mask, located, padding, padded=padded, all_layers=all_layers)
         hidden = states.hidden_states or (states.last_hidden_state,)
         found = {}
         for pooling, reading in readings.items():
@@ -226,14 +232,12 @@ class Network:
         all_layers: bool,
     ) -> Any:
         """Return the model's output for padded token ids, shape (rows, width)."""
-        import torch
-
         if self.is_unpadded is None:
             self.is_unpadded = is_faster_unpadded(self.model, self.device)
             if self.is_unpadded:
                 make_unpadded(self.model)
         if self.is_unpadded and positions is None:
-            positions = torch.arange(ids.shape[1]).expand_as(ids)
+            positions = self.own_positions(ids, mask)
         located = {} if positions is None else self._located(positions.to(self.device), padding)
         if self.is_unpadded:
             return run_unpadded(self.model, ids, mask, located["position_ids"], all_layers=all_layers)
@@ -290,17 +294,39 @@ class Network:
         behind: Tensor = head(vectors.unsqueeze(1) if self.head is None else vectors)
         return behind.float()
 
+    @property
+    def uncounted(self) -> int | None:
+        """The token that takes no position, from behind whose number the others' are counted; None for none.
+
+        RoBERTa and its kin, and MPNet, have such a token: their padding.
+        """
+        embeddings = getattr(self.model, "embeddings", None)
+        counts_on = hasattr(embeddings, "create_position_ids_from_inputs_embeds")
+        return int(embeddings.padding_idx) if counts_on else None  # type: ignore[union-attr]
+
+    def own_positions(self, ids: "Tensor", mask: "Tensor") -> "Tensor":
+        """Return the position of every token that the model's own code gives it in its row alone.
+
+        This is the one rule for positions: what is padded on the left, or not at all, is told them, and those of a
+        template without its sentence are taken from them.
+
+        Args:
+            ids: token ids, shape (rows, width).
+            mask: of their shape, 1 for real tokens.
+        """
+        if (uncounted := self.uncounted) is None:
+            return (mask.cumsum(1) - 1).clamp(min=0)
+        counted = mask * (ids != uncounted)
+        return counted.cumsum(1) * counted + uncounted
+
     def _located(self, positions: "Tensor", padding: str) -> "dict[str, Tensor]":
-        """Return the argument that tells the network its tokens' positions, counted from 0.
+        """Return the argument that tells the network its tokens' positions.
 
         Raises:
             UserError: if it takes none.
         """
         if "position_ids" in inspect.signature(self.model.forward).parameters:
-            # RoBERTa and its kin count from behind the padding token's own place.
-            embeddings = getattr(self.model, "embeddings", None)
-            counts_on = hasattr(embeddings, "create_position_ids_from_inputs_embeds")
-            return {"position_ids": positions + (int(embeddings.padding_idx) + 1 if counts_on else 0)}  # type: ignore[union-attr]
+            return {"position_ids": positions}
         if padding == "left" and getattr(self.model.config, "max_position_embeddings", None) is None:
             # It has no positions but distances between tokens, as BLOOM and MPT.
             return {}
@@ -314,6 +340,13 @@ def _parts_of(sequence: TokenSequence) -> Sequence[Part]:
     return sequence.parts if isinstance(sequence, Rendered) else [Part(cast(tuple[int, ...], sequence), (), ())]
 
 
+def _in_a_row(rows: Sequence[Sequence[int]]) -> "Tensor":
+    """Return the numbers of all rows, one row behind the other."""
+    import torch
+
+    return torch.from_numpy(np.fromiter(chain.from_iterable(rows), dtype=np.int64))
+
+
 def _require_layers(name: str, pooling: str, reading: Reading, there: int) -> None:
     for layer in reading.layers:
         if not -there <= layer < there and reading.needs_all_layers:
@@ -323,22 +356,36 @@ def _require_layers(name: str, pooling: str, reading: Reading, there: int) -> No
             )
 
 
+class _Gap(NamedTuple):
+    """What a sentence adds to its template: tokens, and positions, which are fewer where some take none."""
+
+    tokens: int
+    positions: int
+
+
+def _gap(ids: Sequence[int], alone: Sequence[int], uncounted: int | None) -> _Gap:
+    tokens = max(0, len(ids) - len(alone))
+    return _Gap(tokens, max(0, tokens - ids.count(uncounted) + alone.count(uncounted)))
+
+
 class Without:
     """The vectors of a template without its sentence, which are subtracted (`Template.subtract`).
 
     Each is computed once for a length of the sentence, as the positions behind it depend on that.
     """
 
-    def __init__(self, texts: Sequence[Alone], *, with_padding: bool) -> None:
+    def __init__(self, texts: Sequence[Alone], *, with_padding: bool, positions: str) -> None:
         """Hold what is subtracted.
 
         Args:
             texts: the template's texts without the sentence.
             with_padding: whether attended padding stands in the sentence's place.
+            positions: `Template.positions`.
         """
         self._texts = texts
         self._with_padding = with_padding
-        self._known: dict[tuple[str, int, int], Tensor] = {}
+        self._positions = positions
+        self._known: dict[tuple[str, int, _Gap], Tensor] = {}
 
     def is_alone(self, part: Part) -> bool:
         """Return whether there is no sentence in the template."""
@@ -357,7 +404,7 @@ class Without:
 
         texts = [number % len(self._texts) for number in range(len(parts))]
         gaps = [
-            max(0, len(part.ids) - len(self._texts[text].part.ids))
+            _gap(part.ids, self._texts[text].part.ids, network.uncounted)
             for text, part in zip(texts, parts, strict=True)
         ]
         wanted = [(pooling, text, gap) for text, gap in zip(texts, gaps, strict=True)]
@@ -368,29 +415,29 @@ class Without:
                 self._known |= {(pooling, text, gap): row for gap, row in zip(new, found, strict=True)}
         return torch.stack([self._known[key] for key in wanted])
 
-    def _known_gaps(self, pooling: str, text: int) -> set[int]:
+    def _known_gaps(self, pooling: str, text: int) -> "set[_Gap]":
         return {gap for name, other, gap in self._known if (name, other) == (pooling, text)}
 
     def _computed(
-        self, network: Network, pooling: str, reading: Reading, alone: Alone, gaps: Sequence[int]
+        self, network: Network, pooling: str, reading: Reading, alone: Alone, gaps: "Sequence[_Gap]"
     ) -> "Tensor":
         import torch
 
         ids, at = alone.part.ids, alone.gap
-        if not self._with_padding:
-            places = torch.arange(len(ids)).repeat(len(gaps), 1)
-            places[:, at:] += torch.tensor(gaps).unsqueeze(1)
-            parts = [alone.part._replace(copies=((at, at),))] * len(gaps)
-            return network.read([ids] * len(gaps), {pooling: reading}, parts, positions=places)[pooling]
-        parts = [
-            Part(
-                (*ids[:at], *[network.pad_id] * gap, *ids[at:]),
-                tuple(place + gap if place >= at else place for place in alone.part.masks),
-                ((at, at + gap),),
-            )
-            for gap in gaps
-        ]
-        return network.read([part.ids for part in parts], {pooling: reading}, parts)[pooling]
+        from_zero = self._positions == FROM_ZERO
+        row = torch.tensor([ids])
+        places = range(len(ids)) if from_zero else network.own_positions(row, torch.ones_like(row))[0].tolist()
+        first = at if from_zero or network.uncounted is None else at + network.uncounted + 1
+        parts, located = [], []
+        for gap in gaps:
+            fill = gap.tokens if self._with_padding else 0
+            masks = tuple(place + fill if place >= at else place for place in alone.part.masks)
+            parts.append(Part((*ids[:at], *[network.pad_id] * fill, *ids[at:]), masks, ((at, at + fill),)))
+            shift = gap.tokens if from_zero else gap.positions
+            behind = [place + shift for place in places[at:]]
+            located.append([*places[:at], *range(first, first + fill), *behind])
+        given = None if self._positions == OWN else located
+        return network.read([part.ids for part in parts], {pooling: reading}, parts, positions=given)[pooling]
 
 
 def load_network(

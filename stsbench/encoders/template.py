@@ -22,6 +22,9 @@ SENTENCE, MASK, BEGIN, END = "sentence", "mask", "begin", "end"
 PLACES = (SENTENCE, MASK, BEGIN, END)
 """What stands in braces in a template's text: the sentence, the tokenizer's mask, its first and its last token."""
 
+WITH_SENTENCE, FROM_ZERO, OWN = "with_sentence", "from_zero", "own"
+"""Where the tokens of a template without its sentence stand (`Template.positions`)."""
+
 _BRACES = re.compile(r"\{([^{}]*)\}")
 _SHORT_DIGITS = 4
 
@@ -94,6 +97,10 @@ class Template(BaseModel):
         subtract: `template`: the vector of the template without a sentence is subtracted, in which every token has
             the position that it has with the sentence (PromptBERT's denoising); `padded_template`: the same, with
             attended padding tokens in the place of the sentence (CoT-BERT's). Before the head.
+        positions: of what is subtracted, where another than `with_sentence` is the public code's. `from_zero`: as
+            with the sentence, but from 0 on in models that begin behind their padding token's place, too
+            (PromptBERT's script); `own`: as the model's own code counts, to which padding takes no position in the
+            models of that kind, attended to or not (CoT-BERT's).
         padding: the side on which shorter sequences of a batch are padded.
         precision: what the network computes in where the person does not say; empty for fp32.
         note: what differs from the paper or its code, and what a reader should know.
@@ -115,6 +122,7 @@ class Template(BaseModel):
     layers: tuple[int, ...] = ()
     head: bool = False
     subtract: Literal["no", "template", "padded_template"] = "no"
+    positions: Literal["with_sentence", "from_zero", "own"] = "with_sentence"
     padding: Literal["right", "left"] = "right"
     precision: Literal["", "fp32", "bf16", "fp16"] = ""
     note: str = ""
@@ -140,7 +148,10 @@ class Template(BaseModel):
             self._check_text(text)
         if problem := pooling_problem(self.reading):
             raise ValueError(f"pooling: {problem}".rstrip("."))
-        if self.subtract != "no":
+        if self.subtract == "no":
+            if self.positions != WITH_SENTENCE:
+                raise ValueError("positions: are of the template that is subtracted; add subtract")
+        else:
             if any(self.pieces(text).count(f"{{{SENTENCE}}}") != 1 for text in self.texts):
                 raise ValueError("subtract: the template alone is known of texts with one place for the sentence")
             if self.padding != "right" or self.tokenize != "together":
@@ -174,7 +185,8 @@ class Template(BaseModel):
     @property
     def digest(self) -> str:
         """The hash over what vectors depend on, apart from where they are read."""
-        said = self.model_dump(mode="json", include={"texts", "rules", "tokenize", "subtract", "padding"})
+        of_it = {"texts", "rules", "tokenize", "subtract", "padding"}
+        said = self.model_dump(mode="json", include=of_it if self.subtract == "no" else {*of_it, "positions"})
         return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
 
     @property

@@ -194,7 +194,11 @@ class TransformerEncoder:
         template = self.settings.template
         if template is None or template.subtract == "no":
             return None
-        return Without(alone(template, self._tokenizer), with_padding=template.subtract == "padded_template")
+        return Without(
+            alone(template, self._tokenizer),
+            with_padding=template.subtract == "padded_template",
+            positions=template.positions,
+        )
 
     @cached_property
     def _tokenizer(self) -> Tokenizer:

@@ -182,7 +182,8 @@ def roberta(preset: str, folder: Path, sentence: str) -> Any:
         return mask_of(folder, text)
     alone = tokenizer("This sentence : ' ' means<mask>.")["input_ids"]
     before = len(tokenizer("This sentence : '")["input_ids"]) - 1
-    positions = torch.arange(2, 2 + len(alone))
+    # From 0, as PromptBERT's script has them, where those of the sentence's own pass begin at 2.
+    positions = torch.arange(len(alone))
     positions[before:] += len(tokenizer(text)["input_ids"]) - len(alone)
     with torch.no_grad():
         vector = mask_of(folder, text) - mask_of(folder, alone, position_ids=positions.unsqueeze(0))

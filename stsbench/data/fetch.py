@@ -274,6 +274,9 @@ def _by_hand(chosen: Source, folder: Path) -> str:
     return f"download {url} by hand to {folder / chosen.file_name}"
 
 
+_DEEPEST = 100
+
+
 class UnpackError(Exception):
     """Why an archive was not unpacked."""
 
@@ -290,7 +293,7 @@ def unpack(archive: Path, folder: Path, progress: Progress = silent) -> None:
         progress: told members done and members in all.
 
     Raises:
-        UnpackError: if the archive is damaged, or a member is a device or would lie outside the folder.
+        UnpackError: if the archive is damaged, or a member is a device, would lie outside the folder or too deep.
     """
     stage = f"unpacking {archive.name}"
     try:
@@ -314,6 +317,9 @@ def _demand_harmless(member: tarfile.TarInfo, archive: Path) -> None:
     unsafe = None
     if not (member.isfile() or member.isdir() or member.issym() or member.islnk()):
         unsafe = "is a device"
+    elif len(PurePosixPath(member.name).parts) > _DEEPEST:
+        # Making and removing such folders exhausts Python's stack.
+        unsafe = f"lies more than {_DEEPEST} folders deep"
     elif _escapes(PurePosixPath(member.name)):
         unsafe = "lies outside its folder"
     elif (member.issym() or member.islnk()) and _escapes(_link_target(member)):

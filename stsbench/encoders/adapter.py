@@ -115,8 +115,7 @@ def merge_adapter(model: Any, adapter: Checkpoint) -> Any:
 
 def _base_of(adapter: Checkpoint) -> str:
     """Return the model that an adapter says it was trained on; empty if it names none."""
-    base = adapter.json(ADAPTER_CONFIG).get("base_model_name_or_path")
-    return base if isinstance(base, str) else ""
+    return adapter.json(ADAPTER_CONFIG).get("base_model_name_or_path") or ""
 
 
 def _named_as_in(model: Any, tensors: "Mapping[str, Tensor]") -> dict[str, str]:

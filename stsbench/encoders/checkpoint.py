@@ -20,6 +20,7 @@ from stsbench.base.errors import UserError
 from stsbench.base.files import files_in, sha256_of
 from stsbench.base.parsing import parse_json
 from stsbench.base.words import closest
+from stsbench.encoders.checkpoint_files import CheckpointFile, ModuleEntry, mistake_in, schema_of
 
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 
@@ -83,8 +84,12 @@ class Checkpoint:
     folder: Path
     revision: str | None = None
 
-    def json(self, *parts: str) -> dict[str, Any]:
+    def json(self, *parts: str, schema: type[CheckpointFile] | None = None) -> dict[str, Any]:
         """Return the JSON object in a file of the checkpoint, or an empty one if there is no such file.
+
+        Args:
+            parts: where the file is.
+            schema: what it may say; None for what its name stands for.
 
         Raises:
             UserError: if the file holds something else.
@@ -92,9 +97,10 @@ class Checkpoint:
         content = self.json_value(*parts)
         if content is None:
             return {}
-        if not isinstance(content, dict):
-            raise UserError(f"{self.folder.joinpath(*parts)} holds no JSON object: fetch the checkpoint again.")
-        return content
+        if mistake := mistake_in(content, schema or schema_of(parts)):
+            raise UserError(f"{self.folder.joinpath(*parts)} {mistake}: fetch the checkpoint again.")
+        found: dict[str, Any] = content
+        return found
 
     def json_value(self, *parts: str) -> Any:
         """Return what a JSON file of the checkpoint holds, or None if there is no such file.
@@ -117,8 +123,7 @@ class Checkpoint:
 
     def own_notes(self) -> tuple[str, ...]:
         """Return what the checkpoint itself wants said of every measurement of it (`NOTES`)."""
-        notes = self.json(NOTES).get("notes")
-        return tuple(note for note in notes if isinstance(note, str)) if isinstance(notes, list) else ()
+        return tuple(self.json(NOTES).get("notes") or ())
 
     def modules(self) -> list[Module]:
         """Return the modules that `modules.json` lists; none if it is no sentence-transformers checkpoint.
@@ -142,12 +147,12 @@ class Checkpoint:
         return [self._module(entry, number) for number, entry in enumerate(content, 1)]
 
     def _module(self, entry: Any, number: int) -> Module:
-        kind, folder = (entry.get("type"), entry.get("path")) if isinstance(entry, dict) else (None, None)
-        if not isinstance(kind, str) or not isinstance(folder, str) or not kind:
+        if mistake := mistake_in(entry, ModuleEntry):
             raise UserError(
-                f"{self.folder / 'modules.json'} lists no modules: number {number} has no type and path; "
+                f"{self.folder / 'modules.json'} lists no modules: number {number} {mistake}; "
                 "fetch the checkpoint again."
             )
+        kind, folder = entry["type"], entry["path"]
         path = PurePosixPath(folder.replace("\\", "/"))
         if path.is_absolute() or ".." in path.parts or ":" in folder:
             raise UserError(
@@ -214,9 +219,9 @@ class Checkpoint:
 
     def _shards(self, index: str) -> list[Path]:
         weight_map = self.json(index).get("weight_map")
-        if not isinstance(weight_map, dict) or not weight_map:
+        if not weight_map:
             raise UserError(f"{self.folder / index} names no weight files: fetch it again.")
-        shards = [self.folder / name for name in sorted(set(map(str, weight_map.values())))]
+        shards = [self.folder / name for name in sorted(set(weight_map.values()))]
         for shard in shards:
             if shard.parent != self.folder or ".." in shard.parts[len(self.folder.parts) :]:
                 raise UserError(
@@ -413,6 +418,32 @@ def _meant(name: str) -> str:
     return f" Did you mean {near[0]}?" if near else ""
 
 
+@contextmanager
+def told(what: str) -> Iterator[None]:
+    """Tell whatever a library raises on a checkpoint's content in one sentence.
+
+    Args:
+        what: was to be done, as in `load X`.
+
+    Raises:
+        UserError: for whatever it is.
+    """
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:
+        raise UserError(f"cannot {what}: {why(error)}") from error
+    except BaseException as error:
+        # How a library in Rust fails; it is no Exception.
+        if type(error).__name__ != "PanicException":
+            raise
+        raise UserError(f"cannot {what}: {_UNEXPECTED.format(error)}") from error
+
+
+_UNEXPECTED = "its files do not say what is expected of them ({}). Fetch the checkpoint again."
+
+
 def why(error: Exception) -> str:
     """Return what a library says went wrong with a checkpoint, as the end of a sentence.
 
@@ -432,7 +463,7 @@ def why(error: Exception) -> str:
     if isinstance(error, LookupError | TypeError | AttributeError) or not first_line:
         # Not written for people: a file says what the library did not reckon with.
         reason = f"{type(error).__name__}: {first_line}".rstrip(": ")
-        return f"its files do not say what is expected of them ({reason}). Fetch the checkpoint again."
+        return _UNEXPECTED.format(reason)
     return f"{first_line}."
 
 

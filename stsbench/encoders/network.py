@@ -12,7 +12,7 @@ import numpy as np
 from stsbench.base.errors import UserError
 from stsbench.base.memory import is_of_memory
 from stsbench.encoders.adapter import merge_adapter
-from stsbench.encoders.checkpoint import Checkpoint, quiet_transformers, why
+from stsbench.encoders.checkpoint import Checkpoint, quiet_transformers, told
 from stsbench.encoders.device import PRECISIONS
 from stsbench.encoders.poolers import POOLERS, NoHeadError, Reading, parse_pooling, read_vectors
 from stsbench.encoders.protocol import DeviceOutOfMemory, FloatMatrix, TokenSequence
@@ -461,18 +461,15 @@ def load_network(
 
     dtype = getattr(torch, PRECISIONS[precision])
     require_memory_for(checkpoint, precision, device)
-    with quiet_transformers():
-        try:
-            # Transformers reads safetensors, and .bin files with weights_only=True. The precision is given here
-            # and not set afterwards, as some models keep rotary angles and the like in fp32.
-            model, info = AutoModel.from_pretrained(
-                checkpoint.folder,
-                output_loading_info=True,
-                trust_remote_code=trust_remote_code,
-                torch_dtype=dtype,
-            )
-        except Exception as error:  # whatever it is, it is about the files of this checkpoint
-            raise UserError(f"cannot load {checkpoint.name}: {why(error)}") from error
+    with quiet_transformers(), told(f"load {checkpoint.name}"):
+        # Transformers reads safetensors, and .bin files with weights_only=True. The precision is given here
+        # and not set afterwards, as some models keep rotary angles and the like in fp32.
+        model, info = AutoModel.from_pretrained(
+            checkpoint.folder,
+            output_loading_info=True,
+            trust_remote_code=trust_remote_code,
+            torch_dtype=dtype,
+        )
     missing, model_type = info["missing_keys"], str(model.config.model_type)
     refuse_unlike(
         checkpoint.name,

@@ -9,7 +9,8 @@ from typing import Any
 from stsbench.base.errors import UserError
 from stsbench.base.files import files_below
 from stsbench.encoders.callables import CallableEncoder
-from stsbench.encoders.checkpoint import Checkpoint, quiet_transformers, why
+from stsbench.encoders.checkpoint import Checkpoint, quiet_transformers, told
+from stsbench.encoders.checkpoint_files import POOLING_FLAGS, DenseFile, PoolingFile
 from stsbench.encoders.device import PRECISIONS
 from stsbench.encoders.network import ACTIVATIONS, TailModule
 from stsbench.encoders.protocol import Identity
@@ -19,14 +20,7 @@ from stsbench.encoders.weights import refuse_unlike
 
 # The library's names for poolings that are read natively; any other goes through the library.
 _POOLINGS = {"cls": "cls_before_pooler", "mean": "avg", "max": "max", "lasttoken": "last"}
-_LEGACY_POOLING_KEYS = {
-    "pooling_mode_cls_token": "cls",
-    "pooling_mode_max_tokens": "max",
-    "pooling_mode_mean_tokens": "mean",
-    "pooling_mode_mean_sqrt_len_tokens": "mean_sqrt_len_tokens",
-    "pooling_mode_weightedmean_tokens": "weightedmean",
-    "pooling_mode_lasttoken": "lasttoken",
-}
+_SCHEMAS = {"Pooling": PoolingFile, "Dense": DenseFile}
 _LIBRARY_CONFIG = "config_sentence_transformers.json"
 _TRANSFORMER_CONFIGS = tuple(
     f"sentence_{name}_config.json"
@@ -92,7 +86,7 @@ def pooling_config(pooling: str, width: int) -> dict[str, Any] | None:
     """
     if pooling not in _POOLINGS.values():
         return None
-    flags = {key: _POOLINGS[mode] == pooling for key, mode in _LEGACY_POOLING_KEYS.items() if mode in _POOLINGS}
+    flags = {key: _POOLINGS[mode] == pooling for key, mode in POOLING_FLAGS.items() if mode in _POOLINGS}
     return {"word_embedding_dimension": width, **flags}
 
 
@@ -111,8 +105,8 @@ def own_prompt(checkpoint: Checkpoint) -> str:
     wanted, prompts = config.get("default_prompt_name"), config.get("prompts") or {}
     if wanted is None:
         return ""
-    prompt = prompts.get(wanted) if isinstance(prompts, dict) and isinstance(wanted, str) else None
-    if not isinstance(prompt, str):
+    prompt: str | None = prompts.get(wanted)
+    if prompt is None:
         raise UserError(
             f"{checkpoint.folder / _LIBRARY_CONFIG} names the prompt {wanted!r}, which is not among its prompts: "
             "fetch the checkpoint again, or give --prompt."
@@ -121,67 +115,34 @@ def own_prompt(checkpoint: Checkpoint) -> str:
 
 
 def _transformer_config(checkpoint: Checkpoint) -> dict[str, Any]:
-    """Return what the library's file for the Transformer says; nothing if there is no such file.
-
-    Raises:
-        UserError: if its length or its case is no length and no yes or no.
-    """
-    for name in _TRANSFORMER_CONFIGS:
-        config = checkpoint.json(name)
-        if not config:
-            continue
-        length, lower = config.get("max_seq_length"), config.get("do_lower_case")
-        if length is not None and (type(length) is not int or length < 1):
-            raise UserError(
-                f"{checkpoint.folder / name} gives max_seq_length {length!r}, which is no number of sub-words: "
-                "fetch the checkpoint again."
-            )
-        if lower is not None and not isinstance(lower, bool):
-            raise UserError(
-                f"{checkpoint.folder / name} gives do_lower_case {lower!r}, which is neither true nor false: "
-                "fetch the checkpoint again."
-            )
-        return config
-    return {}
+    """Return what the library's file for the Transformer says; nothing if there is no such file."""
+    return next(filter(None, map(checkpoint.json, _TRANSFORMER_CONFIGS)), {})
 
 
 def _require_config(checkpoint: Checkpoint, kind: str, folder: str, *, trust_remote_code: bool) -> None:
     """Refuse a module without its configuration, for which the library or we would put in a default.
 
     Raises:
-        UserError: if the file is missing, a pooling's names no pooling, or a dense layer's no function of torch.
+        UserError: if the file is missing or says what its schema does not allow, or a dense layer's names no
+            function of torch.
     """
-    if kind not in {"Pooling", "Dense"}:
+    if kind not in _SCHEMAS:
         return
     file = checkpoint.folder / folder / "config.json"
-    config = checkpoint.json(folder, "config.json")
+    config = checkpoint.json(folder, "config.json", schema=_SCHEMAS[kind])
     if not config:
         raise UserError(
             f"{checkpoint.folder / 'modules.json'} names the module {folder or kind}, but {file} "
             f"{'says nothing' if file.is_file() else 'is not there'}: fetch the checkpoint again."
         )
     if kind == "Pooling":
-        _require_pooling(config, file)
         return
     function = config.get("activation_function")
-    if not isinstance(function, str) or not (function.startswith("torch.") or trust_remote_code):
+    if not function or not (function.startswith("torch.") or trust_remote_code):
         raise UserError(
             f"{file} names {'no function' if function is None else repr(function)} as its activation_function, "
             "where a class of torch.nn is expected: another function would give other vectors."
         )
-
-
-def _require_pooling(config: dict[str, Any], file: Path) -> None:
-    if config.get("pooling_mode") is not None:
-        return
-    flags = {key: value for key, value in config.items() if key.startswith("pooling_mode_")}
-    unknown = [key for key, value in flags.items() if value and key not in _LEGACY_POOLING_KEYS]
-    if unknown:
-        raise UserError(f"{file} asks for {unknown[0]}, which is no known pooling: fetch the checkpoint again.")
-    if not all(isinstance(value, bool) for value in flags.values()):
-        raise UserError(f"{file} says neither true nor false of a pooling: fetch the checkpoint again.")
-    if not any(flags.values()):
-        raise UserError(f"{file} names no pooling: fetch the checkpoint again, or choose one with --pooling.")
 
 
 def _kind(module_type: str) -> str:
@@ -200,10 +161,8 @@ def _plain_checkpoint(checkpoint: Checkpoint) -> bool:
 def _pooling(config: dict[str, Any]) -> str | None:
     if config.get("include_prompt") is False:
         return None
-    modes = config.get("pooling_mode")
-    if modes is None:
-        modes = [mode for key, mode in _LEGACY_POOLING_KEYS.items() if config.get(key)] or ["mean"]
-    modes = [modes] if isinstance(modes, str) else list(modes)
+    modes = config.get("pooling_mode") or [mode for key, mode in POOLING_FLAGS.items() if config.get(key)]
+    modes = [modes] if isinstance(modes, str) else modes
     return _POOLINGS.get(modes[0]) if len(modes) == 1 else None
 
 
@@ -296,19 +255,14 @@ def _load(
         ) from error
     import torch
 
-    with quiet_transformers():
-        try:
-            model = SentenceTransformer(
-                str(checkpoint.folder),
-                device=device,
-                trust_remote_code=trust_remote_code,
-                local_files_only=True,
-            )
-            _require_own_weights(checkpoint, model, trust_remote_code)
-        except UserError:
-            raise
-        except Exception as error:  # whatever it is, it is about the files of this checkpoint
-            raise UserError(f"cannot load {checkpoint.name}: {why(error)}") from error
+    with quiet_transformers(), told(f"load {checkpoint.name}"):
+        model = SentenceTransformer(
+            str(checkpoint.folder),
+            device=device,
+            trust_remote_code=trust_remote_code,
+            local_files_only=True,
+        )
+        _require_own_weights(checkpoint, model, trust_remote_code)
     if max_length is not None:
         model.max_seq_length = max_length
     return model.to(getattr(torch, PRECISIONS[precision]))

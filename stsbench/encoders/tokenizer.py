@@ -1,11 +1,12 @@
 """How many sub-words a checkpoint reads, from its files alone."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from stsbench.base.errors import UserError
-from stsbench.encoders.checkpoint import Checkpoint, quiet_transformers, why
+from stsbench.encoders.checkpoint import Checkpoint, quiet_transformers, told
 
 # Position ids of RoBERTa-like models start after the padding index, so that many positions cannot be used.
 _OFFSET_POSITIONS = re.compile("roberta|camembert|mpnet|longformer|ernie_m|data2vec-text|luke|ibert|xmod|lilt|esm")
@@ -23,22 +24,18 @@ def position_limit(checkpoint: Checkpoint) -> int | None:
     config = checkpoint.json("config.json")
     # GPT-2 and its kin call it n_positions.
     positions = config.get("max_position_embeddings") or config.get("n_positions")
-    if not isinstance(positions, int) or positions <= 0:
+    if positions is None or positions <= 0:
         return None
     if not _OFFSET_POSITIONS.search(str(config.get("model_type"))):
         return positions
     padding_id = config.get("pad_token_id")
-    return positions - (padding_id if isinstance(padding_id, int) else _OFFSET_PADDING_ID) - 1
+    return positions - (_OFFSET_PADDING_ID if padding_id is None else padding_id) - 1
 
 
 def model_limit(checkpoint: Checkpoint) -> int | None:
     """Return how many sub-words are read if nobody says otherwise: the tokenizer's limit and the positions'."""
     own = checkpoint.json("tokenizer_config.json").get("model_max_length")
-    limits = [
-        own if isinstance(own, int | float) and own > 0 else NO_LIMIT,
-        position_limit(checkpoint) or NO_LIMIT,
-    ]
-    limit = int(min(limits))
+    limit = int(min(own if own and own > 0 else NO_LIMIT, position_limit(checkpoint) or NO_LIMIT))
     return limit if limit < NO_LIMIT else None
 
 
@@ -81,16 +78,18 @@ class Tokenizer:
                 f"the tokenizer of {checkpoint.name} has neither a padding token nor an end-of-text token: "
                 'name one in its tokenizer_config.json ("pad_token").'
             )
-        if any(tokenizer("a").get("token_type_ids") or ()):
+        # The person's limit is applied here; the tokenizer's own advice about long texts is noise.
+        tokenizer.model_max_length = NO_LIMIT
+        tokenizer.padding_side = "right"
+        with told(f"tokenize with the tokenizer of {checkpoint.name}"):
+            marks = tokenizer("a").get("token_type_ids")
+            self.special_tokens = int(tokenizer.num_special_tokens_to_add())
+        if any(marks or ()):
             raise UserError(
                 f"the tokenizer of {checkpoint.name} marks token types in single sentences, as XLNet's does, "
                 "which is not read here: save its vectors and score them with --vectors."
             )
-        # The person's limit is applied here; the tokenizer's own advice about long texts is noise.
-        tokenizer.model_max_length = NO_LIMIT
-        tokenizer.padding_side = "right"
         self.pad_id = int(pad_id)
-        self.special_tokens = int(tokenizer.num_special_tokens_to_add())
         self.vocabulary = len(tokenizer)
         self.mask_id: int | None = tokenizer.mask_token_id
         self.mask: str | None = tokenizer.mask_token
@@ -103,7 +102,7 @@ class Tokenizer:
         """Return the token ids of each text, the first `limit` of them where a limit is given."""
         if not texts:
             return []
-        try:
+        with self._told(texts):
             encoded = self._tokenizer(
                 list(texts),
                 add_special_tokens=special_tokens,
@@ -113,8 +112,6 @@ class Tokenizer:
                 return_attention_mask=False,
                 return_token_type_ids=False,
             )
-        except TypeError as error:
-            raise _no_text(texts) or error from error
         return [tuple(ids) for ids in encoded["input_ids"]]
 
     def locate(
@@ -156,11 +153,18 @@ class Tokenizer:
         # A tokenizer.json may ask for both; and asking the library behind for these is twice as fast.
         backend.no_truncation()
         backend.no_padding()
-        try:
+        with self._told(texts):
             found: Sequence[Any] = backend.encode_batch(list(texts), add_special_tokens=special_tokens)
-        except TypeError as error:
-            raise _no_text(texts) or error from error
         return found
+
+    @contextmanager
+    def _told(self, texts: Sequence[str]) -> Iterator[None]:
+        """Tell what the library raises: of a text that is none, else of the tokenizer's files."""
+        with told(f"tokenize with the tokenizer of {self.name}"):
+            try:
+                yield
+            except TypeError as error:
+                raise _no_text(texts) or error from error
 
     def texts(self, tokens: Sequence[int]) -> list[str]:
         """Return each token as it is written in a text, without the marks of a word's end or middle."""
@@ -204,7 +208,7 @@ def _load(checkpoint: Checkpoint, trust_remote_code: bool) -> Any:
     from transformers import AutoTokenizer
 
     with quiet_transformers():
-        try:
+        for name in ("tokenizer_config.json", "special_tokens_map.json"):
+            checkpoint.json(name)
+        with told(f"load the tokenizer of {checkpoint.name}"):
             return AutoTokenizer.from_pretrained(checkpoint.folder, trust_remote_code=trust_remote_code)
-        except Exception as error:  # whatever it is, it is about the files of this tokenizer
-            raise UserError(f"cannot load the tokenizer of {checkpoint.name}: {why(error)}") from error

@@ -19,6 +19,7 @@ from stsbench.base.errors import UserError
 from stsbench.base.memory import require_memory
 from stsbench.base.parsing import parse_json
 from stsbench.encoders.checkpoint import Checkpoint
+from stsbench.encoders.checkpoint_files import TensorHeader
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -204,7 +205,7 @@ def _count(path: Path) -> int:
     """Return how many numbers a weight file holds; of a pickled one, as many as it has room for in fp32."""
     if path.suffix != ".safetensors":
         return path.stat().st_size // 4
-    return sum(prod(about["shape"]) for about in _header(path).values() if isinstance(about.get("shape"), list))
+    return sum(prod(about["shape"]) for about in _header(path).values())
 
 
 def read_weights(path: Path, device: str = "cpu") -> "dict[str, Tensor]":
@@ -258,7 +259,7 @@ def _strings(stream: IO[bytes]) -> set[str]:
 def _kinds(path: Path) -> dict[str, str]:
     """Return the kind of number of each tensor as safetensors names it."""
     if path.suffix == ".safetensors":
-        return {tensor: str(about.get("dtype")) for tensor, about in _header(path).items()}
+        return {tensor: about["dtype"] for tensor, about in _header(path).items()}
     # On no device: what kind of numbers they are is known without reading them.
     return {
         tensor: "F32" if value.is_floating_point() else str(value.dtype).removeprefix("torch.")
@@ -272,11 +273,12 @@ def _header(path: Path) -> Mapping[str, Any]:
         with path.open("rb") as stream:
             length = int.from_bytes(stream.read(8), "little")
             content = parse_json(stream.read(length)) if length <= _LONGEST_HEADER else {}
-    except (OSError, ValueError):
+            content.pop("__metadata__", None)
+            TensorHeader.model_validate(content)
+    except (OSError, ValueError, AttributeError, TypeError):  # whatever it is, loading will tell
         return {}
-    if not isinstance(content, dict):
-        return {}
-    return {name: about for name, about in content.items() if name != "__metadata__" and isinstance(about, dict)}
+    header: dict[str, Any] = content
+    return header
 
 
 def _first_of(names: Collection[str]) -> str:

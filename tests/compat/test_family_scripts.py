@@ -331,6 +331,11 @@ def test_the_dev_half_of_stsbenchmark_is_a_task(folder, batcher):
         one.eval("STSBenchmark-fix")
 
 
+def test_the_task_that_promcse_adds_is_explained(folder, batcher):
+    with pytest.raises(UserError, match="CocoCXC cannot be evaluated: its ratings of COCO's captions"):
+        evaluator(folder, batcher).eval("CocoCXC")
+
+
 class Counting:
     """A batcher that counts the sentences it is handed."""
 
@@ -446,6 +451,46 @@ def test_mistakes_are_one_sentence(run, capsys):
         run()
     assert left.value.code == 2
     assert "usage: python -m stsbench.compat.senteval" in capsys.readouterr().err
+
+
+OWN_MODEL = """
+import sys
+import torch
+from transformers import BertConfig, BertModel
+from transformers.models.bert.modeling_bert import BertPreTrainedModel
+
+class BertForCL(BertPreTrainedModel):
+    def __init__(self, config):
+        super().__init__(config)
+        self.bert = BertModel(config)
+        self.prefix_tokens = torch.arange(3).long()
+        {init}
+
+model = BertForCL.from_pretrained(sys.argv[1])
+print(model.prefix_tokens.to("cpu"))
+"""
+
+
+@pytest.mark.parametrize(
+    ("init", "sign"),
+    [("self.init_weights()", "all_tied_weights_keys"), ("self.post_init()", "Cannot copy out of meta tensor")],
+)
+def test_a_model_class_of_transformers_4_is_told_with_its_version(run, tiny_bert, capsys, init, sign):
+    Path("own.py").write_text(OWN_MODEL.format(init=init))
+    assert run("own.py", tiny_bert) == 2
+    told = capsys.readouterr().err.splitlines()[-1]
+    assert "makes its model as Transformers 4 did" in told
+    assert sign in told
+    assert "run it with transformers<5 in an environment of its own" in told
+    Path("requirements.txt").write_text("scipy==1.5.4\ntransformers==4.2.1\n")
+    assert run("own.py", tiny_bert) == 2
+    assert "run it with transformers==4.2.1 (requirements.txt) in" in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_any_other_mistake_of_a_script_is_its_own(run):
+    Path("own.py").write_text("raise RuntimeError('something else')\n")
+    with pytest.raises(RuntimeError, match="something else"):
+        run("own.py")
 
 
 def test_a_scripts_own_exit_is_the_runners(run):

@@ -86,3 +86,13 @@ def test_what_is_no_archive_is_named_damaged(tmp_path, folder):
     (tmp_path / "a.tar").write_bytes(b"<html>not found</html>")
     with pytest.raises(UnpackError, match=r"a\.tar is damaged"):
         unpack(tmp_path / "a.tar", folder)
+
+
+def test_an_archive_of_folders_in_folders_is_refused_before_anything_is_written(tmp_path, folder):
+    archive = tmp_path / "deep.tar"
+    with tarfile.open(archive, "w", format=tarfile.PAX_FORMAT) as tar:
+        member = tarfile.TarInfo("a/" * 2000 + "file")
+        tar.addfile(member, io.BytesIO())
+    with pytest.raises(UnpackError, match="lies more than 100 folders deep"):
+        unpack(archive, folder)
+    assert not list(folder.iterdir())

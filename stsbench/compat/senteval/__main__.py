@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import re
 import runpy
 import sys
 from pathlib import Path
@@ -12,6 +13,10 @@ from stsbench.base.words import suggestion
 from stsbench.compat.senteval import engine, utils
 from stsbench.compat.senteval.seen import SEEN
 from stsbench.compat.senteval.surroundings import supply_removed_calls
+
+# What models that a script defines itself meet in Transformers 5: `init_weights` in the place of `post_init`, and
+# tensors made in `__init__`, which is now called before there is memory for them.
+_OF_TRANSFORMERS_4 = ("all_tied_weights_keys", "meta tensor")
 
 _MODULES = {"senteval": stsbench.compat.senteval, "senteval.engine": engine, "senteval.utils": utils}
 
@@ -72,6 +77,24 @@ def _run(script: Path, arguments: list[str], *, results: str | None, splits: str
         runpy.run_path(str(script), run_name="__main__")
     except ModuleNotFoundError as error:
         raise UserError(_missing(script, str(error.name))) from error
+    except (AttributeError, NotImplementedError, RuntimeError) as error:
+        if not any(sign in str(error) for sign in _OF_TRANSFORMERS_4):
+            raise
+        raise UserError(_older(script, error)) from error
+
+
+def _older(script: Path, error: Exception) -> str:
+    import transformers
+
+    requirements = script.parent / "requirements.txt"
+    lines = requirements.read_text(encoding="utf-8", errors="replace").split() if requirements.is_file() else []
+    asked = next((line for line in lines if re.match(r"transformers[=<>~!]", line)), "")
+    version = f"{asked} ({requirements})" if asked else "transformers<5"
+    return (
+        f"{script} makes its model as Transformers 4 did, and {transformers.__version__}, which stsbench needs, "
+        f"cannot run it ({str(error).partition(chr(10))[0].rstrip('.')}): run it with {version} in an environment "
+        "of its own, and score the vectors that it saves there with `stsbench run --vectors`."
+    )
 
 
 def _missing(script: Path, module: str) -> str:

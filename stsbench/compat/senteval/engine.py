@@ -54,6 +54,8 @@ _UNOFFERED = {
     "STSBenchmark-fix": "its mended pairs are not part of the SentEval data that is catalogued here",
     "SNLI": "its training pairs are not part of the SentEval data that is catalogued here",
     "ImageCaptionRetrieval": "its COCO features are no longer published",
+    "CocoCXC": "its ratings of COCO's captions (Crisscrossed Captions) are not part of the SentEval data that is "
+    "catalogued here",
 }
 
 

@@ -191,9 +191,10 @@ def _model_remarks(row: PublishedRow, record: RunRecord) -> Iterator[str]:
         yield f"pooling: no document gives the row's, {stated.pooling} is likely{here}"
     if stated and _lengths_differ(stated, record) and not _length_matters(stated, record):
         yield f"max_length: {stated.max_length} for the row; {model.max_length} here, where no sentence was cut"
-    if stated and stated.weights_sha256 and model.weights_sha256:
-        same = "the" if model.weights_sha256 == stated.weights_sha256 else "other weights than the"
-        yield f"weights: {same} ones that the row was taken with (SHA-256 {stated.weights_sha256[:12]}…)"
+    compared = stated.files_compared(model.weights_sha256, model.tokenizer_sha256) if stated else ()
+    for what, is_same, own in compared:
+        same = "the" if is_same else f"other {what.split()[-1]} than the"
+        yield f"{what}: {same} ones that the row was taken with (SHA-256 {own[:12]}…)"
     for name, usual in _UNSTATED.items():
         there = getattr(row.usage, name, "")
         if (chosen := getattr(model, name)) not in {there or usual, UNKNOWN}:

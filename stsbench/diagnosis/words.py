@@ -13,6 +13,7 @@ from stsbench.diagnosis.variations import Variation
 from stsbench.encoders.protocol import Identity
 from stsbench.published.catalogue import known_checkpoint, rows
 from stsbench.published.measured import seeded_systems, seeds, source
+from stsbench.published.schema import KnownCheckpoint
 from stsbench.records.labels import AVERAGE
 
 _ELSEWHERE = "Other weights, seeds and prompts were not tried: look there."
@@ -69,7 +70,8 @@ def facts(claim: Claim, identity: Identity, *, measured: float | None) -> list[s
     """
     model, pooling = identity.name, identity.pooling
     template = identity.template.name if identity.template else ""
-    of_model, of_row = known_checkpoint(model), claim.row and known_checkpoint(claim.row.row.system)
+    of_model = known_checkpoint(model, pooling=pooling, weights_sha256=identity.weights_sha256)
+    of_row = claim.row and known_checkpoint(claim.row.row.system)
     sentences = []
     if of_model and of_row and of_model.name != of_row.name and claim.row:
         sentences.append(f"{claim.row.name} is a row of {of_row.hub or of_row.name}; you measured {model}.")
@@ -82,8 +84,14 @@ def facts(claim: Claim, identity: Identity, *, measured: float | None) -> list[s
     if expected and expected.template and expected.template != template:
         yours = f"`{template}`" if template else "none"
         sentences.append(f"{expected.name} was scored with the template `{expected.template}`; yours is {yours}.")
+    if expected and expected == of_model:
+        sentences += [
+            f"Your {what} are not the ones that {expected.name} was scored with (SHA-256 {own[:12]}…)."
+            for what, is_same, own in expected.files_compared(identity.weights_sha256, identity.tokenizer_sha256)
+            if not is_same
+        ]
     if claim.row is None:
-        sentences += filter(None, map(_where_printed, claim.values))
+        sentences += filter(None, (_where_printed(value, of_model) for value in claim.values))
     else:
         sentences += claim.row.row.notes
     system = claim.row.row.system if claim.row else of_model.system if of_model else ""
@@ -193,8 +201,8 @@ def _command(search: Search, candidate: Candidate) -> str:
     return f"`stsbench run` {what} with `{' '.join(options)}`{besides}."
 
 
-def _where_printed(value: Value) -> str:
-    """Return where just this number is printed, if it is in few places."""
+def _where_printed(value: Value, of_model: KnownCheckpoint | None) -> str:
+    """Return where just this number is printed, those rows first that are of the model itself."""
     if value.decimals < 2:
         return ""
     task = "Avg. STS" if value.task == AVERAGE else value.task
@@ -203,14 +211,17 @@ def _where_printed(value: Value) -> str:
         for row in rows().values()
         for cell in row.cells
         if cell.setting.task == task
-        and cell.score == value.score
+        and cell.score is not None
+        and round(cell.score, value.decimals) == value.score
         and cell.setting.metric in {"spearman", "pearson"}
     ]
-    few = list(dict.fromkeys(names))[:_MOST_PRINTS]
-    more = len(set(names)) - len(few)
+    own = of_model.expected if of_model else ()
+    names = sorted(dict.fromkeys(names), key=lambda name: name not in own)
+    few, more = names[:_MOST_PRINTS], len(names[_MOST_PRINTS:])
     if not few:
         return ""
-    return f"{value} {value.on} is printed in {', '.join(few)}{f' and {more} more' if more else ''}."
+    said = ", ".join(f"{name} (your model's)" if name in own else name for name in few)
+    return f"{value} {value.on} is printed in {said}{f' and {more} more' if more else ''}."
 
 
 def _among_seeds(system: str, claim: Claim, measured: float | None) -> list[str]:

@@ -21,7 +21,12 @@ from stsbench.encoders.fitted.folder import holds_fit, map_reader, read_about, r
 from stsbench.encoders.fitted.layered import has_layer, without_layer
 from stsbench.encoders.poolers import AUTO, parse_pooling
 from stsbench.encoders.protocol import Encoder
-from stsbench.encoders.sentence_transformers import has_transformer_config, load_with_library, read_settings
+from stsbench.encoders.sentence_transformers import (
+    has_transformer_config,
+    load_with_library,
+    notes_on_prompt,
+    read_settings,
+)
 from stsbench.encoders.template import Template
 from stsbench.encoders.template_files import NO_TEMPLATE, read_template
 from stsbench.encoders.tokenizer import model_limit, position_limit
@@ -393,6 +398,7 @@ def _load_natively(
     settings = saved or TransformerSettings(pooling, model_limit(checkpoint))
     prompt = settings.prompt if options.prompt is None else options.prompt
     notes += _notes_on_files(checkpoint, saved)
+    notes += notes_on_prompt(checkpoint, options.prompt)
     if template is not None:
         if prompt:
             notes += (f"{name}: template {template.name} takes the place of its own prompt {prompt!r}.",)

@@ -114,6 +114,23 @@ def own_prompt(checkpoint: Checkpoint) -> str:
     return prompt
 
 
+def notes_on_prompt(checkpoint: Checkpoint, given: str | None) -> tuple[str, ...]:
+    """Return a note where the text that a person puts before every sentence is the name of a prompt.
+
+    Args:
+        checkpoint: the model.
+        given: the text; None for none.
+    """
+    name = (given or "").strip()
+    prompt = (checkpoint.json(_LIBRARY_CONFIG).get("prompts") or {}).get(name)
+    if not name or prompt in {None, given}:
+        return ()
+    return (
+        f"{checkpoint.name} has a prompt named {name!r}, which is {prompt!r}; --prompt takes the text itself, so "
+        f"{given!r} is put before every sentence: give --prompt {prompt!r} if the one of that name was meant.",
+    )
+
+
 def _transformer_config(checkpoint: Checkpoint) -> dict[str, Any]:
     """Return what the library's file for the Transformer says; nothing if there is no such file."""
     return next(filter(None, map(checkpoint.json, _TRANSFORMER_CONFIGS)), {})
@@ -203,6 +220,7 @@ def load_with_library(
         device: `cpu`, `cuda` or `mps`.
         trust_remote_code: whether Python code that comes with the checkpoint may run.
     """
+    named = notes_on_prompt(checkpoint, prompt)
     prompt = own_prompt(checkpoint) if prompt is None else prompt
     model: Any = None
 
@@ -230,7 +248,7 @@ def load_with_library(
         f"{checkpoint.name} has modules that are not read natively: the sentence-transformers library "
         "encodes it; sub-word lengths and cut sentences are not counted."
     )
-    return CallableEncoder(encode, identity, (note,), load_model)
+    return CallableEncoder(encode, identity, (note, *named), load_model)
 
 
 def _files(folder: Path) -> list[Path]:

@@ -485,6 +485,7 @@ class KnownCheckpoint(_PublishedEntry):
         max_length: in sub-words with the special tokens.
         max_length_source: the document that gives it, or `unverified`.
         weights_sha256: the hash of the weights that its numbers were taken with, where it is known.
+        tokenizer_sha256: that of its tokenizer's files, likewise.
         text: the text of the data sets that its numbers were taken on.
         expected: full names of the rows to expect.
         listed_average: the average that the checkpoint's own page lists.
@@ -505,12 +506,28 @@ class KnownCheckpoint(_PublishedEntry):
     max_length: int | None = None
     max_length_source: str = UNVERIFIED
     weights_sha256: str = ""
+    tokenizer_sha256: str = ""
     text: str = ""
     expected: tuple[str, ...] = ()
     listed_average: float | None = None
     listed_source: str = ""
     note: str = ""
     citation: str
+
+    def files_compared(self, weights: str | None, tokenizer: str | None) -> Iterator[tuple[str, bool, str]]:
+        """Yield for weights and tokenizer's files, where both hashes are known: which, if they are the same, its own.
+
+        Args:
+            weights: the hash of those that were measured.
+            tokenizer: likewise.
+        """
+        of_both = (
+            ("weights", weights, self.weights_sha256),
+            ("tokenizer's files", tokenizer, self.tokenizer_sha256),
+        )
+        for what, measured, own in of_both:
+            if measured and own:
+                yield what, measured == own, own
 
     @property
     def unverified(self) -> tuple[str, ...]:

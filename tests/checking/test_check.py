@@ -10,7 +10,7 @@ import stsbench as sb
 from stsbench.base.errors import UserError
 from stsbench.checking.published import check_published
 from stsbench.checking.result import Check
-from stsbench.published.catalogue import row
+from stsbench.published.catalogue import checkpoints, row
 from stsbench.published.measured import seeds
 from stsbench.records.parts import DataPart, SupervisedPart, TransferPart
 from stsbench.records.signature import Signature
@@ -213,6 +213,17 @@ def test_where_the_row_names_its_weights_the_runs_are_compared(
     run = make_run({"STS-B": 82.03}, {"pooling": "avg", "weights_sha256": known if digest == "" else digest})
     notes = [note for note in check(run, MINILM).notes if note.startswith("weights: ")]
     assert [note.startswith(f"weights: {told}") for note in notes] == [True] * bool(told)
+
+
+@pytest.mark.parametrize(("digest", "told"), [("0" * 64, "other files than the ones"), ("", "the ones")])
+def test_where_the_row_names_its_tokenizer_the_runs_are_compared(
+    digest: str, told: str, make_run: MakeRun
+) -> None:
+    known = checkpoints()["all-minilm-l6-v2"]
+    model = {"weights_sha256": known.weights_sha256, "tokenizer_sha256": digest or known.tokenizer_sha256}
+    notes = check(make_run({"STS-B": 82.03}, {"pooling": "avg", **model}), MINILM).notes
+    assert any(note.startswith("weights: the ones") for note in notes)
+    assert any(note.startswith(f"tokenizer's files: {told} that the row was taken with") for note in notes)
 
 
 def test_the_verdict_says_where_the_run_lies_among_known_seeds(make_run: MakeRun, printed: Printed) -> None:

@@ -20,6 +20,7 @@ from stsbench.diagnosis.result import Diagnosis
 from stsbench.diagnosis.search import Search
 from stsbench.diagnosis.words import facts
 from stsbench.encoders.protocol import Identity
+from stsbench.published.catalogue import checkpoints
 
 POOLINGS = Axis(POOLING, ("avg", "cls_before_pooler"))
 AGGREGATIONS = Axis(AGGREGATION, ("all", "mean", "wmean"))
@@ -132,6 +133,28 @@ def test_a_number_that_is_printed_somewhere_is_said_to_be() -> None:
     assert sentence.startswith("74.54 as the average is printed in ")
     assert "simcse-slides-sts/unsup-simcse-bert-base-preprint" in sentence
     assert facts(read_claim("avg=74.5"), Identity("my/own", "transformer", "avg"), measured=None) == []
+
+
+def test_a_number_that_is_printed_of_the_models_own_weights_is_said_to_be() -> None:
+    known = checkpoints()["all-minilm-l6-v2"]
+    for name in ("minilm", "my/folder"):
+        identity = Identity(name, "transformer", "avg", weights_sha256=known.weights_sha256)
+        (sentence,) = facts(read_claim("STS16=78.99"), identity, measured=None)
+        assert sentence == (
+            "78.99 on STS16 is printed in mteb-all-minilm-l6-v2/all-minilm-l6-v2 (your model's), "
+            "mocose-acl2022-1/mocose-bert-base."
+        )
+
+
+def test_files_that_are_not_those_of_the_known_checkpoint_are_told() -> None:
+    known = checkpoints()["all-minilm-l6-v2"]
+    identity = Identity(
+        "minilm", "transformer", "avg", weights_sha256=known.weights_sha256, tokenizer_sha256="0" * 64
+    )
+    said = facts(read_claim("STS16=12.34"), identity, measured=None)
+    assert said == [
+        "Your tokenizer's files are not the ones that all-minilm-l6-v2 was scored with (SHA-256 f2f018c8cffe…)."
+    ]
 
 
 def test_a_diagnosis_shows_itself_with_its_verdict_table_and_remarks() -> None:

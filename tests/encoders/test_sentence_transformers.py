@@ -203,6 +203,17 @@ def test_the_checkpoints_own_prompt_is_used_unless_another_is_given(kind, tiny, 
         np.testing.assert_allclose(ours, by_library(folder, sentences, prompt=prompt), atol=1e-5)
 
 
+@pytest.mark.parametrize("pooling", ["mean", "weightedmean"])
+def test_a_prompts_name_given_as_its_text_is_remarked_on(pooling, tiny):
+    folder = build(tiny(), pooling=pooling, prompts={"query": "so she ", "plain": ""})
+    told = [note for note in load(folder, prompt="query").notes if "has a prompt named" in note]
+    assert len(told) == 1
+    assert "has a prompt named 'query', which is 'so she '" in told[0]
+    assert "so 'query' is put before every sentence: give --prompt 'so she ' if" in told[0]
+    for other in ("so she ", "", "question: ", None):
+        assert not any("has a prompt named" in note for note in load(folder, prompt=other).notes)
+
+
 def test_another_pooling_keeps_what_follows_and_is_warned_about(tiny, sentences, vectors_of):
     folder = build(tiny(), after=[normalize])
     encoder = load(folder, pooling="max")

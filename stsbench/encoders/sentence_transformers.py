@@ -10,7 +10,7 @@ from stsbench.base.errors import UserError
 from stsbench.base.files import files_below
 from stsbench.encoders.callables import CallableEncoder
 from stsbench.encoders.checkpoint import Checkpoint, quiet_transformers, told
-from stsbench.encoders.checkpoint_files import POOLING_FLAGS, DenseFile, PoolingFile
+from stsbench.encoders.checkpoint_files import POOLING_FLAGS, CheckpointFile, DenseFile, PoolingFile
 from stsbench.encoders.device import PRECISIONS
 from stsbench.encoders.network import ACTIVATIONS, TailModule
 from stsbench.encoders.protocol import Identity
@@ -20,7 +20,7 @@ from stsbench.encoders.weights import refuse_unlike
 
 # The library's names for poolings that are read natively; any other goes through the library.
 _POOLINGS = {"cls": "cls_before_pooler", "mean": "avg", "max": "max", "lasttoken": "last"}
-_SCHEMAS = {"Pooling": PoolingFile, "Dense": DenseFile}
+_SCHEMAS: dict[str, type[CheckpointFile]] = {"Pooling": PoolingFile, "Dense": DenseFile}
 _LIBRARY_CONFIG = "config_sentence_transformers.json"
 _TRANSFORMER_CONFIGS = tuple(
     f"sentence_{name}_config.json"

@@ -23,12 +23,12 @@ def position_limit(checkpoint: Checkpoint) -> int | None:
     """Return how many sub-words the model has positions for, special tokens included; None if unlimited."""
     config = checkpoint.json("config.json")
     # GPT-2 and its kin call it n_positions.
-    positions = config.get("max_position_embeddings") or config.get("n_positions")
+    positions: int | None = config.get("max_position_embeddings") or config.get("n_positions")
     if positions is None or positions <= 0:
         return None
     if not _OFFSET_POSITIONS.search(str(config.get("model_type"))):
         return positions
-    padding_id = config.get("pad_token_id")
+    padding_id: int | None = config.get("pad_token_id")
     return positions - (_OFFSET_PADDING_ID if padding_id is None else padding_id) - 1
 
 

@@ -515,7 +515,7 @@ class KnownCheckpoint(_PublishedEntry):
     citation: str
 
     def files_compared(self, weights: str | None, tokenizer: str | None) -> Iterator[tuple[str, bool, str]]:
-        """Yield for weights and tokenizer's files, where both hashes are known: which, if they are the same, its own.
+        """Yield for weights and tokenizer's files, where hashes are known: which, whether the same, its own.
 
         Args:
             weights: the hash of those that were measured.

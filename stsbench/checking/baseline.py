@@ -1,11 +1,12 @@
 """Is a model no worse than its predecessor: a gate for continuous integration."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from stsbench.base.errors import UserError
 from stsbench.checking.fitting import ACC, STS, SUPERVISED, MeasuredScore, measured_scores
 from stsbench.checking.result import CellCheck, Check, FieldDifference, in_words, within
-from stsbench.records.labels import AVERAGE, TRANSFER_AVERAGE
+from stsbench.records.labels import AVERAGE, TRANSFER_AVERAGE, distinct_labels
 from stsbench.records.parts import plain_mean
 from stsbench.records.record import RunRecord
 from stsbench.records.signature import MODEL_FIELDS, PROTOCOL_FIELDS, UNKNOWN, Signature, differing_fields
@@ -34,10 +35,16 @@ def check_baseline(record: RunRecord, baseline: RunRecord, max_drop: float = MAX
     if not max_drop >= 0:
         raise UserError(f"a drop of {max_drop:g} points: give 0 or more.")
     scores = measured_scores(record)
+    known = measured_scores(baseline)
+    # Of two splits or texts of a task, and of own pairs that are called as a task, the name says which.
+    names = distinct_labels([(old.name, old.signature.split, old.signature.text) for old in known])
     cells: list[CellCheck] = []
     for quantity, average in _GATED.items():
-        old_scores = [score for score in measured_scores(baseline) if score.quantity == quantity]
-        checked = [_check(old, _closest(old, scores), max_drop) for old in old_scores]
+        checked = [
+            replace(_check(old, _closest(old, scores), max_drop), name=name)
+            for name, old in zip(names, known, strict=True)
+            if old.quantity == quantity
+        ]
         cells += checked
         if average and len(checked) > 1 and all(cell.difference is not None for cell in checked):
             means = (

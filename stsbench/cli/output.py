@@ -105,7 +105,7 @@ def print_result(
         print_frame(
             table.content,
             output,
-            headline=table.headline or None,
+            headline=str(table.headline) or None,
             decimals=table.decimals,
             caption=table.caption or None,
         )

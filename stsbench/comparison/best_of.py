@@ -18,6 +18,7 @@ from stsbench.records.labels import AVERAGE
 from stsbench.records.parts import TransferPart
 from stsbench.records.record import RunRecord
 from stsbench.records.store import load_run
+from stsbench.render.cells import Named, beside
 from stsbench.render.figures import COLUMN_WIDTH, colours, new_figure, style
 from stsbench.render.result import Result
 from stsbench.render.table import Table, Tables
@@ -113,11 +114,12 @@ class BestOf(Result):
         """Return the best of 1 to 10 runs and of all, with the range that nine in ten of such bests lie in."""
         frame = self.frame
         frame = frame[(frame["runs"] <= _SHOWN) | (frame["runs"] == len(frame))]
-        shown = frame.rename(columns={"runs": "best of", "expected": self.task, "low": "5 %", "high": "95 %"})
+        task = Named("task", self.task)
+        shown = frame.rename(columns={"runs": "best of", "expected": task, "low": "5 %", "high": "95 %"})
         if self.number is not None:
             shown = shown.rename(columns={"below": f"below {self.number:.2f}"})
             shown[f"below {self.number:.2f}"] = [f"{100 * share:.0f} %" for share in frame["below"]]
-        return Tables([Table(shown, headline=self.task)])
+        return Tables([Table(shown, headline=task)])
 
     def plot(self) -> "Figure":
         """Return the curve: the expected best by number of runs, with the range of nine in ten, and the number."""
@@ -235,7 +237,8 @@ def _own_scores(records: Sequence[RunRecord], task: str) -> tuple[str, str, list
     common, _ = common_parts({name: parts_of(run, "sts") for name, run in names.items()})
     more, _ = common_parts({name: parts_of(run, "transfer") for name, run in names.items()})
     scores: dict[str, list[float]] = {}
-    for label, parts in {**more, **common}.items():
+    called = beside(more, common)
+    for label, parts in [*((called[label], parts) for label, parts in more.items()), *common.items()]:
         values = [part.acc if isinstance(part, TransferPart) else part.score for part in parts.values()]
         if all(value is not None for value in values):
             scores[label] = [100 * float(value or 0.0) for value in values]

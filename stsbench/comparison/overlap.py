@@ -13,13 +13,15 @@ from stsbench.base.progress import Progress, silent
 from stsbench.data.rows import open_rows
 from stsbench.data.sentence_ids import same_letters
 from stsbench.data.tables import LabelledData
+from stsbench.records.labels import ALL_TASKS
 from stsbench.records.parts import TaskPart, TransferPart
 from stsbench.records.record import RunRecord
 from stsbench.records.signature import Signature
+from stsbench.render.cells import file_labels
 from stsbench.render.table import Table
 from stsbench.scoring.tasks import TaskData, TaskSpec, read_task, sentences_of, source_of
 
-EVERYWHERE = "all tasks"
+EVERYWHERE = ALL_TASKS
 
 _LINES_A_STEP = 50_000
 
@@ -29,7 +31,7 @@ class Overlap:
     """How much of a task's sentences stands in a corpus.
 
     Attributes:
-        corpus: the file's name.
+        corpus: the file's name, of several called alike its path.
         task: its name; `EVERYWHERE` for the distinct sentences of all tasks.
         sentences: distinct test sentences, by `same_words`.
         found: those that are a text of the corpus, by `same_words`; `share` of all.
@@ -78,7 +80,12 @@ def overlaps_of(
         if not source_of(task).sha256.startswith(Signature.parse(part.signature).data):
             notes.append(f"the sentences of {part.task} that are here are not those that the runs were scored on.")
         sentences.setdefault(part.task, []).extend(_test_sentences(task))
-    entries = [entry for corpus in corpora for entry in overlap(Path(corpus).expanduser(), sentences, progress)]
+    paths = [Path(corpus).expanduser() for corpus in corpora]
+    entries = [
+        replace(entry, corpus=name)
+        for path, name in zip(paths, file_labels(paths), strict=True)
+        for entry in overlap(path, sentences, progress)
+    ]
     return tuple(entries), tuple(notes)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from stsbench.base.words import listed
 from stsbench.comparison.result import AVERAGES, Kind
+from stsbench.render.cells import Named
 from stsbench.render.figures import COLUMN_WIDTH, new_figure, shortened, style, svg_of
 from stsbench.render.result import Result
 from stsbench.render.section import ReportFigure, Section
@@ -191,7 +192,7 @@ class RankResult(Result):
                     "rank": row.rank,
                     "ranks": f"{row.best} to {row.worst}" if row.best < row.worst else f"{row.best}",
                     "model": row.model,
-                    task.task: row.score,
+                    Named("task", task.task): row.score,
                     low: row.low,
                     high: row.high,
                     "groups": row.letters,
@@ -199,17 +200,18 @@ class RankResult(Result):
                 }
                 for row in task.rows
             ]
-            yield Table(pd.DataFrame(rows), headline=task.task)
+            yield Table(pd.DataFrame(rows), headline=Named("task", task.task))
             tasks = [item for item in self.tasks if item.kind == task.kind]
             if len(tasks) == 1:
                 continue
             cells = {
-                item.task: {row.model: f"{row.score:.2f} {row.letters}" for row in item.rows} for item in tasks
+                Named("task", item.task): {row.model: f"{row.score:.2f} {row.letters}" for row in item.rows}
+                for item in tasks
             }
             yield Table(
                 pd.DataFrame(
                     [
-                        {"model": row.model} | {item.task: cells[item.task][row.model] for item in tasks}
+                        {"model": row.model} | {column: of_task[row.model] for column, of_task in cells.items()}
                         for row in task.rows
                     ]
                 )

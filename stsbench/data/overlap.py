@@ -3,7 +3,7 @@
 import html
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -13,6 +13,7 @@ from stsbench.base.progress import Progress, silent
 from stsbench.data.near_duplicates import NEAR, near_matches, within
 from stsbench.data.sentence_ids import same_letters, unordered_pairs
 from stsbench.data.text_sets import TextSet, read_corpus_set, read_sets
+from stsbench.render.cells import file_labels
 from stsbench.render.result import Result
 from stsbench.render.table import Table, Tables
 
@@ -156,7 +157,9 @@ def overlap(
     if near is not None and not within(near):
         raise UserError(f"a threshold of {near:g}: give a share above 0 and up to 1, such as {NEAR}.")
     sets = [_Counted(found) for found in read_sets(tasks or ["sts"], data_dirs)]
-    others = [_Counted(read_corpus_set(corpus, columns), is_corpus=True) for corpus in corpora]
+    read = [read_corpus_set(corpus, columns) for corpus in corpora]
+    called = file_labels([Path(found.origin or found.name) for found in read])
+    others = [_Counted(replace(of, name=name), is_corpus=True) for of, name in zip(read, called, strict=True)]
     if others:
         matched = [(one, other) for one in sets for other in others]
     else:

@@ -15,6 +15,7 @@ from stsbench.diagnosis.claim import Claim
 from stsbench.diagnosis.further import Further
 from stsbench.diagnosis.grid import POOLING, Grid, Place
 from stsbench.diagnosis.search import Candidate, Cause, Search
+from stsbench.render.cells import Key, Named
 from stsbench.render.figures import new_figure, save_figure, style
 from stsbench.render.result import Result
 from stsbench.render.table import Style, Table, Tables
@@ -114,13 +115,13 @@ class Diagnosis(Result):
         """
         import pandas as pd
 
-        claimed = {value.task: value.score for value in self.claim.values}
-        rows: list[dict[str, Any]] = [{"setting": "claimed", "changes": None, **claimed, "off": None}]
+        claimed = {Named("task", value.task): value.score for value in self.claim.values}
+        rows: list[dict[Key, Any]] = [{"setting": "claimed", "changes": None, **claimed, "off": None}]
         rows += [
             {
                 "setting": ", ".join(change.choice.label_of(change.value) for change in candidate.changes) or OWN,
                 "changes": candidate.count,
-                **self._scores(candidate),
+                **{Named("task", task): score for task, score in self._scores(candidate).items()},
                 "off": candidate.distance,
             }
             for candidate in self._listed(most)

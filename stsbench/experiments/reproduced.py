@@ -14,6 +14,7 @@ from stsbench.experiments.cells import reach_over_seeds
 from stsbench.experiments.plan import ScaleName, TablePlan, scales
 from stsbench.published.catalogue import papers
 from stsbench.published.schema import Exhibit
+from stsbench.render.cells import Key, Named
 from stsbench.render.charts import forest
 from stsbench.render.figures import colours, legend_above, new_figure, style, svg_of
 from stsbench.render.result import Result
@@ -416,21 +417,21 @@ class Reproduction(Result):
     def _whole(self, caption: str) -> Table:
         import pandas as pd
 
-        rows: list[dict[str, Any]] = []
+        rows: list[dict[Key, Any]] = []
         own: set[int] = set()
-        hints: dict[tuple[int, str], str] = {}
+        hints: dict[tuple[int, Key], str] = {}
         for row, cells in _by_row(self.cells):
             if any(not math.isnan(cell.printed) for cell in cells):
-                values = {cell.column: cell.printed for cell in cells}
+                values = {Named("column", cell.column): cell.printed for cell in cells}
                 rows.append({"row": self._row(row), "source": PRINTED} | values)
             if any(cell.runs for cell in cells):
                 own.add(len(rows))
                 for cell in cells:
                     if limits := interval(cell.low, cell.high):
-                        hints[len(rows), cell.column] = f"95 % {limits} over other {cell.over}"
-                values = {cell.column: cell.here for cell in cells}
+                        hints[len(rows), Named("column", cell.column)] = f"95 % {limits} over other {cell.over}"
+                values = {Named("column", cell.column): cell.here for cell in cells}
                 rows.append({"row": self._row(row), "source": HERE} | values)
-        columns = list(dict.fromkeys(cell.column for cell in self.cells))
+        columns = dict.fromkeys(Named("column", cell.column) for cell in self.cells)
         frame = pd.DataFrame(rows, columns=["row", "source", *columns]).dropna(axis="columns", how="all")
         return Table(frame, caption, own=frozenset(own), hints=hints)
 

@@ -1,5 +1,6 @@
 """What a sweep comes to: the table of all jobs, the cells with their intervals, a figure for each axis."""
 
+import re
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import isnan
@@ -12,10 +13,11 @@ from stsbench.base.words import listed, suggestion
 from stsbench.experiments.cells import cell_frame
 from stsbench.experiments.experiment import Experiment
 from stsbench.experiments.folder import ExperimentFolder
+from stsbench.experiments.jobs import Job
 from stsbench.experiments.measures import DEV_STEP, LOSS_LAST
 from stsbench.experiments.states import DONE, FAILED, RUNNING, WAITING, JobState, job_states
 from stsbench.records.labels import AVERAGE, TRANSFER_AVERAGE
-from stsbench.render.cells import one_line
+from stsbench.render.cells import Key, Named, headings, one_line, told_apart
 from stsbench.render.figures import save_figure, svg_of
 from stsbench.render.result import Result
 from stsbench.render.section import ReportFigure, Section
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
 
 _PLAIN = ("job", "seed", "state", "seconds", "threads", "folder")
 """Columns of the table of jobs beside the axes and the measures."""
+
+_OF_CELLS = ("cell", "measure", "runs", "mean", "sd", "low", "high", "interval", "seed_share", "pair_share")
+"""Columns of the table of cells beside the axes."""
 
 
 @dataclass(frozen=True)
@@ -70,17 +75,25 @@ class Sweep(Result):
         return next((name for name in (AVERAGE, TRANSFER_AVERAGE) if name in names), names[0] if names else None)
 
     @cached_property
+    def _columns(self) -> dict[str, str]:
+        """The column of each axis in the frames: its name, or `state (axis)` where a column of theirs has that."""
+        own = [*dict.fromkeys([*_PLAIN, *_OF_CELLS, "value", *self.measures])]
+        named = headings([*own, *(Named("axis", axis) for axis in self.axes)])
+        return dict(zip(self.axes, named[len(own) :], strict=True))
+
+    @cached_property
     def frame(self) -> "pd.DataFrame":
         """A row a job, with `job`, a column an axis, `seed`, `state`, `seconds`, `threads`, `folder`, measures.
 
-        Scores are x 100. `folder` is relative to the experiment's. It is what stands in `table.csv`.
+        Scores are x 100. `folder` is relative to the experiment's. It is what stands in `table.csv`. An axis that
+        is called as another column (`state`) has a column `state (axis)`, here and in `cells`.
         """
         import pandas as pd
 
         rows = [
             {
                 "job": state.job.id,
-                **{axis: state.job.values[axis] for axis in self.axes},
+                **{column: state.job.values[axis] for axis, column in self._columns.items()},
                 "seed": state.job.seed,
                 "state": state.state,
                 "seconds": state.seconds,
@@ -90,7 +103,7 @@ class Sweep(Result):
             }
             for state in self.jobs
         ]
-        columns = ["job", *self.axes, *_PLAIN[1:], *self.measures]
+        columns = ["job", *self._columns.values(), *_PLAIN[1:], *self.measures]
         frame = pd.DataFrame(rows, columns=columns)
         return frame.astype({"seed": "Int64"} | dict.fromkeys(self.measures, float))
 
@@ -98,7 +111,8 @@ class Sweep(Result):
     def numbers(self) -> "pd.DataFrame":
         """A row for each number of each job, with `job`, the axes, `seed`, `measure`, `value`."""
         kept = self.frame.drop(columns=[name for name in _PLAIN if name not in {"job", "seed"}])
-        long = kept.melt(id_vars=["job", *self.axes, "seed"], var_name="measure", value_name="value")
+        keys = ["job", *self._columns.values(), "seed"]
+        long = kept.melt(id_vars=keys, var_name="measure", value_name="value")
         return long.dropna(subset="value").reset_index(drop=True)
 
     @property
@@ -108,7 +122,12 @@ class Sweep(Result):
 
     @cached_property
     def _cells(self) -> "tuple[pd.DataFrame, list[int], list[str]]":
-        return cell_frame(self.axes, self.jobs)
+        columns = self._columns
+        jobs = [
+            replace(state, job=replace(state.job, values={columns[a]: v for a, v in state.job.values.items()}))
+            for state in self.jobs
+        ]
+        return cell_frame(list(columns.values()), jobs)
 
     def records(self, **labels: str) -> list[Path]:
         """Return the folders of the records of jobs that are done, for `compare`, `rank`, `report` and `load_run`.
@@ -153,7 +172,7 @@ class Sweep(Result):
         told = [f"{number} {name}" for name, number in counts.items() if number]
         rows = [
             {
-                **state.job.cell,
+                **_by_axis(state.job),
                 "seed": state.job.seed,
                 "state": state.state,
                 "hours": None if isnan(state.seconds) else state.seconds / 3600,
@@ -180,15 +199,15 @@ class Sweep(Result):
         import pandas as pd
 
         (cells, numbers, why), headline = self._cells, self.headline
-        done = {tuple(state.job.cell.values()): state.job.cell for state in self.jobs if state.folder is not None}
+        done = {tuple(state.job.cell.values()): state.job for state in self.jobs if state.folder is not None}
         rows = []
-        for labels, (_, part) in zip(done.values(), cells.groupby(numbers, sort=False), strict=True):
-            row: dict[str, Any] = dict(labels)
+        for job, (_, part) in zip(done.values(), cells.groupby(numbers, sort=False), strict=True):
+            row: dict[Key, Any] = _by_axis(job)
             plain = part[~part["measure"].str.contains(": ") & ~part["measure"].isin([DEV_STEP, LOSS_LAST])]
             for number in (plain if len(plain) else part).to_dict("records"):
                 if number["measure"] == headline:
                     row["runs"] = int(number["runs"])
-                row[number["measure"]] = number["mean"]
+                row[Named("measure", number["measure"])] = number["mean"]
                 if number["measure"] == headline:
                     row["sd"] = number["sd"]
                     row["95 %"] = interval(number["low"], number["high"])
@@ -200,7 +219,8 @@ class Sweep(Result):
             *why,
         ]
         caption = f"Experiment {self.experiment.name}, means over seeds"
-        return Table(frame, caption, name="cells", notes=tuple(notes), headline=headline or "")
+        shown = Named("measure", headline) if headline else ""
+        return Table(frame, caption, name="cells", notes=tuple(notes), headline=shown)
 
     def plot(self, axis: str | None = None, measure: str | None = None) -> "Figure":
         """Draw a measure over the values of an axis, with its band; a line for each choice of the other axes.
@@ -224,7 +244,7 @@ class Sweep(Result):
             raise UserError("no job is done yet: there is nothing to draw.")
         if measure not in self.measures:
             raise UserError(f"there is no measure {measure!r}: {suggestion(measure, self.measures)}")
-        return axis_figure(self.cells, self.axes, axis, measure)
+        return axis_figure(self.cells, list(self._columns.values()), self._columns[axis], measure)
 
     def section(self) -> Section:
         """Return it as a part of a report."""
@@ -252,10 +272,14 @@ class Sweep(Result):
             with atomic_path(path) as temporary:
                 temporary.write_text(to_csv(frame) + "\n", encoding="utf-8", newline="")
         if self.headline is not None:
-            for axis in self.axes:
-                name = "".join(sign if sign.isalnum() or sign in "._-" else "-" for sign in one_line(axis))
+            names = (re.sub(r"[^\w.-]", "-", one_line(axis)) for axis in self.axes)
+            for axis, name in zip(self.axes, told_apart(list(names)), strict=True):
                 for kind in ("png", "svg"):
                     save_figure(self.plot(axis), self.folder / f"axis-{name}.{kind}")
+
+
+def _by_axis(job: Job) -> dict[Key, Any]:
+    return {Named("axis", axis): label for axis, label in job.cell.items()}
 
 
 def read_sweep(folder: str | Path) -> Sweep:

@@ -21,6 +21,7 @@ from stsbench.published.catalogue import (
 )
 from stsbench.published.conflicts import KINDS, Conflict, find_conflicts, other_prints
 from stsbench.published.schema import PublishedCell, PublishedTable
+from stsbench.render.cells import Named
 from stsbench.render.result import Result
 from stsbench.render.table import Table, Tables
 
@@ -97,7 +98,7 @@ class PrintedTable(Result):
         names = [entry.name for entry in self.entry.rows]
         frame = pd.DataFrame({"row": names})
         for column in self.entry.columns:
-            frame[column.name] = pd.Series(
+            frame[Named("column", column.name)] = pd.Series(
                 [values.get((name, column.name)) for name in names],
                 dtype="Int64" if self.entry.setting.unit == "pairs" else float,
             )

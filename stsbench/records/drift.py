@@ -1,5 +1,6 @@
 """How a record tells what a lower precision changed."""
 
+from stsbench.records.labels import distinct_labels
 from stsbench.records.parts import DriftPart
 from stsbench.render.cells import Rows
 from stsbench.render.table import Table
@@ -16,9 +17,11 @@ def drift_table(drift: DriftPart, name: str) -> Table:
     def points(value: float | None) -> float | None:
         return None if value is None else 100 * value
 
+    splits = [task.task if task.split in {"test", "all"} else f"{task.task}:{task.split}" for task in drift.tasks]
+    keys = [(name, task.split, task.text) for name, task in zip(splits, drift.tasks, strict=True)]
     rows = [
         {
-            "task": task.task if task.split in {"test", "all"} else f"{task.task}:{task.split}",
+            "task": called,
             "pairs": task.pairs,
             "fp32": points(task.reference),
             "score": points(task.score),
@@ -26,7 +29,7 @@ def drift_table(drift: DriftPart, name: str) -> Table:
             "at most": points(task.loss_high),
             "verdict": task.verdict,
         }
-        for task in drift.tasks
+        for called, task in zip(distinct_labels(keys), drift.tasks, strict=True)
     ]
     return Table(
         Rows(rows),

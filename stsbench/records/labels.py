@@ -6,9 +6,12 @@ from pathlib import Path, PurePath
 
 from stsbench.records.parts import ModelPart, RunFields, ScoredPart, SupervisedPart, TaskPart
 from stsbench.records.provenance import redact
+from stsbench.render.cells import told_apart
 
 AVERAGE = "Avg."
 TRANSFER_AVERAGE = "Avg. transfer"
+ALL_TASKS = "all tasks"
+"""What the mean over tasks, and all of their pairs together, are called where tasks are: no task is."""
 
 # In what records of one model may differ, most telling first.
 _TELLING = (
@@ -32,6 +35,8 @@ def task_labels(parts: Sequence[ScoredPart]) -> list[str]:
 def distinct_labels(keys: Sequence[tuple[str, str, str]]) -> list[str]:
     """Return a name for each (task, split, text): of several splits or texts of one task, it says which.
 
+    No two read alike, nor like what averages are called: a number follows where a task has such a name.
+
     >>> distinct_labels([("STS-B", "test", "senteval"), ("STS-B", "dev", "senteval"), ("STS16", "test", "raw")])
     ['STS-B:test', 'STS-B:dev', 'STS16']
     """
@@ -39,10 +44,13 @@ def distinct_labels(keys: Sequence[tuple[str, str, str]]) -> list[str]:
     for task, split, text in keys:
         splits[task].add(split)
         texts[task].add(text)
-    return [
+    distinct = list(dict.fromkeys(keys))
+    names = [
         task + (f":{split}" if len(splits[task]) > 1 else "") + (f"@{text}" if len(texts[task]) > 1 else "")
-        for task, split, text in keys
+        for task, split, text in distinct
     ]
+    called = dict(zip(distinct, told_apart(names, (AVERAGE, TRANSFER_AVERAGE, ALL_TASKS)), strict=True))
+    return [called[key] for key in keys]
 
 
 def labels(records: Sequence[RunFields]) -> list[str]:
@@ -87,7 +95,9 @@ def model_labels(models: Sequence[ModelPart], folders: Sequence[Path | None] = (
         if len(set(several)) == len(several):
             break
     times = Counter(chosen)
-    return [distinct if times[label] > 1 else label for label, distinct in zip(chosen, several, strict=True)]
+    found = [distinct if times[label] > 1 else label for label, distinct in zip(chosen, several, strict=True)]
+    # A model may be called what another was labelled.
+    return told_apart(found)
 
 
 def _key(part: ScoredPart) -> tuple[str, str, str]:

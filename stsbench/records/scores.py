@@ -1,7 +1,8 @@
 """The scores of records as tables: a row for each number, or a row a model as papers print it."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ from stsbench.records.intervals import interval_remarks
 from stsbench.records.labels import AVERAGE, TRANSFER_AVERAGE, labels, task_labels
 from stsbench.records.parts import AveragePart, Interval, RunFields
 from stsbench.records.signature import Signature, require_same_protocol
-from stsbench.render.cells import Rows
+from stsbench.render.cells import Key, Named, Rows
 from stsbench.render.result import Result
 from stsbench.render.table import Style, Table, Tables
 
@@ -70,7 +71,7 @@ class Scores(Result):
             for kind in ("tasks", "transfer", "supervised")
             if any(getattr(record, kind) for record in self.records)
         ]
-        return Tables([*tables, *([Table(subsets_table(self.records))] if self.subsets else [])])
+        return Tables([*tables, *([_subsets_table(self.records)] if self.subsets else [])])
 
     def to(self, style: Style) -> str:
         """Return them as text: the tables for readers, all of it as `csv` and `json`.
@@ -114,7 +115,11 @@ def score_frame(record: RunFields) -> "pd.DataFrame":
     """Return one row per task, subset and metric of a record (see `RunRecord.frame`)."""
     import pandas as pd
 
-    return pd.DataFrame([*sts_rows(record), *transfer_rows(record), *supervised_rows(record)])
+    return pd.DataFrame(_all_rows(record))
+
+
+def _all_rows(record: RunFields) -> list[Row]:
+    return [*sts_rows(record), *transfer_rows(record), *supervised_rows(record)]
 
 
 def sts_rows(record: RunFields) -> list[Row]:
@@ -184,49 +189,67 @@ def _percent(value: float | None) -> float:
 
 def _papers_table(records: Sequence[RunFields], kind: str, *, intervals: bool) -> Table:
     """Return one row per model with a column per task of a kind and their average, scores x 100."""
-    rows: list[dict[str, Any]] = []
+    rows: list[dict[Key, Any]] = []
     averages = set()
     for label, record in _labelled(records):
         if not getattr(record, kind):
             continue
         headline, others, average = _rows_of_kind(record, kind)
         averages |= {average.tasks} if average else set()
-        rows.append({"model": label} | {name: row["score"] for name, row in headline.items()})
+        rows.append({"model": label} | {key: row["score"] for key, row in headline.items()})
         if intervals and record.protocol.resamples:
             tail = 50 * (1 - record.protocol.level)
             for share, limit in ((tail, "low"), (100 - tail, "high")):
-                rows.append({"model": f"  {share:g} %"} | {name: row[limit] for name, row in headline.items()})
+                rows.append({"model": f"  {share:g} %"} | {key: row[limit] for key, row in headline.items()})
         if intervals and others:
-            rows.append({"model": "  devacc"} | {name: row["score"] for name, row in others.items()})
+            rows.append({"model": "  devacc"} | {key: row["score"] for key, row in others.items()})
     name = {"tasks": AVERAGE, "transfer": TRANSFER_AVERAGE}.get(kind, "")
     if len(averages) > 1:
         # Means of different tasks do not compare: better none than two under one name.
-        rows = [{column: value for column, value in row.items() if column != name} for row in rows]
+        rows = [{key: value for key, value in row.items() if key != name} for row in rows]
     return Table(Rows(rows), headline=name)
 
 
-def _rows_of_kind(record: RunFields, kind: str) -> tuple[dict[str, Row], dict[str, Row], AveragePart | None]:
+def column_of(row: Row) -> Key:
+    """Return the column of a row of `sts_rows` and its like, where each task and each subset has one."""
+    if row["subset"]:
+        return Named("subset", row["subset"], of=row["task"])
+    return row["task"] if row["task"] in {AVERAGE, TRANSFER_AVERAGE} else Named("task", row["task"])
+
+
+def _rows_of_kind(record: RunFields, kind: str) -> tuple[dict[Key, Row], dict[Key, Row], AveragePart | None]:
     """Return the headline's rows by column, those of `devacc` (the score of MoCoSE's tables), and the average."""
     if kind == "tasks":
         rows = [row for row in sts_rows(record) if len(record.tasks) == 1 or not row["subset"]]
-        return {row["subset"] or row["task"]: row for row in rows}, {}, record.average
+        return {column_of(row): row for row in rows}, {}, record.average
     if kind == "transfer":
         rows = transfer_rows(record)
-        headline, others = ({row["task"]: row for row in rows if row["metric"] == m} for m in ("acc", "devacc"))
+        headline, others = ({column_of(row): row for row in rows if row["metric"] == m} for m in ("acc", "devacc"))
         return headline, others, record.transfer_average
-    return {row["task"]: row for row in supervised_rows(record) if row["metric"] == "pearson"}, {}, None
+    return {column_of(row): row for row in supervised_rows(record) if row["metric"] == "pearson"}, {}, None
 
 
-def subsets_table(records: Sequence[RunFields]) -> "pd.DataFrame":
+def _subsets_table(records: Sequence[RunFields]) -> Table:
     """Return one row per task, subset and metric with a column per model, scores x 100."""
-    import pandas as pd
+    return Table(across_models((label, row) for label, record in _labelled(records) for row in _all_rows(record)))
 
-    keys = ["task", "subset", "metric", "pairs"]
-    rows: dict[tuple[Any, ...], dict[str, float]] = {}
-    for label, record in _labelled(records):
-        for row in score_frame(record).to_dict("records"):
-            rows.setdefault(tuple(row[key] for key in keys), {})[label] = row["score"]
-    return pd.DataFrame([dict(zip(keys, where, strict=True)) | scores for where, scores in rows.items()])
+
+def across_models(rows: Iterable[tuple[str, Row]]) -> Rows:
+    """Return a row for each task, subset and metric, with a column for each model.
+
+    Args:
+        rows: of the models, each with its model's label.
+    """
+    keys = ("task", "subset", "metric", "pairs")
+    found: dict[tuple[Any, ...], dict[Key, Any]] = {}
+    times: Counter[tuple[Any, ...]] = Counter()
+    for label, row in rows:
+        where = tuple(row[key] for key in keys)
+        # A model that has two alike (own pairs, say, that are called as a trained task) has a row for each.
+        times[label, where] += 1
+        cells = found.setdefault((times[label, where], where), dict(zip(keys, where, strict=True)))
+        cells[Named("model", label)] = row["score"]
+    return Rows(list(found.values()))
 
 
 def _remarks(record: RunFields) -> Iterator[str]:

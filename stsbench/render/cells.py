@@ -2,11 +2,14 @@
 
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan
 from numbers import Integral, Real
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unicodedata import normalize
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,19 +36,60 @@ class Column:
 
 
 @dataclass(frozen=True)
+class Named:
+    """What a column is of, where people or data name it: a task, a subset, a model, an axis, a measure.
+
+    Two columns are one where these are equal, whatever they are called: a column of the table's own has text for
+    its key, and a task that is called like it is another one. `headings` says what readers see.
+
+    Attributes:
+        kind: what it is: `task`, say.
+        name: what it is called.
+        of: what it is a part of: the task of a subset.
+    """
+
+    kind: str
+    name: str
+    of: str = ""
+
+    def __str__(self) -> str:
+        """Return its heading, where no other reads alike."""
+        return self.name
+
+    @property
+    def in_words(self) -> str:
+        """Its heading beside another that reads alike."""
+        return f"{self.of}: {self.name}" if self.of else f"{self.name} ({self.kind})"
+
+
+Key = str | Named
+"""What a column is known by: the heading, of the table's own columns; else what it is of."""
+
+
+@dataclass(frozen=True)
 class Rows:
     """A table as plain rows of text and floats: importing pandas takes longer than printing a small one.
 
     Attributes:
-        rows: each by the names of its columns; a name that a row lacks is a missing value there.
+        rows: each by the keys of its columns; a key that a row lacks is a missing value there.
     """
 
-    rows: Sequence[Mapping[str, Any]]
+    rows: Sequence[Mapping[Any, Any]]
 
-    def items(self) -> Iterator[tuple[str, list[Any]]]:
-        """Yield the columns, in the order in which their names first occur."""
-        for name in dict.fromkeys(name for row in self.rows for name in row):
-            yield name, [row.get(name, float("nan")) for row in self.rows]
+    @property
+    def keys(self) -> list[Any]:
+        """The keys of the columns, in the order in which they first occur."""
+        return list(dict.fromkeys(key for row in self.rows for key in row))
+
+    def items(self) -> Iterator[tuple[Any, list[Any]]]:
+        """Yield the columns with their keys."""
+        for key in self.keys:
+            yield key, [row.get(key, float("nan")) for row in self.rows]
+
+    def headed(self, names: Sequence[str]) -> "Rows":
+        """Return the table with other keys: of each column the one in its place."""
+        of = dict(zip(self.keys, names, strict=True))
+        return Rows([{of[key]: value for key, value in row.items()} for row in self.rows])
 
     @property
     def frame(self) -> "pd.DataFrame":
@@ -53,6 +97,76 @@ class Rows:
         import pandas as pd
 
         return pd.DataFrame(list(self.rows))
+
+
+def headings(keys: Sequence[Any]) -> list[str]:
+    """Return what the columns of a table are called, no two of them alike.
+
+    A column of the table's own keeps its name; what is named by people or data is told apart from it, and from
+    others of that name, in words; a number follows where even these are alike.
+
+    >>> headings(["model", Named("task", "STS16"), Named("task", "model"), Named("subset", "STS16", of="STS16")])
+    ['model', 'STS16 (task)', 'model (task)', 'STS16: STS16']
+    """
+    times = Counter(as_read(str(key)) for key in keys)
+    named = [key.in_words if isinstance(key, Named) and times[as_read(key.name)] > 1 else str(key) for key in keys]
+    # The table's own have their names before what is named comes to its turn.
+    order = sorted(range(len(keys)), key=lambda place: isinstance(keys[place], Named))
+    told = dict(zip(order, told_apart([named[place] for place in order]), strict=True))
+    return [told[place] for place in range(len(keys))]
+
+
+def told_apart(names: Sequence[str], taken: Iterable[str] = ()) -> list[str]:
+    """Return names no two of which read alike: a number follows each but the first of those that do.
+
+    Args:
+        names: in their order.
+        taken: what none of them may read like.
+
+    >>> told_apart(["a", "b", "a", "a [2]"]), told_apart(["Avg."], taken=["Avg."])
+    (['a', 'b', 'a [3]', 'a [2]'], ['Avg. [2]'])
+    """
+    seen = set(map(as_read, taken))
+    # One that has its name to itself keeps it, whatever number another would take.
+    wanted = {as_read(name) for name in names}
+    chosen = []
+    for name in names:
+        free, number = name, 1
+        while as_read(free) in seen or (number > 1 and as_read(free) in wanted):
+            number += 1
+            free = f"{name} [{number}]"
+        seen.add(as_read(free))
+        chosen.append(free)
+    return chosen
+
+
+def beside(names: Iterable[str], taken: Iterable[str]) -> dict[str, str]:
+    """Return what to call names that stand beside others: each as it is, unless one of those reads like it.
+
+    >>> beside(["GloVe (published)"], taken=["GloVe", "GloVe (published)"])
+    {'GloVe (published)': 'GloVe (published) [2]'}
+    """
+    distinct = list(dict.fromkeys(names))
+    return dict(zip(distinct, told_apart(distinct, taken), strict=True))
+
+
+def file_labels(paths: Sequence[Path]) -> list[str]:
+    """Return what to call files: each by its name, or by its path where several have that name.
+
+    >>> file_labels([Path("a/wiki.txt"), Path("b/wiki.txt"), Path("b/news.txt")])
+    ['a/wiki.txt', 'b/wiki.txt', 'news.txt']
+    """
+    times = Counter(path.name for path in paths)
+    return told_apart([str(path) if times[path.name] > 1 else path.name for path in paths])
+
+
+def as_read(name: str) -> str:
+    r"""Return what two names share that a reader could not tell apart.
+
+    >>> as_read(" two\nwords") == as_read("two words"), as_read("e\u0301") == as_read("\u00e9")
+    (True, True)
+    """
+    return normalize("NFC", " ".join(one_line(name).split()))
 
 
 def columns_of(frame: "pd.DataFrame | Rows", decimals: int) -> list[Column]:

@@ -6,7 +6,7 @@ from math import isnan
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from stsbench.base.errors import UserError
-from stsbench.render.cells import Rows, columns_of, one_line
+from stsbench.render.cells import Key, Rows, columns_of, headings, one_line
 from stsbench.render.formats import to_csv, to_json, to_latex, to_markdown, to_terminal
 
 if TYPE_CHECKING:
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 Style = Literal["terminal", "markdown", "latex", "csv", "json"]
 
-Hints = Mapping[tuple[int, str], str]
-"""What is shown when a reader points at a cell, by the row's place and the column's name."""
+Hints = Mapping[tuple[int, Any], str]
+"""What is shown when a reader points at a cell, by the row's place and the column's key."""
 
 
 def render(frame: "pd.DataFrame | Rows", style: Style, decimals: int = 2, caption: str | None = None) -> str:
@@ -71,7 +71,8 @@ class Table:
 
     Attributes:
         frame: its rows; the index is not shown. It may be given as plain `Rows`, which print without pandas, and
-            is a DataFrame whenever it is read; `content` is what there is.
+            is a DataFrame whenever it is read; `content` is what there is. A column whose key is `Named` gets its
+            heading here, as do `headline` and `hints` that speak of it.
         caption: what it shows; taken as hostile, as are all texts here.
         decimals: digits after the point for readers; CSV and JSON have them all.
         headline: the column that matters most; empty for none.
@@ -93,7 +94,7 @@ class Table:
     frame: _Frame = _Frame()
     caption: str = ""
     decimals: int = 2
-    headline: str = ""
+    headline: Key = ""
     name: str = ""
     hints: Hints = field(default_factory=dict)
     own: frozenset[int] = frozenset()
@@ -105,6 +106,20 @@ class Table:
         @property
         def content(self) -> "pd.DataFrame | Rows":
             """The rows as they are held."""
+
+    def __post_init__(self) -> None:
+        """Give each column a heading of its own."""
+        keys = self.content.keys if isinstance(self.content, Rows) else list(self.content)
+        names = headings(keys)
+        if names == keys:
+            return
+        content = self.content
+        vars(self)["content"] = (
+            content.headed(names) if isinstance(content, Rows) else content.set_axis(names, axis="columns")
+        )
+        called = dict(zip(keys, names, strict=True))
+        vars(self)["headline"] = called.get(self.headline, self.headline)
+        vars(self)["hints"] = {(row, called.get(key, key)): text for (row, key), text in self.hints.items()}
 
     def to(self, style: Style) -> str:
         """Return it as text in one of the formats, as `render` does.

@@ -12,6 +12,7 @@ from stsbench.checking.result import CellCheck, in_words
 from stsbench.published.catalogue import PublishedRow, papers, rows_of, systems, tables
 from stsbench.published.schema import Paper, PublishedCell, PublishedTable, Setting
 from stsbench.records.record import RunRecord
+from stsbench.render.cells import Key, Named
 from stsbench.render.section import Filled, Section
 from stsbench.render.table import Table
 from stsbench.reports.scores import Runs, interval_text
@@ -111,15 +112,15 @@ def as_table(filling: Filling, *, every_column: bool) -> Table:
     import pandas as pd
 
     columns = list(filling.settings) if every_column else filling.filled
-    records: list[dict[str, Any]] = []
-    hints: dict[tuple[int, str], str] = {}
+    records: list[dict[Key, Any]] = []
+    hints: dict[tuple[int, Key], str] = {}
     own: set[int] = set()
 
-    def add(name: str, source: str, values: Mapping[str, float | None], told_of: Mapping[str, str]) -> None:
+    def add(model: str, source: str, values: Mapping[str, float | None], told_of: Mapping[str, str]) -> None:
         if source == HERE:
             own.add(len(records))
-        hints.update(((len(records), column), hint) for column, hint in told_of.items() if column in columns)
-        records.append({"model": name, "source": source} | dict(values))
+        hints.update(((len(records), _key(name)), hint) for name, hint in told_of.items() if name in columns)
+        records.append({"model": model, "source": source} | {_key(name): value for name, value in values.items()})
 
     def add_own(label: str) -> None:
         if values := _values(filling, label):
@@ -135,9 +136,13 @@ def as_table(filling: Filling, *, every_column: bool) -> Table:
     for label in filling.runs:
         if label not in filling.expected:
             add_own(label)
-    frame = pd.DataFrame(records, columns=["model", "source", *columns])
+    frame = pd.DataFrame(records, columns=["model", "source", *map(_key, columns)])
     notes = (*filling.table.notes, *_notes(filling))
     return Table(frame, filling.title, name=filling.table.name, hints=hints, own=frozenset(own), notes=notes)
+
+
+def _key(column: str) -> Key:
+    return Named("column", column)
 
 
 def missing(filling: Filling) -> list[str]:

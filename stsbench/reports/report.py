@@ -1,10 +1,9 @@
 """`report`: pages that people read, made of records."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -97,7 +96,7 @@ def report(
     records = [read_results(run) for run in several]
     # Of many runs the scores alone: their intervals take seconds.
     recomputed = Filled(_RECOMPUTED, require_recomputed(*records, intervals=len(records) <= FEW))
-    dated, named = _date(date, records), _named(records)
+    dated, named = _date(date, records), dict(zip(labels(records), records, strict=True))
     checked = verdicts(named, against, tolerance)
     if chosen:
         filled = [whole_paper(chosen, named, tolerance)]
@@ -166,21 +165,6 @@ def _title(runs: Runs, paper: str) -> str:
     names = list(runs)
     told = ", ".join(names) if len(names) <= 3 else f"{', '.join(names[:2])} and {len(names) - 2} more"
     return f"{told}: {paper}" if paper else f"Report on {told}"
-
-
-def _named(records: Sequence[RunRecord]) -> dict[str, RunRecord]:
-    named: dict[str, RunRecord] = {}
-    for label, record in zip(labels(records), records, strict=True):
-        # A model may be called what another was labelled: neither may take the other's place.
-        free = next(name for name in _alike(label) if name not in named)
-        named[free] = record
-    return named
-
-
-def _alike(label: str) -> Iterator[str]:
-    yield label
-    for number in count(2):
-        yield f"{label} [{number}]"
 
 
 def _date(asked: str, records: Sequence[RunRecord]) -> str:

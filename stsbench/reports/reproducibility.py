@@ -4,6 +4,7 @@ import shlex
 from typing import TYPE_CHECKING, Any
 
 from stsbench.records.provenance import redact
+from stsbench.render.cells import Key, Named, Rows
 from stsbench.render.section import Section
 from stsbench.render.table import Table
 from stsbench.reports.scores import Runs
@@ -35,7 +36,7 @@ def reproducibility(runs: Runs) -> Section:
         Table(_frame(runs, _HASHES), "SHA-256 of weights, tokenizer and configuration", name="weights"),
         Table(pd.DataFrame(_signatures(runs)), "Signatures: what fixes each score", name="signatures"),
         Table(pd.DataFrame(_data(runs)), "Data that was read", name="data"),
-        Table(pd.DataFrame(_environments(runs)), "Where it was measured", name="environment"),
+        Table(_environments(runs), "Where it was measured", name="environment"),
     ]
     text = "Two scores compare only if what stands before the double bar of their signatures is equal."
     notes = [f"{label}: {note}" for label, record in runs.items() for note in record.notes]
@@ -89,15 +90,17 @@ def _data(runs: Runs) -> list[dict[str, str]]:
     return list(rows.values())
 
 
-def _environments(runs: Runs) -> list[dict[str, Any]]:
-    rows = []
+def _environments(runs: Runs) -> Rows:
+    rows: list[dict[Key, Any]] = []
     for label, record in runs.items():
         environment = record.environment
-        packages = {str(name): str(version) for name, version in environment.get("packages", {}).items()}
-        plain = {name: str(value) for name, value in environment.items() if name != "packages"}
-        told = {"model": label, "date": record.created, "stsbench": record.stsbench}
-        rows.append(told | plain | packages)
-    return rows
+        told: dict[Key, Any] = {"model": label, "date": record.created, "stsbench": record.stsbench}
+        told |= {
+            Named("environment", name): str(value) for name, value in environment.items() if name != "packages"
+        }
+        told |= {Named("package", str(name)): str(of) for name, of in environment.get("packages", {}).items()}
+        rows.append(told)
+    return Rows(rows)
 
 
 def _commands(runs: Runs) -> tuple[str, ...]:

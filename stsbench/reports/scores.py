@@ -6,8 +6,9 @@ from typing import Any
 from stsbench.records.intervals import interval_remarks
 from stsbench.records.labels import task_labels
 from stsbench.records.record import RunRecord
-from stsbench.records.scores import Row, sts_rows, supervised_rows, transfer_rows
+from stsbench.records.scores import Row, across_models, column_of, sts_rows, supervised_rows, transfer_rows
 from stsbench.records.signature import Signature
+from stsbench.render.cells import Key, Named, Rows, told_apart
 from stsbench.render.section import Section
 from stsbench.render.table import Table
 
@@ -39,21 +40,20 @@ def scores(runs: Runs) -> Section:
 
 def _ceilings(runs: Runs) -> list[Table]:
     """Return the Pearson correlations beside the ceilings that raters set, where their ratings are published."""
-    import pandas as pd
-
-    rows: dict[tuple[Any, ...], dict[str, Any]] = {}
+    rows: dict[tuple[Any, ...], dict[Key, Any]] = {}
+    called = sts_names(runs)
     for label, record in runs.items():
         for name, part in zip(task_labels(record.tasks), record.tasks, strict=True):
             if part.raters is not None:
                 raters = part.raters
-                key = (name, raters.ratings, raters.reliability, _percent(raters.ceiling))
+                key = (called[label, name], raters.ratings, raters.reliability, _percent(raters.ceiling))
                 pearson = part.scores.get("all", {}).get("pearson")
-                rows.setdefault(key, {})[label] = _percent(pearson)
+                rows.setdefault(key, {})[Named("model", label)] = _percent(pearson)
     if not rows:
         return []
     keys = ("task", "ratings a pair", "reliability", "ceiling")
-    frame = pd.DataFrame([dict(zip(keys, key, strict=True)) | scores for key, scores in rows.items()])
-    return [Table(frame, "Pearson x 100 beside the ceiling that the raters' agreement sets", name="ceilings")]
+    table = Rows([dict(zip(keys, key, strict=True)) | scores for key, scores in rows.items()])
+    return [Table(table, "Pearson x 100 beside the ceiling that the raters' agreement sets", name="ceilings")]
 
 
 def _percent(value: float | None) -> float | None:
@@ -79,18 +79,28 @@ def intervals(runs: Runs) -> Section:
 
 def subsets(runs: Runs) -> Section:
     """Return the scores of every subset of the STS tasks, a column for each run."""
-    import pandas as pd
-
-    rows: dict[tuple[Any, ...], dict[str, float]] = {}
-    for label, row in _rows(runs):
-        if row["subset"]:
-            key = (row["task"], row["subset"], row["metric"], row["pairs"])
-            rows.setdefault(key, {})[label] = row["score"]
-    if not rows:
+    called = sts_names(runs)
+    found = across_models(
+        (label, row | {"task": called[label, row["task"]]})
+        for label, record in runs.items()
+        for row in sts_rows(record)
+        if row["subset"]
+    )
+    if not found.rows:
         return Section("subsets", "Subsets")
-    keys = ("task", "subset", "metric", "pairs")
-    frame = pd.DataFrame([dict(zip(keys, key, strict=True)) | scores for key, scores in rows.items()])
-    return Section("subsets", "Subsets", (), (Table(frame, "Each subset of the STS tasks", name="every-subset"),))
+    return Section("subsets", "Subsets", (), (Table(found, "Each subset of the STS tasks", name="every-subset"),))
+
+
+def sts_names(runs: Runs) -> dict[tuple[str, str], str]:
+    """Return what to call each run's STS tasks, by the run and its own label: on other data it is another task."""
+    of = {
+        (label, name): (name, Signature.parse(part.signature).protocol)
+        for label, record in runs.items()
+        for name, part in zip(task_labels(record.tasks), record.tasks, strict=True)
+    }
+    distinct = list(dict.fromkeys(of.values()))
+    called = dict(zip(distinct, told_apart([name for name, _ in distinct]), strict=True))
+    return {key: called[task] for key, task in of.items()}
 
 
 def _levels(runs: Runs) -> str:
@@ -115,18 +125,14 @@ def _tables(runs: Runs, kind: str) -> Iterator[Table]:
 
 
 def _wide(name: str, caption: str, group: Mapping[str, Sequence[Row]], levels: Mapping[str, float]) -> Table:
-    import pandas as pd
-
-    frame = pd.DataFrame(
-        [{"model": label} | {row["task"]: row["score"] for row in rows} for label, rows in group.items()]
-    )
+    rows = [{"model": label} | {column_of(row): row["score"] for row in of_run} for label, of_run in group.items()]
     hints = {
-        (place, row["task"]): interval_text(row["low"], row["high"], levels[label])
-        for place, (label, rows) in enumerate(group.items())
-        for row in rows
+        (place, column_of(row)): interval_text(row["low"], row["high"], levels[label])
+        for place, (label, of_run) in enumerate(group.items())
+        for row in of_run
         if row["low"] == row["low"]
     }
-    return Table(frame, caption, name=name, hints=hints)
+    return Table(Rows(rows), caption, name=name, hints=hints)
 
 
 def _metric(group: Mapping[str, Sequence[Row]]) -> str:

@@ -9,7 +9,7 @@ from stsbench.records.labels import task_labels
 from stsbench.records.record import RunRecord
 from stsbench.render.section import Section
 from stsbench.render.table import Table
-from stsbench.reports.scores import Runs
+from stsbench.reports.scores import Runs, sts_names
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,10 +27,12 @@ def shared_sentences(runs: Runs) -> Section:
     A record without a pair table, or of a version that did not number sentences, has no rows: its scores stand
     elsewhere.
     """
+    called = sts_names(runs)
     rows: dict[tuple[str, str], dict[str, object]] = {}
-    for record in runs.values():
-        for one, other, row in _of_record(record):
-            rows.setdefault((one, other), row)
+    for label, record in runs.items():
+        for one, other, counts in _of_record(record):
+            a, b = called[label, one], called[label, other]
+            rows.setdefault((a, b), {"a": a, "b": b} | counts)
     section = Section("shared", "Shared sentences")
     if not rows:
         return section
@@ -69,7 +71,7 @@ def _of_record(record: RunRecord) -> list[tuple[str, str, dict[str, object]]]:
         pairs = sets[one] & sets[other]
         if pairs:
             sentences = {side for pair in sets[one] for side in pair} & {s for pair in sets[other] for s in pair}
-            row: dict[str, object] = {"a": one, "b": other, "pairs": len(pairs), "sentences": len(sentences)}
+            row: dict[str, object] = {"pairs": len(pairs), "sentences": len(sentences)}
             shares = {"% of a": 100 * len(pairs) / len(sets[one]), "% of b": 100 * len(pairs) / len(sets[other])}
             rows.append((one, other, row | shares))
     return rows

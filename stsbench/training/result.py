@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from stsbench.published.measured import logged_dev_scores, logged_systems
 from stsbench.records.record import RunRecord
+from stsbench.render.cells import Key, Named
 from stsbench.render.charts import curves
 from stsbench.render.figures import COLUMN_WIDTH, colours, new_figure, style
 from stsbench.render.result import Result
@@ -65,7 +66,7 @@ class Training(Result):
         losses = [line["loss"] for line in self.log if "loss" in line]
         before = next((line["dev"] for line in self.log if "dev" in line), None)
         kept = self.record.tasks[0].score
-        row = {
+        row: dict[Key, Any] = {
             "Recipe": self.recipe.name,
             "Selected on": self.recipe.selection.task,
             "Dev before × 100": None if before is None else 100 * before,
@@ -75,7 +76,8 @@ class Training(Result):
             "Last loss": f"{losses[-1]:.4g}" if losses else None,
         }
         for head in self.record.heads:
-            row[f"{head.task} {head.measure} × 100"] = None if head.score is None else 100 * head.score
+            name = Named("head", f"{head.task} {head.measure} × 100")
+            row[name] = None if head.score is None else 100 * head.score
         remarks = tuple(str(line["remark"]) for line in self.log if "remark" in line)
         caption = f"Training {self.folder.resolve().name}"
         return Tables([Table(pd.DataFrame([row]), caption, name="training", notes=remarks)])

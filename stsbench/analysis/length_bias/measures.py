@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-AVERAGE, POOLED = "Avg.", "all tasks"
 GAP, ALL = "gap", "all"
 SPEARMAN, SIGNED, ABSOLUTE = "spearman", "signed difference", "absolute difference"
 PARTIAL, SLOPE, ERROR, RELATIVE = "partial spearman", "slope", "error", "relative error"

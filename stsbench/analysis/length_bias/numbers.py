@@ -13,20 +13,18 @@ from stsbench.analysis.length_bias.estimates import Estimate, Estimates, estimat
 from stsbench.analysis.length_bias.measures import (
     ABSOLUTE,
     ALL,
-    AVERAGE,
     CONTRAST,
     ERROR,
     GAP,
     MARGIN,
     PARTIAL,
-    POOLED,
     RELATIVE,
     SIGNED,
     SLOPE,
     SPEARMAN,
     Lengths,
 )
-from stsbench.records.labels import distinct_labels
+from stsbench.records.labels import ALL_TASKS, AVERAGE, distinct_labels
 from stsbench.scoring.settings import Bootstrap
 
 if TYPE_CHECKING:
@@ -183,7 +181,7 @@ def _task_rows(tasks: Sequence[_Task], estimates: Estimates) -> Iterator[dict[st
 
 def _pooled_rows(tasks: Sequence[_Task], lengths: Lengths, estimates: Estimates) -> Iterator[dict[str, Any]]:
     """Yield the curve of each task and of all pairs together, and the slope of these."""
-    for name, those in [(task.name, [task]) for task in tasks] + [(POOLED, list(tasks))]:
+    for name, those in [(task.name, [task]) for task in tasks] + [(ALL_TASKS, list(tasks))]:
         for bin_ in lengths.bins:
             pairs = sum(task.pairs[bin_] for task in those)
             n, x, errors = (_total([task.sums[f"{term} {bin_}"] for task in those]) for term in ("n", "x", "y"))
@@ -194,7 +192,7 @@ def _pooled_rows(tasks: Sequence[_Task], lengths: Lengths, estimates: Estimates)
                 yield _row((name, measure, bin_), pairs, told, place)
     pairs = sum(task.pairs[ALL] for task in tasks)
     slope = _slope([task.sums for task in tasks], estimates)
-    yield _row((POOLED, SLOPE, ALL), pairs, estimates.told(slope, pairs))
+    yield _row((ALL_TASKS, SLOPE, ALL), pairs, estimates.told(slope, pairs))
 
 
 def _row(

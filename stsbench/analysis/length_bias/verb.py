@@ -11,13 +11,11 @@ from stsbench.analysis.analysis import AnalysisCommand, AnalysisResult
 from stsbench.analysis.length_bias.measures import (
     ABSOLUTE,
     ALL,
-    AVERAGE,
     CONTRAST,
     ERROR,
     GAP,
     MARGIN,
     PARTIAL,
-    POOLED,
     RELATIVE,
     SIGNED,
     SLOPE,
@@ -27,6 +25,8 @@ from stsbench.analysis.length_bias.measures import (
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.cli.options import DataDirs, IntervalOption, Resamples, Seed, number_within
+from stsbench.records.labels import ALL_TASKS, AVERAGE
+from stsbench.render.cells import Key, Named, beside
 from stsbench.render.figures import colours, legend_above, new_figure, style
 from stsbench.render.table import Table, Tables, interval
 
@@ -63,7 +63,7 @@ class LengthBias(AnalysisResult):
     def table(self) -> Tables:
         """Return the papers' tables, the bias in one number, the curve, and what the sample's design says."""
         frame, unit = self.frame, self.unit
-        bins = frame[(frame["measure"] == RELATIVE) & (frame["task"] == POOLED) & (frame["pairs"] > 0)]
+        bins = frame[(frame["measure"] == RELATIVE) & (frame["task"] == ALL_TASKS) & (frame["pairs"] > 0)]
         curve = bins.pivot_table(index="model", columns="group", values="value", sort=False).reset_index()
         tables = [
             Table(_sizes(frame), f"Pairs by length difference in {unit}"),
@@ -93,7 +93,7 @@ class LengthBias(AnalysisResult):
     def plot(self) -> "Figure":
         """Draw the error over the length difference, each model's with its confidence band."""
         frame = self.frame
-        curve = frame[(frame["measure"] == RELATIVE) & (frame["task"] == POOLED) & (frame["pairs"] >= _FEWEST)]
+        curve = frame[(frame["measure"] == RELATIVE) & (frame["task"] == ALL_TASKS) & (frame["pairs"] >= _FEWEST)]
         palette = colours(list(frame["model"]))
         with style():
             figure = new_figure()
@@ -111,9 +111,8 @@ class LengthBias(AnalysisResult):
 
 def _sizes(frame: "pd.DataFrame") -> "pd.DataFrame":
     wide = frame[(frame["measure"] == SPEARMAN) & ~frame["group"].isin([GAP]) & (frame["pairs"] > 0)]
-    wide = wide.pivot_table(
-        index=["model", "group"], columns="task", values="pairs", sort=False, aggfunc="first"
-    ).reset_index()
+    wide = wide.pivot_table(index=["model", "group"], columns="task", values="pairs", sort=False, aggfunc="first")
+    wide = wide.rename(columns=_column).reset_index()
     # The pairs are the same for all models that were measured on the same tasks: their names say nothing then.
     sizes = wide.drop(columns="model").drop_duplicates()
     wide = sizes if len(sizes) == wide["group"].nunique() else wide
@@ -122,10 +121,15 @@ def _sizes(frame: "pd.DataFrame") -> "pd.DataFrame":
     return wide.rename(columns={AVERAGE: "all"})
 
 
+def _column(task: str) -> Key:
+    """Return the column of a task, or of the mean over tasks."""
+    return task if task == AVERAGE else Named("task", task)
+
+
 def _wide(frame: "pd.DataFrame", *measures: str) -> "pd.DataFrame":
-    rows = frame[frame["measure"].isin(measures) & (frame["task"] != POOLED)]
+    rows = frame[frame["measure"].isin(measures) & (frame["task"] != ALL_TASKS)]
     wide = rows.pivot_table(index=["model", "group"], columns="task", values="value", sort=False, dropna=False)
-    wide = wide.dropna(how="all").reset_index().rename(columns={"group": "difference"})
+    wide = wide.dropna(how="all").rename(columns=_column).reset_index().rename(columns={"group": "difference"})
     if AVERAGE in wide:
         wide[AVERAGE] = wide.pop(AVERAGE)
     return wide
@@ -137,7 +141,7 @@ def _summary(frame: "pd.DataFrame", unit: str) -> "pd.DataFrame":
     frame = frame[frame["pairs"].notna()]  # without what the papers print
     over = AVERAGE if AVERAGE in set(frame["task"]) else frame["task"].iloc[0]
     numbers = {
-        f"slope: points per {unit.removesuffix('s')}": (SLOPE, ALL, POOLED),
+        f"slope: points per {unit.removesuffix('s')}": (SLOPE, ALL, ALL_TASKS),
         "gap of the signed difference": (SIGNED, GAP, over),
         "gap of the absolute difference": (ABSOLUTE, GAP, over),
         "Spearman": (SPEARMAN, ALL, over),
@@ -217,7 +221,10 @@ def length_bias(  # noqa: D417 (the options of loading are told of together)
     ranges = gold_ranges(pd.concat(tables.values(), ignore_index=True))
     frame = length_bias_frame(tables, ranges, lengths, bootstrap)
     # Whole numbers although the papers do not print how many pairs a value is of.
-    frame = pd.concat([frame, _published_rows(lengths)], ignore_index=True) if published else frame
+    if published:
+        rows = _published_rows(lengths)
+        rows["model"] = rows["model"].map(beside(rows["model"], tables))
+        frame = pd.concat([frame, rows], ignore_index=True)
     return LengthBias(frame.astype({"pairs": "Int64"}))
 
 

@@ -11,6 +11,7 @@ from stsbench.analysis.analysis import AnalysisCommand, AnalysisResult, Corpus
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.cli.options import Resamples, any_seed, number_within
+from stsbench.render.cells import beside
 from stsbench.render.figures import colours, legend_above, new_figure, style
 from stsbench.render.table import Table, Tables, interval
 
@@ -178,7 +179,10 @@ def repetition_bias(  # noqa: D417 (the options of loading are told of together)
     }
     chosen = bootstrap or Bootstrap()
     frame = repetition_frame(cosines, list(drawn), Resampling(chosen.resamples, chosen.level, chosen.seed))
-    frame = pd.concat([frame, _published_rows()], ignore_index=True) if published else frame
+    if published:
+        rows = _published_rows()
+        rows["model"] = rows["model"].map(beside(rows["model"], cosines))
+        frame = pd.concat([frame, rows], ignore_index=True)
     return RepetitionBias(frame.assign(corpus=Path(corpus).name))
 
 

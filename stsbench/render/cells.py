@@ -102,14 +102,18 @@ class Rows:
 def headings(keys: Sequence[Any]) -> list[str]:
     """Return what the columns of a table are called, no two of them alike.
 
-    A column of the table's own keeps its name; what is named by people or data is told apart from it, and from
-    others of that name, in words; a number follows where even these are alike.
+    A column of the table's own keeps its name. What is named by people or data is told apart from it, and from
+    others of that name, in words: first what is a part of something; a number where words do not do.
 
     >>> headings(["model", Named("task", "STS16"), Named("task", "model"), Named("subset", "STS16", of="STS16")])
-    ['model', 'STS16 (task)', 'model (task)', 'STS16: STS16']
+    ['model', 'STS16', 'model (task)', 'STS16: STS16']
     """
-    times = Counter(as_read(str(key)) for key in keys)
-    named = [key.in_words if isinstance(key, Named) and times[as_read(key.name)] > 1 else str(key) for key in keys]
+    named = list(map(str, keys))
+    for are_parts in (True, False):
+        times = Counter(map(as_read, named))
+        for place, key in enumerate(keys):
+            if isinstance(key, Named) and bool(key.of) is are_parts and times[as_read(key.name)] > 1:
+                named[place] = key.in_words
     # The table's own have their names before what is named comes to its turn.
     order = sorted(range(len(keys)), key=lambda place: isinstance(keys[place], Named))
     told = dict(zip(order, told_apart([named[place] for place in order]), strict=True))

@@ -5,7 +5,8 @@ import json
 import re
 import shutil
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,32 @@ def test_the_table_of_every_job_opens_in_one_line(finished: Sweep) -> None:
     assert set(table["state"]) == {"done"}
     pd.testing.assert_frame_equal(table, finished.frame, check_dtype=False)
     assert table[["sample", "last: sample", "dev", "dev last", "geometry: alignment"]].notna().all(axis=None)
+
+
+@pytest.mark.parametrize("name", ["runs", "mean", "state", "measure", "cell", "value", "95 %", "sample", "job"])
+def test_an_axis_may_be_called_as_a_column(finished: Sweep, name: str) -> None:
+    def renamed(cell: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: cell["postprocessing"]}
+
+    axes = {name: finished.experiment.axes["postprocessing"]}
+    jobs = [replace(s.job, cell=renamed(s.job.cell), values=renamed(s.job.values)) for s in finished.jobs]
+    states = tuple(replace(state, job=job) for state, job in zip(finished.jobs, jobs, strict=True))
+    found = Sweep(finished.experiment.model_copy(update={"axes": axes}), finished.folder, states)
+    # Its column in the frames says what it is, and all others are as they were.
+    called = name if name == "95 %" else f"{name} (axis)"
+    for own, before in (
+        (found.frame, finished.frame),
+        (found.cells, finished.cells),
+        (found.numbers, finished.numbers),
+    ):
+        expected = before.rename(columns={"postprocessing": called}).drop(columns="job", errors="ignore")
+        pd.testing.assert_frame_equal(own.drop(columns="job", errors="ignore"), expected)
+    shown, plain = found.table()[0], finished.table()[0]
+    assert shown.frame.iloc[:, 0].tolist() == ["none", "whiten 8"]
+    assert shown.frame.iloc[:, 1:].to_numpy().tolist() == plain.frame.iloc[:, 1:].to_numpy().tolist()
+    assert shown.headline == ("sample (measure)" if name == "sample" else "sample")
+    assert found.status().frame["state"].tolist() == ["done"] * 4
+    assert len(found.plot().axes) == 1
 
 
 def test_a_job_has_its_record_its_training_and_its_threads(finished: Sweep) -> None:

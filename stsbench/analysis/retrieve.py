@@ -13,7 +13,7 @@ from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import suggestion
 from stsbench.cli.options import number_within
-from stsbench.render.cells import Named
+from stsbench.render.cells import Key, Named
 from stsbench.render.figures import colours, legend_above, new_figure, style
 from stsbench.render.table import Table, Tables
 
@@ -48,11 +48,14 @@ class Retrieval(AnalysisResult):
         tables = []
         for query, part in self.frame.groupby("query", sort=False):
             columns: list[pd.Series[Any]] = [pd.Series(sorted(set(part["rank"])), name="rank")]
+            names: list[Key] = ["rank"]
             for label, side in part.groupby("model", sort=False):
                 model = str(label)
-                columns.append(side["cosine"].reset_index(drop=True).rename(Named("measure", "cosine", of=model)))
-                columns.append(side["sentence"].reset_index(drop=True).rename(Named("model", model)))
-            tables.append(Table(pd.concat(columns, axis=1), f"Nearest to: {query}", 3))
+                names += [Named("measure", "cosine", of=model), Named("model", model)]
+                columns += [side[name].reset_index(drop=True) for name in ("cosine", "sentence")]
+            tables.append(
+                Table(pd.concat(columns, axis=1).set_axis(names, axis="columns"), f"Nearest to: {query}", 3)
+            )
         return Tables(tables)
 
     def plot(self) -> "Figure":

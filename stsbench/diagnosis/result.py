@@ -115,13 +115,13 @@ class Diagnosis(Result):
         """
         import pandas as pd
 
-        claimed = {Named("task", value.task): value.score for value in self.claim.values}
+        claimed = {_column(value.task): value.score for value in self.claim.values}
         rows: list[dict[Key, Any]] = [{"setting": "claimed", "changes": None, **claimed, "off": None}]
         rows += [
             {
                 "setting": ", ".join(change.choice.label_of(change.value) for change in candidate.changes) or OWN,
                 "changes": candidate.count,
-                **{Named("task", task): score for task, score in self._scores(candidate).items()},
+                **{_column(task): score for task, score in self._scores(candidate).items()},
                 "off": candidate.distance,
             }
             for candidate in self._listed(most)
@@ -260,6 +260,10 @@ _LEAST_ROWS = 5
 
 _MOST_POINTS = 10.0
 """Differences beyond so many points have one colour: what matters is what comes near."""
+
+
+def _column(task: str) -> Key:
+    return Named("task", task)
 
 
 @dataclass(frozen=True)

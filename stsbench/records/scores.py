@@ -196,13 +196,13 @@ def _papers_table(records: Sequence[RunFields], kind: str, *, intervals: bool) -
             continue
         headline, others, average = _rows_of_kind(record, kind)
         averages |= {average.tasks} if average else set()
-        rows.append({"model": label} | {key: row["score"] for key, row in headline.items()})
+        rows.append({"model": label, **{key: row["score"] for key, row in headline.items()}})
         if intervals and record.protocol.resamples:
             tail = 50 * (1 - record.protocol.level)
             for share, limit in ((tail, "low"), (100 - tail, "high")):
-                rows.append({"model": f"  {share:g} %"} | {key: row[limit] for key, row in headline.items()})
+                rows.append({"model": f"  {share:g} %", **{key: row[limit] for key, row in headline.items()}})
         if intervals and others:
-            rows.append({"model": "  devacc"} | {key: row["score"] for key, row in others.items()})
+            rows.append({"model": "  devacc", **{key: row["score"] for key, row in others.items()}})
     name = {"tasks": AVERAGE, "transfer": TRANSFER_AVERAGE}.get(kind, "")
     if len(averages) > 1:
         # Means of different tasks do not compare: better none than two under one name.

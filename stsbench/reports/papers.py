@@ -120,7 +120,7 @@ def as_table(filling: Filling, *, every_column: bool) -> Table:
         if source == HERE:
             own.add(len(records))
         hints.update(((len(records), _key(name)), hint) for name, hint in told_of.items() if name in columns)
-        records.append({"model": model, "source": source} | {_key(name): value for name, value in values.items()})
+        records.append({"model": model, "source": source, **{_key(name): value for name, value in values.items()}})
 
     def add_own(label: str) -> None:
         if values := _values(filling, label):

@@ -125,7 +125,9 @@ def _tables(runs: Runs, kind: str) -> Iterator[Table]:
 
 
 def _wide(name: str, caption: str, group: Mapping[str, Sequence[Row]], levels: Mapping[str, float]) -> Table:
-    rows = [{"model": label} | {column_of(row): row["score"] for row in of_run} for label, of_run in group.items()]
+    rows = [
+        {"model": label, **{column_of(row): row["score"] for row in of_run}} for label, of_run in group.items()
+    ]
     hints = {
         (place, column_of(row)): interval_text(row["low"], row["high"], levels[label])
         for place, (label, of_run) in enumerate(group.items())

@@ -346,7 +346,7 @@ def best_of(names: Names, number: Numbers) -> Made:
 
 
 def planned(names: Names, number: Numbers) -> Made:
-    rows = [PlannedTask("sts", n, 10, number(), number(), 1, 2) for n in names]
+    rows = [PlannedTask("sts", n, 10, number(), number(), 1, 2, 30) for n in names]
     return Plan(*names[:2], tuple(rows), None, "", 0.95, 0.8, "dyadic"), [(0, grid([[r.a, r.b] for r in rows]))]
 
 

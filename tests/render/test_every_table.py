@@ -59,6 +59,7 @@ from stsbench.doctor.doctor import Examination, Finding
 from stsbench.encoders.cache import CacheFile
 from stsbench.encoders.fitting.fit import Fitting
 from stsbench.experiments.experiment import Experiment
+from stsbench.experiments.finished import Finished
 from stsbench.experiments.forecast import Forecast
 from stsbench.experiments.jobs import GivenCheckpoint, Job
 from stsbench.experiments.plan import plan_of
@@ -363,11 +364,9 @@ def sweep(names: Names, number: Numbers) -> Made:
         cell = dict(zip(names, labelled, strict=True))
         # The tasks are catalogued ones: the axes alone are named by people.
         values = {task: number() for task in ("STS16", "sample", "MR")}
-        job = Job(cell, cell, place, None, None, GivenCheckpoint("minilm", {}), {}, {}, 1)
-        jobs.append(JobState(job, DONE, None, {"measures": values, "times": {"training": 1.0}}))
+        job = Job(cell, cell, place, None, GivenCheckpoint("minilm", {}), {}, {}, {}, 1)
+        jobs.append(JobState(job, DONE, Path("/nowhere") / str(place), Finished(None, values, None, 1.0)))
         numbers.append(list(values.values()))
-    # The folder is what says that a job is done: here there is no record in it.
-    jobs = [JobState(each.job, DONE, Path("/nowhere") / str(place), each.about) for place, each in enumerate(jobs)]
     asked = Experiment.model_construct(name="e", axes={name: {} for name in names}, about="")
     return Sweep(asked, Path("/nowhere"), tuple(jobs)), [(0, grid(numbers))]
 

@@ -364,7 +364,7 @@ def sweep(names: Names, number: Numbers) -> Made:
         cell = dict(zip(names, labelled, strict=True))
         # The tasks are catalogued ones: the axes alone are named by people.
         values = {task: number() for task in ("STS16", "sample", "MR")}
-        job = Job(cell, cell, place, None, GivenCheckpoint("minilm", {}), {}, {}, {}, 1)
+        job = Job(cell, cell, place, None, GivenCheckpoint("minilm"), {"checkpoint": {}}, {}, {}, 1)
         jobs.append(JobState(job, DONE, Path("/nowhere") / str(place), Finished(None, values, None, 1.0)))
         numbers.append(list(values.values()))
     asked = Experiment.model_construct(name="e", axes={name: {} for name in names}, about="")

@@ -1,4 +1,4 @@
-"""The one exception that a person's mistake raises."""
+"""The one exception that a person's mistake raises, and what an interrupt is told by."""
 
 from stsbench.base.words import shortened
 
@@ -27,3 +27,21 @@ class UserError(Exception):
     def __str__(self) -> str:
         """Return the sentences, a line each."""
         return "\n".join(self.sentences)
+
+
+class InterruptError(UserError):
+    """The person's interrupt of work that is partly done: one sentence on what is kept, and how to go on.
+
+    The command line prints the sentence and exits with code 130.
+    """
+
+
+def by_interrupt(error: BaseException) -> bool:
+    """Return whether an exception is an interrupt, or there was one among its causes.
+
+    A library may catch the interrupt and raise something of its own, an ImportError, say.
+    """
+    seen: BaseException | None = error
+    while seen is not None and not isinstance(seen, KeyboardInterrupt):
+        seen = seen.__cause__ or seen.__context__
+    return seen is not None

@@ -15,7 +15,7 @@ from typer.main import get_command
 
 from stsbench._version import __version__
 from stsbench.analysis.registry import ANALYSES
-from stsbench.base.errors import UserError
+from stsbench.base.errors import InterruptError, UserError, by_interrupt
 from stsbench.base.words import shortened
 from stsbench.cli.help import FoldedHelp
 from stsbench.cli.mistakes import UsageError, sentence_of
@@ -63,7 +63,8 @@ check whose verdict was not read may have failed."""
 EXIT_INTERRUPTED = 130
 """Ctrl-C: what shells call a program's end by SIGINT."""
 
-INTERRUPTED = "interrupted: what was finished is recorded, and the same command goes on from the cache."
+INTERRUPTED = "interrupted: the same command goes on from what is in the cache."
+"""Where nothing else is kept. A command that leaves more behind says so itself, by an `InterruptError`."""
 
 
 def commands() -> dict[str, str]:
@@ -209,8 +210,10 @@ def _ended() -> int:
     code = EXIT_MISTAKE
     try:
         code = app(standalone_mode=False) or 0
+    except InterruptError as error:
+        code = _interrupted(*error.sentences)
     except UserError as error:
-        code = _interrupted() if _by_interrupt(error) else _told(*error.sentences)
+        code = _interrupted() if by_interrupt(error) else _told(*error.sentences)
     except (UsageError, typer.Abort) as error:
         code = _told(*filter(None, [shortened(sentence_of(error))]))
     except (ReaderLeftError, SystemExit) as error:
@@ -224,13 +227,13 @@ def _ended() -> int:
     except MemoryError:
         code = _told("there is not enough memory for this: give it less at once, or use a larger machine.")
     except OSError as error:
-        code = _interrupted() if _by_interrupt(error) else _told(*_refused(error).sentences)
+        code = _interrupted() if by_interrupt(error) else _told(*_refused(error).sentences)
     except Exception as error:
         # A library may have caught the interrupt and raised something of its own, an ImportError, say.
-        if not (_by_interrupt(error) or _is_homeless(error)):
+        if not (by_interrupt(error) or _is_homeless(error)):
             raise
         homeless = "a path begins with `~` and a name, and nobody of that name has a home here: spell it out."
-        code = _interrupted() if _by_interrupt(error) else _told(homeless)
+        code = _interrupted() if by_interrupt(error) else _told(homeless)
     return code
 
 
@@ -239,17 +242,9 @@ def _told(*sentences: str) -> int:
     return EXIT_MISTAKE
 
 
-def _interrupted() -> int:
-    tell_mistake(INTERRUPTED)
+def _interrupted(*sentences: str) -> int:
+    tell_mistake(*(sentences or (INTERRUPTED,)))
     return EXIT_INTERRUPTED
-
-
-def _by_interrupt(error: BaseException) -> bool:
-    """Return whether there was an interrupt among the causes of an exception."""
-    seen: BaseException | None = error
-    while seen is not None and not isinstance(seen, KeyboardInterrupt):
-        seen = seen.__cause__ or seen.__context__
-    return seen is not None
 
 
 def _is_homeless(error: Exception) -> bool:

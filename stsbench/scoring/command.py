@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from stsbench.base.errors import UserError
+from stsbench.base.errors import InterruptError, UserError
+from stsbench.base.words import listed
 from stsbench.cli.options import (
     DATA,
     INTERVAL_HELP,
@@ -223,6 +224,7 @@ def run(
     from stsbench.encoders.load import LoadOptions
     from stsbench.records.drift import drift_table
     from stsbench.records.provenance import command_line
+    from stsbench.records.record import RunRecord
     from stsbench.records.scores import Scores
     from stsbench.records.show import print_scores
     from stsbench.scoring.drift import MARGIN
@@ -267,6 +269,7 @@ def run(
     if chosen.is_sample:
         tell(SAMPLE_BANNER)
     failures: list[str] = []
+    records: list[RunRecord] = []
     with progress_bars(quiet=output.quiet) as progress:
         measured = measure_each(
             models,
@@ -277,7 +280,15 @@ def run(
             ),
             progress=progress,
         )
-        records = list(measured)
+        try:
+            records.extend(measured)
+        except KeyboardInterrupt as error:
+            if not records:
+                raise
+            kept = listed([str(record.folder) for record in records])
+            raise InterruptError(
+                f"interrupted: {kept} recorded, and the same command goes on from the cache."
+            ) from error
     if records:
         print_scores(Scores(records, subsets=subsets), output, as_list=len(models) > 1)
     for record in records:

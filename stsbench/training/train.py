@@ -6,8 +6,8 @@ folder, corpus, dev set, base.
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import islice
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stsbench._version import __version__
-from stsbench.base.errors import UserError
+from stsbench.base.errors import InterruptError, UserError, by_interrupt
 from stsbench.base.files import atomic_path, sha256_of
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import listed
@@ -155,18 +155,32 @@ def train(
             folder.require_free()
         if world.leads:
             listeners = [*listeners, *_trackers(folder, chosen, tensorboard=tensorboard, wandb=wandb)]
-        try:
+        with _told_how_to_go_on(folder):
             steps = job.run(listeners)
             if world.leads:
                 job.publish(steps)
-        except KeyboardInterrupt as error:
-            raise UserError(
-                f"interrupted: `stsbench train --resume {folder.path}` goes on from the last save."
-            ) from error
         world.wait()
     world.leave()
     log = read_log(folder.log)
     return Training(folder.path, job.recipe, best_of(log), steps, load_run(folder.path), log, world.leads)
+
+
+@contextmanager
+def _told_how_to_go_on(folder: RunFolder) -> Iterator[None]:
+    """Tell an interrupt with the command that goes on: the same one would refuse, as the training has begun.
+
+    Raises:
+        InterruptError: once the start is written; before that the folder is as it was.
+    """
+    try:
+        yield
+    except BaseException as error:
+        if not (by_interrupt(error) and folder.start.is_file()):
+            raise
+        place = "the last save" if folder.state.is_file() else "its first step"
+        raise InterruptError(
+            f"interrupted: `stsbench train --resume {folder.path}` goes on from {place}."
+        ) from error
 
 
 def prepare_training(

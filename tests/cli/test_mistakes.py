@@ -240,13 +240,16 @@ def test_similarities_that_do_not_fit(stsbench: Stsbench, tmp_path: Path, pairs_
 
 def test_ctrl_c_is_told_in_one_sentence_and_leaves_no_record(stsbench: Stsbench) -> None:
     done = stsbench("run", "-m", "toys:interrupted", "--tasks", "sample")
-    done.demand_one_sentence("interrupted", code=130)
+    done.demand_one_sentence("interrupted: the same command goes on", code=130)
+    assert "recorded" not in done.err
+    assert not Path("runs").exists()
 
 
 def test_ctrl_c_at_the_second_model_leaves_the_first_one_s_record(stsbench: Stsbench) -> None:
     done = stsbench(*MODEL, "-m", "toys:interrupted", "--tasks", "sample")
     assert done.code == 130
-    assert "interrupted: what was finished is recorded" in done.err
+    kept = Path("runs/toys_words-own-sample")
+    assert f"interrupted: {kept} recorded, and the same command goes on from the cache." in done.err
     assert [path.parent.name for path in Path("runs").glob("*/run.json")] == ["toys_words-own-sample"]
 
 

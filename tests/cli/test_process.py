@@ -54,9 +54,7 @@ class Fault:
 sys.meta_path.insert(0, Fault())
 """
 
-INTERRUPTED = (
-    "stsbench: interrupted: what was finished is recorded, and the same command goes on from the cache.\n"
-)
+INTERRUPTED = "stsbench: interrupted: the same command goes on from what is in the cache.\n"
 
 RUN = ("run", "-m", "mine:lengths", "--tasks", "sample", "--resamples", "0", "-q")
 

@@ -14,6 +14,7 @@ import torch
 import stsbench as sb
 from stsbench.training import train as training
 from stsbench.training.folder import RunFolder, Start
+from stsbench.training.log import Log
 from stsbench.training.recipe import Recipe
 
 # Kills itself when it is about to write a line of the log for a step, or in the middle of a save.
@@ -153,6 +154,53 @@ def test_a_resumed_training_is_held_against_what_it_started_from(killed, corpus)
     sb.train(resume=folder, device="cpu")
     with pytest.raises(sb.UserError, match="is finished"):
         sb.train(resume=folder, device="cpu")
+
+
+@pytest.mark.parametrize(("at", "place"), [(2, "its first step"), (5, "the last save")])
+def test_ctrl_c_names_the_command_that_goes_on_and_it_does(
+    at, place, recipe_file, corpus, tmp_path, monkeypatch, capsys
+):
+    from stsbench.cli.app import main
+
+    out, write = tmp_path / "run", Log.write
+
+    def stop(log, line):
+        if line["step"] == at:
+            raise KeyboardInterrupt
+        write(log, line)
+
+    monkeypatch.setattr(Log, "write", stop)
+    typed = ["train", str(recipe_file), "--corpus", str(corpus), "--out", str(out), "--device", "cpu"]
+    monkeypatch.setattr(sys, "argv", ["stsbench", *typed, "--set", "log_every=1", "-q"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    told = capsys.readouterr().err
+    assert (ended.value.code, told) == (
+        130,
+        f"stsbench: interrupted: `stsbench train --resume {out}` goes on from {place}.\n",
+    )
+    monkeypatch.undo()
+    assert sb.train(resume=out, device="cpu").steps == 6
+
+
+def test_ctrl_c_before_anything_is_written_leaves_the_folder_to_the_same_command(
+    recipe_file, corpus, tmp_path, monkeypatch, capsys
+):
+    from stsbench.cli.app import main
+
+    def stop(*_arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(training._Job, "_run", stop)
+    typed = ["train", str(recipe_file), "--corpus", str(corpus), "--out", str(tmp_path / "run"), "--device", "cpu"]
+    monkeypatch.setattr(sys, "argv", ["stsbench", *typed, "-q"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 130
+    assert (
+        capsys.readouterr().err == "stsbench: interrupted: the same command goes on from what is in the cache.\n"
+    )
+    assert not (tmp_path / "run").exists()
 
 
 def test_stopped_with_all_published_and_the_state_about_to_go_it_is_published_again(train, tmp_path, monkeypatch):

@@ -60,7 +60,8 @@ class VectorQueue(InBatch):
 
     def columns(self) -> Tensor:
         """Return the vectors that are negatives: (rows, d), without gradient."""
-        if self.part.uses is None:
+        # Before it is full a slice may hold nothing, and a loss without negatives is 0.
+        if self.part.uses is None or len(self.vectors) < self.part.size:
             return self.vectors
         newest_first = self.vectors if self.part.keeps == "first_rows" else self.vectors.flip(0)
         return torch.cat([newest_first[first:last] for first, last in self.part.uses])

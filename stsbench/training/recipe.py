@@ -144,8 +144,8 @@ class Queue(RecipePart):
         initial: random unit vectors that it starts with.
         emptied: whether it starts anew never or at each epoch.
         keeps: which rows of the oldest batch stay where not all of them fit.
-        uses: which of its vectors are negatives, as ranges from the newest on (MoCoSE, table 8); None for all. A
-            range beyond what it holds yet counts as far as it reaches.
+        uses: which of its vectors are negatives once it is full, as ranges from the newest on (MoCoSE, table 8);
+            before that all that it holds are, as in MoCoSE's public code. None for all.
     """
 
     size: int = Field(ge=1)

@@ -160,8 +160,36 @@ def test_slices_of_the_queue_are_counted_from_the_newest(assembled):
     trainer.negatives.vectors, last.negatives.vectors = rows, rows.flip(0)
     for queue in (trainer.negatives, last.negatives):
         assert queue.columns()[:, 0].tolist() == [0, 1, 5, 6]
-    trainer.negatives.vectors = rows[:6]
-    assert trainer.negatives.columns()[:, 0].tolist() == [0, 1, 5]
+
+
+@pytest.mark.parametrize("variant", ["newest", "middle", "oldest", "ends"])
+def test_a_slice_of_a_queue_that_fills_reads_what_there_is_until_it_is_full(variant, assembled):
+    size, start, batch = 1024, 128, 256
+    ranges = read_recipe(f"mocose-ablations:slice-{variant}").negatives.queue.uses
+    # A thirty-second of each number: queue 32, 4 random vectors at first, batches of 8.
+    uses = [[first // 32, last // 32] for first, last in ranges]
+    trainer = assembled(
+        *MOCOSE[:-1],
+        f"negatives={{in_batch: false, queue: {{size: {size // 32}, initial: {start // 32}, uses: {uses}}}}}",
+    )
+    assert batch // 32 == trainer.terms[0].recipe.optimiser.batch
+    held = [tuple(row) for row in trainer.negatives.vectors.tolist()]  # the newest first
+    for step in range(5):
+        read = held if len(held) < 32 else [row for first, last in uses for row in held[first:last]]
+        assert [tuple(row) for row in trainer.negatives.columns().tolist()] == read
+        before = copy.deepcopy(trainer.model.state_dict())
+        pushed = trainer.negatives.push
+
+        def push(rows, keys, pushed=pushed):
+            held[:0] = map(tuple, keys.tolist())
+            del held[32:]
+            pushed(rows, keys)
+
+        trainer.negatives.push = push
+        loss = float(trainer.step(step)[0])
+        trainer.negatives.push = pushed
+        assert loss > 0
+        assert any(not torch.equal(value, trainer.model.state_dict()[name]) for name, value in before.items())
 
 
 def test_the_step_follows_the_sign_of_the_gradient_of_the_same_sentences(assembled):

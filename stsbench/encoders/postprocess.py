@@ -49,13 +49,16 @@ def truncate(vectors: FloatMatrix, dimensions: int) -> FloatMatrix:
     return vectors[:, :dimensions]
 
 
-def whiten(vectors: FloatMatrix, reference: FloatMatrix, dimensions: int | None = None) -> NDArray[np.float64]:
+def whiten(
+    vectors: FloatMatrix, reference: FloatMatrix, dimensions: int | None = None, *, task: str | None = None
+) -> NDArray[np.float64]:
     """Whiten vectors: (x - mean) U S^-1/2 of the reference's covariance U S U^T (Su et al., 2021).
 
     Args:
         vectors: shape (rows, d).
         reference: the sentences whose mean and covariance are taken, shape (sentences, d).
-        dimensions: how many of the directions of largest variance to keep; None for all.
+        dimensions: how many of the directions of largest variance to keep; None for all in which they vary.
+        task: whose sentences they are, for the message; None where they are no task's.
 
     Returns:
         Shape (rows, dimensions), float64.
@@ -63,13 +66,13 @@ def whiten(vectors: FloatMatrix, reference: FloatMatrix, dimensions: int | None 
     Raises:
         UserError: if the reference varies in fewer directions than are to be kept.
     """
-    mean, directions = whitening_of(reference, dimensions, option="--whiten")
+    mean, directions = whitening_of(reference, dimensions, option="--whiten", task=task)
     whitened: NDArray[np.float64] = (vectors - mean) @ directions
     return whitened
 
 
 def whitening_of(
-    reference: FloatMatrix, dimensions: int | None = None, *, option: str
+    reference: FloatMatrix, dimensions: int | None = None, *, option: str, task: str | None = None
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the mean of some vectors, and the matrix that makes their covariance the identity.
 
@@ -78,8 +81,9 @@ def whitening_of(
 
     Args:
         reference: the vectors, shape (sentences, d).
-        dimensions: how many of the directions of largest variance to keep; None for all.
+        dimensions: how many of the directions of largest variance to keep; None for all in which they vary.
         option: what chooses that number, for the message.
+        task: whose sentences they are, for the message; None where they are no task's.
 
     Returns:
         The mean, shape (d,), and the matrix, shape (d, dimensions), float64.
@@ -92,16 +96,16 @@ def whitening_of(
     mean = reference.mean(axis=0, dtype=np.float64)
     covariance = np.atleast_2d(np.cov(reference.astype(np.float64), rowvar=False))
     directions, variances, _ = np.linalg.svd(covariance)
-    width = reference.shape[1]
-    kept = width if dimensions is None else dimensions
+    which = f"{len(reference)} sentences" + (f" of {task}" if task else "")
     # Of equal vectors the variance is what rounding leaves of it.
     varies = variances[0] > _CONSTANT * np.square(mean).max()
     usable = int((variances > _NOISE * variances[0]).sum()) if varies else 0
     if usable == 0:
-        raise UserError(f"whitening needs vectors that differ: those of the {len(reference)} sentences are equal.")
+        raise UserError(f"whitening needs vectors that differ: those of the {which} are equal.")
+    kept = usable if dimensions is None else dimensions
     if not 1 <= kept <= usable:
         raise UserError(
-            f"whitening cannot keep {kept} dimensions: {len(reference)} sentences vary in {usable} "
-            f"of {width}; keep fewer ({option} {usable})."
+            f"whitening cannot keep {kept} dimensions: {which} vary in {usable} of {reference.shape[1]}; keep "
+            f"fewer ({option} {usable})."
         )
     return mean, directions[:, :kept] / np.sqrt(variances[:kept])

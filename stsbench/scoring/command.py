@@ -67,7 +67,7 @@ def run(
         int | None,
         Option(
             callback=number_within(0),
-            help="Whiten on each task's sentences, keep so many dimensions (0: all).",
+            help="Whiten on each task's sentences, keep so many dimensions (0: all in which they vary).",
             rich_help_panel=MODEL,
         ),
     ] = None,

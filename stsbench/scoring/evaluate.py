@@ -65,8 +65,8 @@ def evaluate(
             whose test pairs have it keeps it.
         exclude: training corpora: pairs with a sentence that stands in one of them are left out.
         dimensions: how many leading dimensions of the vectors to keep (Matryoshka); None for all.
-        whiten: how many dimensions to keep when whitening on each task's own sentences; 0 for all, None for no
-            whitening.
+        whiten: how many dimensions to keep when whitening on each task's own sentences; 0 for all in which they
+            vary, None for no whitening.
         normalize: whether to scale the vectors to unit length. By default as the checkpoint says for similarities,
             and never for the classifiers of the transfer tasks.
         classifier: of the transfer tasks: `logreg` (converged logistic regression) or `mlp-adam` (SentEval's net,

@@ -59,7 +59,9 @@ def measure_encoder(encoder: Encoder, sets: Sequence[TaskData], settings: Settin
         measured.notes += seen_note(encoder, source_of(task).task, of_task)
         rows = embeddings.rows[place]
         if isinstance(task, StsData):
-            measured.tables.append(pair_table(task, vectors.to_compare(rows), rows, embeddings.lengths[place]))
+            compared, notes = vectors.to_compare(rows, task.task)
+            measured.tables.append(pair_table(task, compared, rows, embeddings.lengths[place]))
+            measured.notes += notes
             if full is not None:
                 sampled.append(sample(task, measured.tables[-1], rows))
         else:
@@ -73,7 +75,9 @@ def measure_encoder(encoder: Encoder, sets: Sequence[TaskData], settings: Settin
 
     for number, (task, rows) in enumerate(trained):
         stages.progress("training", number, len(trained))
-        _train(task, vectors.to_train_on(rows), settings, identity.device, measured)
+        trained_on, notes = vectors.to_train_on(rows, source_of(task).task)
+        measured.notes += notes
+        _train(task, trained_on, settings, identity.device, measured)
     if trained:
         stages.progress("training", len(trained), len(trained))
         stages.done("train")
@@ -134,16 +138,25 @@ class _Vectors:
         compared = normalize(plain) if (normalized if post.normalize is None else post.normalize) else plain
         return cls(compared, compared if post.normalize else plain, post.whiten)
 
-    def to_compare(self, rows: NDArray[np.int64]) -> NDArray[np.floating]:
-        """Return all vectors, whitened by those of a task if that is wanted."""
-        if self.whiten is None:
-            return self.compared
-        return whiten(self.compared, self.compared[rows], self.whiten or None)
+    def to_compare(self, rows: NDArray[np.int64], task: str) -> tuple[NDArray[np.floating], list[str]]:
+        """Return all vectors, whitened by those of a task if that is wanted, and what is to be said of that."""
+        return self._whitened(self.compared, self.compared[rows], task)
 
-    def to_train_on(self, rows: NDArray[np.int64]) -> NDArray[np.floating]:
-        """Return the vector of each of a task's sentences."""
+    def to_train_on(self, rows: NDArray[np.int64], task: str) -> tuple[NDArray[np.floating], list[str]]:
+        """Return the vector of each of a task's sentences, likewise."""
         vectors = self.trained_on[rows]
-        return vectors if self.whiten is None else whiten(vectors, vectors, self.whiten or None)
+        return self._whitened(vectors, vectors, task)
+
+    def _whitened(
+        self, vectors: NDArray[np.float32], reference: NDArray[np.float32], task: str
+    ) -> tuple[NDArray[np.floating], list[str]]:
+        if self.whiten is None:
+            return vectors, []
+        whitened = whiten(vectors, reference, self.whiten or None, task=task)
+        kept, width = whitened.shape[1], vectors.shape[1]
+        if self.whiten or kept == width:
+            return whitened, []
+        return whitened, [f"{task}: its sentences vary in {kept} of {width} dimensions, and whitening kept those."]
 
 
 def _train(

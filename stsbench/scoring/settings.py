@@ -93,8 +93,8 @@ class Postprocessing:
 
     Attributes:
         dimensions: how many leading dimensions to keep (Matryoshka); None for all.
-        whiten: how many dimensions to keep when whitening on each task's own sentences; 0 for all, None for no
-            whitening.
+        whiten: how many dimensions to keep when whitening on each task's own sentences; 0 for all in which they
+            vary, None for no whitening.
         normalize: whether to scale them to unit length at the end. None: as the checkpoint says where similarities
             are taken; never for the classifiers of the transfer tasks, as SentEval's scripts give them vectors
             straight from the pooling, and its regularisers are made for their scale.

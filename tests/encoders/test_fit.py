@@ -90,6 +90,20 @@ def test_a_whitening_makes_the_covariance_of_its_sentences_the_identity(tiny_ber
     np.testing.assert_allclose(found, expected, atol=1e-4)
 
 
+def test_a_whitening_to_all_dimensions_keeps_those_in_which_the_sentences_vary_and_says_so(tiny_bert, tmp_path):
+    texts = TEXTS[:9]
+    fitted = sb.fit("whitening", tiny_bert, sentences=texts, out=tmp_path / "few", use_cache=False)
+    assert (fitted.about.dimensions, fitted.about.width, len(fitted.frame)) == (8, 32, 8)
+    table = fitted.table()[0]
+    assert table.frame.iloc[0]["Dimensions"] == "8 of 32"
+    assert table.notes == ("The sentences vary in 8 of 32 dimensions, and those are kept.",)
+    found = vectors(fitted.folder, texts)
+    np.testing.assert_allclose(np.cov(found, rowvar=False), np.eye(8), atol=1e-3)
+    asked = sb.fit("whitening", tiny_bert, sentences=texts, out=tmp_path / "eight", dimensions=8, use_cache=False)
+    assert not asked.table()[0].notes
+    np.testing.assert_array_equal(vectors(asked.folder, texts), found)
+
+
 def test_sentence_transformers_reads_a_whitening_and_gives_the_same_vectors(normalised, tmp_path):
     library = pytest.importorskip("sentence_transformers")
     fitted = sb.fit("whitening", normalised, sentences=TEXTS, out=tmp_path / "w", dimensions=5)
@@ -155,6 +169,12 @@ def test_what_was_fitted_shows_itself(tiny_bert, tmp_path):
     flow = sb.fit("flow", tiny_bert, sentences="sample-sentences", out=tmp_path / "f", **FLOW)
     assert flow.frame["step"].tolist() == list(range(9))
     assert "→" in flow.table()[0].frame.iloc[0]["NLL held out"]
+    assert flow.frame["kept"].sum() == 1
+    assert bool(flow.notes) != flow.frame["kept"].iloc[-1]
+    few = sb.fit("flow", tiny_bert, sentences=TEXTS[:20], out=tmp_path / "few", batch=8, depth=2, width=8)
+    assert (few.about.settings["steps"], len(few.frame)) == (3, 4)
+    assert few.table()[0].notes[1:] == few.notes == tuple(few.to_dict()["notes"])
+    assert "too few distinct sentences" in few.table()[0].notes[-1]
 
 
 def test_run_measures_a_fit_and_the_record_tells_it(tiny_bert, tmp_path, toy_data):
@@ -338,7 +358,10 @@ def test_the_dense_layer_of_a_whitening_belongs_to_it(white):
         ),
         ({"dimensions": 0}, "dimensions 0: keep 1 or more"),
         ({"steps": 5}, "steps is for a flow"),
-        ({"sentences": TEXTS[:4]}, r"4 sentences vary in 3 of 32; keep fewer \(--dimensions 3\)"),
+        (
+            {"sentences": TEXTS[:4], "dimensions": 4},
+            r"4 sentences vary in 3 of 32; keep fewer \(--dimensions 3\)",
+        ),
         ({"sentences": TEXTS[:1]}, "whitening needs sentences to take a covariance of: there is 1"),
         ({"sentences": [TEXTS[0]] * 9}, "those of the 9 sentences are equal"),
         ({"sentences": []}, "there are no sentences"),

@@ -6,7 +6,7 @@ import torch
 
 from stsbench.base.errors import UserError
 from stsbench.encoders.fitted.flow import LIMIT, Flow, FlowShape, apply_flow, flow_of, parameters_of
-from stsbench.encoders.fitting.likelihood import FlowDescent, fit_flow, held_out_lines
+from stsbench.encoders.fitting.likelihood import FlowDescent, fit_flow, notes_on
 
 
 def drawn(shape: FlowShape, seed: int = 0) -> Flow:
@@ -91,11 +91,48 @@ def test_no_coupling_scales_beyond_its_limit():
     assert float(log_determinant) == pytest.approx(2 * LIMIT)
 
 
+def held_out_of(log):
+    return [line["held_out"] for line in log if "held_out" in line]
+
+
+@pytest.mark.parametrize(("batch", "steps"), [(64, 6), (95, 4), (400, 1)])
+def test_by_default_a_training_is_one_pass_over_the_sentences(bent, batch, steps):
+    _, log = fit_flow(bent, np.arange(400), FlowShape(5, 2, 8), FlowDescent(batch=batch))
+    assert log[-1]["step"] == steps  # of 380: a twentieth is held out
+    twice = np.tile(np.arange(400), 2)
+    _, log = fit_flow(bent, twice, FlowShape(5, 2, 8), FlowDescent(batch=batch))
+    assert log[-1]["step"] == -(-760 // batch)
+
+
+def test_of_a_training_that_overfits_the_state_of_the_best_held_out_likelihood_is_kept_and_that_is_said(bent):
+    few, shape = bent[:60], FlowShape(5, 6, 64)
+    descent = FlowDescent(steps=200, batch=32, learning_rate=5e-3, seed=1)
+    flow, log = fit_flow(few, np.arange(60), shape, descent)
+    (kept,) = (line for line in log if line["kept"])
+    assert kept["held_out"] == min(held_out_of(log)) < log[-1]["held_out"] - 0.1
+    assert 0 < kept["step"] < 200
+    held_out = np.sort(np.random.default_rng(1).permutation(60)[:3])
+    with torch.no_grad():
+        found = float(-flow.log_likelihood(torch.from_numpy(few[held_out]).double()).mean() / 5)
+    assert found == pytest.approx(kept["held_out"], abs=1e-5)
+    (note,) = notes_on(log)
+    assert note.startswith(f"Vectors held out became less likely after step {kept['step']} of 200 (NLL ")
+
+
+def test_what_does_not_overfit_needs_no_word_and_too_few_sentences_are_told(bent):
+    _, log = fit_flow(bent, np.arange(400), FlowShape(5, 4, 32), FlowDescent(batch=64, learning_rate=5e-3))
+    assert log[-1]["kept"]
+    assert notes_on(log) == ()
+    _, log = fit_flow(bent[:30], np.arange(30), FlowShape(5, 2, 8), FlowDescent(batch=64))
+    assert log[-1]["kept"]
+    assert "nothing shows whether it overfits" in notes_on(log)[0]
+
+
 @pytest.mark.parametrize("coupling", ["affine", "additive"])
 def test_training_makes_held_out_vectors_more_likely_and_knows_the_likelihood(bent, coupling):
     shape = FlowShape(5, 4, 32, coupling)
     flow, log = fit_flow(bent, np.arange(400), shape, FlowDescent(steps=70, learning_rate=8e-3, batch=128, seed=5))
-    held_out = held_out_lines(log)
+    held_out = held_out_of(log)
     assert [line["step"] for line in log] == list(range(71))
     assert held_out[-1] < held_out[0] - 0.2
     # A Gaussian of the same mean and covariance, the best that a linear map can do, is less likely.

@@ -65,8 +65,14 @@ def test_one_dimension_can_be_whitened():
 
 def test_more_directions_than_the_sentences_vary_in_are_refused(vectors):
     with pytest.raises(UserError, match=r"5 sentences vary in 4 of 8; keep fewer \(--whiten 4\)"):
-        whiten(vectors, vectors[:5])
-    assert whiten(vectors, vectors[:5], 4).shape == (60, 4)
+        whiten(vectors, vectors[:5], 5)
+    with pytest.raises(UserError, match=r"5 sentences of STS16 vary in 4 of 8; keep fewer \(--whiten 4\)"):
+        whiten(vectors, vectors[:5], 5, task="STS16")
+
+
+def test_all_dimensions_are_those_in_which_the_sentences_vary(vectors):
+    assert np.array_equal(whiten(vectors, vectors[:5]), whiten(vectors, vectors[:5], 4))
+    assert whiten(vectors, vectors).shape == (60, 8)
 
 
 @pytest.mark.parametrize("rows", [0, 1])

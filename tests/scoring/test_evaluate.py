@@ -120,6 +120,26 @@ def test_whitening_takes_each_task_s_own_sentences(hash_encode: Encode, toy_data
     np.testing.assert_allclose(together.pairs["cosine"][30:], alone.pairs["cosine"], atol=1e-9)
 
 
+def test_whitening_to_all_dimensions_keeps_those_in_which_a_task_s_sentences_vary_and_names_the_task(
+    hash_encode: Encode, toy_data: Data
+) -> None:
+    def narrow(sentences: list[str]) -> np.ndarray:
+        vectors = np.asarray(hash_encode(sentences))
+        return np.concatenate([vectors, vectors[:, :2]], axis=1)
+
+    tasks = [toy_data("a"), toy_data("b", seed=1)]
+    record, plain = sb.evaluate(narrow, tasks, whiten=0), sb.evaluate(hash_encode, tasks, whiten=0)
+    width = np.asarray(hash_encode(["x"])).shape[1]
+    said = [note for note in record.notes if "whitening kept" in note]
+    assert said == [
+        f"{task}: its sentences vary in {width} of {width + 2} dimensions, and whitening kept those."
+        for task in ("a", "b")
+    ]
+    assert not any("whitening kept" in note for note in plain.notes)
+    with pytest.raises(sb.UserError, match=rf"60 sentences of a vary in {width} of {width + 2}; keep fewer"):
+        sb.evaluate(narrow, tasks, whiten=width + 1)
+
+
 def test_nothing_that_is_stored_names_the_home_or_the_user(
     hash_encode: Encode, toy_data: Data, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -65,7 +65,7 @@ def whitening(
         int | None,
         Option(
             callback=number_within(1),
-            help="Keep so many directions of largest variance. Default: all.",
+            help="Keep so many directions of largest variance. Default: all in which the sentences vary.",
             rich_help_panel=RUN,
         ),
     ] = None,
@@ -91,9 +91,13 @@ def whitening(
 def flow(
     wanted: _Wanted,
     steps: Annotated[
-        int,
-        Option(callback=number_within(1), help="Steps of the optimiser.", rich_help_panel=_FLOW),
-    ] = 500,
+        int | None,
+        Option(
+            callback=number_within(1),
+            help="Steps of the optimiser. Default: one pass over the sentences.",
+            rich_help_panel=_FLOW,
+        ),
+    ] = None,
     learning_rate: Annotated[
         float,
         Option(
@@ -129,8 +133,9 @@ def flow(
 ) -> None:
     """Map vectors to a standard normal by an invertible network, a small Glow (as in Li et al., 2020: BERT-flow).
 
-    It is trained by maximum likelihood on the model's frozen vectors, in a minute or so; the same seed gives the
-    same flow. The folder names the model, which has to stay where it is.
+    It is trained by maximum likelihood on the model's frozen vectors, for one pass over the sentences; the state
+    in which sentences held out were likeliest is kept. The same seed gives the same flow. The folder names the
+    model, which has to stay where it is.
 
     Examples:
     * `stsbench fit flow --sentences STS-B --out fitted/flow`
@@ -179,5 +184,6 @@ def _fit(
             **choices,
         )
     print_result(fitted, output)
-    tell(*encoder.notes, quiet=output.quiet)
+    # A table of the terminal has its notes below.
+    tell(*encoder.notes, *(() if output.style == "terminal" else fitted.notes), quiet=output.quiet)
     tell(f"fitted in {fitted.folder}; measure it: stsbench run --model {fitted.folder}", quiet=output.quiet)

@@ -45,12 +45,14 @@ class Fitting(Result):
         about: what its `fit.json` says.
         frame: of a whitening a row for each direction: direction, variance, kept (whether it is), explained (% of
             the variance up to it). Of a flow a row for each step: step, nll (of the batch), held_out (of vectors
-            that it did not see), both in nats a dimension.
+            that it did not see), both in nats a dimension, kept (whether the flow is that of this step).
+        notes: what the person should know of it.
     """
 
     folder: Path
     about: FitAbout
     lines: Sequence[Mapping[str, Any]] = field(default=(), repr=False)
+    notes: tuple[str, ...] = ()
 
     @property
     def frame(self) -> "pd.DataFrame":
@@ -74,16 +76,19 @@ class Fitting(Result):
         }
         if about.method == "whitening":
             row["Variance %"] = [line["explained"] for line in self.lines if line["kept"]][-1]
-            return Tables([Table(pd.DataFrame([row]), name="fit")])
+            return Tables([Table(pd.DataFrame([row]), name="fit", notes=self.notes)])
+        first, kept = self.lines[0], next(line for line in self.lines if line["kept"])
         for name, column in (("NLL", "nll"), ("NLL held out", "held_out")):
-            values = [line[column] for line in self.lines if column in line]
-            row[name] = f"{values[0]:.3f} → {values[-1]:.3f}" if values else None
-        note = "NLL: negative log-likelihood in nats a dimension, before the first step and after the last."
-        return Tables([Table(pd.DataFrame([row]), name="fit", notes=(note,))])
+            row[name] = f"{first[column]:.3f} → {kept[column]:.3f}" if column in kept else None
+        note = (
+            "NLL: negative log-likelihood in nats a dimension, before the first step and in the flow that is kept."
+        )
+        return Tables([Table(pd.DataFrame([row]), name="fit", notes=(note, *self.notes))])
 
     def to_dict(self) -> Any:
-        """Return the folder, what `fit.json` says, and the rows of `frame`."""
-        return {"folder": str(self.folder), **self.about.model_dump(mode="json"), "log": list(self.lines)}
+        """Return the folder, what `fit.json` says, the rows of `frame`, and the notes."""
+        about = self.about.model_dump(mode="json")
+        return {"folder": str(self.folder), **about, "log": list(self.lines), "notes": list(self.notes)}
 
 
 def fit(
@@ -118,8 +123,9 @@ def fit(
         sentences: a task as `--tasks` names it (`STS-B`, `STS-B:all`), `sts`, `nli`, `sample-sentences`, a text
             file with a sentence a line, or the sentences themselves.
         out: the folder to write, which must not hold anything but the same fit.
-        dimensions: of a whitening, how many to keep; None for all. A flow keeps all.
-        steps: of a flow, steps of the optimiser; 500 by default.
+        dimensions: of a whitening, how many to keep; None for all in which the sentences vary. A flow keeps all.
+        steps: of a flow, steps of the optimiser; by default one pass over the sentences. The state in which
+            sentences held out were likeliest is kept.
         learning_rate: of a flow, 1e-3 by default, falling to zero.
         batch: of a flow, sentences a step; 256 by default.
         seed: of a flow, of all that is drawn; 42 by default.
@@ -160,11 +166,12 @@ def fit(
     texts = _sentences(sentences, data_dirs)
     embeddings = embed(base, texts.texts, use_cache=use_cache, progress=progress)
     (vectors,) = embeddings.vectors.values()
-    kept = vectors.shape[1] if dimensions is None else dimensions
     if method == "whitening":
-        tensors, settings, lines = _whitening(vectors, embeddings.rows, kept)
+        tensors, settings, lines, notes = _whitening(vectors, embeddings.rows, dimensions)
+        kept = len(lines)
     else:
-        tensors, settings, lines = _flow(vectors, embeddings.rows, given, progress)
+        tensors, settings, lines, notes = _flow(vectors, embeddings.rows, given, progress)
+        kept = vectors.shape[1]
     is_here = method == "whitening" and can_be_layered(base)
     about = FitAbout(
         stsbench=__version__,
@@ -197,7 +204,7 @@ def fit(
         base=base if is_here and isinstance(base, TransformerEncoder) else None,
         log=lines if method == "flow" else None,
     )
-    return Fitting(folder, about, lines)
+    return Fitting(folder, about, lines, notes)
 
 
 def _demand_choices(method: str, dimensions: int | None, given: Mapping[str, Any]) -> None:
@@ -229,10 +236,10 @@ def _sentences(sentences: str | Path | Sequence[str], data_dirs: Sequence[str | 
 
 
 def _whitening(
-    vectors: FloatMatrix, rows: NDArray[np.int64], kept: int
-) -> tuple[dict[str, Any], dict[str, Any], list[dict[str, Any]]]:
-    """Return the tensors, no settings, and a line for each direction."""
-    mean, directions = whitening_of(vectors[rows], kept, option="--dimensions")
+    vectors: FloatMatrix, rows: NDArray[np.int64], dimensions: int | None
+) -> tuple[dict[str, Any], dict[str, Any], list[dict[str, Any]], tuple[str, ...]]:
+    """Return the tensors, no settings, a line for each direction, and notes."""
+    mean, directions = whitening_of(vectors[rows], dimensions, option="--dimensions")
     # The columns of U are of unit length: what a column of U S^-1/2 is shorter by is the variance.
     centred = vectors[rows].astype(np.float64) - mean
     total = float(np.square(centred).sum() / (len(rows) - 1))
@@ -242,23 +249,28 @@ def _whitening(
         {"direction": number, "variance": variance, "kept": True, "explained": share}
         for number, (variance, share) in enumerate(zip(variances.tolist(), explained.tolist(), strict=True), 1)
     ]
-    return linear_tensors(mean, directions), {}, lines
+    kept, width = directions.T.shape
+    is_less = dimensions is None and kept < width
+    notes = (f"The sentences vary in {kept} of {width} dimensions, and those are kept.",) if is_less else ()
+    return linear_tensors(mean, directions), {}, lines, notes
 
 
 def _flow(
     vectors: FloatMatrix, rows: NDArray[np.int64], given: Mapping[str, Any], progress: Progress
-) -> tuple[dict[str, Any], dict[str, Any], list[dict[str, Any]]]:
-    """Return the tensors, the settings, and a line for each step."""
+) -> tuple[dict[str, Any], dict[str, Any], list[dict[str, Any]], tuple[str, ...]]:
+    """Return the tensors, the settings, a line for each step, and notes."""
     from stsbench.encoders.fitted.flow import FlowShape, parameters_of
-    from stsbench.encoders.fitting.likelihood import FlowDescent, fit_flow
+    from stsbench.encoders.fitting.likelihood import FlowDescent, fit_flow, notes_on
 
     shaped = {name: given[name] for name in ("depth", "width", "coupling") if name in given}
     trained = {name: given[name] for name in ("steps", "learning_rate", "batch", "seed") if name in given}
     shape, descent = FlowShape(vectors.shape[1], **shaped), FlowDescent(**trained)
     flow, lines = fit_flow(vectors, rows, shape, descent, progress)
     settings = {name: value for name, value in shape.as_dict().items() if name != "dimensions"} | descent.as_dict()
+    # As it was trained, where the choice was left open.
+    settings["steps"] = lines[-1]["step"]
     # Trained in float32: nothing is lost.
-    return parameters_of(flow.float()), settings, lines
+    return parameters_of(flow.float()), settings, lines, notes_on(lines)
 
 
 def _place(name: str) -> str:

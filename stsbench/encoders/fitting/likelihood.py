@@ -1,6 +1,8 @@
 """The training of a flow by maximum likelihood, on vectors that stay as they are."""
 
-from collections.abc import Sequence
+import copy
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -26,13 +28,13 @@ class FlowDescent:
     """How the likelihood is maximised: Adam on batches of shuffled sentences.
 
     Attributes:
-        steps: of the optimiser.
+        steps: of the optimiser; None for one pass over the sentences, as BERT-flow takes.
         learning_rate: of Adam, falling to zero by half a cosine. BERT-flow's public command has 1e-3.
         batch: sentences a step.
         seed: of weights, permutations, held-out sentences and order.
     """
 
-    steps: int = 500
+    steps: int | None = None
     learning_rate: float = 1e-3
     batch: int = 256
     seed: int = 42
@@ -51,8 +53,9 @@ def fit_flow(
 ) -> tuple[Flow, list[dict[str, Any]]]:
     """Return the flow under which the vectors are most likely, and the log of its training.
 
-    The weights train in float32. A twentieth of the distinct vectors is held out, of forty or more: it chooses
-    nothing, and the log says how likely they are. At the end the flow is held to its inverse in float64.
+    The weights train in float32. A twentieth of the distinct vectors is held out, of forty or more: every so many
+    steps the log says how likely they are, and the state in which they were likeliest is kept; without any, the
+    last. That flow is held to its inverse in float64.
 
     Args:
         vectors: distinct ones, shape (n, d).
@@ -63,7 +66,8 @@ def fit_flow(
 
     Returns:
         The flow in float64, and a line a step, with `step`, `nll` (negative log-likelihood of the batch before
-        the step, in nats a dimension) and, of some steps, `held_out` (of the held-out vectors).
+        the step, in nats a dimension), `kept` (whether the flow is as it was then) and, of some steps, `held_out`
+        (of the held-out vectors).
 
     Raises:
         UserError: if the vectors do not differ or have one dimension, or the likelihood does not stay finite.
@@ -81,16 +85,18 @@ def fit_flow(
     everything = torch.from_numpy(vectors)
     flow.start(everything[chance.permutation(train)[:_MOST_TO_START_WITH]])
     optimiser = torch.optim.Adam(flow.parameters(), lr=descent.learning_rate)
-    rate = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, descent.steps)
+    steps = descent.steps or math.ceil(len(train) / descent.batch)
+    rate = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, steps)
     log: list[dict[str, Any]] = []
-    looks = set(np.linspace(0, descent.steps, _LOOKS + 1).astype(int).tolist())
-    order = np.empty(0, dtype=np.int64)
-    for step in range(descent.steps + 1):
+    looks = set(np.linspace(0, steps, _LOOKS + 1).astype(int).tolist()) if len(held_out) else {steps}
+    order, kept, best = np.empty(0, dtype=np.int64), steps, np.inf
+    state: dict[str, torch.Tensor] = {}
+    for step in range(steps + 1):
         while len(order) < descent.batch:
             order = np.concatenate([order, chance.permutation(train)])
         batch, order = order[: descent.batch], order[descent.batch :]
         loss = -flow.log_likelihood(everything[batch]).mean() / shape.dimensions
-        line: dict[str, Any] = {"step": step, "nll": float(loss.detach())}
+        line: dict[str, Any] = {"step": step, "nll": float(loss.detach()), "kept": False}
         if step in looks and len(held_out):
             line["held_out"] = _nll(flow, everything[held_out])
         if not np.isfinite(list(line.values())).all():
@@ -98,20 +104,34 @@ def fit_flow(
                 f"the likelihood is no longer finite at step {step}: choose a smaller --learning-rate or --depth."
             )
         log.append(line)
-        progress("fitting", step, descent.steps)
-        if step < descent.steps:
+        progress("fitting", step, steps)
+        if step in looks and line.get("held_out", -np.inf) < best:
+            kept, best = step, line.get("held_out", -np.inf)
+            state = copy.deepcopy(flow.state_dict())
+        if step < steps:
             optimiser.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
             optimiser.step()
             rate.step()
+    log[kept]["kept"] = True
+    flow.load_state_dict(state)
     flow = flow.double().eval()
     _demand_inverse(flow, everything[train[: descent.batch]].double())
     return flow, log
 
 
-def held_out_lines(log: Sequence[dict[str, Any]]) -> list[float]:
-    """Return the negative log-likelihoods of the held-out vectors, from the first to the last."""
-    return [line["held_out"] for line in log if "held_out" in line]
+def notes_on(log: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Return what the person should know of a training, by its log: that it overfits, or that nothing shows it."""
+    kept, last = next(line for line in log if line["kept"]), log[-1]
+    if "held_out" not in kept:
+        return ("There are too few distinct sentences to hold some out: nothing shows whether it overfits.",)
+    if kept["step"] == last["step"]:
+        return ()
+    return (
+        f"Vectors held out became less likely after step {kept['step']} of {last['step']} (NLL "
+        f"{kept['held_out']:.3f}, {last['held_out']:.3f} at the end), whose flow is kept: fit on more sentences, "
+        "or take fewer --steps.",
+    )
 
 
 def _held_out(count: int, chance: np.random.Generator) -> NDArray[np.int64]:

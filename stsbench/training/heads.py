@@ -123,6 +123,8 @@ class Layers(RecipePart):
         width: of what stands between them; None for the width that comes in.
         output: of the last; None for the width that comes in.
         norm: what follows each layer.
+        norm_epsilon: of the layer normalisation, added to the variance: torch's, or BERT's own 1e-12 (MoCoSE's
+            public code).
         dropout: behind that.
         ends: how the last layer ends: `norm` like the others, `linear` with nothing behind it, or `tanh`.
         evaluate: whether the vector is scored behind it, and behind the head before it (a projector without
@@ -133,6 +135,7 @@ class Layers(RecipePart):
     width: int | None = Field(None, ge=1, le=65_536)
     output: int | None = Field(None, ge=1, le=65_536)
     norm: Literal["layer", "none"] = "layer"
+    norm_epsilon: float = Field(1e-5, gt=0, lt=1)
     dropout: float = Field(0.1, ge=0, lt=1)
     ends: Literal["norm", "linear", "tanh"] = "norm"
     evaluate: bool = False
@@ -155,7 +158,7 @@ class Layers(RecipePart):
         for number, (before, behind) in enumerate(pairwise(widths), 1):
             modules.append(_dense(before, behind, base.std))
             if number < self.layers or self.ends == "norm":
-                modules += [nn.LayerNorm(behind)] if self.norm == "layer" else []
+                modules += [nn.LayerNorm(behind, eps=self.norm_epsilon)] if self.norm == "layer" else []
                 modules.append(nn.Dropout(self.dropout))
         if self.ends == "tanh":
             modules.append(nn.Tanh())

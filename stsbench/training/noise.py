@@ -6,18 +6,23 @@ for a training to be resumed. To add one, write its class here and name it in `N
 """
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
-from pydantic import Field, SerializeAsAny, WrapValidator
+from pydantic import Field, SerializeAsAny, WrapValidator, model_validator
 
 from stsbench.training.parts import RecipePart, part_of
 
 if TYPE_CHECKING:
+    import numpy as np
     from torch import Tensor
 
 
 class NoisePart(RecipePart):
     """A noise; it changes what its methods change, and leaves the rest as it is."""
+
+    def for_batch(self, rng: "np.random.Generator") -> "NoisePart":
+        """Return it as it is for one batch, with what it draws once for all sentences of it."""
+        return self
 
     def embeddings(self, embedded: "Tensor", mask: "Tensor") -> "Tensor":
         """Return the changed token embeddings.
@@ -49,9 +54,22 @@ class NoisePart(RecipePart):
 
 
 class PositionShuffle(NoisePart):
-    """The positions of a sentence's tokens in random order, special tokens included (ConSERT; MoCoSE, table 5)."""
+    """The positions of a sentence's tokens in random order, special tokens included (ConSERT; MoCoSE, table 5).
+
+    Attributes:
+        padded_to: the length that sentences are padded to, whose positions have one order for the whole batch, so
+            that a short sentence gets some of those behind it (MoCoSE's public code: 32). None for an order of
+            each sentence's own positions.
+    """
 
     kind: Literal["position-shuffle"]
+    padded_to: int | None = Field(None, ge=1)
+
+    def for_batch(self, rng: "np.random.Generator") -> NoisePart:
+        """Return it with the batch's order, if there is one."""
+        return (
+            self if self.padded_to is None else _Reordered(order=tuple(rng.permutation(self.padded_to).tolist()))
+        )
 
     def positions(self, positions: "Tensor", mask: "Tensor") -> "Tensor":
         """Return the positions, those of each row's real tokens shuffled among themselves."""
@@ -60,6 +78,25 @@ class PositionShuffle(NoisePart):
         # Real tokens come first, in random order, and padding keeps its place behind them.
         order = torch.argsort(torch.rand(mask.shape, device=mask.device).masked_fill(mask == 0, 2.0), dim=1)
         return positions.gather(1, order)
+
+
+class _Reordered(NoisePart):
+    """The positions in one order for all sentences; those behind the last of it stay.
+
+    Attributes:
+        order: the new position of each, counted from the first.
+    """
+
+    order: tuple[int, ...]
+
+    def positions(self, positions: "Tensor", mask: "Tensor") -> "Tensor":
+        """Return the position that each has in the order."""
+        import torch
+
+        first = positions.min()
+        order = torch.arange(max(positions.shape[1], len(self.order)), device=positions.device)
+        order[: len(self.order)] = torch.tensor(self.order, device=positions.device)
+        return first + order[positions - first]
 
 
 class Cutoff(NoisePart):
@@ -109,13 +146,29 @@ class Cutoff(NoisePart):
 
 
 class TokenCutoff(Cutoff):
-    """The embeddings of some real tokens set to zero (ConSERT, section 3.2; MoCoSE, table 5: token dropout)."""
+    """The embeddings of some real tokens set to zero (ConSERT, section 3.2; MoCoSE, table 5: token dropout).
+
+    Attributes:
+        padded_to: the length that sentences are padded to, whose tokens are counted and drawn from, padding too:
+            of a short sentence fewer real ones go (MoCoSE's public code: 32). None to count real tokens.
+    """
 
     kind: Literal["token-cutoff"]
+    padded_to: int | None = Field(None, ge=1)
+
+    @model_validator(mode="after")
+    def _counts_padding_of_a_share(self) -> Self:
+        if self.padded_to is not None and self.count == "chance":
+            raise ValueError(
+                "padded_to: where each token goes by a chance of its own nothing is counted; set count"
+            )
+        return self
 
     def kept(self, states: "Tensor", mask: "Tensor") -> "Tensor":
         """Return which tokens stay: (rows, width, 1)."""
-        return self.chosen(mask.bool()).unsqueeze(-1)
+        rows, width = mask.shape
+        among = mask if self.padded_to is None else mask.new_ones((rows, max(width, self.padded_to)))
+        return self.chosen(among.bool())[:, :width].unsqueeze(-1)
 
 
 class FeatureCutoff(Cutoff):

@@ -233,13 +233,17 @@ class Contrastive:
         return [self._encode(branch, parts, batch) for branch, parts in zip(self.branches, chunks, strict=True)]
 
     def _encode(self, branch: Branch, chunks: list[Chunk], batch: Batch) -> Tensor:
+        noise = [
+            part.for_batch(generator(self.recipe.seed, "noise", branch.draws, str(number), *batch.name))
+            for number, part in enumerate(branch.noise)
+        ]
         with torch.set_grad_enabled(branch.trained and torch.is_grad_enabled()):
             return self.forward(
                 branch.model,
                 branch.head,
                 chunks,
                 dropout_seed(self.recipe.seed, batch, self.world, branch.draws),
-                noise=branch.noise,
+                noise=noise,
                 dropout=branch.dropout,
                 altered=None if self.adversary is None else self.adversary.altered,
             )

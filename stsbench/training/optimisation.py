@@ -46,7 +46,7 @@ class Descent:
     part: Optimiser
     steps: int
     scaler: torch.amp.GradScaler
-    adam: torch.optim.AdamW
+    adam: torch.optim.Optimizer
 
     @classmethod
     def of(
@@ -57,7 +57,11 @@ class Descent:
         decaying = [parameter for _, parameter in trained if parameter.ndim > 1]
         others = [parameter for _, parameter in trained if parameter.ndim <= 1]
         groups = [{"params": decaying, "weight_decay": part.weight_decay}, {"params": others, "weight_decay": 0.0}]
-        adam = torch.optim.AdamW(groups, lr=part.learning_rate, betas=_BETAS, eps=_EPSILON, fused=True)
+        adam: torch.optim.Optimizer
+        if part.adam_epsilon == "before_correction":
+            adam = _AdamWOfTransformers(groups, {"lr": part.learning_rate})
+        else:
+            adam = torch.optim.AdamW(groups, lr=part.learning_rate, betas=_BETAS, eps=_EPSILON, fused=True)
         scaler = torch.amp.GradScaler(device.partition(":")[0], enabled=precision == "fp16")
         return cls([*decaying, *others], part, steps, scaler, adam)
 
@@ -86,3 +90,35 @@ class Descent:
         """Put back what `state_dict` returned."""
         self.adam.load_state_dict(state["adam"])
         self.scaler.load_state_dict(state["scaler"])
+
+
+class _AdamWOfTransformers(torch.optim.Optimizer):
+    """AdamW as Transformers 4 has it: epsilon joins the root before its bias is corrected; decay comes last."""
+
+    @torch.no_grad()
+    def step(self, closure: None = None) -> None:  # type: ignore[override]
+        """Take a step with the gradients that are there."""
+        for group in self.param_groups:
+            trained = [parameter for parameter in group["params"] if parameter.grad is not None]
+            if trained:
+                self._step(trained, group["lr"], group["weight_decay"])
+
+    def _step(self, parameters: list[nn.Parameter], rate: float, decay: float) -> None:
+        for parameter in parameters:
+            state = self.state[parameter]
+            if not state:
+                state |= {"step": 0, "mean": torch.zeros_like(parameter), "square": torch.zeros_like(parameter)}
+            state["step"] += 1
+        states = [self.state[parameter] for parameter in parameters]
+        means, squares = [state["mean"] for state in states], [state["square"] for state in states]
+        gradients = [parameter.grad for parameter in parameters]
+        torch._foreach_mul_(means, _BETAS[0])
+        torch._foreach_add_(means, gradients, alpha=1 - _BETAS[0])
+        torch._foreach_mul_(squares, _BETAS[1])
+        torch._foreach_addcmul_(squares, gradients, gradients, value=1 - _BETAS[1])
+        roots = torch._foreach_sqrt(squares)
+        torch._foreach_add_(roots, _EPSILON)
+        corrections = [math.sqrt(1 - _BETAS[1] ** s["step"]) / (1 - _BETAS[0] ** s["step"]) for s in states]
+        torch._foreach_addcdiv_(parameters, means, roots, [-rate * correction for correction in corrections])
+        if decay:
+            torch._foreach_mul_(parameters, 1 - rate * decay)

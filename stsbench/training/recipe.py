@@ -248,6 +248,9 @@ class Optimiser(RecipePart):
         accumulate: losses in one optimiser step.
         warmup: share of the steps over which the rate rises from zero.
         clip: largest norm of the gradient; None for no clipping.
+        adam_epsilon: where the 1e-8 is added to the root of Adam's second moment: `after_correction` of its bias
+            (Kingma and Ba 2015, algorithm 1; torch), or `before_correction`, as Transformers 4 does, whose AdamW
+            trained the papers' models: small gradients move less in the first steps.
         gradient_cache: whether the batch is encoded `chunk` rows at a time without holding its graph (twice the
             forward passes, for batches that do not fit in memory).
         chunk: sentences in one forward pass; None chooses. Sentences of like length go together, so that little
@@ -262,6 +265,7 @@ class Optimiser(RecipePart):
     warmup: float = Field(0.0, ge=0, lt=1)
     weight_decay: float = Field(0.0, ge=0)
     clip: float | None = Field(1.0, gt=0)
+    adam_epsilon: Literal["after_correction", "before_correction"] = "after_correction"
     accumulate: int = Field(1, ge=1)
     gradient_cache: bool = False
     chunk: int | None = Field(None, ge=1)
@@ -440,6 +444,12 @@ class Recipe(RecipePart):
         if self.compile and any(part.changes_embedding_layer for part in parts):
             raise ValueError(
                 "compile: a compiled model would not see a noise with place: layer; set one of them off"
+            )
+        padded = [length for part in parts if (length := getattr(part, "padded_to", None)) is not None]
+        if unlike := [length for length in padded if length != self.corpus.max_length]:
+            raise ValueError(
+                f"noise: padded_to {unlike[0]} is not corpus.max_length, {self.corpus.max_length}: set one to the "
+                "other"
             )
         if self.noise.adversarial is not None and self.optimiser.gradient_cache:
             raise ValueError("noise.adversarial does not go with optimiser.gradient_cache: set one to null")

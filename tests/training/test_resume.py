@@ -1,6 +1,5 @@
 """A training that is killed and resumed ends with the bits of one that was not."""
 
-import json
 import os
 import signal
 import subprocess
@@ -10,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from trained_folder import left
 
 import stsbench as sb
 from stsbench.training import train as training
@@ -55,13 +55,6 @@ ESIMCSE = (
     "saving={every: 2, keep: 2}",
     "log_every=1",
 )
-
-
-def left(folder: Path) -> tuple[dict[str, bytes], list[dict[str, object]]]:
-    """Return the weights of the published checkpoint and of the last ones, and the log without times."""
-    weights = {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*.safetensors"))}
-    log = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
-    return weights, [{name: value for name, value in line.items() if name != "time"} for line in log]
 
 
 @pytest.fixture

@@ -1,0 +1,256 @@
+"""What the papers' public code does, each as a named choice: against plain computations written from that code."""
+
+import random
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional
+from trained_folder import left
+
+import stsbench as sb
+from stsbench.training.heads import HeadBase, Layers
+from stsbench.training.noise import PositionShuffle, TokenCutoff
+from stsbench.training.optimisation import Descent
+from stsbench.training.recipe import Optimiser
+from stsbench.training.recipe_files import read_recipe, recipe_names
+
+RELEASED = [name for name in recipe_names() if "-released" in name]
+
+# As many padded positions as the recipes have, of a base that reads 64.
+SMALL = (
+    "precision=fp32",
+    "optimiser={batch: 8, accumulate: 1}",
+    "corpus.rows=16",
+    "negatives.queue={size: 16}",
+    "selection={task: sample, every: 2}",
+)
+TRAINED_ON_32 = ("corpus.max_length=32", "dropout=0", "optimiser.chunk=3")
+
+
+def plain_adam(weights, gradients, rate, decay):
+    """Transformers 4's AdamW, a step for each gradient, in float64; None is a step without one."""
+    weights, mean, square, step = weights.astype(np.float64).copy(), 0.0, 0.0, 0
+    for gradient in gradients:
+        if gradient is None:
+            continue
+        step += 1
+        mean, square = 0.9 * mean + 0.1 * gradient, 0.999 * square + 0.001 * gradient**2
+        size = rate * np.sqrt(1 - 0.999**step) / (1 - 0.9**step)
+        weights -= size * mean / (np.sqrt(square) + 1e-8)
+        weights -= rate * decay * weights
+    return weights
+
+
+@pytest.fixture
+def descents():
+    """Return a function that takes steps with given gradients, from the same weights by either choice."""
+    chance = np.random.default_rng(0)
+    start = {"matrix": chance.normal(size=(4, 5)).astype("f4"), "bias": chance.normal(size=7).astype("f4")}
+    # From far above epsilon to far below it; the matrix misses a step, as a head does that a step does not take.
+    sizes = 10.0 ** chance.uniform(-10, -2, size=(6, 20))
+    gradients = {
+        "matrix": [None if step == 2 else sizes[step].reshape(4, 5) for step in range(6)],
+        "bias": [-sizes[step][:7] for step in range(6)],
+    }
+
+    def run(adam_epsilon, steps=6):
+        part = Optimiser(learning_rate=1e-2, weight_decay=0.1, clip=None, adam_epsilon=adam_epsilon)
+        weights = {name: torch.nn.Parameter(torch.from_numpy(value.copy())) for name, value in start.items()}
+        descent = Descent.of(weights.items(), part, 10**9, "cpu", "fp32")  # so many steps that the rate stays
+        for step in range(steps):
+            for name, weight in weights.items():
+                given = gradients[name][step]
+                weight.grad = None if given is None else torch.from_numpy(given.astype("f4"))
+            descent.step(step)
+        return {name: weight.detach().numpy() for name, weight in weights.items()}
+
+    return run, start, gradients
+
+
+def test_epsilon_before_the_correction_is_transformers_4s_adamw(descents):
+    run, start, gradients = descents
+    found = run("before_correction")
+    for name, decay in (("matrix", 0.1), ("bias", 0.0)):
+        expected = plain_adam(start[name], gradients[name], 1e-2, decay)
+        np.testing.assert_allclose(found[name], expected, atol=2e-6)
+    assert np.abs(found["bias"] - run("after_correction")["bias"]).max() > 1e-3
+
+
+def test_at_the_first_step_small_gradients_move_less_with_epsilon_before_the_correction(descents):
+    run, start, gradients = descents
+    moved = {how: np.abs(run(how, 1)["bias"] - start["bias"]) for how in ("before_correction", "after_correction")}
+    sizes = np.abs(gradients["bias"][0])
+    for how, epsilon in (("before_correction", 1e-8 / np.sqrt(0.001)), ("after_correction", 1e-8)):
+        np.testing.assert_allclose(moved[how], 1e-2 * sizes / (sizes + epsilon), rtol=1e-2, atol=1e-6)
+
+
+def test_the_epsilon_of_a_heads_normalisation_is_the_recipes():
+    torch.manual_seed(0)
+    part = Layers(layers=2, norm_epsilon=1e-12, dropout=0)
+    head = part.build(HeadBase(6, 0.02)).double()
+    vectors = 1e-3 * torch.randn(5, 6, dtype=torch.float64)  # of a variance near torch's own epsilon
+
+    def plain(epsilon):
+        states = vectors
+        for dense in (head[0], head[3]):
+            states = states @ dense.weight.T + dense.bias
+            centred = states - states.mean(1, keepdim=True)
+            states = centred / (centred.square().mean(1, keepdim=True) + epsilon).sqrt()
+        return states
+
+    torch.testing.assert_close(head(vectors), plain(1e-12), rtol=1e-9, atol=1e-9)
+    assert (head(vectors) - plain(1e-5)).abs().max() > 0.1
+
+
+def encoded(trainer, batch):
+    """Return the vectors of both sides, and what reached the model of each chunk: states, mask, and positions."""
+    term, seen, forward = trainer.terms[0], [], trainer.model.forward
+    trainer.model.forward = lambda *given: seen.append(given) or forward(*given)
+    vectors = [
+        term._encode(branch, term.forward.chunks(branch.sequences(batch)), batch) for branch in term.branches
+    ]
+    trainer.model.forward = forward
+    return vectors, seen
+
+
+def test_mocoses_shuffle_is_one_order_of_all_padded_positions_for_the_batch(assembled):
+    shuffled = "{parts: [{kind: position-shuffle, padded_to: 32}]}"
+    trainer = assembled(*TRAINED_ON_32, f"noise.key={shuffled}")
+    batch = trainer.reader(np.arange(8), "now")
+    (_, vectors), seen = encoded(trainer, batch)
+    orders = {}
+    for _, mask, _, positions in seen[len(seen) // 2 :]:  # the key's
+        for row, own in zip(mask.tolist(), positions.tolist(), strict=True):
+            for place in range(sum(row)):
+                assert orders.setdefault(place, own[place]) == own[place]
+    longest, shortest = max(map(len, batch.key)), min(map(len, batch.key))
+    assert len(set(orders.values())) == longest > shortest
+    assert max(orders[place] for place in range(shortest)) >= shortest  # positions of padding are among them
+    # The public code: every sentence padded to 32, one permutation of position ids for all of them.
+    ids, mask = torch.zeros(8, 32, dtype=torch.long), torch.zeros(8, 32, dtype=torch.long)
+    for row, sequence in enumerate(batch.key):
+        ids[row, : len(sequence)], mask[row, : len(sequence)] = torch.tensor(sequence), 1
+    rest = [position for position in range(32) if position not in orders.values()]
+    order = torch.tensor([orders[place] for place in range(longest)] + rest)
+    states = trainer.model.transformer(ids, attention_mask=mask, position_ids=order[None]).last_hidden_state
+    plain = (states * mask[:, :, None]).sum(1) / mask.sum(1, keepdim=True)
+    torch.testing.assert_close(vectors, trainer.model.head(plain), atol=1e-5, rtol=1e-4)
+    # Drawn anew for another batch, and again the same for this one.
+    (_, again), _ = encoded(trainer, batch)
+    torch.testing.assert_close(again, vectors, atol=0, rtol=0)
+    (_, other), _ = encoded(trainer, trainer.reader(np.arange(8), "later"))
+    assert (other - vectors).abs().max() > 1e-3
+
+
+def test_the_order_of_a_batch_puts_each_position_in_each_place_equally_often():
+    part, mask = PositionShuffle(kind="position-shuffle", padded_to=6), torch.ones(3, 4, dtype=torch.long)
+    positions = 5 + torch.arange(4).expand(3, 4)  # as RoBERTa counts, from behind its padding's own place
+    found = np.stack(
+        [part.for_batch(np.random.default_rng(seed)).positions(positions, mask) for seed in range(6000)]
+    )
+    assert (found == found[:, :1]).all()
+    for place in range(4):
+        share = np.bincount(found[:, 0, place] - 5, minlength=6) / 6000
+        np.testing.assert_allclose(share, 1 / 6, atol=0.02)
+    longer = 5 + torch.arange(9).expand(1, 9)
+    kept = part.for_batch(np.random.default_rng(0)).positions(longer, torch.ones(1, 9))[0]
+    assert kept[6:].tolist() == [11, 12, 13]
+
+
+@pytest.mark.parametrize("length", [4, 12, 32])
+def test_mocoses_token_cut_off_counts_and_draws_padding_too(length):
+    part = TokenCutoff(kind="token-cutoff", rate=0.1, count="at_least_one", padded_to=32)
+    torch.manual_seed(0)
+    width = 20 if length < 20 else 32
+    mask = (torch.arange(width) < length).long().expand(20_000, width)
+    gone = (~part.kept(torch.ones(20_000, width, 1), mask)[:, :, 0]) & mask.bool()
+    # As the public code draws: random.sample of range(32), max(1, int(32 * 0.1)) of them.
+    chance = random.Random(0)
+    plain = [
+        sum(place < length for place in chance.sample(range(32), max(1, int(32 * 0.1)))) for _ in range(20_000)
+    ]
+    found, expected = (np.bincount(counts, minlength=4) / 20_000 for counts in (gone.sum(1).numpy(), plain))
+    np.testing.assert_allclose(found, expected, atol=0.015)
+    np.testing.assert_allclose(gone.float().mean(0)[:length], 3 / 32, atol=0.01)
+
+
+def test_dot_products_are_those_that_equation_3_prints(assembled):
+    heads = (
+        "head=dense",
+        "projector={layers: 1, dropout: 0, norm_epsilon: 1.0e-12}",
+        "predictor={layers: 2, dropout: 0, ends: tanh, norm_epsilon: 1.0e-12}",
+        "target={encodes: keys, embeddings: shared}",
+        "negatives={in_batch: false, queue: {size: 20, initial: 5}}",
+    )
+    trainer = assembled("dropout=0", *heads, "objective={similarity: dot, temperature: 1}")
+    batch, queue = trainer.reader(np.arange(8), "now"), trainer.negatives.columns()
+    (query, key), _ = encoded(trainer, batch)
+    expected = 0.0
+    for q, k in zip(query, key, strict=True):
+        terms = torch.stack([(q * vector).sum() for vector in (k, *queue)])
+        expected -= functional.log_softmax(terms, dim=0)[0].item() / 8
+    assert float(trainer.terms[0](batch, lambda loss: loss)) == pytest.approx(expected, rel=1e-5)
+
+
+def test_the_released_recipes_name_what_the_public_code_does_and_the_others_keep_the_default():
+    for name in RELEASED:
+        assert read_recipe(name).optimiser.adam_epsilon == "before_correction", name
+    code, paper = read_recipe("mocose-bert-base-released"), read_recipe("mocose-bert-base")
+    assert (code.projector.norm_epsilon, code.predictor.norm_epsilon) == (1e-12, 1e-12)
+    assert (paper.projector.norm_epsilon, paper.optimiser.adam_epsilon) == (1e-5, "after_correction")
+    assert (code.objective.similarity, paper.objective.similarity) == ("cosine", "cosine")
+    assert read_recipe("mocose-bert-base:equation-3").objective.similarity == "dot"
+    for variant in ("position-shuffle", "token-cutoff"):
+        theirs, ours = (read_recipe(f"{name}:{variant}") for name in (code.name, "mocose-ablations"))
+        for side in ("query", "key"):
+            (one,), (other,) = getattr(theirs.noise, side).parts, getattr(ours.noise, side).parts
+            assert (one.padded_to, other.padded_to) == (32, None)
+            assert one.model_copy(update={"padded_to": None}) == other
+        assert theirs.noise.adversarial is None
+
+
+@pytest.mark.parametrize("name", [*RELEASED, "mocose-bert-base:equation-3"])
+def test_a_released_recipe_trains_from_a_tiny_base(name, base, corpus, tmp_path):
+    queue = ("negatives.queue={initial: 8}",) if "mocose" in name else ()
+    done = sb.train(
+        name, corpus, tmp_path / "run", base=base, overrides=[*SMALL, *queue], device="cpu", columns=None
+    )
+    assert done.steps == 2
+    assert sb.load(done.folder).identity.pooling == "cls_before_pooler"
+
+
+@pytest.mark.parametrize("variant", ["position-shuffle", "token-cutoff"])
+def test_a_resumed_training_with_them_comes_to_the_same_bits(variant, base, corpus, tmp_path):
+    given = {"base": base, "device": "cpu"}
+    overrides = [*SMALL, "corpus.rows=40", "negatives.queue={initial: 8}", "saving={every: 2}", "log_every=1"]
+    name = f"mocose-bert-base-released:{variant}"
+    whole = sb.train(name, corpus, tmp_path / "whole", overrides=overrides, **given)
+    assert whole.steps == 5
+
+    def stop(line):
+        if (line["step"], line["kind"]) == (4, "train"):
+            raise KeyboardInterrupt
+
+    with pytest.raises(sb.UserError, match="goes on from the last save"):
+        sb.train(name, corpus, tmp_path / "stopped", overrides=overrides, listeners=[stop], **given)
+    sb.train(resume=tmp_path / "stopped", device="cpu")
+    assert left(tmp_path / "stopped") == left(tmp_path / "whole")
+
+
+@pytest.mark.parametrize(
+    ("override", "said"),
+    [
+        ("optimiser.adam_epsilon=none", "'after_correction' or 'before_correction'"),
+        ("projector={norm_epsilon: 0}", "projector.norm_epsilon: Input should be greater than 0"),
+        ("noise.key.parts=[{kind: position-shuffle, padded_to: 64}]", "padded_to 64 is not corpus.max_length, 12"),
+        (
+            "noise.query.parts=[{kind: token-cutoff, rate: 0.1, padded_to: 12}]",
+            "by a chance of its own nothing is",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_told_with_its_key(override, said, assembled):
+    with pytest.raises(sb.UserError, match=r"--set") as told:
+        assembled(override)
+    assert said in str(told.value)

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from stsbench.base.errors import UserError
+from stsbench.base.words import listed
 from stsbench.encoders.checkpoint import Checkpoint
 from stsbench.encoders.load import load
 from stsbench.encoders.network import Network, load_network
@@ -31,11 +32,15 @@ class Base:
         encoder: of the checkpoint, with the recipe's pooling and nothing behind it; its weights are not loaded.
         tokenizer: the checkpoint's.
         longest: sub-words that it has positions for; None for no limit.
+        normalizes: whether its own vectors have unit length, as those of what is trained from it have then.
+        notes: what the person should know of it.
     """
 
     encoder: TransformerEncoder
     tokenizer: Tokenizer
     longest: int | None
+    normalizes: bool = False
+    notes: tuple[str, ...] = ()
 
     @property
     def checkpoint(self) -> Checkpoint:
@@ -64,8 +69,19 @@ def find_base(recipe: Recipe, device: str) -> Base:
             f"{recipe.base} reads at most {longest} sub-words: corpus.max_length {recipe.corpus.max_length} is "
             "too long."
         )
+    # The objective compares cosines (or products) of the vectors themselves: a closing normalisation changes no
+    # score, so training goes without it and the checkpoint has it again. What stands before it is not trained.
+    tail, normalizes = encoder.settings.tail, encoder.settings.normalize
     encoder.settings = replace(encoder.settings, tail=(), normalize=False)
-    return Base(encoder, Tokenizer(encoder.checkpoint, trust_remote_code=False), longest)
+    notes = [*encoder.notes]
+    if tail:
+        kinds = listed([module.kind for module in tail])
+        notes.append(
+            f"{recipe.base} has modules behind its pooling ({kinds}): training does not read through them, so the "
+            "checkpoint is without them."
+        )
+    tokenizer = Tokenizer(encoder.checkpoint, trust_remote_code=False)
+    return Base(encoder, tokenizer, longest, normalizes, tuple(notes))
 
 
 def load_model(base: Base, recipe: Recipe, device: str) -> tuple[SentenceModel, Network]:

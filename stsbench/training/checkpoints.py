@@ -1,10 +1,11 @@
 """What is kept of a training on disk: checkpoints for others to load, and the state that it goes on from.
 
 A checkpoint holds the base's configuration and tokenizer, the trained weights, and what sentence-transformers
-reads: pooling, maximum length, and the head where it is scored. Where the head stands behind the first token and
-the model has a pooler of that shape, its weights are put there too, as in the checkpoints that the SimCSE authors
-published: `pooling cls` is behind the head then, `cls_before_pooler` before it. A checkpoint that has met what
-encoders are measured on says so in a file of its own, which every later measurement repeats.
+reads: pooling, maximum length, the head where it is scored, and a normalisation where the base closes with one.
+Where the head stands behind the first token and the model has a pooler of that shape, its weights are put there
+too, as in the checkpoints that the SimCSE authors published: `pooling cls` is behind the head then,
+`cls_before_pooler` before it. A checkpoint that has met what encoders are measured on says so in a file of its
+own, which every later measurement repeats.
 """
 
 import hashlib
@@ -54,6 +55,7 @@ class CheckpointWriter:
         max_length: sub-words that the checkpoint reads.
         lower_case: whether text is lower-cased first.
         notes: what every measurement of the checkpoint should say.
+        normalize: whether its vectors are to have unit length, as the base's have.
     """
 
     model: "SentenceModel"
@@ -62,6 +64,7 @@ class CheckpointWriter:
     max_length: int | None
     lower_case: bool = False
     notes: Sequence[str] = ()
+    normalize: bool = False
 
     def write(self, weights: Weights, folder: Path) -> None:
         """Write a checkpoint: complete in a folder beside, then renamed.
@@ -85,6 +88,9 @@ class CheckpointWriter:
                     inner = f"{name}.{layer.name}".rstrip(".")
                     self._write_dense(weights, inner, layer, building / f"{len(modules)}_Dense")
                     modules.append("Dense")
+            if self.normalize:
+                _write_json(building / f"{len(modules)}_Normalize" / "config.json", {})
+                modules.append("Normalize")
             listing = [
                 {
                     "idx": number,

@@ -99,11 +99,11 @@ class _AdamWOfTransformers(torch.optim.Optimizer):
     def step(self, closure: None = None) -> None:  # type: ignore[override]
         """Take a step with the gradients that are there."""
         for group in self.param_groups:
-            trained = [parameter for parameter in group["params"] if parameter.grad is not None]
+            trained: list[Tensor] = [parameter for parameter in group["params"] if parameter.grad is not None]
             if trained:
                 self._step(trained, group["lr"], group["weight_decay"])
 
-    def _step(self, parameters: list[nn.Parameter], rate: float, decay: float) -> None:
+    def _step(self, parameters: list[Tensor], rate: float, decay: float) -> None:
         for parameter in parameters:
             state = self.state[parameter]
             if not state:
@@ -111,7 +111,7 @@ class _AdamWOfTransformers(torch.optim.Optimizer):
             state["step"] += 1
         states = [self.state[parameter] for parameter in parameters]
         means, squares = [state["mean"] for state in states], [state["square"] for state in states]
-        gradients = [parameter.grad for parameter in parameters]
+        gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
         torch._foreach_mul_(means, _BETAS[0])
         torch._foreach_add_(means, gradients, alpha=1 - _BETAS[0])
         torch._foreach_mul_(squares, _BETAS[1])

@@ -293,7 +293,7 @@ class _Job:
             views_sha256=_views_sha256(recipe, device),
         )
         notes = [] if began is None else [*began.differences(now), *edits(folder, recipe)]
-        for note in (*notes, *base.encoder.notes):
+        for note in (*notes, *base.notes):
             notice(note)
         store = _open_store(recipe, base, file, now, world=world, progress=progress)
         make_schedule(recipe, store)  # which says so if the corpus is smaller than a batch
@@ -374,6 +374,7 @@ class _Job:
             settings.max_length,
             settings.lower_case,
             self.test_remarks,
+            normalize=self.base.normalizes,
         )
         keeper = Keeper(self.folder, writer, self.recipe.saving.keep)
         log = Log(self.folder.log if self.world.leads else None, listeners)

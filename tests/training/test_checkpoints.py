@@ -1,6 +1,7 @@
 """What training leaves is loaded by the ecosystem, with the vectors that were scored."""
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -54,6 +55,87 @@ def test_three_loaders_give_the_same_vectors(overrides, pooling, train):
     expected = ours(folder)
     np.testing.assert_allclose(SentenceTransformer(str(folder)).encode(SENTENCES), expected, atol=1e-5)
     np.testing.assert_allclose(by_auto_model(folder, pooling), expected, atol=1e-5)
+
+
+LIBRARY = "sentence_transformers.models"
+
+
+def closed(base: Path, folder: Path, *modules: str) -> Path:
+    """Return a copy of a base that sentence-transformers reads, with these modules behind its mean pooling."""
+    from safetensors.torch import save_file
+    from torch import nn
+
+    shutil.copytree(base, folder)
+    kinds = ["Transformer", "Pooling", *modules]
+    listing = [
+        {
+            "idx": n,
+            "name": str(n),
+            "path": f"{n}_{kind}" if n else "",
+            "type": f"sentence_transformers.models.{kind}",
+        }
+        for n, kind in enumerate(kinds)
+    ]
+    dense = {
+        "in_features": 16,
+        "out_features": 16,
+        "bias": True,
+        "activation_function": "torch.nn.modules.activation.Tanh",
+    }
+    about = {"Pooling": {"word_embedding_dimension": 16, "pooling_mode_mean_tokens": True}, "Dense": dense}
+    for module in listing[1:]:
+        place = folder / module["path"]
+        place.mkdir()
+        kind = module["path"].partition("_")[2]
+        (place / "config.json").write_text(json.dumps(about.get(kind, {})), encoding="utf-8")
+        if kind == "Dense":
+            weights = {f"linear.{name}": value for name, value in nn.Linear(16, 16).state_dict().items()}
+            save_file(weights, place / "model.safetensors")
+    (folder / "modules.json").write_text(json.dumps(listing), encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [(), ("pooling=cls_before_pooler", "head={kind: dense-tanh, evaluate: true}")],
+    ids=["no head", "head scored"],
+)
+def test_what_is_trained_from_a_base_that_normalises_has_vectors_of_unit_length(overrides, train, base, tmp_path):
+    from sentence_transformers import SentenceTransformer
+
+    normalised = closed(base, tmp_path / "normalised", "Normalize")
+    folder, plain = train(*overrides, base=normalised).folder, train(*overrides, out="plain").folder
+    expected = ours(folder)
+    np.testing.assert_allclose(np.linalg.norm(expected, axis=1), 1, atol=1e-6)
+    np.testing.assert_allclose(SentenceTransformer(str(folder)).encode(SENTENCES), expected, atol=1e-5)
+    identity = sb.load(folder).identity
+    assert identity.normalize
+    assert identity.modules == sb.load(plain).identity.modules
+    # The same training: the weights to the bit, and the vectors but for their length.
+    assert (folder / "model.safetensors").read_bytes() == (plain / "model.safetensors").read_bytes()
+    vectors = ours(plain)
+    assert np.linalg.norm(vectors, axis=1).min() > 1.1 or overrides
+    np.testing.assert_allclose(vectors / np.linalg.norm(vectors, axis=1, keepdims=True), expected, atol=1e-6)
+    log, record = (folder / "log.jsonl").read_text(encoding="utf-8").splitlines(), sb.load_run(folder)
+    best = max(line["dev"] for line in map(json.loads, log) if line["kind"] == "dev" and line["step"])
+    assert record.tasks[0].score == pytest.approx(best, abs=1e-9)
+    assert "|norm|" in record.tasks[0].signature
+    assert sb.load(train(out="again", base=folder).folder).identity.normalize
+
+
+def test_dense_modules_of_a_base_are_not_read_through_and_that_is_said(train, base, tmp_path):
+    told: list[str] = []
+    closing = closed(base, tmp_path / "dense", "Dense", "Normalize")
+    folder = train(base=closing, notice=told.append).folder
+    assert [note for note in told if "so the checkpoint is without them" in note] == [
+        f"{closing} has modules behind its pooling (dense): training does not read through them, so the "
+        "checkpoint is without them."
+    ]
+    identity = sb.load(folder).identity
+    assert (identity.modules, identity.normalize) == ((), True)
+    told.clear()
+    train(out="plain", notice=told.append)
+    assert not any("checkpoint is without" in note for note in told)
 
 
 def test_a_head_of_training_is_kept_where_the_authors_checkpoints_have_it(train):

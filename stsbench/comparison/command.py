@@ -78,8 +78,13 @@ def compare(
         int, typer.Option(callback=any_seed, help="Seed of the bootstrap.", rich_help_panel="Statistics")
     ] = 12345,
     interval: Annotated[
-        IntervalName, typer.Option(help=INTERVAL_HELP, metavar="METHOD", rich_help_panel="Statistics")
-    ] = "dyadic",
+        IntervalName | None,
+        typer.Option(
+            help=f"{INTERVAL_HELP} Default: that of the records; `dyadic` if theirs differ.",
+            metavar="METHOD",
+            rich_help_panel="Statistics",
+        ),
+    ] = None,
     level: Annotated[
         float,
         typer.Option(callback=number_within(0, 1), help="Level of the intervals.", rich_help_panel="Statistics"),
@@ -163,6 +168,8 @@ def compare(
         tell(best.sentence, *(f"note: {note}" for note in best.notes), quiet=output.quiet)
         return
     _demand_one_way(runs or [], a or [], b or [])
+    from stsbench.comparison.compare import recorded_interval
+
     if plan:
         from stsbench.comparison.planning import plan as plan_verb
 
@@ -171,7 +178,8 @@ def compare(
         if figure is not None:
             raise UserError("a plan is a table: leave out --figure.")
         spread = None if seed_spread is None else _number(seed_spread)
-        planned = plan_verb(*runs, difference=difference, spread=spread, level=level, interval=interval)
+        chosen = interval or recorded_interval(runs)
+        planned = plan_verb(*runs, difference=difference, spread=spread, level=level, interval=chosen)
         print_result(planned, output)
         tell(planned.sentence, *planned.words, quiet=output.quiet)
         return
@@ -179,13 +187,15 @@ def compare(
     from stsbench.render.figures import save_figure
     from stsbench.scoring.settings import Bootstrap
 
+    sides = (runs[:1], runs[1:]) if runs else (verb_runs(a), verb_runs(b))
+    chosen = interval or recorded_interval([*sides[0], *sides[1]])
     with progress_bars(quiet=output.quiet) as progress:
         comparison = verb.compare(
-            runs[0] if runs else verb.matching_runs(a or []),
-            runs[1] if runs else verb.matching_runs(b or []),
+            runs[0] if runs else sides[0],
+            runs[1] if runs else sides[1],
             corpora=corpus or (),
             data_dirs=data_dir or (),
-            bootstrap=Bootstrap(resamples, level, seed, interval),
+            bootstrap=Bootstrap(resamples, level, seed, chosen),
             progress=progress,
         )
     if figure is not None:

@@ -1,13 +1,14 @@
 """`compare`: is the difference of two models, or of two methods over seeds, real?"""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from os.path import commonprefix
 from pathlib import Path
 
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
+from stsbench.base.words import listed
 from stsbench.comparison.overlap import overlaps_of
 from stsbench.comparison.paired import compare_pairs, compare_transfer, dependence_notes
 from stsbench.comparison.result import Comparison
@@ -18,6 +19,7 @@ from stsbench.records.record import RunRecord
 from stsbench.records.store import load_run
 from stsbench.scoring.recompute import require_recomputed
 from stsbench.scoring.settings import Bootstrap
+from stsbench.statistics.intervals import INTERVAL, IntervalMethod
 
 Run = RunRecord | str | Path
 """A record, or the folder or `run.json` that it is in."""
@@ -49,7 +51,8 @@ def compare(
         corpora: training corpora in which to look for the test sentences: a text a line, or a .csv file each of
             whose cells is a text; .gz or not.
         data_dirs: folders to look for the test sentences in, before `STSBENCH_DATA` and the cache.
-        bootstrap: how intervals and p-values are computed; of the bootstrap 5000 resamples by default.
+        bootstrap: how intervals and p-values are computed; by default as the records' own (`recorded_interval`),
+            with 5000 resamples of the bootstrap.
         progress: told how far it is.
 
     Returns:
@@ -64,14 +67,15 @@ def compare(
     >>> compare(run, run).sentence
     'Neither is shown to be better on sample: the difference of 0.00 [0.00, 0.00] may be chance at 5 %.'
     """
-    bootstrap = bootstrap or Bootstrap(RESAMPLES)
-    if not bootstrap.resamples:
+    if bootstrap is not None and not bootstrap.resamples:
         raise UserError(
             "0 resamples ask for no intervals, and a comparison is one: give at least one, better 5000."
         )
     runs = _records(a), _records(b)
+    bootstrap = bootstrap or Bootstrap(RESAMPLES, interval=recorded_interval([*runs[0], *runs[1]]))
     # A comparison shows no interval of a run's own: those need not be computed again.
     notes = require_recomputed(*runs[0], *runs[1], intervals=False)
+    notes = (*notes, *_interval_notes([*runs[0], *runs[1]], bootstrap.interval))
     result: Comparison | SeedsComparison
     if isinstance(a, Run) and isinstance(b, Run):
         (one,), (other,) = runs
@@ -83,6 +87,26 @@ def compare(
         return result
     overlaps, notes = overlaps_of([*runs[0], *runs[1]], corpora, data_dirs, progress)
     return replace(result, overlaps=overlaps, notes=(*result.notes, *notes))
+
+
+def recorded_interval(runs: Sequence[Run]) -> IntervalMethod:
+    """Return how the intervals of some records see pairs that share sentences; the default if they differ.
+
+    Raises:
+        UserError: if a record cannot be read.
+    """
+    methods = _recorded_intervals(_records(runs))
+    return methods[0] if len(methods) == 1 else INTERVAL
+
+
+def _recorded_intervals(records: Sequence[RunRecord]) -> list[IntervalMethod]:
+    return list(dict.fromkeys(record.protocol.interval for record in records if record.protocol.resamples))
+
+
+def _interval_notes(records: Sequence[RunRecord], chosen: IntervalMethod) -> Iterator[str]:
+    methods = _recorded_intervals(records)
+    if set(methods) - {chosen}:
+        yield f"the records' own intervals are {listed(methods)}, those of this comparison {chosen} (--interval)"
 
 
 def matching_runs(patterns: Sequence[str | Path]) -> list[Path]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.data.rows import open_rows
-from stsbench.data.sentence_ids import same_letters
+from stsbench.data.sentence_ids import same_case, same_letters
 from stsbench.data.tables import LabelledData
 from stsbench.records.labels import ALL_TASKS
 from stsbench.records.parts import TaskPart, TransferPart
@@ -96,12 +96,12 @@ def _test_sentences(task: TaskData) -> list[str]:
 
 
 def same_words(text: str) -> str:
-    """Return what two texts share that differ in letter case and white space alone.
+    """Return what two texts share that differ as in `same_case` and in white space alone.
 
     >>> same_words(" A man  plays.")
     'a man plays.'
     """
-    return " ".join(text.split()).casefold()
+    return same_case(" ".join(text.split()))
 
 
 def overlap(

@@ -13,6 +13,7 @@ from stsbench.base.memory import require_memory
 from stsbench.base.words import storable, suggestion
 from stsbench.data.plain_table import PlainTable, coded
 from stsbench.data.rows import FORMATS, PACKED, NumberedCells, RowError, Rows, ending_of, number, open_rows
+from stsbench.data.sentence_ids import sentence_ids, unordered_pairs
 from stsbench.data.tables import FileRead, Pair, StsData, combined_sha256, pair_table
 from stsbench.statistics.aggregation import members_of
 
@@ -25,6 +26,8 @@ ALIASES = {
     "score": ("gold", "label", "similarity"),
 }
 """Other names under which a column is found, whatever their case."""
+
+_SENTENCE_NAMES = frozenset(name for role in COLUMNS[:2] for name in (role, *ALIASES[role]))
 
 PAIR_BYTES = 1500
 """What measuring needs for a pair besides the vectors: 1.2 kB were measured with sentences of ten words."""
@@ -40,9 +43,12 @@ def load_pairs(path: Path, subset_column: str = "subset") -> StsData:
     Columns are found by name, in any case: sentence1 (or s1, text1, sentence_a), sentence2 (s2, text2,
     sentence_b), score (gold, label, similarity), and the subset column if there is one. A TSV or CSV without
     a header has exactly three columns: sentence1, sentence2, score. Whitespace around a sentence is dropped, and
-    so are empty lines at the end. A `pair_id` is the pair's line in the file (Parquet: its row), the split is
-    "all", the task is the file's name without its ending (and so is the subset, where there is no such column),
-    and the gold range is that of the scores.
+    so are empty lines at the end. What was assumed of the file, and how many rows repeat a pair, are notes.
+
+    A `pair_id` is the pair's line in the file (Parquet: its row), the split is "all", the task is the file's name
+    without its ending (and so is the subset, where there is no such column), and the gold range is that of the
+    scores. A subset column of another name than `subset` stands with the file's name in `files`, so that the
+    data's hash, and with it a score's signature, says which subsets there are.
 
     Args:
         path: the file.
@@ -59,7 +65,7 @@ def load_pairs(path: Path, subset_column: str = "subset") -> StsData:
     pairs = pair_table(_pairs(table, subset_column, task))
     _demand_variety(pairs, path)
 
-    files = (FileRead(storable(path.name), sha256_of(path), None),)
+    files = (FileRead(storable(path.name) + _subsets_by(table, subset_column), sha256_of(path), None),)
     return StsData(
         task=task,
         split="all",
@@ -70,7 +76,25 @@ def load_pairs(path: Path, subset_column: str = "subset") -> StsData:
         sha256=combined_sha256(files),
         files=files,
         problems=(),
+        notes=tuple(map(storable, [*table.notes, *_repeated(pairs, path)])),
     )
+
+
+def _subsets_by(table: Rows, subset_column: str) -> str:
+    column = _subset_column(table, subset_column)
+    name = "subset" if column is None else table.columns[column]
+    return "" if name.casefold() == "subset" else f", subsets by {storable(name)}"
+
+
+def _repeated(pairs: PlainTable, path: Path) -> Iterator[str]:
+    """Yield how many rows hold the two sentences of an earlier row."""
+    both = unordered_pairs(*(sentence_ids(pairs[side]) for side in ("sentence1", "sentence2")))
+    repeated = len(both) - len(set(both))
+    if repeated:
+        yield (
+            f"{path.name}: {repeated:,} of {len(both):,} rows {'repeats' if repeated == 1 else 'repeat'} the two "
+            "sentences of an earlier one, in either order; each counts as a pair of its own."
+        )
 
 
 def _open(path: Path) -> Rows:
@@ -88,6 +112,8 @@ def _empty(path: Path) -> UserError:
 
 
 def _is_header(cells: Sequence[str]) -> bool:
+    if any(cell.strip().casefold() in _SENTENCE_NAMES for cell in cells[:2]):
+        return True  # Whatever stands in the third: a column called 2023 is told as no score.
     return not (len(cells) == len(COLUMNS) and _is_number(cells[2]))
 
 

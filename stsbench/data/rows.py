@@ -7,10 +7,11 @@ import csv
 import gzip
 import io
 import math
+import re
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -47,12 +48,14 @@ class Rows:
         rows: where columns are named, each has as many cells as there are columns. A line of TSV or CSV without
             any text is a row of empty cells.
         unit: what the numbers of rows count: lines, rows of Parquet, entries of a JSON list.
+        notes: what was assumed of the file, a sentence each.
     """
 
     path: Path
     columns: tuple[str, ...]
     rows: Iterator[NumberedCells]
     unit: str = "line"
+    notes: tuple[str, ...] = ()
 
     def at(self, line: int) -> str:
         """Return where a row is, for a message."""
@@ -70,10 +73,10 @@ def open_rows(
 ) -> Rows:
     """Open a file; it is read as its rows are taken.
 
-    Text (.txt) has one cell a line. TSV has no quotes, CSV is as spreadsheets write it; the first row of either
-    may be a header. JSON Lines holds an object a line, Parquet one table. Text is UTF-8, with or without a
-    byte-order mark; empty lines of JSON Lines do not count. A list of objects in one JSON text is read too, where
-    `format` says so.
+    Text (.txt) has one cell a line. CSV is as spreadsheets write it, and so is TSV whose quotes are CSV's
+    (`_Quotes`); in other TSV, and where `format` says tsv, a quote is text. The first row of either may be a
+    header. JSON Lines holds an object a line, Parquet one table. Text is UTF-8, with or without a byte-order mark;
+    empty lines of JSON Lines do not count. A list of objects in one JSON text is read too, where `format` says so.
 
     Args:
         path: of the file, whose ending says its format.
@@ -98,10 +101,95 @@ def open_rows(
         case ".parquet":
             return _parquet(path, names)
         case ".tsv":
-            cells: Iterator[tuple[int, list[str]]] = ((line, text.split("\t")) for line, text in text_lines(path))
+            quotes = _Quotes() if format else _Quotes.of(path)
+            cells = _csv_cells(path, "\t") if quotes.are_csv else _tsv_cells(path)
+            rows = _delimited(path, cells, is_header, names, unnamed)
+            return replace(rows, notes=(*quotes.notes(path), *rows.notes))
         case _:
-            cells = _csv_cells(path, delimiter)
-    return _delimited(path, cells, is_header, names, unnamed)
+            return _delimited(path, _csv_cells(path, delimiter), is_header, names, unnamed)
+
+
+_CELL = re.compile(r'(?:"(?P<inside>[^"]*(?:""[^"]*)*)"|(?P<plain>[^"\t]*))(?:\t|\Z)')
+_OPEN_ROW = re.compile(r'(?:(?:"[^"]*(?:""[^"]*)*"|[^"\t]*)\t)*"[^"]*(?:""[^"]*)*')
+"""A cell of TSV written as CSV, and a row of such cells whose last goes on in the next line."""
+
+
+@dataclass
+class _Quotes:
+    """What the quotes of a TSV are, which the whole file tells.
+
+    Who writes TSV as CSV (Python's csv module, pandas, spreadsheets) puts each cell that holds a quote in quotes
+    and doubles those inside. So they are CSV's if no cell has them otherwise, and one is doubled or no text is
+    without.
+
+    Attributes:
+        doubled: cells in quotes with doubled ones inside.
+        around: other cells in quotes.
+        is_bare: whether a text has a quote in another way.
+        is_without: whether a text has none.
+    """
+
+    doubled: int = 0
+    around: int = 0
+    is_bare: bool = False
+    is_without: bool = False
+
+    @classmethod
+    def of(cls, path: Path) -> "_Quotes":
+        """Read a file for its quotes, up to the first that is none of CSV's."""
+        found, row = cls(), list[str]()
+        for _, text in text_lines(path):
+            if '"' not in text:
+                if row:  # Inside of a cell.
+                    row.append(text)
+                else:
+                    found.is_without |= bool(text.strip())
+                continue
+            row.append(text)
+            whole = "\n".join(row)
+            if whole.count('"') % 2 == 0:
+                found._count(whole)
+                row.clear()
+            elif not _OPEN_ROW.fullmatch(whole):
+                found.is_bare = True
+            if found.is_bare:
+                return found
+        found.is_bare = bool(row)
+        return found
+
+    def _count(self, row: str) -> None:
+        end = 0
+        for cell in _CELL.finditer(row):
+            if cell.start() != end:
+                break
+            end, inside = cell.end(), cell["inside"]
+            if inside is None:
+                self.is_without |= number(cell["plain"]) is None and bool(cell["plain"].strip())
+            elif '"' in inside:
+                self.doubled += 1
+            else:
+                self.around += 1
+        self.is_bare = end != len(row)
+
+    @property
+    def are_csv(self) -> bool:
+        """Whether they are no text."""
+        return not self.is_bare and bool(self.doubled or (self.around and not self.is_without))
+
+    def notes(self, path: Path) -> Iterator[str]:
+        """Yield what is assumed."""
+        if self.are_csv:
+            yield f"{path.name} has its quotes as CSV has them: those around a cell are no part of its text."
+        elif self.around and not self.is_bare:
+            cells = "1 cell" if self.around == 1 else f"{self.around:,} cells"
+            yield (
+                f"{path.name} has quotes around {cells}, which are read as a part of the text; if they are none, "
+                "write it as .csv or .jsonl."
+            )
+
+
+def _tsv_cells(path: Path) -> Iterator[tuple[int, list[str]]]:
+    return ((line, text.split("\t")) for line, text in text_lines(path))
 
 
 def ending_of(path: Path, formats: Sequence[str] = FORMATS) -> str:
@@ -198,14 +286,19 @@ def _delimited(
     unnamed: Sequence[str],
 ) -> Rows:
     line, first = next(cells, (0, []))
+    notes: tuple[str, ...] = ()
     if names is not None or (line and is_header(first)):
         columns = tuple(cell.strip() for cell in first)
         rows = _of_one_width(path, cells, columns, len(first))
     else:
         columns = tuple(unnamed) if line else ()
         rows = _of_one_width(path, chain([(line, first)] if line else [], cells), columns, len(first))
+        if columns:
+            notes = (
+                f"{path.name} has no header: its first line is a row like the others ({', '.join(columns)}).",
+            )
     if names is None:
-        return Rows(path, columns, rows)
+        return Rows(path, columns, rows, notes=notes)
     places = [_place(path, columns, name) for name in names]
     return Rows(path, tuple(names), ((line, [cells[place] for place in places]) for line, cells in rows))
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+import unicodedata
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -23,15 +24,28 @@ _NOT_LETTERS = re.compile(r"[\W_]+")
 _NOT_LETTERS_OF_ASCII = bytes(code for code in range(128) if not chr(code).isalnum())
 
 
+def same_case(text: str) -> str:
+    r"""Return what two texts share that differ in case and in how Unicode writes an accent alone.
+
+    >>> same_case("Caf\u00e9") == same_case("CAFE\u0301")
+    True
+    """
+    if text.isascii():
+        return text.lower()
+    # Again at the end, as case folding takes some letters apart.
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
+
+
 def same_letters(text: str) -> str:
-    """Return what two texts share that differ in case, white space, punctuation and tokenisation alone.
+    """Return what two texts share that differ as in `same_case`, and in white space, punctuation and tokenisation.
 
     >>> same_letters("It's a dog.") == same_letters("it 's a dog .")
     True
     """
+    folded = same_case(text)
     if text.isascii():  # as nearly all are: the same in a sixth of the time
-        return text.lower().encode().translate(None, _NOT_LETTERS_OF_ASCII).decode()
-    return _NOT_LETTERS.sub("", text.casefold())
+        return folded.encode().translate(None, _NOT_LETTERS_OF_ASCII).decode()
+    return _NOT_LETTERS.sub("", folded)
 
 
 def sentence_ids(texts: Iterable[str]) -> NDArray[np.uint64]:

@@ -35,13 +35,20 @@ class SavedVectors:
 
     @cached_property
     def identity(self) -> Identity:
-        """The matrix's hash.
+        """The hashes of the matrix and of the sentences, which say which of its rows a text has.
 
         Raises:
             UserError: if there is no such file.
         """
         _require_file(self.path)
-        return Identity(self.path.stem, "vectors", "own", weights_sha256=sha256_of(self.path))
+        _require_file(self.sentences)
+        return Identity(
+            self.path.stem,
+            "vectors",
+            "own",
+            weights_sha256=sha256_of(self.path),
+            tokenizer_sha256=sha256_of(self.sentences),
+        )
 
     @property
     def token_budget(self) -> int:

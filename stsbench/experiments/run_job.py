@@ -404,7 +404,7 @@ class _Measuring:
             # What is not kept cannot be found again: its name says which job it was of.
             named = record.model.model_copy(update={"name": job.folder})
             record = record.model_copy(update={"model": named})
-        save_run(record, out)
+        save_run(record, out, overwrite=True)
         (out / ".lock").unlink(missing_ok=True)
 
     def _analyse(self, job: Job, out: Path) -> dict[str, float | None]:

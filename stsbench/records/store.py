@@ -9,7 +9,7 @@ apart.
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,10 +23,10 @@ from stsbench.base.parsing import parse_json
 from stsbench.base.words import closest
 from stsbench.records.consistency import contradiction
 from stsbench.records.digest import sealed
+from stsbench.records.measurement import Measurement, same_results
 from stsbench.records.parquet import as_arrow, write_table
-from stsbench.records.parts import SCHEMA_VERSION, ModelPart, TableFile
+from stsbench.records.parts import SCHEMA_VERSION, TableFile
 from stsbench.records.record import RECORD, RunRecord, staged
-from stsbench.records.signature import Signature
 from stsbench.records.tables import ITEMS, PAIRS
 
 if TYPE_CHECKING:
@@ -42,12 +42,22 @@ _LARGEST = 2**28
 _RESTORE = "put the file back as it was written, or measure again"
 
 
-def save_run(record: RunRecord, folder: str | Path) -> RunRecord:
+class HeldError(UserError):
+    """A folder holds what would be lost, and nobody asked for that."""
+
+
+def save_run(record: RunRecord, folder: str | Path, *, overwrite: bool = False) -> RunRecord:
     """Write a record and its tables into a folder; return the record as it can be read from there.
 
     Its `replaced` says whether the same measurement was recorded there before.
 
+    Args:
+        record: to write.
+        folder: to write into.
+        overwrite: whether another measurement's record there may be replaced.
+
     Raises:
+        HeldError: if the folder holds another one, which may have come there since anybody looked.
         UserError: if the disk is full or the folder cannot be written. What was there before is untouched.
     """
     folder = Path(folder)
@@ -55,13 +65,16 @@ def save_run(record: RunRecord, folder: str | Path) -> RunRecord:
     items = record.item_table() if (record.transfer or record.supervised) and not record.is_imported else None
     with told_as_unwritable(folder), _alone(folder):
         _settle(folder)
-        replaced = (folder / RECORD).is_file() and held_by(folder, record.signatures, record.model) is None
         try:
             files = {
                 "pairs_file": None if pairs is None else _stage(as_arrow(pairs), folder / PAIRS),
                 "items_file": None if items is None else _stage(_frame_as_arrow(items), folder / ITEMS),
             }
             saved = sealed(record.model_copy(update=files))
+            held = held_by(folder, Measurement.of(saved), saved)
+            if held is not None and not overwrite:
+                raise HeldError(f"{folder} holds {held}")
+            replaced = (folder / RECORD).is_file() and held is None
             with atomic_path(folder / RECORD) as path:
                 path.write_text(saved.model_dump_json(indent=1) + "\n", encoding="utf-8")
         finally:
@@ -69,28 +82,41 @@ def save_run(record: RunRecord, folder: str | Path) -> RunRecord:
     return saved.with_tables(pairs, items, folder, replaced=replaced)
 
 
-def require_free(
-    folder: Path, signatures: Sequence[Signature], model: ModelPart, *, overwrite: bool = False
-) -> None:
-    """Make sure that a run can be saved in a folder and nothing is lost there: better before encoding than after.
+def save_beside(record: RunRecord, folder: Path) -> RunRecord:
+    """Write a record beside a folder that is taken, under its name and a few digits that stand for the record.
 
-    A run of the same model under the same signatures replaces the one before it.
+    Raises:
+        UserError: as `save_run`.
+    """
+    place = folder.resolve() if folder.name in {"", ".."} else folder
+    results = [part.model_dump(mode="json") for part in record.parts]
+    digits = digest_of({"measurement": Measurement.of(record).digits, "results": results})[:6]
+    return save_run(record, place.parent / f"{place.name}-{digits}")
+
+
+def require_free(folder: Path, measurement: Measurement, *, overwrite: bool = False) -> None:
+    """Make sure that a run can be saved in a folder and nothing is lost there: better before encoding than after.
 
     Raises:
         UserError: if the folder cannot be written, or holds another record and `overwrite` is false.
     """
     _require_writable(folder)
-    held = None if overwrite else held_by(folder, signatures, model)
+    held = None if overwrite else held_by(folder, measurement)
     if held is not None:
         raise UserError(
             f"{folder} holds {held}: choose another folder with --out, or replace it with --overwrite."
         )
 
 
-def held_by(folder: Path, signatures: Sequence[Signature], model: ModelPart) -> str | None:
-    """Return what would be lost if this measurement were saved in a folder, None if nothing would.
+def held_by(folder: Path, measurement: Measurement, saved: RunRecord | None = None) -> str | None:
+    """Return what would be lost if a measurement were saved in a folder, None if nothing would.
 
-    Nothing is lost where there is no record, or one of the same model under the same signatures.
+    Nothing is lost where there is no record, or one of the same measurement.
+
+    Args:
+        folder: to save in.
+        measurement: to save.
+        saved: its record, once it is made: of a model without a hash only equal results are the same.
     """
     if not (folder / RECORD).is_file():
         return None
@@ -99,9 +125,11 @@ def held_by(folder: Path, signatures: Sequence[Signature], model: ModelPart) -> 
     except UserError:
         # Damaged, or of another version of stsbench: not ours to throw away unasked.
         return "a record that cannot be read"
-    if old.model == model and old.signature == "\n".join(map(str, signatures)):
-        return None
-    return f"another measurement ({old.model.name}, {old.signatures[0]}, ...)"
+    if Measurement.of(old) != measurement:
+        return f"another measurement ({Measurement.of(old)})"
+    if saved is not None and not (measurement.has_hash or same_results(old, saved)):
+        return f"other results of {old.model.name}, which has no hash to tell whether it is the same"
+    return None
 
 
 def load_run(path: str | Path) -> RunRecord:

@@ -2,15 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 
 from stsbench._version import __version__
+from stsbench.base.errors import UserError
 from stsbench.data.plain_table import PlainTable
 from stsbench.data.sentence_ids import FOLDED, SENTENCES
 from stsbench.data.tables import LabelledData, StsData
 from stsbench.encoders.protocol import Identity
+from stsbench.records.measurement import MeasuredTask, Measurement
 from stsbench.records.parts import (
     AveragePart,
     DataFile,
@@ -25,7 +28,7 @@ from stsbench.records.parts import (
 from stsbench.records.provenance import environment, now, redact
 from stsbench.records.record import RunRecord
 from stsbench.records.signature import Signature
-from stsbench.records.store import require_free, save_run
+from stsbench.records.store import HeldError, require_free, save_beside, save_run
 from stsbench.scoring.classifiers import arrange
 from stsbench.scoring.intervals import mean_limits
 from stsbench.scoring.relatedness import RelatednessResult, Supervised
@@ -71,6 +74,21 @@ class _About(TypedDict):
     truncated_sentences: int
 
 
+class SavedBesideError(UserError):
+    """A record that was saved beside the folder that it was meant for, as that one holds another by now.
+
+    Attributes:
+        record: as it was saved.
+    """
+
+    def __init__(self, taken: HeldError, record: RunRecord) -> None:
+        super().__init__(
+            f"{taken}: this measurement is saved in {record.folder}; to have it in the other's place, run again "
+            "with --overwrite."
+        )
+        self.record = record
+
+
 @dataclass(frozen=True)
 class Recording:
     """A measurement that is going on: what its record says before there is a score.
@@ -102,6 +120,31 @@ class Recording:
         signatures = tuple(_signature(task, similarity, model, settings) for task in ordered)
         return cls(ordered, model, similarity, signatures, settings)
 
+    @property
+    def protocol(self) -> ProtocolPart:
+        """The choices for all tasks, as the record says them."""
+        protocol, bootstrap = self.settings.protocol, self.settings.bootstrap
+        return ProtocolPart(
+            name=protocol.name,
+            aggregation=protocol.aggregation,
+            metric=protocol.metric,
+            similarity=self.similarity,
+            resamples=bootstrap.resamples,
+            level=bootstrap.level,
+            seed=bootstrap.seed,
+            interval=bootstrap.interval,
+        )
+
+    @property
+    def measurement(self) -> Measurement:
+        """What is measured, on what and how: `Measurement.of` the record that will be."""
+        seed, margin = self.settings.classification.seed, self.settings.margin
+        tasks = tuple(
+            MeasuredTask(str(signature), source_of(task).sha256, None if isinstance(task, StsData) else seed)
+            for signature, task in zip(self.signatures, self.sets, strict=True)
+        )
+        return Measurement(self.model, self.protocol, tasks, None if margin is None else margin / 100)
+
     def prepare(self) -> None:
         """Make sure that the record can be saved where it is to be.
 
@@ -109,7 +152,7 @@ class Recording:
             UserError: if the folder cannot be written, or another measurement would be lost there.
         """
         if self.settings.out is not None:
-            require_free(self.settings.out, self.signatures, self.model, overwrite=self.settings.overwrite)
+            require_free(self.settings.out, self.measurement, overwrite=self.settings.overwrite)
 
     def finish(self, measured: Measurements, stages: Stages) -> RunRecord:
         """Score the pair tables and return the record, saved if it has a folder.
@@ -117,9 +160,13 @@ class Recording:
         Args:
             measured: what measuring gave.
             stages: told of the scoring, and asked for the time of all stages.
+
+        Raises:
+            SavedBesideError: if another measurement has come into its folder meanwhile.
+            UserError: if it cannot be saved.
         """
         _, labelled, supervised = split_by_kind(self.sets)
-        protocol, bootstrap = self.settings.protocol, self.settings.bootstrap
+        bootstrap = self.settings.bootstrap
         about = [
             _About(signature=signature, data=_data_part(task), truncated_sentences=truncated)
             for signature, task, truncated in zip(self.signatures, self.sets, measured.truncated, strict=True)
@@ -138,16 +185,7 @@ class Recording:
             created=now(),
             command=self.settings.command,
             model=self.model,
-            protocol=ProtocolPart(
-                name=protocol.name,
-                aggregation=protocol.aggregation,
-                metric=protocol.metric,
-                similarity=self.similarity,
-                resamples=bootstrap.resamples,
-                level=bootstrap.level,
-                seed=bootstrap.seed,
-                interval=bootstrap.interval,
-            ),
+            protocol=self.protocol,
             tasks=tuple(result.part for result in scored),
             average=average(scored, bootstrap),
             transfer=tuple(transfer_part(result, task, **its) for (task, result), its in transfer),
@@ -162,7 +200,14 @@ class Recording:
             PlainTable.join(measured.tables) if measured.tables else None,
             item_table(classified, regressed),
         )
-        return record if self.settings.out is None else save_run(record, self.settings.out)
+        return record if self.settings.out is None else self._save(record, self.settings.out)
+
+    def _save(self, record: RunRecord, out: Path) -> RunRecord:
+        try:
+            return save_run(record, out, overwrite=self.settings.overwrite)
+        except HeldError as taken:
+            # Hours may lie behind it: it is lost no more than the other.
+            raise SavedBesideError(taken, save_beside(record, out)) from taken
 
     def _score(self, tables: Sequence[PlainTable], about: Sequence[_About], stages: Stages) -> list[StsResult]:
         results = []

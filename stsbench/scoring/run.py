@@ -1,6 +1,5 @@
 """What `stsbench run` does: choose what was not said, measure each model, keep what is done."""
 
-import hashlib
 import re
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -21,7 +20,7 @@ from stsbench.records.store import held_by
 from stsbench.scoring.measure import measure_encoder, measure_similarities
 from stsbench.scoring.predictions import KIND, SavedPredictions, similarities_from
 from stsbench.scoring.protocols import Protocol
-from stsbench.scoring.recording import Recording
+from stsbench.scoring.recording import Recording, SavedBesideError
 from stsbench.scoring.relatedness import Supervised
 from stsbench.scoring.saved import SavedSimilarities
 from stsbench.scoring.settings import Classification, Settings, Stages
@@ -170,10 +169,15 @@ def measure_each(
                 if isinstance(loaded, SavedSimilarities | SavedPredictions)
                 else measure_encoder(loaded, data.sets, with_folder, stages)
             )
+        except SavedBesideError as error:
+            if settings.out is not None:
+                failed(model, error)
+                continue
+            record = error.record  # The name was ours to choose.
         except UserError as error:
             failed(model, error)
             continue
-        taken.add(out)
+        taken.add(record.folder or out)
         yield record
 
 
@@ -192,12 +196,11 @@ def choose_folder(
         taken: folders that this command has written already.
     """
     folder = RUNS / run_name(identity, sets, settings)
-    recording = Recording.of(sets, identity, settings)
-    held = None if settings.overwrite else held_by(folder, recording.signatures, recording.model)
+    measurement = Recording.of(sets, identity, settings).measurement
+    held = None if settings.overwrite else held_by(folder, measurement)
     if folder not in taken and held is None:
         return folder
-    meaning = "\n".join([recording.model.model_dump_json(), *map(str, recording.signatures)])
-    return folder.with_name(f"{folder.name}-{hashlib.sha256(meaning.encode()).hexdigest()[:6]}")
+    return folder.with_name(f"{folder.name}-{measurement.digits}")
 
 
 def run_name(identity: Identity, sets: Sequence[TaskData], settings: Settings) -> str:

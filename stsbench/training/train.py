@@ -429,7 +429,8 @@ class _Job:
         encoder.notes = (*encoder.notes, *self.found)
         settings = Settings(use_cache=False, command=self.start.command)
         record = measure_encoder(encoder, [self.dev], settings, Stages(self.progress))
-        return save_run(record.model_copy(update={"heads": self._heads(log, best)}), checkpoint)
+        heads = self._heads(log, best)
+        return save_run(record.model_copy(update={"heads": heads}), checkpoint, overwrite=True)
 
     def _heads(self, log: Sequence[dict[str, Any]], best: Best) -> tuple[HeadScore, ...]:
         """Return what the heads of the tasks reached at the step that was selected."""

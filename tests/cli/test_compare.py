@@ -56,6 +56,11 @@ def test_the_method_of_intervals_is_a_choice(runs: Stsbench) -> None:
     assert told["dyadic"]["rows"][0]["difference"] == told["bootstrap"]["rows"][0]["difference"]
     assert told["dyadic"]["rows"][0]["low"] != told["bootstrap"]["rows"][0]["low"]
     assert {"se_dyadic", "se_components", "se_independent", "df"} <= set(told["dyadic"]["rows"][0]["details"])
+    for run, model in (("c", "words"), ("d", "letters")):
+        runs("run", "-m", f"toys:{model}", "--tasks", "sample", "--out", run, "--interval", "independent")
+    of_records = json.loads(runs("compare", "c", "d", "--json").out)
+    assert of_records["rows"] == told["independent"]["rows"]
+    assert "those of this comparison dyadic" in runs("compare", "a", "d").err
     wrong = runs("compare", "a", "b", "--interval", "dyadik")
     assert wrong.code == 2
     assert "--interval" in wrong.err

@@ -101,10 +101,32 @@ def test_resamples_too_few_to_show_anything_are_told(records: tuple[sb.RunRecord
     few, enough = (
         sb.compare(*records, bootstrap=sb.Bootstrap(resamples, interval="bootstrap")) for resamples in (60, 100)
     )
-    assert few.notes[1:] == ("60 resamples see no p-value below 0.033: too few for 2 tests, take more.",)
-    assert enough.notes == few.notes[:1]
+    told = "60 resamples see no p-value below 0.033: too few for 2 tests, take more."
+    assert few.notes[1] == told
+    assert enough.notes == tuple(note for note in few.notes if note != told)
     assert not any("resamples" in note for note in sb.compare(*records, bootstrap=sb.Bootstrap(60)).notes)
     assert min(row.p for row in few.rows) >= 2 / 61
+
+
+def test_a_comparison_sees_shared_sentences_as_the_records_intervals_do(
+    records: tuple[sb.RunRecord, sb.RunRecord], tmp_path: Path
+) -> None:
+    def as_seen_by(interval: Any, record: sb.RunRecord) -> sb.RunRecord:
+        protocol = record.protocol.model_copy(update={"interval": interval})
+        return record.model_copy(update={"protocol": protocol}).with_tables(record.pairs, record.items)
+
+    independent = [as_seen_by("independent", record) for record in records]
+    same = sb.compare(*independent)
+    assert {row.interval for row in same.rows} == {"independent"}
+    assert any("pairs are taken for independent" in note for note in same.notes)
+    assert not any("own intervals" in note for note in same.notes)
+    asked = sb.compare(*records, bootstrap=sb.Bootstrap(5000, interval="independent"))
+    assert [row.low for row in same.rows] == [row.low for row in asked.rows]
+    told = "the records' own intervals are {}, those of this comparison {} (--interval)"
+    assert told.format("dyadic", "independent") in asked.notes
+    mixed = sb.compare(records[0], independent[1])
+    assert {row.interval for row in mixed.rows} == {"dyadic"}
+    assert told.format("dyadic and independent", "dyadic") in mixed.notes
 
 
 def test_a_comparison_without_resamples_is_refused(records: tuple[sb.RunRecord, sb.RunRecord]) -> None:

@@ -2,6 +2,7 @@
 
 import gzip
 import tracemalloc
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,14 @@ def test_distinct_sentences_are_counted_by_task_whatever_their_case_and_spaces(t
     assert counts(corpus) == {"x": (3, 1, 3), "y": (3, 1, 1), "all tasks": (5, 1, 3)}
     (x, *_) = overlap(corpus, TASKS)
     assert (x.corpus, x.share, x.share_by_letters) == ("a.txt", pytest.approx(1 / 3), 1.0)
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+def test_a_sentence_is_found_however_unicode_writes_its_accents(form: str, tmp_path: Path) -> None:
+    corpus = write(tmp_path / "a.txt", unicodedata.normalize(form, "Th\u00e9 \u00e0 la  CR\u00c8ME"))
+    for other in ("NFC", "NFD"):
+        (found,) = overlap(corpus, {"x": [unicodedata.normalize(other, "th\u00e9 \u00e0 la cr\u00e8me")]})
+        assert (found.found, found.found_by_letters) == (1, 1)
 
 
 def test_punctuation_alone_is_found_as_it_stands_and_not_in_any_other(tmp_path: Path) -> None:

@@ -1,14 +1,16 @@
 """A person's own pairs are read in four formats, and every mistake is named with its file and line."""
 
+import csv
 import gzip
 import json
 import os
 
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+import stsbench as sb
 from stsbench.base.errors import UserError
 from stsbench.data.own_pairs import load_pairs
 
@@ -134,6 +136,64 @@ def test_quotes_are_plain_in_tsv_and_quoting_in_csv(tmp_path):
     assert pairs["pair_id"].tolist() == ["2", "4"]
 
 
+QUOTED = [('She said "no".', "A bus\tleaves.", 4.5), ("An owl naps.", "Tea is hot.", 0.0), ("One.", "Two.", 1.0)]
+
+
+@pytest.mark.parametrize("header", [(), HEADER])
+@pytest.mark.parametrize("quoting", [csv.QUOTE_MINIMAL, csv.QUOTE_NONNUMERIC, csv.QUOTE_ALL])
+@pytest.mark.parametrize("rows", [QUOTED, [QUOTED[0], ("One\nand two.", "Three.", 1.0)]])
+def test_a_tsv_that_was_written_as_csv_is_read_as_it_was_meant(tmp_path, header, quoting, rows):
+    path = tmp_path / "mine.tsv"
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, delimiter="\t", quoting=quoting).writerows([header, *rows] if header else rows)
+    assert '"She said ""no""."' in path.read_text(encoding="utf-8")
+    data = load_pairs(path)
+    assert data.pairs[["sentence1", "sentence2", "gold"]].values.tolist() == [list(row) for row in rows]
+    assert "mine.tsv has its quotes as CSV has them: those around a cell are no part of its text." in data.notes
+
+
+@pytest.mark.parametrize("cell", ['5" wide', '"Hi", he said', '"so" and "so"', '"', 'a ""b""'])
+def test_quotes_of_a_tsv_that_are_not_csvs_are_text_in_the_whole_file(tmp_path, cell):
+    first = f'{cell}\t"He said ""no"""\t1\n"An owl."\tb\t2\n'
+    data = load_pairs(text_file(tmp_path, "a.tsv", f"s1\ts2\tscore\n{first}"))
+    assert data.pairs["sentence1"].tolist() == [cell, '"An owl."']
+    assert data.pairs["sentence2"].tolist() == ['"He said ""no"""', "b"]
+    assert data.notes == ()
+
+
+def test_quotes_around_a_cell_of_a_tsv_that_may_be_text_are_told(tmp_path):
+    data = load_pairs(text_file(tmp_path, "a.tsv", 's1\ts2\tscore\n"An owl."\tb\t1\nc\td\t2\n'))
+    assert data.pairs["sentence1"].tolist() == ['"An owl."', "c"]
+    (note,) = data.notes
+    assert note.startswith("a.tsv has quotes around 1 cell, which are read as a part of the text")
+
+
+@pytest.mark.parametrize("ending", [".tsv", ".csv"])
+def test_a_header_whose_third_cell_is_a_number_is_no_pair(tmp_path, ending):
+    WRITERS[ending](tmp_path / f"a{ending}", ("sentence1", "text2", "2023"), ROWS)
+    fails(tmp_path / f"a{ending}", "has no column score (or gold, label, similarity), only 'sentence1', 'text2'")
+
+
+def test_a_file_without_a_header_says_that_its_first_line_is_a_pair(tmp_path):
+    write_tsv(tmp_path / "mine.tsv", (), [("premise", "hypothesis", "1"), *ROWS])
+    (note,) = load_pairs(tmp_path / "mine.tsv").notes
+    assert note == "mine.tsv has no header: its first line is a row like the others (sentence1, sentence2, score)."
+    write_tsv(tmp_path / "mine.tsv", HEADER, ROWS)
+    assert load_pairs(tmp_path / "mine.tsv").notes == ()
+
+
+@pytest.mark.parametrize("ending", WRITERS)
+def test_rows_that_repeat_a_pair_count_and_are_told_once(tmp_path, ending):
+    swapped = (ROWS[0][1], ROWS[0][0], 1.0)
+    WRITERS[ending](tmp_path / f"mine{ending}", HEADER, [*ROWS, ROWS[1], swapped])
+    data = load_pairs(tmp_path / f"mine{ending}")
+    (note,) = data.notes
+    assert note.startswith(f"mine{ending}: 2 of 4 rows repeat the two sentences of an earlier one")
+    record = sb.evaluate(lambda texts: [[len(text), 1.0] for text in texts], data=tmp_path / f"mine{ending}")
+    assert record.tasks[0].pairs == 4
+    assert record.notes.count(note) == 1
+
+
 @pytest.mark.parametrize("ending", [".tsv", ".csv", ".jsonl"])
 def test_a_table_is_uncompressed_on_the_way_and_called_without_its_endings(tmp_path, ending):
     WRITERS[ending](tmp_path / f"mine{ending}", HEADER, ROWS)
@@ -183,6 +243,8 @@ tables = st.lists(
 )
 @given(rows=tables)
 def test_what_is_written_is_read_back(tmp_path, ending, rows):
+    # Of a TSV without quoting, a text such as '"a""b"' looks as if it had some.
+    assume(ending != ".tsv" or not any('""' in cell for row in rows for cell in row[:2]))
     path = tmp_path / f"mine{ending}"
     WRITERS[ending](path, HEADER, rows)
     back = load_pairs(path).pairs[["sentence1", "sentence2", "gold"]].values.tolist()

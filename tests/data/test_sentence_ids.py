@@ -1,12 +1,22 @@
 """The numbers that stand for sentences: equal where two are the same, and nothing of the text in them."""
 
 import hashlib
+import unicodedata
 
 import numpy as np
 import pandas as pd
 
 from stsbench.data.benchmarks import load_sample
-from stsbench.data.sentence_ids import FOLDED, SENTENCES, folded_ids, has_ids, id_columns, sentence_ids
+from stsbench.data.sentence_ids import (
+    FOLDED,
+    SENTENCES,
+    folded_ids,
+    has_ids,
+    id_columns,
+    same_case,
+    same_letters,
+    sentence_ids,
+)
 
 
 def test_a_number_is_the_first_eight_bytes_of_the_hash() -> None:
@@ -42,3 +52,19 @@ def test_numbers_tell_the_samples_sentences_apart() -> None:
 def test_a_table_of_an_older_version_has_no_numbers() -> None:
     assert not has_ids(pd.DataFrame({"sentence_a": [1], "gold": [2.0]}))
     assert has_ids(pd.DataFrame(id_columns(["one"], ["two"])))
+
+
+def test_case_folding_and_unicode_forms_agree_in_any_order() -> None:
+    for text in (
+        "\u0390",
+        "\u01f0",
+        "\u1e9b\u0323",
+        "\ufb03",
+        "Stra\u00dfe",
+        "\u03aa\u0301",
+        "\u00c5ngstr\u00f6m",
+    ):
+        forms = [unicodedata.normalize(form, t) for form in ("NFC", "NFD") for t in (text, text.upper())]
+        assert len({same_letters(form) for form in forms}) == 1, text
+        assert len({same_case(form) for form in forms}) == 1, text
+    assert same_letters("caf\u00e9") != same_letters("cafe")

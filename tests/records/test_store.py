@@ -5,6 +5,7 @@ import json
 import os
 import stat
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 
 from stsbench import RunRecord, UserError, load_run
 from stsbench.records import store
+from stsbench.records.measurement import Measurement
 from stsbench.records.record import RECORD
 from stsbench.records.store import held_by, require_free, save_run
 from stsbench.records.tables import PAIRS
@@ -66,7 +68,7 @@ def test_a_moved_run_still_loads_with_its_pairs(make_record: Maker, tmp_path: Pa
 
 def test_saving_again_replaces_record_and_pairs_together(make_record: Maker, tmp_path: Path) -> None:
     save_run(make_record(0), tmp_path)
-    new = save_run(make_record(1), tmp_path)
+    new = save_run(make_record(1), tmp_path, overwrite=True)
     assert load_run(tmp_path) == new
     assert load_run(tmp_path).pairs.equals(load_run(tmp_path).pairs)
     assert names(tmp_path) == [".lock", PAIRS, RECORD]
@@ -190,20 +192,22 @@ def test_another_measurement_is_not_overwritten_unasked(make_record: Maker, tmp_
     old, new = make_record(0), make_record(1)
     save_run(old, tmp_path)
     with pytest.raises(UserError, match=r"holds another measurement .*choose another folder with --out"):
-        require_free(tmp_path, new.signatures, new.model)
-    require_free(tmp_path, new.signatures, new.model, overwrite=True)
-    require_free(tmp_path, old.signatures, old.model)
+        require_free(tmp_path, Measurement.of(new))
+    require_free(tmp_path, Measurement.of(new), overwrite=True)
+    require_free(tmp_path, Measurement.of(old))
     other = old.model.model_copy(update={"weights_sha256": "0" * 64})
-    assert "another measurement" in (held_by(tmp_path, old.signatures, other) or "")
+    assert "another measurement" in (held_by(tmp_path, replace(Measurement.of(old), model=other)) or "")
 
 
 def test_a_record_that_cannot_be_read_is_not_overwritten_unasked(make_record: Maker, tmp_path: Path) -> None:
     record = make_record()
     (tmp_path / RECORD).write_text("{", encoding="utf-8")
     with pytest.raises(UserError, match=r"holds a record that cannot be read: .*--overwrite"):
-        require_free(tmp_path, record.signatures, record.model)
-    require_free(tmp_path, record.signatures, record.model, overwrite=True)
-    save_run(record, tmp_path)
+        require_free(tmp_path, Measurement.of(record))
+    require_free(tmp_path, Measurement.of(record), overwrite=True)
+    with pytest.raises(UserError, match="holds a record that cannot be read"):
+        save_run(record, tmp_path)
+    save_run(record, tmp_path, overwrite=True)
     assert len(load_run(tmp_path).pairs) == 60
 
 
@@ -214,11 +218,11 @@ def test_a_folder_that_cannot_be_written_is_told_before_anything_is_measured(
     (tmp_path / "file").write_text("", encoding="utf-8")
     for folder in (tmp_path / "file", tmp_path / "file" / "run"):
         with pytest.raises(UserError, match="is not a folder"):
-            require_free(folder, record.signatures, record.model)
+            require_free(folder, Measurement.of(record))
     # The administrator may write anywhere, so the system's answer is put in its mouth.
     monkeypatch.setattr(os, "access", lambda path, _mode: Path(path) != tmp_path)
     with pytest.raises(UserError, match="no permission; choose another folder"):
-        require_free(tmp_path / "new" / "run", record.signatures, record.model)
+        require_free(tmp_path / "new" / "run", Measurement.of(record))
     assert not (tmp_path / "new").exists()
 
 
@@ -243,7 +247,7 @@ def test_a_full_disk_leaves_the_old_record_and_no_temporary_files(
         # The table is synced first, then its folder, then the record.
         monkeypatch.setattr(os, "fsync", lambda handle: full() if next(synced) == number else sync(handle))
     with pytest.raises(UserError, match=r"cannot write .* \(No space left on device\): free some space"):
-        save_run(new, tmp_path)
+        save_run(new, tmp_path, overwrite=True)
     monkeypatch.undo()
     assert names(tmp_path) == ([".lock", PAIRS, RECORD] if old else [".lock"])
     if before is not None:
@@ -262,7 +266,7 @@ def test_ctrl_c_while_saving_leaves_the_old_record_and_no_temporary_files(
     new = make_record(1)
     monkeypatch.setattr(Path, "write_text", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        save_run(new, tmp_path)
+        save_run(new, tmp_path, overwrite=True)
     assert names(tmp_path) == [".lock", PAIRS, RECORD]
     assert load_run(tmp_path) == before
 
@@ -282,7 +286,7 @@ def test_ctrl_c_just_after_the_commit_leaves_the_new_record_with_its_pairs(
 
     monkeypatch.setattr(Path, "replace", then_interrupted)
     with pytest.raises(KeyboardInterrupt):
-        save_run(new, tmp_path)
+        save_run(new, tmp_path, overwrite=True)
     assert load_run(tmp_path).signature == new.signature
     pd.testing.assert_frame_equal(load_run(tmp_path).pairs, new.pairs, check_dtype=False)
     assert names(tmp_path) == [".lock", PAIRS, RECORD]
@@ -356,7 +360,7 @@ def test_a_record_says_whether_it_replaced_the_same_measurement(make_record: Mak
     assert save_run(record, tmp_path).replaced
     assert not load_run(tmp_path).replaced
     other = record.model_copy(update={"model": record.model.model_copy(update={"name": "other"})})
-    assert not save_run(other, tmp_path).replaced
+    assert not save_run(other, tmp_path, overwrite=True).replaced
 
 
 @pytest.mark.parametrize("name", ["run.json", "pairs.parquet"])
@@ -367,7 +371,7 @@ def test_what_is_no_file_where_a_record_is_to_be_is_told_before_the_work(
     make(tmp_path / name)
     record = make_record()
     with pytest.raises(UserError, match="where something is that is no file: move it away"):
-        require_free(tmp_path, record.signatures, record.model)
+        require_free(tmp_path, Measurement.of(record))
 
 
 def test_a_record_is_not_saved_over_a_pipe_nor_waited_for(tmp_path: Path, make_record: Maker) -> None:

@@ -41,7 +41,7 @@ KILLED = textwrap.dedent(
                     if count == event:
                         os.kill(os.getpid(), signal.SIGKILL)
             sys.addaudithook(hook)
-            save_run(record, folder)
+            save_run(record, folder, overwrite=True)
             os._exit(0)
         return os.waitpid(child, 0)[1] == signal.SIGKILL
 
@@ -111,7 +111,8 @@ TWO_WRITERS = textwrap.dedent(
         if child == 0:
             pairs = data.pairs.assign(cosine=float(number))
             for _ in range(20):
-                save_run(data.model_copy(update={"command": str(number)}).with_tables(pairs), folder)
+                record = data.model_copy(update={"command": str(number)})
+                save_run(record.with_tables(pairs), folder, overwrite=True)
             os._exit(0)
         children.append(child)
     print([os.waitpid(child, 0)[1] for child in children])

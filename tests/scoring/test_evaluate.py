@@ -164,7 +164,7 @@ def test_a_record_is_saved_with_its_pairs_and_measured_again_replaces_itself(
     hash_encode: Encode, toy_data: Data, tmp_path: Path
 ) -> None:
     first = sb.evaluate(hash_encode, toy_data(), out=tmp_path / "run")
-    again = sb.evaluate(hash_encode, toy_data(), out=str(tmp_path / "run"), bootstrap=sb.Bootstrap(10))
+    again = sb.evaluate(hash_encode, toy_data(), out=str(tmp_path / "run"))
     assert first.folder == again.folder == tmp_path / "run"
     assert sb.load_run(tmp_path / "run") == again
     with pytest.raises(sb.UserError, match="holds another measurement"):

@@ -14,6 +14,7 @@ from stsbench.records.consistency import contradiction
 from stsbench.records.imports.mteb import NO_REVISION, is_mteb, read_mteb, task_name
 from stsbench.records.imports.results import ImportedResults, build_record, text
 from stsbench.records.imports.senteval import is_senteval, read_senteval
+from stsbench.records.measurement import Measurement
 from stsbench.records.record import RECORD, RunRecord
 from stsbench.records.store import load_run, require_free, save_run
 
@@ -82,8 +83,8 @@ def import_results(
     if out is None:
         return record
     folder = Path(out).expanduser()
-    require_free(folder, record.signatures, record.model, overwrite=overwrite)
-    return save_run(record, folder)
+    require_free(folder, Measurement.of(record), overwrite=overwrite)
+    return save_run(record, folder, overwrite=overwrite)
 
 
 def read_results(run: RunRecord | str | Path) -> RunRecord:

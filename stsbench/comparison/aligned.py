@@ -15,7 +15,15 @@ from numpy.typing import ArrayLike, NDArray
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import listed
-from stsbench.comparison.paired import ONE_PROTOCOL, in_order_of, left_out, part_key, rows_by_task, tested_items
+from stsbench.comparison.paired import (
+    ONE_PROTOCOL,
+    in_order_of,
+    left_out,
+    part_key,
+    require_pairs,
+    rows_by_task,
+    tested_items,
+)
 from stsbench.comparison.result import AVERAGES, Kind
 from stsbench.data.sentence_ids import has_ids
 from stsbench.records.labels import distinct_labels, labels
@@ -109,6 +117,7 @@ def aligned_scores(
         UserError: if the records hold no task in common, their protocols differ on one, they were scored on other
             pairs, a score is undefined, a table is missing, or the metric has no terms.
     """
+    require_pairs(runs)
     found: list[AlignedScores] = []
     alone: list[str] = []
     for kind in AVERAGES:

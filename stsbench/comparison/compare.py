@@ -10,7 +10,7 @@ from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import listed
 from stsbench.comparison.overlap import overlaps_of
-from stsbench.comparison.paired import compare_pairs, compare_transfer, dependence_notes
+from stsbench.comparison.paired import compare_pairs, compare_transfer, dependence_notes, require_pairs
 from stsbench.comparison.result import Comparison
 from stsbench.comparison.seeds import compare_seeds
 from stsbench.comparison.seeds_result import SeedsComparison
@@ -137,6 +137,7 @@ def _records(runs: Run | Sequence[Run]) -> list[RunRecord]:
 def _compare_models(a: RunRecord, b: RunRecord, bootstrap: Bootstrap, progress: Progress) -> Comparison:
     first, second = labels([a, b])
     names = (first, second)
+    require_pairs({first: a, second: b})
     pairs, notes_on_pairs = compare_pairs(a, b, names, bootstrap=bootstrap, progress=progress)
     items, notes_on_items = compare_transfer(a, b, names, bootstrap=bootstrap)
     if not (pairs or items):

@@ -244,6 +244,20 @@ def dependence_notes(rows: Sequence[Difference], bootstrap: Bootstrap) -> Iterat
         )
 
 
+def require_pairs(runs: Mapping[str, RunRecord]) -> None:
+    """Refuse records of imported scores, which have no pairs to compare.
+
+    Raises:
+        UserError: naming the first.
+    """
+    for name, record in runs.items():
+        if record.is_imported:
+            raise UserError(
+                f"{name} was imported, with scores alone, and pairs are compared: measure it, or hold its scores "
+                "against another's with `stsbench check RUN --baseline OTHER`."
+            )
+
+
 def left_out(tasks: Sequence[str]) -> tuple[str, ...]:
     """Return the note on tasks that not all records hold."""
     return (f"not all records hold {', '.join(tasks)}: left out.",) if tasks else ()

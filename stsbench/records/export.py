@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from stsbench.base.errors import UserError
 from stsbench.base.files import atomic_path, told_as_unwritable
 from stsbench.base.words import listed, storable
-from stsbench.records.imports.mteb import MTEB_SPLITS, MTEB_TASKS, NO_REVISION
+from stsbench.records.imports.mteb import MTEB_SPLITS, MTEB_TASKS, NO_REVISION, SIGNATURE
 from stsbench.records.imports.read import read_results
 from stsbench.records.parts import TaskPart
 from stsbench.records.record import MissingTableError, RunRecord
@@ -121,7 +121,7 @@ def export_results(
         file["scores"][split] = [
             scores
             | {"main_score": scores["cosine_spearman"], "hf_subset": "default", "languages": ["eng-Latn"]}
-            | {"stsbench_signature": part.signature}
+            | {SIGNATURE: part.signature}
         ]
         rows.append((task, split, scores["cosine_spearman"], part.signature, f"{task}.json"))
     revision = record.model.revision or NO_REVISION

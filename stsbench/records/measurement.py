@@ -48,7 +48,7 @@ class Measurement:
             MeasuredTask(part.signature, part.data.sha256, None if isinstance(part, TaskPart) else part.seed)
             for part in record.parts
         )
-        return cls(record.model, record.protocol, tasks, record.drift and record.drift.margin)
+        return cls(record.model, record.protocol, tasks, None if record.drift is None else record.drift.margin)
 
     def __str__(self) -> str:
         """Return it as a message names it."""

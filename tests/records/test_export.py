@@ -19,6 +19,7 @@ from stsbench.cli.app import app
 from stsbench.data.tables import StsData
 from stsbench.records.export import export_results
 from stsbench.records.imports.read import import_results
+from stsbench.records.scores import Scores
 
 Toy = Callable[..., StsData]
 
@@ -51,6 +52,56 @@ def test_what_is_written_is_read_back_to_the_same_scores(record: sb.RunRecord, t
     assert (back.model.name, back.model.revision) == ("owner/my model", None)
     assert any("own and SICK-R" in note or "SICK-R:test and own" in note for note in exported.notes)
     assert any("9,927" in note for note in exported.notes)
+
+
+@pytest.mark.parametrize("use", [{}, {"dimensions": 6, "whiten": 4}, {"normalize": True, "whiten": 0}], ids=str)
+def test_what_the_export_states_the_import_knows(
+    use: dict[str, Any], hash_encode: Callable[..., Any], toy_data: Toy, tmp_path: Path
+) -> None:
+    run = sb.evaluate(hash_encode, [toy_data("STS12"), toy_data("STS-B", seed=1)], out=tmp_path / "run", **use)
+    back = import_results(export_results(run, tmp_path).folder, out=tmp_path / "back")
+    assert sb.load_run(tmp_path / "back") == back
+    for ours, theirs in zip(run.signatures, back.signatures, strict=True):
+        assert theirs == replace(ours, version="-")
+    assert back.model == run.model.model_copy(update={"kind": "imported", "device": "-"})
+    assert back.notes[-1] == "text and data are those of the signatures that stsbench exported."
+    checked = sb.check(run, baseline=back)
+    assert checked.passed
+    assert not any("does not say" in note for note in checked.notes)
+    shown = Scores([run, back]).table()[0].frame
+    assert (
+        shown["STS12"].iloc[[0, 3]].tolist() == [pytest.approx(100 * run.tasks[0].scores["all"]["spearman"])] * 2
+    )
+    with pytest.raises(sb.UserError, match=r"was imported, with scores alone, .* `stsbench check RUN --baseline"):
+        sb.compare(run, back)
+    with pytest.raises(sb.UserError, match="was imported, with scores alone"):
+        sb.rank([run, back])
+
+
+def test_what_scores_of_one_model_state_otherwise_or_in_short_is_not_known(
+    hash_encode: Callable[..., Any], toy_data: Toy, tmp_path: Path
+) -> None:
+    one = sb.evaluate(hash_encode, toy_data("STS12"))
+    export_results(one, tmp_path)
+    folder = export_results(sb.evaluate(hash_encode, toy_data("STS-B", seed=1), whiten=4), tmp_path).folder
+    back = import_results(folder)
+    assert {(signature.pooling, signature.text) for signature in back.signatures} == {("-", one.tasks[0].text)}
+    assert {signature.data for signature in back.signatures} != {"-"}
+    (folder / "STSBenchmark.json").unlink()
+
+    def state(signature: str) -> None:
+        content = json.loads((folder / "STS12.json").read_text(encoding="utf-8"))
+        content["scores"]["test"][0]["stsbench_signature"] = signature
+        (folder / "STS12.json").write_text(json.dumps(content), encoding="utf-8")
+
+    state(str(replace(one.signatures[0], template="promptbert#1a2b")))
+    assert (import_results(folder).signatures[0].pooling, import_results(folder).model.template) == ("-", None)
+    state(str(replace(one.signatures[0], task="STS13")))
+    with pytest.raises(sb.UserError, match="its signature is of STS13:test, and the score of STS12:test"):
+        import_results(folder)
+    state("avg")
+    with pytest.raises(sb.UserError, match=r"STS12\.json is not as its program writes it"):
+        import_results(folder)
 
 
 def test_the_other_similarities_are_those_of_the_pair_table(record: sb.RunRecord, tmp_path: Path) -> None:

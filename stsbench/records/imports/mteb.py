@@ -1,11 +1,11 @@
 """MTEB's results: a JSON file for each task, in its layout before version 1.11 and since, and tables of scores."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from stsbench.records.imports.results import ImportedResults, ImportedTask, correlation, text
 from stsbench.records.parts import MetricValues
-from stsbench.records.signature import UNKNOWN
+from stsbench.records.signature import UNKNOWN, Signature
 
 MTEB_TASKS = {
     "STS12": "STS12",
@@ -29,9 +29,13 @@ MTEB_SPLITS = {
 NO_REVISION = "no_revision_available"
 """What MTEB calls the folder of a model without a commit."""
 
+SIGNATURE = "stsbench_signature"
+"""What `export` adds to MTEB's fields of a score."""
+
 _METRICS = ("pearson", "spearman")
 
 _NOTE = "MTEB's results do not say how the model pools, nor which text its data has; the cosine scores are taken."
+_NOTE_OF_EXPORT = "text and data are those of the signatures that stsbench exported."
 
 
 def is_mteb(content: Mapping[str, Any]) -> bool:
@@ -60,13 +64,13 @@ def read_mteb(content: Mapping[str, Any]) -> ImportedResults:
             if name in MTEB_TASKS
         ]
     else:
-        tasks = [_task(task_name(content), scores, split) for split, scores in _scores_by_split(content).items()]
+        tasks = [_task(task_name(content), *of_split) for of_split in _scores_by_split(content)]
     return ImportedResults(
         "MTEB",
         tuple(tasks),
         model=text(content.get("model")),
         weights_sha256=text(content.get("weights_sha256")) or None,
-        notes=(_NOTE,),
+        notes=(_NOTE_OF_EXPORT if all(task.stated for task in tasks) else _NOTE,),
     )
 
 
@@ -76,8 +80,10 @@ def _tables(content: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     return {metric: table for metric, table in tables.items() if isinstance(table, Mapping)}
 
 
-def _scores_by_split(content: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return the cosine scores by metric on each of MTEB's splits that the catalogue has; at the least on test.
+def _scores_by_split(content: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], str, str]]:
+    """Yield the cosine scores by metric on each of MTEB's splits that the catalogue has, at the least on test.
+
+    Beside them the split, and the signature that `export` wrote; empty where another program wrote the file.
 
     Raises:
         ValueError: if they stand in both layouts: neither may win.
@@ -86,19 +92,22 @@ def _scores_by_split(content: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         raise ValueError("it holds the scores twice, in MTEB's old layout (test) and in its new one (scores)")
     if "scores" not in content:
         entry = content["test"]["cos_sim"]
-        return {"test": {metric: entry[metric] for metric in _METRICS if metric in entry}}
+        yield {metric: entry[metric] for metric in _METRICS if metric in entry}, "test", ""
+        return
     known = MTEB_SPLITS[MTEB_TASKS[task_name(content)]].values()
     splits = [split for split in known if split in content["scores"]] or ["test"]
-    found = {}
     for split in splits:
         (entry,) = content["scores"][split]
-        found[split] = {metric: entry[f"cosine_{metric}"] for metric in _METRICS if f"cosine_{metric}" in entry}
-    return found
+        scores = {metric: entry[f"cosine_{metric}"] for metric in _METRICS if f"cosine_{metric}" in entry}
+        yield scores, split, text(entry.get(SIGNATURE))
 
 
-def _task(name: str, scores: Mapping[str, Any], split: str = "test") -> ImportedTask:
+def _task(name: str, scores: Mapping[str, Any], split: str = "test", signature: str = "") -> ImportedTask:
     task = MTEB_TASKS[name]
     ours = {theirs: own for own, theirs in MTEB_SPLITS[task].items()}[split]
     values: MetricValues = {metric: correlation(value) for metric, value in scores.items()}
     # MTEB has no subsets: one correlation over all pairs.
-    return ImportedTask(task, ours, UNKNOWN, {"all": values})
+    stated = Signature.parse(signature) if signature else None
+    if stated is not None and (stated.task, stated.split) != (task, ours):
+        raise ValueError(f"its signature is of {stated.task}:{stated.split}, and the score of {task}:{ours}")
+    return ImportedTask(task, ours, stated.text if stated else UNKNOWN, {"all": values}, stated=stated)

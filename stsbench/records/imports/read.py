@@ -156,7 +156,10 @@ def _read_folder(folder: Path) -> ImportedResults:
         tuple(task for results in read for task in results.tasks),
         model=name or next(iter(models), ""),
         revision=revision or None,
-        notes=(*read[0].notes, *([left_out] if any(others) else [])),
+        notes=(
+            *dict.fromkeys(note for results in read for note in results.notes),
+            *([left_out] if any(others) else []),
+        ),
     )
 
 

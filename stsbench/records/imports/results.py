@@ -1,6 +1,7 @@
 """What a file of results says, whichever program wrote it, and the record of it: the rest is marked as unknown."""
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -19,7 +20,7 @@ from stsbench.records.parts import (
 )
 from stsbench.records.provenance import now
 from stsbench.records.record import RunRecord
-from stsbench.records.signature import UNKNOWN, Signature
+from stsbench.records.signature import MODEL_FIELDS, UNKNOWN, Signature
 
 TEXT = "senteval"
 """The text variant of SentEval's results."""
@@ -39,6 +40,8 @@ class ImportedTask:
         scores: correlations between -1 and 1, every metric by every aggregation that there is.
         subsets: the same of each subset.
         pairs: how many; None where the file does not tell.
+        stated: the signature that `export` wrote beside the score: what it says of text, data and the model's use
+            is known. None in other programs' results.
     """
 
     task: str
@@ -47,6 +50,7 @@ class ImportedTask:
     scores: Mapping[str, MetricValues]
     subsets: tuple[SubsetPart, ...] = ()
     pairs: int | None = None
+    stated: Signature | None = None
 
 
 @dataclass(frozen=True)
@@ -154,7 +158,8 @@ def build_record(results: ImportedResults, aggregation: str, metric: str, comman
         metric: the headline's, likewise.
         command: the command line, for the record.
     """
-    parts = tuple(_part(task, aggregation, metric) for task in results.tasks)
+    use = _use(results)
+    parts = tuple(_part(task, aggregation, metric, use) for task in results.tasks)
     transfer = tuple(map(_transfer_part, results.transfer))
     return RunRecord(
         stsbench=__version__,
@@ -165,9 +170,8 @@ def build_record(results: ImportedResults, aggregation: str, metric: str, comman
             kind=IMPORTED,
             revision=results.revision,
             weights_sha256=results.weights_sha256,
-            pooling=UNKNOWN,
-            precision=UNKNOWN,
             device=UNKNOWN,
+            **_model_fields(use),
         ),
         protocol=ProtocolPart(
             name=_PROTOCOLS[results.program].get(aggregation, results.program.lower()),
@@ -189,7 +193,35 @@ def build_record(results: ImportedResults, aggregation: str, metric: str, comman
     )
 
 
-def _part(task: ImportedTask, aggregation: str, metric: str) -> TaskPart:
+_NO_USE = Signature("", "", "", "", "", "", "", pooling=UNKNOWN, precision=UNKNOWN)
+
+
+def _use(results: ImportedResults) -> Signature:
+    """Return a signature that tells how the model was used: as all scores state it, or else that nobody knows.
+
+    A template is stated by its name and digits alone, which do not make one: nothing is known then either.
+    """
+    stated = [task.stated or _NO_USE for task in results.tasks]
+    uses = {tuple(getattr(signature, name) for name in _USE) for signature in stated}
+    return stated[0] if len(uses) == 1 and not stated[0].template else _NO_USE
+
+
+_USE = tuple(name for name in MODEL_FIELDS if name != "version")
+
+
+def _model_fields(use: Signature) -> dict[str, Any]:
+    """Return the fields of the model part that a signature tells."""
+    fields = {name: getattr(use, name) for name in _USE if name not in {"template", "postprocessing"}}
+    fitted, _, last = use.postprocessing.rpartition(",")
+    if whitened := re.fullmatch(r"whiten(\d*)", last):
+        return fields | {"fitted": fitted, "whiten": int(whitened[1] or 0)}
+    return fields | {"fitted": use.postprocessing}
+
+
+def _part(task: ImportedTask, aggregation: str, metric: str, use: Signature) -> TaskPart:
+    data = DataPart(status="unknown", sha256=task.stated.data) if task.stated else _NO_DATA
+    meaning = replace(use, task=task.task, split=task.split, aggregation=aggregation, metric=metric)
+    meaning = replace(meaning, similarity="cosine", text=task.text, data=data.sha256, version=UNKNOWN)
     return TaskPart(
         task=task.task,
         split=task.split,
@@ -198,8 +230,8 @@ def _part(task: ImportedTask, aggregation: str, metric: str) -> TaskPart:
         score=task.scores[aggregation][metric],
         scores=dict(task.scores),
         subsets=task.subsets,
-        signature=_signature(task.task, task.split, aggregation, metric, similarity="cosine", text=task.text),
-        data=_NO_DATA,
+        signature=str(meaning),
+        data=data,
         identical_pairs=None,
         zero_pairs=None,
         truncated_sentences=None,
@@ -210,6 +242,7 @@ def _transfer_part(task: ImportedTransfer) -> TransferPart:
     split = "all" if task.design == "nested" else "test"
     # The number of folds stands in a signature, and no file of results tells it.
     aggregation = "split" if task.design == "split" else UNKNOWN
+    what = Signature(task.task, split, aggregation, "acc", UNKNOWN, TEXT, data=UNKNOWN, pooling=UNKNOWN)
     return TransferPart(
         **asdict(task),
         text=TEXT,
@@ -218,12 +251,7 @@ def _transfer_part(task: ImportedTransfer) -> TransferPart:
         seed=None,
         grid=(),
         chosen=(),
-        signature=_signature(task.task, split, aggregation, "acc", similarity=UNKNOWN, text=TEXT),
+        signature=str(replace(what, precision=UNKNOWN, version=UNKNOWN)),
         data=_NO_DATA,
         truncated_sentences=None,
     )
-
-
-def _signature(task: str, split: str, aggregation: str, metric: str, *, similarity: str, text: str) -> str:
-    what = Signature(task, split, aggregation, metric, similarity, text, data=UNKNOWN, pooling=UNKNOWN)
-    return str(replace(what, precision=UNKNOWN, version=UNKNOWN))

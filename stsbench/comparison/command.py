@@ -168,8 +168,6 @@ def compare(
         tell(best.sentence, *(f"note: {note}" for note in best.notes), quiet=output.quiet)
         return
     _demand_one_way(runs or [], a or [], b or [])
-    from stsbench.comparison.compare import recorded_interval
-
     if plan:
         from stsbench.comparison.planning import plan as plan_verb
 
@@ -178,21 +176,23 @@ def compare(
         if figure is not None:
             raise UserError("a plan is a table: leave out --figure.")
         spread = None if seed_spread is None else _number(seed_spread)
-        chosen = interval or recorded_interval(runs)
-        planned = plan_verb(*runs, difference=difference, spread=spread, level=level, interval=chosen)
+        planned = plan_verb(*runs, difference=difference, spread=spread, level=level, interval=interval)
         print_result(planned, output)
         tell(planned.sentence, *planned.words, quiet=output.quiet)
         return
     from stsbench.comparison import compare as verb
+    from stsbench.records.intervals import common_interval
+    from stsbench.records.store import load_run
     from stsbench.render.figures import save_figure
     from stsbench.scoring.settings import Bootstrap
 
     sides = (runs[:1], runs[1:]) if runs else (verb_runs(a), verb_runs(b))
-    chosen = interval or recorded_interval([*sides[0], *sides[1]])
+    one, other = ([load_run(run) for run in side] for side in sides)
+    chosen = interval or common_interval([*one, *other])
     with progress_bars(quiet=output.quiet) as progress:
         comparison = verb.compare(
-            runs[0] if runs else sides[0],
-            runs[1] if runs else sides[1],
+            one[0] if runs else one,
+            other[0] if runs else other,
             corpora=corpus or (),
             data_dirs=data_dir or (),
             bootstrap=Bootstrap(resamples, level, seed, chosen),

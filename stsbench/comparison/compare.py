@@ -14,12 +14,13 @@ from stsbench.comparison.paired import compare_pairs, compare_transfer, dependen
 from stsbench.comparison.result import Comparison
 from stsbench.comparison.seeds import compare_seeds
 from stsbench.comparison.seeds_result import SeedsComparison
+from stsbench.records.intervals import common_interval, recorded_intervals
 from stsbench.records.labels import labels
 from stsbench.records.record import RunRecord
 from stsbench.records.store import load_run
 from stsbench.scoring.recompute import require_recomputed
 from stsbench.scoring.settings import Bootstrap
-from stsbench.statistics.intervals import INTERVAL, IntervalMethod
+from stsbench.statistics.intervals import IntervalMethod
 
 Run = RunRecord | str | Path
 """A record, or the folder or `run.json` that it is in."""
@@ -51,7 +52,7 @@ def compare(
         corpora: training corpora in which to look for the test sentences: a text a line, or a .csv file each of
             whose cells is a text; .gz or not.
         data_dirs: folders to look for the test sentences in, before `STSBENCH_DATA` and the cache.
-        bootstrap: how intervals and p-values are computed; by default as the records' own (`recorded_interval`),
+        bootstrap: how intervals and p-values are computed; by default as the records' own (`common_interval`),
             with 5000 resamples of the bootstrap.
         progress: told how far it is.
 
@@ -72,7 +73,7 @@ def compare(
             "0 resamples ask for no intervals, and a comparison is one: give at least one, better 5000."
         )
     runs = _records(a), _records(b)
-    bootstrap = bootstrap or Bootstrap(RESAMPLES, interval=recorded_interval([*runs[0], *runs[1]]))
+    bootstrap = bootstrap or Bootstrap(RESAMPLES, interval=common_interval([*runs[0], *runs[1]]))
     # A comparison shows no interval of a run's own: those need not be computed again.
     notes = require_recomputed(*runs[0], *runs[1], intervals=False)
     notes = (*notes, *_interval_notes([*runs[0], *runs[1]], bootstrap.interval))
@@ -89,22 +90,8 @@ def compare(
     return replace(result, overlaps=overlaps, notes=(*result.notes, *notes))
 
 
-def recorded_interval(runs: Sequence[Run]) -> IntervalMethod:
-    """Return how the intervals of some records see pairs that share sentences; the default if they differ.
-
-    Raises:
-        UserError: if a record cannot be read.
-    """
-    methods = _recorded_intervals(_records(runs))
-    return methods[0] if len(methods) == 1 else INTERVAL
-
-
-def _recorded_intervals(records: Sequence[RunRecord]) -> list[IntervalMethod]:
-    return list(dict.fromkeys(record.protocol.interval for record in records if record.protocol.resamples))
-
-
 def _interval_notes(records: Sequence[RunRecord], chosen: IntervalMethod) -> Iterator[str]:
-    methods = _recorded_intervals(records)
+    methods = recorded_intervals(records)
     if set(methods) - {chosen}:
         yield f"the records' own intervals are {listed(methods)}, those of this comparison {chosen} (--interval)"
 

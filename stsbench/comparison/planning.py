@@ -26,11 +26,12 @@ from stsbench.comparison.aligned import (
 )
 from stsbench.comparison.result import AVERAGES, Kind
 from stsbench.published.measured import seeded_systems, seeds
+from stsbench.records.intervals import common_interval
 from stsbench.records.record import RunRecord
 from stsbench.render.result import Result
 from stsbench.render.table import Table, Tables
 from stsbench.statistics.dependence import Dependence, Variance
-from stsbench.statistics.intervals import INTERVAL, IntervalMethod
+from stsbench.statistics.intervals import IntervalMethod
 from stsbench.statistics.power import detectable, pairs_needed, seeds_needed
 
 if TYPE_CHECKING:
@@ -193,7 +194,7 @@ def plan(
     spread: float | str | None = None,
     level: float = 0.95,
     power: float = POWER,
-    interval: IntervalMethod = INTERVAL,
+    interval: IntervalMethod | None = None,
     progress: Progress = silent,
 ) -> Plan:
     """Plan a comparison: what can these pairs show, and how many pairs and seeds does a difference take?
@@ -206,7 +207,7 @@ def plan(
             the average, taken for every task; or a published system whose seeds are known, task by task.
         level: 1 - level is the test's size.
         power: the chance to find the difference where it is there.
-        interval: how pairs that share sentences are seen.
+        interval: how pairs that share sentences are seen; by default as the records' own intervals see them.
         progress: told how far it is.
 
     Returns:
@@ -231,7 +232,7 @@ def plan(
     demand_distinct_models(named)
     tasks, notes = aligned_scores(named, progress=progress)
     spreads, told = _spreads(spread, [task.task for task in tasks])
-    method = dependence_of(interval)
+    method = dependence_of(interval or common_interval(named.values()))
     rows = [_planned(task, method, difference, spreads.get(task.task, math.nan), (level, power)) for task in tasks]
     first, second = named
     return Plan(first, second, tuple(rows), difference, told, level, power, method, notes)

@@ -18,6 +18,7 @@ from stsbench.comparison.aligned import (
     parts_of,
     score_limits,
 )
+from stsbench.comparison.paired import require_pairs
 from stsbench.comparison.ranked import RankedScore, RankedTask, RankResult
 from stsbench.comparison.result import AVERAGES
 from stsbench.records.record import RunRecord
@@ -123,6 +124,7 @@ def _comparable(runs: dict[str, RunRecord]) -> tuple[dict[str, RunRecord], tuple
         """Return why a run is not ranked with others, which compare with each other; None if it is."""
         first, folder = group[0], runs[name].folder
         try:
+            require_pairs({each: runs[each] for each in (first, name)})
             shared = [
                 common_parts({each: parts_of(runs[each], kind) for each in (first, name)}) for kind in AVERAGES
             ]

@@ -1,9 +1,9 @@
 """What the intervals of records are, in words: by which method, of what, and why a score has none."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from stsbench.records.parts import NoInterval, RunFields
-from stsbench.statistics.intervals import IntervalMethod
+from stsbench.statistics.intervals import INTERVAL, IntervalMethod
 
 INTERVAL_OF = (
     "new pairs from the same subsets, with new sentences and the same pattern of sharing; the subsets are fixed"
@@ -38,6 +38,17 @@ def method_in_words(record: RunFields) -> str:
     if record.tasks and record.protocol.interval_of_scores != record.protocol.interval:
         return f"{METHODS[record.protocol.interval_of_scores]}: Kendall's tau has no other"
     return words
+
+
+def recorded_intervals(records: Iterable[RunFields]) -> list[IntervalMethod]:
+    """Return the methods of the intervals of some records, each once; none for those that have no intervals."""
+    return list(dict.fromkeys(record.protocol.interval for record in records if record.protocol.resamples))
+
+
+def common_interval(records: Iterable[RunFields]) -> IntervalMethod:
+    """Return the method of the intervals of some records, the default where theirs differ."""
+    methods = recorded_intervals(records)
+    return methods[0] if len(methods) == 1 else INTERVAL
 
 
 def interval_remarks(labelled: Sequence[tuple[str, RunFields]]) -> Iterator[str]:

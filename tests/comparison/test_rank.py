@@ -154,6 +154,13 @@ def test_tables_that_do_not_say_what_pairs_share_are_told(runs: list[sb.RunRecor
     assert not sb.rank([runs[0], *old[1:]]).notes
 
 
+def test_imported_scores_are_left_out_of_a_ranking_of_pairs(runs: list[sb.RunRecord]) -> None:
+    imported = runs[0].model.model_copy(update={"kind": "imported", "name": "theirs", "weights_sha256": None})
+    ranking = sb.rank([runs[0].model_copy(update={"model": imported}), *runs])
+    assert len(ranking.tasks[0].rows) == len(runs)
+    assert any("theirs was imported, with scores alone" in note for note in ranking.notes)
+
+
 def test_of_runs_that_do_not_all_compare_the_largest_group_is_ranked_and_the_others_are_named(
     runs: list[sb.RunRecord], measure: Measure, toy_data: Data, tmp_path: Path
 ) -> None:

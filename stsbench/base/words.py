@@ -7,6 +7,9 @@ from math import ceil, floor, log10
 _FEW = 8
 """So many choices fit into a sentence beside a suggestion."""
 
+_BEFORE, _BEHIND = 8, 16
+"""Characters that are shown of a text before and behind where it begins to differ from another."""
+
 _LONGEST_WORD, _LONGEST_TEXT = 300, 4000
 _LONG_WORD = re.compile(rf"\S{{{_LONGEST_WORD + 1},}}")
 
@@ -18,6 +21,22 @@ def listed(names: Sequence[str]) -> str:
     ('a, b and c', 'a')
     """
     return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
+
+
+def told_apart(one: str, other: str) -> tuple[str, str]:
+    """Return two texts shortened so that the first difference between them is seen.
+
+    >>> told_apart("0123456789" * 9 + "a" * 90, "0123456789" * 9 + "b" * 90)
+    ('…23456789aaaaaaaaaaaaaaaa…', '…23456789bbbbbbbbbbbbbbbb…')
+    """
+    unlike = (at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b)
+    start = max(0, next(unlike, min(len(one), len(other))) - _BEFORE)
+    end = start + _BEFORE + _BEHIND
+
+    def shortened(text: str) -> str:
+        return f"{'…' if start else ''}{text[start:end]}{'…' if len(text) > end else ''}"
+
+    return shortened(one), shortened(other)
 
 
 def closest(name: object, choices: Iterable[str], *, most: int = 1, cutoff: float = 0.7) -> list[str]:

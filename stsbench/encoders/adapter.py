@@ -47,12 +47,19 @@ def find_base(adapter: Checkpoint) -> Checkpoint:
     if not base:
         raise UserError(f"{place} names no base_model_name_or_path: write the model there that it was trained on.")
     try:
-        return replace(find_checkpoint(base, revision=config.get("revision")), name=adapter.name)
+        found = replace(find_checkpoint(base, revision=config.get("revision")), name=adapter.name)
     except UserError as error:
         raise UserError(
             f"{adapter.name} is an adapter for {base}, which cannot be had: {str(error).rstrip('.')}; fetch it, "
             f"or write where it is into {place}."
         ) from error
+    if is_adapter(found):
+        # Transformers would merge that one in silence.
+        raise UserError(
+            f"{adapter.name} is an adapter for {base}, which is one itself: merge that, and write the name of the "
+            f"merged model into {place}."
+        )
+    return found
 
 
 def adapter_file(adapter: Checkpoint) -> Path:
@@ -65,6 +72,11 @@ def adapter_file(adapter: Checkpoint) -> Path:
         if (path := adapter.folder / name).is_file():
             return path
     raise UserError(f"{adapter.folder} holds no {_WEIGHTS[0]}: fetch the adapter again.")
+
+
+def adapter_files(adapter: Checkpoint) -> list[Path]:
+    """Return the files that are read of an adapter."""
+    return [adapter_file(adapter), adapter.folder / ADAPTER_CONFIG]
 
 
 def hash_with(adapter: Checkpoint, base: str, *files: Path) -> str:
@@ -80,8 +92,13 @@ def merge_adapter(model: Any, adapter: Checkpoint) -> Any:
         adapter: the adapter's files, whose base was found.
 
     Raises:
-        UserError: if `peft` is not installed, or the adapter is another network's.
+        UserError: if `peft` is not installed, the adapter is another network's, or it changed since it was hashed.
     """
+    with adapter.reading(lambda: adapter_files(adapter)):
+        return _merge(model, adapter)
+
+
+def _merge(model: Any, adapter: Checkpoint) -> Any:
     try:
         from peft import LoraConfig, get_peft_model
         from peft.utils import set_peft_model_state_dict

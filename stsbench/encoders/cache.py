@@ -44,7 +44,7 @@ from stsbench.encoders.protocol import FloatMatrix, Identity
 DEFAULT_MAX_BYTES = 10 * 1024**3
 
 # Raised when the layout below, or the meaning of a vector, changes.
-_FORMAT = 3
+_FORMAT = 4
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS about (identity TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS texts (
@@ -168,13 +168,8 @@ class EmbeddingCache:
     """
 
     def __init__(self, identity: Identity, pooling: str, folder: Path | None = None) -> None:
-        description = identity.as_dict() | {"pooling": pooling, "format": _FORMAT}
-        # Two names for the same files are the same vectors, and those kept here are not yet normalised.
-        apart = {"name", "revision", "normalize", *(["fitted"] if not identity.fitted else [])}
-        key = {name: value for name, value in description.items() if name not in apart | {"template"}}
-        if identity.template is not None:
-            # By what is in it: another name or source makes no other vectors.
-            key["template"] = identity.template.digest
+        chosen = {"pooling": pooling, "format": _FORMAT}
+        description, key = identity.as_dict() | chosen, identity.key() | chosen
         digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()
         self.path = (folder or embeddings_dir()) / f"{digest[:32]}.sqlite"
         self._description = json.dumps(description, sort_keys=True)

@@ -8,19 +8,18 @@ import hashlib
 import importlib.util
 import os
 import re
-import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from threading import Thread
 from typing import Any, NamedTuple
 
 from stsbench.base.errors import UserError
-from stsbench.base.files import files_in, sha256_of
+from stsbench.base.files import files_below, files_in
 from stsbench.base.parsing import parse_json
 from stsbench.base.words import closest
 from stsbench.encoders.checkpoint_files import CheckpointFile, ModuleEntry, mistake_in, schema_of
+from stsbench.encoders.hashed import HashedFiles, begin_hashing
 
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 
@@ -42,13 +41,25 @@ _WEIGHT_FILES = (
     "pytorch_model.bin",
     "pytorch_model.bin.index.json",
 )
-_VOCABULARY_PATTERNS = ("tokenizer.json", "vocab.*", "merges.txt", "*.model", "*.tiktoken", "bpe.codes")
+_VOCABULARY_PATTERNS = (
+    "tokenizer.json",
+    "tokenizer.*.json",
+    *("vocab.*", "vocab-*.json", "*_vocab.json", "dict.txt", "merges.txt", "bpe.codes"),
+    *("*.model", "*.spm", "*.tokenizer", "*.tiktoken"),
+)
 _TOKENIZER_PATTERNS = (
     *_VOCABULARY_PATTERNS,
     "tokenizer_config.json",
     "special_tokens_map.json",
     "added_tokens.json",
+    *("byte_maps.json", "emoji.json", "normalizer.json", "word_pronunciation.json", "word_shape.json"),
 )
+
+# Of a file for some versions of Transformers alone, these stand before its ending.
+_CONFIG_PATTERNS = ("config.json", "config.*.json")
+
+_ELSEWHERE = "--"
+"""Stands in the name of code between the repository that holds it and the rest."""
 
 # What loading reads of a repository on the Hub.
 _HUB_SETTINGS = ("*.json", "*.txt", "*.model", "*.tiktoken", "bpe.codes")
@@ -78,11 +89,13 @@ class Checkpoint:
         name: as the person named it.
         folder: where the files are.
         revision: the Hub commit, if they came from there.
+        hashed: those that were hashed, which are to stay as they are.
     """
 
     name: str
     folder: Path
     revision: str | None = None
+    hashed: HashedFiles = field(default_factory=HashedFiles, compare=False, repr=False)
 
     def json(self, *parts: str, schema: type[CheckpointFile] | None = None) -> dict[str, Any]:
         """Return the JSON object in a file of the checkpoint, or an empty one if there is no such file.
@@ -173,6 +186,32 @@ class Checkpoint:
             and any((path / file).is_file() for file in _WEIGHT_FILES)
         ]
 
+    def all_files(self) -> list[Path]:
+        """Return every file in the folder and below; of hidden ones none, which are other programs' own."""
+        return [
+            path
+            for path in files_below(self.folder)
+            if not any(part.startswith(".") for part in path.relative_to(self.folder).parts)
+        ]
+
+    def config_files(self, *, with_code: bool) -> list[Path]:
+        """Return the files that say what the network is, apart from its weights.
+
+        Args:
+            with_code: whether Python code that comes with the checkpoint runs. It may read any file.
+        """
+        return self.all_files() if with_code and self._named_code() else files_in(self.folder, *_CONFIG_PATTERNS)
+
+    def code_elsewhere(self) -> str | None:
+        """Return the name of code that the checkpoint's files name in another repository, if they do."""
+        return next((name for name in self._named_code() if _ELSEWHERE in name), None)
+
+    def _named_code(self) -> list[str]:
+        """Return the classes that the checkpoint's files name outside of the libraries."""
+        mapped = [self.json(file).get("auto_map") for file in ("config.json", "tokenizer_config.json")]
+        types = [module.type for module in self.modules() if not module.type.startswith("sentence_transformers.")]
+        return [*_strings(mapped), *types]
+
     def own_code(self) -> str | None:
         """Return the name of Python code that comes with the checkpoint and is needed to run it, if any is."""
         mapped = self.json("config.json").get("auto_map") or {}
@@ -188,7 +227,9 @@ class Checkpoint:
         Raises:
             UserError: if the folder has none, or lacks a shard that its index names.
         """
-        for name in _WEIGHT_FILES:
+        # Transformers reads the file that a configuration names, if it names one.
+        named = self.json("config.json").get("transformers_weights")
+        for name in [named] if isinstance(named, str) else _WEIGHT_FILES:
             if (self.folder / name).is_file():
                 return self._shards(name) if name.endswith(".json") else [self.folder / name]
         raise UserError(
@@ -209,13 +250,37 @@ class Checkpoint:
         return self.sha256(self.tokenizer_files())
 
     def sha256(self, paths: Iterable[Path]) -> str:
-        """Return one hash for files in the folder: the file's own if it is one, else of their paths and hashes."""
+        """Return one hash for files in the folder, which then are to stay as they are.
+
+        Args:
+            paths: in the order in which they are used, each as often as it is.
+
+        Returns:
+            The file's own if it is one, else that of their paths and hashes.
+
+        Raises:
+            UserError: if one cannot be read, or is not what it was when it was hashed before.
+        """
         # By path, not by name: a dense layer's weights are called model.safetensors too.
-        hashes = {path.relative_to(self.folder).as_posix(): _sha256_once(path) for path in paths}
+        hashes = [(path.relative_to(self.folder).as_posix(), self.hashed.sha256(path)) for path in paths]
         if len(hashes) == 1:
-            return next(iter(hashes.values()))
-        listing = "".join(f"{name} {digest}\n" for name, digest in sorted(hashes.items()))
+            return hashes[0][1]
+        listing = "".join(f"{name} {digest}\n" for name, digest in hashes)
         return hashlib.sha256(listing.encode()).hexdigest()
+
+    @contextmanager
+    def reading(self, files: Callable[[], Iterable[Path]]) -> Iterator[None]:
+        """Hash files before they are read, and make sure afterwards that those were read.
+
+        Args:
+            files: lists them; called again afterwards, as another may have come.
+
+        Raises:
+            UserError: if one changed meanwhile, or since it was hashed.
+        """
+        self.sha256(files())
+        yield
+        self.hashed.require_unchanged(files())
 
     def _shards(self, index: str) -> list[Path]:
         weight_map = self.json(index).get("weight_map")
@@ -232,13 +297,6 @@ class Checkpoint:
         return shards
 
 
-_SETTLED_SECONDS = 2.0
-"""How long ago a file must have changed for its time stamps to tell it from what it becomes next."""
-
-_hashes: dict[tuple[Path, int, int, int, int, int], str] = {}
-_ahead: dict[Path, Thread] = {}
-
-
 def hash_ahead(model: str | Path) -> None:
     """Begin to hash the weights of a checkpoint that is here, on another core, while there is other work to do.
 
@@ -251,41 +309,7 @@ def hash_ahead(model: str | Path) -> None:
         paths = [] if folder is None or not folder.is_dir() else Checkpoint(str(model), folder).weight_files()
     except (UserError, OSError, RuntimeError):  # of loading it, which says what is wrong
         return
-    if not _ahead.keys() >= set(paths):
-        thread = Thread(target=_hash_quietly, args=(paths,), daemon=True)
-        _ahead.update(dict.fromkeys(paths, thread))
-        thread.start()
-
-
-def _hash_quietly(paths: Sequence[Path]) -> None:
-    with suppress(UserError):
-        for path in paths:
-            _sha256_now(path)
-
-
-def _sha256_once(path: Path) -> str:
-    """Return a file's hash, computed once in a process: analyses load a model several times.
-
-    Raises:
-        UserError: if the file cannot be read.
-    """
-    if (thread := _ahead.pop(path, None)) is not None:
-        thread.join()
-    return _sha256_now(path)
-
-
-def _sha256_now(path: Path) -> str:
-    try:
-        state = path.stat()
-    except OSError:
-        return sha256_of(path)  # which says what is wrong
-    key = (path, state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns)
-    if key in _hashes:
-        return _hashes[key]
-    digest = sha256_of(path)
-    if time.time() - max(state.st_mtime, state.st_ctime) > _SETTLED_SECONDS:
-        _hashes[key] = digest
-    return digest
+    begin_hashing(paths)
 
 
 def packaged_model() -> Path | None:
@@ -442,6 +466,13 @@ def told(what: str) -> Iterator[None]:
 
 
 _UNEXPECTED = "its files do not say what is expected of them ({}). Fetch the checkpoint again."
+
+
+def _strings(value: Any) -> list[str]:
+    """Return the texts in what a JSON file holds."""
+    if isinstance(value, dict | list):
+        return [text for each in (value.values() if isinstance(value, dict) else value) for text in _strings(each)]
+    return [value] if isinstance(value, str) else []
 
 
 def why(error: Exception) -> str:

@@ -24,6 +24,7 @@ from stsbench.encoders.protocol import Encoder
 from stsbench.encoders.sentence_transformers import (
     has_transformer_config,
     load_with_library,
+    notes_on_code,
     notes_on_prompt,
     read_settings,
 )
@@ -194,7 +195,7 @@ def _load_fitted(name: str, folder: Path, options: LoadOptions) -> FittedEncoder
         if (now := getattr(options, field)) is not None and now != (then := getattr(model, field))
     )
     notes = (f"{name}: {about.sentence}", *changed, *base.notes)
-    return FittedEncoder(name, about, base, map_reader(folder, about), read_seen(folder), notes)
+    return FittedEncoder(name, about, base, map_reader(folder, about), read_seen(folder, about), notes)
 
 
 def _as_fitted(about: FitAbout, options: LoadOptions) -> LoadOptions:
@@ -406,6 +407,8 @@ def _load_natively(
     elif options.prompt is None and not prompt and known and known.prompt:
         prompt = known.prompt
         notes += (f"{name}: {prompt!r} is put before every sentence ({known.usage}).",)
+    if options.trust_remote_code:
+        notes += notes_on_code(name, checkpoint.code_elsewhere())
     if adapter is not None:
         base = adapter.json(ADAPTER_CONFIG)["base_model_name_or_path"]
         notes += (f"{name} is an adapter: its differences are added to the weights of {base}.",)

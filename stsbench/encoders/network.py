@@ -58,6 +58,11 @@ class TailModule:
     folder: str = ""
     activation: str = "Identity"
 
+    @property
+    def label(self) -> str:
+        """What it does, apart from its weights."""
+        return f"{self.kind}:{self.activation}" if self.kind == "dense" else self.kind
+
     def config_file(self, checkpoint: Path) -> Path:
         """Return the file that names a dense module's activation."""
         return checkpoint / self.folder / "config.json"
@@ -440,6 +445,16 @@ class Without:
         return network.read([part.ids for part in parts], {pooling: reading}, parts, positions=given)[pooling]
 
 
+def weight_files(checkpoint: Checkpoint, tail: Sequence[TailModule]) -> list[Path]:
+    """Return the files of a network's weights: the checkpoint's, then those of each dense module in order.
+
+    Raises:
+        UserError: if some are not there.
+    """
+    dense = [module.weight_file(checkpoint.folder) for module in tail if module.kind == "dense"]
+    return [*checkpoint.weight_files(), *dense]
+
+
 def load_network(
     checkpoint: Checkpoint,
     *,
@@ -453,9 +468,35 @@ def load_network(
     """Load a checkpoint's network for evaluation, without running code that comes with its weights.
 
     Raises:
-        UserError: if weights are missing (they would be random), the model type is unknown, memory will not do, or
-            the adapter is another base's.
+        UserError: if weights are missing (they would be random), the model type is unknown, memory will not do,
+            the adapter is another base's, or a file changed since it was hashed.
     """
+
+    def files() -> list[Path]:
+        return [*weight_files(checkpoint, tail), *checkpoint.config_files(with_code=trust_remote_code)]
+
+    with checkpoint.reading(files):
+        return _read_network(
+            checkpoint,
+            precision=precision,
+            device=device,
+            pad_id=pad_id,
+            tail=tail,
+            trust_remote_code=trust_remote_code,
+            adapter=adapter,
+        )
+
+
+def _read_network(
+    checkpoint: Checkpoint,
+    *,
+    precision: str,
+    device: str,
+    pad_id: int,
+    tail: Sequence[TailModule],
+    trust_remote_code: bool,
+    adapter: Checkpoint | None,
+) -> Network:
     import torch
     from transformers import AutoModel
 

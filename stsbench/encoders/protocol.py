@@ -1,7 +1,7 @@
 """What an encoder is: token sequences in, one matrix per pooling out."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,9 @@ FloatMatrix = NDArray[np.float32]
 
 _LARGEST, _SMALLEST = float(np.finfo(np.float32).max), float(np.finfo(np.float32).tiny)
 
+_APART = {"name", "revision", "normalize"}
+"""The fields of an identity that make no other vectors: the planner normalises behind the cache."""
+
 TokenSequence = tuple[int, ...] | tuple[str, ...] | str
 """What the forward pass reads of one text: token ids, known words, or the text itself (for a callable)."""
 
@@ -30,8 +33,8 @@ class Identity:
         kind: `transformer`, `sentence-transformers`, `sentence-transformers-library`, `static`, `function`,
             `vectors` or `fitted`.
         revision: the Hub commit the files came from, if they came from the Hub.
-        weights_sha256: hash of the weight file (of several: of their paths and hashes); None if there is no
-            file, as for a callable.
+        weights_sha256: hash of the weight file (of several: of their paths and hashes, in the order of the
+            modules); None where nothing can be hashed that the vectors depend on, as for a callable.
         tokenizer_sha256: hash over the tokenizer's files.
         config_sha256: hash over the configuration files that shape the network.
         pooling: how token vectors become one vector.
@@ -40,7 +43,7 @@ class Identity:
         template: the text around every sentence, and its rules; None for none.
         precision: `fp32`, `bf16` or `fp16`.
         device: `cpu`, `cuda` or `mps`.
-        modules: what else is done inside, in order (`lower_case`, `dense`, a `normalize` before a `dense`).
+        modules: what else is done inside, in order (`lower_case`, `dense:Tanh`, a `normalize` before a layer).
         normalize: whether vectors are to be scaled to unit length at the very end. The planner does that, so that
             they can be had without.
         fitted: the post-processing that was fitted and is part of the encoder, with its dimensions and what it was
@@ -62,6 +65,14 @@ class Identity:
     modules: tuple[str, ...] = ()
     normalize: bool = False
     fitted: str = ""
+
+    def key(self) -> dict[str, Any]:
+        """Return what tells vectors apart, before the closing normalisation: equal keys, equal vectors.
+
+        A name and a commit are names of what is hashed, and a template is what is in it.
+        """
+        said = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in _APART}
+        return said | {"template": self.template and self.template.digest}
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields as plain data."""

@@ -2,14 +2,14 @@
 
 from codecs import BOM_UTF8
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
 from stsbench.base.errors import UserError
-from stsbench.base.files import sha256_of
+from stsbench.encoders.hashed import HashedFiles
 from stsbench.encoders.protocol import (
     FloatMatrix,
     Identity,
@@ -32,6 +32,7 @@ class SavedVectors:
     path: Path
     sentences: Path
     notes: tuple[str, ...] = ()
+    _hashed: HashedFiles = field(default_factory=HashedFiles, repr=False)
 
     @cached_property
     def identity(self) -> Identity:
@@ -41,14 +42,7 @@ class SavedVectors:
             UserError: if there is no such file.
         """
         _require_file(self.path)
-        _require_file(self.sentences)
-        return Identity(
-            self.path.stem,
-            "vectors",
-            "own",
-            weights_sha256=sha256_of(self.path),
-            tokenizer_sha256=sha256_of(self.sentences),
-        )
+        return Identity(self.path.stem, "vectors", "own", weights_sha256=self._hashed.sha256(self.path))
 
     @property
     def token_budget(self) -> int:
@@ -77,7 +71,9 @@ class SavedVectors:
         """Return the saved rows, shape (len(sequences), dimensions), float32."""
         require_own_pooling(self.identity, poolings)
         rows = [self._rows[str(sequence).strip()] for sequence in sequences]
-        return dict.fromkeys(poolings, as_float32(self._matrix[rows], str(self.path)))
+        vectors = as_float32(self._matrix[rows], str(self.path))
+        self._hashed.require_unchanged()
+        return dict.fromkeys(poolings, vectors)
 
     @cached_property
     def _matrix(self) -> FloatMatrix:
@@ -109,11 +105,16 @@ class SavedVectors:
         rows: dict[str, int] = {}
         for number, line in enumerate(lines):
             try:
-                rows.setdefault(line.decode("utf-8").strip(), number)
+                first = rows.setdefault(line.decode("utf-8").strip(), number)
             except UnicodeDecodeError as error:
                 raise UserError(
                     f"{self.sentences}, line {number + 1} is not UTF-8: save the file as UTF-8."
                 ) from error
+            if first != number and not np.array_equal(self._matrix[first], self._matrix[number], equal_nan=True):
+                raise UserError(
+                    f"{self.sentences}, lines {first + 1} and {number + 1} are one sentence, and rows {first} and "
+                    f"{number} of {self.path} (the first is 0) are two vectors: keep the one that is right."
+                )
         return rows
 
 

@@ -3,11 +3,9 @@
 Where a module or an option is not one that is read here, the library itself encodes.
 """
 
-from pathlib import Path
 from typing import Any
 
 from stsbench.base.errors import UserError
-from stsbench.base.files import files_below
 from stsbench.encoders.callables import CallableEncoder
 from stsbench.encoders.checkpoint import Checkpoint, quiet_transformers, told
 from stsbench.encoders.checkpoint_files import POOLING_FLAGS, CheckpointFile, DenseFile, PoolingFile
@@ -26,9 +24,6 @@ _TRANSFORMER_CONFIGS = tuple(
     f"sentence_{name}_config.json"
     for name in ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
 )
-
-# Files of a checkpoint that cannot change its vectors.
-_NOT_READ = {".md", ".png"}
 
 _SENTENCE = "sentence_embedding"
 _PLAIN_TEXT: dict[str, Any] = {
@@ -226,19 +221,25 @@ def load_with_library(
 
     def load_model() -> None:
         nonlocal model
-        model = model or _load(checkpoint, max_length, precision, device, trust_remote_code)
+        # Every file counts: which of them a module of unknown kind reads is not known here.
+        with checkpoint.reading(checkpoint.all_files):
+            model = model or _load(checkpoint, max_length, precision, device, trust_remote_code)
 
     def encode(sentences: list[str]) -> Any:
         load_model()
         # An empty prompt is given too: without one, the library takes the checkpoint's own.
-        return model.encode(sentences, prompt=prompt, show_progress_bar=False, convert_to_numpy=True)
+        vectors = model.encode(sentences, prompt=prompt, show_progress_bar=False, convert_to_numpy=True)
+        checkpoint.hashed.require_unchanged()
+        return vectors
+
+    elsewhere = checkpoint.code_elsewhere() if trust_remote_code else None
 
     identity = Identity(
         name=checkpoint.name,
         kind="sentence-transformers-library",
         pooling="own",
         revision=checkpoint.revision,
-        weights_sha256=checkpoint.sha256(_files(checkpoint.folder)),
+        weights_sha256=None if elsewhere else checkpoint.sha256(checkpoint.all_files()),
         max_length=max_length,
         prompt=prompt,
         precision=precision,
@@ -248,17 +249,15 @@ def load_with_library(
         f"{checkpoint.name} has modules that are not read natively: the sentence-transformers library "
         "encodes it; sub-word lengths and cut sentences are not counted."
     )
-    return CallableEncoder(encode, identity, (note, *named), load_model)
+    notes = (note, *named, *notes_on_code(checkpoint.name, elsewhere))
+    return CallableEncoder(encode, identity, notes, load_model)
 
 
-def _files(folder: Path) -> list[Path]:
-    # Every file counts: which of them a module of unknown kind reads is not known here.
-    return [
-        path
-        for path in files_below(folder)
-        if path.suffix not in _NOT_READ
-        and not any(part.startswith(".") for part in path.relative_to(folder).parts)
-    ]
+def notes_on_code(name: str, elsewhere: str | None) -> tuple[str, ...]:
+    """Return what should be known of a model whose code is in another repository; nothing where none is."""
+    if elsewhere is None:
+        return ()
+    return (f"{name} runs code from another repository ({elsewhere}), which is not hashed here: no cache.",)
 
 
 def _load(

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
-from stsbench.base.files import sha256_of
+from stsbench.encoders.hashed import HashedFiles
 from stsbench.encoders.protocol import FloatMatrix, Identity, Tokenized, TokenSequence, require_own_pooling
 
 SUFFIXES = (".txt", ".vec", ".bin", ".gz")
@@ -35,11 +35,13 @@ class StaticEncoder:
     name: str
     notes: tuple[str, ...] = ()
     _vectors: dict[str, NDArray[np.float32] | None] = field(default_factory=dict, repr=False)
+    _hashed: HashedFiles = field(default_factory=HashedFiles, repr=False)
 
     @cached_property
     def identity(self) -> Identity:
         """The file's hash, and averaging."""
-        return Identity(self.name, "static", "avg", weights_sha256=sha256_of(self.path), modules=("lower_case",))
+        digest = self._hashed.sha256(self.path)
+        return Identity(self.name, "static", "avg", weights_sha256=digest, modules=("lower_case",))
 
     @property
     def token_budget(self) -> int:
@@ -70,7 +72,7 @@ class StaticEncoder:
 
     @cached_property
     def _dimensions(self) -> int:
-        with _opened(self.path) as stream:
+        with self._opened() as stream:
             header, _ = _header(stream, self.path)
             if header is not None:
                 return header[1]
@@ -82,7 +84,7 @@ class StaticEncoder:
     def _read(self, words: Collection[str]) -> None:
         """Scan the file once for the vectors of some words; the others are noted as unknown."""
         dimensions = self._dimensions
-        with _opened(self.path) as stream:
+        with self._opened() as stream:
             header, binary = _header(stream, self.path)
             if header and binary:
                 rows = _binary_rows(stream, words, *header, self.path)
@@ -92,6 +94,18 @@ class StaticEncoder:
             for word, vector in rows:
                 vectors.setdefault(word, vector)
         self._vectors.update(dict.fromkeys(words) | vectors)
+
+    @contextmanager
+    def _opened(self) -> Iterator[BinaryIO]:
+        """Open the file to read what was hashed.
+
+        Raises:
+            UserError: if it changed since.
+        """
+        self._hashed.sha256(self.path)
+        with _opened(self.path) as stream:
+            yield stream
+        self._hashed.require_unchanged()
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from stsbench.base.errors import UserError
@@ -58,9 +59,15 @@ class Tokenizer:
         """Load it.
 
         Raises:
-            UserError: if it cannot be loaded, has no vocabulary or nothing to pad with, or gives what is not read.
+            UserError: if it cannot be loaded, has no vocabulary or nothing to pad with, gives what is not read, or
+                a file changed since it was hashed.
         """
-        self._tokenizer = tokenizer = _load(checkpoint, trust_remote_code)
+
+        def files() -> list[Path]:
+            return [*checkpoint.tokenizer_files(), *checkpoint.config_files(with_code=trust_remote_code)]
+
+        with checkpoint.reading(files):
+            self._tokenizer = tokenizer = _load(checkpoint, trust_remote_code)
         if tokenizer.vocab_files_names and not checkpoint.has_vocabulary():
             # Transformers would go on with an empty vocabulary, to which every word is unknown.
             raise UserError(

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from stsbench.base.files import files_in
+from stsbench.base.errors import UserError
 from stsbench.encoders.adapter import adapter_file, hash_with
 from stsbench.encoders.backends.calibration import Calibration, calibration
 from stsbench.encoders.checkpoint import ADAPTER_CONFIG, Checkpoint
 from stsbench.encoders.device import TORCH, split_precision
-from stsbench.encoders.network import Network, TailModule, Without, load_network
+from stsbench.encoders.network import Network, TailModule, Without, load_network, weight_files
 from stsbench.encoders.protocol import Encoder, FloatMatrix, Identity, Tokenized, TokenSequence
 from stsbench.encoders.rendering import alone, render
 from stsbench.encoders.template import Template
@@ -73,22 +73,19 @@ class TransformerEncoder:
     def identity(self) -> Identity:
         """What the vectors depend on; reads and hashes the checkpoint's files."""
         checkpoint, settings = self.checkpoint, self.settings
-        folder = checkpoint.folder
-        dense = [module for module in settings.tail if module.kind == "dense"]
-        weights = [*checkpoint.weight_files(), *(module.weight_file(folder) for module in dense)]
-        configs = [folder / "config.json", *(module.config_file(folder) for module in dense)]
-        code = files_in(folder, "*.py") if self.trust_remote_code else []
-        weights_hash, config_hash = checkpoint.sha256(weights), checkpoint.sha256([*configs, *code])
-        modules = (*(["lower_case"] if settings.lower_case else []), *(m.kind for m in settings.tail))
+        weights_hash = checkpoint.sha256(weight_files(checkpoint, settings.tail))
+        config_hash = checkpoint.sha256(checkpoint.config_files(with_code=self.trust_remote_code))
+        modules = (*(["lower_case"] if settings.lower_case else []), *(module.label for module in settings.tail))
         if self.adapter is not None:
             weights_hash = hash_with(self.adapter, weights_hash, adapter_file(self.adapter))
             config_hash = hash_with(self.adapter, config_hash, self.adapter.folder / ADAPTER_CONFIG)
             modules = ("lora", *modules)
+        runs_code_elsewhere = self.trust_remote_code and checkpoint.code_elsewhere() is not None
         return Identity(
             name=checkpoint.name,
             kind=self.kind,
             revision=checkpoint.revision,
-            weights_sha256=weights_hash,
+            weights_sha256=None if runs_code_elsewhere else weights_hash,
             tokenizer_sha256=checkpoint.tokenizer_sha256(),
             config_sha256=config_hash,
             pooling=settings.pooling,
@@ -135,11 +132,20 @@ class TransformerEncoder:
         return Tokenized(list(sequences), lengths, truncated)
 
     def forward(self, sequences: Sequence[TokenSequence], poolings: Sequence[str]) -> dict[str, FloatMatrix]:
-        """Return for each pooling an array of shape (len(sequences), dimensions), float32."""
+        """Return for each pooling an array of shape (len(sequences), dimensions), float32.
+
+        Raises:
+            UserError: if a file of the checkpoint is not what it was when it was hashed.
+        """
         template = self.settings.template
         if template is None:
-            return self._network(sequences, poolings)
-        return self._network(sequences, poolings, padding=template.padding, without=self._without)
+            vectors = self._network(sequences, poolings)
+        else:
+            vectors = self._network(sequences, poolings, padding=template.padding, without=self._without)
+        # Weights may be mapped into memory: what is written into their file is written into the network.
+        for checkpoint in filter(None, (self.checkpoint, self.adapter)):
+            checkpoint.hashed.require_unchanged()
+        return vectors
 
     def with_template(self, template: Template | None) -> "TransformerEncoder":
         """Return the encoder with another template, or none, and its pooling; the network is loaded once for both.
@@ -183,6 +189,11 @@ class TransformerEncoder:
             [] if (found := self._calibration) is None else self._tokenizer(self._as_read(found.sentences), 64)
         )
         about = (self.identity.weights_sha256, self.identity.config_sha256)
+        if None in about:
+            raise UserError(
+                f"{self.checkpoint.name} runs code from another repository, which is not hashed, so what is "
+                "compiled of it cannot be kept: leave out --backend."
+            )
         return compiled(network, backend, precision, about, samples=samples)
 
     @property
@@ -251,7 +262,8 @@ class RecutEncoder:
     @cached_property
     def _tokenizing(self) -> TransformerEncoder:
         # Its network is never asked for, so no weights are loaded.
-        return replace(self.encoder, settings=replace(self.encoder.settings, max_length=self.max_length))
+        settings = replace(self.encoder.settings, max_length=self.max_length)
+        return replace(self.encoder, settings=settings, loaded=self.encoder.loaded or self.encoder)
 
 
 def recut(encoder: Encoder, max_length: int) -> Encoder | None:

@@ -1,7 +1,7 @@
 """Similarities that someone computed elsewhere."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
-from stsbench.base.files import sha256_of
 from stsbench.data.tables import StsData
+from stsbench.encoders.hashed import HashedFiles
 from stsbench.encoders.protocol import Identity
 from stsbench.scoring.sts import GIVEN
 
@@ -24,6 +24,7 @@ class SavedSimilarities:
     """
 
     path: Path
+    _hashed: HashedFiles = field(default_factory=HashedFiles, compare=False, repr=False)
 
     @cached_property
     def identity(self) -> Identity:
@@ -33,7 +34,7 @@ class SavedSimilarities:
             UserError: if there is no such file.
         """
         self._demand_file()
-        return Identity(self.path.stem, "similarities", GIVEN, weights_sha256=sha256_of(self.path))
+        return Identity(self.path.stem, "similarities", GIVEN, weights_sha256=self._hashed.sha256(self.path))
 
     @cached_property
     def values(self) -> NDArray[np.float64]:
@@ -43,7 +44,9 @@ class SavedSimilarities:
             UserError: if the file holds anything but finite numbers.
         """
         self._demand_file()
+        self._hashed.sha256(self.path)
         values = self._from_npy() if self.path.suffix == ".npy" else self._from_text()
+        self._hashed.require_unchanged()
         bad = np.flatnonzero(~np.isfinite(values))
         if len(bad):
             raise UserError(

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
+from stsbench.base.words import told_apart
 from stsbench.encoders.load import load
 from stsbench.encoders.plan import embed
 from stsbench.encoders.postprocess import normalize, truncate, whiten
@@ -104,11 +105,12 @@ class RecordedModel:
                 f"{str(error).rstrip('.')}; where it is, `{command}` measures it again."
             ) from error
         # What it encodes goes into the cache as the run's own vectors: all that they depend on has to agree.
-        for field in fields(Identity):
-            here, recorded = (str(getattr(source, field.name))[:12] for source in (identity, self.identity))
-            if field.name not in {"name", "revision", "normalize"} and here != recorded:
+        now, then = identity.key(), self.identity.key()
+        for field in now:
+            if now[field] != then[field]:
+                here, recorded = told_apart(str(now[field]), str(then[field]))
                 raise UserError(
-                    f"{model.name} is not as it was when the run was made: its {field.name} is {here}, "
+                    f"{model.name} is not as it was when the run was made: its {field} is {here}, "
                     f"the record's {recorded}; measure it again with `{command}`."
                 )
         return encoder

@@ -84,6 +84,15 @@ def test_an_adapter_of_another_base_is_refused(
         vectors(adapter)
 
 
+@pytest.mark.parametrize("name", ["adapter_model.safetensors", "adapter_config.json"])
+def test_an_adapter_that_changed_since_it_was_hashed_is_told(name: str, adapter: Path) -> None:
+    encoder = load(adapter, pooling="last")
+    _ = encoder.identity
+    (adapter / name).write_bytes((adapter / name).read_bytes() + b" ")
+    with pytest.raises(UserError, match=rf"adapter/{name} is not what it was when it was hashed"):
+        embed(encoder, TEXTS)
+
+
 @pytest.mark.parametrize(
     ("entries", "told"),
     [

@@ -10,6 +10,7 @@ import pytest
 
 from stsbench.base.errors import UserError
 from stsbench.encoders import checkpoint as checkpoint_module
+from stsbench.encoders import hashed as hashed_module
 from stsbench.encoders.checkpoint import Checkpoint
 from stsbench.encoders.load import load
 from stsbench.encoders.plan import embed
@@ -179,17 +180,18 @@ def test_the_hashed_file_is_the_one_that_transformers_reads(tiny):
 
 def test_a_hash_covers_files_of_equal_name_in_several_folders(tiny):
     folder = tiny()
-    checkpoint = load(folder, pooling="avg").checkpoint
     (folder / "2_Dense").mkdir()
     dense = folder / "2_Dense" / "model.safetensors"
     dense.write_bytes(b"dense")
     files = [folder / "model.safetensors", dense]
-    before = checkpoint.sha256(files)
+    before = Checkpoint("it", folder).sha256(files)
     with (folder / "model.safetensors").open("r+b") as stream:
         stream.seek(-1, 2)
         stream.write(b"!")
-    assert checkpoint.sha256(files) != before
-    assert checkpoint.sha256(files) == checkpoint.sha256(files[::-1])
+    checkpoint = Checkpoint("it", folder)
+    # In their order, and each as often as it is used: so a network's modules are.
+    several = [files, files[::-1], [*files, dense], files[:1]]
+    assert len({before, *map(checkpoint.sha256, several)}) == 5
 
 
 def test_code_of_a_checkpoints_own_is_refused_unless_trusted(tiny, edit, tmp_path, vectors_of, sentences):
@@ -214,6 +216,49 @@ def test_code_of_a_checkpoints_own_is_refused_unless_trusted(tiny, edit, tmp_pat
     (folder / "modeling_own.py").write_text((folder / "modeling_own.py").read_text() + "# changed\n")
     again = load(folder, pooling="avg", trust_remote_code=True)
     assert again.identity.config_sha256 != trusted.identity.config_sha256
+
+
+@pytest.mark.parametrize("place", ["table.json", "parts/table.txt"])
+def test_a_file_that_code_of_a_checkpoints_own_reads_is_part_of_its_identity(
+    place, tiny, edit, monkeypatch, tmp_path
+):
+    monkeypatch.setenv("HF_MODULES_CACHE", str(tmp_path / "modules"))
+    folder = tiny()
+    (folder / place).parent.mkdir(exist_ok=True)
+    (folder / place).write_text("1.0")
+    (folder / "modeling_scaled.py").write_text(
+        "from pathlib import Path\n"
+        "from transformers import BertConfig, BertModel\n"
+        "class ScaledConfig(BertConfig):\n    model_type = 'scaled'\n"
+        "class ScaledModel(BertModel):\n"
+        "    config_class = ScaledConfig\n"
+        "    def forward(self, *args, **options):\n"
+        "        output = super().forward(*args, **options)\n"
+        f"        output.last_hidden_state *= float(Path({str(folder / place)!r}).read_text())\n"
+        "        return output\n"
+    )
+    auto_map = {"AutoConfig": "modeling_scaled.ScaledConfig", "AutoModel": "modeling_scaled.ScaledModel"}
+    edit(folder / "config.json", model_type="scaled", auto_map=auto_map)
+    found = []
+    for factor in ("1.0", "2.0", "1.0"):
+        (folder / place).write_text(factor)
+        encoder = load(folder, pooling="cls_before_pooler", trust_remote_code=True)
+        found.append(embed(encoder, ["the dog ran"]).vectors["cls_before_pooler"])
+    np.testing.assert_array_equal(found[1], 2 * found[0])
+    np.testing.assert_array_equal(found[2], found[0])
+
+
+@pytest.mark.parametrize("file", ["config.json", "tokenizer_config.json"])
+def test_a_checkpoint_with_code_in_another_repository_is_not_cached_and_says_so(file, tiny, edit, tmp_path):
+    folder = tiny()
+    before = load(folder, pooling="avg", trust_remote_code=True)
+    assert before.identity == load(folder, pooling="avg").identity  # there is no code to run
+    edit(folder / file, auto_map={"AutoTokenizer": ["someone/else--code.Slow", None]})
+    encoder = load(folder, pooling="avg", trust_remote_code=True)
+    assert any("code from another repository (someone/else--code.Slow)" in note for note in encoder.notes)
+    assert encoder.identity.weights_sha256 is None
+    # What no code runs of is cached as it was.
+    assert load(folder, pooling="avg").identity.weights_sha256 == before.identity.weights_sha256
 
 
 def test_code_under_the_name_of_a_known_architecture_is_refused_as_well(tiny, edit):
@@ -247,16 +292,19 @@ def test_a_checkpoint_is_hashed_once_and_again_when_it_changed(tmp_path, monkeyp
     weights = tmp_path / "model.safetensors"
     weights.write_bytes(b"one")
     hashed = []
-    monkeypatch.setattr(checkpoint_module, "sha256_of", lambda path: hashed.append(path) or path.read_text())
-    monkeypatch.setattr(checkpoint_module, "_SETTLED_SECONDS", -1.0)
-    checkpoint = Checkpoint("tiny", tmp_path)
-    assert [checkpoint.sha256([weights]) for _ in range(3)] == ["one"] * 3
+    monkeypatch.setattr(hashed_module, "sha256_of", lambda path: hashed.append(path) or path.read_text())
+    monkeypatch.setattr(hashed_module, "_SETTLED_SECONDS", -1.0)
+
+    def sha256():
+        return Checkpoint("tiny", tmp_path).sha256([weights])
+
+    assert [sha256() for _ in range(3)] == ["one"] * 3
     assert len(hashed) == 1
     weights.write_bytes(b"changed")
-    assert checkpoint.sha256([weights]) == "changed"
-    monkeypatch.setattr(checkpoint_module, "_SETTLED_SECONDS", 3600.0)
+    assert sha256() == "changed"
+    monkeypatch.setattr(hashed_module, "_SETTLED_SECONDS", 3600.0)
     weights.write_bytes(b"just now")
-    assert [checkpoint.sha256([weights]) for _ in range(2)] == ["just now"] * 2
+    assert [sha256() for _ in range(2)] == ["just now"] * 2
     assert len(hashed) == 4
 
 
@@ -264,16 +312,15 @@ def test_weights_hashed_ahead_are_read_once_and_anew_when_they_changed_meanwhile
     weights = tmp_path / "model.safetensors"
     weights.write_text("one")
     os.utime(weights, (0, 0))
-    monkeypatch.setattr(checkpoint_module, "_SETTLED_SECONDS", -1.0)
+    monkeypatch.setattr(hashed_module, "_SETTLED_SECONDS", -1.0)
     hashed = []
-    monkeypatch.setattr(checkpoint_module, "sha256_of", lambda path: hashed.append(path) or path.read_text())
+    monkeypatch.setattr(hashed_module, "sha256_of", lambda path: hashed.append(path) or path.read_text())
     checkpoint_module.hash_ahead(tmp_path)
-    checkpoint = Checkpoint("it", tmp_path)
-    assert checkpoint.sha256([weights]) == "one"
+    assert Checkpoint("it", tmp_path).sha256([weights]) == "one"
     assert hashed == [weights]
     checkpoint_module.hash_ahead(str(tmp_path))
     weights.write_text("another")
-    assert checkpoint.sha256([weights]) == "another"
+    assert Checkpoint("it", tmp_path).sha256([weights]) == "another"
 
 
 def test_what_cannot_be_hashed_ahead_is_told_by_whoever_wants_the_hash(tmp_path):

@@ -227,20 +227,6 @@ def test_a_record_of_a_fit_is_analysed_like_any_other(white, toy_data):
     assert any("has no poolers or maximum lengths" in note for note in diagnosis.notes)
 
 
-def test_a_plain_encoder_keeps_its_place_in_the_cache(tiny_bert):
-    import hashlib
-
-    from stsbench.encoders.cache import EmbeddingCache
-
-    identity = sb.load(tiny_bert).identity
-    assert identity.fitted == ""
-    # As the key was before there was anything fitted, or a template.
-    later = {"name", "revision", "normalize", "fitted", "template"}
-    key = {k: v for k, v in identity.as_dict().items() if k not in later}
-    expected = hashlib.sha256(json.dumps(key | {"format": 3}, sort_keys=True).encode()).hexdigest()[:32]
-    assert EmbeddingCache(identity, identity.pooling).path.stem == expected
-
-
 def test_a_whitening_of_word_vectors_and_of_a_pooling_that_the_library_lacks_names_its_model(tiny_bert, tmp_path):
     words = tmp_path / "words.txt"
     chance = np.random.default_rng(0)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 from stsbench.base.errors import UserError
+from stsbench.base.words import told_apart
 from stsbench.data.sentence_ids import folded_ids
 from stsbench.encoders.postprocess import normalize
 from stsbench.encoders.protocol import (
@@ -151,9 +152,10 @@ class FittedEncoder:
         for field in _SAME:
             here, there = getattr(base, field), getattr(fitted_for, field)
             if here != there:
+                then, now = told_apart(str(there), str(here))
                 raise UserError(
-                    f"{self.name} was fitted for {fitted_for.name} when its {field} was {str(there)[:12]}; it is "
-                    f"{str(here)[:12]} now: put that model back, or fit again."
+                    f"{self.name} was fitted for {fitted_for.name} when its {field} was {then}; it is {now} now: "
+                    "put that model back, or fit again."
                 )
         files = "".join(f"{name} {digest}\n" for name, digest in sorted(self.about.files.items()))
         both = hashlib.sha256(f"{base.weights_sha256}\n{files}".encode()).hexdigest()

@@ -5,6 +5,7 @@ numbers that stand for the sentences. The model is found again by its name, and 
 whitening of a checkpoint is a checkpoint itself (`layered`): then the model is in the folder.
 """
 
+import hashlib
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -156,13 +157,13 @@ def read_about(folder: Path) -> FitAbout:
     return about
 
 
-def read_seen(folder: Path) -> NDArray[np.uint64]:
+def read_seen(folder: Path, about: FitAbout) -> NDArray[np.uint64]:
     """Return the numbers of the sentences.
 
     Raises:
-        UserError: if the file is damaged.
+        UserError: if the file is damaged, or changed since `about` was read.
     """
-    seen = _tensors(folder).get(_SENTENCES)
+    seen = _tensors(folder, about).get(_SENTENCES)
     if seen is None or seen.dtype != np.uint64 or seen.ndim != 1:
         raise _damaged(folder)
     return seen
@@ -176,7 +177,7 @@ def map_reader(folder: Path, about: FitAbout) -> Callable[[], Map]:
     """
 
     def read() -> Map:
-        tensors = {name: array for name, array in _tensors(folder).items() if name != _SENTENCES}
+        tensors = {name: array for name, array in _tensors(folder, about).items() if name != _SENTENCES}
         if about.method == "whitening":
             shapes = {_WEIGHT: (about.dimensions, about.width), _BIAS: (about.dimensions,)}
             if {name: array.shape for name, array in tensors.items()} != shapes:
@@ -194,13 +195,17 @@ def map_reader(folder: Path, about: FitAbout) -> Callable[[], Map]:
     return read
 
 
-def _tensors(folder: Path) -> dict[str, NDArray[Any]]:
+def _tensors(folder: Path, about: FitAbout) -> dict[str, NDArray[Any]]:
     from safetensors.numpy import load
 
     try:
-        return load((folder / TENSORS).read_bytes())
+        content = (folder / TENSORS).read_bytes()
+        tensors = load(content)
     except Exception as error:  # the library raises several kinds for what is one thing to the person
         raise _damaged(folder) from error
+    if hashlib.sha256(content).hexdigest() != about.files[TENSORS]:
+        raise UserError(f"{folder / TENSORS} changed since the fit was loaded: load it again.")
+    return tensors
 
 
 def _damaged(folder: Path) -> UserError:

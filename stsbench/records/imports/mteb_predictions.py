@@ -19,9 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
-from stsbench.base.files import files_in, require_file, sha256_of
+from stsbench.base.files import files_in, require_file
 from stsbench.base.parsing import parse_json
 from stsbench.base.words import listed, storable
+from stsbench.encoders.hashed import HashedFiles
 from stsbench.records.imports.mteb import NO_REVISION
 
 ENDING = "_predictions.json"
@@ -96,7 +97,10 @@ def read_predictions(path: Path) -> Predictions:
     pairs: list[PredictedPairs] = []
     models: dict[tuple[str, str], Path] = {}
     left_out = []
+    hashed = HashedFiles()
     for file in files:
+        require_file(file, absent="name a prediction file, or a folder of them")
+        hashed.sha256(file)
         content = _json(file)
         models.setdefault(_model(content, file), file)
         of_file = list(_pairs(content, file))
@@ -109,14 +113,14 @@ def read_predictions(path: Path) -> Predictions:
     ((model, revision),) = models
     if not pairs:
         raise UserError(f"{path} holds no prediction of an STS task: {listed(left_out)} has no cosine_scores.")
-    hashes = "".join(sha256_of(file) for file in files)
+    hashed.require_unchanged()
+    hashes = [hashed.sha256(file) for file in files]
     known = None if revision in {"", NO_REVISION} else revision
-    digest = sha256_of(files[0]) if len(files) == 1 else hashlib.sha256(hashes.encode()).hexdigest()
+    digest = hashes[0] if len(files) == 1 else hashlib.sha256("".join(hashes).encode()).hexdigest()
     return Predictions(storable(model), known and storable(known), digest, tuple(pairs), tuple(left_out))
 
 
 def _json(path: Path) -> Mapping[str, Any]:
-    require_file(path, absent="name a prediction file, or a folder of them")
     try:
         content = parse_json(path.read_bytes(), once=True)
     except OSError as error:

@@ -1,0 +1,145 @@
+"""Hashes of files that are read after they were hashed: what was read is what was hashed, or it is told.
+
+Between the two lie seconds in which libraries are imported, and weights that are mapped into memory are read as
+long as they are used. So the state that a file had when it was hashed is kept, and held against its state once it
+was read. Time stamps do not tell a file from what it becomes within their granularity: one that had just been
+written is hashed again.
+"""
+
+import time
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from threading import Thread
+from typing import NamedTuple
+
+from stsbench.base.errors import UserError
+from stsbench.base.files import sha256_of
+
+_SETTLED_SECONDS = 2.0
+"""How long ago a file must have changed for its time stamps to tell it from what it becomes next."""
+
+
+class _State(NamedTuple):
+    """What the system says of a file."""
+
+    device: int
+    inode: int
+    size: int
+    modified_ns: int
+    changed_ns: int
+
+    @property
+    def is_settled(self) -> bool:
+        return time.time() - max(self.modified_ns, self.changed_ns) / 1e9 > _SETTLED_SECONDS
+
+
+class _Hashed(NamedTuple):
+    """A file's hash, its state before that, and whether another state is all that it takes to see a change."""
+
+    digest: str
+    state: _State
+    is_settled: bool
+
+
+_hashes: dict[tuple[Path, _State], str] = {}
+_ahead: dict[Path, Thread] = {}
+
+
+class HashedFiles:
+    """The files of one model, each hashed once, and the same since."""
+
+    def __init__(self) -> None:
+        self._known: dict[Path, _Hashed] = {}
+
+    def sha256(self, path: Path) -> str:
+        """Return a file's hash.
+
+        Raises:
+            UserError: if it cannot be read, changes meanwhile, or is not what it was when it was hashed before.
+        """
+        if (known := self._known.get(path)) is not None:
+            self._require_same(path, known)
+            return known.digest
+        if (thread := _ahead.pop(path, None)) is not None:
+            thread.join()
+        found = _hash(path)
+        if _state_of(path) != found.state:
+            raise _changed(path)
+        self._known[path] = found
+        return found.digest
+
+    def require_unchanged(self, paths: Iterable[Path] = ()) -> None:
+        """Make sure that the files are what they were when they were hashed.
+
+        Args:
+            paths: all files that are read; one among them that was never hashed has come since.
+
+        Raises:
+            UserError: naming the first that is not.
+        """
+        for path in paths:
+            if path not in self._known:
+                raise _changed(path)
+        for path, known in list(self._known.items()):
+            self._require_same(path, known)
+
+    def _require_same(self, path: Path, known: _Hashed) -> None:
+        state = _state_of(path)
+        if state != known.state:
+            raise _changed(path)
+        if not known.is_settled:
+            is_settled = state.is_settled
+            if sha256_of(path) != known.digest:
+                raise _changed(path)
+            self._known[path] = known._replace(is_settled=is_settled)
+
+
+def begin_hashing(paths: Sequence[Path]) -> None:
+    """Begin to hash files on another core, for whoever asks for their hashes later.
+
+    What was begun is not begun again.
+    """
+    if not _ahead.keys() >= set(paths):
+        thread = Thread(target=_hash_quietly, args=(paths,), daemon=True)
+        _ahead.update(dict.fromkeys(paths, thread))
+        thread.start()
+
+
+def _hash_quietly(paths: Sequence[Path]) -> None:
+    with suppress(UserError):
+        for path in paths:
+            _hash(path)
+
+
+def _hash(path: Path) -> _Hashed:
+    """Return a file's hash, computed once in a process: analyses load a model several times.
+
+    Raises:
+        UserError: if the file cannot be read.
+    """
+    state = _state_of(path)
+    if state is None:
+        sha256_of(path)  # which says what is wrong
+        raise _changed(path)
+    is_settled = state.is_settled
+    digest = _hashes.get((path, state)) or sha256_of(path)
+    if is_settled:
+        _hashes[path, state] = digest
+    return _Hashed(digest, state, is_settled)
+
+
+def _state_of(path: Path) -> _State | None:
+    """Return a file's state; None if it is not there, or may not be looked at."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return _State(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+
+
+def _changed(path: Path) -> UserError:
+    return UserError(
+        f"{path} is not what it was when it was hashed, so vectors would go by the name of other files: load the "
+        "model again, once nothing writes there any more."
+    )

@@ -75,7 +75,10 @@ def task_vectors(
     if asked not in known:
         data = read_pairs_of(task, split, text, data_dirs)
         sentences = sentences_of(data)
-        vectors = {name: vectors_of(subject, sentences, progress) for name, subject in subjects.items()}
+        vectors = {
+            name: vectors_of(subject, sentences, progress, data_dirs=data_dirs)
+            for name, subject in subjects.items()
+        }
         known[asked] = TaskVectors(data, vectors)
     return known[asked]
 

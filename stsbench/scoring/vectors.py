@@ -1,8 +1,11 @@
 """The model of a run record, as an encoder: its vectors from the cache, itself only where they are not there."""
 
+import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
-from functools import cached_property
+from functools import cache, cached_property
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,13 +14,25 @@ from numpy.typing import NDArray
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import told_apart
+from stsbench.data.plain_table import PlainTable
+from stsbench.data.sentence_ids import SENTENCES, has_ids, sentence_ids
 from stsbench.encoders.load import load
 from stsbench.encoders.plan import embed
 from stsbench.encoders.postprocess import normalize, truncate, whiten
 from stsbench.encoders.protocol import Encoder, FloatMatrix, Identity, Tokenized, TokenSequence
 from stsbench.encoders.template_files import NO_TEMPLATE
 from stsbench.records.parts import ModelPart
-from stsbench.records.record import RunRecord
+from stsbench.records.record import MissingTableError, RunRecord
+from stsbench.scoring.tasks import read_pairs_of, sentences_of
+from stsbench.statistics.similarity import SIMILARITIES, pair_similarities
+
+_log = logging.getLogger(__name__)
+
+_ENCODED_AGAIN = 16
+"""Pairs of a record that what has no weights is held against."""
+
+_TOLERANCE = 1e-3
+"""How far their similarities may be, as a share of the largest: batches of other sizes round otherwise."""
 
 _WITHOUT_MODEL = {
     "vectors": "saved vectors",
@@ -127,26 +142,126 @@ class SentenceVectors(NamedTuple):
         return self.vectors[self.rows]
 
 
-def vectors_of(subject: RunRecord | Encoder, texts: Sequence[str], progress: Progress = silent) -> SentenceVectors:
+def vectors_of(
+    subject: RunRecord | Encoder,
+    texts: Sequence[str],
+    progress: Progress = silent,
+    *,
+    data_dirs: Sequence[str | Path] = (),
+) -> SentenceVectors:
     """Return the vectors of some texts, from the cache where they are there.
 
     What a run did to its vectors is done to these: dimensions left out; whitening, on these texts.
 
+    Args:
+        subject: a record, or a model.
+        texts: any number.
+        progress: told how far encoding is.
+        data_dirs: folders with data of a record, of which sentences are encoded again where nothing was hashed.
+
     Raises:
-        UserError: if a text was never encoded and the model is not here.
+        UserError: if a text was never encoded and the model is not here, or is not as it was.
     """
     if not isinstance(subject, RunRecord):
         embeddings = embed(subject, texts, progress=progress)
         (vectors,) = embeddings.vectors.values()
         return SentenceVectors(vectors, embeddings.rows)
-    model = subject.model
-    embeddings = embed(RecordedModel(model), texts, normalize=False, progress=progress)
+    model, encoder = subject.model, RecordedModel(subject.model)
+    if model.weights_sha256 is None:
+        _require_same_behaviour(subject, encoder, texts, data_dirs)
+    vectors, rows = _vectors_before_whitening(model, encoder, texts, progress)
+    if model.whiten is not None:
+        vectors = whiten(vectors, vectors[rows], model.whiten or None)
+    return SentenceVectors(vectors, rows)
+
+
+def _vectors_before_whitening(
+    model: ModelPart, encoder: Encoder, texts: Sequence[str], progress: Progress
+) -> SentenceVectors:
+    embeddings = embed(encoder, texts, normalize=False, progress=progress)
     (vectors,) = embeddings.vectors.values()
     if model.dimensions is not None:
         vectors = truncate(vectors, model.dimensions)
-    if model.normalize:
-        vectors = normalize(vectors)
-    if model.whiten is not None:
-        whitened = whiten(vectors, vectors[embeddings.rows], model.whiten or None)
-        return SentenceVectors(whitened, embeddings.rows)
-    return SentenceVectors(vectors, embeddings.rows)
+    return SentenceVectors(normalize(vectors) if model.normalize else vectors, embeddings.rows)
+
+
+def _require_same_behaviour(
+    record: RunRecord, encoder: Encoder, texts: Sequence[str], data_dirs: Sequence[str | Path]
+) -> None:
+    """Hold what has no weights to hash against its record: some pairs are encoded again, and give what they gave.
+
+    A function's code, its closure and the files that it reads can change; what it does is seen in what it returns.
+
+    Raises:
+        UserError: if a similarity is another one.
+    """
+    name = record.model.name
+    if record.model.whiten is not None:
+        _tell_unknown(name, "its vectors were whitened")
+        return
+    try:
+        table = record.pair_table()
+    except MissingTableError as error:
+        _tell_unknown(name, str(error).rstrip("."))
+        return
+    known = _pairs_among(table, texts) or _pairs_among(table, _sentences_here(record, data_dirs))
+    if not known:
+        _tell_unknown(name, "none of the sentences that it was measured on is here")
+        return
+    # Spread over the table, and always the same ones.
+    pairs = known[:: -(-len(known) // _ENCODED_AGAIN)]
+    sides = [[pair.first for pair in pairs], [pair.second for pair in pairs]]
+    vectors, rows = _vectors_before_whitening(record.model, encoder, [*sides[0], *sides[1]], silent)
+    left, right = np.split(rows, 2)
+    for kind, now in pair_similarities(vectors, left, right, tuple(SIMILARITIES)).items():
+        then = table[kind][[pair.row for pair in pairs]]
+        far = np.abs(now - then)
+        if not (far <= _TOLERANCE * np.abs(then).max()).all():
+            worst = int(np.argmax(far))
+            task, pair = (table[column][pairs[worst].row] for column in ("task", "pair_id"))
+            raise UserError(
+                f"{name} is not as it was when the run was made: the {kind} similarity of pair {pair} of {task} "
+                f"is {now[worst]:.6g}, the record's {then[worst]:.6g}; measure it again with "
+                f"`stsbench run --model {name}`."
+            )
+
+
+class _KnownPair(NamedTuple):
+    """A row of a pair table whose sentences are here."""
+
+    row: int
+    first: str
+    second: str
+
+
+def _pairs_among(table: PlainTable, texts: Sequence[str]) -> list[_KnownPair]:
+    """Return the pairs of two sentences, both among some texts; none of a table that does not tell sentences."""
+    if not has_ids(table):
+        return []
+    by_id = dict(zip(sentence_ids(texts).tolist(), texts, strict=True))
+    sides = zip(*(table[side].tolist() for side in SENTENCES), strict=True)
+    return [
+        _KnownPair(row, by_id[first], by_id[second])
+        for row, (first, second) in enumerate(sides)
+        if first != second and first in by_id and second in by_id
+    ]
+
+
+def _sentences_here(record: RunRecord, data_dirs: Sequence[str | Path]) -> list[str]:
+    """Return the sentences of those of a record's tasks whose data is here."""
+    found = []
+    for part in record.tasks:
+        with suppress(UserError):
+            found += sentences_of(read_pairs_of(part.task, part.split, part.text, data_dirs))
+    return found
+
+
+@cache
+def _tell_unknown(name: str, reason: str) -> None:
+    """Say once that nothing can be known."""
+    _log.warning(
+        "%s has no weights that could be hashed, and whether it computes what it did when the run was made cannot "
+        "be known (%s).",
+        name,
+        reason,
+    )

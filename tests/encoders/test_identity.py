@@ -1,0 +1,598 @@
+"""What changes a vector changes its identity: of each such thing two variants are measured from one cache.
+
+The table below has a row for everything that a vector depends on. A new field of what is said of a model, or a new
+file in a checkpoint, is to have a row, or to stand among what changes nothing, with the reason.
+"""
+
+import json
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import stsbench as sb
+from stsbench.encoders.load import LoadOptions, load
+from stsbench.encoders.network import TailModule
+from stsbench.encoders.plan import embed
+from stsbench.encoders.protocol import Encoder, Identity
+from stsbench.encoders.saved import SavedVectors
+from stsbench.encoders.template import Template
+from stsbench.encoders.transformer import TransformerEncoder, TransformerSettings
+
+TEXTS = [
+    "A small cat sat on the old mat by the door.",
+    "the Dog ran home?",
+    "Two children carry a red boat down to the cold water while their father waits.",
+    "she reads",
+]
+WIDTH = 32
+ASKED = Template(name="asked", texts='it: "{sentence}" {mask} so {mask} .', pooling="mask")
+
+
+@dataclass
+class World:
+    """A folder with the checkpoints of one test, which a row makes and changes.
+
+    Attributes:
+        root: the folder.
+        tiny: makes a copy of a tiny checkpoint in it.
+        patch: pytest's.
+    """
+
+    root: Path
+    tiny: Callable[..., Path]
+    patch: pytest.MonkeyPatch
+
+    def plain(self, kind: str = "bert", name: str = "plain") -> Path:
+        """Return a Transformers checkpoint; made once."""
+        return self.root / name if (self.root / name).is_dir() else self.tiny(kind, name)
+
+    def modular(self, kind: str = "bert") -> Path:
+        """Return a sentence-transformers checkpoint with two dense modules; made once."""
+        folder = self.root / "modular"
+        if not folder.is_dir():
+            self.tiny(kind, "modular")
+            chance = np.random.default_rng(5)
+            for place, function in (("2_Dense", "activation.Tanh"), ("3_Dense", "linear.Identity")):
+                (folder / place).mkdir()
+                self.dense(folder / place, chance.normal(size=(WIDTH, WIDTH)) / 4)
+                self.json(
+                    folder / place / "config.json",
+                    in_features=WIDTH,
+                    out_features=WIDTH,
+                    bias=False,
+                    activation_function=f"torch.nn.modules.{function}",
+                )
+            (folder / "1_Pooling").mkdir()
+            self.pooled(folder, "mean")
+            self.json(folder / "sentence_bert_config.json", max_seq_length=40, do_lower_case=False)
+            prompts = {"query": "the cat ", "passage": "the dog "}
+            self.json(folder / "config_sentence_transformers.json", prompts=prompts, default_prompt_name=None)
+            self.modules(folder, "2_Dense", "3_Dense")
+        return folder
+
+    def modules(self, folder: Path, *after: str) -> None:
+        """Write what follows the pooling: folders of dense modules, and `Normalize`."""
+        places = ["", "1_Pooling", *after]
+        kinds = ["Transformer", "Pooling", *(place.partition("_")[2] or place for place in after)]
+        listing = [
+            {"idx": number, "name": str(number), "path": place, "type": f"sentence_transformers.models.{kind}"}
+            for number, (place, kind) in enumerate(zip(places, kinds, strict=True))
+        ]
+        (folder / "modules.json").write_text(json.dumps(listing))
+
+    @staticmethod
+    def pooled(folder: Path, mode: str) -> None:
+        """Write how a sentence-transformers checkpoint pools."""
+        about = {"word_embedding_dimension": WIDTH, "pooling_mode": mode}
+        (folder / "1_Pooling" / "config.json").write_text(json.dumps(about))
+
+    @staticmethod
+    def dense(folder: Path, weight: NDArray[np.float64]) -> None:
+        """Write the weights of a dense module."""
+        from safetensors.numpy import save_file
+
+        save_file({"linear.weight": weight.astype(np.float32)}, folder / "model.safetensors")
+
+    @staticmethod
+    def json(path: Path, **entries: object) -> None:
+        """Put entries into a JSON file."""
+        content = json.loads(path.read_text()) if path.is_file() else {}
+        path.write_text(json.dumps(content | entries))
+
+    @staticmethod
+    def scale(path: Path, factor: float) -> None:
+        """Multiply the weights in a file, from what they were at first."""
+        from safetensors.numpy import load_file, save_file
+
+        first = path.with_name(f".first-{path.name}")
+        if not first.is_file():
+            shutil.copyfile(path, first)
+        save_file({n: (w * factor).astype(w.dtype) for n, w in load_file(first).items()}, path, {"format": "pt"})
+
+
+Make = Callable[[World, bool], Encoder]
+
+
+@dataclass(frozen=True)
+class Row:
+    """Something that changes a vector.
+
+    Attributes:
+        covers: the fields and files that it is about.
+        make: loads the model as it is with the first variant (False) or the second (True).
+        only_rounds: whether the two are equal but for the last bits.
+    """
+
+    covers: tuple[str, ...]
+    make: Make
+    only_rounds: bool = False
+
+
+ROWS: list[Row] = []
+
+
+def row(*covers: str) -> Callable[[Make], Make]:
+    """Enter a row into the table."""
+
+    def enter(make: Make) -> Make:
+        ROWS.append(Row(covers, make))
+        return make
+
+    return enter
+
+
+def option(covers: Sequence[str], first: Any, second: Any, *, kind: str = "bert", **others: Any) -> None:
+    """Enter a row for a loading option, by its two values."""
+    name = covers[0].partition(".")[2]
+
+    def make(world: World, other: bool) -> Encoder:
+        return load(world.plain(kind), **{"pooling": "avg"} | others | {name: second if other else first})
+
+    ROWS.append(Row(tuple(covers), make))
+
+
+def template(field: str, second: Any, *, first: Any = None, only_rounds: bool = False, **others: Any) -> None:
+    """Enter a row for a field of a template, by its second value; the first is `ASKED`'s or given."""
+    base = ASKED.model_copy(update=others | ({} if first is None else {field: first}))
+
+    def make(world: World, other: bool) -> Encoder:
+        return load(world.plain(), template=base.model_copy(update={field: second}) if other else base)
+
+    ROWS.append(Row((f"Template.{field}",), make, only_rounds))
+
+
+# How a model is loaded.
+option(["LoadOptions.pooling", "TransformerSettings.pooling", "Identity.pooling"], "avg", "cls_before_pooler")
+option(["LoadOptions.pooling"], "last@-1", "last@-2")
+option(["LoadOptions.pooling"], "avg", "avg@-1,-2")
+option(["LoadOptions.max_length", "TransformerSettings.max_length", "Identity.max_length"], None, 5)
+option(["LoadOptions.prompt", "TransformerSettings.prompt", "Identity.prompt"], "", "query: ")
+option(["LoadOptions.prompt"], "represent this sentence for a search: ", "represent this sentence for a river: ")
+option(["LoadOptions.precision", "TransformerEncoder.precision", "Identity.precision"], "fp32", "bf16")
+option(
+    ["LoadOptions.template", "TransformerSettings.template", "Identity.template"],
+    "none",
+    ASKED,
+    pooling="auto",
+)
+template("texts", ('it: "{sentence}" {mask} so {mask} !',))
+template("rules", ("full_stop",), first=("strip",))
+template("tokenize", "apart", texts=("{sentence}, it means {mask}",))
+template("pooling", "mask2")
+template("layers", (0,))
+template("head", True)
+template("subtract", "template", texts=('it: "{sentence}" {mask} .',))
+template("subtract", "padded_template", first="template", texts=('it: "{sentence}" {mask} .',))
+template("padding", "left", pooling="last", only_rounds=True)
+template("precision", "bf16")
+
+
+@row("LoadOptions.revision")
+def _revision(world: World, other: bool) -> Encoder:
+    folders = {"one": world.plain(name="one"), "two": world.plain(name="two")}
+    world.scale(folders["two"] / "model.safetensors", -1.5)
+    where = "stsbench.encoders.checkpoint.from_hub"
+    world.patch.setattr(where, lambda _name, revision, with_code: folders[revision])
+    return load("someone/it", pooling="avg", revision="two" if other else "one")
+
+
+@row("LoadOptions.device", "TransformerEncoder.device", "Identity.device")
+def _device(world: World, other: bool) -> Encoder:
+    import torch
+
+    if not torch.cuda.is_available():
+        encoder: Any = load(world.plain(), pooling="avg", device="cpu")
+        assert replace(encoder, device="cuda").identity.key() != encoder.identity.key()
+        pytest.skip("needs a CUDA device")
+    return load(world.plain(), pooling="avg", device="cuda" if other else "cpu")
+
+
+@row("LoadOptions.trust_remote_code", "TransformerEncoder.trust_remote_code")
+def _trusted(world: World, other: bool) -> Encoder:
+    folder = world.plain()
+    (folder / "own.py").write_text(
+        "from transformers import PreTrainedTokenizerFast\n"
+        "class OwnTokenizer(PreTrainedTokenizerFast):\n"
+        "    def __call__(self, text, **options):\n"
+        "        if isinstance(text, list):\n"
+        "            text = [' '.join(reversed(each.split())) for each in text]\n"
+        "        return super().__call__(text, **options)\n"
+    )
+    world.json(folder / "tokenizer_config.json", auto_map={"AutoTokenizer": [None, "own.OwnTokenizer"]})
+    return load(folder, pooling="cls_before_pooler", trust_remote_code=other)
+
+
+@row("a file that a checkpoint's own code reads", "a checkpoint's own code")
+def _code(world: World, other: bool) -> Encoder:
+    folder = world.plain()
+    (folder / "table.txt").write_text("2" if other else "1")
+    (folder / "own.py").write_text(
+        "from pathlib import Path\n"
+        "from transformers import BertConfig, BertModel\n"
+        "class OwnConfig(BertConfig):\n    model_type = 'own'\n"
+        "class OwnModel(BertModel):\n"
+        "    config_class = OwnConfig\n"
+        "    def forward(self, *args, **options):\n"
+        "        output = super().forward(*args, **options)\n"
+        f"        output.last_hidden_state *= float(Path({str(folder / 'table.txt')!r}).read_text())\n"
+        "        return output\n"
+    )
+    auto_map = {"AutoConfig": "own.OwnConfig", "AutoModel": "own.OwnModel"}
+    world.json(folder / "config.json", model_type="own", auto_map=auto_map)
+    return load(folder, pooling="avg", trust_remote_code=True)
+
+
+# The files of a checkpoint, and what its modules are.
+@row("config.json", "TransformerEncoder.checkpoint", "Identity.config_sha256")
+def _config(world: World, other: bool) -> Encoder:
+    folder = world.plain()
+    world.json(folder / "config.json", hidden_act="relu" if other else "gelu")
+    return load(folder, pooling="avg")
+
+
+@row("model.safetensors", "Identity.weights_sha256")
+def _weights(world: World, other: bool) -> Encoder:
+    folder = world.plain()
+    world.scale(folder / "model.safetensors", -1.5 if other else 1)
+    return load(folder, pooling="avg")
+
+
+@row("pytorch_model.bin")
+def _pickled(world: World, other: bool) -> Encoder:
+    import torch
+    from safetensors.torch import load_file
+
+    folder = world.plain()
+    safe, first = folder / "model.safetensors", folder / ".first"
+    weights = load_file(first if first.is_file() else safe.rename(first))
+    torch.save({name: w * (-1.5 if other else 1) for name, w in weights.items()}, folder / "pytorch_model.bin")
+    return load(folder, pooling="avg")
+
+
+@row("tokenizer.json", "Identity.tokenizer_sha256")
+def _words(world: World, other: bool) -> Encoder:
+    folder = world.plain()
+    path = folder / "tokenizer.json"
+    content = json.loads(path.read_text())
+    ids = sorted(content["model"]["vocab"][word] for word in ("cat", "dog"))
+    content["model"]["vocab"] |= dict(zip(("cat", "dog"), reversed(ids) if other else ids, strict=True))
+    path.write_text(json.dumps(content))
+    return load(folder, pooling="avg")
+
+
+@row("tokenizer_config.json")
+def _special_tokens(world: World, other: bool) -> Encoder:
+    folder = world.plain()
+    # A special token is found inside of words, too.
+    world.json(folder / "tokenizer_config.json", additional_special_tokens=["the"] if other else [])
+    return load(folder, pooling="avg")
+
+
+@row("vocab.txt")
+def _vocabulary(world: World, other: bool) -> Encoder:
+    folder = world.plain()
+    path = folder / "tokenizer.json"
+    if path.is_file():
+        known = json.loads(path.read_text())["model"]["vocab"]
+        (folder / "vocab.txt").write_text("\n".join(sorted(known, key=known.__getitem__)))
+        world.json(folder / "tokenizer_config.json", tokenizer_class="BertTokenizer")
+        path.unlink()
+    swapped = {"cat": "dog", "dog": "cat"}
+    words = (folder / "vocab.txt").read_text().split("\n")
+    if (words.index("cat") > words.index("dog")) != other:
+        (folder / "vocab.txt").write_text("\n".join(swapped.get(word, word) for word in words))
+    return load(folder, pooling="avg")
+
+
+@row("modules.json", "TransformerSettings.tail", "TailModule.folder")
+def _order(world: World, other: bool) -> Encoder:
+    folder = world.modular()
+    world.modules(folder, *(["3_Dense", "2_Dense"] if other else ["2_Dense", "3_Dense"]))
+    return load(folder)
+
+
+@row("modules.json", "TailModule.folder")
+def _repeated(world: World, other: bool) -> Encoder:
+    folder = world.modular()
+    world.modules(folder, "2_Dense", "3_Dense", *(["3_Dense"] if other else []))
+    return load(folder)
+
+
+@row("modules.json", "TailModule.kind", "Identity.modules")
+def _normalized_between(world: World, other: bool) -> Encoder:
+    folder = world.modular()
+    world.modules(folder, "2_Dense", *(["Normalize"] if other else []), "3_Dense")
+    return load(folder)
+
+
+@row("modules.json", "TransformerSettings.normalize", "Identity.normalize")
+def _normalized(world: World, other: bool) -> Encoder:
+    folder = world.modular()
+    world.modules(folder, "2_Dense", *(["Normalize"] if other else []))
+    return load(folder)
+
+
+@row("modules.json")
+def _swapped_of_one_kind(world: World, other: bool) -> Encoder:
+    folder = world.modular()
+    world.json(folder / "3_Dense" / "config.json", activation_function="torch.nn.modules.activation.Tanh")
+    world.modules(folder, *(["3_Dense", "2_Dense"] if other else ["2_Dense", "3_Dense"]))
+    return load(folder)
+
+
+@row("1_Pooling/config.json")
+def _pooling(world: World, other: bool) -> Encoder:
+    folder = world.modular()
+    world.pooled(folder, "cls" if other else "mean")
+    return load(folder)
+
+
+@row("2_Dense/config.json", "TailModule.activation")
+def _activation(world: World, other: bool) -> Encoder:
+    folder = world.modular()
+    name = "activation.ReLU" if other else "activation.Tanh"
+    world.json(folder / "2_Dense" / "config.json", activation_function=f"torch.nn.modules.{name}")
+    return load(folder)
+
+
+@row("3_Dense/config.json")
+def _last_activation(world: World, other: bool) -> Encoder:
+    folder = world.modular()
+    name = "activation.Sigmoid" if other else "linear.Identity"
+    world.json(folder / "3_Dense" / "config.json", activation_function=f"torch.nn.modules.{name}")
+    return load(folder)
+
+
+@row("2_Dense/model.safetensors")
+def _dense(world: World, other: bool) -> Encoder:
+    folder = world.modular()
+    world.scale(folder / "2_Dense" / "model.safetensors", -1.5 if other else 1)
+    return load(folder)
+
+
+@row("3_Dense/model.safetensors")
+def _last_dense(world: World, other: bool) -> Encoder:
+    folder = world.modular()
+    world.scale(folder / "3_Dense" / "model.safetensors", -1.5 if other else 1)
+    return load(folder)
+
+
+@row("sentence_bert_config.json")
+def _length(world: World, other: bool) -> Encoder:
+    folder = world.modular()
+    world.json(folder / "sentence_bert_config.json", max_seq_length=6 if other else 40)
+    return load(folder)
+
+
+@row("sentence_bert_config.json", "TransformerSettings.lower_case")
+def _case(world: World, other: bool) -> Encoder:
+    folder = world.modular("roberta")
+    world.json(folder / "sentence_bert_config.json", do_lower_case=other)
+    return load(folder)
+
+
+@row("config_sentence_transformers.json")
+def _prompt(world: World, other: bool) -> Encoder:
+    folder = world.modular()
+    name = "passage" if other else "query"
+    world.json(folder / "config_sentence_transformers.json", default_prompt_name=name)
+    return load(folder)
+
+
+@row("a module that the library reads", "TransformerEncoder.kind", "Identity.kind")
+def _by_library(world: World, other: bool) -> Encoder:
+    pytest.importorskip("sentence_transformers")
+    folder = world.modular()
+    world.pooled(folder, "mean_sqrt_len_tokens" if other else "mean")
+    return load(folder)
+
+
+@row("a file of a module that the library reads")
+def _of_library(world: World, other: bool) -> Encoder:
+    pytest.importorskip("sentence_transformers")
+    folder = world.modular()
+    world.pooled(folder, "mean_sqrt_len_tokens")
+    world.modules(folder, *(["3_Dense", "2_Dense"] if other else ["2_Dense", "3_Dense"]))
+    return load(folder)
+
+
+# An adapter.
+def adapted(world: World) -> Path:
+    """Return an adapter for a plain checkpoint; made once."""
+    from safetensors.numpy import save_file
+
+    base, folder = world.plain(name="base"), world.root / "adapter"
+    if not folder.is_dir():
+        folder.mkdir()
+        chance = np.random.default_rng(3)
+        place = "base_model.model.encoder.layer.{}.attention.self.query.lora_{}.weight"
+        sides = {"A": (4, WIDTH), "B": (WIDTH, 4)}
+        save_file(
+            {
+                place.format(layer, side): chance.normal(size=shape).astype(np.float32)
+                for layer in (0, 1)
+                for side, shape in sides.items()
+            },
+            folder / "adapter_model.safetensors",
+        )
+        about = {"peft_type": "LORA", "base_model_name_or_path": str(base), "target_modules": ["query"]}
+        world.json(folder / "adapter_config.json", **about, r=4, lora_alpha=8)
+    return folder
+
+
+@row("an adapter's weights", "TransformerEncoder.adapter")
+def _adapter_weights(world: World, other: bool) -> Encoder:
+    pytest.importorskip("peft")
+    folder = adapted(world)
+    world.scale(folder / "adapter_model.safetensors", -1.5 if other else 1)
+    return load(folder, pooling="avg")
+
+
+@row("an adapter's configuration")
+def _adapter_config(world: World, other: bool) -> Encoder:
+    pytest.importorskip("peft")
+    folder = adapted(world)
+    world.json(folder / "adapter_config.json", lora_alpha=64 if other else 8)
+    return load(folder, pooling="avg")
+
+
+@row("an adapter's base")
+def _adapter_base(world: World, other: bool) -> Encoder:
+    pytest.importorskip("peft")
+    folder = adapted(world)
+    world.scale(world.plain(name="base") / "model.safetensors", -1.5 if other else 1)
+    return load(folder, pooling="avg")
+
+
+@row("an adapter at all")
+def _adapter(world: World, other: bool) -> Encoder:
+    pytest.importorskip("peft")
+    folder = adapted(world)
+    return load(folder if other else world.plain(name="base"), pooling="avg")
+
+
+# What is no checkpoint.
+@row("a fit", "Identity.fitted")
+def _fit(world: World, other: bool) -> Encoder:
+    words = ["dog", "cat", "rain", "river", "she", "reads", "home", "old"]
+    texts = [f"{one} {another}" for one in words for another in words]
+    made, place = world.root / f"fit-{other}", world.root / "fit"
+    if not made.is_dir():
+        base = load(world.plain(), pooling="avg", prompt="it: ")
+        sb.fit("whitening", base, sentences=texts[:40] if other else texts, out=made, dimensions=4)
+    shutil.rmtree(place, ignore_errors=True)
+    shutil.copytree(made, place)
+    return load(place)
+
+
+@row("a fit of a checkpoint with modules")
+def _fit_on_modules(world: World, other: bool) -> Encoder:
+    folder = world.modular()
+    world.modules(folder, *(["3_Dense", "2_Dense"] if other else ["2_Dense", "3_Dense"]))
+    out = world.root / f"fit-{len(list(world.root.iterdir()))}"
+    texts = [f"{one} {another}" for one in ("dog", "cat", "rain") for another in ("she", "home", "old")]
+    sb.fit("whitening", load(folder), sentences=texts, out=out, dimensions=2)
+    return load(out)
+
+
+@row("a file of word vectors")
+def _word_vectors(world: World, other: bool) -> Encoder:
+    path = world.root / "words.txt"
+    path.write_text(f"cat 1 2\ndog {7 if other else 3} 4\nthe 5 6\nshe 1 1\n")
+    return load(path)
+
+
+@row("saved vectors")
+def _saved_vectors(world: World, other: bool) -> Encoder:
+    matrix, sentences = world.root / "vectors.npy", world.root / "sentences.txt"
+    np.save(matrix, np.arange(len(TEXTS) * 3).reshape(-1, 3) * (2.0 if other else 1.0) + 1)
+    sentences.write_text("\n".join(TEXTS))
+    return SavedVectors(matrix, sentences)
+
+
+@row("the sentences of saved vectors")
+def _saved_sentences(world: World, other: bool) -> Encoder:
+    matrix, sentences = world.root / "vectors.npy", world.root / "sentences.txt"
+    np.save(matrix, np.arange(len(TEXTS) * 3).reshape(-1, 3) + 1)
+    sentences.write_text("\n".join(reversed(TEXTS) if other else TEXTS))
+    return SavedVectors(matrix, sentences)
+
+
+@row("the closure of a function")
+def _function(_world: World, other: bool) -> Encoder:
+    factor = 2.0 if other else 1.0
+    return load(lambda sentences: [[len(sentence), factor * sentence.count("e")] for sentence in sentences])
+
+
+CHANGES_NOTHING = {
+    "Identity.name": "the model's name; what it names is hashed",
+    "Identity.revision": "a commit's name; its files are hashed",
+    "Template.name": "what is in a template is hashed",
+    "Template.title": "words for readers",
+    "Template.note": "words for readers",
+    "Template.paper": "words for readers",
+    "Template.sources": "words for readers",
+    "TransformerEncoder.settings": "each of its fields has a row",
+    "TransformerEncoder.notes": "words for readers",
+    "TransformerEncoder.loaded": "shares the network of the same files",
+}
+
+
+def measured(encoder: Encoder, cache: Path) -> tuple[NDArray[np.float32], int]:
+    """Return a model's vectors, and how many of them were not in the cache."""
+    found = embed(encoder, TEXTS, cache_folder=cache)
+    (vectors,) = found.vectors.values()
+    return vectors[found.rows], found.cost.encoded
+
+
+@pytest.fixture
+def world(tmp_path: Path, tiny: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> World:
+    return World(tmp_path, tiny, monkeypatch)
+
+
+@pytest.mark.parametrize("entry", ROWS, ids=lambda entry: f"{entry.make.__name__}: {entry.covers[0]}")
+def test_what_changes_a_vector_changes_what_the_cache_answers(entry: Row, world: World, tmp_path: Path) -> None:
+    shared = tmp_path / "shared-cache"
+    first, _ = measured(entry.make(world, False), shared)
+    second, _ = measured(entry.make(world, True), shared)
+    encoder = entry.make(world, False)
+    again, encoded = measured(encoder, shared)
+    alone = [measured(entry.make(world, other), tmp_path / f"cache-{other}")[0] for other in (True, False)]
+    np.testing.assert_array_equal(second, alone[0])
+    np.testing.assert_array_equal(again, alone[1])
+    np.testing.assert_array_equal(again, first)
+    assert first.shape != second.shape or (np.abs(first - second).max() < 1e-4) == entry.only_rounds
+    is_hashed = encoder.identity.weights_sha256 is not None and encoder.identity.kind != "vectors"
+    assert (encoded == 0) == is_hashed
+
+
+@pytest.mark.parametrize(
+    "described", [LoadOptions, TransformerSettings, TransformerEncoder, TailModule, Identity, Template]
+)
+def test_everything_that_is_said_of_a_model_has_a_row(described: Any) -> None:
+    names = described.model_fields if described is Template else [field.name for field in fields(described)]
+    covered = {name for entry in ROWS for name in entry.covers} | CHANGES_NOTHING.keys()
+    assert [name for name in names if f"{described.__name__}.{name}" not in covered] == []
+
+
+def test_every_file_of_a_checkpoint_has_a_row(world: World) -> None:
+    covered = {name for entry in ROWS for name in entry.covers}
+    for folder in (world.plain(), world.modular()):
+        files = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
+        assert [name for name in files if name not in covered] == []
+
+
+def test_the_table_names_nothing_that_there_is_not() -> None:
+    known = {
+        f"{described.__name__}.{name}"
+        for described in (LoadOptions, TransformerSettings, TransformerEncoder, TailModule, Identity)
+        for name in (field.name for field in fields(described))
+    } | {f"Template.{name}" for name in Template.model_fields}
+    named = {name for entry in ROWS for name in entry.covers} | CHANGES_NOTHING.keys()
+    assert {name for name in named if name[0].isupper() and "." in name} <= known

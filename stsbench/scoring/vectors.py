@@ -91,7 +91,7 @@ class RecordedModel:
         return self._loaded
 
     def _load(self) -> Encoder:
-        model, command = self.model, f"stsbench run --model {self.model.name}"
+        model, command = self.model, _command(self.model)
         # A function can be imported again if it has a place of its own: `<lambda>` and `<locals>` have none.
         nameless = model.kind == "function" and (":" not in model.name or "<" in model.name)
         if model.kind in _WITHOUT_MODEL or nameless:
@@ -129,6 +129,11 @@ class RecordedModel:
                     f"the record's {recorded}; measure it again with `{command}`."
                 )
         return encoder
+
+
+def _command(model: ModelPart) -> str:
+    """Return what measures a model again."""
+    return f"stsbench run --{'encoder-module' if model.kind == 'function' else 'model'} {model.name}"
 
 
 class SentenceVectors(NamedTuple):
@@ -171,7 +176,7 @@ def vectors_of(
         _require_same_behaviour(subject, encoder, texts, data_dirs)
     vectors, rows = _vectors_before_whitening(model, encoder, texts, progress)
     if model.whiten is not None:
-        vectors = whiten(vectors, vectors[rows], model.whiten or None)
+        return SentenceVectors(whiten(vectors, vectors[rows], model.whiten or None), rows)
     return SentenceVectors(vectors, rows)
 
 
@@ -222,7 +227,7 @@ def _require_same_behaviour(
             raise UserError(
                 f"{name} is not as it was when the run was made: the {kind} similarity of pair {pair} of {task} "
                 f"is {now[worst]:.6g}, the record's {then[worst]:.6g}; measure it again with "
-                f"`stsbench run --model {name}`."
+                f"`{_command(record.model)}`."
             )
 
 

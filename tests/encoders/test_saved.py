@@ -63,6 +63,20 @@ def test_unequal_counts_are_told(lines, saved):
         embed(encoder, ["1"])
 
 
+def test_two_vectors_for_one_sentence_are_told_with_their_lines_and_rows(saved):
+    encoder = saved(sentences="a cat\nthe dog ran\n a cat \n")
+    with pytest.raises(
+        UserError, match=r"lines 1 and 3 are one sentence, and rows 0 and 2 of .*vectors\.npy \(the first is 0\)"
+    ):
+        embed(encoder, ["the dog ran"])
+
+
+@pytest.mark.parametrize("number", [3.0, np.nan])
+def test_one_vector_for_a_sentence_that_stands_there_twice_is_taken(number, saved, vectors_of):
+    matrix = np.array([[1, 2], [number, 4], [number, 4]])
+    assert vectors_of(saved(matrix, "a cat\nthe dog ran\nthe dog ran\n"), ["a cat"]).tolist() == [[1, 2]]
+
+
 def test_a_line_that_is_not_utf8_is_named(saved):
     with pytest.raises(UserError, match=r"sentences\.txt, line 2 is not UTF-8"):
         embed(saved(sentences=b"a cat\ncaf\xe9\nb\n"), ["a cat"])

@@ -50,7 +50,7 @@ def test_a_function_that_changed_since_its_record_was_made_is_told(
     told = rf"{name} is not as it was when the run was made: the \w+ similarity of pair \S+ of sample is"
     with pytest.raises(UserError, match=told) as error:
         sb.geometry(record, task="sample")
-    assert f"measure it again with `stsbench run --model {name}`." in str(error.value)
+    assert f"measure it again with `stsbench run --encoder-module {name}`." in str(error.value)
     assert not caplog.records
 
 

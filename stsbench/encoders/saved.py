@@ -42,7 +42,14 @@ class SavedVectors:
             UserError: if there is no such file.
         """
         _require_file(self.path)
-        return Identity(self.path.stem, "vectors", "own", weights_sha256=self._hashed.sha256(self.path))
+        _require_file(self.sentences)
+        return Identity(
+            self.path.stem,
+            "vectors",
+            "own",
+            weights_sha256=self._hashed.sha256(self.path),
+            tokenizer_sha256=self._hashed.sha256(self.sentences),
+        )
 
     @property
     def token_budget(self) -> int:

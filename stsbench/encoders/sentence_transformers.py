@@ -221,9 +221,11 @@ def load_with_library(
 
     def load_model() -> None:
         nonlocal model
+        if model is not None:
+            return
         # Every file counts: which of them a module of unknown kind reads is not known here.
         with checkpoint.reading(checkpoint.all_files):
-            model = model or _load(checkpoint, max_length, precision, device, trust_remote_code)
+            model = _load(checkpoint, max_length, precision, device, trust_remote_code)
 
     def encode(sentences: list[str]) -> Any:
         load_model()

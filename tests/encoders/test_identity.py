@@ -189,7 +189,7 @@ template("layers", (0,))
 template("head", True)
 template("subtract", "template", texts=('it: "{sentence}" {mask} .',))
 template("subtract", "padded_template", first="template", texts=('it: "{sentence}" {mask} .',))
-template("positions", "from_zero", subtract="template", texts=('it: "{sentence}" {mask} .',))
+template("positions", "own", subtract="template", texts=('it: "{sentence}" {mask} .',))
 template("padding", "left", pooling="last", only_rounds=True)
 template("precision", "bf16")
 

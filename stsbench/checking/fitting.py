@@ -182,7 +182,7 @@ def _remedy(field: str, setting: "Setting", there: str) -> str:
 def _open_fields(setting: "Setting", score: MeasuredScore) -> Iterator[tuple[str, str]]:
     """Yield the fields that match only because somebody leaves them open, each with why, in words."""
     for name in (*_FIELDS, "data"):
-        here, there = score.choices.get(name), getattr(setting, name, "")
+        here, there = score.choices.get(name), "" if name == "data" else getattr(setting, name)
         if here is None:
             continue
         if here in {UNKNOWN, "unknown"}:

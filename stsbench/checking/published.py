@@ -195,8 +195,9 @@ def _model_remarks(row: PublishedRow, record: RunRecord) -> Iterator[str]:
     for what, is_same, own in compared:
         same = "the" if is_same else f"other {what.split()[-1]} than the"
         yield f"{what}: {same} ones that the row was taken with (SHA-256 {own[:12]}…)"
+    said = {"template": row.usage.template, "precision": row.usage.precision}
     for name, usual in _UNSTATED.items():
-        there = getattr(row.usage, name, "")
+        there = said.get(name, "")
         if (chosen := getattr(model, name)) not in {there or usual, UNKNOWN}:
             yield f"{name}: {f'{there} for the row' if there else 'the row states none'}; {chosen or 'none'} here"
 

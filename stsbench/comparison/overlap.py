@@ -76,7 +76,7 @@ def overlaps_of(
         if part.text == "user":
             notes.append(f"the sentences of {part.task} are in a file of your own: not looked for in the corpus.")
             continue
-        task = read_task(TaskSpec(part.task, getattr(part, "split", ""), part.text), folders)
+        task = read_task(TaskSpec(part.task, part.split if isinstance(part, TaskPart) else "", part.text), folders)
         if not source_of(task).sha256.startswith(Signature.parse(part.signature).data):
             notes.append(f"the sentences of {part.task} that are here are not those that the runs were scored on.")
         sentences.setdefault(part.task, []).extend(_test_sentences(task))

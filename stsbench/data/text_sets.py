@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
 from stsbench.data.benchmarks import load_labelled, load_sts
-from stsbench.data.catalogue import data_set, data_sets, task_split_text
+from stsbench.data.catalogue import CataloguePart, data_set, data_sets, task_split_text
 from stsbench.data.corpus import HEADER_NAMES, SAMPLE, load_corpus, require_room_for
 from stsbench.data.rows import ending_of, number, open_rows
 from stsbench.data.sentence_ids import folded_ids, sentence_ids
@@ -128,8 +128,8 @@ def _splits_of(name: str, data_dirs: Sequence[Path]) -> list[TextSet]:
     return sets
 
 
-def _whole(parts: Sequence[object]) -> str:
-    splits = {getattr(part, "split", "") for part in parts}
+def _whole(parts: Sequence[CataloguePart]) -> str:
+    splits = {part.split for part in parts}
     return "all" if len(splits) > 1 else next(iter(splits))
 
 

@@ -4,12 +4,13 @@ Each claim comes down to differences that have to be above 0 (the one row less t
 that the claim asks for). Their variance is of other seeds and other pairs where the pairs are known (see
 `statistics.seeds`), of seeds alone where not; the interval is Student's, so two or three seeds decide what is
 plain and nothing else. A claim is supported if every difference is above 0 at the level. It is contradicted if one
-is below, after Holm's correction: among many differences one would be below by chance.
+is below, after Holm's correction: among many differences one would be below by chance. One run says nothing of a
+method: what rests on one is undecided. A checkpoint beside itself, used otherwise, has no seed to differ by.
 """
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Literal
 
@@ -44,6 +45,7 @@ class Numbers:
         task: what the records call the task or average.
         error: standard error of the only value over pairs, as an analysis gives it; NaN for unknown.
         training: what the values come from: cells that share it are of the same trainings.
+        checkpoint: the public checkpoint that the only value is of; empty where it was trained.
     """
 
     values: Mapping[int, float]
@@ -51,6 +53,7 @@ class Numbers:
     task: str = ""
     error: float = math.nan
     training: str = ""
+    checkpoint: str = ""
 
     @property
     def mean(self) -> float:
@@ -76,6 +79,7 @@ class ClaimedDifference:
         over: what the error is of: `seeds and pairs`, `seeds`, `pairs`; or why none is known.
         needed: seeds of each that would decide a difference of this size with 80 % power; 0 for no number, None
             for unknown.
+        is_one_run: whether a side is one run of its method, so that this answers nothing of the method.
     """
 
     of: str
@@ -86,6 +90,7 @@ class ClaimedDifference:
     seeds: int = 1
     over: str = ""
     needed: int | None = None
+    is_one_run: bool = False
 
 
 @dataclass(frozen=True)
@@ -97,7 +102,8 @@ class Answer:
         line: the line of the paper's text that makes it.
         verdict: the answer.
         differences: what it rests on; empty where it is not answered.
-        decisive: the difference that it hangs on: the least certain, or the one that contradicts.
+        decisive: the difference that it hangs on: the least certain, or the one that contradicts; None where
+            there is none.
         in_print: whether the printed numbers say so themselves; None where they are not there.
         why: why it is not answered.
         scale: which scale it answers for.
@@ -135,6 +141,8 @@ class Answer:
     @property
     def decides(self) -> str:
         """What would decide it, in words; empty where it is decided."""
+        if self.verdict == "not answered" and self.decisive is not None:
+            return "at least two seeds of each at the scale laptop or paper"
         if self.verdict != "undecided":
             return ""
         if self.needed is None:
@@ -147,7 +155,8 @@ class Answer:
     def sentence(self) -> str:
         """The claim, the answer, and what it rests on."""
         evidence = self.evidence.replace("the gap", "The gap", 1) if self.claim.smaller_gap else self.evidence
-        told = f"{self.claim.says[0].upper()}{self.claim.says[1:]}: {self.verdict}. {evidence}."
+        why = f", as {self.why}" if self.why and self.decisive is not None else ""
+        told = f"{self.claim.says[0].upper()}{self.claim.says[1:]}: {self.verdict}{why}. {evidence}."
         return f"{told} To decide it: {self.decides}." if self.decides else told
 
 
@@ -180,7 +189,7 @@ class Comparer:
         seeds = min(sizes)
         aligned = self._aligned(a, b)
         if sizes == (1, 1):
-            return self._of_checkpoints(of, value, a, b, aligned)
+            return self._of_one_run_each(of, value, a, b, aligned)
         if seeds < 2:
             why = "no error is known: one run says nothing of how far a seed carries"
             return ClaimedDifference(of, value, seeds=seeds, over=why)
@@ -224,16 +233,22 @@ class Comparer:
         needed = self._needed(value, math.sqrt(spread / 2), _NO_VARIANCE)
         return self._tested(of, value, variance, size, "seeds, compared seed by seed", needed=needed)
 
-    def _of_checkpoints(
+    def _of_one_run_each(
         self, of: str, value: float, a: Numbers, b: Numbers, aligned: AlignedScores | None
     ) -> ClaimedDifference:
-        over = "pairs, of these two checkpoints: of other seeds it says nothing"
+        is_one = bool(a.checkpoint) and a.checkpoint == b.checkpoint
+        over = (
+            "pairs, of one checkpoint"
+            if is_one
+            else "pairs, of these two checkpoints: of other seeds it says nothing"
+        )
         if aligned is not None:
-            return self._tested(of, value, _scaled(aligned.variance_of((1, -1), self.dependence)), 1, over)
-        squared = a.error**2 + b.error**2
-        if math.isnan(squared):
-            return ClaimedDifference(of, value, over="no error is known")
-        return self._tested(of, value, Variance(squared, squared, math.inf), 1, over)
+            found = self._tested(of, value, _scaled(aligned.variance_of((1, -1), self.dependence)), 1, over)
+        elif math.isnan(squared := a.error**2 + b.error**2):
+            found = ClaimedDifference(of, value, over="no error is known")
+        else:
+            found = self._tested(of, value, Variance(squared, squared, math.inf), 1, over)
+        return replace(found, is_one_run=not is_one)
 
     def _tested(
         self, of: str, value: float, variance: Variance, seeds: int, over: str, *, needed: int | None = None
@@ -275,6 +290,8 @@ def answers(
     scale: str = "",
     missing: Mapping[str, str] | None = None,
     labels: Mapping[str, str] | None = None,
+    columns: Mapping[str, str] | None = None,
+    silent: str = "",
     comparer: Comparer | None = None,
 ) -> tuple[Answer, ...]:
     """Answer the claims that a paper makes with a table.
@@ -288,12 +305,14 @@ def answers(
         scale: which scale they answer for.
         missing: by row, why it was not made.
         labels: by row, what it is called; by default its name.
+        columns: by column, what it is called; by default its name.
+        silent: why nothing that was measured answers a claim, in which case each says its numbers alone.
         comparer: how cells are compared; by default at 95 %, with dyadic intervals.
 
     Returns:
         An answer for each claim, in their order.
     """
-    how, names = comparer or Comparer(), labels or {}
+    how, names = comparer or Comparer(), Names(labels or {}, columns or {})
     found = []
     for claim in claims:
         line = claim.lines[exhibit]
@@ -302,16 +321,31 @@ def answers(
         lacking = _lacking(claim, cells, headline)
         if lacking:
             why = (missing or {}).get(lacking, "it was not made")
-            told = f"{_called(lacking, names)}: {why.rstrip('.')}"
+            told = f"{names.called(lacking)}: {why.rstrip('.')}"
             found.append(Answer(claim, line, "not answered", in_print=prints, why=told, scale=scale))
             continue
         differences = tuple(_measured(claim, wanted, cells, headline, how=how, names=names))
         verdict, decisive = _verdict(differences, how.level)
-        found.append(Answer(claim, line, verdict, differences, decisive, prints, scale=scale))
+        if silent:
+            verdict = "not answered"
+        found.append(Answer(claim, line, verdict, differences, decisive, prints, why=silent, scale=scale))
     return tuple(found)
 
 
 _Cell = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Names:
+    """What rows and columns are called."""
+
+    rows: Mapping[str, str]
+    columns: Mapping[str, str]
+
+    def called(self, name: str) -> str:
+        """Return what a row, or a cell that is named `row, column`, is called."""
+        row, comma, column = name.partition(", ")
+        return f"{self.rows.get(row, row)}{comma}{self.columns.get(column, column)}"
 
 
 @dataclass(frozen=True)
@@ -388,12 +422,12 @@ def _measured(
     headline: str,
     *,
     how: Comparer,
-    names: Mapping[str, str],
+    names: Names,
 ) -> Iterator[ClaimedDifference]:
     if claim.relation == "smaller_gap":
         column = claim.column or headline
         pairs = [(cells[_cell(a, column)], cells[_cell(b, column)]) for a, b in claim.smaller_gap]
-        (a, b), (c, d) = ([_called(row, names) for row in pair] for pair in claim.smaller_gap)
+        (a, b), (c, d) = ([names.called(row) for row in pair] for pair in claim.smaller_gap)
         yield how.gap(f"the gap of {c} and {d} less that of {a} and {b}", pairs)
         return
     for comparison in wanted:
@@ -407,16 +441,10 @@ def _measured(
         )
 
 
-def _called(name: str, names: Mapping[str, str]) -> str:
-    """Return what a row, or a cell that is named `row, column`, is called."""
-    row, comma, column = name.partition(", ")
-    return f"{names.get(row, row)}{comma}{column}"
-
-
-def _in_words(comparison: _Comparison, cells: Mapping[_Cell, Numbers], names: Mapping[str, str]) -> str:
+def _in_words(comparison: _Comparison, cells: Mapping[_Cell, Numbers], names: Names) -> str:
     several = len({column for _, column in cells}) > 1
     first, second = (
-        f"{names.get(row, row)} on {column}" if several else names.get(row, row)
+        f"{names.called(row)} on {names.columns.get(column, column)}" if several else names.called(row)
         for row, column in (comparison.first, comparison.second)
     )
     if comparison.sign < 0:
@@ -429,7 +457,7 @@ def _in_words(comparison: _Comparison, cells: Mapping[_Cell, Numbers], names: Ma
 
 def _verdict(differences: Sequence[ClaimedDifference], level: float) -> tuple[Verdict, ClaimedDifference | None]:
     """Return the answer, and the difference that it hangs on."""
-    known = [found for found in differences if not math.isnan(found.p)]
+    known = [found for found in differences if not math.isnan(found.p) and not found.is_one_run]
     if len(known) == len(differences) and all(found.low > 0 for found in known):
         return "supported", min(known, key=lambda found: found.low)
     below = [found for found in known if found.value < 0]
@@ -438,7 +466,7 @@ def _verdict(differences: Sequence[ClaimedDifference], level: float) -> tuple[Ve
     against = [found for found in below if p_of[id(found)] < 1 - level]
     if against:
         return "contradicted", min(against, key=lambda found: p_of[id(found)])
-    unknown = [found for found in differences if math.isnan(found.p)]
+    unknown = [found for found in differences if found not in known]
     return "undecided", min(known or unknown, key=lambda found: found.value)
 
 

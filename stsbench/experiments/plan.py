@@ -4,6 +4,8 @@ Plans are YAML files in `plans/`, one for each table, or for tables of several p
 `plans/scales.yaml` says what a scale changes. `experiment_of` turns a plan into an experiment that `sweep` runs.
 """
 
+import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -18,13 +20,15 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from stsbench.base.errors import UserError
 from stsbench.base.words import suggestion
 from stsbench.experiments.experiment import Experiment
+from stsbench.experiments.measures import DEV
+from stsbench.experiments.stand_ins import labelled_path, tried
 from stsbench.published.catalogue import checkpoint_of_system, exhibit, exhibits, tables
 from stsbench.published.schema import Exhibit, PublishedTable
 from stsbench.records.labels import distinct_labels
 from stsbench.scoring.protocols import Protocol
 from stsbench.scoring.tasks import parse_tasks
 
-ScaleName = Literal["demo", "laptop", "paper"]
+ScaleName = Literal["demo", "laptop", "paper", "wiring"]
 SCALES: tuple[ScaleName, ...] = get_args(ScaleName)
 
 _SCALES_FILE = "scales.yaml"
@@ -36,6 +40,9 @@ _NEEDED = {"Avg. STS": "sts", "Avg. transfer": "transfer"}
 
 _STAND_INS = {"sample": "sample", "sample-transfer": "Avg. transfer"}
 """What bundled tasks are called among the measures of a job."""
+
+OF_HEADS = f"{DEV}: "
+"""Before the score of a task's head, which training measures on a dev set of its own."""
 
 
 class _Part(BaseModel):
@@ -158,10 +165,12 @@ class PlannedColumn(_Part):
     """What fills a column.
 
     Attributes:
+        label: what it is called, where its name is short for it.
         measure: its name among the measures of a job; of an analysis, the column of its frame, `value` by default.
         where: which rows of the analysis' frame are its numbers.
     """
 
+    label: str = ""
     measure: str = ""
     where: Mapping[str, str] = {}
 
@@ -180,6 +189,7 @@ class TablePlan(_Part):
         columns: by name, where they are not simply the table's tasks.
         headline: the column that claims and figures are about; empty for the last.
         tasks: what is measured, as `stsbench run --tasks` names it; empty for what the columns need.
+        labelled: whether its recipes read labelled tables, whose folder is named with `labelled.folder`.
         analysis: which analysis makes it; empty for scores.
         options: of the analysis.
         made_at: the rows, or cells, that a scale makes; all that can be had by default.
@@ -199,6 +209,7 @@ class TablePlan(_Part):
     columns: Mapping[str, PlannedColumn] = {}
     headline: str = ""
     tasks: str = ""
+    labelled: bool = False
     analysis: str = ""
     options: Mapping[str, Any] = {}
     made_at: Mapping[ScaleName, tuple[str, ...]] = {}
@@ -229,12 +240,20 @@ class TablePlan(_Part):
         return {row.name: self.rows[row.name] for row in table.rows}
 
     def labels_of(self, name: str) -> dict[str, str]:
-        """Return what the rows of an exhibit are called: as the plan says, or as they are printed, or by name."""
+        """Return what the rows of an exhibit are called: as the plan says, or as they are printed, or by name.
+
+        Rows that share a label have their names behind it.
+        """
         table = tables().get(name)
-        printed = {row.name: row.label for row in table.rows} if table is not None else {}
-        # A label that two rows share names neither.
-        printed = {row: label for row, label in printed.items() if list(printed.values()).count(label) == 1}
-        return {row: planned.label or printed.get(row) or row for row, planned in self.rows_of(name).items()}
+        printed = {row.name: without_marks(row.label) for row in table.rows} if table is not None else {}
+        labels = {row: planned.label or printed.get(row) or row for row, planned in self.rows_of(name).items()}
+        shared = [label for label, count in Counter(labels.values()).items() if count > 1]
+        return {row: f"{label} ({row})" if label in shared else label for row, label in labels.items()}
+
+    def column_labels_of(self, name: str) -> dict[str, str]:
+        """Return what the columns of an exhibit are called: as the plan says, or by name."""
+        labels = {column: planned.label for column, planned in self.columns.items()}
+        return {column: labels.get(column) or column for column in self.columns_of(name)}
 
     def columns_of(self, name: str) -> dict[str, str]:
         """Return the columns of an exhibit by the measure that fills each; empty for one that nothing fills.
@@ -264,11 +283,16 @@ class Scale(_Part):
         stands_in: by the paper's recipe, what is trained instead; empty for the recipe itself.
         without: why a recipe that nothing stands in for cannot be trained.
         set: changes to every recipe.
-        tasks: what is measured instead of the paper's tasks; empty for the paper's.
+        rows: how many rows of each of the paper's tasks are measured, where their files are here; 0 for all.
+        tasks: what is measured where they are not; empty for the paper's at any rate.
         corpus: what is trained on; empty for what the person names, or a fetched `wiki1m`.
+        labelled: whether tables of the sample stand in for labelled ones that nobody named.
         checkpoints: whether public checkpoints are measured; else their rows are trained or left out.
+        tried: whether encoders of random weights stand in for all bases and checkpoints (see `stand_ins`).
         last: whether the last step is measured beside the selected one; false where they are the same.
         options: of analyses.
+        sample_options: of analyses, where the sample stands in for the paper's tasks.
+        silent: why what comes out answers no claim; empty where it does.
     """
 
     about: str
@@ -276,11 +300,16 @@ class Scale(_Part):
     stands_in: Mapping[str, str] = {}
     without: str = ""
     set: Mapping[str, Any] = {}
+    rows: int = 0
     tasks: Mapping[str, str] = {}
     corpus: str = ""
+    labelled: bool = False
     checkpoints: bool = False
+    tried: bool = False
     last: bool = True
     options: Mapping[str, Mapping[str, Any]] = {}
+    sample_options: Mapping[str, Mapping[str, Any]] = {}
+    silent: str = ""
 
 
 @dataclass(frozen=True)
@@ -402,23 +431,53 @@ def layout(plan: TablePlan, name: str, scale: ScaleName) -> Layout:
     return Layout(tuple(made), shares, missing)
 
 
-def tasks_of(plan: TablePlan, name: str, scale: ScaleName) -> str | None:
-    """Return what is measured of every job, as `run --tasks` names it; None for nothing."""
+def tasks_of(plan: TablePlan, name: str, scale: ScaleName, *, here: bool = False) -> str | None:
+    """Return what is measured of every job, as `run --tasks` names it; None for nothing.
+
+    Args:
+        plan: of the exhibit.
+        name: the exhibit.
+        scale: that it is made at.
+        here: whether the files of the paper's tasks are here, where a scale measures a few of their rows.
+    """
     if plan.analysis and not plan.tasks:
         return None
     needed = plan.tasks or _tasks(tables()[name])
-    return scales()[scale].tasks.get(needed, scales()[scale].tasks.get("", needed))
+    return needed if here else scales()[scale].tasks.get(needed, scales()[scale].tasks.get("", needed))
 
 
-def measure_of(plan: TablePlan, name: str, column: str, scale: ScaleName) -> str:
-    """Return the measure of a job that fills a column at a scale; empty for none.
+def read_by(plan: TablePlan, name: str) -> str:
+    """Return the tasks whose sentences the paper's own measure reads; empty for none.
 
-    Where a scale measures the sample in place of the paper's tasks, that fills the headline alone, and columns of
-    the same measure; where it measures both of its kinds of tasks, the average of each.
+    >>> read_by(plan_of("simcse-slides-figure-3"), "simcse-slides-figure-3")
+    'STS-B'
     """
-    columns, tasks = plan.columns_of(name), tasks_of(plan, name, scale)
+    return tasks_of(plan, name, "paper") or str(plan.options.get("task", ""))
+
+
+def on_sample(experiment: Experiment) -> bool:
+    """Return whether an experiment measures the bundled sample in place of the paper's tasks."""
+    options = [value for of in experiment.measure.analyses.values() for value in of.values()]
+    named = {*(experiment.measure.tasks or "").split(","), *(value for value in options if isinstance(value, str))}
+    return bool(named & set(_STAND_INS))
+
+
+def measure_of(plan: TablePlan, name: str, column: str, tasks: str | None) -> str:
+    """Return the measure of a job that fills a column; empty for none.
+
+    Where the sample stands in for the paper's tasks, that fills the headline alone, and columns of the same
+    measure; where both of its kinds of tasks do, the average of each.
+
+    Args:
+        plan: of the exhibit.
+        name: the exhibit.
+        column: of it.
+        tasks: that were measured.
+    """
+    columns = plan.columns_of(name)
     measure, stand_ins = columns.get(column, ""), (tasks or "").split(",")
-    if not set(stand_ins) <= set(_STAND_INS):
+    # What training says is there whatever was measured afterwards.
+    if not set(stand_ins) <= set(_STAND_INS) or measure.startswith(OF_HEADS):
         return _as_job_says(measure, tasks)
     if len(stand_ins) == 1:
         return _STAND_INS[stand_ins[0]] if measure == columns[plan.headline_of(name)] else ""
@@ -452,17 +511,19 @@ def experiment_of(
     seeds: tuple[int, ...] = (),
     threads: int = 1,
     settings: Mapping[str, Any] | None = None,
+    here: bool = False,
 ) -> Experiment:
     """Return the experiment that makes an exhibit at a scale.
 
     Args:
         plan: of the exhibit.
         name: the exhibit.
-        scale: `demo`, `laptop` or `paper`.
+        scale: `demo`, `laptop`, `paper` or `wiring`.
         corpus: what is trained on; empty for the scale's own.
         seeds: of the trainings; empty for the scale's own.
         threads: of every job.
         settings: changes to every recipe, over the plan's.
+        here: whether the files of the paper's tasks are here (see `tasks_of`).
 
     Raises:
         UserError: if nothing can be made at this scale, saying why; or seeds or threads are none.
@@ -471,20 +532,21 @@ def experiment_of(
     if not found.made:
         why = next(iter(found.missing.values()), plan.cannot)
         raise UserError(f"{name} cannot be made at the scale {scale}: {why.rstrip('.')}.")
-    measure: dict[str, Any] = {"tasks": tasks_of(plan, name, scale)}
+    measure: dict[str, Any] = {"tasks": tasks_of(plan, name, scale, here=here)}
     if plan.analysis:
-        options = {**plan.options, **whole.options.get(plan.analysis, {})}
-        measure["analyses"] = {plan.analysis: options}
+        on = {} if here else whole.sample_options.get(plan.analysis, {})
+        measure["analyses"] = {plan.analysis: {**plan.options, **whole.options.get(plan.analysis, {}), **on}}
     measure["last"] = plan.last and whole.last and any(made.is_trained for made in found.made)
-    text = corpus or whole.corpus
-    rows = {
-        made.label: {
-            **made.changes,
-            **((settings or {}) if made.is_trained else {}),
-            **({"corpus": text} if made.is_trained and text else {}),
-        }
-        for made in found.made
-    }
+    trained: dict[str, Any] = {}
+    if whole.labelled and plan.labelled:
+        # The sample's sentences are invented: no task's pairs are among them.
+        trained |= {"labelled.folder": str(labelled_path()), "labelled.test_pairs": "kept"}
+    trained |= settings or {}
+    if text := corpus or whole.corpus:
+        trained["corpus"] = text
+    rows = {made.label: {**made.changes, **(trained if made.is_trained else {})} for made in found.made}
+    if whole.tried:
+        rows = {label: tried(changes) for label, changes in rows.items()}
     try:
         return Experiment(
             name=f"{name}-{scale}",
@@ -524,6 +586,19 @@ def _changes(plan: TablePlan, row: PlannedRow, place: RowPlan, scale: ScaleName)
         return f"{recipe}: {whole.without}"
     changes: dict[str, Any] = {"recipe": name, **whole.set, **row.set, **row.set_at.get(scale, {})}
     return changes | dict(place.set) | dict(place.set_at.get(scale, {}))
+
+
+_OF_SIZE = re.compile(r"\s*\$?_\{(\w+)\}\$?")
+_MARKS = re.compile(r"\$\^\{[^}]*\}\$|[△♡♢♠♣♯*]| \.$")
+
+
+def without_marks(label: str) -> str:
+    """Return a printed label without the print's LaTeX and the marks of its footnotes.
+
+    >>> without_marks("unsup-SimCSE-BERT $_{base}$ ♣"), without_marks("BERT _{base} -whitening")
+    ('unsup-SimCSE-BERT base', 'BERT base-whitening')
+    """
+    return re.sub(r"\s+-(?=\w)", "-", _MARKS.sub("", _OF_SIZE.sub(r" \1", label))).strip()
 
 
 def _measures(table: PublishedTable) -> dict[str, str]:

@@ -10,27 +10,30 @@ from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import listed
 from stsbench.experiments.answers import Comparer, Numbers, answers, error_of
+from stsbench.experiments.excerpt import excerpt
 from stsbench.experiments.experiment import Experiment
 from stsbench.experiments.forecast import Forecast
 from stsbench.experiments.measures import LAST
 from stsbench.experiments.plan import (
+    OF_HEADS,
     SCALES,
     Layout,
-    PlannedRow,
     ScaleName,
     TablePlan,
     demand_scale,
     experiment_of,
     layout,
     measure_of,
+    on_sample,
     plan_of,
     plans,
+    read_by,
     scales,
     takes,
-    tasks_of,
 )
 from stsbench.experiments.reproduced import Cost, ReproducedCell, Reproduction
 from stsbench.experiments.result import Sweep
+from stsbench.experiments.stand_ins import make_stand_ins
 from stsbench.experiments.states import JobState
 from stsbench.experiments.sweep import sweep
 from stsbench.published.catalogue import exhibit, exhibits, rows_of, tables
@@ -43,9 +46,6 @@ from stsbench.statistics.intervals import INTERVAL, IntervalMethod
 
 if TYPE_CHECKING:
     import pandas as pd
-
-_HEAD = "head: "
-"""Before the name of a task head's score among the measures of a plan."""
 
 _WIKI = "wiki1m"
 """The source of the papers' corpus in the catalogue of data."""
@@ -77,8 +77,9 @@ def reproduce(
 
     Args:
         table: which, as `reproductions` lists them: `esimcse-coling2022-9`, `mocose-acl2022-figure-8`.
-        scale: `demo` (the sample, minutes), `laptop` (the same axis from a small base and a few thousand
-            sentences) or `paper` (the paper's own base, corpus and seeds).
+        scale: `demo` (a few steps, minutes), `laptop` (the same axis from a small base and a few thousand
+            sentences), `paper` (the paper's own base, corpus and seeds) or `wiring` (every row of the paper's from
+            random weights, offline: whether all of it can be made).
         out: the folder; by default `runs/TABLE-SCALE`.
         on: where jobs run: `local`, `ray` or `slurm`.
         corpus: a file to train on; by default the sample at `demo`, else the fetched `wiki1m`.
@@ -110,9 +111,20 @@ def reproduce(
     plan, size = plan_of(table), demand_scale(scale)
     name = exhibit(table).name
     text = str(corpus) if corpus is not None else _corpus(plan, name, size)
+    few = _few_rows(plan, name, size, [Path(folder).expanduser() for folder in data_dirs])
     experiment = experiment_of(
-        plan, name, size, corpus=text, seeds=tuple(seeds), threads=threads, settings=settings
+        plan,
+        name,
+        size,
+        corpus=text,
+        seeds=tuple(seeds),
+        threads=threads,
+        settings=settings,
+        here=few is not None,
     )
+    (rows,) = experiment.axes.values()
+    assert isinstance(rows, dict)
+    make_stand_ins(rows.values())
     place = Path(out).expanduser() if out is not None else RUNS / experiment.name
     found = sweep(
         experiment,
@@ -120,7 +132,7 @@ def reproduce(
         on=on,
         workers=workers,
         device=device,
-        data_dirs=data_dirs,
+        data_dirs=data_dirs if few is None else (few, *data_dirs),
         retry=retry,
         dry_run=dry_run,
         progress=progress,
@@ -131,14 +143,25 @@ def reproduce(
     return read_reproduction(plan, name, size, found, interval=interval)
 
 
+def _few_rows(plan: TablePlan, name: str, scale: ScaleName, data_dirs: Sequence[Path]) -> Path | None:
+    """Return a folder with the few rows of the paper's tasks that a scale measures; None where it measures others.
+
+    Raises:
+        UserError: if a task's files are here in part, or the cache cannot be written.
+    """
+    rows, tasks = scales()[scale].rows, read_by(plan, name)
+    return excerpt(tasks, rows, data_dirs) if rows and tasks else None
+
+
 def _corpus(plan: TablePlan, name: str, scale: ScaleName) -> str:
     """Return the corpus of a scale, where the person names none.
 
     Raises:
         UserError: if it is not here.
     """
-    if scales()[scale].corpus or not any(made.is_trained for made in layout(plan, name, scale).made):
-        return scales()[scale].corpus
+    whole = scales()[scale]
+    if whole.corpus or whole.tried or not any(made.is_trained for made in layout(plan, name, scale).made):
+        return whole.corpus
     from stsbench.data.catalogue import source
     from stsbench.data.locate import places
 
@@ -166,7 +189,7 @@ def read_reproduction(
     """
     what = layout(plan, name, scale)
     printed = _printed(name)
-    numbers, last, limits = _measured(plan, name, scale, what, found)
+    numbers, last, limits = _measured(plan, name, what, found)
     columns = plan.columns_of(name)
     failed = {state.job.cell["row"]: state.failure.reason for state in found.jobs if state.failure is not None}
     done = {state.job.cell["row"] for state in found.jobs if state.folder is not None}
@@ -177,7 +200,7 @@ def read_reproduction(
             held = numbers.get((row, column))
             if held is None:
                 is_done = {f"{what.shares.get(row, row)}, {column}", what.shares.get(row, row)} & done
-                left = _unfilled(plan, name, column, scale) if is_done else "not done yet"
+                left = _unfilled(plan, name, row, column, found.experiment) if is_done else "not done yet"
                 why = _why(what, failed, row, column) or left
                 cells.append(ReproducedCell(row, column, value, why=why))
                 continue
@@ -196,6 +219,8 @@ def read_reproduction(
         scale=scale,
         missing=dict(what.missing) | failed,
         labels=plan.labels_of(name),
+        columns=plan.column_labels_of(name),
+        silent=scales()[scale].silent,
         comparer=comparer,
     )
     swaps = scales()[scale].stands_in
@@ -210,10 +235,18 @@ def read_reproduction(
         cost=_cost(found),
         folder=found.folder,
         stand_ins=stand_ins,
-        measured_on=(tasks_of(plan, name, scale) or "the sample") if scale == "demo" else "",
+        measured_on=_measured_on(scale, found.experiment),
         notes=(*plan.notes, *_on_seeds(found.experiment), *comparer.notes),
         odd=tuple(_same_weights(found, plan.labels_of(name))),
     )
+
+
+def _measured_on(scale: ScaleName, experiment: Experiment) -> str:
+    """Return what a scale measures in place of the paper's tasks; empty for the paper's."""
+    if on_sample(experiment):
+        return experiment.measure.tasks or "the sample"
+    rows = scales()[scale].rows
+    return f"{rows} rows of each split" if rows else ""
 
 
 def _same_weights(found: Sweep, labels: Mapping[str, str]) -> Iterator[str]:
@@ -268,7 +301,7 @@ _Key = tuple[str, str]
 
 
 def _measured(
-    plan: TablePlan, name: str, scale: ScaleName, what: Layout, found: Sweep
+    plan: TablePlan, name: str, what: Layout, found: Sweep
 ) -> tuple[dict[_Key, Numbers], dict[_Key, float], dict[_Key, tuple[float, float, str]]]:
     """Return by row and column the numbers of all seeds, the mean of the last steps, the interval of the mean."""
     jobs: dict[str, list[_Job]] = {}
@@ -281,26 +314,32 @@ def _measured(
     last: dict[_Key, float] = {}
     limits: dict[_Key, tuple[float, float, str]] = {}
     labels = {(made.row, made.column): made.label for made in what.made}
-    for row, planned in plan.rows_of(name).items():
+    checkpoints = {made.label: str(made.changes.get("checkpoint", "")) for made in what.made}
+    for row in plan.rows_of(name):
         for column in plan.columns_of(name):
             taken = what.shares.get(row, row)
             label = labels.get((taken, column)) or labels.get((taken, ""))
             if label is None or label not in jobs:
                 continue
             if plan.analysis:
-                where = _where(plan, planned, name, column, scale)
+                where = _where(plan, row, name, column, on_sample=on_sample(found.experiment))
+                if where is None:
+                    continue
                 of = plan.columns[column].measure or "value"
                 held = {job.seed: _of_analysis(job, plan.analysis, where, of) for job in jobs[label]}
                 known = {seed: value for seed, value in held.items() if value is not None}
                 if known:
                     errors = [error for _, error in known.values()]
                     numbers[row, column] = Numbers(
-                        {seed: value for seed, (value, _) in known.items()}, error=errors[0], training=label
+                        {seed: value for seed, (value, _) in known.items()},
+                        error=errors[0],
+                        training=label,
+                        checkpoint=checkpoints[label],
                     )
                     limits[row, column] = _analysis_limits(numbers[row, column])
                 continue
-            measure = measure_of(plan, name, column, scale)
-            scored = {job.seed: _score(job, records[job.folder], measure) for job in jobs[label]}
+            measure = measure_of(plan, name, column, found.experiment.measure.tasks)
+            scored = {job.seed: job.state.measures.get(measure) for job in jobs[label]}
             values = {seed: value for seed, value in scored.items() if value is not None}
             if not measure or not values:
                 continue
@@ -311,7 +350,10 @@ def _measured(
             }
             in_record = measure in {row_["measure"] for row_ in _rows_of(intervals, label)}
             numbers[row, column] = Numbers(
-                values, runs if in_record and not measure.startswith((_HEAD, "dev")) else {}, measure
+                values,
+                runs if in_record and not measure.startswith(OF_HEADS) else {},
+                measure,
+                checkpoint=checkpoints[label],
             )
             for entry in _rows_of(intervals, label):
                 if entry["measure"] == measure:
@@ -321,26 +363,27 @@ def _measured(
     return numbers, last, limits
 
 
-def _where(plan: TablePlan, row: PlannedRow, name: str, column: str, scale: ScaleName) -> dict[str, str]:
-    """Return what a cell's row is in an analysis' frame; where the sample stands in for tasks, of the headline."""
-    where = {**row.where, **plan.columns[column].where}
-    if "task" in where and tasks_of(plan, name, scale) == "sample":
-        where["task"] = "sample" if column == plan.headline_of(name) else "none"
+def _where(plan: TablePlan, row: str, name: str, column: str, *, on_sample: bool) -> dict[str, str] | None:
+    """Return what a cell's row is in an analysis' frame; None for none.
+
+    Where the sample stands in for the paper's tasks it fills one column where columns are tasks, the headline, and
+    one row where rows are, the first.
+    """
+    rows = plan.rows_of(name)
+    of_row, of_column = rows[row].where, plan.columns[column].where
+    where = {**of_row, **of_column}
+    if on_sample and "task" in where:
+        where["task"] = "sample"
+        if "task" in of_column and column != plan.headline_of(name):
+            return None
+        if "task" in of_row and row != next(iter(rows)):
+            return None
     return where
 
 
 def _rows_of(frame: "pd.DataFrame", label: str) -> list[dict[str, Any]]:
     rows = frame[frame["cell"] == label].to_dict("records")
     return [{str(key): value for key, value in row.items()} for row in rows]
-
-
-def _score(job: _Job, record: RunRecord | None, measure: str) -> float | None:
-    """Return a number of a job."""
-    if measure.startswith(_HEAD):
-        heads = getattr(record, "heads", ()) if record is not None else ()
-        wanted = measure.removeprefix(_HEAD)
-        return next((100 * head.score for head in heads if head.name == wanted and head.score is not None), None)
-    return job.state.measures.get(measure)
 
 
 def _of_analysis(job: _Job, analysis: str, where: Mapping[str, str], of: str) -> tuple[float, float] | None:
@@ -391,12 +434,14 @@ def _why(what: Layout, failed: Mapping[str, str], row: str, column: str) -> str:
     return ""
 
 
-def _unfilled(plan: TablePlan, name: str, column: str, scale: ScaleName) -> str:
+def _unfilled(plan: TablePlan, name: str, row: str, column: str, experiment: Experiment) -> str:
     """Return why a cell is empty whose job is done; empty where nothing fills its column at any scale."""
     if not plan.analysis and not plan.columns_of(name)[column]:
         return ""
-    if scales()[scale].tasks and tasks_of(plan, name, scale) in scales()[scale].tasks.values():
-        return f"not measured at the scale {scale}, where bundled sentences stand in for the paper's tasks"
+    if on_sample(experiment):
+        if plan.analysis and _where(plan, row, name, column, on_sample=True) is not None:
+            return "the sample has no such pairs"
+        return "not measured: the sample stands in for the paper's tasks, which are not here, and is one task"
     return "no such number came out of it"
 
 
@@ -450,7 +495,8 @@ class Reproductions(Result):
         """Return what can be made with what it takes, and what cannot be made with why."""
         frame = self.frame
         can = frame["can be made"] != ""
-        made = frame[can].drop(columns=["kind", "why not", "plan", "can be made"])
+        # At the scale wiring everything is made that the scale paper makes.
+        made = frame[can].drop(columns=["kind", "why not", "plan", "can be made", "wiring"])
         cannot = frame[~can][["table", "shows", "why not"]]
         return Tables([Table(made, "What can be made, and what it takes"), Table(cannot, "What cannot be made")])
 

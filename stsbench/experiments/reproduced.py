@@ -157,21 +157,39 @@ class Reproduction(Result):
     def spread(self) -> str:
         """Which row is the highest in the headline column, here and in print, and how far the rows lie apart."""
         made = [cell for cell in self.cells if cell.column == self.headline and cell.runs]
-        if len(made) < 2:
+        # One run ranks no row, and at some scales nothing does.
+        known = all(cell.runs > 1 and not math.isnan(cell.low) for cell in made)
+        if len(made) < 2 or scales()[self.scale].silent or not known:
             return ""
-        top, bottom = max(made, key=lambda cell: cell.here), min(made, key=lambda cell: cell.here)
-        limits = interval(top.low, top.high)
-        on = f", on {self.measured_on}," if self.measured_on else ""
-        told = f"{self.headline} here{on} is highest for {self._row(top.row)}, {top.here:.2f}"
-        told += f" {limits}" if limits else ""
-        told += f", and {top.here - bottom.here:.2f} lower for {self._row(bottom.row)}"
-        printed = [cell for cell in made if not math.isnan(cell.printed)]
-        if len(printed) == len(made):
-            best, worst = max(printed, key=lambda cell: cell.printed), min(printed, key=lambda cell: cell.printed)
-            apart = best.printed - worst.printed
-            told += f"; of these rows in print for {self._row(best.row)}, and {apart:.2f} lower for "
-            told += self._row(worst.row)
+        made.sort(key=lambda cell: -cell.here)
+        top, second, bottom = made[0], made[1], made[-1]
+        told = f"{self._called} here"
+        if _are_apart(top, second):
+            told += f" is highest for {self._row(top.row)}, {top.here:.2f}"
+        elif _are_apart(top, bottom):
+            told += f" is highest for no row alone; the first by number is {self._row(top.row)}, {top.here:.2f}"
+        else:
+            return f"{told} tells no two of the rows apart: their intervals reach across each other's means."
+        told += f" {interval(top.low, top.high)}"
+        if _are_apart(top, bottom):
+            told += f", and {top.here - bottom.here:.2f} lower for {self._row(bottom.row)}"
+        printed = sorted((cell.printed, cell.row) for cell in made if not math.isnan(cell.printed))
+        if len(printed) == len(made) and printed[0][0] < printed[1][0] and printed[-2][0] < printed[-1][0]:
+            (least, worst), (most, best) = printed[0], printed[-1]
+            told += f"; the print has its highest value of these rows, {most:.2f}, for {self._row(best)}, and its "
+            told += f"lowest, {least:.2f}, for {self._row(worst)}"
         return f"{told}."
+
+    @property
+    def unanswered(self) -> str:
+        """Why no claim is answered at a scale, and what an answer takes; empty where claims are."""
+        why = scales()[self.scale].silent
+        if not why or not self.answers:
+            return ""
+        return (
+            f"At the scale {self.scale} numbers are shown and no claim is answered: {why}. An answer takes the "
+            "scale laptop or paper, and at least two seeds of each row."
+        )
 
     @property
     def frame(self) -> "pd.DataFrame":
@@ -225,7 +243,7 @@ class Reproduction(Result):
             here = sum(cell.here for cell in both) / len(both)
             printed = sum(cell.printed for cell in both) / len(both)
             made = [_over_seeds(cell) for cell in made]
-        label = f"{self.headline}, less the rows' mean" if self._is_shifted else self.headline
+        label = f"{self._called}, less the rows' mean" if self._is_shifted else self._called
         places = {row: planned.at for row, planned in self.plan.rows.items()}
         if len(made) > 2 and all(places[cell.row] is not None for cell in made):
             return self._curve(made, places, (here, printed), label)
@@ -305,8 +323,9 @@ class Reproduction(Result):
     def pointers(self) -> tuple[Pointer, ...]:
         """The sentences that a reader needs first, each with where to read on."""
         name = self.exhibit.name
-        said = [Pointer(answer.sentence, f"{name}-claims") for answer in self.answers if answer.decisive]
+        said = [Pointer(answer.sentence, f"{name}-claims") for answer in self._answered]
         of_rows = f"{name}-{'each' if len(self._columns) > 1 else 'table'}"
+        said[:0] = [Pointer(self.unanswered, f"{name}-claims")] if self.unanswered else []
         said[:0] = [Pointer(sentence, of_rows) for sentence in (self.spread, *self.odd) if sentence]
         made = {cell.row for cell in self.cells if cell.runs}
         rows = [self._row(row) for row, _ in _by_row(self.cells) if row not in made]
@@ -336,8 +355,8 @@ class Reproduction(Result):
         figures: tuple[ReportFigure, ...] = ()
         if len(made) > 1:
             told = "; ".join(f"{self._row(cell.row)} {cell.here:.2f}" for cell in made)
-            alt = f"{self.headline} here: {told}"
-            caption = f"{self.headline}, printed and here"
+            alt = f"{self._called} here: {told}"
+            caption = f"{self._called}, printed and here"
             if self._is_shifted and any(cell.runs > 1 for cell in made):
                 caption += ", with 95 % over other seeds"
             figures = (ReportFigure(f"{name}-figure", caption, alt, svg_of(self.plot())),)
@@ -357,14 +376,27 @@ class Reproduction(Result):
 
     def __str__(self) -> str:
         """Return what a terminal shows: the tables, the answers in sentences, and what to know."""
-        answered = [answer.sentence for answer in self.answers if answer.decisive]
-        told = [self.sentence, *answered, self.cost.sentence]
+        answered = [answer.sentence for answer in self._answered]
+        told = [self.sentence, *([self.unanswered] if self.unanswered else answered), self.cost.sentence]
         return "\n\n".join(
             [str(self.table()), "\n".join([*told, *(f"note: {note}" for note in (*self.odd, *self.notes))])]
         )
 
+    @property
+    def _answered(self) -> list[Answer]:
+        """The answers that say more than that there is none."""
+        return [answer for answer in self.answers if answer.verdict != "not answered"]
+
     def _row(self, row: str) -> str:
         return self._labels[row]
+
+    def _column(self, column: str) -> str:
+        return self.plan.column_labels_of(self.exhibit.name)[column]
+
+    @property
+    def _called(self) -> str:
+        """What the headline column is called."""
+        return self._column(self.headline)
 
     @cached_property
     def _labels(self) -> dict[str, str]:
@@ -381,7 +413,7 @@ class Reproduction(Result):
         caption = f"{self.exhibit.title}: {self.exhibit.caption} (scale {self.scale})"
         if len(self._columns) == 1:
             return [self._of_column(self.headline, caption)]
-        return [self._whole(caption), self._of_column(self.headline, f"{caption}: {self.headline}")]
+        return [self._whole(caption), self._of_column(self.headline, f"{caption}: {self._called}")]
 
     def _of_column(self, column: str, caption: str) -> Table:
         import pandas as pd
@@ -433,7 +465,9 @@ class Reproduction(Result):
                 rows.append({"row": self._row(row), "source": HERE} | values)
         columns = dict.fromkeys(Named("column", cell.column) for cell in self.cells)
         frame = pd.DataFrame(rows, columns=["row", "source", *columns]).dropna(axis="columns", how="all")
-        return Table(frame, caption, own=frozenset(own), hints=hints)
+        named = frame.rename(columns=self.plan.column_labels_of(self.exhibit.name))
+        hints = {(row, self._column(column)): hint for (row, column), hint in hints.items()}
+        return Table(named, caption, own=frozenset(own), hints=hints)
 
     def _claims(self) -> list[Table]:
         import pandas as pd
@@ -455,7 +489,9 @@ class Reproduction(Result):
         frame = pd.DataFrame(rows)
         empty = [name for name in ("in print", "would decide") if not frame[name].any()]
         notes = ["line: of the paper's text; in print: whether the printed numbers alone say so."]
-        if self.scale != "paper":
+        if self.unanswered:
+            notes.append(self.unanswered)
+        elif self.scale != "paper":
             notes.append(f"The answers are for the scale {self.scale}, not for the paper's.")
         caption = "What the paper claims with it, and what was found"
         return [Table(frame.drop(columns=empty), caption, verdicts="answer", notes=tuple(notes))]
@@ -468,7 +504,8 @@ class Reproduction(Result):
         lacking: dict[str, dict[str, list[str]]] = {}
         for cell in self.cells:
             if not cell.runs and cell.why:
-                place = (self._row(cell.row), cell.column) if cell.row in made else (self._row(cell.row), "")
+                column = self._column(cell.column) if cell.row in made else ""
+                place = (self._row(cell.row), column)
                 lacking.setdefault(cell.why, {}).setdefault(place[1], []).append(place[0])
         told: list[dict[str, str]] = []
         for why, columns in lacking.items():
@@ -496,6 +533,11 @@ class Reproduction(Result):
             ]
         )
         return Table(frame, "What it took, as measured", decimals=3)
+
+
+def _are_apart(above: ReproducedCell, below: ReproducedCell) -> bool:
+    """Return whether neither of two means lies in the other's interval; one that is not known holds everything."""
+    return below.here < above.low and above.here > below.high
 
 
 def _over_seeds(cell: ReproducedCell) -> ReproducedCell:

@@ -226,9 +226,21 @@ def test_two_checkpoints_are_compared_over_pairs_and_the_answer_says_so(runs: Ca
     found = answer(claim(above=["b", "a"], column="x"), {"a, x": a, "b, x": b})
     assert "of other seeds it says nothing" in found.evidence
     assert not math.isnan(found.differences[0].low)
+    assert found.decides == "at least two seeds of each"
 
 
-def test_an_interval_gives_the_error_of_an_only_value() -> None:
-    a = Numbers({0: 1.0}, error=error_of(0.9, 1.1))
-    b = Numbers({0: 3.0}, error=error_of(2.9, 3.1))
-    assert answer(claim(above=["b", "a"]), {"a": a, "b": b}).verdict == "supported"
+@pytest.mark.parametrize(("of_b", "verdict"), [("one", "supported"), ("another", "undecided")])
+def test_a_checkpoint_used_in_two_ways_has_no_seed_to_differ_by(of_b: str, verdict: str) -> None:
+    a = Numbers({0: 1.0}, error=error_of(0.9, 1.1), checkpoint="one")
+    b = Numbers({0: 3.0}, error=error_of(2.9, 3.1), checkpoint=of_b)
+    found = answer(claim(above=["b", "a"]), {"a": a, "b": b})
+    assert found.verdict == verdict
+    assert found.differences[0].low == pytest.approx(2 - 0.2 * 2**0.5 / 2, abs=1e-6)
+
+
+def test_where_nothing_is_learned_numbers_are_shown_and_no_claim_is_answered() -> None:
+    found = answer(claim(best="high"), BEST, silent="three steps teach a model nothing")
+    assert found.verdict == "not answered"
+    assert len(found.differences) == 2
+    assert found.sentence.startswith("It is so: not answered, as three steps teach a model nothing. high less ")
+    assert found.decides == "at least two seeds of each at the scale laptop or paper"

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from copy import deepcopy
 from functools import cache
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from stsbench.analysis.registry import ANALYSES
 from stsbench.base.errors import UserError
 from stsbench.experiments.jobs import jobs_of
 from stsbench.experiments.plan import (
+    OF_HEADS,
     SCALES,
     TableClaim,
     TablePlan,
@@ -33,11 +35,17 @@ from stsbench.records.labels import distinct_labels
 from stsbench.scoring.protocols import Protocol
 from stsbench.scoring.tasks import parse_tasks
 from stsbench.training import recipe_files
+from stsbench.training.recipe_files import read_recipe
 
 TEXTS = Path(__file__).parents[2].parent / "shared" / "papers"
 
 NAMES = {name: plan for plan in plans().values() for name in plan.makes}
-MADE = [(plan.makes[0], scale) for plan in plans().values() if not plan.cannot for scale in ("laptop", "paper")]
+MADE = [
+    (plan.makes[0], scale)
+    for plan in plans().values()
+    if not plan.cannot
+    for scale in ("laptop", "paper", "wiring")
+]
 MADE += [(name, "demo") for name in ("esimcse-coling2022-7", "mocose-acl2022-8", "simcse-slides-pooling-and-mlm")]
 
 
@@ -94,7 +102,7 @@ def test_a_plan_is_an_experiment_whose_recipes_checkpoints_and_tasks_exist(name:
     if plan.analysis:
         assert plan.analysis in ANALYSES
     assert plan.headline_of(name) in plan.columns_of(name)
-    assert plan.analysis or measure_of(plan, name, plan.headline_of(name), scale)
+    assert plan.analysis or measure_of(plan, name, plan.headline_of(name), tasks_of(plan, name, scale))
     known = set(plan.rows_of(name))
     assert {made.row for made in what.made} <= known
     assert set(what.shares.values()) <= {made.row for made in what.made}
@@ -104,16 +112,26 @@ def test_a_plan_is_an_experiment_whose_recipes_checkpoints_and_tasks_exist(name:
 def test_a_job_knows_every_measure_that_a_plan_asks_for_by_its_name() -> None:
     of_training = {"", "dev", "dev last"}
     for name, plan in NAMES.items():
-        for scale in SCALES if not plan.cannot and not plan.analysis else ():
-            tasks = tasks_of(plan, name, scale)
+        if plan.cannot or plan.analysis:
+            continue
+        heads = {made.changes["recipe"] for made in layout(plan, name, "laptop").made} if plan.labelled else set()
+        trained = {
+            f"{OF_HEADS}{task} {part.measure}"
+            for recipe in heads
+            for task, part in read_recipe(recipe).tasks.items()
+        }
+        assert bool(trained) == plan.labelled
+        for scale, here in product(SCALES, (False, True)):
+            tasks = tasks_of(plan, name, scale, here=here)
             assert tasks is not None
             # What a record calls the scores that it has.
-            known = {*distinct_labels(parse_tasks(tasks, Protocol())), "Avg.", "Avg. transfer", *of_training}
-            asked = {measure_of(plan, name, column, scale) for column in plan.columns_of(name)}
-            assert {measure for measure in asked if not measure.startswith("head: ")} <= known, (name, scale)
-            assert measure_of(plan, name, plan.headline_of(name), scale), (name, scale)
+            labels = distinct_labels(parse_tasks(tasks, Protocol()))
+            known = {*labels, "Avg.", "Avg. transfer", *of_training, *trained}
+            asked = {measure_of(plan, name, column, tasks) for column in plan.columns_of(name)}
+            assert asked <= known, (name, scale)
+            assert measure_of(plan, name, plan.headline_of(name), tasks), (name, scale)
     plan = NAMES["esimcse-coling2022-9"]
-    assert measure_of(plan, "esimcse-coling2022-9", "STS-B", "laptop") == "STS-B"
+    assert measure_of(plan, "esimcse-coling2022-9", "STS-B", "STS-B:dev") == "STS-B"
 
 
 def test_a_checkpoint_that_a_plan_names_is_known_and_on_the_hub() -> None:
@@ -210,11 +228,17 @@ def test_scales_differ_in_base_corpus_and_seeds_and_not_in_the_axis() -> None:
         "minilm-esimcse",
         "minilm-esimcse",
         "esimcse-bert-base",
+        "esimcse-bert-base",
     ]
     assert {of["views.key.rate"] for of in changes.values()} == {0.32}
     # Where the base can learn something in so few steps, and not as the paper's recipe reads its own.
-    assert [changes[scale].get("pooling") for scale in SCALES] == ["cls_before_pooler", "cls_before_pooler", None]
-    assert [changes[scale].get("corpus.rows") for scale in SCALES] == [192, 1280, None]
+    assert [changes[scale].get("pooling") for scale in SCALES] == [
+        "cls_before_pooler",
+        "cls_before_pooler",
+        None,
+        None,
+    ]
+    assert [changes[scale].get("corpus.rows") for scale in SCALES] == [192, 1280, None, None]
     assert not any("reinitialise" in of for of in changes.values())
     assert tasks_of(plan, "esimcse-coling2022-9", "demo") == "sample"
     assert tasks_of(plan, "esimcse-coling2022-9", "paper") == "STS-B:dev"

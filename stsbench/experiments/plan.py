@@ -182,6 +182,8 @@ class TablePlan(_Part):
         name: of its file.
         makes: the exhibits that it makes: of each, the rows that it has.
         about: what is varied, in a sentence.
+        reading: what the text leaves open and how it is read here, where nothing could be made otherwise.
+        counts: whether the table counts the pairs of splits, which are read from the files.
         axis: what `at` is.
         recipe: what rows train that name no recipe.
         recipe_at: the same at one scale.
@@ -202,6 +204,8 @@ class TablePlan(_Part):
     name: str
     makes: tuple[str, ...]
     about: str
+    reading: str = ""
+    counts: bool = False
     axis: str = ""
     recipe: str = ""
     recipe_at: Mapping[ScaleName, str] = {}
@@ -411,6 +415,8 @@ def layout(plan: TablePlan, name: str, scale: ScaleName) -> Layout:
     shares: dict[str, str] = {}
     missing: dict[str, str] = {}
     chosen = plan.made_at.get(scale)
+    if plan.counts:
+        return Layout((), {}, {})
     for row, planned in plan.rows_of(name).items():
         if chosen is not None and row not in {name.partition(", ")[0] for name in chosen}:
             missing[row] = planned.cannot or f"left out at the scale {scale}, which makes a few rows alone"
@@ -643,6 +649,8 @@ def takes(plan: TablePlan, found: Exhibit, scale: ScaleName) -> str:
     """Return what making an exhibit at a scale takes, or why it cannot be made, in a phrase."""
     if plan.cannot:
         return f"cannot be made: {plan.cannot}"
+    if plan.counts:
+        return "pairs counted in the tasks' files"
     what = layout(plan, found.name, scale)
     trained = sum(made.is_trained for made in what.made)
     measured = len(what.made) - trained
@@ -656,4 +664,6 @@ def takes(plan: TablePlan, found: Exhibit, scale: ScaleName) -> str:
         parts.append(f"{measured} checkpoint{'s' if measured > 1 else ''} measured")
     if plan.analysis:
         parts.append(f"analysis {plan.analysis}")
+    if plan.reading:
+        parts.append("by our reading of the text")
     return ", ".join(parts) + (f"; {len(what.missing)} of its rows left out" if what.missing else "")

@@ -111,6 +111,8 @@ def reproduce(
     plan, size = plan_of(table), demand_scale(scale)
     name = exhibit(table).name
     text = str(corpus) if corpus is not None else _corpus(plan, name, size)
+    if plan.counts:
+        return _counted(plan, name, size, out, data_dirs)
     few = _few_rows(plan, name, size, [Path(folder).expanduser() for folder in data_dirs])
     experiment = experiment_of(
         plan,
@@ -141,6 +143,30 @@ def reproduce(
     if not isinstance(found, Sweep):
         return found
     return read_reproduction(plan, name, size, found, interval=interval)
+
+
+def _counted(
+    plan: TablePlan, name: str, scale: ScaleName, out: str | Path | None, data_dirs: Sequence[str | Path]
+) -> Reproduction:
+    """Return a table of counts, which takes no experiment.
+
+    Raises:
+        UserError: if no task's files are here, or some are broken.
+    """
+    from stsbench.experiments.counts import counted_cells
+
+    place = Path(out).expanduser() if out is not None else RUNS / f"{name}-{scale}"
+    return Reproduction(
+        exhibit=exhibits()[name],
+        plan=plan,
+        scale=scale,
+        cells=counted_cells(name, [Path(folder).expanduser() for folder in data_dirs]),
+        answers=(),
+        cost=Cost(jobs=0, planned=0, failed=0, steps=0, hours=0.0, threads=1),
+        folder=place,
+        stand_ins={},
+        notes=plan.notes,
+    )
 
 
 def _few_rows(plan: TablePlan, name: str, scale: ScaleName, data_dirs: Sequence[Path]) -> Path | None:
@@ -236,7 +262,7 @@ def read_reproduction(
         folder=found.folder,
         stand_ins=stand_ins,
         measured_on=_measured_on(scale, found.experiment),
-        notes=(*plan.notes, *_on_seeds(found.experiment), *comparer.notes),
+        notes=(*_reading(plan), *plan.notes, *_on_seeds(found.experiment), *comparer.notes),
         odd=tuple(_same_weights(found, plan.labels_of(name))),
     )
 
@@ -266,6 +292,10 @@ def _same_weights(found: Sweep, labels: Mapping[str, str]) -> Iterator[str]:
                 f"{listed(names)} came to the same weights, bit for bit, with every seed: at this scale what they "
                 "change changes nothing, and their difference is no finding."
             )
+
+
+def _reading(plan: TablePlan) -> tuple[str, ...]:
+    return (f"Our reading, not the paper's word: {plan.reading}.",) if plan.reading else ()
 
 
 def _on_seeds(experiment: Experiment) -> tuple[str, ...]:

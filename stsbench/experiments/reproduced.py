@@ -89,6 +89,8 @@ class Cost:
     @property
     def sentence(self) -> str:
         """What it took, in a sentence."""
+        if not self.planned:
+            return "Nothing was trained or measured: it is counted in the files that are here."
         hours = f"{60 * self.hours:.1f} minutes" if self.hours < 1 else f"{self.hours:.1f} hours"
         threads = f"{self.threads} thread{'s' if self.threads > 1 else ''}"
         told = f"{self.jobs} of {self.planned} jobs are done"
@@ -353,7 +355,7 @@ class Reproduction(Result):
         )
         made = [cell for cell in self.cells if cell.column == self.headline and cell.runs]
         figures: tuple[ReportFigure, ...] = ()
-        if len(made) > 1:
+        if len(made) > 1 and not self.plan.counts:
             told = "; ".join(f"{self._row(cell.row)} {cell.here:.2f}" for cell in made)
             alt = f"{self._called} here: {told}"
             caption = f"{self._called}, printed and here"
@@ -364,14 +366,15 @@ class Reproduction(Result):
         where = f", line {self.exhibit.line}" if self.exhibit.line else ""
         place = f"{paper.file}{where}"
         source = f"{self.exhibit.title} of {paper.title} ({paper.venue}), {place}: {self.exhibit.caption}."
-        scale = f"Made at the scale {self.scale}: {scales()[self.scale].about}."
+        made_by = f"Made at the scale {self.scale}: {scales()[self.scale].about}."
+        scale = "" if self.plan.counts else made_by
         if self.stand_ins:
             swaps = [f"{other} for {own}" for own, other in self.stand_ins.items()]
             scale += (
                 f" Trained instead: {listed(swaps)}. Levels do not compare with the print, and differences to it"
             )
             scale += " say nothing; the order of the rows may."
-        text = (source, scale, self.cost.sentence)
+        text = tuple(filter(None, (source, scale, self.cost.sentence)))
         return Section(name, self.title, text, tuple(tables), figures, (*self.odd, *self.notes), parts=inside)
 
     def __str__(self) -> str:
@@ -411,6 +414,8 @@ class Reproduction(Result):
     def _numbers(self) -> list[Table]:
         """Return the headline column with intervals, and of several columns all of them, in the paper's layout."""
         caption = f"{self.exhibit.title}: {self.exhibit.caption} (scale {self.scale})"
+        if self.plan.counts:
+            return [self._whole(caption)]
         if len(self._columns) == 1:
             return [self._of_column(self.headline, caption)]
         return [self._whole(caption), self._of_column(self.headline, f"{caption}: {self._called}")]
@@ -465,6 +470,8 @@ class Reproduction(Result):
                 rows.append({"row": self._row(row), "source": HERE} | values)
         columns = dict.fromkeys(Named("column", cell.column) for cell in self.cells)
         frame = pd.DataFrame(rows, columns=["row", "source", *columns]).dropna(axis="columns", how="all")
+        if self.plan.counts:
+            frame[columns] = frame[columns].astype("Int64")
         named = frame.rename(columns=self.plan.column_labels_of(self.exhibit.name))
         hints = {(row, self._column(column)): hint for (row, column), hint in hints.items()}
         return Table(named, caption, own=frozenset(own), hints=hints)

@@ -13,7 +13,7 @@ import stsbench as sb
 from stsbench.base.errors import UserError
 from stsbench.cli.app import app
 from stsbench.experiments.plan import plan_of, plans
-from stsbench.experiments.reproduce import read_reproduction
+from stsbench.experiments.reproduce import read_reproduction, reproductions
 from stsbench.experiments.reproduced import Cost, ReproducedCell, Reproduction
 from stsbench.experiments.result import read_sweep
 from stsbench.published.catalogue import exhibits
@@ -145,7 +145,7 @@ def test_a_sentence_ranks_rows_that_their_intervals_tell_apart_and_no_others() -
         "the print has its highest value of these rows, 79.10, for 0.1, and its lowest, 45.20, for Fixed 0.1."
     )
     assert ranked(80.0, 81.0, 82.0) == (
-        "STS-B here is highest for Fixed 0.1, 82.00 [81.50, 82.50], and 2.00 lower for 0.0; " + f"{in_print}."
+        "STS-B here is highest for Fixed 0.1, 82.00 [81.50, 82.50], and 2.00 lower for 0.0; " + in_print
     )
     first_two = ranked(80.0, 81.8, 82.0)
     assert first_two.startswith("STS-B here is highest for no row alone; the first by number is Fixed 0.1,")
@@ -171,6 +171,46 @@ def test_every_row_has_a_label_of_its_own_in_plain_words() -> None:
         "unsup-SimCSE-BERT base"
     )
     assert plan_of("mocose-acl2022-9").labels_of("mocose-acl2022-9")["fgsm-5e-9"] == "5e-9 (restored)"
+
+
+def test_a_table_of_counts_is_counted_in_the_files_that_are_here(benchmark_folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="STS12 was not found in"):
+        sb.reproduce("esimcse-arxiv-v1-3", out=tmp_path / "none")
+    command = [
+        "reproduce",
+        "esimcse-arxiv-v1-3",
+        "--out",
+        str(tmp_path / "made"),
+        "--data-dir",
+        str(benchmark_folder),
+    ]
+    result = CliRunner().invoke(app, [*command, "--json"], catch_exceptions=False)
+    cells = {(cell["row"], cell["column"]): cell for cell in json.loads(result.stdout)["cells"]}
+    # Of 20 pairs a part; where a task has no such split there are none, as the print has it.
+    assert [cells["test", task]["here"] for task in ("STS12", "STS13", "STS-B", "SICK-R")] == [100, 60, 20, 20]
+    assert cells["train", "STS12"]["here"] == cells["train", "STS12"]["printed"] == 0
+    assert cells["train", "STS-B"]["here"] == 20
+    assert cells["test", "STS12"]["printed"] == 3108
+    page = (tmp_path / "made" / "report" / "README.md").read_text(encoding="utf-8")
+    assert "counted in the files" in page
+    assert "5749" in page
+
+
+def test_the_printed_counts_are_those_of_the_released_files(senteval: Path, tmp_path: Path) -> None:
+    found = sb.reproduce("esimcse-arxiv-v1-3", out=tmp_path / "made", data_dirs=[senteval])
+    assert isinstance(found, Reproduction)
+    assert {cell.row: cell.difference for cell in found.cells if cell.difference} == {}
+    assert len(found.cells) == 21
+
+
+def test_a_reading_of_ours_is_marked_where_the_text_leaves_something_open() -> None:
+    frame = reproductions().frame.set_index("table")
+    readings = {name: plan.reading for plan in plans().values() for name in plan.makes if plan.reading}
+    assert set(readings) == {"mocose-acl2022-figure-9", "mocose-acl2022-figure-10"}
+    for name in readings:
+        assert "by our reading of the text" in frame.loc[name, "paper"]
+    labels = plan_of("simcse-slides-dropout").labels_of("simcse-slides-dropout")
+    assert labels["lost-column"] == "0.05 (our reading)"
 
 
 def test_nothing_made_is_nothing_to_draw() -> None:

@@ -25,7 +25,8 @@ _SHORTEST, _LENGTHS = 1, 13
 """Words of the shortest sentence of the corpus; and how many lengths there are, for batches by length."""
 
 _SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48}
-_POSITIONS = 128
+_POSITIONS = 32
+"""So few that most sentences are cut to one length, and a batch holds many of them."""
 _SPREAD = 0.1
 """Of random weights: those that a network starts with are so small that all sentences get nearly one vector."""
 
@@ -88,7 +89,8 @@ def encoder_folder(name: str) -> Path:
     architecture = "roberta" if "declutr" in name.casefold() else next(known, "")
     if not architecture:
         raise UserError(f"{name} does not say its architecture, so no random encoder stands in for it.")
-    return _folder() / "encoders" / f"{architecture}-{hashlib.sha256(name.encode()).hexdigest()[:12]}"
+    made_of = f"{name} {_SIZES} {_POSITIONS} {_SPREAD}"
+    return _folder() / "encoders" / f"{architecture}-{hashlib.sha256(made_of.encode()).hexdigest()[:12]}"
 
 
 def make_stand_ins(rows: Iterable[Mapping[str, Any]]) -> None:

@@ -174,7 +174,7 @@ def test_every_row_has_a_label_of_its_own_in_plain_words() -> None:
 
 
 def test_a_table_of_counts_is_counted_in_the_files_that_are_here(benchmark_folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="STS12 was not found in"):
+    with pytest.raises(UserError, match="STS-B was not found in"):
         sb.reproduce("esimcse-arxiv-v1-3", out=tmp_path / "none")
     command = [
         "reproduce",

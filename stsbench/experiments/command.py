@@ -88,8 +88,8 @@ def reproduce(
     scale: Annotated[
         str,
         Option(
-            help="`demo` (the sample, minutes), `laptop` (a small base, a few thousand sentences) or `paper` (the "
-            "paper's own base, corpus and seeds)."
+            help="`demo` (a few steps, minutes), `laptop` (a small base, a few thousand sentences), `paper` (the "
+            "paper's own base, corpus and seeds) or `wiring` (all of `paper`, from random weights)."
         ),
     ] = "demo",
     out: Annotated[

@@ -4,11 +4,11 @@ Their hashes are not those of the released files, so that no record of them pass
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from stsbench.base.files import atomic_folder, cache_dir
-from stsbench.data.catalogue import data_set, source
+from stsbench.data.catalogue import TextVariant, data_set, source
 from stsbench.data.locate import DataNotFoundError, find_root
 from stsbench.scoring.protocols import Protocol
 from stsbench.scoring.tasks import parse_tasks
@@ -39,10 +39,9 @@ def excerpt(tasks: str, rows: int, data_dirs: Sequence[Path] = ()) -> Path | Non
             return None
         for part in variant.parts:
             subsets = sum(other.split == part.split for other in variant.parts)
-            lines = {file.path: (root / file.path).read_bytes().splitlines(keepends=True) for file in part.files}
-            # Files of one part are read side by side, line by line: all of them by the same step.
-            step = max(1, len(lines[part.files[0].path]) * subsets // rows)
-            held |= {f"{released.roots[0]}/{path}": b"".join(of[::step]) for path, of in lines.items()}
+            files = {file.path: (root / file.path).read_bytes().splitlines(keepends=True) for file in part.files}
+            for path, lines in zip(files, _some(variant, list(files.values()), rows // subsets), strict=True):
+                held[f"{released.roots[0]}/{path}"] = b"".join(lines)
     digest = hashlib.sha256()
     for path, content in sorted(held.items()):
         digest.update(f"{path} {len(content)}\n".encode() + content)
@@ -53,3 +52,21 @@ def excerpt(tasks: str, rows: int, data_dirs: Sequence[Path] = ()) -> Path | Non
                 (building / path).parent.mkdir(parents=True, exist_ok=True)
                 (building / path).write_bytes(content)
     return folder
+
+
+def _some(variant: TextVariant, files: Sequence[Sequence[bytes]], rows: int) -> Iterator[list[bytes]]:
+    """Yield for each of the files of a part, which are read side by side, about so many of its lines.
+
+    They are from all over it, as many of each class where a line begins with one, and no pair that nobody scored.
+    """
+    first = 1 if variant.header else 0
+    classes: dict[bytes, list[int]] = {}
+    for place, lines in enumerate(zip(*files, strict=False)):
+        if place >= first and all(line.strip() for line in lines):
+            label = lines[0].partition(b":")[0] if variant.layout == "label-first" else b""
+            classes.setdefault(label, []).append(place)
+    kept = list(range(first))
+    for places in classes.values():
+        kept += places[:: max(1, len(places) * len(classes) // max(1, rows))]
+    for lines in files:
+        yield [lines[place] for place in sorted(kept)]

@@ -12,11 +12,14 @@ from typer.testing import CliRunner
 import stsbench as sb
 from stsbench.base.errors import UserError
 from stsbench.cli.app import app
-from stsbench.experiments.plan import plan_of, plans
+from stsbench.experiments.jobs import jobs_of
+from stsbench.experiments.plan import experiment_of, plan_of, plans
 from stsbench.experiments.reproduce import read_reproduction, reproductions
 from stsbench.experiments.reproduced import Cost, ReproducedCell, Reproduction
 from stsbench.experiments.result import read_sweep
 from stsbench.published.catalogue import exhibits
+from stsbench.training.recipe import Recipe
+from stsbench.training.timetable import make_timetable
 
 TABLE = "esimcse-coling2022-9"
 
@@ -171,6 +174,66 @@ def test_every_row_has_a_label_of_its_own_in_plain_words() -> None:
         "unsup-SimCSE-BERT base"
     )
     assert plan_of("mocose-acl2022-9").labels_of("mocose-acl2022-9")["fgsm-5e-9"] == "5e-9 (restored)"
+
+
+@pytest.mark.slow
+def test_a_table_whose_rows_are_tasks_has_one_row_of_the_sample_and_both_of_its_columns(
+    small: dict[str, Any], serial: list[str], tmp_path: Path
+) -> None:
+    found = sb.reproduce("esimcse-arxiv-v1-1", out=tmp_path / "made", seeds=(1,), settings=small)
+    assert isinstance(found, Reproduction)
+    filled = {(cell.row, cell.column) for cell in found.cells if cell.runs}
+    assert filled == {("sts12", "le3"), ("sts12", "gt3")}
+    assert {cell.why for cell in found.cells if cell.row == "sts13"} == {
+        "not measured: the sample stands in for the paper's tasks, which are not here, and is one task"
+    }
+    shown = str(found)
+    assert "lengths up to 3 words apart" in shown
+    assert "highest" not in shown
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("benchmark_folder", [60], indirect=True)
+def test_where_the_tasks_are_here_the_demo_takes_some_rows_of_each(
+    small: dict[str, Any], serial: list[str], tmp_path: Path, benchmark_folder: Path
+) -> None:
+    found = sb.reproduce(
+        "esimcse-arxiv-v1-1", out=tmp_path / "made", seeds=(1,), settings=small, data_dirs=[benchmark_folder]
+    )
+    assert isinstance(found, Reproduction)
+    numbers = [cell.here for cell in found.cells if cell.column == "gt3"]
+    assert len(set(numbers)) == len(numbers) == 6
+    assert found.measured_on == "200 rows of each split"
+    assert again(found).to_dict() == found.to_dict()
+
+
+@pytest.mark.slow
+def test_the_demo_of_the_multi_task_table_takes_the_sample_s_own_labels(
+    small: dict[str, Any], serial: list[str], tmp_path: Path
+) -> None:
+    changes = {key: value for key, value in small.items() if not key.startswith("corpus.rows")}
+    found = sb.reproduce(
+        "gaussian-dropout-simcse-cs224n-results", out=tmp_path / "made", seeds=(1,), settings=changes
+    )
+    assert isinstance(found, Reproduction)
+    assert len(serial) == 3
+    assert found.cost.failed == 0
+    assert len([cell for cell in found.cells if cell.runs]) == 9
+
+
+def test_the_multi_task_table_takes_twenty_steps_in_every_row_at_the_scale_laptop(shared: Path) -> None:
+    # Without the corpus an epoch was one of the longest table: 1,068 steps, and every tenth scored the dev sets.
+    name = "gaussian-dropout-simcse-cs224n-results"
+    folder = {"labelled.folder": str(shared / "data" / "cs224n")}
+    experiment = experiment_of(plan_of(name), name, "laptop", corpus="sample", settings=folder)
+    for job in jobs_of(experiment):
+        recipe = Recipe.model_validate(job.recipe)
+        assert recipe.corpus.rows is not None
+        sizes = {"contrastive": recipe.corpus.rows // recipe.optimiser.batch}
+        for task, part in recipe.tasks.items():
+            assert part.rows is not None, task
+            sizes[task] = round(part.rows * (1 - part.share_held_out)) // (part.batch or recipe.optimiser.batch)
+        assert make_timetable(recipe, sizes).steps == 20, job.label
 
 
 def test_a_table_of_counts_is_counted_in_the_files_that_are_here(benchmark_folder: Path, tmp_path: Path) -> None:

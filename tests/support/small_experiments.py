@@ -38,7 +38,13 @@ def run_here(work: Work) -> int:
     threads = torch.get_num_threads()
     work.log.parent.mkdir(parents=True, exist_ok=True)
     try:
-        with work.log.open("w", encoding="utf-8") as log, contextlib.redirect_stderr(log):
+        with (
+            work.log.open("w", encoding="utf-8") as log,
+            contextlib.redirect_stderr(log),
+            pytest.MonkeyPatch.context() as patched,
+        ):
+            # Where data is looked for is told to a process of its own by its environment.
+            patched.setenv("STSBENCH_DATA", work.environment.get("STSBENCH_DATA", ""))
             return main([str(work.folder), work.unit])
     finally:
         torch.set_num_threads(threads)

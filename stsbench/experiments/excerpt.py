@@ -68,5 +68,5 @@ def _some(variant: TextVariant, files: Sequence[Sequence[bytes]], rows: int) -> 
     kept = list(range(first))
     for places in classes.values():
         kept += places[:: max(1, len(places) * len(classes) // max(1, rows))]
-    for lines in files:
-        yield [lines[place] for place in sorted(kept)]
+    for file in files:
+        yield [file[place] for place in sorted(kept)]

@@ -459,22 +459,22 @@ class Reproduction(Result):
         hints: dict[tuple[int, Key], str] = {}
         for row, cells in _by_row(self.cells):
             if any(not math.isnan(cell.printed) for cell in cells):
-                values = {Named("column", cell.column): cell.printed for cell in cells}
+                values = {Named("column", self._column(cell.column)): cell.printed for cell in cells}
                 rows.append({"row": self._row(row), "source": PRINTED} | values)
             if any(cell.runs for cell in cells):
                 own.add(len(rows))
                 for cell in cells:
                     if limits := interval(cell.low, cell.high):
-                        hints[len(rows), Named("column", cell.column)] = f"95 % {limits} over other {cell.over}"
-                values = {Named("column", cell.column): cell.here for cell in cells}
+                        hints[len(rows), Named("column", self._column(cell.column))] = (
+                            f"95 % {limits} over other {cell.over}"
+                        )
+                values = {Named("column", self._column(cell.column)): cell.here for cell in cells}
                 rows.append({"row": self._row(row), "source": HERE} | values)
-        columns = dict.fromkeys(Named("column", cell.column) for cell in self.cells)
+        columns = dict.fromkeys(Named("column", self._column(cell.column)) for cell in self.cells)
         frame = pd.DataFrame(rows, columns=["row", "source", *columns]).dropna(axis="columns", how="all")
         if self.plan.counts:
-            frame[columns] = frame[columns].astype("Int64")
-        named = frame.rename(columns=self.plan.column_labels_of(self.exhibit.name))
-        hints = {(row, self._column(column)): hint for (row, column), hint in hints.items()}
-        return Table(named, caption, own=frozenset(own), hints=hints)
+            frame = frame.astype(dict.fromkeys(columns, "Int64"))
+        return Table(frame, caption, own=frozenset(own), hints=hints)
 
     def _claims(self) -> list[Table]:
         import pandas as pd

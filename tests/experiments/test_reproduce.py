@@ -365,5 +365,5 @@ def test_a_scale_whose_corpus_is_not_here_says_how_to_get_it(
 def test_the_list_is_printed_by_the_command() -> None:
     result = CliRunner().invoke(app, ["reproduce", "--list", "--json"], catch_exceptions=False)
     rows = {row["table"]: row for row in json.loads(result.stdout)}
-    assert rows["mocose-acl2022-figure-10"]["can be made"] == ""
+    assert rows["simcse-slides-10"]["can be made"] == ""
     assert rows["esimcse-coling2022-9"]["laptop"] == "15 trainings; 3 of its rows left out"

@@ -165,21 +165,26 @@ class Reproduction(Result):
             return ""
         made.sort(key=lambda cell: -cell.here)
         top, second, bottom = made[0], made[1], made[-1]
-        told = f"{self._called} here"
+        shown, apart = f"{top.here:.2f} {interval(top.low, top.high)}", f"{top.here - bottom.here:.2f}"
+        best, worst = self._row(top.row), self._row(bottom.row)
         if _are_apart(top, second):
-            told += f" is highest for {self._row(top.row)}, {top.here:.2f}"
+            told = f"{self._called} here is highest for {best}, {shown}, and {apart} lower for {worst}"
         elif _are_apart(top, bottom):
-            told += f" is highest for no row alone; the first by number is {self._row(top.row)}, {top.here:.2f}"
+            told = (
+                f"{self._called} here is {apart} higher for {best}, {shown}, than for {worst}; other rows lie too "
+            )
+            told += f"near {best} for any to be called the highest"
         else:
-            return f"{told} tells no two of the rows apart: their intervals reach across each other's means."
-        told += f" {interval(top.low, top.high)}"
-        if _are_apart(top, bottom):
-            told += f", and {top.here - bottom.here:.2f} lower for {self._row(bottom.row)}"
+            return (
+                f"No row is called the highest on {self._called} here: their means lie in each other's intervals."
+            )
         printed = sorted((cell.printed, cell.row) for cell in made if not math.isnan(cell.printed))
         if len(printed) == len(made) and printed[0][0] < printed[1][0] and printed[-2][0] < printed[-1][0]:
-            (least, worst), (most, best) = printed[0], printed[-1]
-            told += f"; the print has its highest value of these rows, {most:.2f}, for {self._row(best)}, and its "
-            told += f"lowest, {least:.2f}, for {self._row(worst)}"
+            (least, last), (most, first) = printed[0], printed[-1]
+            told += (
+                f"; the print has its highest value of these rows, {most:.2f}, for {self._row(first)}, and its "
+            )
+            told += f"lowest, {least:.2f}, for {self._row(last)}"
         return f"{told}."
 
     @property

@@ -176,6 +176,7 @@ def _make_encoder(name: str, folder: Path) -> None:
     """Write an encoder of random weights with its head of a masked language model, pooler and tokenizer."""
     import torch
     from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM
+    from transformers.utils import logging
 
     architecture, _, digest = name.partition("-")
     tokenizer = _tokenizer(architecture)
@@ -197,7 +198,9 @@ def _make_encoder(name: str, folder: Path) -> None:
         with torch.no_grad():
             for parameter in whole.parameters():
                 parameter.normal_(std=_SPREAD)
+    logging.disable_progress_bar()
     whole.save_pretrained(folder)
+    logging.enable_progress_bar()
     tokenizer.save_pretrained(folder)
 
 

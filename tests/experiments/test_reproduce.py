@@ -151,11 +151,13 @@ def test_a_sentence_ranks_rows_that_their_intervals_tell_apart_and_no_others() -
         "STS-B here is highest for Fixed 0.1, 82.00 [81.50, 82.50], and 2.00 lower for 0.0; " + in_print
     )
     first_two = ranked(80.0, 81.8, 82.0)
-    assert first_two.startswith("STS-B here is highest for no row alone; the first by number is Fixed 0.1,")
-    assert "and 2.00 lower for 0.0" in first_two
-    apart = "STS-B here tells no two of the rows apart: their intervals reach across each other's means."
-    assert ranked(80.0, 80.2, 80.4) == apart
-    assert ranked(82.67, 82.67, 82.67) == apart
+    assert first_two.startswith(
+        "STS-B here is 2.00 higher for Fixed 0.1, 82.00 [81.50, 82.50], than for 0.0; other"
+    )
+    assert "too near Fixed 0.1 for any to be called the highest" in first_two
+    none = "No row is called the highest on STS-B here: their means lie in each other's intervals."
+    assert ranked(80.0, 80.2, 80.4) == none
+    assert ranked(82.67, 82.67, 82.67) == none
     assert "print" not in ranked(80.0, 81.0, 82.0, printed=(79.1, 79.1, 45.2))
 
 

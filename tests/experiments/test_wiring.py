@@ -68,6 +68,7 @@ def demand_whole(found: Reproduction) -> None:
     assert len(list(page.parent.glob("**/*.svg"))) == (len(rows) > 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", [name for name in CAN_BE_MADE if zlib.crc32(name.encode()) % PARTS == part_of_this_commit()]
 )

@@ -261,17 +261,17 @@ def read_reproduction(
         cost=_cost(found),
         folder=found.folder,
         stand_ins=stand_ins,
-        measured_on=_measured_on(scale, found.experiment),
+        measured_on=_measured_on(plan, name, scale, found.experiment),
         notes=(*_reading(plan), *plan.notes, *_on_seeds(found.experiment), *comparer.notes),
         odd=tuple(_same_weights(found, plan.labels_of(name))),
     )
 
 
-def _measured_on(scale: ScaleName, experiment: Experiment) -> str:
+def _measured_on(plan: TablePlan, name: str, scale: ScaleName, experiment: Experiment) -> str:
     """Return what a scale measures in place of the paper's tasks; empty for the paper's."""
-    if on_sample(experiment):
-        return experiment.measure.tasks or "the sample"
     rows = scales()[scale].rows
+    if on_sample(experiment) or (rows and not read_by(plan, name)):
+        return experiment.measure.tasks or "the sample"
     return f"{rows} rows of each split" if rows else ""
 
 

@@ -3,10 +3,13 @@
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path, PurePath
+from typing import TYPE_CHECKING
 
-from stsbench.records.parts import ModelPart, RunFields, ScoredPart, SupervisedPart, TaskPart
 from stsbench.records.provenance import redact
 from stsbench.render.cells import told_apart
+
+if TYPE_CHECKING:
+    from stsbench.records.parts import ModelPart, RunFields, ScoredPart
 
 AVERAGE = "Avg."
 TRANSFER_AVERAGE = "Avg. transfer"
@@ -27,7 +30,7 @@ _TELLING = (
 )
 
 
-def task_labels(parts: Sequence[ScoredPart]) -> list[str]:
+def task_labels(parts: "Sequence[ScoredPart]") -> list[str]:
     """Return a name for each scored task: its own, with split and text only where those tell two apart."""
     return distinct_labels([_key(part) for part in parts])
 
@@ -53,7 +56,7 @@ def distinct_labels(keys: Sequence[tuple[str, str, str]]) -> list[str]:
     return [called[key] for key in keys]
 
 
-def labels(records: Sequence[RunFields]) -> list[str]:
+def labels(records: "Sequence[RunFields]") -> list[str]:
     """Return a name for each record's model, as short as it can be and tell it from the others.
 
     That is the model's own name: of a path without folders, of a function of a script or a notebook without
@@ -63,7 +66,7 @@ def labels(records: Sequence[RunFields]) -> list[str]:
     return model_labels([record.model for record in records], [record.folder for record in records])
 
 
-def model_labels(models: Sequence[ModelPart], folders: Sequence[Path | None] = ()) -> list[str]:
+def model_labels(models: "Sequence[ModelPart]", folders: Sequence[Path | None] = ()) -> list[str]:
     """Return a name for each model as `labels` does.
 
     Args:
@@ -100,7 +103,10 @@ def model_labels(models: Sequence[ModelPart], folders: Sequence[Path | None] = (
     return told_apart(found)
 
 
-def _key(part: ScoredPart) -> tuple[str, str, str]:
+def _key(part: "ScoredPart") -> tuple[str, str, str]:
+    # What a record is made of imports NumPy, which the help of an analysis does without.
+    from stsbench.records.parts import SupervisedPart, TaskPart
+
     if isinstance(part, SupervisedPart):
         return f"{part.task}:supervised", "", part.text
     return part.task, part.split if isinstance(part, TaskPart) else "", part.text
@@ -110,7 +116,7 @@ _NOT_PATHS = {"function", "vectors", "similarities", "predictions"}
 """The kinds of models whose name is no place on a disk."""
 
 
-def _model_name(model: ModelPart) -> str:
+def _model_name(model: "ModelPart") -> str:
     is_path = model.kind not in _NOT_PATHS and model.name.startswith(("/", "~", "."))
     # A function of a script or a notebook is known by its own name.
     return PurePath(model.name).name or model.name if is_path else model.name.removeprefix("__main__:")

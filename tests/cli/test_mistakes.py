@@ -265,7 +265,7 @@ def test_a_full_disk_is_told_in_one_sentence_and_keeps_the_old_record(
     owner: Any = {"write_table": pyarrow.parquet, "fsync": os, "write_text": Path}[step]
     with monkeypatch.context() as patch:
         patch.setattr(owner, step, full)
-        done = stsbench(*MODEL, "--tasks", "sample", "--out", "run", "--resamples", "10")
+        done = stsbench(*MODEL, "--tasks", "sample", "--out", "run", "--resamples", "10", "--overwrite")
     assert (done.code, done.out) == (2, "")
     (sentence,) = done.err.splitlines()
     assert sentence.startswith("stsbench: cannot write run/")

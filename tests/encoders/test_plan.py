@@ -116,7 +116,7 @@ def test_vectors_that_are_not_finite_name_the_precision(tiny, vectors_of):
 def test_progress_ends_at_all_tokens():
     told = []
     embed(Recorder(), TEXTS, progress=lambda stage, done, total: told.append((stage, done, total)))
-    assert told[-1] == ("encoding", 31, 31)
+    assert told[-1] == (f"encoding {len(set(TEXTS))} sentences", 31, 31)
     assert [done for _, done, _ in told] == sorted(done for _, done, _ in told)
 
 

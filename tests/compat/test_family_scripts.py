@@ -498,3 +498,50 @@ def test_a_scripts_own_exit_is_the_runners(run):
     with pytest.raises(SystemExit) as left:
         run("leaves.py", "--cache", "-x")
     assert left.value.code == 7
+
+
+def _waiting():
+    scores = (["train"], lambda: {"train": 1.0}), (["test"], lambda: {"test": 2.0})
+    return Results(*scores, on_request=(["mse", "yhat"], lambda: {"mse": 3.0, "yhat": [9]}))
+
+
+def _with_train(change):
+    results = _waiting()
+    change(results)
+    return results["train"]
+
+
+def _joined(results):
+    results |= {"train": 5.0}
+
+
+@pytest.mark.parametrize(
+    ("asked", "answer"),
+    [
+        (lambda: _waiting() != {"train": 1.0, "test": 2.0}, False),
+        (lambda: _waiting() != _waiting(), False),
+        (lambda: _waiting() != dict.fromkeys(("train", "test", "mse", "yhat")), True),
+        (lambda: _waiting().setdefault("train", 7.0), 1.0),
+        (lambda: _waiting().popitem(), ("test", 2.0)),
+        (lambda: list(reversed(_waiting())), ["test", "train"]),
+        (lambda: _with_train(lambda results: results.update(train=5.0)), 5.0),
+        (lambda: _with_train(_joined), 5.0),
+        (lambda: _with_train(lambda results: (results.clear(), results.update({"train": 5.0}))), 5.0),
+    ],
+)
+def test_no_method_of_a_dictionary_meets_a_value_that_waits(asked, answer):
+    assert asked() == answer
+
+
+def test_a_model_that_is_replaced_is_told_by_what_tells_sentences_apart(folder, hash_encode):
+    """One large number that all vectors share hides nothing."""
+    seed = 1
+
+    def batcher(_params, batch):
+        vectors = hash_encode([" ".join(tokens) + "!" * seed for tokens in batch])
+        return np.hstack([vectors, np.full((len(batch), 1), 1e5)])
+
+    results = engine.SE({"task_path": str(folder)}, batcher).eval("STSBenchmark")
+    seed = 2
+    with pytest.raises(UserError, match="by now the batcher returns other vectors"):
+        results["train"]

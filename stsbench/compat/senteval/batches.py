@@ -64,10 +64,10 @@ class Prepared:
             return
         again = _encode(sentences[: self._params.batch_size], self._params, self._batcher)
         first = before[: len(again)]
-        # Two runs of one model differ by rounding, and vectors this close give the same score.
-        if again.shape != first.shape or not np.allclose(
-            again, first, rtol=0, atol=1e-3 * np.nan_to_num(np.abs(first)).max(), equal_nan=True
-        ):
+        # Two runs of one model differ by rounding, and vectors this close give the same score. What all vectors
+        # share, one large dimension, say, tells no sentence from another: it is not what they are held against.
+        apart = np.nan_to_num(np.abs(first - first.mean(axis=0))).max() or np.nan_to_num(np.abs(first)).max()
+        if again.shape != first.shape or not np.allclose(again, first, rtol=0, atol=1e-3 * apart, equal_nan=True):
             raise UserError(
                 f"{what} is encoded where it is first read, and by now the batcher returns other vectors than "
                 "when `eval` ran: read it before the model changes, or have it encoded by `eval`, with "

@@ -1,7 +1,15 @@
 """Results that answer in several shapes, each computed when one of its keys is read."""
 
 import logging
-from collections.abc import Callable, ItemsView, Iterator, KeysView, Sequence, ValuesView
+from collections.abc import (
+    Callable,
+    ItemsView,
+    Iterator,
+    KeysView,
+    MutableMapping,
+    Sequence,
+    ValuesView,
+)
 from typing import Any
 
 Shape = tuple[Sequence[str], Callable[[], dict[str, Any]]]
@@ -74,6 +82,27 @@ class Results(dict[str, Any]):
         del self[key]
         return value
 
+    # A dictionary's own would take a value that waits for None, and compute it over one that was set.
+    setdefault = MutableMapping.setdefault  # type: ignore[assignment]
+    update = MutableMapping.update  # type: ignore[assignment]
+
+    def __ior__(self, other: Any) -> "Results":  # type: ignore[override,misc]
+        """Set the values of another dictionary."""
+        self.update(other)
+        return self
+
+    def popitem(self) -> tuple[str, Any]:
+        """Return the last key and its value, and delete it."""
+        for key in reversed(self):
+            return key, self.pop(key)
+        raise KeyError("there is nothing left")
+
+    def clear(self) -> None:
+        """Delete all keys."""
+        super().clear()
+        self._waiting.clear()
+        self._hidden.clear()
+
     def copy(self) -> dict[str, Any]:
         """Return all values in a plain dictionary."""
         return {key: self[key] for key in self}
@@ -94,6 +123,10 @@ class Results(dict[str, Any]):
         """Iterate over the keys; `dict(...)` reads no value behind the back of a class that says how."""
         return (key for key in list(super().__iter__()) if key != ARRAY and key not in self._hidden)
 
+    def __reversed__(self) -> Iterator[str]:
+        """Iterate over the keys from the last."""
+        return reversed(list(self))
+
     def __len__(self) -> int:
         """Return how many keys there are."""
         return len(list(iter(self)))
@@ -101,6 +134,10 @@ class Results(dict[str, Any]):
     def __eq__(self, other: object) -> bool:
         """Return whether all values are those of another dictionary."""
         return self.copy() == other
+
+    def __ne__(self, other: object) -> bool:
+        """Return whether any value is not that of another dictionary: `dict` has a comparison of its own."""
+        return not self == other
 
     __hash__ = None
 

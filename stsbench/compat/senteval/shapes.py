@@ -83,8 +83,8 @@ class Results(dict[str, Any]):
         return value
 
     # A dictionary's own would take a value that waits for None, and compute it over one that was set.
-    setdefault = MutableMapping.setdefault  # type: ignore[assignment]
-    update = MutableMapping.update  # type: ignore[assignment]
+    setdefault = MutableMapping.setdefault
+    update = MutableMapping.update
 
     def __ior__(self, other: Any) -> "Results":  # type: ignore[override,misc]
         """Set the values of another dictionary."""

@@ -19,7 +19,7 @@ from typing import Any
 
 import yaml
 
-from stsbench.base.errors import InterruptError, UserError
+from stsbench.base.errors import UserError, by_interrupt
 from stsbench.base.files import atomic_folder, atomic_path, told_as_unwritable
 from stsbench.base.memory import is_of_memory
 from stsbench.base.progress import Progress
@@ -66,11 +66,11 @@ def main(arguments: Sequence[str]) -> int:
             probe(folder, unit.removeprefix(PROBE))
         else:
             run_unit(folder, unit)
-    except InterruptError:
-        raise  # nothing failed: the job is made when the sweep goes on
-    except UserError as error:
-        return _failed(folder, unit, str(error), 2)
     except Exception as error:
+        if by_interrupt(error):
+            raise  # nothing failed: the job is made when the sweep goes on
+        if isinstance(error, UserError):
+            return _failed(folder, unit, str(error), 2)
         traceback.print_exc()
         if is_of_memory(error):
             return _failed(folder, unit, f"there was not enough memory: {LESS_MEMORY}", 1)

@@ -122,7 +122,10 @@ def reproduce(
         bool, Option("--dry-run", help="Tell the jobs, hours (some steps are timed) and disk space, and exit.")
     ] = False,
     list_: Annotated[
-        bool, Option("--list", help="Tell of every table and figure whether it can be made and what it takes.")
+        bool,
+        Option(
+            "--list", help="Tell of every table and figure whether it can be made; of a named one all it takes."
+        ),
     ] = False,
     figure: Annotated[
         Path | None, Option(callback=drawable, help="Draw the headline column, printed and ours: .png, .svg.")
@@ -138,6 +141,7 @@ def reproduce(
 
     Examples:
     * `stsbench reproduce --list`
+    * `stsbench reproduce --list esimcse-coling2022-9`
     * `stsbench reproduce esimcse-coling2022-9 --scale demo`
     * `stsbench reproduce esimcse-coling2022-4 --scale laptop --corpus wiki.txt --out runs/parts`
     * `stsbench reproduce mocose-acl2022-7 --scale laptop --corpus wiki.txt --dry-run`
@@ -147,7 +151,7 @@ def reproduce(
     from stsbench.experiments.reproduced import Reproduction
 
     if list_:
-        print_result(reproductions(), output)
+        print_result(reproductions(table), output)
         return
     if not table:
         raise UserError("no table is named: `stsbench reproduce --list` names them.")

@@ -6,7 +6,7 @@ Plans are YAML files in `plans/`, one for each table, or for tables of several p
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from stsbench.base.errors import UserError
 from stsbench.base.words import suggestion
+from stsbench.data.locate import places
 from stsbench.experiments.experiment import Experiment
 from stsbench.experiments.measures import DEV
 from stsbench.experiments.stand_ins import labelled_path, tried
@@ -124,6 +125,8 @@ class RowPlan(_Part):
 
     Attributes:
         checkpoint: the published system whose public checkpoint is measured at the paper's scale.
+        file: a file of word vectors that is measured in the same way, looked for in the data folders; a pattern,
+            such as `glove*.txt`, where the paper does not say which file it used.
         recipe: what is trained: of the paper's base; other scales take what stands in for it.
         set: changes to the recipe.
         set_at: changes at one scale alone.
@@ -134,6 +137,7 @@ class RowPlan(_Part):
     """
 
     checkpoint: str = ""
+    file: str = ""
     recipe: str = ""
     set: Mapping[str, Any] = {}
     set_at: Mapping[ScaleName, Mapping[str, Any]] = {}
@@ -404,8 +408,17 @@ def demand_scale(name: str) -> ScaleName:
     raise UserError(f"there is no scale {name!r}: {suggestion(name, SCALES)}")
 
 
-def layout(plan: TablePlan, name: str, scale: ScaleName) -> Layout:
+def layout(plan: TablePlan, name: str, scale: ScaleName, data_dirs: Sequence[Path] = ()) -> Layout:
     """Return what is trained and measured for an exhibit at a scale, and why the rest is not.
+
+    Args:
+        plan: of the exhibit.
+        name: the exhibit.
+        scale: that it is made at.
+        data_dirs: folders of the person's, in which files of word vectors are looked for first.
+
+    Raises:
+        UserError: if a folder that the person named is not there.
 
     >>> found = layout(plan_of("esimcse-coling2022-9"), "esimcse-coling2022-9", "laptop")
     >>> found.made[0].label, found.made[0].changes["views.key.rate"]
@@ -429,7 +442,7 @@ def layout(plan: TablePlan, name: str, scale: ScaleName) -> Layout:
             if chosen is not None and not {row, label} & set(chosen):
                 missing[label] = f"left out at the scale {scale}, which makes a few cells alone"
                 continue
-            changes = _changes(plan, planned, place, scale)
+            changes = _changes(plan, planned, place, scale, data_dirs)
             if isinstance(changes, str):
                 missing[label] = changes
             else:
@@ -518,6 +531,7 @@ def experiment_of(
     threads: int = 1,
     settings: Mapping[str, Any] | None = None,
     here: bool = False,
+    data_dirs: Sequence[Path] = (),
 ) -> Experiment:
     """Return the experiment that makes an exhibit at a scale.
 
@@ -530,11 +544,12 @@ def experiment_of(
         threads: of every job.
         settings: changes to every recipe, over the plan's.
         here: whether the files of the paper's tasks are here (see `tasks_of`).
+        data_dirs: folders of the person's, in which files of word vectors are looked for first.
 
     Raises:
         UserError: if nothing can be made at this scale, saying why; or seeds or threads are none.
     """
-    whole, found = scales()[scale], layout(plan, name, scale)
+    whole, found = scales()[scale], layout(plan, name, scale, data_dirs)
     if not found.made:
         why = next(iter(found.missing.values()), plan.cannot)
         raise UserError(f"{name} cannot be made at the scale {scale}: {why.rstrip('.')}.")
@@ -568,18 +583,14 @@ def experiment_of(
         raise UserError(f"{' '.join(map(str, mistake['loc'][:1]))}: {what}.") from error
 
 
-def _changes(plan: TablePlan, row: PlannedRow, place: RowPlan, scale: ScaleName) -> dict[str, Any] | str:
+def _changes(
+    plan: TablePlan, row: PlannedRow, place: RowPlan, scale: ScaleName, data_dirs: Sequence[Path]
+) -> dict[str, Any] | str:
     """Return how a row or a cell is made at a scale as changes of an experiment, or why it is not."""
     whole = scales()[scale]
     why = place.cannot or row.cannot or place.cannot_at.get(scale) or row.cannot_at.get(scale)
-    if why:
-        return why
-    system = place.checkpoint or row.checkpoint
-    if system and whole.checkpoints:
-        known = checkpoint_of_system(system)
-        if known is not None and known.hub:
-            post = place.postprocessing or row.postprocessing
-            return {"checkpoint": known.hub, "pooling": known.pooling} | ({"postprocessing": post} if post else {})
+    if found := why or _as_it_is(row, place, whole, data_dirs):
+        return found
     recipes = (place.recipe_at, place.recipe, row.recipe_at, row.recipe, plan.recipe_at, plan.recipe)
     named = (recipe if isinstance(recipe, str) else recipe.get(scale, "") for recipe in recipes)
     recipe = next(filter(None, named), "")
@@ -592,6 +603,24 @@ def _changes(plan: TablePlan, row: PlannedRow, place: RowPlan, scale: ScaleName)
         return f"{recipe}: {whole.without}"
     changes: dict[str, Any] = {"recipe": name, **whole.set, **row.set, **row.set_at.get(scale, {})}
     return changes | dict(place.set) | dict(place.set_at.get(scale, {}))
+
+
+def _as_it_is(row: PlannedRow, place: RowPlan, whole: Scale, data_dirs: Sequence[Path]) -> dict[str, Any] | str:
+    """Return the changes of what is measured as it is, or why it is not; nothing where it is to be trained."""
+    if pattern := place.file or row.file:
+        if whole.tried:
+            return {"checkpoint": pattern}
+        for data in places(data_dirs):
+            for path in sorted(data.folder.glob(pattern)):
+                if path.is_file():
+                    return {"checkpoint": str(path.absolute())}
+        return f"no file {pattern} is in a data folder: put word vectors there, or name a folder with --data-dir"
+    system = place.checkpoint or row.checkpoint
+    known = checkpoint_of_system(system) if system and whole.checkpoints else None
+    if known is None or not known.hub:
+        return {}
+    post = place.postprocessing or row.postprocessing
+    return {"checkpoint": known.hub, "pooling": known.pooling} | ({"postprocessing": post} if post else {})
 
 
 _OF_SIZE = re.compile(r"\s*\$?_\{(\w+)\}\$?")

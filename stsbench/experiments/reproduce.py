@@ -39,6 +39,7 @@ from stsbench.experiments.sweep import sweep
 from stsbench.published.catalogue import exhibit, exhibits, rows_of, tables
 from stsbench.records.record import RECORD, RunRecord
 from stsbench.records.store import load_run
+from stsbench.render.fitting import fitted
 from stsbench.render.result import Result
 from stsbench.render.table import Table, Tables
 from stsbench.scoring.run import RUNS
@@ -113,7 +114,8 @@ def reproduce(
     text = str(corpus) if corpus is not None else _corpus(plan, name, size)
     if plan.counts:
         return _counted(plan, name, size, out, data_dirs)
-    few = _few_rows(plan, name, size, [Path(folder).expanduser() for folder in data_dirs])
+    folders = [Path(folder).expanduser() for folder in data_dirs]
+    few = _few_rows(plan, name, size, folders)
     experiment = experiment_of(
         plan,
         name,
@@ -123,6 +125,7 @@ def reproduce(
         threads=threads,
         settings=settings,
         here=few is not None,
+        data_dirs=folders,
     )
     (rows,) = experiment.axes.values()
     assert isinstance(rows, dict)
@@ -142,7 +145,7 @@ def reproduce(
     )
     if not isinstance(found, Sweep):
         return found
-    return read_reproduction(plan, name, size, found, interval=interval)
+    return read_reproduction(plan, name, size, found, interval=interval, data_dirs=folders)
 
 
 def _counted(
@@ -202,7 +205,13 @@ def _corpus(plan: TablePlan, name: str, scale: ScaleName) -> str:
 
 
 def read_reproduction(
-    plan: TablePlan, name: str, scale: ScaleName, found: Sweep, *, interval: IntervalMethod = INTERVAL
+    plan: TablePlan,
+    name: str,
+    scale: ScaleName,
+    found: Sweep,
+    *,
+    interval: IntervalMethod = INTERVAL,
+    data_dirs: Sequence[Path] = (),
 ) -> Reproduction:
     """Return what a sweep of a plan's experiment comes to, as far as it is.
 
@@ -212,8 +221,12 @@ def read_reproduction(
         scale: that it was made at.
         found: the experiment's jobs.
         interval: how pairs that share sentences are seen.
+        data_dirs: folders that it was made with.
+
+    Raises:
+        UserError: if a folder that the person named is not there.
     """
-    what = layout(plan, name, scale)
+    what = layout(plan, name, scale, data_dirs)
     printed = _printed(name)
     numbers, last, limits = _measured(plan, name, what, found)
     columns = plan.columns_of(name)
@@ -262,7 +275,13 @@ def read_reproduction(
         folder=found.folder,
         stand_ins=stand_ins,
         measured_on=_measured_on(plan, name, scale, found.experiment),
-        notes=(*_reading(plan), *plan.notes, *_on_seeds(found.experiment), *comparer.notes),
+        notes=(
+            *_reading(plan),
+            *plan.notes,
+            *_word_vectors(plan, name, scale, what),
+            *_on_seeds(found.experiment),
+            *comparer.notes,
+        ),
         odd=tuple(_same_weights(found, plan.labels_of(name))),
     )
 
@@ -296,6 +315,18 @@ def _same_weights(found: Sweep, labels: Mapping[str, str]) -> Iterator[str]:
 
 def _reading(plan: TablePlan) -> tuple[str, ...]:
     return (f"Our reading, not the paper's word: {plan.reading}.",) if plan.reading else ()
+
+
+def _word_vectors(plan: TablePlan, name: str, scale: ScaleName, what: Layout) -> Iterator[str]:
+    """Yield of each row of word vectors which file they are of, and whether that is the paper's."""
+    if scales()[scale].tried:
+        return
+    rows, labels = plan.rows_of(name), plan.labels_of(name)
+    for made in what.made:
+        if pattern := rows[made.row].file:
+            told = f"{labels[made.row]} is the mean of the word vectors in {Path(made.changes['checkpoint']).name}"
+            stands_in = ", which stands in: the paper does not say which file it used" if "*" in pattern else ""
+            yield f"{told}{stands_in}."
 
 
 def _on_seeds(experiment: Experiment) -> tuple[str, ...]:
@@ -495,7 +526,13 @@ def _steps(folder: Path) -> int:
 
 @dataclass(frozen=True)
 class Reproductions(Result):
-    """Every table and figure of the papers: whether it can be made, and what it takes."""
+    """Tables and figures of the papers: whether they can be made, and what it takes.
+
+    Attributes:
+        only: the one that is told of in full; empty for all of them, a line each.
+    """
+
+    only: str = ""
 
     @property
     def frame(self) -> "pd.DataFrame":
@@ -505,6 +542,8 @@ class Reproductions(Result):
         by_exhibit = {name: plan for plan in plans().values() for name in plan.makes}
         rows: list[dict[str, Any]] = []
         for entry in exhibits().values():
+            if self.only not in {"", entry.name}:
+                continue
             plan = by_exhibit[entry.name]
             can = {scale: not takes(plan, entry, scale).startswith("cannot") for scale in SCALES}
             rows.append(
@@ -522,19 +561,51 @@ class Reproductions(Result):
         return pd.DataFrame(rows)
 
     def table(self) -> Tables:
-        """Return what can be made with what it takes, and what cannot be made with why."""
+        """Return what can be made at which scales, and what cannot be made with why; of one all that is known."""
+        if self.only:
+            return Tables([self._facts()])
         frame = self.frame
         can = frame["can be made"] != ""
         # At the scale wiring everything is made that the scale paper makes.
-        made = frame[can].drop(columns=["kind", "why not", "plan", "can be made", "wiring"])
-        cannot = frame[~can][["table", "shows", "why not"]]
-        return Tables([Table(made, "What can be made, and what it takes"), Table(cannot, "What cannot be made")])
+        at = frame["can be made"].str.removesuffix(", wiring")
+        made = frame.assign(at=at)[can][["table", "at", "claims", "shows"]]
+        cannot = frame[~can][["table", "why not"]]
+        whole = "One of them with all that it takes: `stsbench reproduce --list NAME`."
+        return Tables(
+            [
+                Table(fitted(made, "shows"), "What can be made, and at which scales", notes=(whole,)),
+                Table(fitted(cannot, "why not"), "What cannot be made"),
+            ]
+        )
+
+    def _facts(self) -> Table:
+        """Return all that is known of one, a line each."""
+        import pandas as pd
+
+        plan, row = plan_of(self.only), self.frame.to_dict("records")[0]
+        facts = [(str(name), str(value)) for name, value in row.items() if value != ""]
+        labels = plan.labels_of(self.only)
+        for scale in SCALES:
+            for key, why in layout(plan, self.only, scale).missing.items():
+                name, comma, column = key.partition(", ")
+                facts.append((f"left out at {scale}", f"{labels[name]}{comma}{column}: {why}"))
+        facts += [("claim", claim.says) for claim in plan.claims_of(self.only)]
+        facts += [("note", note) for note in plan.notes]
+        return Table(pd.DataFrame(facts, columns=["what", "of it"]))
 
 
-def reproductions() -> Reproductions:
-    """Return every table and figure of the papers: whether it can be made, and what it takes at each scale.
+def reproductions(table: str = "") -> Reproductions:
+    """Return tables and figures of the papers: whether they can be made, and what it takes at each scale.
+
+    Args:
+        table: one of them, which is told of in full; empty for all.
+
+    Raises:
+        UserError: if there is no such table or figure.
 
     >>> reproductions().frame.set_index("table").loc["esimcse-coling2022-9", "demo"]
     '6 trainings; 5 of its rows left out'
+    >>> print(reproductions("esimcse-coling2022-9").table()[0].frame.loc[0, "of it"])
+    esimcse-coling2022-9
     """
-    return Reproductions()
+    return Reproductions(exhibit(table).name if table else "")

@@ -1,7 +1,8 @@
 """What stands in for the papers' encoders, corpora and labelled tables where only the way is tried: made offline.
 
 An encoder has two layers of random weights, drawn by its name, so that no two are alike; its architecture is the
-one that its name says. Corpus and tables are of the bundled sample. What is made lies in the cache.
+one that its name says. Word vectors are random, too, for the words of the bundled sample; corpus and tables are of
+its sentences. What is made lies in the cache.
 """
 
 import hashlib
@@ -15,6 +16,7 @@ from typing import Any
 from stsbench.base.errors import UserError
 from stsbench.base.files import atomic_folder, atomic_path, cache_dir
 from stsbench.data.benchmarks import load_labelled, load_sts, sample_sentences
+from stsbench.encoders import static
 from stsbench.training.recipe_files import read_recipe
 
 _STEPS = 2
@@ -29,6 +31,9 @@ _POSITIONS = 32
 """So few that most sentences are cut to one length, and a batch holds many of them."""
 _SPREAD = 0.1
 """Of random weights: those that a network starts with are so small that all sentences get nearly one vector."""
+
+_WORD_VECTORS = "words-"
+"""Before the digest in the name of a file of word vectors."""
 
 _ARCHITECTURES = ("roberta", "mpnet", "bert")
 """As Transformers names them; a name that holds several is of the first."""
@@ -81,9 +86,14 @@ def _with_encoders(value: Any) -> Any:
 def encoder_folder(name: str) -> Path:
     """Return where the encoder lies that stands in for one of this name, whether it was made or not.
 
+    Of a file of word vectors that is a file.
+
     >>> encoder_folder("FacebookAI/roberta-large").name.partition("-")[0]
     'roberta'
     """
+    if Path(name).suffix in static.SUFFIXES:
+        made_of = f"{name} {_SIZES['hidden_size']} {_SPREAD}"
+        return _folder() / "encoders" / f"{_WORD_VECTORS}{hashlib.sha256(made_of.encode()).hexdigest()[:12]}.txt"
     known = (architecture for architecture in _ARCHITECTURES if architecture in name.casefold())
     # The only encoders without their architecture in the name that papers here compare with.
     architecture = "roberta" if "declutr" in name.casefold() else next(known, "")
@@ -108,6 +118,9 @@ def make_stand_ins(rows: Iterable[Mapping[str, Any]]) -> None:
             continue
         if path.name.startswith("corpus-"):
             _make_corpus(path)
+            continue
+        if path.name.startswith(_WORD_VECTORS):
+            _make_word_vectors(path)
             continue
         with atomic_folder(path) as building:
             if path == labelled_path():
@@ -138,6 +151,18 @@ def _make_corpus(path: Path) -> None:
     with atomic_path(path) as temporary:
         lines = ("\t".join(row) + "\n" for row in zip(*rows, strict=True))
         temporary.write_text("".join(lines), encoding="utf-8")
+
+
+def _make_word_vectors(path: Path) -> None:
+    """Write a random vector for every word of the sample, as GloVe's files have them."""
+    import numpy as np
+
+    words = sorted({word for text in sample_sentences() for word in text.lower().split()})
+    draw = np.random.default_rng(int(path.stem.removeprefix(_WORD_VECTORS), 16))
+    rows = draw.normal(scale=_SPREAD, size=(len(words), _SIZES["hidden_size"]))
+    with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8") as stream:
+        for word, row in zip(words, rows, strict=True):
+            stream.write(f"{word} {' '.join(f'{value:.5f}' for value in row)}\n")
 
 
 def labelled_path() -> Path:

@@ -22,6 +22,7 @@ from stsbench.published.catalogue import (
 from stsbench.published.conflicts import KINDS, Conflict, find_conflicts, other_prints
 from stsbench.published.schema import PublishedCell, PublishedTable
 from stsbench.render.cells import Named
+from stsbench.render.fitting import fitted
 from stsbench.render.result import Result
 from stsbench.render.table import Table, Tables
 
@@ -51,7 +52,9 @@ class Listing(Result):
     def table(self) -> Tables:
         """Return what people choose by."""
         _, columns = _LISTS[self.what]
-        return Tables([Table(self.frame[columns])])
+        frame = self.frame[columns]
+        prose = next((column for column in columns if column in _PROSE), "")
+        return Tables([Table(fitted(frame, prose) if prose else frame)])
 
 
 def list_published(what: str = "tables") -> Listing:
@@ -352,6 +355,9 @@ def _left_out() -> Iterable[dict[str, Any]]:
             "usage": entry.usage,
         }
 
+
+_PROSE = ("title", "shows")
+"""Columns of the lists that readers know a thing by its name without."""
 
 _LISTS: dict[str, tuple[Callable[[], Iterable[dict[str, Any]]], list[str]]] = {
     "tables": (_tables, ["table", "title", "rows", "cells", "restored", "lost"]),

@@ -64,10 +64,12 @@ def train(
     """
     style, quiet = output.style, output.quiet
     if list_ or print_:
+        from stsbench.render.fitting import fitted
         from stsbench.training.recipe_files import as_yaml, read_recipe, recipe_list
 
         if list_:
-            print_frame(recipe_list(), output)
+            recipes = recipe_list()
+            print_frame(recipes if style in {"json", "csv"} else fitted(recipes, "what"), output)
         else:
             chosen = read_recipe(recipe or "demo", set_ or ())
             distance = chosen.traceable_sentence()

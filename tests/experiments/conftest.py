@@ -57,6 +57,19 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "tiny.yaml"
 
 
+@pytest.fixture
+def small(tiny: Path) -> dict[str, Any]:
+    """Return changes that make every training two steps of a tiny base."""
+    return {
+        "base": str(tiny.parent / "base"),
+        "reinitialise": 0,
+        "corpus.rows": 16,
+        "corpus.max_length": 12,
+        "optimiser.batch": 8,
+        "optimiser.learning_rate": 0.001,
+    }
+
+
 @pytest.fixture(scope="session")
 def experiment(tiny: Path) -> Callable[..., Experiment]:
     """Return a maker of small experiments on the sample."""

@@ -13,7 +13,7 @@ import stsbench as sb
 from stsbench.base.errors import UserError
 from stsbench.cli.app import app
 from stsbench.experiments.jobs import jobs_of
-from stsbench.experiments.plan import experiment_of, plan_of, plans
+from stsbench.experiments.plan import experiment_of, layout, plan_of, plans
 from stsbench.experiments.reproduce import read_reproduction, reproductions
 from stsbench.experiments.reproduced import Cost, ReproducedCell, Reproduction
 from stsbench.experiments.result import read_sweep
@@ -22,19 +22,6 @@ from stsbench.training.recipe import Recipe
 from stsbench.training.timetable import make_timetable
 
 TABLE = "esimcse-coling2022-9"
-
-
-@pytest.fixture
-def small(tiny: Path) -> dict[str, Any]:
-    """Return changes that make every training two steps of a tiny base."""
-    return {
-        "base": str(tiny.parent / "base"),
-        "reinitialise": 0,
-        "corpus.rows": 16,
-        "corpus.max_length": 12,
-        "optimiser.batch": 8,
-        "optimiser.learning_rate": 0.001,
-    }
 
 
 def again(result: Reproduction) -> Reproduction:
@@ -369,3 +356,42 @@ def test_the_list_is_printed_by_the_command() -> None:
     rows = {row["table"]: row for row in json.loads(result.stdout)}
     assert rows["simcse-slides-10"]["can be made"] == ""
     assert rows["esimcse-coling2022-9"]["laptop"] == "15 trainings; 3 of its rows left out"
+
+
+def test_the_list_is_a_line_of_whole_names_a_table_and_the_rest_is_told_of_one() -> None:
+    printed = CliRunner().invoke(app, ["reproduce", "--list"], catch_exceptions=False).stdout.splitlines()
+    assert max(map(len, printed)) <= 100
+    for name, entry in exhibits().items():
+        (line,) = (line for line in printed if line.split()[:1] == [name])
+        assert not line.split(name)[1].startswith("…"), entry
+    csv = CliRunner().invoke(app, ["reproduce", "--list", "--csv"], catch_exceptions=False).stdout
+    assert "…" not in csv
+    assert all(column in csv.splitlines()[0] for column in ("shows", "demo", "laptop", "paper", "wiring", "plan"))
+
+
+@pytest.mark.parametrize("name", ["simcse-slides-sts", "esimcse-coling2022-9", "esimcse-coling2022-figure-1"])
+def test_the_list_of_one_table_tells_all_of_it_a_line_a_fact(name: str) -> None:
+    printed = CliRunner().invoke(app, ["reproduce", "--list", name], catch_exceptions=False).stdout
+    plan, row = plan_of(name), reproductions(name).frame.iloc[0]
+    for scale in ("demo", "laptop", "paper", "wiring"):
+        assert row[scale] in printed
+        for why in layout(plan, name, scale).missing.values():
+            assert why in printed
+    assert all(claim.says in printed for claim in plan.claims_of(name))
+    assert plan.cannot in printed
+    found = json.loads(CliRunner().invoke(app, ["reproduce", "--list", name, "--json"]).stdout)
+    assert [entry["table"] for entry in found] == [name]
+
+
+def test_the_list_of_a_table_that_is_not_there_names_close_ones() -> None:
+    result = CliRunner().invoke(app, ["reproduce", "--list", "esimcse-coling2022-99"])
+    assert isinstance(result.exception, UserError)
+    assert "esimcse-coling2022-9" in str(result.exception)
+
+
+@pytest.mark.parametrize("command", ["train --list", "published list tables", "published list exhibits"])
+def test_a_list_s_prose_is_cut_for_readers_and_whole_for_programs(command: str) -> None:
+    printed = CliRunner().invoke(app, command.split(), catch_exceptions=False).stdout
+    assert max(map(len, printed.splitlines())) <= 100
+    assert "…" in printed
+    assert "…" not in CliRunner().invoke(app, [*command.split(), "--csv"], catch_exceptions=False).stdout

@@ -8,7 +8,7 @@ import signal
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -18,6 +18,8 @@ from small_experiments import contents, run_here
 
 import stsbench as sb
 from stsbench.base.errors import UserError
+from stsbench.base.progress import Describer, silent
+from stsbench.cli.output import Bars
 from stsbench.encoders.network import Network
 from stsbench.experiments import run_job
 from stsbench.experiments.executors.executor import Work
@@ -28,12 +30,30 @@ from stsbench.experiments.figure import axis_figure
 from stsbench.experiments.folder import ExperimentFolder
 from stsbench.experiments.jobs import Job, jobs_of
 from stsbench.experiments.result import Sweep, read_sweep
-from stsbench.experiments.sweep import executor_of
+from stsbench.experiments.sweep import _State, executor_of
 from stsbench.scoring.protocols import Protocol
 from stsbench.scoring.tasks import read_data, sentences_of
 from stsbench.training.log import read_log
 
 Make = Callable[..., Experiment]
+
+
+def test_a_progress_that_takes_words_is_told_what_is_running(tmp_path: Path) -> None:
+    class Words:
+        said: ClassVar[list[tuple[str, str]]] = []
+
+        def __call__(self, stage: str, done: int, total: int) -> None:
+            """Nobody counts."""
+
+        def describe(self, stage: str, about: str) -> None:
+            self.said.append((stage, about))
+
+    assert isinstance(Bars(), Describer)
+    assert not isinstance(silent, Describer)
+    folder = ExperimentFolder(tmp_path)
+    for progress in (Words(), silent):
+        _State(folder, progress, print, 2, 1).tell()
+    assert Words.said == [("jobs", "")]
 
 
 def test_the_table_of_every_job_opens_in_one_line(finished: Sweep) -> None:

@@ -152,11 +152,19 @@ class Answer:
         return f"about {self.needed} seeds of each, at a difference of this size"
 
     @property
+    def told(self) -> str:
+        """The verdict, behind the scale that it is for where that is not the paper's."""
+        at = (
+            "" if self.scale in {"", "paper"} or self.verdict == "not answered" else f"at the scale {self.scale}: "
+        )
+        return f"{at}{self.verdict}"
+
+    @property
     def sentence(self) -> str:
         """The claim, the answer, and what it rests on."""
         evidence = self.evidence.replace("the gap", "The gap", 1) if self.claim.smaller_gap else self.evidence
         why = f", as {self.why}" if self.why and self.decisive is not None else ""
-        told = f"{self.claim.says[0].upper()}{self.claim.says[1:]}: {self.verdict}{why}. {evidence}."
+        told = f"{self.claim.says[0].upper()}{self.claim.says[1:]}: {self.told}{why}. {evidence}."
         return f"{told} To decide it: {self.decides}." if self.decides else told
 
 

@@ -492,7 +492,7 @@ class Reproduction(Result):
                 "claim": answer.claim.says,
                 "line": str(answer.line),
                 "in print": prints[answer.in_print],
-                "answer": answer.verdict,
+                "answer": answer.told,
                 "by": answer.evidence,
                 "would decide": answer.decides,
             }

@@ -12,12 +12,14 @@ from typer.testing import CliRunner
 import stsbench as sb
 from stsbench.base.errors import UserError
 from stsbench.cli.app import app
+from stsbench.experiments.answers import Answer
 from stsbench.experiments.jobs import jobs_of
 from stsbench.experiments.plan import experiment_of, layout, plan_of, plans
 from stsbench.experiments.reproduce import read_reproduction, reproductions
 from stsbench.experiments.reproduced import Cost, ReproducedCell, Reproduction
 from stsbench.experiments.result import read_sweep
 from stsbench.published.catalogue import exhibits
+from stsbench.reports.reproduction import write_reproduction
 from stsbench.training.recipe import Recipe
 from stsbench.training.timetable import make_timetable
 
@@ -395,3 +397,26 @@ def test_a_list_s_prose_is_cut_for_readers_and_whole_for_programs(command: str) 
     assert max(map(len, printed.splitlines())) <= 100
     assert "…" in printed
     assert "…" not in CliRunner().invoke(app, [*command.split(), "--csv"], catch_exceptions=False).stdout
+
+
+@pytest.mark.parametrize("verdict", ["contradicted", "supported", "undecided"])
+def test_an_answer_s_scale_stands_before_it_and_only_one_at_the_paper_s_scale_is_coloured(
+    verdict: Any, tmp_path: Path
+) -> None:
+    claim = plan_of(TABLE).claims_of(TABLE)[0]
+    cells = (ReproducedCell("dup_rate-0.08", "STS-B", 80.0, 81.0, runs=1),)
+    pages = {}
+    for scale in ("laptop", "paper"):
+        found = replace(
+            made_again(TABLE, cells),
+            scale=scale,
+            answers=(Answer(claim, 1, verdict, scale=scale),),
+            folder=tmp_path,
+        )
+        pages[scale] = write_reproduction(found, tmp_path / scale).read_text(encoding="utf-8")
+    assert f"at the scale laptop: {verdict}." in pages["laptop"]
+    assert f">at the scale laptop: {verdict}<" in pages["laptop"]
+    assert "verdict fail" not in pages["laptop"].partition("<body")[2]
+    assert "verdict pass" not in pages["laptop"].partition("<body")[2]
+    assert f">{verdict}<" in pages["paper"]
+    assert ("verdict fail" in pages["paper"]) == (verdict == "contradicted")

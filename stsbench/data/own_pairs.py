@@ -181,7 +181,7 @@ class _Mistakes:
                 *self.first,
                 *([f"and {more:,} more."] if more else []),
             ]
-            raise UserError("\n".join(lines))
+            raise UserError(*lines)
 
 
 def _without_blank_end(rows: Iterator[NumberedCells]) -> Iterator[NumberedCells]:

@@ -109,13 +109,13 @@ def test_all_mistakes_of_a_file_are_told_in_one_go(ending, wrong, right, tmp_pat
     path.write_text("".join(f"{line}\n" for line in lines))
     with pytest.raises(UserError) as told:
         load_pairs(path)
-    summary, *each = str(told.value).splitlines()
+    summary, *each = told.value.sentences  # a line each on the screen
     assert summary == f"{path} has 4 mistakes:"
     assert [line.partition(":")[0] for line in each] == [f"{path}, line {number}" for number in (2, 3, 4, 5)]
     path.write_text("".join(f"{line}\n" for line in [right.format(1), *wrong * 30]))
     with pytest.raises(UserError) as told:
         load_pairs(path)
-    summary, *each, last = str(told.value).splitlines()
+    summary, *each, last = told.value.sentences
     assert (summary, len(each), last) == (f"{path} has 120 mistakes:", 10, "and 110 more.")
 
 

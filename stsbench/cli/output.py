@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Option
 
 from stsbench.base.errors import UserError
-from stsbench.base.progress import Progress, silent
 from stsbench.base.words import duration
 from stsbench.render.cells import harmless, one_line
 
@@ -225,6 +224,11 @@ class Lines:
 
     def __init__(self) -> None:
         self._stages: dict[str, _Stage] = {}
+        self._about: dict[str, str] = {}
+
+    def describe(self, stage: str, about: str) -> None:
+        """Keep what stands in the next line of a stage."""
+        self._about[stage] = about
 
     def __call__(self, stage: str, done: int, total: int) -> None:
         """Say how far a stage is, as `stsbench.base.progress.Progress` says, and how long it will take."""
@@ -238,11 +242,14 @@ class Lines:
             return
         known.due = now + _EVERY_SECONDS
         since, before = known.began
+        about = f" ({self._about[stage]})" if self._about.get(stage) else ""
         if not total:
-            tell(f"{stage}: {done:,}")
+            tell(f"{stage}: {done:,}{about}")
         elif done > before:
             left = (now - since) * (total - done) / (done - before)
-            tell(f"{stage}: {100 * done // total} %, {duration(left)} to go")
+            tell(f"{stage}: {100 * done // total} %, {duration(left)} to go{about}")
+        else:  # the first part takes long, so nothing is known of the rest
+            tell(f"{stage}: {done:,} of {total:,}{about}")
 
 
 class Bars:
@@ -253,7 +260,7 @@ class Bars:
         log: what is told where nothing draws.
     """
 
-    def __init__(self, shown: "RichProgress | None" = None, log: Progress = silent) -> None:
+    def __init__(self, shown: "RichProgress | None" = None, log: Lines | None = None) -> None:
         self._shown = shown
         self._log = log
         self._stages: dict[str, Any] = {}
@@ -266,14 +273,17 @@ class Bars:
     def __call__(self, stage: str, done: int, total: int) -> None:
         """Show how far a stage is, as `stsbench.base.progress.Progress` says."""
         if self._shown is None:
-            self._log(stage, done, total)
+            if self._log is not None:
+                self._log(stage, done, total)
             return
         if stage not in self._stages:
             self._stages[stage] = self._shown.add_task(one_line(stage), total=total or None, about="")
         self._shown.update(self._stages[stage], completed=done, total=total or None)
 
     def describe(self, stage: str, about: str) -> None:
-        """Say something behind the bar of a stage that has begun."""
+        """Say something behind the bar of a stage that has begun, or in its next line."""
+        if self._log is not None:
+            self._log.describe(stage, about)
         if self._shown is not None and stage in self._stages:
             self._shown.update(self._stages[stage], about=one_line(about))
 
@@ -291,7 +301,7 @@ class Bars:
 def progress_bars(*, quiet: bool = False) -> Iterator[Bars]:
     """Show a bar per stage on standard error, if a person is looking; if it is a log, lines for long work."""
     if quiet or sys.stderr is None or not sys.stderr.isatty():
-        yield Bars(log=silent if quiet else Lines())
+        yield Bars(log=None if quiet else Lines())
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn

@@ -55,6 +55,20 @@ def test_a_stage_that_begins_again_is_told_anew_and_one_without_end_by_its_count
     ]
 
 
+def test_work_whose_first_part_takes_minutes_tells_a_log_what_is_running(
+    clock: list[float], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with progress_bars() as progress:
+        for second in range(100):
+            clock[0] = second
+            progress("jobs", 0, 2)
+            progress.describe("jobs", f"minilm-1: step {second} of 100")
+    assert capsys.readouterr().err.splitlines() == [
+        "jobs: 0 of 2 (minilm-1: step 4 of 100)",
+        "jobs: 0 of 2 (minilm-1: step 64 of 100)",
+    ]
+
+
 def test_quiet_work_tells_a_log_nothing(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
     for quiet in (True, False):
         with progress_bars(quiet=quiet) as progress:

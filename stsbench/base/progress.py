@@ -15,5 +15,11 @@ class Describer(Protocol):
         """Say something about a stage that has begun."""
 
 
+def describe(progress: object, stage: str, about: str) -> None:
+    """Say something about a stage that has begun, where the progress takes words."""
+    if isinstance(progress, Describer):
+        progress.describe(stage, about)
+
+
 def silent(_stage: str, _done: int, _total: int) -> None:
     """Tell nobody."""

@@ -5,7 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from stsbench.base.errors import UserError
-from stsbench.base.progress import Describer, Progress, silent
+from stsbench.base.progress import Progress, describe, silent
 from stsbench.base.words import suggestion
 from stsbench.experiments.executors.executor import Executor, Work
 from stsbench.experiments.executors.local import LocalPool
@@ -210,8 +210,7 @@ class _State:
     def tell(self) -> None:
         """Tell how many jobs ended, and what is running."""
         self.progress("jobs", self.count, self.total)
-        if isinstance(self.progress, Describer):
-            self.progress.describe("jobs", "; ".join(running_now(self.folder)))
+        describe(self.progress, "jobs", "; ".join(running_now(self.folder)))
 
 
 def running_now(folder: ExperimentFolder) -> list[str]:

@@ -62,7 +62,7 @@ from stsbench.experiments.experiment import Experiment
 from stsbench.experiments.finished import Finished
 from stsbench.experiments.forecast import Forecast
 from stsbench.experiments.jobs import GivenCheckpoint, Job
-from stsbench.experiments.plan import plan_of
+from stsbench.experiments.plan import PlannedColumn, plan_of
 from stsbench.experiments.reproduce import Reproductions
 from stsbench.experiments.reproduced import Cost, ReproducedCell, Reproduction
 from stsbench.experiments.result import Sweep
@@ -379,7 +379,9 @@ def reproduction(names: Names, number: Numbers) -> Made:
     rows = ("dropout-0.0", "dropout-0.1", "fixed-0.1")
     columns = dict.fromkeys([*names, "STS-B"])
     cells = [ReproducedCell(row, c, number(), number(), 0.1, 70, 90, "seeds", 3) for row in rows for c in columns]
-    plan, table = plan_of("simcse-slides-dropout"), exhibits()["simcse-slides-dropout"]
+    planned = {column: PlannedColumn(measure=column) for column in columns}
+    plan = plan_of("simcse-slides-dropout").model_copy(update={"columns": planned})
+    table = exhibits()["simcse-slides-dropout"]
     cost = Cost(jobs=1, planned=1, failed=0, steps=1, hours=0.1, threads=1)
     values = [[cell.printed for cell in cells if cell.row == row] for row in rows]
     here = [[cell.here for cell in cells if cell.row == row] for row in rows]

@@ -258,9 +258,14 @@ def rank(
     from stsbench.comparison import rank as verb
     from stsbench.render.figures import save_figure
 
+    named = verb_runs(runs)
+    # A used folder, as the shell names what is in it, holds experiments too.
+    experiments = [
+        path for path in named if (path / "experiment.yaml").is_file() and not (path / "run.json").exists()
+    ]
     with progress_bars(quiet=output.quiet) as progress:
         ranking = verb.rank(
-            verb_runs(runs),
+            [path for path in named if path not in experiments],
             simultaneous=simultaneous,
             adjustment=adjust,  # type: ignore[arg-type]
             interval=interval,
@@ -274,7 +279,10 @@ def rank(
     elif task is not None:
         raise UserError("--task chooses what the figure is of: add --figure.")
     print_result(ranking, output)
-    tell(ranking.sentence, *ranking.words, quiet=output.quiet)
+    left_out = [
+        f"note: left out: {path} is an experiment; its runs are in {path / 'jobs'}." for path in experiments
+    ]
+    tell(ranking.sentence, *ranking.words, *left_out, quiet=output.quiet)
 
 
 def verb_runs(patterns: list[str] | None) -> list[Path]:

@@ -378,7 +378,7 @@ class Reproduction(Result):
             scale += (
                 f" Trained instead: {listed(swaps)}. Levels do not compare with the print, and differences to it"
             )
-            scale += " say nothing; the order of the rows may."
+            scale += " say nothing" + ("." if scales()[self.scale].silent else "; the order of the rows may.")
         text = tuple(filter(None, (source, scale, self.cost.sentence)))
         return Section(name, self.title, text, tuple(tables), figures, (*self.odd, *self.notes), parts=inside)
 

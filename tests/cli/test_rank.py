@@ -44,6 +44,15 @@ def test_rank_prints_its_table_and_draws_it(runs: Stsbench, tmp_path: Path) -> N
     assert runs("rank", "a", "b", "--latex").out.startswith(r"\begin{tabular}")
 
 
+def test_rank_leaves_out_the_experiments_of_a_used_folder_and_says_so(runs: Stsbench) -> None:
+    Path("tried").mkdir()
+    Path("tried/experiment.yaml").write_text("name: tried\n")
+    done = runs("rank", "a", "b", "tried", "--draws", "100")
+    assert done.code == 0
+    assert "note: left out: tried is an experiment; its runs are in tried/jobs." in done.err
+    assert runs("rank", "a", "b", "tired").code == 2
+
+
 def test_rank_refuses_what_is_no_ranking_in_a_sentence(runs: Stsbench) -> None:
     for arguments, sentence in (
         (("a",), "one model has no rank: name 2 to 100 runs"),

@@ -229,8 +229,8 @@ def plan(
     if difference is not None and not (math.isfinite(difference) and difference > 0):
         raise UserError(f"a difference of {difference:g} points: give more than 0, such as 0.5.")
     named = named_runs([a, b])
-    demand_distinct_models(named)
     tasks, notes = aligned_scores(named, progress=progress)
+    demand_distinct_models(named)  # of two that do not compare, another protocol is the better reason
     spreads, told = _spreads(spread, [task.task for task in tasks])
     method = dependence_of(interval or common_interval(named.values()))
     rows = [_planned(task, method, difference, spreads.get(task.task, math.nan), (level, power)) for task in tasks]

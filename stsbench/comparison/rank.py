@@ -88,8 +88,8 @@ def rank(
         count = "one model has no rank" if len(runs) == 1 else f"{len(runs)} models are no ranking"
         raise UserError(f"{count}: name 2 to {MOST} runs.")
     named, left_out = _comparable(named_runs(runs))
-    demand_distinct_models(named)
     tasks, notes = aligned_scores(named, progress=progress)
+    demand_distinct_models(named)  # of two that do not compare, another protocol is the better reason
     method = dependence_of(interval)
     ranked = []
     for task in tasks:

@@ -191,6 +191,11 @@ def test_what_is_no_ranking_is_refused_in_a_sentence(
         sb.rank([runs[0]] * 101)
     with pytest.raises(sb.UserError, match="are runs of the same weights, used alike, which is one model"):
         sb.rank([runs[0], runs[0]])
+    by_dot = measure(
+        [toy_data("x", pairs=150), toy_data("y", pairs=150, seed=1)], protocol=sb.protocol(similarity="dot")
+    )
+    with pytest.raises(sb.UserError, match="similarity is cosine in one and dot in the other"):
+        sb.rank([runs[0], of_weights(by_dot, "noise 3")])
     others = of_weights(measure([toy_data("x", pairs=149), toy_data("y", pairs=150, seed=1)]), "others")
     with pytest.raises(sb.UserError, match="do not compare on x: data is"):
         sb.rank([runs[0], others])

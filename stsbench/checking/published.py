@@ -196,9 +196,11 @@ def _model_remarks(row: PublishedRow, record: RunRecord) -> Iterator[str]:
         same = "the" if is_same else f"other {what.split()[-1]} than the"
         yield f"{what}: {same} ones that the row was taken with (SHA-256 {own[:12]}…)"
     said = {"template": row.usage.template, "precision": row.usage.precision}
+    used = {name: getattr(model, name) for name in _UNSTATED}
+    used["template"] = model.template.name if model.template else ""
     for name, usual in _UNSTATED.items():
         there = said.get(name, "")
-        if (chosen := getattr(model, name)) not in {there or usual, UNKNOWN}:
+        if (chosen := used[name]) not in {there or usual, UNKNOWN}:
             yield f"{name}: {f'{there} for the row' if there else 'the row states none'}; {chosen or 'none'} here"
 
 

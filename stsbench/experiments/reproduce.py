@@ -331,7 +331,7 @@ def _word_vectors(plan: TablePlan, name: str, scale: ScaleName, what: Layout) ->
 
 def _on_seeds(experiment: Experiment) -> tuple[str, ...]:
     if len(experiment.seeds) == 1:
-        return ("One seed says nothing of how far a seed carries: --seeds 1 2 3 trains more.",)
+        return ("One seed says nothing of how far a seed carries: --seeds 1,2,3 trains more.",)
     return ()
 
 

@@ -10,6 +10,7 @@ import stsbench as sb
 from stsbench.base.errors import UserError
 from stsbench.checking.published import check_published
 from stsbench.checking.result import Check
+from stsbench.encoders.template_files import read_template
 from stsbench.published.catalogue import checkpoints, row
 from stsbench.published.measured import seeds
 from stsbench.records.parts import DataPart, SupervisedPart, TransferPart
@@ -274,6 +275,13 @@ def test_where_some_scores_compare_the_sentence_says_how_they_do_before_it_names
     assert "split is test here and all there" in found.sentence
     none = check(make_run({"SICK-R": 77.15}, model), name)
     assert none.sentence.startswith(f"mine and {name} do not compare: SICK-R: split is test here")
+
+
+def test_a_template_is_remarked_on_by_its_name_where_there_is_one(make_run: MakeRun) -> None:
+    plain = check(make_run({"STS-B": 76.85}), SIMCSE)
+    assert not any(note.startswith("template") for note in plain.notes)
+    asked = check(make_run({"STS-B": 76.85}, {"template": read_template("promptbert")}), SIMCSE)
+    assert "template: the row states none; promptbert here" in asked.notes
 
 
 def test_a_negative_tolerance_is_refused(make_run: MakeRun) -> None:

@@ -56,7 +56,8 @@ nitpick_ignore_regex = [
     ("py:class", r"stsbench\.(diagnosis\.search\.Search|training\.recipe\.Recipe)"),
     ("py:class", r"stsbench\.(experiments\.(answers\.Answer|plan\.TablePlan|reproduced\.(Cost|ReproducedCell)))"),
     ("py:class", r"stsbench\.(published\.schema\.(Exhibit|Usage)|render\.section\.Pointer)"),
-    ("py:class", r"stsbench\.(render\.table\._Frame|data\.tables\._Pairs)"),
+    ("py:class", r"stsbench\.(render\.(cells\.Named|table\._Frame)|data\.tables\._Pairs)"),
+    ("py:class", r"stsbench\.encoders\.hashed\.HashedFiles"),
     ("py:class", r"stsbench\.(records\.parts\.RecordPart|compat\.senteval\.utils\.dotdict)"),
     ("py:class", r"stsbench\.records\.imports\.mteb_predictions\.Predictions"),
 ]

@@ -102,7 +102,7 @@ class Job:
 
     @cached_property
     def asked(self) -> str:
-        """What is asked for by its names: two jobs that differ in what stands behind the names have the same."""
+        """The hash of what is asked for by its names, whatever stands behind the names."""
         return _hash({**asdict(self), "cell": None, "values": None, "inputs": None})
 
     @cached_property

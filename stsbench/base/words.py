@@ -23,10 +23,10 @@ def listed(names: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
 
 
-def told_apart(one: str, other: str) -> tuple[str, str]:
+def shown_difference(one: str, other: str) -> tuple[str, str]:
     """Return two texts shortened so that the first difference between them is seen.
 
-    >>> told_apart("0123456789" * 9 + "a" * 90, "0123456789" * 9 + "b" * 90)
+    >>> shown_difference("0123456789" * 9 + "a" * 90, "0123456789" * 9 + "b" * 90)
     ('…23456789aaaaaaaaaaaaaaaa…', '…23456789bbbbbbbbbbbbbbbb…')
     """
     unlike = (at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b)

@@ -471,77 +471,55 @@ def load_network(
         UserError: if weights are missing (they would be random), the model type is unknown, memory will not do,
             the adapter is another base's, or a file changed since it was hashed.
     """
+    import torch
+    from transformers import AutoModel
 
     def files() -> list[Path]:
         return [*weight_files(checkpoint, tail), *checkpoint.config_files(with_code=trust_remote_code)]
 
     with checkpoint.reading(files):
-        return _read_network(
-            checkpoint,
-            precision=precision,
-            device=device,
+        dtype = getattr(torch, PRECISIONS[precision])
+        require_memory_for(checkpoint, precision, device)
+        with quiet_transformers(), told(f"load {checkpoint.name}"):
+            # Transformers reads safetensors, and .bin files with weights_only=True. The precision is given here
+            # and not set afterwards, as some models keep rotary angles and the like in fp32.
+            model, info = AutoModel.from_pretrained(
+                checkpoint.folder,
+                output_loading_info=True,
+                trust_remote_code=trust_remote_code,
+                torch_dtype=dtype,
+            )
+        missing, model_type = info["missing_keys"], str(model.config.model_type)
+        refuse_unlike(
+            checkpoint.name,
+            model_type,
+            missing=[name for name in missing if not name.startswith("pooler.")],
+            unexpected=info["unexpected_keys"],
+        )
+        if not getattr(model.config, "quantization_config", None):
+            require_floats(checkpoint.weight_files(), model_type)
+        if adapter is not None:
+            model = merge_adapter(model, adapter)
+        width = getattr(model.config, "hidden_size", None)
+        head = _trained_head(checkpoint, width)
+        try:
+            model = model.to(device).eval()
+            head = None if head is None else head.to(device=device, dtype=dtype).eval()
+        except RuntimeError as error:
+            if not is_of_memory(error):
+                raise
+            raise UserError(
+                f"{checkpoint.name} does not fit in the memory of {device}: use --precision bf16 or --device cpu."
+            ) from error
+        return Network(
+            name=checkpoint.name,
+            model=model,
+            head=head,
+            has_pooler=not missing and getattr(model, "pooler", None) is not None,
+            tail=load_tail(checkpoint, tail, width=width, device=device),
             pad_id=pad_id,
-            tail=tail,
-            trust_remote_code=trust_remote_code,
-            adapter=adapter,
+            device=device,
         )
-
-
-def _read_network(
-    checkpoint: Checkpoint,
-    *,
-    precision: str,
-    device: str,
-    pad_id: int,
-    tail: Sequence[TailModule],
-    trust_remote_code: bool,
-    adapter: Checkpoint | None,
-) -> Network:
-    import torch
-    from transformers import AutoModel
-
-    dtype = getattr(torch, PRECISIONS[precision])
-    require_memory_for(checkpoint, precision, device)
-    with quiet_transformers(), told(f"load {checkpoint.name}"):
-        # Transformers reads safetensors, and .bin files with weights_only=True. The precision is given here
-        # and not set afterwards, as some models keep rotary angles and the like in fp32.
-        model, info = AutoModel.from_pretrained(
-            checkpoint.folder,
-            output_loading_info=True,
-            trust_remote_code=trust_remote_code,
-            torch_dtype=dtype,
-        )
-    missing, model_type = info["missing_keys"], str(model.config.model_type)
-    refuse_unlike(
-        checkpoint.name,
-        model_type,
-        missing=[name for name in missing if not name.startswith("pooler.")],
-        unexpected=info["unexpected_keys"],
-    )
-    if not getattr(model.config, "quantization_config", None):
-        require_floats(checkpoint.weight_files(), model_type)
-    if adapter is not None:
-        model = merge_adapter(model, adapter)
-    width = getattr(model.config, "hidden_size", None)
-    head = _trained_head(checkpoint, width)
-    try:
-        model = model.to(device).eval()
-        head = None if head is None else head.to(device=device, dtype=dtype).eval()
-    except RuntimeError as error:
-        if not is_of_memory(error):
-            raise
-        raise UserError(
-            f"{checkpoint.name} does not fit in the memory of {device}: use --precision bf16 or --device cpu."
-        ) from error
-    return Network(
-        name=checkpoint.name,
-        model=model,
-        head=head,
-        has_pooler=not missing and getattr(model, "pooler", None) is not None,
-        tail=load_tail(checkpoint, tail, width=width, device=device),
-        pad_id=pad_id,
-        device=device,
-    )
 
 
 def _trained_head(checkpoint: Checkpoint, width: int | None) -> "nn.Module | None":

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
-from stsbench.base.words import told_apart
+from stsbench.base.words import shown_difference
 from stsbench.data.plain_table import PlainTable
 from stsbench.data.sentence_ids import SENTENCES, has_ids, sentence_ids
 from stsbench.encoders.load import load
@@ -123,7 +123,7 @@ class RecordedModel:
         now, then = identity.key(), self.identity.key()
         for field in now:
             if now[field] != then[field]:
-                here, recorded = told_apart(str(now[field]), str(then[field]))
+                here, recorded = shown_difference(str(now[field]), str(then[field]))
                 raise UserError(
                     f"{model.name} is not as it was when the run was made: its {field} is {here}, "
                     f"the record's {recorded}; measure it again with `{command}`."

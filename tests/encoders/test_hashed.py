@@ -83,7 +83,7 @@ def test_weights_replaced_between_hashing_and_reading_are_told(
             os.utime(weights, ns=(stamps.st_atime_ns, stamps.st_mtime_ns))
 
     encoder = load(folder, pooling="avg")
-    before(monkeypatch, network_module, "_read_network", replace)
+    before(monkeypatch, network_module, "require_memory_for", replace)
     with pytest.raises(UserError, match=rf"here/model\.safetensors {CHANGED}"):
         embed(encoder, TEXTS)
     # Nothing went into the cache by the wrong name.
@@ -134,7 +134,7 @@ def test_a_change_within_one_tick_of_the_clock_is_told(
     # As on a file system whose clock ticks once in two seconds.
     monkeypatch.setattr(hashed_module, "_state_of", lambda path: frozen.get(path) or real(path))
     encoder = load(folder, pooling="avg")
-    before(monkeypatch, network_module, "_read_network", lambda: weights.write_bytes(other.read_bytes()))
+    before(monkeypatch, network_module, "require_memory_for", lambda: weights.write_bytes(other.read_bytes()))
     with pytest.raises(UserError, match=CHANGED):
         embed(encoder, TEXTS)
 
@@ -182,7 +182,7 @@ def test_safetensors_that_come_beside_pickled_weights_are_told(
     torch.save(load_file(safe), folder / "pytorch_model.bin")
     waiting = safe.rename(folder / "waiting")
     encoder = load(folder, pooling="avg")
-    before(monkeypatch, network_module, "_read_network", lambda: waiting.rename(safe))
+    before(monkeypatch, network_module, "require_memory_for", lambda: waiting.rename(safe))
     with pytest.raises(UserError, match=rf"model\.safetensors {CHANGED}"):
         embed(encoder, TEXTS)
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 from stsbench.base.errors import UserError
-from stsbench.base.words import told_apart
+from stsbench.base.words import shown_difference
 from stsbench.data.sentence_ids import folded_ids
 from stsbench.encoders.postprocess import normalize
 from stsbench.encoders.protocol import (
@@ -152,7 +152,7 @@ class FittedEncoder:
         for field in _SAME:
             here, there = getattr(base, field), getattr(fitted_for, field)
             if here != there:
-                then, now = told_apart(str(there), str(here))
+                then, now = shown_difference(str(there), str(here))
                 raise UserError(
                     f"{self.name} was fitted for {fitted_for.name} when its {field} was {then}; it is {now} now: "
                     "put that model back, or fit again."

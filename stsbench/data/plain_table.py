@@ -47,11 +47,12 @@ class PlainTable:
     def join(cls, tables: Sequence[PlainTable]) -> PlainTable:
         """Return the rows of several tables, one after the other, with the columns of any of them.
 
-        What a table lacks is missing in its rows: NaN, and None in columns of objects.
+        What a table lacks is missing in its rows: NaN, None in columns of objects, -1 in columns of whole
+        numbers, False in columns of truth values.
 
-        >>> one, other = PlainTable({"gold": np.ones(1)}), PlainTable({"gold": np.zeros(1), "raters": np.ones(1)})
-        >>> PlainTable.join([one, other])["raters"].tolist()
-        [nan, 1.0]
+        >>> rated, unrated = PlainTable({"gold": np.ones(1), "raters": np.ones(1)}), PlainTable({"gold": np.zeros(1)})
+        >>> PlainTable.join([rated, unrated])["raters"].tolist()
+        [1.0, nan]
         """
         names = dict.fromkeys(name for table in tables for name in table.columns)
         parts = {name: [_or_missing(table, name, tables) for table in tables] for name in names}
@@ -116,5 +117,9 @@ def coded(values: Collection[Hashable]) -> tuple[list[Any], NDArray[np.intp]]:
 def _or_missing(table: PlainTable, name: str, tables: Sequence[PlainTable]) -> Column:
     if name in table.columns:
         return table[name]
-    is_text = any(other[name].dtype == object for other in tables if name in other.columns)
-    return np.full(len(table), None if is_text else np.nan, dtype=object if is_text else np.float64)
+    dtype = next(other[name].dtype for other in tables if name in other.columns)
+    return np.full(len(table), _MISSING[dtype.kind], dtype=dtype)
+
+
+_MISSING = {"f": np.nan, "O": None, "i": -1, "u": 0, "b": False}
+"""What stands for a missing value, by the kind of a column's type."""

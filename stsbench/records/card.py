@@ -2,10 +2,11 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from stsbench.base.errors import UserError
 from stsbench.records.intervals import method_in_words
+from stsbench.records.parts import Score
 from stsbench.records.record import RunRecord
 from stsbench.records.signature import Signature
 from stsbench.render.cells import one_line
@@ -13,6 +14,11 @@ from stsbench.render.formats import escape_markdown, fenced, to_markdown
 
 if TYPE_CHECKING:
     from huggingface_hub import EvalResult
+
+_ON_THE_HUB = {"acc": "accuracy"}
+"""What the Hub calls a statistic, where it has another name there."""
+
+_NOT_ON_THE_HUB = {"devacc"}
 
 _LIBRARIES = {"sentence-transformers": "sentence-transformers", "transformers": "transformers"}
 
@@ -76,37 +82,36 @@ def model_card(
 
 
 def _results(record: RunRecord) -> "Iterator[EvalResult]":
-    for part in record.tasks:
-        signature = Signature.parse(part.signature)
-        metric = f"{signature.metric}_{signature.similarity}"
-        yield from _result(part, "semantic-similarity", part.split, metric, part.score)
-    for other in record.transfer:
-        yield from _result(other, "text-classification", "test", "accuracy", other.acc)
-        if other.f1 is not None:
-            yield from _result(other, "text-classification", "test", "f1", other.f1)
-    for trained in record.supervised:
-        yield from _result(trained, "semantic-similarity", "test", "pearson", trained.pearson)
-        yield from _result(trained, "semantic-similarity", "test", "spearman", trained.spearman)
+    for score in record.scores:
+        similarity = "" if score.training else f"_{Signature.parse(score.signature).similarity}"
+        # What was trained is scored on its test items, which of nested folds are all.
+        split = "test" if score.training else score.split
+        beside = [score.number(statistic) for statistic in score.about.statistics[1:]]
+        for number in (score.numbers[0], *beside):
+            if number is not None and number.statistic not in _NOT_ON_THE_HUB:
+                metric = _ON_THE_HUB.get(number.statistic, number.statistic) + similarity
+                yield from _result(score, split, metric, number.value)
 
 
-def _result(part: Any, kind: str, split: str, metric: str, score: float | None) -> "Iterator[EvalResult]":
+def _result(score: Score, split: str, metric: str, value: float | None) -> "Iterator[EvalResult]":
     from huggingface_hub import EvalResult
 
     # An undefined score is none: YAML would say .nan, and programs would read it.
-    if score is None or math.isnan(score):
+    if value is None or math.isnan(value):
         return
+    kind = score.about.on_the_hub
     yield EvalResult(
         task_type=kind,
         task_name=kind.replace("-", " ").title(),
-        dataset_type=part.task.lower(),
-        dataset_name=one_line(part.task if split == "test" else f"{part.task} ({split})"),
+        dataset_type=score.task.lower(),
+        dataset_name=one_line(score.task if split == "test" else f"{score.task} ({split})"),
         dataset_split=split,
-        dataset_revision=part.data.sha256,
+        dataset_revision=score.data.sha256,
         metric_type=metric,
         metric_name=metric.replace("_", " ").title(),
-        metric_value=round(score, 6),
+        metric_value=round(value, 6),
         # Without it nobody can say what the number means.
-        metric_args={"signature": part.signature},
+        metric_args={"signature": score.signature},
     )
 
 
@@ -121,7 +126,7 @@ def _scores(records: Sequence[RunRecord]) -> list[str]:
         kinds = dict.fromkeys(
             f"{100 * record.protocol.level:g} % intervals, {method_in_words(record)}"
             for record in records
-            if record.protocol.resamples
+            if record.protocol.interval
         )
         lines += [f"Scores x 100, with their {'; '.join(kinds)}.", ""]
     return lines

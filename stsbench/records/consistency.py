@@ -1,29 +1,20 @@
 """What a record says twice must agree, and what it says once must be possible.
 
-A record holds most of its numbers twice: the headline among all scores, the pairs of a task and of its subsets,
-the average beside the scores that it is of, the signature beside the fields that it is made of. So an edit by
-hand, or half of a merge, shows without the tables. What the tables tell, `stsbench.scoring.recompute` computes
-again.
+A record holds many of its numbers twice: the pairs of a task and of its subsets, the average beside the scores
+that it is of, the signature beside the fields that it is made of. So an edit by hand, or half of a merge, shows
+without the items. What the items tell, `stsbench.scoring.recompute` computes again.
 """
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import chain
 from typing import Any
 
 from stsbench.data.tables import FileRead, combined_sha256
-from stsbench.records.parts import (
-    AveragePart,
-    Interval,
-    ProtocolPart,
-    RunFields,
-    ScoredPart,
-    SupervisedPart,
-    TaskPart,
-    TransferPart,
-)
+from stsbench.records.kinds import KINDS, Kind
+from stsbench.records.parts import AveragePart, Number, ProtocolPart, RunFields, Score, Training
 from stsbench.records.signature import UNKNOWN, Signature
 from stsbench.statistics.correlations import CORRELATIONS
 
@@ -37,7 +28,6 @@ _AGGREGATIONS = ("all", "mean", "wmean")
 _YEARS = (1970, 2100)
 """A computer whose clock stands may date a record in the first of them; nobody dates one later than the second."""
 
-_MOST_RESAMPLES = 10**9
 _ABOVE_ONE = 1e-9
 """A mean of ones may be above 1 by its last bit."""
 
@@ -51,9 +41,11 @@ def contradiction(record: RunFields) -> str:
     >>> run = sb.evaluate(lambda sentences: [[len(s), s.count("e")] for s in sentences], "sample")
     >>> contradiction(run)
     ''
-    >>> changed = run.tasks[0].model_copy(update={"score": 0.9})
-    >>> contradiction(run.model_copy(update={"tasks": (changed,)}))
-    'the score of sample is 0.9, and its scores by all and spearman say 0...'
+    >>> average = run.scores[0].number("spearman", "mean").model_copy(update={"value": 0.9})
+    >>> numbers = [average if number.key == average.key else number for number in run.scores[0].numbers]
+    >>> changed = run.scores[0].model_copy(update={"numbers": tuple(numbers)})
+    >>> contradiction(run.model_copy(update={"scores": (changed,)}))
+    'the spearman of sample by mean is 0.9, and its subsets say 0...'
     """
     tolerance = ROUNDED if record.is_imported else EXACT
     return next(
@@ -61,17 +53,10 @@ def contradiction(record: RunFields) -> str:
             _of_the_run(record),
             _of_model(record),
             _of_protocol(record.protocol),
-            chain.from_iterable(_of_task(task, record, tolerance) for task in record.tasks),
-            chain.from_iterable(_of_transfer(part, record) for part in record.transfer),
-            chain.from_iterable(_of_supervised(part, record) for part in record.supervised),
-            _of_average(record.average, record.tasks, [task.score for task in record.tasks], "average"),
-            _of_average(
-                record.transfer_average,
-                record.transfer,
-                [part.acc for part in record.transfer],
-                "transfer average",
-            ),
-            _of_tables(record),
+            _of_keys(record),
+            chain.from_iterable(_of_score(score, record, tolerance) for score in record.scores),
+            chain.from_iterable(_of_average(record, kind) for kind in KINDS.values()),
+            _of_table(record),
         ),
         "",
     )
@@ -125,188 +110,135 @@ def _is_finite(value: Any) -> bool:
 def _of_protocol(protocol: ProtocolPart) -> Iterator[str]:
     for name, value, allowed in (
         ("aggregation", protocol.aggregation, _AGGREGATIONS),
-        ("metric", protocol.metric, CORRELATIONS),
+        ("metric", protocol.metric, (*CORRELATIONS, "ap")),
     ):
         if value not in allowed:
             yield f"the protocol's {name} is {value!r}, which is none of {', '.join(allowed)}"
-    if not 0 <= protocol.resamples <= _MOST_RESAMPLES:
-        yield f"the protocol's resamples are {protocol.resamples}"
     if not 0 < protocol.level < 1:
         yield f"the protocol's level is {protocol.level:g}, and no share between 0 and 1"
 
 
-def _of_task(task: TaskPart, record: RunFields, tolerance: float) -> Iterator[str]:
-    protocol, name = record.protocol, task.task
-    yield from _of_signature(task, record, _sts_signature(task, protocol))
-    yield from _of_data(task)
-    yield from _of_scores(task, record, tolerance)
-    headline = task.scores[protocol.aggregation][protocol.metric]
-    if task.score != headline:
-        yield _says(
-            f"the score of {name}",
-            task.score,
-            f"its scores by {protocol.aggregation} and {protocol.metric}",
-            headline,
-        )
-    if task.interval != task.intervals.get(protocol.aggregation):
-        its = task.intervals.get(protocol.aggregation)
-        yield _says(f"the interval of {name}", task.interval, f"its intervals by {protocol.aggregation}", its)
-    for kind, interval in task.intervals.items():
-        if kind not in _AGGREGATIONS:
-            yield f"the intervals of {name} name an aggregation {kind!r}"
-        yield from _of_interval(f"of {name} by {kind}", interval, task.scores.get(kind, {}).get(protocol.metric))
-    for subset in task.subsets:
-        yield from _of_interval(f"of {name} {subset.name}", subset.interval, subset.scores[protocol.metric])
-    yield from _of_counts(task, record)
+def _of_keys(record: RunFields) -> Iterator[str]:
+    for score in record.scores:
+        if score.kind not in KINDS:
+            yield f"the kind of {score.task} is {score.kind!r}, which is none of {', '.join(KINDS)}"
+    keys = [score.key for score in record.scores]
+    order = [list(KINDS).index(score.kind) for score in record.scores]
+    if len(set(keys)) < len(keys):
+        yield "it has two scores of one task, split and text"
+    if order != sorted(order):
+        yield "its scores are not in the order of their kinds"
 
 
-def _sts_signature(task: TaskPart, protocol: ProtocolPart) -> Mapping[str, Any]:
-    return {
-        "split": task.split,
-        "aggregation": protocol.aggregation,
-        "metric": protocol.metric,
-        "similarity": protocol.similarity,
-    }
+def _of_score(score: Score, record: RunFields, tolerance: float) -> Iterator[str]:
+    name = score.task + score.about.suffix
+    signature = Signature.parse(score.signature)
+    yield from _of_signature(score, signature, record)
+    yield from _of_data(score)
+    keys = [number.key for number in score.numbers]
+    if len(set(keys)) < len(keys):
+        yield f"{name} states a number twice"
+    for number in score.numbers:
+        yield from _of_number(name, number, score)
+    yield from _of_subsets(name, score, tolerance)
+    yield from _of_counts(name, score, record)
+    if score.training is not None:
+        yield from _of_training(name, score, score.training, is_imported=record.is_imported)
 
 
-def _of_counts(task: TaskPart, record: RunFields) -> Iterator[str]:
-    name, sizes = task.task, [subset.pairs for subset in task.subsets]
-    names = [subset.name for subset in task.subsets]
-    if len(set(names)) < len(names):
-        yield f"{name} has two subsets of one name"
-    if not record.is_imported and (not sizes or None in (task.pairs, *sizes)):
-        yield f"{name} does not say how many pairs it and its subsets have"
-    for what, count in ((name, task.pairs), *zip(names, sizes, strict=True)):
-        if count is not None and count < 1:
-            yield f"{what} has {count} pairs"
+def _of_number(name: str, number: Number, score: Score) -> Iterator[str]:
+    where = f"the {number.statistic} of {name}" + (f" {number.subset}" if number.subset else "")
+    where += f" by {number.aggregation}" if number.aggregation else ""
+    lowest, highest = (0.0, math.inf) if number.statistic == "mse" else (_lowest(number, score), _highest(score))
+    if number.aggregation not in {"", *_AGGREGATIONS}:
+        yield f"{where} names an aggregation {number.aggregation!r}"
+    if number.value is not None and not lowest - _ABOVE_ONE <= number.value <= highest + _ABOVE_ONE:
+        yield f"{where} is {number.value!r}, and lies between {lowest:g} and {highest:g}"
+    if number.items is not None and number.items < 1:
+        yield f"{where} is over {number.items} {score.about.unit}"
+    if number.interval is None:
+        return
+    low, high = number.interval
+    if not lowest - _ABOVE_ONE <= low <= high <= highest + _ABOVE_ONE:
+        yield f"the interval of {where[4:]} is from {low!r} to {high!r}"
+    elif number.value is None:
+        yield f"there is an interval of {where[4:]}, and no score"
+    elif number.no_interval:
+        yield f"there is an interval of {where[4:]}, and a reason why there is none"
+
+
+def _lowest(number: Number, score: Score) -> float:
+    return -1.0 if number.statistic in CORRELATIONS or number.statistic == "dev" else score.about.lowest
+
+
+def _highest(score: Score) -> float:
+    return -score.about.lowest if math.isinf(score.about.lowest) else 1.0
+
+
+def _of_subsets(name: str, score: Score, tolerance: float) -> Iterator[str]:
+    """Yield what the numbers of a task's subsets contradict: those of the whole task are made of them."""
+    if not score.subsets:
+        return
+    names = [number.subset for number in score.subsets]
+    sizes = [number.items for number in score.subsets]
     known = [size for size in sizes if size is not None]
-    if sizes and task.pairs is not None and len(known) == len(sizes) and sum(known) != task.pairs:
-        yield f"{name} has {task.pairs} pairs, and its subsets have {sum(known)}"
-    for what in ("identical_pairs", "zero_pairs"):
-        count = getattr(task, what)
-        if count is not None and not 0 <= count <= (math.inf if task.pairs is None else task.pairs):
-            yield f"{what} of {name} are {count} of {task.pairs}"
-    yield from _of_truncated(task, record)
-
-
-def _of_truncated(part: ScoredPart, record: RunFields) -> Iterator[str]:
-    cut, texts = part.truncated_sentences, record.encoding.get("texts", math.inf)
-    if cut is not None and not 0 <= cut <= texts:
-        yield f"truncated_sentences of {part.task} are {cut}"
-
-
-def _of_scores(task: TaskPart, record: RunFields, tolerance: float) -> Iterator[str]:
-    """Yield what is wrong with the scores of a task by aggregation and metric, and of its subsets."""
-    name = task.task
-    if not (record.is_imported or set(task.scores) == set(_AGGREGATIONS)):
-        yield f"{name} has scores by {', '.join(task.scores)}, and not by {', '.join(_AGGREGATIONS)}"
-    for kind, values in task.scores.items():
-        if kind not in _AGGREGATIONS:
-            yield f"the scores of {name} name an aggregation {kind!r}"
-        yield from _of_correlations(f"of {name} by {kind}", values)
-    for subset in task.subsets:
-        yield from _of_correlations(f"of {name} {subset.name}", subset.scores)
-    for metric in task.scores[record.protocol.aggregation]:
-        of_subsets = [subset.scores.get(metric) for subset in task.subsets]
-        if not of_subsets:
+    if score.items is not None and len(known) == len(sizes) and sum(known) != score.items:
+        yield f"{name} has {score.items} {score.about.unit}, and its subsets have {sum(known)}"
+    for number in score.numbers:
+        if number.subset or number.aggregation not in _AGGREGATIONS:
             continue
-        sizes = [subset.pairs for subset in task.subsets]
+        of_subsets = [part.value for part in map(partial(score.number, number.statistic, None), names) if part]
+        if len(of_subsets) < len(names):
+            if number.statistic == score.statistic:
+                yield f"{name} lacks the {number.statistic} of a subset"
+            continue
         derived = {"mean": _mean(of_subsets), "wmean": _mean(of_subsets, sizes)}
         if len(of_subsets) == 1:
             derived["all"] = of_subsets[0]
-        for kind, value in derived.items():
-            said = task.scores.get(kind, {}).get(metric, math.nan)
-            if said is not None and math.isnan(said):
-                continue  # Another program's results lack it.
-            if _differ(said, value, tolerance):
-                yield _says(f"the {metric} of {name} by {kind}", said, "its subsets", value)
+        value = derived.get(number.aggregation, math.nan)
+        if _differ(number.value, value, tolerance):
+            where = f"the {number.statistic} of {name} by {number.aggregation}"
+            yield _says(where, number.value, "its subsets", value)
 
 
-def _of_correlations(where: str, values: Mapping[str, float | None]) -> Iterator[str]:
-    for metric, value in values.items():
-        if metric not in CORRELATIONS:
-            yield f"the scores {where} name a metric {metric!r}"
-        if value is not None and not -1 - _ABOVE_ONE <= value <= 1 + _ABOVE_ONE:
-            yield f"the {metric} {where} is {value!r}, and a correlation lies between -1 and 1"
+def _of_counts(name: str, score: Score, record: RunFields) -> Iterator[str]:
+    if score.items is None and not record.is_imported:
+        yield f"{name} does not say how many {score.about.unit} it has"
+    for what, count in score.counts.items():
+        if not 0 <= count <= (math.inf if score.items is None else score.items):
+            yield f"{what} of {name} are {count} of {score.items}"
+    cut, texts = score.truncated_sentences, record.encoding.get("texts", math.inf)
+    if cut is not None and not 0 <= cut <= texts:
+        yield f"truncated_sentences of {name} are {cut}"
 
 
-def _of_interval(
-    where: str, interval: Interval | None, score: float | None, *, lowest: float = -1.0
-) -> Iterator[str]:
-    if interval is None:
+def _of_training(name: str, score: Score, training: Training, *, is_imported: bool) -> Iterator[str]:
+    nested, folded = training.design == "nested", training.design in {"nested", "kfold"}
+    if training.design not in {"nested", "kfold", "split"}:
+        yield f"the design of {name} is {training.design!r}"
+    if is_imported:
         return
-    low, high = interval
-    if not lowest - _ABOVE_ONE <= low <= high <= 1 + _ABOVE_ONE:
-        yield f"the interval {where} is from {low!r} to {high!r}"
-    elif score is None:
-        yield f"there is an interval {where}, and no score"
+    held_out = score.number("devacc")
+    if nested and held_out is not None and held_out.items != score.items:
+        yield f"{name} is folded, and its devacc is over {held_out.items} of {score.items} items"
+    if training.kfold is None or (training.kfold < 2 if folded else training.kfold != 0):
+        yield f"{name} is of the design {training.design}, and its kfold is {training.kfold}"
+    if min(training.grid, default=0) < 0:
+        yield f"the grid of {name} is {training.grid}"
+    elif training.grid and (
+        len(training.chosen) != (training.kfold if nested else 1) or not set(training.chosen) <= set(training.grid)
+    ):
+        yield f"what was chosen for {name} is {training.chosen}, of the grid {training.grid}"
 
 
-def _of_transfer(part: TransferPart, record: RunFields) -> Iterator[str]:
-    name = part.task
-    nested, folded = part.design == "nested", part.design in {"nested", "kfold"}
-    what = {
-        "split": "all" if nested else "test",
-        "aggregation": part.design
-        if not folded
-        else UNKNOWN
-        if part.kfold is None
-        else f"{part.design}{part.kfold}",
-        "metric": "acc",
-        "similarity": part.classifier,
-    }
-    yield from _of_signature(part, record, what)
-    yield from _of_data(part)
-    if part.design not in {"nested", "kfold", "split"}:
-        yield f"the design of {name} is {part.design!r}"
-    for quantity in ("acc", "devacc", "f1"):
-        share, interval = getattr(part, quantity), getattr(part, f"{quantity}_interval")
-        if share is not None and not 0 <= share <= 1:
-            yield f"the {quantity} of {name} is {share!r}, and a share lies between 0 and 1"
-        yield from _of_interval(f"of the {quantity} of {name}", interval, share, lowest=0.0)
-    for count in ("ndev", "ntest"):
-        if getattr(part, count) < 1:
-            yield f"{count} of {name} is {getattr(part, count)}"
-    yield from _of_truncated(part, record)
-    if record.is_imported:
-        return
-    if nested and part.ndev != part.ntest:
-        yield f"{name} is folded, and its ndev is {part.ndev} where its ntest is {part.ntest}"
-    if part.kfold is None or (part.kfold < 2 if folded else part.kfold != 0):
-        yield f"{name} is of the design {part.design}, and its kfold is {part.kfold}"
-    if min(part.grid, default=0) < 0:
-        yield f"the grid of {name} is {part.grid}"
-    elif len(part.chosen) != (part.kfold if nested else 1) or not set(part.chosen) <= set(part.grid):
-        yield f"what was chosen for {name} is {part.chosen}, of the grid {part.grid}"
-
-
-def _of_supervised(part: SupervisedPart, record: RunFields) -> Iterator[str]:
-    name = part.task
-    what = {"split": "test", "aggregation": "all", "metric": part.stop_by, "similarity": "supervised"}
-    yield from _of_signature(part, record, what)
-    yield from _of_data(part)
-    correlations = {"pearson": part.pearson, "spearman": part.spearman}
-    yield from _of_correlations(f"of {name}:supervised", correlations)
-    if not -1 - _ABOVE_ONE <= part.dev <= 1 + _ABOVE_ONE:
-        yield f"the dev score of {name}:supervised is {part.dev!r}"
-    for metric, value in correlations.items():
-        interval = getattr(part, f"{metric}_interval")
-        yield from _of_interval(f"of the {metric} of {name}:supervised", interval, value)
-    if part.mse < 0:
-        yield f"the mse of {name}:supervised is {part.mse!r}"
-    for count in ("ndev", "ntest"):
-        if getattr(part, count) < 1:
-            yield f"{count} of {name}:supervised is {getattr(part, count)}"
-    yield from _of_truncated(part, record)
-
-
-def _of_signature(part: ScoredPart, record: RunFields, what: Mapping[str, Any]) -> Iterator[str]:
-    signature, model = Signature.parse(part.signature), record.model
+def _of_signature(score: Score, signature: Signature, record: RunFields) -> Iterator[str]:
+    model, protocol, training = record.model, record.protocol, score.training
     fields = {
-        "task": part.task,
-        "text": part.text,
-        "data": part.data.sha256[: len(signature.data)] if signature.data else part.data.sha256,
-        **what,
+        "task": score.task,
+        "split": score.split,
+        "text": score.text,
+        "metric": score.statistic,
+        "data": score.data.sha256[: len(signature.data)] if signature.data else score.data.sha256,
         "pooling": model.pooling,
         "max_length": model.max_length,
         "prompt": model.prompt,
@@ -316,27 +248,35 @@ def _of_signature(part: ScoredPart, record: RunFields, what: Mapping[str, Any]) 
         "postprocessing": model.postprocessing,
         "version": UNKNOWN if record.is_imported else record.stsbench,
     }
+    if training is None:
+        fields |= {"aggregation": score.numbers[0].aggregation or "all"}
+        fields |= {"similarity": protocol.similarity} if score.about.by_similarity else {}
+    elif training.design == "split":
+        fields |= {"similarity": training.method}
+    else:
+        folds = UNKNOWN if training.kfold is None else f"{training.design}{training.kfold}"
+        fields |= {"similarity": training.method, "aggregation": folds}
     # What is trained gets vectors of unit length only where that was asked for.
-    if isinstance(part, TaskPart) or (signature.normalize and not model.normalize):
+    if training is None or (signature.normalize and not model.normalize):
         fields["normalize"] = model.normalize
     for field, value in fields.items():
         said = getattr(signature, field)
         if said != value:
-            yield _says(f"the {field} of {part.task}", value, "the fields of its signature", said)
+            yield _says(f"the {field} of {score.task}", value, "the fields of its signature", said)
 
 
-def _of_data(part: ScoredPart) -> Iterator[str]:
-    data = part.data
+def _of_data(score: Score) -> Iterator[str]:
+    data = score.data
     if not data.files:
         return
     combined = _combined(tuple((file.name, file.sha256) for file in data.files))
     if data.sha256 != combined:
-        yield f"the data of {part.task} has the hash {data.sha256[:12]}..., and its files make {combined[:12]}..."
+        yield f"the data of {score.task} has the hash {data.sha256[:12]}..., and its files make {combined[:12]}..."
     differing = [file.name for file in data.files if file.expected is not None and file.expected != file.sha256]
     if data.status == "verified" and (differing or data.problems):
-        yield f"the data of {part.task} is called verified, and {(*differing, *data.problems)[0]} is not"
+        yield f"the data of {score.task} is called verified, and {(*differing, *data.problems)[0]} is not"
     elif data.status == "modified" and not (differing or data.problems):
-        yield f"the data of {part.task} is called modified, and every file is the catalogued one"
+        yield f"the data of {score.task} is called modified, and every file is the catalogued one"
 
 
 @lru_cache(maxsize=2**10)
@@ -345,49 +285,34 @@ def _combined(files: tuple[tuple[str, str], ...]) -> str:
     return combined_sha256(FileRead(name, sha256, None) for name, sha256 in files)
 
 
-def _of_average(
-    average: AveragePart | None, parts: Sequence[ScoredPart], scores: Sequence[float | None], name: str
-) -> Iterator[str]:
-    if average is None:
-        if len(parts) > 1:
-            yield f"it has {len(parts)} tasks, and no {name}"
+def _of_average(record: RunFields, kind: Kind) -> Iterator[str]:
+    scores, average, name = record.scores_of(kind.name), record.average(kind.name), kind.average
+    tasks, values = tuple(score.task for score in scores), [score.value for score in scores]
+    expected = AveragePart.of(kind.name, tasks, values)
+    if average is None or expected is None:
+        if average is not expected:
+            there = "no" if average is None else "an"
+            yield f"it has {len(tasks)} tasks of the kind {kind.name}, and {there} average"
         return
-    tasks = tuple(part.task for part in parts)
-    if average.tasks != tasks or len(tasks) < 2:
-        yield f"the {name} is of {', '.join(average.tasks)}, and the tasks are {', '.join(tasks)}"
+    if average.tasks != tasks:
+        yield f"{name} is of {', '.join(average.tasks)}, and the tasks are {', '.join(tasks)}"
         return
-    expected = AveragePart.of(tasks, scores)
-    assert expected is not None, "there are two tasks or more"
-    # Means of accuracies that are rounded themselves are kept with 12 digits.
-    if _differ(average.score, expected.score, 2 * EXACT):
-        yield _says(f"the {name}", average.score, "its tasks' scores", expected.score)
+    if _differ(average.value, expected.value, EXACT):
+        yield _says(name, average.value, "its tasks' scores", expected.value)
     if _differ(average.of_rounded, expected.of_rounded, 100 * EXACT):
-        yield _says(f"the {name} of rounded scores", average.of_rounded, "its tasks' scores", expected.of_rounded)
-    lowest = 0.0 if name.startswith("transfer") else -1.0
-    yield from _of_interval(f"of the {name}", average.interval, average.score, lowest=lowest)
+        yield _says(f"{name} of rounded scores", average.of_rounded, "its tasks' scores", expected.of_rounded)
+    if average.interval is not None and not kind.lowest - _ABOVE_ONE <= average.interval[0] <= average.interval[1]:
+        yield f"the interval of {name} is from {average.interval[0]!r} to {average.interval[1]!r}"
 
 
-def _of_tables(record: RunFields) -> Iterator[str]:
-    pairs = sum(task.pairs or 0 for task in record.tasks)
-    for file, name, rows in (
-        (record.pairs_file, "pairs", pairs),
-        (record.items_file, "items", rows_of_items(record)),
-    ):
-        if file is None:
-            continue
-        if file.file != f"{name}.parquet":
-            yield f"its table of {name} is called {file.file!r}"
-        if file.rows != rows:
-            yield f"{file.file} has {file.rows} rows, and its tasks make {rows}"
-
-
-def rows_of_items(record: RunFields) -> int:
-    """Return how many rows the item table of a record has: predictions on test and those that `devacc` is over.
-
-    Of nested folds an item is there once: every item is predicted by the fold that held it out.
-    """
-    of_transfer = sum(part.ntest + (0 if part.design == "nested" else part.ndev) for part in record.transfer)
-    return of_transfer + sum(part.ntest for part in record.supervised)
+def _of_table(record: RunFields) -> Iterator[str]:
+    file, rows = record.items_file, sum((score.items or 0) + score.held_out for score in record.scores)
+    if file is None:
+        return
+    if file.file != "items.parquet":
+        yield f"its items table is called {file.file!r}"
+    if file.rows != rows:
+        yield f"{file.file} has {file.rows} rows, and its tasks make {rows}"
 
 
 def _mean(values: Sequence[float | None], sizes: Sequence[int | None] | None = None) -> float | None:

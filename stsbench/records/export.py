@@ -12,7 +12,7 @@ from stsbench.base.files import atomic_path, told_as_unwritable
 from stsbench.base.words import listed, storable
 from stsbench.records.imports.mteb import MTEB_SPLITS, MTEB_TASKS, NO_REVISION, SIGNATURE
 from stsbench.records.imports.read import read_results
-from stsbench.records.parts import TaskPart
+from stsbench.records.parts import Score
 from stsbench.records.record import MissingTableError, RunRecord
 from stsbench.render.result import Result
 from stsbench.render.table import Table, Tables
@@ -89,7 +89,7 @@ def export_results(
     """Write a record's STS scores as MTEB does, `model_meta.json` beside them.
 
     The files are `OUT/results/owner__model/revision/TASK.json`. The correlations are over all pairs of a task,
-    whatever the record's own aggregation, by every similarity that its pair table has. What MTEB has no task for
+    whatever the record's own aggregation, by every similarity that its items table has. What MTEB has no task for
     is left out, and said: SICK-R's test split alone (MTEB's has all 9,927 pairs), splits and views of other names,
     trained tasks. Beside MTEB's fields each score has the signature.
 
@@ -137,21 +137,22 @@ def export_results(
 _MTEB_NAMES = {task: name for name, task in MTEB_TASKS.items()}
 
 
-def _exportable(record: RunRecord) -> tuple[list[TaskPart], list[str]]:
+def _exportable(record: RunRecord) -> tuple[list[Score], list[str]]:
     """Return the scores that MTEB has a task for, one text of each, and sentences about the others."""
-    parts: dict[tuple[str, str], TaskPart] = {}
+    parts: dict[tuple[str, str], Score] = {}
     notes, unknown = [], []
-    for part in record.tasks:
+    for part in record.scores:
         splits = MTEB_SPLITS.get(part.task, {})
-        if part.split not in splits:
+        if part.training or part.statistic not in CORRELATIONS:
+            unknown.append(part.task)
+        elif part.split not in splits:
             unknown.append(f"{part.task}:{part.split}" if part.split != "test" or splits else part.task)
         elif (part.task, part.split) in parts:
             notes.append(f"{part.task} in the text {part.text} is left out: MTEB has a task once.")
-        elif _POOLED not in part.scores or not _has_cosine(part, record):
+        elif not _has_cosine(part, record):
             notes.append(f"{part.task} is left out: it has no cosine score over all pairs, which MTEB's is.")
         else:
             parts[part.task, part.split] = part
-    unknown += [part.task for part in record.transfer] + [part.task for part in record.supervised]
     if unknown:
         notes.append(f"left out, as MTEB has no such task: {listed(unknown)}.")
     if any(name.startswith("SICK-R") for name in unknown):
@@ -162,47 +163,46 @@ def _exportable(record: RunRecord) -> tuple[list[TaskPart], list[str]]:
 
 
 def _lacking(record: RunRecord) -> str:
-    """Return what keeps the pair table from being read; empty where it is there."""
+    """Return what keeps the items table from being read; empty where it is there."""
     try:
-        _ = record.pairs
+        record.item_table()
     except MissingTableError as error:
         return str(error)
     return ""
 
 
-def _has_cosine(part: TaskPart, record: RunRecord) -> bool:
-    if record.protocol.similarity == "cosine" and set(_METRICS) <= set(part.scores[_POOLED]):
+def _has_cosine(part: Score, record: RunRecord) -> bool:
+    if record.protocol.similarity == "cosine" and all(part.number(metric, _POOLED) for metric in _METRICS):
         return True
-    return any(name == "cosine_spearman" for name, _ in _from_pairs(part, record))
+    return any(name == "cosine_spearman" for name, _ in _from_items(part, record))
 
 
-def _scores(part: TaskPart, record: RunRecord) -> Iterator[tuple[str, float]]:
+def _scores(part: Score, record: RunRecord) -> Iterator[tuple[str, float]]:
     """Yield the scores by MTEB's names; those of the protocol's similarity are the record's own."""
     own = record.protocol.similarity
-    yield from _from_pairs(part, record)
+    yield from _from_items(part, record)
     for metric in _METRICS:
-        if metric in part.scores[_POOLED]:
-            value = part.scores[_POOLED][metric]
-            score = math.nan if value is None else value
+        number = part.number(metric, _POOLED)
+        if number is not None:
+            score = math.nan if number.value is None else number.value
             yield metric, score
             if own in _SIMILARITIES:
                 yield f"{own}_{metric}", score
 
 
-def _from_pairs(part: TaskPart, record: RunRecord) -> Iterator[tuple[str, float]]:
+def _from_items(part: Score, record: RunRecord) -> Iterator[tuple[str, float]]:
     try:
-        pairs = record.pairs
+        items = record.rows_by_score()[part.key]
     except MissingTableError:
         return
-    rows = pairs[(pairs["task"] == part.task) & (pairs["split"] == part.split) & (pairs["text"] == part.text)]
     for similarity in _SIMILARITIES:
-        if similarity in rows:
+        if similarity in items.columns:
             for metric in _METRICS:
                 correlate = CORRELATIONS[metric]  # type: ignore[index]
-                yield f"{similarity}_{metric}", correlate(rows["gold"].to_numpy(), rows[similarity].to_numpy())
+                yield f"{similarity}_{metric}", correlate(items["gold"], items[similarity])
 
 
-def _task_result(task: str, part: TaskPart, record: RunRecord) -> dict[str, Any]:
+def _task_result(task: str, part: Score, record: RunRecord) -> dict[str, Any]:
     return {
         # MTEB names a commit of its copy of the data; these scores are of other files.
         "dataset_revision": f"stsbench:{part.data.sha256[:12]}",

@@ -5,14 +5,13 @@ from collections.abc import Sequence
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
+from stsbench.records.kinds import AVERAGES
 from stsbench.records.provenance import redact
 from stsbench.render.cells import told_apart
 
 if TYPE_CHECKING:
-    from stsbench.records.parts import ModelPart, RunFields, ScoredPart
+    from stsbench.records.parts import ModelPart, RunFields, Score
 
-AVERAGE = "Avg."
-TRANSFER_AVERAGE = "Avg. transfer"
 ALL_TASKS = "all tasks"
 """What the mean over tasks, and all of their pairs together, are called where tasks are: no task is."""
 
@@ -30,9 +29,12 @@ _TELLING = (
 )
 
 
-def task_labels(parts: "Sequence[ScoredPart]") -> list[str]:
+def task_labels(scores: "Sequence[Score]") -> list[str]:
     """Return a name for each scored task: its own, with split and text only where those tell two apart."""
-    return distinct_labels([_key(part) for part in parts])
+    # What is trained has one split: it is told from the others by what its kind says after the name.
+    return distinct_labels(
+        [(score.task + score.about.suffix, "" if score.training else score.split, score.text) for score in scores]
+    )
 
 
 def distinct_labels(keys: Sequence[tuple[str, str, str]]) -> list[str]:
@@ -52,7 +54,7 @@ def distinct_labels(keys: Sequence[tuple[str, str, str]]) -> list[str]:
         task + (f":{split}" if len(splits[task]) > 1 else "") + (f"@{text}" if len(texts[task]) > 1 else "")
         for task, split, text in distinct
     ]
-    called = dict(zip(distinct, told_apart(names, (AVERAGE, TRANSFER_AVERAGE, ALL_TASKS)), strict=True))
+    called = dict(zip(distinct, told_apart(names, (*AVERAGES, ALL_TASKS)), strict=True))
     return [called[key] for key in keys]
 
 
@@ -101,15 +103,6 @@ def model_labels(models: "Sequence[ModelPart]", folders: Sequence[Path | None] =
     found = [distinct if times[label] > 1 else label for label, distinct in zip(chosen, several, strict=True)]
     # A model may be called what another was labelled.
     return told_apart(found)
-
-
-def _key(part: "ScoredPart") -> tuple[str, str, str]:
-    # What a record is made of imports NumPy, which the help of an analysis does without.
-    from stsbench.records.parts import SupervisedPart, TaskPart
-
-    if isinstance(part, SupervisedPart):
-        return f"{part.task}:supervised", "", part.text
-    return part.task, part.split if isinstance(part, TaskPart) else "", part.text
 
 
 _NOT_PATHS = {"function", "vectors", "similarities", "predictions"}

@@ -7,7 +7,7 @@ place.
 from dataclasses import dataclass
 
 from stsbench.base.digest import digest_of
-from stsbench.records.parts import ModelPart, ProtocolPart, RunFields, TaskPart
+from stsbench.records.parts import ModelPart, ProtocolPart, RunFields
 
 
 @dataclass(frozen=True)
@@ -33,22 +33,20 @@ class Measurement:
         model: what is measured.
         protocol: how, that of the intervals too.
         tasks: on what.
-        margin: what a lower precision may lose against fp32, between 0 and 1; None where nobody looks.
     """
 
     model: ModelPart
     protocol: ProtocolPart
     tasks: tuple[MeasuredTask, ...]
-    margin: float | None = None
 
     @classmethod
     def of(cls, record: RunFields) -> "Measurement":
         """Return what a record is of."""
         tasks = tuple(
-            MeasuredTask(part.signature, part.data.sha256, None if isinstance(part, TaskPart) else part.seed)
-            for part in record.parts
+            MeasuredTask(score.signature, score.data.sha256, score.training and score.training.seed)
+            for score in record.scores
         )
-        return cls(record.model, record.protocol, tasks, None if record.drift is None else record.drift.margin)
+        return cls(record.model, record.protocol, tasks)
 
     def __str__(self) -> str:
         """Return it as a message names it."""
@@ -64,17 +62,14 @@ class Measurement:
         """A few digits that stand for it."""
         said = {"model": self.model.model_dump(mode="json"), "protocol": self.protocol.model_dump(mode="json")}
         tasks = [[task.signature, task.data, task.seed] for task in self.tasks]
-        return digest_of({**said, "tasks": tasks, "margin": self.margin})[:6]
+        return digest_of({**said, "tasks": tasks})[:6]
 
 
 def same_results(one: RunFields, other: RunFields) -> bool:
-    """Return whether two records hold the same scores and the same tables, to the last bit.
+    """Return whether two records hold the same scores and the same items, to the last bit.
 
     Args:
         one: a saved record.
         other: another.
     """
-    return all(
-        getattr(one, field) == getattr(other, field)
-        for field in ("tasks", "transfer", "supervised", "pairs_file", "items_file")
-    )
+    return one.scores == other.scores and one.items_file == other.items_file

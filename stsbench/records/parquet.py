@@ -1,13 +1,10 @@
-"""A pair table as the Parquet file of a record, and back, without pandas.
+"""An items table as the Parquet file of a record, and back, without pandas.
 
 pyarrow's own ways between NumPy and Arrow import pandas to ask whether an array is one of its kind. So columns go
-by their buffers, which are the same bytes on both sides. What is written is byte for byte the file that pandas
-writes of the table, notes for its readers included: one measurement has one hash, whoever wrote it down.
+by their buffers, which are the same bytes on both sides.
 """
 
-import json
-from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 
@@ -16,20 +13,9 @@ from stsbench.data.plain_table import Column, PlainTable, as_column
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_SAME_FOR_ALL = {"task", "split", "text"}
-"""Columns in which a task has one text for all rows: pandas holds those as its own strings, which are Arrow's long
-ones."""
-
-_PANDAS_NAMES = {
-    "string": ("unicode", "object"),
-    "large_string": ("object", "str"),
-    "double": ("float64", "float64"),
-}
-"""What pandas notes of a column by its type in Arrow: its kind and its type; of others both are Arrow's name."""
-
 
 def as_arrow(table: PlainTable) -> "pa.Table":
-    """Return a table of texts, numbers and truth values as Arrow's, with what pandas notes of its columns.
+    """Return a table of texts, numbers and truth values as Arrow's.
 
     None and NaN are missing there.
 
@@ -38,16 +24,7 @@ def as_arrow(table: PlainTable) -> "pa.Table":
     """
     import pyarrow as pa
 
-    arrays = {name: _to_arrow(table[name], is_long=name in _SAME_FOR_ALL) for name in table.columns}
-    notes = {
-        "index_columns": [],
-        "column_indexes": [],
-        "columns": [_note(name, str(array.type)) for name, array in arrays.items()],
-        "attributes": {},
-        "creator": {"library": "pyarrow", "version": pa.__version__},
-        "pandas_version": version("pandas"),
-    }
-    return pa.table(arrays).replace_schema_metadata({"pandas": json.dumps(notes)})
+    return pa.table({name: _to_arrow(table[name]) for name in table.columns})
 
 
 def as_plain(table: "pa.Table") -> PlainTable:
@@ -60,26 +37,28 @@ def as_plain(table: "pa.Table") -> PlainTable:
     return PlainTable({name: _from_arrow(table.column(name)) for name in table.column_names})
 
 
-def _to_arrow(values: Column, *, is_long: bool) -> "pa.Array":
+def _to_arrow(values: Column) -> "pa.Array":
     import pyarrow as pa
 
     if values.dtype == object:
-        return _texts_to_arrow(values, is_long=is_long)
+        return _texts_to_arrow(values)
     missing = np.isnan(values) if values.dtype.kind == "f" else np.zeros(0, dtype=bool)
     types = {"f": pa.float64(), "i": pa.int64(), "u": pa.uint64(), "b": pa.bool_()}
     plain = _bits(values) if values.dtype == bool else np.ascontiguousarray(values, dtype=f"<{values.dtype.kind}8")
     return pa.Array.from_buffers(types[values.dtype.kind], len(values), [_present(missing), pa.py_buffer(plain)])
 
 
-def _texts_to_arrow(texts: Column, *, is_long: bool) -> "pa.Array":
+def _texts_to_arrow(texts: Column) -> "pa.Array":
     import pyarrow as pa
 
-    encoded = [b"" if text is None else text.encode() for text in texts]
+    # Most columns of text say one thing in every row.
+    encoded = {text: b"" if text is None else text.encode() for text in set(texts)}
+    parts = [encoded[text] for text in texts]
     missing = np.fromiter((text is None for text in texts), dtype=bool, count=len(texts))
-    ends = np.zeros(len(texts) + 1, dtype="<i8" if is_long else "<i4")
-    np.cumsum(np.fromiter(map(len, encoded), dtype=np.int64, count=len(encoded)), out=ends[1:])
-    buffers = [_present(missing), pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))]
-    return pa.Array.from_buffers(pa.large_string() if is_long else pa.string(), len(texts), buffers)
+    ends = np.zeros(len(texts) + 1, dtype="<i8")
+    np.cumsum(np.fromiter(map(len, parts), dtype=np.int64, count=len(parts)), out=ends[1:])
+    buffers = [_present(missing), pa.py_buffer(ends), pa.py_buffer(b"".join(parts))]
+    return pa.Array.from_buffers(pa.large_string(), len(texts), buffers)
 
 
 def _present(missing: Column) -> "pa.Buffer | None":
@@ -91,11 +70,6 @@ def _present(missing: Column) -> "pa.Buffer | None":
 
 def _bits(values: Column) -> Column:
     return np.packbits(values, bitorder="little")
-
-
-def _note(name: str, arrow_type: str) -> dict[str, Any]:
-    kind, numpy_type = _PANDAS_NAMES.get(arrow_type, (arrow_type, arrow_type))
-    return {"name": name, "field_name": name, "pandas_type": kind, "numpy_type": numpy_type, "metadata": None}
 
 
 def _from_arrow(column: "pa.ChunkedArray") -> Column:

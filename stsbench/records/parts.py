@@ -2,25 +2,22 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr
 
 from stsbench.encoders.template import Template
+from stsbench.records.kinds import KINDS, Kind
 from stsbench.records.signature import Signature
-from stsbench.statistics.intervals import IntervalMethod, Reason
+from stsbench.statistics.dependence import Dependence
+from stsbench.statistics.intervals import Reason
 
-SCHEMA_VERSION = 5
-"""Of the layout. Versions 1 to 4, of stsbench 0.1 to 0.4, are read too: the intervals of the first two are the
-bootstrap's, and version 1 has the whitening as text alone; before version 4 nothing tells of fitted
-post-processing and of heads, before version 5 nothing of templates, raters and drift."""
+SCHEMA_VERSION = 6
+"""Of the layout; no other is read."""
 
 IMPORTED = "imported"
 """The kind of a model whose scores were read from the results of another program."""
-
-MetricValues = dict[str, float | None]
-"""A correlation by each metric, between -1 and 1; None where it is undefined (constant similarities)."""
 
 Interval = tuple[float, float]
 
@@ -82,17 +79,6 @@ class ModelPart(RecordPart):
         whitened = "" if self.whiten is None else f"whiten{self.whiten or ''}"
         return ",".join(filter(None, [self.fitted, whitened]))
 
-    @model_validator(mode="before")
-    @classmethod
-    def _read_version_1(cls, values: Any) -> Any:
-        # A record of stsbench 0.1 has the signature's text.
-        if isinstance(values, dict) and "postprocessing" in values:
-            values = dict(values)
-            text = str(values.pop("postprocessing"))
-            if text.startswith("whiten"):
-                values["whiten"] = int(text.removeprefix("whiten") or 0)
-        return values
-
 
 class DataFile(RecordPart):
     """A file that was read: its name in the data folder, its hash, and the catalogue's."""
@@ -115,16 +101,6 @@ class DataPart(RecordPart):
     problems: tuple[str, ...] = ()
 
 
-class SubsetPart(RecordPart):
-    """The scores of one subset, the interval of the protocol's metric, or why there is none."""
-
-    name: str
-    pairs: int | None
-    scores: MetricValues
-    interval: Interval | None = None
-    no_interval: NoInterval = ""
-
-
 class RaterPart(RecordPart):
     """What the agreement of a task's raters allows.
 
@@ -141,69 +117,201 @@ class RaterPart(RecordPart):
     ceiling: float | None
 
 
-class TaskPart(RecordPart):
-    """The scores of one task.
+class Number(RecordPart):
+    """One number of a task.
 
     Attributes:
-        score: the headline: the protocol's metric by the protocol's aggregation, between -1 and 1.
-        interval: its interval, at the protocol's level and by the protocol's method; None if there is none.
-        no_interval: why there is none.
-        scores: every metric by every aggregation.
-        intervals: of the protocol's metric, by every aggregation.
-        identical_pairs: pairs whose two sides are one token sequence; their cosine is exactly 1.
-        zero_pairs: pairs with a zero vector; their cosine is 0.
-        truncated_sentences: distinct sentences that were longer than the model reads.
-        raters: how far those who gave the gold scores agree; None where their ratings are not published.
-
-    The counts are None where the scores were imported and the file does not say.
+        statistic: `spearman`, `pearson`, `kendall`, `acc`, `devacc`, `f1`, `mse`, `ap`, `accuracy`, `mean`, ...
+        aggregation: over subsets: `all`, `mean` or `wmean`; empty where the statistic takes no heed of them.
+        subset: the one that it is of; empty for the whole task.
+        value: None where it is undefined (constant similarities).
+        items: how many pairs or items it is over; None where the score was imported and nobody says.
+        interval: at the protocol's level and by the protocol's method; None if there is none.
+        no_interval: why there is none; empty where it has one, or where none was asked for.
     """
 
+    statistic: str
+    aggregation: str = ""
+    subset: str = ""
+    value: float | None
+    items: int | None = None
+    interval: Interval | None = None
+    no_interval: NoInterval = ""
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What tells it from the other numbers of its task."""
+        return self.statistic, self.aggregation, self.subset
+
+
+class Training(RecordPart):
+    """What was trained on the vectors of a task, and how.
+
+    Attributes:
+        method: the classifier (`logreg`, or the net's name), or `supervised` for the regressor.
+        design: `nested` (two levels of cross-validation), `kfold` (on train, then test) or `split`.
+        kfold: the number of folds; 0 where none were made.
+        seed: of the folds of `kfold`, of the net and of the regressor.
+        positive: the class that F1 is of; empty where there is no F1.
+        grid: the regularisers that were tried.
+        chosen: the one of each final fit: one for each outer fold, or a single one.
+        stop_by: the correlation on dev that the regressor's training stopped by.
+
+    What is not known of an imported score is None, or empty.
+    """
+
+    method: str
+    design: str
+    kfold: int | None = None
+    seed: int | None = None
+    positive: str = ""
+    grid: tuple[float, ...] = ()
+    chosen: tuple[float, ...] = ()
+    stop_by: str = ""
+
+
+class Score(RecordPart):
+    """What came out of one task, whatever its kind.
+
+    Attributes:
+        kind: of the task (see `stsbench.records.kinds`).
+        task: its name.
+        split: that the headline is over (`all` where every item is held out once).
+        text: the text variant.
+        numbers: the headline first, then those by other statistics, aggregations and of each subset.
+        signature: of the headline.
+        data: what the task was read from.
+        counts: how many of its items are unlike the others: `identical_pairs` have one token sequence on both
+            sides, and their cosine is exactly 1; `zero_pairs` a zero vector, and their cosine is 0.
+        truncated_sentences: distinct sentences that were longer than the model reads.
+        training: of what was trained on the vectors; None where nothing was.
+        raters: how far those who gave the gold scores agree; None where their ratings are not published.
+
+    What is not known of an imported score is None, or empty.
+    """
+
+    kind: str
     task: str
     split: str
     text: str
-    pairs: int | None
-    score: float | None
-    interval: Interval | None = None
-    no_interval: NoInterval = ""
-    scores: dict[str, MetricValues]
-    intervals: dict[str, Interval | None] = {}
-    subsets: tuple[SubsetPart, ...]
+    numbers: tuple[Number, ...] = Field(min_length=1)
     signature: SignatureText
     data: DataPart
-    identical_pairs: int | None
-    zero_pairs: int | None
-    truncated_sentences: int | None
+    counts: dict[str, int] = {}
+    truncated_sentences: int | None = None
+    training: Training | None = None
     raters: RaterPart | None = None
+
+    @property
+    def key(self) -> tuple[str, str, str, str]:
+        """What tells it from the other scores of its record: kind, task, split and text."""
+        return self.kind, self.task, self.split, self.text
+
+    @property
+    def about(self) -> Kind:
+        """What tables and labels need to know of its kind."""
+        return KINDS[self.kind]
+
+    @property
+    def statistic(self) -> str:
+        """The headline's."""
+        return self.numbers[0].statistic
+
+    @property
+    def value(self) -> float | None:
+        """The headline, by the protocol's statistic and aggregation; None where it is undefined."""
+        return self.numbers[0].value
+
+    @property
+    def items(self) -> int | None:
+        """How many pairs or items the headline is over."""
+        return self.numbers[0].items
+
+    @property
+    def interval(self) -> Interval | None:
+        """The headline's interval; None if there is none."""
+        return self.numbers[0].interval
+
+    @property
+    def no_interval(self) -> NoInterval:
+        """Why there is none."""
+        return self.numbers[0].no_interval
+
+    def number(self, statistic: str, aggregation: str | None = None, subset: str = "") -> Number | None:
+        """Return one of the numbers; None if it was not taken.
+
+        Args:
+            statistic: see `Number`.
+            aggregation: over subsets; None for the headline's, or of a subset for any.
+            subset: the subset; empty for the whole task.
+        """
+        wanted = self.numbers[0].aggregation if aggregation is None else aggregation
+        for number in self.numbers:
+            if (number.statistic, number.subset) == (statistic, subset) and (
+                subset or number.aggregation in {wanted, ""}
+            ):
+                return number
+        return None
+
+    @property
+    def held_out(self) -> int:
+        """How many rows of the items table are of other splits than the headline's: those that `devacc` is over.
+
+        Of nested folds there are none: every item is held out once, and the headline is over all of them.
+        """
+        held_out = self.number("devacc")
+        return (
+            0 if held_out is None or (self.training and self.training.design == "nested") else held_out.items or 0
+        )
+
+    @property
+    def subsets(self) -> tuple[Number, ...]:
+        """The headline's statistic of each subset, in the order of the data."""
+        return tuple(number for number in self.numbers if number.subset and number.statistic == self.statistic)
 
 
 class AveragePart(RecordPart):
-    """The plain mean of the tasks' headline scores.
+    """The plain mean of the headlines of the tasks of one kind.
 
-    `of_rounded` is the mean of the scores x 100 rounded to two decimals, as the papers' scripts take it: its
-    last digit can differ.
+    Attributes:
+        kind: of the tasks.
+        tasks: that it is over.
+        value: None where that of a task is undefined.
+        of_rounded: the mean of the scores x 100 rounded to two decimals, as the papers' scripts take it: its last
+            digit can differ.
+        interval: None where a task has none, or nobody asked for any.
     """
 
+    kind: str
     tasks: tuple[str, ...]
-    score: float | None
+    value: float | None
     of_rounded: float | None
     interval: Interval | None = None
 
     @classmethod
     def of(
-        cls, tasks: Sequence[str], scores: Sequence[float | None], interval: Interval | None = None
+        cls, kind: str, tasks: Sequence[str], values: Sequence[float | None], interval: Interval | None = None
     ) -> "AveragePart | None":
-        """Return the average of the scores of some tasks; None for a single task.
+        """Return the average of the scores of some tasks; None for a single task, and where their kind has none.
 
         An average over an undefined score is undefined, and so is its interval.
 
-        >>> round(AveragePart.of(["STS12", "STS13"], [0.512344, 0.612344]).of_rounded, 6)
+        >>> round(AveragePart.of("sts", ["STS12", "STS13"], [0.512344, 0.612344]).of_rounded, 6)
         56.23
         """
-        if len(tasks) < 2:
+        if len(tasks) < 2 or not KINDS[kind].average:
             return None
-        rounded = plain_mean([None if score is None else round(100 * score, 2) for score in scores])
-        mean = plain_mean(scores)
-        return cls(tasks=tuple(tasks), score=mean, of_rounded=rounded, interval=None if mean is None else interval)
+        percents = [None if value is None else round(100 * value, 2) for value in values]
+        rounded, mean = plain_mean(percents), plain_mean(values)
+        if rounded is not None and KINDS[kind].rounded:
+            mean = round(rounded / 100, 12)  # Scores that have two decimals by protocol: so computed, so printed.
+        return cls(
+            kind=kind,
+            tasks=tuple(tasks),
+            value=mean,
+            of_rounded=rounded,
+            interval=None if mean is None else interval,
+        )
 
 
 def plain_mean(scores: Sequence[float | None]) -> float | None:
@@ -216,116 +324,24 @@ class ProtocolPart(RecordPart):
     """The choices that were made for all tasks.
 
     Attributes:
-        resamples: of the bootstrap; 0 where no intervals were asked for.
+        interval: how the intervals see pairs that share sentences; None where no intervals were asked for.
         level: of the intervals.
-        seed: of the bootstrap.
-        interval: the method of the intervals. Kendall's tau has the bootstrap whatever stands here.
     """
 
     name: str
     aggregation: str
     metric: str
     similarity: str
-    resamples: int
+    interval: Dependence | None
     level: float
-    seed: int
-    interval: IntervalMethod = "bootstrap"
-
-    @property
-    def interval_of_scores(self) -> IntervalMethod:
-        """The method of the intervals of the STS scores."""
-        return "bootstrap" if self.metric == "kendall" else self.interval
 
 
 class TableFile(RecordPart):
-    """A table that belongs to the record: the pairs or the items."""
+    """The table that belongs to the record."""
 
     file: str
     rows: int
     sha256: str
-
-
-class TransferPart(RecordPart):
-    """The scores of one transfer task: shares between 0 and 1, which print as percent with two decimals.
-
-    Attributes:
-        task: for example `TREC`.
-        text: the text variant.
-        design: `nested` (two levels of cross-validation), `kfold` (on train, then test) or `split`.
-        classifier: `logreg`, or the net's name.
-        kfold: the number of folds; 0 where none were made.
-        seed: of the folds of `kfold` and of the net.
-        ndev: how many items `devacc` is over.
-        ntest: how many items `acc` is over.
-        acc: accuracy on test, the score of the SimCSE and ESimCSE tables.
-        devacc: the accuracy that the regulariser was chosen by, the score of MoCoSE's tables.
-        f1: of class 1 on test, for two classes of sentence pairs.
-        acc_interval: by the protocol's method; None if it was not asked for. So are the other two.
-        grid: the regularisers that were tried.
-        chosen: the one of each final fit: one for each outer fold, or a single one.
-        truncated_sentences: distinct sentences that were longer than the model reads.
-
-    What is not known of an imported score is None, or empty.
-    """
-
-    task: str
-    text: str
-    design: str
-    classifier: str
-    kfold: int | None
-    seed: int | None
-    ndev: int
-    ntest: int
-    acc: float
-    devacc: float
-    f1: float | None = None
-    acc_interval: Interval | None = None
-    devacc_interval: Interval | None = None
-    f1_interval: Interval | None = None
-    grid: tuple[float, ...]
-    chosen: tuple[float, ...]
-    signature: SignatureText
-    data: DataPart
-    truncated_sentences: int | None
-
-
-class SupervisedPart(RecordPart):
-    """The scores of a relatedness task whose regressor was trained: correlations between -1 and 1.
-
-    Attributes:
-        task: `STS-B` or `SICK-R`.
-        text: the text variant.
-        stop_by: the correlation on dev that training stopped by.
-        seed: of the weights and the order of rows.
-        ndev: how many pairs dev has.
-        ntest: how many pairs test has.
-        dev: the correlation on dev at the end.
-        pearson: on test, the original SentEval's headline.
-        spearman: on test.
-        mse: mean squared error on test, in the gold's own units.
-        pearson_interval: by the protocol's method. So is the other.
-        truncated_sentences: distinct sentences that were longer than the model reads.
-    """
-
-    task: str
-    text: str
-    stop_by: str
-    seed: int
-    ndev: int
-    ntest: int
-    dev: float
-    pearson: float
-    spearman: float
-    mse: float
-    pearson_interval: Interval | None = None
-    spearman_interval: Interval | None = None
-    signature: SignatureText
-    data: DataPart
-    truncated_sentences: int
-
-
-ScoredPart = TaskPart | TransferPart | SupervisedPart
-"""What a record holds of a task of any kind."""
 
 
 class HeadScore(RecordPart):
@@ -350,63 +366,6 @@ class HeadScore(RecordPart):
     ndev: int = Field(ge=1)
 
 
-class TaskDrift(RecordPart):
-    """How far the score of a model at a lower precision is from the checkpoint's own, on a sample of pairs.
-
-    Attributes:
-        task: with `split` and `text`, as in the task's own part.
-        pairs: that were sampled.
-        reference: the score of fp32 over them (subsets together), between -1 and 1; None where undefined.
-        score: of the model that was measured, over the same pairs.
-        interval: of the loss, the reference less the score: two-sided.
-        loss_high: the one-sided upper bound of the loss; None where these pairs give none.
-        verdict: `no worse` where the bound is below the margin.
-    """
-
-    task: str
-    split: str
-    text: str
-    pairs: int = Field(ge=0)
-    reference: float | None
-    score: float | None
-    interval: Interval | None = None
-    loss_high: float | None = None
-    verdict: Literal["no worse", "worse", "cannot tell"]
-
-
-class DriftPart(RecordPart):
-    """What a lower precision changed, against the checkpoint in fp32 on a sample of the same sentences.
-
-    Attributes:
-        margin: the loss that was allowed, between 0 and 1.
-        level: of the interval and of the one-sided bound.
-        seed: of the sample.
-        tasks: the STS tasks.
-        sentences: distinct ones in the sample.
-        cosine_mean: of a sentence's two vectors.
-        cosine_low: the cosine that 99 % of them are above.
-        cosine_lowest: of all.
-        neighbours: how many nearest sentences were compared.
-        overlap: the mean share of them that both precisions have.
-    """
-
-    margin: float = Field(gt=0)
-    level: float
-    seed: int
-    tasks: tuple[TaskDrift, ...]
-    sentences: int = Field(ge=1)
-    cosine_mean: float = Field(ge=-1.000001, le=1.000001)
-    cosine_low: float = Field(ge=-1.000001, le=1.000001)
-    cosine_lowest: float = Field(ge=-1.000001, le=1.000001)
-    neighbours: int = Field(ge=1)
-    overlap: float = Field(ge=0, le=1)
-
-    @property
-    def passes(self) -> bool:
-        """Whether no task is worse by more than the margin, as far as the sample shows."""
-        return all(task.verdict == "no worse" for task in self.tasks)
-
-
 class RunFields(RecordPart):
     """Everything that `run.json` says of one measurement of one model.
 
@@ -417,21 +376,15 @@ class RunFields(RecordPart):
         command: the command line, home folder redacted.
         model: what was measured.
         protocol: how.
-        tasks: the STS scores.
-        average: their mean; None for a single task.
-        transfer: the scores of the transfer tasks.
-        transfer_average: the mean of their `acc`; None for a single task.
-        supervised: the scores of the relatedness tasks whose regressor was trained.
+        scores: what came out, task by task in the order of `KINDS`.
+        averages: of each kind of which there are several tasks, the mean of their headlines.
         heads: of a checkpoint at the end of its training: what the heads of its tasks reached on dev.
-        drift: of a model at a lower precision, what that changed; None where nobody looked.
         notes: what the person was told: choices made for them, mismatches, modified data.
         environment: Python, platform, packages, threads.
         seconds: time by stage.
         encoding: distinct texts and sequences, how many were encoded, real and padded tokens.
-        pairs_file: the pair table on disk; None for a record in memory, or without STS tasks.
-        items_file: the item table on disk; None for a record in memory, or with STS tasks alone.
-        digest: over all of the above (`stsbench.base.digest`); None for a record in memory, and in what
-            versions before the third of the layout wrote.
+        items_file: the items table on disk; None for a record in memory, and for imported scores.
+        digest: over all of the above (`stsbench.base.digest`); None for a record in memory.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -440,53 +393,40 @@ class RunFields(RecordPart):
     command: str = ""
     model: ModelPart
     protocol: ProtocolPart
-    tasks: tuple[TaskPart, ...] = ()
-    average: AveragePart | None = None
-    transfer: tuple[TransferPart, ...] = ()
-    transfer_average: AveragePart | None = None
-    supervised: tuple[SupervisedPart, ...] = ()
+    scores: tuple[Score, ...] = Field(min_length=1)
+    averages: tuple[AveragePart, ...] = ()
     heads: tuple[HeadScore, ...] = ()
-    drift: DriftPart | None = None
     notes: tuple[str, ...] = ()
     environment: dict[str, Any]
     seconds: dict[str, float]
     encoding: dict[str, int]
-    pairs_file: TableFile | None = None
     items_file: TableFile | None = None
     digest: str | None = None
 
     _folder: Path | None = PrivateAttr(default=None)
 
-    @model_validator(mode="after")
-    def _headline_is_there(self) -> Self:
-        if not self.parts:
-            raise ValueError("it has no task")
-        metric = self.protocol.metric
-        for task in self.tasks:
-            parts = [task.scores.get(self.protocol.aggregation, {}), *(subset.scores for subset in task.subsets)]
-            if not all(metric in scores for scores in parts):
-                raise ValueError(f"{task.task} lacks a score by {metric}")
-        return self
+    def average(self, kind: str) -> AveragePart | None:
+        """Return the mean over the tasks of a kind; None where there is none."""
+        return next((average for average in self.averages if average.kind == kind), None)
 
-    @property
-    def parts(self) -> tuple[ScoredPart, ...]:
-        """The scores of all tasks of all kinds."""
-        return (*self.tasks, *self.transfer, *self.supervised)
+    def scores_of(self, kind: str) -> tuple[Score, ...]:
+        """Return the scores of the tasks of a kind."""
+        return tuple(score for score in self.scores if score.kind == kind)
 
     @property
     def is_imported(self) -> bool:
-        """Whether the scores come from the results of another program; there are no tables then."""
+        """Whether the scores come from the results of another program; there is no table then."""
         return self.model.kind == IMPORTED
 
     @property
     def signature(self) -> str:
         """All signatures, one a line."""
-        return "\n".join(part.signature for part in self.parts)
+        return "\n".join(score.signature for score in self.scores)
 
     @property
     def signatures(self) -> tuple[Signature, ...]:
         """The signature of each task's score."""
-        return tuple(Signature.parse(part.signature) for part in self.parts)
+        return tuple(Signature.parse(score.signature) for score in self.scores)
 
     @property
     def folder(self) -> Path | None:

@@ -1,10 +1,9 @@
 """Records on disk: written whole, read with a check.
 
-A run's folder holds `run.json` and its tables: `pairs.parquet`, `items.parquet` or both. The tables are written
-beside their places first; the rename of `run.json`, which carries their hashes, commits the run; then they take
-their places. A reader that comes in between, or after a kill in between, finds a committed table under its first
-name. So there is always either the old record or the new one, never a mixture; a lock file keeps two writers
-apart.
+A run's folder holds `run.json` and `items.parquet`. The table is written beside its place first; the rename of
+`run.json`, which carries its hash, commits the run; then it takes its place. A reader that comes in between, or
+after a kill in between, finds a committed table under its first name. So there is always either the old record or
+the new one, never a mixture; a lock file keeps two writers apart.
 """
 
 import json
@@ -27,14 +26,10 @@ from stsbench.records.measurement import Measurement, same_results
 from stsbench.records.parquet import as_arrow, write_table
 from stsbench.records.parts import SCHEMA_VERSION, TableFile
 from stsbench.records.record import RECORD, RunRecord, staged
-from stsbench.records.tables import ITEMS, PAIRS
+from stsbench.records.tables import ITEMS
 
 if TYPE_CHECKING:
-    import pandas as pd
     import pyarrow as pa
-
-_DIGEST_SINCE = 3
-"""The version of the layout from which on every record has a digest."""
 
 _LARGEST = 2**28
 """Bytes. A record of ten thousand subsets has a hundredth of that."""
@@ -47,7 +42,7 @@ class HeldError(UserError):
 
 
 def save_run(record: RunRecord, folder: str | Path, *, overwrite: bool = False) -> RunRecord:
-    """Write a record and its tables into a folder; return the record as it can be read from there.
+    """Write a record and its table into a folder; return the record as it can be read from there.
 
     Its `replaced` says whether the same measurement was recorded there before.
 
@@ -61,16 +56,12 @@ def save_run(record: RunRecord, folder: str | Path, *, overwrite: bool = False) 
         UserError: if the disk is full or the folder cannot be written. What was there before is untouched.
     """
     folder = Path(folder)
-    pairs = record.pair_table() if record.tasks and not record.is_imported else None
-    items = record.item_table() if (record.transfer or record.supervised) and not record.is_imported else None
+    items = None if record.is_imported else record.item_table()
     with told_as_unwritable(folder), _alone(folder):
         _settle(folder)
         try:
-            files = {
-                "pairs_file": None if pairs is None else _stage(as_arrow(pairs), folder / PAIRS),
-                "items_file": None if items is None else _stage(_frame_as_arrow(items), folder / ITEMS),
-            }
-            saved = sealed(record.model_copy(update=files))
+            file = None if items is None else _stage(as_arrow(items), folder / ITEMS)
+            saved = sealed(record.model_copy(update={"items_file": file}))
             held = held_by(folder, Measurement.of(saved), saved)
             if held is not None and not overwrite:
                 raise HeldError(f"{folder} holds {held}")
@@ -79,7 +70,7 @@ def save_run(record: RunRecord, folder: str | Path, *, overwrite: bool = False) 
                 path.write_text(saved.model_dump_json(indent=1) + "\n", encoding="utf-8")
         finally:
             _settle(folder)
-    return saved.with_tables(pairs, items, folder, replaced=replaced)
+    return saved.with_items(items, folder, replaced=replaced)
 
 
 def save_beside(record: RunRecord, folder: Path) -> RunRecord:
@@ -89,7 +80,7 @@ def save_beside(record: RunRecord, folder: Path) -> RunRecord:
         UserError: as `save_run`.
     """
     place = folder.resolve() if folder.name in {"", ".."} else folder
-    results = [part.model_dump(mode="json") for part in record.parts]
+    results = [part.model_dump(mode="json") for part in record.scores]
     digits = digest_of({"measurement": Measurement.of(record).digits, "results": results})[:6]
     return save_run(record, place.parent / f"{place.name}-{digits}")
 
@@ -133,7 +124,7 @@ def held_by(folder: Path, measurement: Measurement, saved: RunRecord | None = No
 
 
 def load_run(path: str | Path) -> RunRecord:
-    """Read a record from its folder or from its `run.json`; its tables are read when they are asked for.
+    """Read a record from its folder or from its `run.json`; its items are read when they are asked for.
 
     What the record says is held against its digest and against itself: see `stsbench.records.consistency`.
 
@@ -154,9 +145,9 @@ def load_run(path: str | Path) -> RunRecord:
         raise UserError(f"no run record at {path}: {hint}`stsbench run --out {path}` makes one.")
     record, digest = _parsed(file)
     said = contradiction(record)
-    if record.digest is None and record.schema_version >= _DIGEST_SINCE:
+    if record.digest is None:
         raise UserError(f"{file} was edited after it was written: its digest is missing; {_RESTORE}.")
-    if record.digest not in {None, digest}:
+    if record.digest != digest:
         what = said or "it does not say what its digest was taken of"
         raise UserError(f"{file} was edited after it was written: {what}; {_RESTORE}.")
     if said:
@@ -186,9 +177,9 @@ def _parsed(file: Path) -> tuple[RunRecord, str]:
     version = content.get("schema_version") if isinstance(content, dict) else None
     if not isinstance(version, int) or isinstance(version, bool):
         raise UserError(f"{file} is not a run record: it names no schema version; measure again.")
-    if not 1 <= version <= SCHEMA_VERSION:
+    if version != SCHEMA_VERSION:
         raise UserError(
-            f"{file} has schema version {version}, this stsbench reads versions 1 to {SCHEMA_VERSION}: "
+            f"{file} has schema version {version}, and this stsbench reads version {SCHEMA_VERSION}: "
             f"{'update stsbench' if version > SCHEMA_VERSION else 'measure again'}."
         )
     try:
@@ -208,12 +199,6 @@ def _why(file: Path, error: Exception) -> str:
     except (OSError, ValueError) as reason:
         return str(reason)
     return str(error)
-
-
-def _frame_as_arrow(table: "pd.DataFrame") -> "pa.Table":
-    import pyarrow as pa
-
-    return pa.Table.from_pandas(table, preserve_index=False)
 
 
 def _stage(table: "pa.Table", place: Path) -> TableFile:
@@ -237,25 +222,24 @@ def _alone(folder: Path) -> Iterator[None]:
 def _settle(folder: Path) -> None:
     """Leave no staged table: put a committed one in its place, delete one that nothing refers to."""
     committed = _committed(folder)
-    for name in (PAIRS, ITEMS):
-        place, waiting = folder / name, staged(folder / name)
-        if waiting.is_file():
-            if committed and name in committed and committed[name] == sha256_of(waiting):
-                waiting.replace(place)
-            else:
-                waiting.unlink()
-        if committed is not None and name not in committed:
-            # Of the record before, which had such a table.
-            place.unlink(missing_ok=True)
-        remove_leftovers(waiting)
+    place, waiting = folder / ITEMS, staged(folder / ITEMS)
+    if waiting.is_file():
+        if committed is not None and committed == sha256_of(waiting):
+            waiting.replace(place)
+        else:
+            waiting.unlink()
+    if committed == "":
+        # Of the record before, which had a table.
+        place.unlink(missing_ok=True)
+    remove_leftovers(waiting)
     remove_leftovers(folder / RECORD)
 
 
-def _committed(folder: Path) -> dict[str, str] | None:
-    """Return the hashes of the committed record's tables by their names, None if there is no record.
+def _committed(folder: Path) -> str | None:
+    """Return the hash of the committed record's table; empty if it has none, None if there is no record.
 
     Raises:
-        UserError: if the disk does not give it: nobody knows then which of the tables are its own.
+        UserError: if the disk does not give it: nobody knows then whether the table is its own.
     """
     try:
         # As it was written, whatever it says: what is committed must take its place.
@@ -264,7 +248,7 @@ def _committed(folder: Path) -> dict[str, str] | None:
         if isinstance(error.__cause__, OSError):
             raise
         return None
-    return {table.file: table.sha256 for table in (record.pairs_file, record.items_file) if table is not None}
+    return record.items_file.sha256 if record.items_file else ""
 
 
 def _require_writable(folder: Path) -> None:
@@ -273,6 +257,6 @@ def _require_writable(folder: Path) -> None:
         raise UserError(f"cannot write into {folder}: {there} is not a folder; choose another with --out.")
     if not os.access(there, os.W_OK | os.X_OK):
         raise UserError(f"cannot write into {folder}: no permission; choose another folder with --out.")
-    for place in (folder / RECORD, folder / PAIRS, folder / ITEMS):
+    for place in (folder / RECORD, folder / ITEMS):
         if place.exists() and not place.is_file():
             raise UserError(f"cannot write {place}, where something is that is no file: move it away.")

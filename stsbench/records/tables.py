@@ -1,4 +1,4 @@
-"""What the tables of a record must hold: their columns with their types, and the rows that the record counts."""
+"""What the items table of a record must hold: columns with their types, and the rows that the record counts."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -8,19 +8,19 @@ import numpy as np
 
 from stsbench.data.plain_table import PlainTable
 from stsbench.data.sentence_ids import FOLDED, SENTENCES
-from stsbench.records.consistency import rows_of_items
 from stsbench.records.parts import RunFields
+from stsbench.records.signature import Signature
 from stsbench.statistics.similarity import SIMILARITIES
 
 if TYPE_CHECKING:
-    import pandas as pd
     import pyarrow as pa
 
-PAIRS = "pairs.parquet"
 ITEMS = "items.parquet"
 
-TEXT, NUMBER, COUNT, ID = "text", "float64", "whole numbers", "uint64"
-FLAG, MARK = "true or false", "true, false or neither"
+KEY = ("kind", "task", "split", "text")
+"""The columns that say which score a row counts in; rows of other splits of a trained task are those held out."""
+
+TEXT, NUMBER, COUNT, ID, FLAG = "text", "float64", "whole numbers", "uint64", "true or false"
 
 _ARROW_TYPES: Mapping[str, frozenset[str]] = {
     # `null` is a column in which nothing is.
@@ -29,50 +29,40 @@ _ARROW_TYPES: Mapping[str, frozenset[str]] = {
     COUNT: frozenset(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
     ID: frozenset({"uint64"}),
     FLAG: frozenset({"bool"}),
-    MARK: frozenset({"bool"}),
 }
-_MAY_BE_MISSING = {TEXT, NUMBER, MARK}
+_MAY_BE_MISSING = {TEXT, NUMBER}
 
-_PAIR_COLUMNS = {
-    **dict.fromkeys(("task", "split", "text", "subset", "pair_id"), TEXT),
-    "gold": NUMBER,
+_OF_ALL = {
+    **dict.fromkeys((*KEY, "subset", "item_id"), TEXT),
+    **dict.fromkeys((*SENTENCES, *FOLDED), ID),
+}
+_OF_SOME = {
+    **dict.fromkeys(("label", "prediction"), TEXT),
+    **dict.fromkeys(("gold", "correct", "score", *SIMILARITIES), NUMBER),
     **dict.fromkeys((f"{unit}_{side}" for unit in ("words", "characters", "subwords") for side in "ab"), COUNT),
+    "fold": COUNT,
     **dict.fromkeys(("identical", "zero"), FLAG),
 }
-_ITEM_COLUMNS = {
-    **dict.fromkeys(("task", "text", "split", "item_id"), TEXT),
-    # A record of regressors alone has nothing in these two.
-    **dict.fromkeys(("label", "prediction"), TEXT),
-    "correct": MARK,
-    "fold": COUNT,
-    **dict.fromkeys(("gold", "estimate"), NUMBER),
-}
-_SENTENCE_COLUMNS = dict.fromkeys((*SENTENCES, *FOLDED), ID)
-_WITH_SENTENCES = 3
-"""The version of the layout from which on tables say which rows share a sentence."""
 
 
-def fault_in_columns(name: str, table: "pa.Table", record: RunFields) -> str:
+def fault_in_columns(table: "pa.Table", record: RunFields) -> str:
     """Return which column keeps a table from being the one that a record was made with; empty if none does.
 
     Args:
-        name: `PAIRS` or `ITEMS`.
         table: as it was read.
         record: whose table it is to be.
     """
-    columns = dict(_PAIR_COLUMNS) if name == PAIRS else dict(_ITEM_COLUMNS)
-    if record.schema_version >= _WITH_SENTENCES:
-        columns |= _SENTENCE_COLUMNS
-    if name == PAIRS:
-        known = SIMILARITIES if record.protocol.similarity in SIMILARITIES else (record.protocol.similarity,)
-        columns |= dict.fromkeys(known, NUMBER)
+    columns = dict(_OF_ALL)
+    for score in record.scores:
+        similarity = Signature.parse(score.signature).similarity
+        columns |= {name: _OF_SOME[name] for name in score.about.columns}
+        columns |= {similarity: NUMBER} if score.about.by_similarity else {}
     return next(_faults_in_columns(table, columns), "")
 
 
-def fault_in_rows(table: "PlainTable | pd.DataFrame", record: RunFields) -> str:
-    """Return which rows do so, of a table of pairs (which is plain) or of items."""
-    faults = _faults_in_pairs(table, record) if isinstance(table, PlainTable) else _faults_in_items(table, record)
-    return next(faults, "")
+def fault_in_rows(table: PlainTable, record: RunFields) -> str:
+    """Return which rows do so; empty if none do."""
+    return next(_faults_in_rows(table, record), "")
 
 
 def _faults_in_columns(table: "pa.Table", columns: Mapping[str, str]) -> Iterator[str]:
@@ -87,36 +77,31 @@ def _faults_in_columns(table: "pa.Table", columns: Mapping[str, str]) -> Iterato
             yield f"has nothing in a row of its column {name}, which is of {kind}"
 
 
-def _faults_in_pairs(table: PlainTable, record: RunFields) -> Iterator[str]:
+def _faults_in_rows(table: PlainTable, record: RunFields) -> Iterator[str]:
     expected: Counter[tuple[str, ...]] = Counter()
-    for task in record.tasks:
-        for subset in task.subsets:
-            expected[task.task, task.split, task.text, subset.name] += subset.pairs or 0
-    yield from _faults_in_counts(table, ["task", "split", "text", "subset"], expected)
-    for column in ("gold", record.protocol.similarity):
-        values = table[column]
-        if not np.isfinite(values).all():
-            row = int(np.argmin(np.isfinite(values)))
-            yield f"has {values[row]} in row {row + 1} of its column {column}"
+    for score in record.scores:
+        for number in score.subsets or score.numbers[:1]:
+            expected[*score.key, number.subset] += number.items or 0
+    keys = list(zip(*(table[name] for name in (*KEY, "subset")), strict=True))
+    rows = Counter(tuple("" if part is None else str(part) for part in key) for key in keys)
+    held_out = {(score.kind, score.task, score.text): score.held_out for score in record.scores}
+    for key in {**expected, **rows}:
+        if key not in expected and (place := (key[0], key[1], key[3])) in held_out:
+            held_out[place] -= rows[key]
+        elif rows[key] != expected[key]:
+            yield f"has {rows[key]} rows of {' '.join(filter(None, key))}, and the record says {expected[key]}"
+    for place, missing in held_out.items():
+        if missing:
+            yield f"lacks {missing} of the rows of {' '.join(place)} that were held out"
+    yield from _faults_in_numbers(table, record)
 
 
-def _faults_in_items(table: "pd.DataFrame", record: RunFields) -> Iterator[str]:
-    if len(table) != (rows := rows_of_items(record)):
-        yield f"has {len(table)} rows, and the record's tasks make {rows}"
-    # Of a task that was both classified and regressed the rows add up.
-    expected: Counter[tuple[str, ...]] = Counter()
-    for part in record.transfer:
-        expected[part.task, part.text] += part.ntest + (0 if part.design == "nested" else part.ndev)
-    for trained in record.supervised:
-        expected[trained.task, trained.text] += trained.ntest
-    yield from _faults_in_counts(table, ["task", "text"], expected)
-
-
-def _faults_in_counts(
-    table: "PlainTable | pd.DataFrame", key: list[str], expected: Counter[tuple[str, ...]]
-) -> Iterator[str]:
-    found = Counter(zip(*(table[name] for name in key), strict=True))
-    rows = Counter({tuple(map(str, where)): count for where, count in found.items()})
-    for where in {**expected, **rows}:
-        if rows[where] != expected[where]:
-            yield f"has {rows[where]} rows of {' '.join(where)}, and the record says {expected[where]}"
+def _faults_in_numbers(table: PlainTable, record: RunFields) -> Iterator[str]:
+    for kind in dict.fromkeys(score.kind for score in record.scores if score.about.by_similarity):
+        of_kind = table["kind"] == kind
+        similarities = {Signature.parse(score.signature).similarity for score in record.scores_of(kind)}
+        for column in ("gold", *similarities):
+            wrong = of_kind & ~np.isfinite(table[column])
+            if wrong.any():
+                row = int(np.argmax(wrong))
+                yield f"has {table[column][row]} in row {row + 1} of its column {column}"

@@ -25,12 +25,12 @@ from stsbench.scoring.settings import (
     Settings,
     Stages,
 )
-from stsbench.scoring.tasks import SAMPLE, SAMPLE_USED, TaskData, read_data, source_of
+from stsbench.scoring.tasks import SAMPLE_USED, AnyTask, is_sample, read_data
 
 
 def evaluate(
     encoder: Encoder | str | Path | Callable[[list[str]], Any],
-    tasks: str | TaskData | Sequence[str | TaskData] | None = None,
+    tasks: str | AnyTask | Sequence[str | AnyTask] | None = None,
     *,
     protocol: Protocol | None = None,
     data: str | Path | None = None,
@@ -75,18 +75,18 @@ def evaluate(
         classifier_seed: of the folds of the tasks with a test set, of the net, and of the trained regressors.
         bootstrap: how intervals are computed.
         use_cache: whether to read and write the embedding cache.
-        out: folder to save the record and its tables in; None to keep them in memory.
+        out: folder to save the record and its items in; None to keep them in memory.
         overwrite: whether a record of another measurement in that folder may be replaced.
         progress: told how far it is.
 
     Returns:
-        The record; `.table()`, `.frame`, `.signature`, `.pairs` and `.items` look into it.
+        The record; `.table()`, `.frame`, `.signature` and `.items` look into it.
 
     Raises:
         UserError: for a person's mistake, in one sentence.
 
     >>> record = evaluate(lambda sentences: [[len(s), s.count("e")] for s in sentences], "sample")
-    >>> record.tasks[0].pairs
+    >>> record.scores[0].items
     252
     """
     stages = Stages(progress)
@@ -110,7 +110,7 @@ def evaluate(
         data_dirs=data_dirs,
         view=View(exclude_overlap, tuple(map(Path, exclude))),
     )
-    if tasks is None and data is None and source_of(sets[0]).task == SAMPLE:
+    if tasks is None and data is None and is_sample(sets):
         warnings.warn(SAMPLE_USED, stacklevel=2)
     stages.done("data")
     return measure_encoder(encoder, sets, settings, stages)
@@ -118,7 +118,7 @@ def evaluate(
 
 def evaluate_similarities(
     similarities: SavedSimilarities | SavedPredictions | str | Path,
-    tasks: str | TaskData | Sequence[str | TaskData] | None = None,
+    tasks: str | AnyTask | Sequence[str | AnyTask] | None = None,
     *,
     protocol: Protocol | None = None,
     data: str | Path | None = None,
@@ -135,7 +135,7 @@ def evaluate_similarities(
 
     Args:
         similarities: a .npy vector or a text file with one number a line: one for each scored pair, tasks one
-            after the other, in the order of `.pairs`; or a prediction file of MTEB's
+            after the other, in the order of `.items`; or a prediction file of MTEB's
             (`STS12_predictions.json`), or a folder of those of one model.
         tasks: as in `evaluate`, and so are the others; by default those that MTEB's files are of.
         protocol: its metric and aggregation count; the similarity is the one given.
@@ -145,7 +145,7 @@ def evaluate_similarities(
         exclude_overlap: as in `evaluate`, and so is the next; one number for each pair that is left.
         exclude: see there.
         bootstrap: how intervals are computed.
-        out: folder to save the record and its pair table in.
+        out: folder to save the record and its items in.
         overwrite: whether a record of another measurement in that folder may be replaced.
         progress: told how far it is.
 

@@ -1,4 +1,4 @@
-"""Measure one model: encode every distinct sentence once, compare pairs, train classifiers, record."""
+"""Measure one model: encode every distinct sentence once, turn vectors into items, record what they give."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,30 +13,26 @@ from stsbench.encoders.plan import Embeddings, embed
 from stsbench.encoders.postprocess import normalize, truncate, whiten
 from stsbench.encoders.protocol import Encoder
 from stsbench.records.record import RunRecord
-from stsbench.scoring.drift import drift_of, embed_sample, require_gate, sample
+from stsbench.scoring.kinds.sts import compared_elsewhere
 from stsbench.scoring.predictions import SavedPredictions
-from stsbench.scoring.recording import Measurements, Recording
-from stsbench.scoring.relatedness import Supervised, score_relatedness
+from stsbench.scoring.recording import Measured, Recording
 from stsbench.scoring.saved import SavedSimilarities
 from stsbench.scoring.settings import Postprocessing, Settings, Stages
-from stsbench.scoring.sts import pair_table, pair_table_of_similarities
-from stsbench.scoring.tasks import TaskData, sentences_of, source_of, split_by_kind
-from stsbench.scoring.transfer import score_labelled
+from stsbench.scoring.task import Items, Task, Vectors
 
 
-def measure_encoder(encoder: Encoder, sets: Sequence[TaskData], settings: Settings, stages: Stages) -> RunRecord:
+def measure_encoder(encoder: Encoder, tasks: Sequence[Task], settings: Settings, stages: Stages) -> RunRecord:
     """Encode the sentences of some tasks, each once, and score the tasks.
 
     Raises:
         UserError: if the encoder cannot do it, a task cannot be folded, or the record cannot be saved.
     """
-    full = None if settings.margin is None else require_gate(encoder, sets, settings)
     identity = encoder.identity
     stages.done("hash")
-    recording = Recording.of(sets, identity, settings)
+    recording = Recording.of(tasks, identity, settings)
     recording.prepare()
 
-    sentences = [sentences_of(task) for task in recording.sets]
+    sentences = [task.sentences() for task in recording.tasks]
     embeddings = embed(
         encoder,
         [text for of_task in sentences for text in of_task],
@@ -46,48 +42,35 @@ def measure_encoder(encoder: Encoder, sets: Sequence[TaskData], settings: Settin
     )
     stages.done("encode")
     stages.seconds |= {stage: round(value, 3) for stage, value in embeddings.cost.seconds.items()}
-    vectors = _Vectors.of(embeddings, identity.normalize, settings.postprocessing)
+    vectors = _AllVectors.of(embeddings, identity.normalize, settings.postprocessing)
+    # Apple's GPU has no float64, in which the logistic regression is solved.
+    device = "cuda" if identity.device == "cuda" else "cpu"
+
+    items, truncated, notes = [], [], list(encoder.notes)
     ends = np.cumsum([len(of_task) for of_task in sentences]).tolist()
-    places = [slice(end - len(of_task), end) for of_task, end in zip(sentences, ends, strict=True)]
-
-    measured = Measurements(notes=list(encoder.notes))
-    trained, sampled = [], []
-    for task, of_task, place in zip(recording.sets, sentences, places, strict=True):
+    trained = sum(task.is_trained for task in recording.tasks)
+    for number, (task, of_task, end) in enumerate(zip(recording.tasks, sentences, ends, strict=True)):
+        place = slice(end - len(of_task), end)
         # A sentence that occurs twice was cut once.
-        cut = dict(zip(of_task, embeddings.truncated[place].tolist(), strict=True))
-        measured.truncated.append(sum(cut.values()))
-        measured.notes += seen_note(encoder, source_of(task).task, of_task)
-        rows = embeddings.rows[place]
-        if isinstance(task, StsData):
-            compared, notes = vectors.to_compare(rows, task.task)
-            measured.tables.append(pair_table(task, compared, rows, embeddings.lengths[place]))
-            measured.notes += notes
-            if full is not None:
-                sampled.append(sample(task, measured.tables[-1], rows))
-        else:
-            trained.append((task, rows))
-    stages.done("similarities")
-    if full is not None:
-        again = embed_sample(full, sampled, settings, stages.progress)
-        reference = _Vectors.of(again, identity.normalize, settings.postprocessing).compared
-        measured.drift = drift_of(sampled, vectors.compared, again, reference, settings)
-        stages.done("drift")
-
-    for number, (task, rows) in enumerate(trained):
-        stages.progress("training", number, len(trained))
-        trained_on, notes = vectors.to_train_on(rows, source_of(task).task)
-        measured.notes += notes
-        _train(task, trained_on, settings, identity.device, measured)
+        truncated.append(sum(dict(zip(of_task, embeddings.truncated[place].tolist(), strict=True)).values()))
+        notes += seen_note(encoder, task.data.task, of_task)
+        if task.is_trained:
+            stages.progress("training", number - len(ends) + trained, trained)
+        of_sentences, remarks = vectors.of_task(task, embeddings, place, device)
+        items.append(task.items(of_sentences, settings))
+        notes += [*remarks, *items[-1].notes]
+        if number + 1 == len(ends) - trained:
+            stages.done("similarities")
     if trained:
-        stages.progress("training", len(trained), len(trained))
+        stages.progress("training", trained, trained)
         stages.done("train")
-    measured.encoding = {name: value for name, value in vars(embeddings.cost).items() if name != "seconds"}
-    return recording.finish(measured, stages)
+    cost = {name: value for name, value in vars(embeddings.cost).items() if name != "seconds"}
+    return recording.finish(Measured(items, truncated, notes, cost), stages)
 
 
 def measure_similarities(
     similarities: SavedSimilarities | SavedPredictions,
-    sets: Sequence[TaskData],
+    tasks: Sequence[Task],
     settings: Settings,
     stages: Stages,
 ) -> RunRecord:
@@ -101,28 +84,25 @@ def measure_similarities(
         raise UserError(
             "similarities have no vectors any more: --dimensions, --whiten and --normalize are not for them."
         )
-    tasks = split_by_kind(sets)[0]
-    for other in (task for task in sets if not isinstance(task, StsData)):
-        raise UserError(f"{source_of(other).task} is no matter of similarities: give the vectors.")
-    recording = Recording.of(sets, similarities.identity, settings)
+    for task in tasks:
+        if task.is_trained or not isinstance(task.data, StsData):
+            raise UserError(f"{task.data.task} is no matter of similarities: give the vectors.")
+    recording = Recording.of(tasks, similarities.identity, settings)
     recording.prepare()
-    columns = similarities.columns(tasks)
+    pairs = [task.data for task in tasks if isinstance(task.data, StsData)]
+    columns = similarities.columns(pairs)
     if recording.similarity not in columns[0]:
         raise UserError(
             f"{similarities.path} holds no similarity {recording.similarity!r}: choose one of "
             f"{', '.join(columns[0])}."
         )
-    measured = Measurements(
-        tables=[pair_table_of_similarities(task, part) for task, part in zip(tasks, columns, strict=True)],
-        truncated=[0] * len(tasks),
-        notes=similarities.notes(tasks),
-    )
+    items = [Items(compared_elsewhere(task, part)) for task, part in zip(tasks, columns, strict=True)]
     stages.done("similarities")
-    return recording.finish(measured, stages)
+    return recording.finish(Measured(items, [0] * len(tasks), similarities.notes(pairs), {}), stages)
 
 
 @dataclass(frozen=True)
-class _Vectors:
+class _AllVectors:
     """The vectors as similarities are taken of them, and as classifiers are trained on them: (sequences, d)."""
 
     compared: NDArray[np.float32]
@@ -130,7 +110,7 @@ class _Vectors:
     whiten: int | None
 
     @classmethod
-    def of(cls, embeddings: Embeddings, normalized: bool, post: Postprocessing) -> "_Vectors":
+    def of(cls, embeddings: Embeddings, normalized: bool, post: Postprocessing) -> "_AllVectors":
         """Return them from those of the one pooler, which the checkpoint says are `normalized` or not."""
         (plain,) = embeddings.vectors.values()
         if post.dimensions is not None:
@@ -138,51 +118,21 @@ class _Vectors:
         compared = normalize(plain) if (normalized if post.normalize is None else post.normalize) else plain
         return cls(compared, compared if post.normalize else plain, post.whiten)
 
-    def to_compare(self, rows: NDArray[np.int64], task: str) -> tuple[NDArray[np.floating], list[str]]:
-        """Return all vectors, whitened by those of a task if that is wanted, and what is to be said of that."""
-        return self._whitened(self.compared, self.compared[rows], task)
-
-    def to_train_on(self, rows: NDArray[np.int64], task: str) -> tuple[NDArray[np.floating], list[str]]:
-        """Return the vector of each of a task's sentences, likewise."""
-        vectors = self.trained_on[rows]
-        return self._whitened(vectors, vectors, task)
-
-    def _whitened(
-        self, vectors: NDArray[np.float32], reference: NDArray[np.float32], task: str
-    ) -> tuple[NDArray[np.floating], list[str]]:
+    def of_task(self, task: Task, embeddings: Embeddings, place: slice, device: str) -> tuple[Vectors, list[str]]:
+        """Return the vectors of a task, whitened by those of its sentences if wanted, and what to say of that."""
+        rows, lengths = embeddings.rows[place], embeddings.lengths[place]
+        if task.is_trained:
+            matrix: NDArray[np.floating] = self.trained_on[rows]
+            rows, reference = np.arange(len(rows)), matrix
+        else:
+            matrix, reference = self.compared, self.compared[rows] if self.whiten is not None else self.compared
         if self.whiten is None:
-            return vectors, []
-        whitened = whiten(vectors, reference, self.whiten or None, task=task)
-        kept, width = whitened.shape[1], vectors.shape[1]
-        if self.whiten or kept == width:
-            return whitened, []
-        return whitened, [f"{task}: its sentences vary in {kept} of {width} dimensions, and whitening kept those."]
-
-
-def _train(
-    task: TaskData, vectors: NDArray[np.floating], settings: Settings, device: str, measured: Measurements
-) -> None:
-    how, bootstrap = settings.classification, settings.bootstrap
-    # Apple's GPU has no float64, in which the logistic regression is solved.
-    device = "cuda" if device == "cuda" else "cpu"
-    half = len(vectors) // 2
-    if isinstance(task, Supervised):
-        measured.supervised.append(
-            score_relatedness(
-                task.data, vectors[:half], vectors[half:], seed=how.seed, bootstrap=bootstrap, device=device
+            return Vectors(matrix, rows, lengths, device), []
+        whitened = whiten(matrix, reference, self.whiten or None, task=task.data.task)
+        kept, width = whitened.shape[1], matrix.shape[1]
+        notes = []
+        if not self.whiten and kept < width:
+            notes.append(
+                f"{task.data.task}: its sentences vary in {kept} of {width} dimensions, and whitening kept those."
             )
-        )
-    elif not isinstance(task, StsData):
-        paired = len(vectors) == 2 * len(task.items)
-        sides = (vectors[:half], vectors[half:]) if paired else (vectors,)
-        result = score_labelled(
-            task,
-            *sides,
-            classifier=how.classifier,
-            seed=how.seed,
-            kfold=how.kfold,
-            bootstrap=bootstrap,
-            device=device,
-        )
-        measured.transfer.append(result)
-        measured.notes += [f"{task.task}: {note}" for note in result.notes]
+        return Vectors(whitened, rows, lengths, device), notes

@@ -20,8 +20,8 @@ from stsbench.records.imports.mteb_predictions import (
     are_predictions,
     read_predictions,
 )
+from stsbench.scoring.kinds.sts import GIVEN
 from stsbench.scoring.saved import SavedSimilarities
-from stsbench.scoring.sts import GIVEN
 
 KIND = "predictions"
 """What a record calls such a model."""

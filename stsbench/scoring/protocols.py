@@ -12,7 +12,7 @@ SentEval trains on STS-B and SICK-R are another measurement and no part of these
 
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 from stsbench.base.errors import UserError
 from stsbench.base.words import suggestion
@@ -21,6 +21,10 @@ from stsbench.statistics.correlations import CORRELATIONS, Metric
 from stsbench.statistics.similarity import SIMILARITIES, Similarity
 
 AGGREGATIONS: tuple[Aggregation, ...] = ("all", "mean", "wmean")
+AVERAGE_PRECISION = "ap"
+"""The metric that tells pairs of the labels 1 and 0 apart: it makes a pair classification of a task of pairs."""
+
+METRICS = (*CORRELATIONS, AVERAGE_PRECISION)
 TEXTS = ("senteval", "raw")
 
 
@@ -31,7 +35,7 @@ class Protocol:
     Attributes:
         name: the preset it started from.
         aggregation: over the subsets of a task: `all`, `mean` or `wmean`.
-        metric: `spearman`, `pearson` or `kendall`.
+        metric: `spearman`, `pearson` or `kendall`; `ap`, average precision, of pairs with labels.
         similarity: `cosine`, `dot`, `euclidean` or `manhattan` (distances negative).
         text: the text variant, `senteval` or `raw`.
         sick_split: the split of SICK-R; all other tasks are scored on `test`.
@@ -39,7 +43,7 @@ class Protocol:
 
     name: str = "simcse"
     aggregation: Aggregation = "all"
-    metric: Metric = "spearman"
+    metric: Metric | Literal["ap"] = "spearman"
     similarity: Similarity = "cosine"
     text: str = "senteval"
     sick_split: str = "test"
@@ -74,7 +78,7 @@ def choose_protocol(
     for option, value, allowed in (
         ("protocol", name, PROTOCOLS),
         ("aggregation", aggregation, AGGREGATIONS),
-        ("metric", metric, CORRELATIONS),
+        ("metric", metric, METRICS),
         ("similarity", similarity, SIMILARITIES),
         ("text", text, TEXTS),
     ):

@@ -1,77 +1,43 @@
 """From what measuring gave to a run record: what each score means, what it was computed from, and the averages."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import inf, isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
-
-import numpy as np
 
 from stsbench._version import __version__
 from stsbench.base.errors import UserError
 from stsbench.data.plain_table import PlainTable
-from stsbench.data.sentence_ids import FOLDED, SENTENCES
-from stsbench.data.tables import LabelledData, StsData
 from stsbench.encoders.protocol import Identity
+from stsbench.records.kinds import KINDS
 from stsbench.records.measurement import MeasuredTask, Measurement
-from stsbench.records.parts import (
-    AveragePart,
-    DataFile,
-    DataPart,
-    DriftPart,
-    Interval,
-    ModelPart,
-    ProtocolPart,
-    SupervisedPart,
-    TransferPart,
-)
+from stsbench.records.parts import AveragePart, DataFile, DataPart, ModelPart, ProtocolPart, Score
 from stsbench.records.provenance import environment, now, redact
 from stsbench.records.record import RunRecord
 from stsbench.records.signature import Signature
 from stsbench.records.store import HeldError, require_free, save_beside, save_run
-from stsbench.scoring.classifiers import arrange
-from stsbench.scoring.intervals import mean_limits
-from stsbench.scoring.relatedness import RelatednessResult, Supervised
-from stsbench.scoring.settings import Bootstrap, Settings, Stages
-from stsbench.scoring.sts import GIVEN, StsResult, average, score_task
-from stsbench.scoring.tasks import TaskData, source_of, split_by_kind
-from stsbench.scoring.transfer import TransferResult
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-_STOP_BY = "pearson"
+from stsbench.scoring.intervals import Support, mean_limits
+from stsbench.scoring.kinds.sts import GIVEN
+from stsbench.scoring.raters import rater_part
+from stsbench.scoring.settings import Intervals, Settings, Stages
+from stsbench.scoring.task import Items, Rows, Scoring, Task
 
 
-@dataclass
-class Measurements:
-    """What measuring gave, task by task in the order of `split_by_kind`.
+@dataclass(frozen=True)
+class Measured:
+    """What measuring gave.
 
     Attributes:
-        tables: the pair table of each STS task.
-        transfer: the result of each transfer task.
-        supervised: the result of each relatedness task with a trained regressor.
-        truncated: for each task of all kinds, how many of its sentences were cut.
+        items: of each task, in the order of the recording's.
+        truncated: how many sentences of each were cut.
         notes: what the person should know of the model and the fits.
         encoding: what encoding took.
-        drift: what a lower precision changed, where that was asked.
     """
 
-    tables: list[PlainTable] = field(default_factory=list)
-    transfer: list[TransferResult] = field(default_factory=list)
-    supervised: list[RelatednessResult] = field(default_factory=list)
-    truncated: list[int] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    encoding: dict[str, int] = field(default_factory=dict)
-    drift: DriftPart | None = None
-
-
-class _About(TypedDict):
-    """What a task's part of the record says beside its scores."""
-
-    signature: Signature
-    data: DataPart
-    truncated_sentences: int
+    items: Sequence[Items]
+    truncated: Sequence[int]
+    notes: Sequence[str]
+    encoding: Mapping[str, int]
 
 
 class SavedBesideError(UserError):
@@ -94,56 +60,55 @@ class Recording:
     """A measurement that is going on: what its record says before there is a score.
 
     Attributes:
-        sets: what to score, in the order of `split_by_kind`.
+        tasks: what to score, in the order of `KINDS`.
         model: what is measured.
-        similarity: the column of the pair tables that is correlated with gold.
+        similarity: the column of the items that is correlated with gold.
         signatures: what each task's score will mean.
         settings: how it is measured.
     """
 
-    sets: Sequence[TaskData]
+    tasks: Sequence[Task]
     model: ModelPart
     similarity: str
     signatures: tuple[Signature, ...]
     settings: Settings
 
     @classmethod
-    def of(cls, sets: Sequence[TaskData], identity: Identity, settings: Settings) -> "Recording":
+    def of(cls, tasks: Sequence[Task], identity: Identity, settings: Settings) -> "Recording":
         """Begin to record what `identity` says of a model."""
-        similarity = GIVEN if identity.kind == "similarities" else settings.protocol.similarity
         post = settings.postprocessing
         said = identity.as_dict() | {"name": redact(identity.name)}
         if post.normalize is not None:
             said["normalize"] = post.normalize
+        if identity.kind == "similarities":
+            settings = replace(settings, protocol=replace(settings.protocol, similarity=GIVEN))
         model = ModelPart(**said, dimensions=post.dimensions, whiten=post.whiten)
-        ordered = [task for kind in split_by_kind(sets) for task in kind]
-        signatures = tuple(_signature(task, similarity, model, settings) for task in ordered)
-        return cls(ordered, model, similarity, signatures, settings)
+        ordered = sorted(tasks, key=lambda task: list(KINDS).index(task.kind))
+        signatures = tuple(_signature(task, model, settings) for task in ordered)
+        return cls(ordered, model, settings.protocol.similarity, signatures, settings)
 
     @property
     def protocol(self) -> ProtocolPart:
         """The choices for all tasks, as the record says them."""
-        protocol, bootstrap = self.settings.protocol, self.settings.bootstrap
+        protocol, intervals = self.settings.protocol, self.settings.intervals
         return ProtocolPart(
             name=protocol.name,
             aggregation=protocol.aggregation,
             metric=protocol.metric,
             similarity=self.similarity,
-            resamples=bootstrap.resamples,
-            level=bootstrap.level,
-            seed=bootstrap.seed,
-            interval=bootstrap.interval,
+            interval=intervals.interval,
+            level=intervals.level,
         )
 
     @property
     def measurement(self) -> Measurement:
         """What is measured, on what and how: `Measurement.of` the record that will be."""
-        seed, margin = self.settings.classification.seed, self.settings.margin
+        seed = self.settings.classification.seed
         tasks = tuple(
-            MeasuredTask(str(signature), source_of(task).sha256, None if isinstance(task, StsData) else seed)
-            for signature, task in zip(self.signatures, self.sets, strict=True)
+            MeasuredTask(str(signature), task.data.sha256, seed if task.is_trained else None)
+            for signature, task in zip(self.signatures, self.tasks, strict=True)
         )
-        return Measurement(self.model, self.protocol, tasks, None if margin is None else margin / 100)
+        return Measurement(self.model, self.protocol, tasks)
 
     def prepare(self) -> None:
         """Make sure that the record can be saved where it is to be.
@@ -154,8 +119,8 @@ class Recording:
         if self.settings.out is not None:
             require_free(self.settings.out, self.measurement, overwrite=self.settings.overwrite)
 
-    def finish(self, measured: Measurements, stages: Stages) -> RunRecord:
-        """Score the pair tables and return the record, saved if it has a folder.
+    def finish(self, measured: Measured, stages: Stages) -> RunRecord:
+        """Score the items and return the record, saved if it has a folder.
 
         Args:
             measured: what measuring gave.
@@ -165,42 +130,51 @@ class Recording:
             SavedBesideError: if another measurement has come into its folder meanwhile.
             UserError: if it cannot be saved.
         """
-        _, labelled, supervised = split_by_kind(self.sets)
-        bootstrap = self.settings.bootstrap
-        about = [
-            _About(signature=signature, data=_data_part(task), truncated_sentences=truncated)
-            for signature, task, truncated in zip(self.signatures, self.sets, measured.truncated, strict=True)
-        ]
-        scored = self._score(measured.tables, about[: len(measured.tables)], stages)
-        about = about[len(scored) :]
-        classified = list(zip(labelled, measured.transfer, strict=True))
-        regressed = list(zip(supervised, measured.supervised, strict=True))
-        transfer = zip(classified, about[: len(classified)], strict=True)
-        relatedness = zip(regressed, about[len(classified) :], strict=True)
+        scores, supports = [], []
+        for number in range(len(self.tasks)):
+            stages.progress("scoring", number, len(self.tasks))
+            score, support = self._score(number, measured)
+            scores.append(score)
+            supports.append(support)
+        stages.progress("scoring", len(self.tasks), len(self.tasks))
         stages.done("score")
-        problems = [problem for task in self.sets for problem in source_of(task).problems]
-        left_out = [note for task in self.sets if isinstance(task, StsData) for note in task.notes]
+        problems = [problem for task in self.tasks for problem in task.data.problems]
+        left_out = [note for task in self.tasks for note in getattr(task.data, "notes", ())]
         record = RunRecord(
             stsbench=__version__,
             created=now(),
             command=self.settings.command,
             model=self.model,
             protocol=self.protocol,
-            tasks=tuple(result.part for result in scored),
-            average=average(scored, bootstrap),
-            transfer=tuple(transfer_part(result, task, **its) for (task, result), its in transfer),
-            transfer_average=average_accuracy(measured.transfer, bootstrap),
-            supervised=tuple(supervised_part(result, task, **its) for (task, result), its in relatedness),
-            drift=measured.drift,
+            scores=tuple(scores),
+            averages=averages(scores, supports, self.settings.intervals),
             notes=tuple(dict.fromkeys(map(redact, [*measured.notes, *left_out, *problems]))),
             environment=environment(),
             seconds=stages.seconds,
-            encoding=measured.encoding,
-        ).with_tables(
-            PlainTable.join(measured.tables) if measured.tables else None,
-            item_table(classified, regressed),
-        )
+            encoding=dict(measured.encoding),
+        ).with_items(PlainTable.join([items.table for items in measured.items]))
         return record if self.settings.out is None else self._save(record, self.settings.out)
+
+    def _score(self, number: int, measured: Measured) -> tuple[Score, Support]:
+        task, signature, items = self.tasks[number], self.signatures[number], measured.items[number]
+        given = task.numbers(
+            Rows.of(items.table, signature.split), Scoring(signature, items.training, self.settings.intervals)
+        )
+        numbers = {each.key: each for each in given.numbers} | {each.key: each for each in items.stated}
+        score = Score(
+            kind=task.kind,
+            task=task.data.task,
+            split=signature.split,
+            text=task.data.text,
+            numbers=tuple(numbers.values()),
+            signature=str(signature),
+            data=_data_part(task),
+            counts=counts_in(items.table),
+            truncated_sentences=measured.truncated[number],
+            training=items.training,
+            raters=rater_part(items.table),
+        )
+        return score, given.support
 
     def _save(self, record: RunRecord, out: Path) -> RunRecord:
         try:
@@ -209,42 +183,39 @@ class Recording:
             # Hours may lie behind it: it is lost no more than the other.
             raise SavedBesideError(taken, save_beside(record, out)) from taken
 
-    def _score(self, tables: Sequence[PlainTable], about: Sequence[_About], stages: Stages) -> list[StsResult]:
-        results = []
-        for number, (table, its) in enumerate(zip(tables, about, strict=True)):
-            stages.progress("scoring", number, len(tables))
-            results.append(
-                score_task(
-                    table,
-                    protocol=self.settings.protocol,
-                    similarity=self.similarity,
-                    bootstrap=self.settings.bootstrap,
-                    **its,
-                )
-            )
-        stages.progress("scoring", len(tables), len(tables))
-        return results
+
+def counts_in(items: PlainTable) -> dict[str, int]:
+    """Return how many items are unlike the others (see `Score.counts`), where the items say so."""
+    return {f"{name}_pairs": int(items[name].sum()) for name in ("identical", "zero") if name in items.columns}
 
 
-def _signature(task: TaskData, similarity: str, model: ModelPart, settings: Settings) -> Signature:
-    """Return what a task's score means; what is trained names its design, `acc` and the classifier instead."""
-    data, protocol = source_of(task), settings.protocol
-    what: tuple[str, str, str, str]
-    normalize = settings.postprocessing.normalize is True
-    if isinstance(task, StsData):
-        what = (task.split, protocol.aggregation, protocol.metric, similarity)
-        normalize = model.normalize
-    elif isinstance(task, LabelledData):
-        design, kfold = arrange(task).design, settings.classification.kfold
-        split, folds = ("all" if design == "nested" else "test"), ("" if design == "split" else str(kfold))
-        what = (split, design + folds, "acc", settings.classification.classifier)
-    else:
-        what = ("test", "all", _STOP_BY, "supervised")
+def averages(
+    scores: Sequence[Score], supports: Sequence[Support], intervals: Intervals
+) -> tuple[AveragePart, ...]:
+    """Return the mean of the headlines of each kind of which there are several, with its interval.
+
+    There is no interval where a task's own headline has none.
+    """
+    parts = []
+    for kind in KINDS.values():
+        places = [place for place, score in enumerate(scores) if score.kind == kind.name]
+        complete = len(places) > 1 and all(scores[place].interval is not None for place in places)
+        bounds = (kind.lowest, 1.0 if isfinite(kind.lowest) else inf)
+        limits = mean_limits([supports[place] for place in places], intervals, bounds) if complete else None
+        tasks, values = [scores[place].task for place in places], [scores[place].value for place in places]
+        parts.append(AveragePart.of(kind.name, tasks, values, limits))
+    return tuple(part for part in parts if part is not None)
+
+
+def _signature(task: Task, model: ModelPart, settings: Settings) -> Signature:
+    """Return what a task's score means."""
+    # What is trained gets vectors of unit length only where that was asked for.
+    normalize = settings.postprocessing.normalize is True if task.is_trained else model.normalize
     return Signature(
-        data.task,
-        *what,
-        text=data.text,
-        data=data.sha256,
+        task.data.task,
+        *task.meaning(settings),
+        text=task.data.text,
+        data=task.data.sha256,
         pooling=model.pooling,
         max_length=model.max_length,
         prompt=model.prompt,
@@ -257,88 +228,11 @@ def _signature(task: TaskData, similarity: str, model: ModelPart, settings: Sett
     )
 
 
-def _data_part(task: TaskData) -> DataPart:
-    data = source_of(task)
+def _data_part(task: Task) -> DataPart:
+    data = task.data
     return DataPart(
         status=data.status,
         sha256=data.sha256,
         files=tuple(DataFile(name=f.name, sha256=f.sha256, expected=f.expected) for f in data.files),
         problems=tuple(map(redact, data.problems)),
     )
-
-
-def transfer_part(
-    result: TransferResult, task: LabelledData, signature: Signature, data: DataPart, *, truncated_sentences: int
-) -> TransferPart:
-    """Return a transfer task's part of the record: its percents as shares."""
-    values = {name: value for name, value in vars(result).items() if name not in {"items", "notes", "support"}}
-    values |= {name: _share(values[name]) for name in ("acc", "devacc")}
-    values |= {name: _shares(values[name]) for name in ("acc_interval", "devacc_interval", "f1_interval")}
-    values["f1"] = None if result.f1 is None else _share(result.f1)
-    return TransferPart(
-        **values,
-        text=task.text,
-        signature=str(signature),
-        data=data,
-        truncated_sentences=truncated_sentences,
-    )
-
-
-def supervised_part(
-    result: RelatednessResult, task: Supervised, signature: Signature, data: DataPart, *, truncated_sentences: int
-) -> SupervisedPart:
-    """Return the part of the record of a relatedness task with a trained regressor."""
-    return SupervisedPart(
-        **{name: value for name, value in vars(result).items() if name != "items"},
-        text=task.data.text,
-        stop_by=signature.metric,
-        signature=str(signature),
-        data=data,
-        truncated_sentences=truncated_sentences,
-    )
-
-
-def average_accuracy(results: Sequence[TransferResult], bootstrap: Bootstrap) -> AveragePart | None:
-    """Return the plain mean of the tasks' `acc` with its interval; None for a single task."""
-    interval = None
-    if bootstrap.resamples and len(results) > 1:
-        interval = mean_limits([result.support for result in results], bootstrap, bounds=(0.0, 1.0))
-    part = AveragePart.of(
-        [result.task for result in results], [_share(result.acc) for result in results], interval
-    )
-    if part is None or part.of_rounded is None:
-        return None
-    # The accuracies are rounded already: their mean is the one of the percents.
-    return part.model_copy(update={"score": _share(part.of_rounded)})
-
-
-def item_table(
-    transfer: Sequence[tuple[LabelledData, TransferResult]],
-    supervised: Sequence[tuple[Supervised, RelatednessResult]],
-) -> "pd.DataFrame | None":
-    """Return one table of all predictions (see `RunRecord.items`), None if there are none."""
-    if not (transfer or supervised):
-        return None
-    import pandas as pd
-
-    tables = [result.items.assign(text=data.text, gold=np.nan, estimate=np.nan) for data, result in transfer]
-    tables += [
-        result.items.rename(columns={"pair_id": "item_id", "prediction": "estimate"}).assign(
-            text=task.data.text, label=None, prediction=None, correct=None, fold=-1
-        )
-        for task, result in supervised
-    ]
-    columns = ["task", "text", "split", "item_id", "label", "prediction", "correct", "fold", "gold", "estimate"]
-    columns += [*SENTENCES, *FOLDED]
-    # A supervised task has nothing to be correct: pandas' own boolean holds that, and Parquet too.
-    tables = [table[columns].astype({"correct": "boolean"}) for table in tables]
-    return pd.concat(tables, ignore_index=True)
-
-
-def _share(percent: float) -> float:
-    # Two decimals of a percent are four of a share: the nearest such number, not the quotient's last bit.
-    return round(percent / 100, 12)
-
-
-def _shares(interval: Interval | None) -> Interval | None:
-    return None if interval is None else (interval[0] / 100, interval[1] / 100)

@@ -15,16 +15,17 @@ from stsbench.encoders.checkpoint import PACKAGED, hash_ahead, packaged_model
 from stsbench.encoders.load import LoadOptions, load_with
 from stsbench.encoders.protocol import Encoder, Identity
 from stsbench.encoders.saved import SavedVectors
+from stsbench.records.kinds import KINDS
 from stsbench.records.record import RunRecord
 from stsbench.records.store import held_by
 from stsbench.scoring.measure import measure_encoder, measure_similarities
 from stsbench.scoring.predictions import KIND, SavedPredictions, similarities_from
 from stsbench.scoring.protocols import Protocol
 from stsbench.scoring.recording import Recording, SavedBesideError
-from stsbench.scoring.relatedness import Supervised
 from stsbench.scoring.saved import SavedSimilarities
 from stsbench.scoring.settings import Classification, Settings, Stages
-from stsbench.scoring.tasks import GROUPS, SAMPLE, SUPERVISED, WHOLE, TaskData, read_data, source_of
+from stsbench.scoring.task import Task
+from stsbench.scoring.tasks import GROUPS, WHOLE, is_sample, read_data
 
 RUNS = Path("runs")
 """The folder of the records of runs that were not told where to."""
@@ -58,7 +59,7 @@ class LazyModel:
 class ChosenData(NamedTuple):
     """What to score, whether they are the sample for want of others, and how long reading them took."""
 
-    sets: list[TaskData]
+    sets: list[Task]
     is_sample: bool
     seconds: float
 
@@ -131,8 +132,8 @@ def choose_data(request: Request) -> ChosenData:
         view=request.view,
     )
     nothing_asked = request.tasks is None and request.data is None
-    is_sample = nothing_asked and source_of(sets[0]).task == SAMPLE
-    return ChosenData(sets, is_sample, round(time.perf_counter() - start, 3))
+    sample = nothing_asked and is_sample(sets)
+    return ChosenData(sets, sample, round(time.perf_counter() - start, 3))
 
 
 def measure_each(
@@ -182,7 +183,7 @@ def measure_each(
 
 
 def choose_folder(
-    identity: Identity, sets: Sequence[TaskData], settings: Settings, taken: Collection[Path] = ()
+    identity: Identity, sets: Sequence[Task], settings: Settings, taken: Collection[Path] = ()
 ) -> Path:
     """Return a folder whose name tells what was measured and how.
 
@@ -203,7 +204,7 @@ def choose_folder(
     return folder.with_name(f"{folder.name}-{measurement.digits}")
 
 
-def run_name(identity: Identity, sets: Sequence[TaskData], settings: Settings) -> str:
+def run_name(identity: Identity, sets: Sequence[Task], settings: Settings) -> str:
     """Return a name for a run: model, pooling, tasks, and every choice that is not the default."""
     default, protocol, post, how = Protocol(), settings.protocol, settings.postprocessing, settings.classification
     usual = Classification()
@@ -216,7 +217,7 @@ def run_name(identity: Identity, sets: Sequence[TaskData], settings: Settings) -
         *([] if identity.template is None else [identity.template.name]),
         _tasks(sets),
         *dict.fromkeys(
-            filter(None, [split_and_view(task.split)[1] for task in sets if isinstance(task, StsData)])
+            filter(None, [split_and_view(task.data.split)[1] for task in sets if isinstance(task.data, StsData)])
         ),
         *(getattr(protocol, name) for name in choices if getattr(protocol, name) != getattr(default, name)),
         *([] if identity.precision == "fp32" else [identity.precision]),
@@ -232,7 +233,7 @@ def run_name(identity: Identity, sets: Sequence[TaskData], settings: Settings) -
     return name or "run"
 
 
-def _tasks(sets: Sequence[TaskData]) -> str:
+def _tasks(sets: Sequence[Task]) -> str:
     names = [_name(task) for task in sets]
     for group, members in GROUPS.items():
         if names == [member.replace(":", "-") for member in members]:
@@ -240,8 +241,8 @@ def _tasks(sets: Sequence[TaskData]) -> str:
     return "_".join(names)
 
 
-def _name(task: TaskData) -> str:
-    if isinstance(task, Supervised):
-        return f"{task.data.task}-{SUPERVISED}"
-    split = split_and_view(task.split)[0] if isinstance(task, StsData) else ""
-    return task.task + (f"-{split}" if split not in {"", "test", "all"} else "")
+def _name(task: Task) -> str:
+    suffix = KINDS[task.kind].suffix.replace(":", "-")
+    is_split = isinstance(task.data, StsData) and not task.is_trained
+    split = split_and_view(task.data.split)[0] if is_split and isinstance(task.data, StsData) else ""
+    return task.data.task + suffix + (f"-{split}" if split not in {"", "test", "all"} else "")

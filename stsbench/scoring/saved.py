@@ -12,7 +12,7 @@ from stsbench.base.errors import UserError
 from stsbench.data.tables import StsData
 from stsbench.encoders.hashed import HashedFiles
 from stsbench.encoders.protocol import Identity
-from stsbench.scoring.sts import GIVEN
+from stsbench.scoring.kinds.sts import GIVEN
 
 
 @dataclass(frozen=True)

@@ -96,7 +96,7 @@ def pair_tables(
     data_dirs: Sequence[str | Path] = (),
     progress: Progress = silent,
 ) -> "dict[str, pd.DataFrame]":
-    """Return the pair table of each: a record's own; of a model by measuring it, from the cache where it can be.
+    """Return the compared pairs of each: a record's own; a model is measured, from the cache where it can be.
 
     Args:
         subjects: what is analysed.
@@ -112,7 +112,7 @@ def pair_tables(
     tables = {}
     for name, subject in subjects.items():
         if isinstance(subject, RunRecord):
-            tables[name] = _only(name, subject, wanted) if wanted else subject.pairs
+            tables[name] = _only(name, subject, wanted) if wanted else subject.compared_pairs().frame
         else:
             measured = evaluate(
                 subject,
@@ -121,12 +121,12 @@ def pair_tables(
                 bootstrap=Bootstrap(resamples=0),
                 progress=progress,
             )
-            tables[name] = measured.pairs
+            tables[name] = measured.compared_pairs().frame
     return tables
 
 
 def _only(name: str, record: RunRecord, tasks: Sequence[str]) -> "pd.DataFrame":
-    pairs = record.pairs
+    pairs = record.compared_pairs().frame
     there = list(dict.fromkeys(pairs["task"]))
     for task in tasks:
         if task not in there:

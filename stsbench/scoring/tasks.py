@@ -11,12 +11,15 @@ from stsbench.data.benchmarks import load_labelled, load_sts
 from stsbench.data.catalogue import data_set
 from stsbench.data.locate import DataNotFoundError
 from stsbench.data.own_pairs import load_pairs
-from stsbench.data.sentences import sentences_in
 from stsbench.data.tables import LabelledData, StsData
 from stsbench.data.views import View
-from stsbench.scoring.classifiers import arrange
-from stsbench.scoring.protocols import TEXTS, Protocol
-from stsbench.scoring.relatedness import Supervised
+from stsbench.scoring.kinds import as_task
+from stsbench.scoring.kinds.classification import Classification
+from stsbench.scoring.kinds.pair_classification import PairClassification
+from stsbench.scoring.kinds.relatedness import Relatedness
+from stsbench.scoring.kinds.sts import StsPairs
+from stsbench.scoring.protocols import AVERAGE_PRECISION, TEXTS, Protocol
+from stsbench.scoring.task import Task
 
 STS_TASKS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R")
 TRANSFER_TASKS = ("MR", "CR", "SUBJ", "MPQA", "SST2", "TREC", "MRPC")
@@ -47,8 +50,8 @@ GROUPS = {
 WHOLE = View()
 """All pairs of the tasks."""
 
-TaskData = StsData | LabelledData | Supervised
-"""A task that was read: pairs to compare, items to classify, or pairs to train a regressor on."""
+AnyTask = Task | StsData | LabelledData
+"""A task, or data that was read: scored pairs are compared, labelled sentences classified."""
 
 
 class TaskSpec(NamedTuple):
@@ -108,28 +111,33 @@ def _spec(task: str, split: str, text: str, protocol: Protocol) -> TaskSpec:
     return TaskSpec(entry.task, split or default_split, text or default_text)
 
 
-def read_task(spec: TaskSpec, data_dirs: Sequence[Path] = ()) -> TaskData:
+def read_task(spec: TaskSpec, data_dirs: Sequence[Path] = (), protocol: Protocol | None = None) -> Task:
     """Read a task.
 
     Raises:
         UserError: if its files are missing or broken.
     """
     if data_set(spec.task).kind == "labelled":
-        return load_labelled(spec.task, data_dirs, text=spec.text)
+        return Classification(load_labelled(spec.task, data_dirs, text=spec.text))
     if spec.split == SUPERVISED:
-        return Supervised(load_sts(spec.task, "all", spec.text, data_dirs))
-    return load_sts(spec.task, spec.split, spec.text, data_dirs)
+        return Relatedness(load_sts(spec.task, "all", spec.text, data_dirs))
+    return task_of_pairs(load_sts(spec.task, spec.split, spec.text, data_dirs), protocol or Protocol())
+
+
+def task_of_pairs(data: StsData, protocol: Protocol) -> Task:
+    """Return scored pairs as the task that the protocol's metric makes of them: told apart, or correlated."""
+    return PairClassification(data) if protocol.metric == AVERAGE_PRECISION else StsPairs(data)
 
 
 def read_data(
-    tasks: str | TaskData | Sequence[str | TaskData] | None,
+    tasks: str | AnyTask | Sequence[str | AnyTask] | None,
     *,
     protocol: Protocol,
     data: str | Path | None = None,
     subset_column: str = "subset",
     data_dirs: Sequence[str | Path] = (),
     view: View = WHOLE,
-) -> list[TaskData]:
+) -> list[Task]:
     """Return what to score: a file of the person's own, catalogued tasks, or data already read.
 
     Args:
@@ -146,60 +154,60 @@ def read_data(
     """
     folders = [Path(folder) for folder in data_dirs]
     if data is not None:
-        return _seen([load_pairs(Path(data), subset_column)], view, folders)
+        return _viewed([task_of_pairs(load_pairs(Path(data), subset_column), protocol)], view, folders)
 
-    def read(names: Sequence[str]) -> list[TaskData]:
-        return [read_task(spec, folders) for spec in parse_tasks(names, protocol)]
+    def read(names: Sequence[str]) -> list[Task]:
+        return [read_task(spec, folders, protocol) for spec in parse_tasks(names, protocol)]
 
     if tasks is None:
         sets = or_sample(lambda: read(["sts"]), data_dirs)
     else:
         items = tasks if isinstance(tasks, Sequence) and not isinstance(tasks, str) else [tasks]
-        sets = [item for item in items if not isinstance(item, str)]
+        sets = [as_task(item) for item in items if not isinstance(item, str)]
         names = [item for item in items if isinstance(item, str)]
         if names or not sets:
             sets += read(names)
-    sets = _seen(sets, view, folders)
+    sets = _viewed(sets, view, folders)
     for task in sets:
-        demand_scorable(task)
+        task.demand_scorable()
     _demand_distinct(sets)
     return sets
 
 
-def _seen(sets: list[TaskData], view: View, folders: Sequence[Path]) -> list[TaskData]:
+def _viewed(sets: list[Task], view: View, folders: Sequence[Path]) -> list[Task]:
     """Return what a view leaves of some tasks."""
     if not view:
         return sets
-    pairs = [task for task in sets if isinstance(task, StsData)]
+    pairs = [task.data for task in sets if isinstance(task.data, StsData) and not task.is_trained]
     for task in sets:
-        if not isinstance(task, StsData):
+        if task.is_trained:
             raise UserError(
-                f"{source_of(task).task} is trained on: pairs are left out of tasks whose pairs are compared "
+                f"{task.data.task} is trained on: pairs are left out of tasks whose pairs are compared "
                 "alone; measure it in a run of its own."
             )
-    seen: list[TaskData] = []
-    for task in view.of(pairs, folders):
-        demand_scorable(task)
-        seen.append(task)
-    return seen
+    viewed: list[Task] = []
+    for task, data in zip(sets, view.of(pairs, folders), strict=True):
+        viewed.append(type(task)(data))  # type: ignore[call-arg]
+        viewed[-1].demand_scorable()
+    return viewed
 
 
-def _demand_distinct(sets: Sequence[TaskData]) -> None:
+def _demand_distinct(sets: Sequence[Task]) -> None:
     """Raise unless a row of a table can be told to be of one task.
 
     Raises:
-        UserError: if two tasks have one name, split and text.
+        UserError: if two tasks have one kind, name, split and text.
     """
-    seen = set()
+    keys = set()
     for task in sets:
-        data = source_of(task)
-        key = (type(task), data.task, data.split if isinstance(data, StsData) else "", data.text)
-        if key in seen:
+        data = task.data
+        key = (task.kind, data.task, data.split if isinstance(data, StsData) else "", data.text)
+        if key in keys:
             raise UserError(f"two tasks are called {data.task}: give each once, and by another name.")
-        seen.add(key)
+        keys.add(key)
 
 
-def or_sample(read: Callable[[], list[TaskData]], data_dirs: Sequence[str | Path] = ()) -> list[TaskData]:
+def or_sample(read: Callable[[], list[Task]], data_dirs: Sequence[str | Path] = ()) -> list[Task]:
     """Return data or, where nobody named a place for it and it is not here, the sample.
 
     Raises:
@@ -211,17 +219,17 @@ def or_sample(read: Callable[[], list[TaskData]], data_dirs: Sequence[str | Path
         # Who says where the data is wants no substitute for it.
         if data_dirs or os.environ.get("STSBENCH_DATA"):
             raise
-        return [load_sts(SAMPLE, text=SAMPLE)]
+        return [StsPairs(load_sts(SAMPLE, text=SAMPLE))]
 
 
-def tasks_here(data_dirs: Sequence[str | Path] = ()) -> list[TaskData]:
+def tasks_here(data_dirs: Sequence[str | Path] = ()) -> list[Task]:
     """Return the seven STS tasks or, as `or_sample` has it, the sample.
 
     Raises:
         UserError: if they are broken, or not in the place that was named.
     """
     folders = [Path(folder) for folder in data_dirs]
-    return or_sample(lambda: [load_sts(task, data_dirs=folders) for task in STS_TASKS], data_dirs)
+    return or_sample(lambda: [StsPairs(load_sts(task, data_dirs=folders)) for task in STS_TASKS], data_dirs)
 
 
 def default_tasks(data_dirs: Sequence[str | Path] = ()) -> str:
@@ -233,7 +241,7 @@ def default_tasks(data_dirs: Sequence[str | Path] = ()) -> str:
     Raises:
         UserError: if the data is broken, or not in the place that was named.
     """
-    return SAMPLE if source_of(tasks_here(data_dirs)[0]).task == SAMPLE else "sts"
+    return SAMPLE if is_sample(tasks_here(data_dirs)) else "sts"
 
 
 def read_pairs_of(
@@ -251,9 +259,9 @@ def read_pairs_of(
         UserError: if there is no such task, split or text, or its files are missing or broken.
     """
     if task is None:
-        (pairs,) = or_sample(lambda: [read_pairs_of(STS_B, split, text, data_dirs)], data_dirs)
-        assert isinstance(pairs, StsData), "both are pairs"
-        return pairs
+        (pairs,) = or_sample(lambda: [StsPairs(read_pairs_of(STS_B, split, text, data_dirs))], data_dirs)
+        assert isinstance(pairs, StsPairs), "both are pairs"
+        return pairs.data
     entry = data_set(task)
     if len(entry.texts) == 1 and text in TEXTS:  # As in `_spec`: what has one text has it for every wish.
         text = next(iter(entry.texts))
@@ -271,48 +279,6 @@ def canonical(task: str) -> str:
         return task
 
 
-def sentences_of(task: TaskData) -> list[str]:
-    """Return the sentences of a task: of pairs all first sides, then all second sides."""
-    return sentences_in(source_of(task))
-
-
-def source_of(task: TaskData) -> StsData | LabelledData:
-    """Return the data that a task was read as."""
-    return task.data if isinstance(task, Supervised) else task
-
-
-def split_by_kind(tasks: Sequence[TaskData]) -> tuple[list[StsData], list[LabelledData], list[Supervised]]:
-    """Return the pairs to compare, the items to classify, and the pairs to train a regressor on."""
-    kinds: tuple[list[StsData], list[LabelledData], list[Supervised]] = ([], [], [])
-    for task in tasks:
-        if isinstance(task, StsData):
-            kinds[0].append(task)
-        elif isinstance(task, LabelledData):
-            kinds[1].append(task)
-        else:
-            kinds[2].append(task)
-    return kinds
-
-
-def demand_scorable(data: TaskData) -> None:
-    """Raise unless a score can be defined on a task: a correlation on its gold, or an accuracy on its splits.
-
-    Raises:
-        UserError: if the task has fewer than two scored pairs, or one and the same score for all, or no split to
-            train on.
-    """
-    if isinstance(data, LabelledData):
-        arrange(data)
-        return
-    data = data.data if isinstance(data, Supervised) else data
-    gold = data.table["gold"]
-    where = f"{data.task}, split {data.split}, text {data.text},"
-    if len(gold) < 2:
-        raise UserError(
-            f"{where} has {len(gold)} scored pairs: a correlation needs at least two; check its files."
-        )
-    if gold.min() == gold.max():
-        raise UserError(
-            f"{where} has the score {gold[0]:g} for every pair: a correlation needs scores that differ; "
-            "check its files."
-        )
+def is_sample(tasks: Sequence[Task]) -> bool:
+    """Return whether tasks are the sample that comes with the package."""
+    return tasks[0].data.task == SAMPLE

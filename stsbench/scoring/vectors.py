@@ -15,7 +15,8 @@ from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import shown_difference
 from stsbench.data.plain_table import PlainTable
-from stsbench.data.sentence_ids import SENTENCES, has_ids, sentence_ids
+from stsbench.data.sentence_ids import SENTENCES, sentence_ids
+from stsbench.data.sentences import sentences_in
 from stsbench.encoders.load import load
 from stsbench.encoders.plan import embed
 from stsbench.encoders.postprocess import normalize, truncate, whiten
@@ -23,7 +24,7 @@ from stsbench.encoders.protocol import Encoder, FloatMatrix, Identity, Tokenized
 from stsbench.encoders.template_files import NO_TEMPLATE
 from stsbench.records.parts import ModelPart
 from stsbench.records.record import MissingTableError, RunRecord
-from stsbench.scoring.tasks import read_pairs_of, sentences_of
+from stsbench.scoring.tasks import read_pairs_of
 from stsbench.statistics.similarity import SIMILARITIES, pair_similarities
 
 _log = logging.getLogger(__name__)
@@ -205,7 +206,7 @@ def _require_same_behaviour(
         _tell_unknown(name, "its vectors were whitened")
         return
     try:
-        table = record.pair_table()
+        table = record.compared_pairs()
     except MissingTableError as error:
         _tell_unknown(name, str(error).rstrip("."))
         return
@@ -223,7 +224,7 @@ def _require_same_behaviour(
         far = np.abs(now - then)
         if not (far <= _TOLERANCE * np.abs(then).max()).all():
             worst = int(np.argmax(far))
-            task, pair = (table[column][pairs[worst].row] for column in ("task", "pair_id"))
+            task, pair = (table[column][pairs[worst].row] for column in ("task", "item_id"))
             raise UserError(
                 f"{name} is not as it was when the run was made: the {kind} similarity of pair {pair} of {task} "
                 f"is {now[worst]:.6g}, the record's {then[worst]:.6g}; measure it again with "
@@ -240,9 +241,7 @@ class _KnownPair(NamedTuple):
 
 
 def _pairs_among(table: PlainTable, texts: Sequence[str]) -> list[_KnownPair]:
-    """Return the pairs of two sentences, both among some texts; none of a table that does not tell sentences."""
-    if not has_ids(table):
-        return []
+    """Return the pairs of two sentences, both among some texts."""
     by_id = dict(zip(sentence_ids(texts).tolist(), texts, strict=True))
     sides = zip(*(table[side].tolist() for side in SENTENCES), strict=True)
     return [
@@ -255,9 +254,9 @@ def _pairs_among(table: PlainTable, texts: Sequence[str]) -> list[_KnownPair]:
 def _sentences_here(record: RunRecord, data_dirs: Sequence[str | Path]) -> list[str]:
     """Return the sentences of those of a record's tasks whose data is here."""
     found = []
-    for part in record.tasks:
+    for score in record.scores:
         with suppress(UserError):
-            found += sentences_of(read_pairs_of(part.task, part.split, part.text, data_dirs))
+            found += sentences_in(read_pairs_of(score.task, score.split, score.text, data_dirs))
     return found
 
 

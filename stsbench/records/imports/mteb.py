@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from stsbench.records.imports.results import ImportedResults, ImportedTask, correlation, text
-from stsbench.records.parts import MetricValues
+from stsbench.records.parts import Number
 from stsbench.records.signature import UNKNOWN, Signature
 
 MTEB_TASKS = {
@@ -105,9 +105,11 @@ def _scores_by_split(content: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any
 def _task(name: str, scores: Mapping[str, Any], split: str = "test", signature: str = "") -> ImportedTask:
     task = MTEB_TASKS[name]
     ours = {theirs: own for own, theirs in MTEB_SPLITS[task].items()}[split]
-    values: MetricValues = {metric: correlation(value) for metric, value in scores.items()}
     # MTEB has no subsets: one correlation over all pairs.
+    numbers = [
+        Number(statistic=metric, aggregation="all", value=correlation(value)) for metric, value in scores.items()
+    ]
     stated = Signature.parse(signature) if signature else None
     if stated is not None and (stated.task, stated.split) != (task, ours):
         raise ValueError(f"its signature is of {stated.task}:{stated.split}, and the score of {task}:{ours}")
-    return ImportedTask(task, ours, stated.text if stated else UNKNOWN, {"all": values}, stated=stated)
+    return ImportedTask(task, ours, stated.text if stated else UNKNOWN, tuple(numbers), stated=stated)

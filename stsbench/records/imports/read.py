@@ -38,7 +38,7 @@ def import_results(
     """Make a record of results of SentEval or MTEB.
 
     What the files do not say is marked as unknown (`-` in the signature): the files that were scored, the
-    pooling, of MTEB the text. The record has no pair table.
+    pooling, of MTEB the text. The record has no items table.
 
     Args:
         path: SentEval's dictionary of results as JSON, in either shape; a JSON file of MTEB's for one task; or a
@@ -58,12 +58,17 @@ def import_results(
     results = _read_folder(path) if path.is_dir() else _read_file(path)
     if not (results.tasks or results.transfer):
         raise NotResultsError(f"{path} has no score that can be imported: {' '.join(results.notes[1:])}")
-    chosen = aggregation or ("all" if all("all" in task.scores for task in results.tasks) else "wmean")
+    chosen = aggregation or ("all" if all(task.by("all", metric) for task in results.tasks) else "wmean")
     for task in results.tasks:
-        if metric not in task.scores.get(chosen, {}):
-            known = ", ".join(f"{kind} ({', '.join(values)})" for kind, values in task.scores.items())
+        if task.by(chosen, metric) is None:
+            whole = [number for number in task.numbers if not number.subset]
+            known = ", ".join(f"{number.statistic} by {number.aggregation}" for number in whole)
             raise UserError(f"{path} has no {metric} of {task.task} by the aggregation {chosen}: it has {known}.")
-    undefined = [task.task for task in results.tasks if task.scores[chosen][metric] is None]
+    undefined = [
+        task.task
+        for task in results.tasks
+        if (number := task.by(chosen, metric)) is not None and number.value is None
+    ]
     named = replace(
         results,
         model=storable(model) or results.model or _name_in_path(path),

@@ -3,20 +3,20 @@
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from stsbench._version import __version__
+from stsbench.records.kinds import KINDS, STS, TRANSFER
 from stsbench.records.parts import (
     IMPORTED,
     AveragePart,
     DataPart,
-    MetricValues,
     ModelPart,
+    Number,
     ProtocolPart,
-    SubsetPart,
-    TaskPart,
-    TransferPart,
+    Score,
+    Training,
 )
 from stsbench.records.provenance import now
 from stsbench.records.record import RunRecord
@@ -37,8 +37,8 @@ class ImportedTask:
         task: by the catalogue's name.
         split: by the catalogue's name.
         text: the text variant; `UNKNOWN` where the file does not tell.
-        scores: correlations between -1 and 1, every metric by every aggregation that there is.
-        subsets: the same of each subset.
+        numbers: correlations between -1 and 1: every metric by every aggregation that there is, and of each
+            subset.
         pairs: how many; None where the file does not tell.
         stated: the signature that `export` wrote beside the score: what it says of text, data and the model's use
             is known. None in other programs' results.
@@ -47,15 +47,18 @@ class ImportedTask:
     task: str
     split: str
     text: str
-    scores: Mapping[str, MetricValues]
-    subsets: tuple[SubsetPart, ...] = ()
+    numbers: tuple[Number, ...]
     pairs: int | None = None
     stated: Signature | None = None
+
+    def by(self, aggregation: str, metric: str) -> Number | None:
+        """Return the correlation of the whole task by an aggregation and a metric; None if the file has none."""
+        return next((number for number in self.numbers if number.key == (metric, aggregation, "")), None)
 
 
 @dataclass(frozen=True)
 class ImportedTransfer:
-    """The scores of one transfer task, fields as in `TransferPart`; accuracies are shares between 0 and 1."""
+    """The scores of one transfer task; accuracies are shares between 0 and 1, `devacc` is over `ndev` items."""
 
     task: str
     design: str
@@ -159,8 +162,16 @@ def build_record(results: ImportedResults, aggregation: str, metric: str, comman
         command: the command line, for the record.
     """
     use = _use(results)
-    parts = tuple(_part(task, aggregation, metric, use) for task in results.tasks)
-    transfer = tuple(map(_transfer_part, results.transfer))
+    sts = [_score(task, aggregation, metric, use) for task in results.tasks]
+    scores = (*sts, *map(_transfer_score, results.transfer))
+    averages = [
+        AveragePart.of(
+            kind,
+            [score.task for score in scores if score.kind == kind],
+            [score.value for score in scores if score.kind == kind],
+        )
+        for kind in KINDS
+    ]
     return RunRecord(
         stsbench=__version__,
         created=now(),
@@ -178,14 +189,11 @@ def build_record(results: ImportedResults, aggregation: str, metric: str, comman
             aggregation=aggregation,
             metric=metric,
             similarity="cosine",
-            resamples=0,
+            interval=None,
             level=0.95,
-            seed=0,
         ),
-        tasks=parts,
-        average=AveragePart.of([part.task for part in parts], [part.score for part in parts]),
-        transfer=transfer,
-        transfer_average=AveragePart.of([part.task for part in transfer], [part.acc for part in transfer]),
+        scores=scores,
+        averages=tuple(average for average in averages if average is not None),
         notes=results.notes,
         environment={},
         seconds={},
@@ -218,40 +226,40 @@ def _model_fields(use: Signature) -> dict[str, Any]:
     return fields | {"fitted": use.postprocessing}
 
 
-def _part(task: ImportedTask, aggregation: str, metric: str, use: Signature) -> TaskPart:
+def _score(task: ImportedTask, aggregation: str, metric: str, use: Signature) -> Score:
     data = DataPart(status="unknown", sha256=task.stated.data) if task.stated else _NO_DATA
     meaning = replace(use, task=task.task, split=task.split, aggregation=aggregation, metric=metric)
     meaning = replace(meaning, similarity="cosine", text=task.text, data=data.sha256, version=UNKNOWN)
-    return TaskPart(
+    headline = (metric, aggregation, "")
+    return Score(
+        kind=STS,
         task=task.task,
         split=task.split,
         text=task.text,
-        pairs=task.pairs,
-        score=task.scores[aggregation][metric],
-        scores=dict(task.scores),
-        subsets=task.subsets,
+        numbers=tuple(sorted(task.numbers, key=lambda number: number.key != headline)),
         signature=str(meaning),
         data=data,
-        identical_pairs=None,
-        zero_pairs=None,
-        truncated_sentences=None,
     )
 
 
-def _transfer_part(task: ImportedTransfer) -> TransferPart:
+def _transfer_score(task: ImportedTransfer) -> Score:
     split = "all" if task.design == "nested" else "test"
     # The number of folds stands in a signature, and no file of results tells it.
     aggregation = "split" if task.design == "split" else UNKNOWN
     what = Signature(task.task, split, aggregation, "acc", UNKNOWN, TEXT, data=UNKNOWN, pooling=UNKNOWN)
-    return TransferPart(
-        **asdict(task),
+    numbers = [
+        Number(statistic="acc", value=task.acc, items=task.ntest),
+        Number(statistic="devacc", value=task.devacc, items=task.ndev),
+    ]
+    if task.f1 is not None:
+        numbers.append(Number(statistic="f1", value=task.f1, items=task.ntest))
+    return Score(
+        kind=TRANSFER,
+        task=task.task,
+        split=split,
         text=TEXT,
-        classifier=UNKNOWN,
-        kfold=None,
-        seed=None,
-        grid=(),
-        chosen=(),
+        numbers=tuple(numbers),
         signature=str(replace(what, precision=UNKNOWN, version=UNKNOWN)),
         data=_NO_DATA,
-        truncated_sentences=None,
+        training=Training(method=UNKNOWN, design=task.design),
     )

@@ -13,7 +13,7 @@ from stsbench.records.imports.results import (
     share,
     text,
 )
-from stsbench.records.parts import MetricValues, SubsetPart
+from stsbench.records.parts import Number
 
 _YEARS = ("STS12", "STS13", "STS14", "STS15", "STS16")
 _SPLIT = {"STSBenchmark": "STS-B", "SICKRelatedness": "SICK-R"}
@@ -67,16 +67,26 @@ def read_senteval(content: Mapping[str, Any]) -> ImportedResults:
 def _year(name: str, entry: Mapping[str, Any]) -> ImportedTask:
     whole = entry["all"]
     aggregations = [kind for kind in ("all", "mean", "wmean") if all(kind in whole[metric] for metric in _METRICS)]
-    scores = {kind: {metric: correlation(whole[metric][kind]) for metric in _METRICS} for kind in aggregations}
-    subsets = tuple(_subset(subset, values) for subset, values in entry.items() if subset != "all")
-    return ImportedTask(name, "test", TEXT, scores, subsets, sum(subset.pairs or 0 for subset in subsets))
+    subsets = {subset: values for subset, values in entry.items() if subset != "all"}
+    pairs = sum(count(values["nsamples"]) for values in subsets.values())
+    numbers = [
+        Number(statistic=metric, aggregation=kind, value=correlation(whole[metric][kind]), items=pairs)
+        for kind in aggregations
+        for metric in _METRICS
+    ]
+    of_subsets = [number for subset, values in subsets.items() for number in _of_subset(subset, values)]
+    return ImportedTask(name, "test", TEXT, (*numbers, *of_subsets), pairs)
 
 
 def _test_split(task: str, entry: Mapping[str, Any]) -> ImportedTask:
-    subset = _subset(task, entry)
+    of_subset = _of_subset(task, entry)
     # One subset: every aggregation is the same number.
-    scores: dict[str, MetricValues] = dict.fromkeys(("all", "mean", "wmean"), subset.scores)
-    return ImportedTask(task, "test", TEXT, scores, (subset,), subset.pairs)
+    numbers = [
+        number.model_copy(update={"aggregation": kind, "subset": ""})
+        for kind in ("all", "mean", "wmean")
+        for number in of_subset
+    ]
+    return ImportedTask(task, "test", TEXT, (*numbers, *of_subset), of_subset[0].items)
 
 
 def _transfer(entry: Mapping[str, Any], task: str, design: str) -> ImportedTransfer:
@@ -91,6 +101,8 @@ def _transfer(entry: Mapping[str, Any], task: str, design: str) -> ImportedTrans
     )
 
 
-def _subset(name: str, entry: Mapping[str, Any]) -> SubsetPart:
-    scores = {metric: correlation(entry[metric]) for metric in _METRICS}
-    return SubsetPart(name=name, pairs=count(entry["nsamples"]), scores=scores)
+def _of_subset(name: str, entry: Mapping[str, Any]) -> list[Number]:
+    pairs = count(entry["nsamples"])
+    return [
+        Number(statistic=metric, subset=name, value=correlation(entry[metric]), items=pairs) for metric in _METRICS
+    ]

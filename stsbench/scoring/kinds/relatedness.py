@@ -8,22 +8,26 @@ bins: a score below 1 has only its fraction in the first, and 0 nothing at all.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
-from stsbench.data.sentence_ids import id_columns
+from stsbench.data.plain_table import PlainTable
+from stsbench.data.sentences import sentences_in
 from stsbench.data.tables import StsData
-from stsbench.records.parts import Interval
-from stsbench.scoring.intervals import correlation_limits, guarded, kept, method_of, sharing_of
-from stsbench.scoring.settings import SEED, Bootstrap
-from stsbench.scoring.transfer import pair_features
-from stsbench.statistics.bootstrap import bootstrap_correlation, generator
+from stsbench.records.kinds import SUPERVISED
+from stsbench.records.parts import Interval, Number, Training
+from stsbench.scoring.intervals import Support, kept, sharing_of
+from stsbench.scoring.kinds.classification import pair_features
+from stsbench.scoring.kinds.sts import demand_spread
+from stsbench.scoring.settings import SEED, Intervals, Settings
+from stsbench.scoring.task import Items, Meaning, Numbers, Rows, Scoring, Vectors, item_columns
 from stsbench.statistics.correlations import pearson, spearman
 from stsbench.statistics.dependence import variance
 from stsbench.statistics.influence import TERMS
+from stsbench.statistics.intervals import correlation_interval
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,55 +46,88 @@ _CORRELATE = {"pearson": pearson, "spearman": spearman}
 
 
 @dataclass(frozen=True)
-class Supervised:
-    """A relatedness task to be scored by a trained regressor: the pairs of all three splits."""
+class Regressed:
+    """What a trained regressor gave.
 
-    data: StsData
+    Attributes:
+        dev: the correlation on dev that training stopped by.
+        ndev: how many pairs dev has.
+        tested: the places of the test pairs in the data, in the order in which they were scored.
+        predicted: (ntest,) the estimates of these.
+    """
+
+    dev: float
+    ndev: int
+    tested: NDArray[np.int64]
+    predicted: NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class RelatednessResult:
-    """The scores of a supervised relatedness task.
+class Relatedness:
+    """A relatedness task that is scored by a trained regressor: the pairs of all three splits."""
 
-    Attributes:
-        task: `STS-B` or `SICK-R`.
-        seed: of the weights and the order of rows.
-        dev: the correlation on dev that training stopped by.
-        pearson: on test, the original's headline.
-        spearman: on test.
-        mse: mean squared error on test.
-        pearson_interval: over the test pairs.
-        spearman_interval: the same.
-        ndev: how many pairs dev has.
-        ntest: how many pairs test has.
-        items: one row per test pair: task, split, pair_id, gold, prediction, the sentences' numbers (see
-            `id_columns`).
-    """
+    data: StsData
 
-    task: str
-    seed: int
-    dev: float
-    pearson: float
-    spearman: float
-    mse: float
-    pearson_interval: Interval | None
-    spearman_interval: Interval | None
-    ndev: int
-    ntest: int
-    items: "pd.DataFrame"
+    kind: ClassVar[str] = SUPERVISED
+    is_trained: ClassVar[bool] = True
+
+    def sentences(self) -> list[str]:
+        """Return all first sentences, then all second ones."""
+        return sentences_in(self.data)
+
+    def demand_scorable(self) -> None:
+        """Raise unless a correlation is defined.
+
+        Raises:
+            UserError: if there are fewer than two pairs, or all have one and the same score.
+        """
+        demand_spread(self.data)
+
+    def meaning(self, settings: Settings) -> Meaning:
+        """Return what the headline means: Pearson, by which training stops."""
+        return Meaning("test", "all", "pearson", SUPERVISED)
+
+    def items(self, vectors: Vectors, settings: Settings) -> Items:
+        """Train the regressor and predict."""
+        of_sentences, half = vectors.of_sentences, len(vectors.rows) // 2
+        seed = settings.classification.seed
+        result = regress(self.data, of_sentences[:half], of_sentences[half:], seed=seed, device=vectors.device)
+        rows = self.data.table.take(result.tested)
+        sides = [rows["sentence1"], rows["sentence2"]]
+        columns = item_columns(self, "test", [""] * len(rows), rows["pair_id"], sides)
+        table = PlainTable({**columns, "gold": rows["gold"].astype(np.float64), SUPERVISED: result.predicted})
+        training = Training(method=SUPERVISED, design="split", kfold=0, seed=seed, stop_by="pearson")
+        return Items(table, training, (Number(statistic="dev", value=result.dev, items=result.ndev),))
+
+    @staticmethod
+    def numbers(rows: Rows, how: Scoring) -> Numbers:
+        """Return Pearson, Spearman and the mean squared error on test."""
+        tested = rows.scored
+        values = scores_on_test(tested[SUPERVISED], tested["gold"])
+        metrics: tuple[StopBy, ...] = ("pearson", "spearman")
+        supports = {metric: _support(tested, metric, how.intervals) for metric in metrics}
+        numbers = [
+            Number(
+                statistic=name,
+                value=value,
+                items=len(tested),
+                interval=supports[name][0] if name in supports else None,
+            )
+            for name, value in values.items()
+        ]
+        return Numbers(tuple(numbers), supports["pearson"][1])
 
 
-def score_relatedness(
+def regress(
     data: StsData,
     vectors1: NDArray[np.floating],
     vectors2: NDArray[np.floating],
     *,
     stop_by: StopBy = "pearson",
     seed: int = SEED,
-    bootstrap: Bootstrap | None = None,
     device: str = "cpu",
-) -> RelatednessResult:
-    """Train the regressor on train, stop it by dev, and score it on test.
+) -> Regressed:
+    """Train the regressor on train, stop it by dev, and predict test.
 
     Args:
         data: the pairs of all three splits (`load_sts(task, "all")`).
@@ -98,14 +135,13 @@ def score_relatedness(
         vectors2: (n, d) vectors of the second.
         stop_by: the correlation on dev that training stops by.
         seed: of the weights and the order of rows.
-        bootstrap: how intervals are computed.
         device: where it is trained.
 
     Raises:
         UserError: if the data lacks a split.
         ValueError: if there is not one vector for each sentence.
     """
-    pairs, bootstrap = data.pairs, bootstrap or Bootstrap()
+    pairs = data.pairs
     if not len(vectors1) == len(vectors2) == len(pairs):
         raise ValueError(f"expected {len(pairs)} pairs of vectors, got {len(vectors1)} and {len(vectors2)}")
     order = pair_order(pairs)
@@ -115,27 +151,8 @@ def score_relatedness(
     train, dev, test = (np.flatnonzero(splits == split) for split in ("train", "dev", "test"))
     if not (len(train) and len(dev) and len(test)):
         raise UserError(f"supervised {data.task} needs its train, dev and test splits: read it with split 'all'.")
-    regressor = _Regressor(x, gold, train, seed, device)
-    best, predicted = regressor.fit(dev, test, stop_by)
-
-    actual = gold[test]
-    scores = scores_on_test(predicted, actual)
-    rows = pairs.iloc[order[test]]
-    ids = id_columns(rows["sentence1"], rows["sentence2"])
-    items = rows[["split", "pair_id", "gold"]].assign(task=data.task, prediction=predicted, **ids)
-    return RelatednessResult(
-        task=data.task,
-        seed=seed,
-        dev=best,
-        pearson=scores["pearson"],
-        spearman=scores["spearman"],
-        mse=scores["mse"],
-        pearson_interval=_interval(items, "pearson", bootstrap),
-        spearman_interval=_interval(items, "spearman", bootstrap),
-        ndev=len(dev),
-        ntest=len(test),
-        items=items[["task", "split", "pair_id", "gold", "prediction", *ids]].sort_index().reset_index(drop=True),
-    )
+    best, predicted = _Regressor(x, gold, train, seed, device).fit(dev, test, stop_by)
+    return Regressed(best, len(dev), order[test], predicted)
 
 
 def spread_over_bins(scores: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float32]:
@@ -230,14 +247,12 @@ def _defined(correlation: float) -> float:
     return 0.0 if np.isnan(correlation) else float(correlation)
 
 
-def _interval(items: "pd.DataFrame", metric: StopBy, bootstrap: Bootstrap) -> Interval | None:
-    if not bootstrap.resamples:
-        return None
-    predicted, actual = (items[name].to_numpy(dtype=np.float64) for name in ("prediction", "gold"))
-    value, method = _CORRELATE[metric](predicted, actual), method_of(bootstrap, items, metric)
-    if method != "bootstrap":
-        spread = variance(TERMS[metric](predicted, actual), sharing_of(items), method)
-        return kept(correlation_limits(value, spread, len(items), metric, bootstrap))
-    rng = generator(bootstrap.seed, str(items["task"].iloc[0]), "supervised", metric)
-    drawn = bootstrap_correlation(predicted, actual, metric, rng=rng, resamples=bootstrap.resamples)
-    return kept(guarded(bootstrap.percentile(drawn), value, len(items)))
+def _support(tested: PlainTable, metric: StopBy, intervals: Intervals) -> tuple[Interval | None, Support]:
+    predicted, actual = tested[SUPERVISED], tested["gold"]
+    value = _CORRELATE[metric](predicted, actual)
+    terms, sharing = TERMS[metric](predicted, actual), sharing_of(tested)
+    support = Support(value, terms, sharing, sharing_of(tested, folded=True))
+    if intervals.interval is None:
+        return None, support
+    spread = variance(terms, sharing, intervals.interval)
+    return kept(correlation_interval(value, spread, len(tested), intervals.level, metric)), support

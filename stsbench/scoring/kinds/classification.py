@@ -7,87 +7,137 @@ PyTorch net, the SimCSE papers': `mlp`.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stsbench.base.errors import UserError
 from stsbench.base.words import suggestion
+from stsbench.data.plain_table import PlainTable
 from stsbench.data.sentence_ids import id_columns
+from stsbench.data.sentences import sentences_in
 from stsbench.data.tables import LabelledData
-from stsbench.records.parts import Interval
+from stsbench.records.kinds import TRANSFER
+from stsbench.records.parts import Interval, Number, Training
 from stsbench.scoring.classifiers import (
     NESTED_SEED,
     UNSEEN,
     Classifier,
-    Design,
     Features,
     FinalFit,
     Fold,
     Labelled,
     LogisticRegression,
-    Rows,
     arrange,
     demand_foldable,
     stratified,
 )
-from stsbench.scoring.intervals import Support, share_limits
+from stsbench.scoring.classifiers import Rows as Positions
+from stsbench.scoring.intervals import share_limits
 from stsbench.scoring.mlp import Mlp
-from stsbench.scoring.settings import CLASSIFIERS, KFOLD, SEED, Bootstrap
-
-if TYPE_CHECKING:
-    import pandas as pd
+from stsbench.scoring.settings import CLASSIFIERS, KFOLD, SEED, Settings
+from stsbench.scoring.statistic import F1
+from stsbench.scoring.task import Items, Meaning, Numbers, Rows, Scoring, Vectors, item_columns
 
 
 @dataclass(frozen=True)
-class TransferResult:
-    """The scores of one transfer task. All scores are in percent.
+class Classified:
+    """What classifying a task's vectors gave. Scores are in percent, with two decimals.
 
     Attributes:
-        task: for example `TREC`.
-        design: `nested`, `kfold` or `split`.
-        classifier: `logreg` or the net's name.
-        kfold: the number of folds; 0 where none were made.
-        seed: of the run.
-        acc: accuracy on test, two decimals; nested: the mean over the outer folds of their rounded accuracies.
+        table: one row a prediction: those held out, which `devacc` is over (none for nested folds, of which an
+            item has nine), then those that `acc` is over.
+        training: how.
+        acc: accuracy on test; nested: the mean over the outer folds of their rounded accuracies.
         devacc: the accuracy that the regulariser was chosen by; nested: the mean over the outer folds.
         f1: of class 1 on test, for two classes of sentence pairs; else None.
-        acc_interval: over the test items (out-of-fold items where there is no test set).
-        devacc_interval: over the dev items (the out-of-fold ones of training where there is no dev set).
-        f1_interval: over the test items.
-        grid: the regularisers, C of `logreg` and the L2 penalty of a net.
-        chosen: the regulariser of each final fit: one for each outer fold, or a single one.
         ndev: how many items `devacc` is over.
         ntest: how many items `acc` is over.
-        items: one row per prediction: task, split, item_id, label, prediction, correct, fold (of the fold that
-            held the item out; -1 where none did), the sentences' numbers (see `id_columns`). Besides the test
-            items those of `devacc`, except for nested folds, where an item has nine of them.
+        dev: the sentences' numbers of the items that `devacc` is over.
+        dev_correct: (ndev,) in which share of the fits each of them is right.
         notes: what the person should know.
-        support: what the interval of `acc` rests on.
     """
 
-    task: str
-    design: Design
-    classifier: str
-    kfold: int
-    seed: int
+    table: PlainTable
+    training: Training
     acc: float
     devacc: float
     f1: float | None
-    acc_interval: Interval | None
-    devacc_interval: Interval | None
-    f1_interval: Interval | None
-    grid: tuple[float, ...]
-    chosen: tuple[float, ...]
     ndev: int
     ntest: int
-    items: "pd.DataFrame"
+    dev: PlainTable
+    dev_correct: NDArray[np.float64]
     notes: tuple[str, ...]
-    support: Support
 
 
-def score_labelled(
+@dataclass(frozen=True)
+class Classification:
+    """Labelled sentences or sentence pairs, classified from their vectors."""
+
+    data: LabelledData
+
+    kind: ClassVar[str] = TRANSFER
+    is_trained: ClassVar[bool] = True
+
+    def sentences(self) -> list[str]:
+        """Return the sentences, of pairs all first sides and then all second ones."""
+        return sentences_in(self.data)
+
+    def demand_scorable(self) -> None:
+        """Raise unless the task's splits can be trained and tested on.
+
+        Raises:
+            UserError: naming the splits.
+        """
+        arrange(self.data)
+
+    def meaning(self, settings: Settings) -> Meaning:
+        """Return what the headline means: the design, accuracy and the classifier."""
+        design = arrange(self.data).design
+        folds = "" if design == "split" else str(settings.classification.kfold)
+        split = "all" if design == "nested" else "test"
+        return Meaning(split, design + folds, "acc", settings.classification.classifier)
+
+    def items(self, vectors: Vectors, settings: Settings) -> Items:
+        """Train and predict."""
+        how, of_sentences = settings.classification, vectors.of_sentences
+        size = len(self.data.items)
+        sides = [of_sentences[:size], of_sentences[size:]][: len(of_sentences) // size]
+        result = classify(
+            self.data, *sides, classifier=how.classifier, seed=how.seed, kfold=how.kfold, device=vectors.device
+        )
+        limits, _ = share_limits(result.dev_correct, None, result.dev, settings.intervals)
+        devacc = Number(
+            statistic="devacc", value=_share(result.devacc), items=result.ndev, interval=_as_printed(limits)
+        )
+        notes = tuple(f"{self.data.task}: {note}" for note in result.notes)
+        return Items(result.table, result.training, (devacc,), notes)
+
+    @staticmethod
+    def numbers(rows: Rows, how: Scoring) -> Numbers:
+        """Return `acc`, `f1` where there is one, and `devacc` where the rows that it is over are there."""
+        tested, training, intervals = rows.scored, how.training, how.intervals
+        assert training is not None, "a classifier was trained"
+        correct = tested["correct"]
+        acc = nested_accuracy(_by_fold(tested)) if training.design == "nested" else percent(np.mean(correct))
+        limits, support = share_limits(correct > 0, None, tested, intervals)
+        numbers = [
+            Number(statistic="acc", value=_share(acc), items=len(tested), interval=_as_printed(limits)),
+        ]
+        if len(rows.held_out):
+            held_out = [fold[:, np.newaxis] for fold in _by_fold(rows.held_out)]
+            devacc = percent(mean_accuracy(held_out)[0])
+            numbers.append(Number(statistic="devacc", value=_share(devacc), items=len(rows.held_out)))
+        if training.positive:
+            f1 = F1(training.positive)
+            limits, _ = share_limits(*f1.shares(tested), tested, intervals)
+            value = _share(percent(f1.value(tested)))
+            numbers.append(Number(statistic="f1", value=value, items=len(tested), interval=_as_printed(limits)))
+        return Numbers(tuple(numbers), support)
+
+
+def classify(
     data: LabelledData,
     vectors1: NDArray[np.floating],
     vectors2: NDArray[np.floating] | None = None,
@@ -95,10 +145,9 @@ def score_labelled(
     classifier: str | Classifier = "logreg",
     seed: int = SEED,
     kfold: int = KFOLD,
-    bootstrap: Bootstrap | None = None,
     device: str = "cpu",
-) -> TransferResult:
-    """Score one transfer task from its sentences' vectors.
+) -> Classified:
+    """Classify a task's items from their sentences' vectors.
 
     Args:
         data: the task, n items.
@@ -107,48 +156,48 @@ def score_labelled(
         classifier: one of `CLASSIFIERS`, or a classifier made by the caller.
         seed: of the folds of `kfold` tasks and of the net; nested folds have their own.
         kfold: how many folds, at either level.
-        bootstrap: how intervals are computed.
         device: where the classifier computes.
 
     Raises:
         UserError: if a name is unknown, or the task cannot be folded so.
         ValueError: if there is not one finite vector for each sentence.
     """
-    bootstrap = bootstrap or Bootstrap()
     fitter = make_classifier(classifier, seed=seed, device=device) if isinstance(classifier, str) else classifier
     task = arrange(data)
-    x = _features(data, vectors1, vectors2)[task.order]
     told = len(fitter.notes)
-    outcome = run_design(Trial(data, task, x, fitter, seed, kfold))
-
-    items = _items_table(data, task, outcome)
-    tested = items[np.isin(items["position"], task.order[outcome.test])]
-    positive = data.items["sentence2"].notna().all() and len(data.classes) == 2
-    f1, f1_interval = _f1(data, tested, bootstrap) if positive else (None, None)
-    correct = tested["correct"].to_numpy()
-    acc_interval, support = share_limits(correct, None, tested, (data.task, "acc"), bootstrap)
-    dev = _ids(data, task.order[outcome.dev])
-    devacc_interval, _ = share_limits(outcome.dev_correct, None, dev, (data.task, "devacc"), bootstrap)
-    return TransferResult(
-        task=data.task,
-        design=task.design,
-        classifier=fitter.name,
-        kfold=0 if task.design == "split" else kfold,
-        seed=seed,
+    outcome = run_design(Trial(data, task, _features(data, vectors1, vectors2), fitter, seed, kfold))
+    is_tested = np.isin(outcome.rows, outcome.test)
+    # Those of `devacc` in the order in which they were trained on, the tested ones in that of the data.
+    order = np.argsort(task.order[outcome.rows], kind="stable")
+    places = np.concatenate([np.flatnonzero(~is_tested), order[is_tested[order]]])
+    table = _table(data, task, outcome).take(places)
+    tested = table.take(table["split"] == (_TESTED[task.design]))
+    paired = bool(data.items["sentence2"].notna().all())
+    positive = str(data.classes[1]) if paired and len(data.classes) == 2 else ""
+    return Classified(
+        table=table,
+        training=Training(
+            method=fitter.name,
+            design=task.design,
+            kfold=0 if task.design == "split" else kfold,
+            seed=seed,
+            positive=positive,
+            grid=fitter.grid(task.design),
+            chosen=outcome.chosen,
+        ),
         acc=outcome.acc,
         devacc=outcome.devacc,
-        f1=f1,
-        acc_interval=_percents(acc_interval),
-        devacc_interval=_percents(devacc_interval),
-        f1_interval=_percents(f1_interval),
-        grid=fitter.grid(task.design),
-        chosen=outcome.chosen,
+        f1=percent(F1(positive).value(tested)) if positive else None,
         ndev=len(outcome.dev),
         ntest=len(outcome.test),
-        items=items.drop(columns="position"),
+        dev=_ids(data, task.order[outcome.dev]),
+        dev_correct=outcome.dev_correct,
         notes=fitter.notes[told:],
-        support=support,
     )
+
+
+_TESTED = {"nested": "all", "kfold": "test", "split": "test"}
+"""The split that `acc` is over."""
 
 
 def make_classifier(name: str, *, seed: int = SEED, device: str = "cpu") -> Classifier:
@@ -181,59 +230,44 @@ def pair_features(u: Features, v: Features) -> Features:
     return np.concatenate([np.abs(u - v), u * v], axis=1)
 
 
-def _items_table(data: LabelledData, task: Labelled, outcome: "Outcome") -> "pd.DataFrame":
-    import pandas as pd
-
+def _table(data: LabelledData, task: Labelled, outcome: "Outcome") -> PlainTable:
     position = task.order[outcome.rows]
     names = np.array([str(label) for label in data.classes], dtype=object)
     actual = task.labels[outcome.rows]
-    ids = _ids(data, position)
-    table = pd.DataFrame(
+    items = data.items.iloc[position]
+    sides = [items["sentence1"].tolist(), items["sentence2"].tolist()]
+    columns = item_columns(
+        Classification(data), items["split"].tolist(), [""] * len(items), items["item_id"].tolist(), sides
+    )
+    return PlainTable(
         {
-            "task": data.task,
-            "split": data.items["split"].to_numpy()[position],
-            "item_id": data.items["item_id"].to_numpy()[position],
+            **columns,
             "label": names[actual],
             "prediction": names[outcome.predictions],
-            "correct": outcome.predictions == actual,
+            "correct": (outcome.predictions == actual).astype(np.float64),
             "fold": outcome.held_out_by,
-            **{name: ids[name].to_numpy() for name in ids},
-            "position": position,
         }
     )
-    return table.sort_values("position", kind="stable", ignore_index=True)
 
 
-def _f1(data: LabelledData, tested: "pd.DataFrame", bootstrap: Bootstrap) -> tuple[float, Interval | None]:
-    above, below = f1_shares(tested, str(data.classes[1]))
-    return f1_percent(above, below), share_limits(above, below, tested, (data.task, "f1"), bootstrap)[0]
+def _by_fold(table: PlainTable) -> list[NDArray[np.bool_]]:
+    """Return which rows are right, fold by fold; of a split, whose rows no fold held out, all together."""
+    return [table["correct"][table["fold"] == number] > 0 for number in np.unique(table["fold"])]
 
 
-def f1_shares(tested: "pd.DataFrame", positive: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return what each item adds to the upper and to the lower sum of F1.
-
-    Args:
-        tested: n rows of an item table.
-        positive: the class that F1 is of.
-    """
-    said, is_ = (tested[name].to_numpy() == positive for name in ("prediction", "label"))
-    return 2.0 * (said & is_), said.astype(np.float64) + is_
-
-
-def f1_percent(above: NDArray[np.float64], below: NDArray[np.float64]) -> float:
-    """Return F1 in percent with two decimals, of what items add to its two sums; 0 where nothing is positive."""
-    return percent(above.sum() / max(below.sum(), 1.0))
-
-
-def _ids(data: LabelledData, positions: Rows) -> "pd.DataFrame":
-    import pandas as pd
-
+def _ids(data: LabelledData, positions: Positions) -> PlainTable:
     items = data.items.iloc[positions]
-    return pd.DataFrame(id_columns(items["sentence1"], items["sentence2"]))
+    return PlainTable(id_columns(items["sentence1"], items["sentence2"]))
 
 
-def _percents(limits: Interval | None) -> Interval | None:
-    return limits and (100 * limits[0], 100 * limits[1])
+def _share(percent: float) -> float:
+    # Two decimals of a percent are four of a share: the nearest such number, not the quotient's last bit.
+    return round(percent / 100, 12)
+
+
+def _as_printed(limits: Interval | None) -> Interval | None:
+    """Return limits by way of percents, as the scores beside them come."""
+    return limits and (100 * limits[0] / 100, 100 * limits[1] / 100)
 
 
 @dataclass(frozen=True)
@@ -264,12 +298,12 @@ class Outcome:
     acc: float
     devacc: float
     chosen: tuple[float, ...]
-    test: Rows
-    dev: Rows
+    test: Positions
+    dev: Positions
     dev_correct: NDArray[np.float64]
-    rows: Rows
+    rows: Positions
     predictions: NDArray[np.int16]
-    held_out_by: Rows
+    held_out_by: Positions
 
 
 def run_design(trial: Trial) -> Outcome:
@@ -380,7 +414,7 @@ def _split(trial: Trial) -> Outcome:
     )
 
 
-def _mean_accuracies(predictions: NDArray[np.int16], y: Rows, folds: Sequence[Fold]) -> NDArray[np.float64]:
+def _mean_accuracies(predictions: NDArray[np.int16], y: Positions, folds: Sequence[Fold]) -> NDArray[np.float64]:
     """Return for each regulariser the mean over the folds of the accuracy on the rows held out."""
     return mean_accuracy(
         [predictions[fold.held_out, column] == y[fold.held_out, None] for column, fold in enumerate(folds)]

@@ -1,0 +1,100 @@
+"""The kinds of tasks, as data: what a table, a label or a card needs to know of them.
+
+What a kind does (name its sentences, turn their vectors into items, and items into numbers) is a file in
+`stsbench.scoring.kinds`. Nothing that reads a record asks which kind a score is of: it asks for one of these.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of task.
+
+    Attributes:
+        name: as a record says it.
+        average: what the plain mean over its tasks is called; empty where nobody takes one.
+        unit: what its items are, in the plural.
+        statistics: what a table of all numbers shows, the headline first; empty for the headline alone.
+        below: what follows the headline in a row of its own, where papers print it (`devacc`).
+        lowest: the least that a headline can be; the most is 1.
+        rounded: whether the scores of its tasks have two decimals of a percent by their protocol, so that their
+            mean has too.
+        columns: of the items table that its rows fill, besides those that all rows have.
+        by_similarity: whether gold scores are held against a similarity, whose column the signature names.
+        suffix: what a label says after the task's name.
+        on_the_hub: the kind of task by which the Hub knows such a score.
+    """
+
+    name: str
+    average: str
+    unit: str
+    statistics: tuple[str, ...] = ()
+    below: str = ""
+    lowest: float = -1.0
+    rounded: bool = False
+    columns: tuple[str, ...] = ()
+    by_similarity: bool = False
+    suffix: str = ""
+    on_the_hub: str = "semantic-similarity"
+
+
+_LENGTHS = tuple(f"{unit}_{side}" for unit in ("words", "characters", "subwords") for side in "ab")
+_COMPARED = ("gold", *_LENGTHS, "identical", "zero")
+"""The columns of pairs whose vectors are compared."""
+
+STS = "sts"
+TRANSFER = "transfer"
+SUPERVISED = "supervised"
+PAIR_CLASSIFICATION = "pair-classification"
+GIVEN = "given"
+
+AVERAGE = "Avg."
+TRANSFER_AVERAGE = "Avg. transfer"
+
+KINDS: Mapping[str, Kind] = MappingProxyType(
+    {
+        kind.name: kind
+        for kind in (
+            Kind(STS, AVERAGE, "pairs", columns=_COMPARED, by_similarity=True),
+            Kind(
+                TRANSFER,
+                TRANSFER_AVERAGE,
+                "items",
+                statistics=("acc", "devacc", "f1"),
+                below="devacc",
+                lowest=0.0,
+                rounded=True,
+                columns=("label", "prediction", "correct", "fold"),
+                on_the_hub="text-classification",
+            ),
+            Kind(
+                SUPERVISED,
+                "",
+                "pairs",
+                statistics=("pearson", "spearman"),
+                columns=("gold",),
+                by_similarity=True,
+                suffix=":supervised",
+            ),
+            Kind(
+                PAIR_CLASSIFICATION,
+                "Avg. pair classification",
+                "pairs",
+                statistics=("ap", "accuracy"),
+                lowest=0.0,
+                columns=_COMPARED,
+                by_similarity=True,
+                suffix=":classified",
+                on_the_hub="pair-classification",
+            ),
+            Kind(GIVEN, "Avg. given", "items", lowest=-float("inf"), columns=("score",), on_the_hub="other"),
+        )
+    }
+)
+"""By name, in the order in which a record holds them."""
+
+AVERAGES = tuple(kind.average for kind in KINDS.values() if kind.average)
+"""What means over tasks are called: no task is."""

@@ -1,0 +1,79 @@
+"""Pair classification: pairs that belong together or not, told apart by their similarity.
+
+As MTEB defines it: average precision, and the accuracy at the best threshold, which is chosen on the same pairs.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+from stsbench.base.errors import UserError
+from stsbench.data.sentences import sentences_in
+from stsbench.data.tables import StsData
+from stsbench.records.kinds import PAIR_CLASSIFICATION
+from stsbench.records.parts import Number
+from stsbench.scoring.intervals import interval_of
+from stsbench.scoring.kinds.sts import compared
+from stsbench.scoring.settings import Settings
+from stsbench.scoring.statistic import AveragePrecision, ThresholdAccuracy
+from stsbench.scoring.task import Items, Meaning, Numbers, Rows, Scoring, Vectors
+
+
+@dataclass(frozen=True)
+class PairClassification:
+    """Sentence pairs with the labels 1 (they belong together) and 0."""
+
+    data: StsData
+
+    kind: ClassVar[str] = PAIR_CLASSIFICATION
+    is_trained: ClassVar[bool] = False
+
+    def sentences(self) -> list[str]:
+        """Return all first sentences, then all second ones."""
+        return sentences_in(self.data)
+
+    def demand_scorable(self) -> None:
+        """Raise unless there are pairs of both labels and no others.
+
+        Raises:
+            UserError: naming a label that is neither 0 nor 1, or the one that is missing.
+        """
+        labels = sorted(set(self.data.table["gold"].tolist()))
+        where = f"{self.data.task}, split {self.data.split}, text {self.data.text},"
+        for label in labels:
+            if label not in {0, 1}:
+                raise UserError(
+                    f"{where} has the score {label:g}: pairs are classified by the labels 0 and 1; measure their "
+                    "correlation, or give labels."
+                )
+        if len(labels) < 2:
+            raise UserError(f"{where} has one label alone: pairs are classified where both 0 and 1 occur.")
+
+    def meaning(self, settings: Settings) -> Meaning:
+        """Return what the headline means: average precision over all pairs."""
+        return Meaning(self.data.split, "all", "ap", settings.protocol.similarity)
+
+    def items(self, vectors: Vectors, settings: Settings) -> Items:
+        """Compare the vectors of each pair."""
+        return Items(compared(self, vectors))
+
+    @staticmethod
+    def numbers(rows: Rows, how: Scoring) -> Numbers:
+        """Return average precision, and the accuracy at the best threshold with that threshold."""
+        statistics = {
+            "ap": AveragePrecision(how.signature.similarity),
+            "accuracy": ThresholdAccuracy(how.signature.similarity),
+        }
+        results = {
+            name: interval_of(statistic, rows.scored, how.intervals) for name, statistic in statistics.items()
+        }
+        numbers = [
+            Number(
+                statistic=name,
+                value=None if math.isnan(support.value) else support.value,
+                items=len(rows.scored),
+                interval=interval,
+            )
+            for name, (interval, support) in results.items()
+        ]
+        return Numbers(tuple(numbers), results["ap"][1])

@@ -1,0 +1,233 @@
+"""The STS tasks: pairs whose vectors are compared, and the correlation of that with the gold scores."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stsbench.base.errors import UserError
+from stsbench.data.plain_table import Column, PlainTable, coded
+from stsbench.data.sentences import sentences_in
+from stsbench.data.tables import StsData
+from stsbench.records.kinds import STS
+from stsbench.records.parts import Number
+from stsbench.records.signature import Signature
+from stsbench.scoring.intervals import Support, kept, sharing_of
+from stsbench.scoring.raters import with_spread
+from stsbench.scoring.settings import Intervals, Settings
+from stsbench.scoring.task import Items, Meaning, Numbers, Rows, Scoring, Task, Vectors, item_columns
+from stsbench.statistics.aggregation import Aggregation, TaskScores, correlate_task, members_of
+from stsbench.statistics.correlations import Metric
+from stsbench.statistics.dependence import Sharing, variance
+from stsbench.statistics.influence import TERMS, task_terms
+from stsbench.statistics.intervals import Limits, correlation_interval
+from stsbench.statistics.similarity import SIMILARITIES, pair_similarities, zero_rows
+
+GIVEN = "given"
+"""The similarity column of a run whose similarities were computed elsewhere."""
+
+_METRICS: tuple[Metric, ...] = ("spearman", "pearson")
+"""What every score is also taken by, whatever the protocol's metric."""
+
+
+@dataclass(frozen=True)
+class StsPairs:
+    """Scored sentence pairs, whose cosine (or another similarity) is held against the gold scores."""
+
+    data: StsData
+
+    kind: ClassVar[str] = STS
+    is_trained: ClassVar[bool] = False
+
+    def sentences(self) -> list[str]:
+        """Return all first sentences, then all second ones."""
+        return sentences_in(self.data)
+
+    def demand_scorable(self) -> None:
+        """Raise unless a correlation is defined.
+
+        Raises:
+            UserError: if there are fewer than two pairs, or all have one and the same score.
+        """
+        demand_spread(self.data)
+
+    def meaning(self, settings: Settings) -> Meaning:
+        """Return what the headline means: the protocol's correlation."""
+        protocol = settings.protocol
+        return Meaning(self.data.split, protocol.aggregation, protocol.metric, protocol.similarity)
+
+    def items(self, vectors: Vectors, settings: Settings) -> Items:
+        """Compare the vectors of each pair."""
+        return Items(compared(self, vectors))
+
+    @staticmethod
+    def numbers(rows: Rows, how: Scoring) -> Numbers:
+        """Return the correlations by every aggregation and of each subset."""
+        return _numbers(rows.scored, how.signature, how.intervals)
+
+
+def demand_spread(data: StsData) -> None:
+    """Raise unless the gold scores of some pairs differ.
+
+    Raises:
+        UserError: if there are fewer than two pairs, or all have one and the same score.
+    """
+    gold = data.table["gold"]
+    where = f"{data.task}, split {data.split}, text {data.text},"
+    if len(gold) < 2:
+        raise UserError(
+            f"{where} has {len(gold)} scored pairs: a correlation needs at least two; check its files."
+        )
+    if gold.min() == gold.max():
+        raise UserError(
+            f"{where} has the score {gold[0]:g} for every pair: a correlation needs scores that differ; "
+            "check its files."
+        )
+
+
+def compared(task: Task, vectors: Vectors) -> PlainTable:
+    """Return the items table of a task of pairs, n rows in the order of its data.
+
+    Beside the columns that all rows have (see `item_columns`) they are gold; every similarity (float64); words,
+    characters and subwords of either side (`words_a`, `words_b`, ...; sub-words -1 where unknown); `identical`
+    (one token sequence on both sides) and `zero` (a zero vector on a side).
+    """
+    pairs = _without_similarities(task)
+    left, right = vectors.rows[: len(pairs)], vectors.rows[len(pairs) :]
+    zero = zero_rows(vectors.matrix)
+    similarities = pair_similarities(vectors.matrix, left, right, tuple(SIMILARITIES))
+    columns: dict[str, Column] = {str(kind): values for kind, values in similarities.items()}
+    columns |= {"subwords_a": vectors.lengths[: len(pairs)], "subwords_b": vectors.lengths[len(pairs) :]}
+    columns |= {"identical": left == right, "zero": zero[left] | zero[right]}
+    return pairs.with_columns(columns)
+
+
+def compared_elsewhere(task: Task, similarities: Mapping[str, NDArray[np.float64]]) -> PlainTable:
+    """Return the items table of a task whose similarities were computed elsewhere, one for each pair in order.
+
+    Args:
+        task: n pairs.
+        similarities: (n,) by column: `GIVEN`, or some of `SIMILARITIES`; the others of those are NaN then.
+    """
+    pairs = _without_similarities(task)
+    size = len(pairs)
+    columns: dict[str, Column] = dict.fromkeys(("subwords_a", "subwords_b"), np.full(size, -1))
+    columns |= dict.fromkeys(("identical", "zero"), np.zeros(size, dtype=bool))
+    if GIVEN not in similarities:
+        columns |= dict.fromkeys(SIMILARITIES, np.full(size, math.nan))
+    return pairs.with_columns({**columns, **similarities})
+
+
+def _without_similarities(task: Task) -> PlainTable:
+    assert isinstance(task.data, StsData), "pairs are compared"
+    pairs = with_spread(task.data.table)
+    size, sides = len(pairs), {"a": pairs["sentence1"], "b": pairs["sentence2"]}
+    # A pair of split `all` counts as that split's; its id tells where it came from.
+    columns: dict[str, Any] = dict(
+        item_columns(task, task.data.split, pairs["subset"], pairs["pair_id"], list(sides.values()))
+    )
+    others = [name for name in pairs.columns if name not in {*columns, "pair_id", "sentence1", "sentence2"}]
+    columns |= {name: pairs[name] for name in others}
+    for side, texts in sides.items():
+        columns[f"words_{side}"] = np.fromiter((len(text.split()) for text in texts), np.int64, size)
+        columns[f"characters_{side}"] = np.fromiter(map(len, texts), np.int64, size)
+    return PlainTable(columns)
+
+
+@dataclass(frozen=True)
+class TaskLimits:
+    """The intervals of one task, of its headline metric.
+
+    Attributes:
+        aggregates: of the task's score by every aggregation; empty where none were asked for.
+        subsets: of each subset's, in the order of their codes; likewise.
+        support: what the interval of the headline rests on.
+    """
+
+    aggregates: Mapping[Aggregation, Limits]
+    subsets: Sequence[Limits]
+    support: Support
+
+
+def _numbers(pairs: PlainTable, signature: Signature, intervals: Intervals) -> Numbers:
+    metric, aggregation = cast(Metric, signature.metric), cast(Aggregation, signature.aggregation)
+    # Subsets in the order of the data, not of the alphabet: tables list them so.
+    names, codes = coded(pairs["subset"])
+    gold, values = pairs["gold"], pairs[signature.similarity]
+    scores = {name: correlate_task(gold, values, codes, name) for name in dict.fromkeys((metric, *_METRICS))}
+    limits = task_limits(
+        pairs,
+        signature.similarity,
+        scores[metric],
+        metric=metric,
+        aggregation=aggregation,
+        codes=codes,
+        intervals=intervals,
+    )
+    numbers = [
+        _number(name, scores[name].aggregates[by], len(pairs), by=by)
+        for by in dict.fromkeys((aggregation, *scores[metric].aggregates))
+        for name in scores
+    ]
+    for code, (subset, size) in enumerate(zip(names, np.bincount(codes).tolist(), strict=True)):
+        numbers += [_number(name, float(scores[name].subsets[code]), size, subset=subset) for name in scores]
+    # Of the headline's metric alone there are intervals.
+    found = {(metric, by, ""): each for by, each in limits.aggregates.items()}
+    found |= {(metric, "", subset): each for subset, each in zip(names, limits.subsets, strict=False)}
+    return Numbers(tuple(_with_limits(number, found.get(number.key)) for number in numbers), limits.support)
+
+
+def _with_limits(number: Number, limits: Limits | None) -> Number:
+    if limits is None:
+        return number
+    return number.model_copy(update={"interval": kept(limits), "no_interval": limits.reason or ""})
+
+
+def _number(statistic: str, value: float, items: int, *, by: str = "", subset: str = "") -> Number:
+    # JSON has no NaN: an undefined correlation is null.
+    defined = None if math.isnan(value) else float(value)
+    return Number(statistic=statistic, aggregation=by, subset=subset, value=defined, items=items)
+
+
+def task_limits(
+    pairs: PlainTable,
+    similarity: str,
+    scores: TaskScores,
+    *,
+    metric: Metric,
+    aggregation: Aggregation,
+    codes: NDArray[np.intp],
+    intervals: Intervals,
+) -> TaskLimits:
+    """Return the intervals of one task from its rows of the pair table.
+
+    Args:
+        pairs: the n rows of one task, split and text.
+        similarity: the column that is correlated with gold.
+        scores: by `metric`.
+        metric: the correlation.
+        aggregation: the headline's.
+        codes: (n,) the place of each pair's subset.
+        intervals: how intervals are computed.
+    """
+    whole = scores.aggregates[aggregation]
+    if intervals.interval is None:
+        return TaskLimits({}, (), Support(whole))
+    gold, values, sharing = pairs["gold"], pairs[similarity], sharing_of(pairs)
+
+    def limits(value: float, terms: NDArray[np.float64], sharing: Sharing) -> Limits:
+        spread = variance(terms, sharing, intervals.interval)
+        return correlation_interval(value, spread, len(terms), intervals.level, metric)
+
+    terms = {name: task_terms(gold, values, codes, metric, name) for name in scores.aggregates}
+    return TaskLimits(
+        {name: limits(value, terms[name], sharing) for name, value in scores.aggregates.items()},
+        [
+            limits(value, TERMS[metric](gold[inside], values[inside]), sharing.take(inside))
+            for value, inside in zip(scores.subsets.tolist(), members_of(codes, len(pairs)), strict=True)
+        ],
+        Support(whole, terms[aggregation], sharing, sharing_of(pairs, folded=True)),
+    )

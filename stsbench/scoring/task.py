@@ -1,0 +1,166 @@
+"""What a task is: it names its sentences, turns their vectors into items, and says which numbers they give."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stsbench.data.plain_table import Column, PlainTable
+from stsbench.data.sentence_ids import id_columns
+from stsbench.data.tables import LabelledData, StsData
+from stsbench.records.parts import Number, Training
+from stsbench.records.signature import Signature
+from stsbench.scoring.intervals import Support
+from stsbench.scoring.settings import Intervals, Settings
+
+
+class Meaning(NamedTuple):
+    """What a task's signature says of its headline, beside text and data."""
+
+    split: str
+    aggregation: str
+    metric: str
+    similarity: str
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """The vectors of a task's sentences.
+
+    Attributes:
+        matrix: a row for each token sequence, post-processing done; shape (sequences, dimensions).
+        rows: (k,) the row of each sentence, in the order of `Task.sentences`.
+        lengths: (k,) of the same in sub-words; -1 where unknown.
+        device: where what is trained on them is computed.
+    """
+
+    matrix: NDArray[np.floating]
+    rows: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+    device: str = "cpu"
+
+    @property
+    def of_sentences(self) -> NDArray[np.floating]:
+        """(k, dimensions) the vector of each sentence."""
+        return self.matrix[self.rows]
+
+
+@dataclass(frozen=True)
+class Items:
+    """What a task makes of the vectors.
+
+    Attributes:
+        table: its rows of the items table: those that the headline is over, and those that were held out.
+        training: what was trained; None if nothing was.
+        stated: numbers that the table does not give, or gives to fewer digits.
+        notes: what the person should know.
+    """
+
+    table: PlainTable
+    training: Training | None = None
+    stated: tuple[Number, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """The numbers of a task, the headline first, and what the headline's interval rests on."""
+
+    numbers: tuple[Number, ...]
+    support: Support
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of the items table that belong to a score.
+
+    Attributes:
+        scored: those that the headline is over.
+        held_out: those of other splits, of a task that was trained on.
+    """
+
+    scored: PlainTable
+    held_out: PlainTable = field(default_factory=lambda: PlainTable({}))
+
+    @classmethod
+    def of(cls, table: PlainTable, split: str) -> "Rows":
+        """Return the rows of one score's part of the items table."""
+        is_scored = table["split"] == split
+        return cls(table.take(is_scored), table.take(~is_scored))
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """How items become numbers.
+
+    Attributes:
+        signature: of the headline.
+        training: of what was trained to make the items; None if nothing was.
+        intervals: how intervals are computed.
+    """
+
+    signature: Signature
+    training: Training | None
+    intervals: Intervals
+
+
+class Task(Protocol):
+    """A task to score, of any kind."""
+
+    kind: ClassVar[str]
+    is_trained: ClassVar[bool]
+    """Whether something is trained on its vectors, which come straight from the pooling then."""
+
+    @property
+    def data(self) -> StsData | LabelledData:
+        """What it was read as: its name, text, files and their hashes."""
+
+    def sentences(self) -> list[str]:
+        """Return its sentences, of pairs all first sides, then all second ones; each is encoded once."""
+
+    def demand_scorable(self) -> None:
+        """Raise unless a score can be defined on it.
+
+        Raises:
+            UserError: saying why not.
+        """
+
+    def meaning(self, settings: Settings) -> Meaning:
+        """Return what its headline means."""
+
+    def items(self, vectors: Vectors, settings: Settings) -> Items:
+        """Turn the vectors of its sentences into items."""
+
+    @staticmethod
+    def numbers(rows: Rows, how: Scoring) -> Numbers:
+        """Return what the items give: when they are measured, and whenever a record is computed again."""
+
+
+def item_columns(
+    task: Task,
+    split: str | Sequence[str],
+    subset: Sequence[str],
+    item_id: Sequence[str],
+    sides: Sequence[Sequence[str]],
+) -> dict[str, Column | Sequence[str]]:
+    """Return the columns that every row of the items table has.
+
+    Args:
+        task: whose rows they are.
+        split: of all rows, or (n,) of each.
+        subset: (n,) empty where the task has none.
+        item_id: (n,) what the data calls each item.
+        sides: (n,) first sentences, and (n,) second ones (None where an item has one sentence) or nothing.
+    """
+    size = len(item_id)
+    return {
+        "kind": [task.kind] * size,
+        "task": [task.data.task] * size,
+        "split": [split] * size if isinstance(split, str) else split,
+        "text": [task.data.text] * size,
+        "subset": subset,
+        "item_id": item_id,
+        **id_columns(sides[0], sides[1] if len(sides) > 1 else [None] * size),
+    }

@@ -230,7 +230,7 @@ def _pairs(
                 test = williams(scores[0], scores[other], between[other], pairs, ranks=metric == "spearman")
                 tally.add(f"{name} williams", test.p_value < 0.05)
         if resamples:
-            _bootstrap(tally, world.tasks[0], gold, similarities[:2], truth, resamples, draw)
+            _intervals(tally, world.tasks[0], gold, similarities[:2], truth, resamples, draw)
     return {
         "pairs": pairs,
         "truth": truth,
@@ -269,7 +269,7 @@ def _terms(world: World, gold: Floats, similarity: Floats, aggregation: Aggregat
     return terms
 
 
-def _bootstrap(
+def _intervals(
     tally: Tally, task: Task, gold: Floats, similarities: Floats, truth: float, resamples: int, draw: int
 ) -> None:
     names = [str(code) for code in range(len(task.scores))]

@@ -25,7 +25,7 @@ import numpy as np
 
 import stsbench as sb
 from stsbench.records.signature import Signature
-from stsbench.scoring.settings import Bootstrap
+from stsbench.scoring.settings import Intervals
 from stsbench.scoring.sts import average, score_task
 from stsbench.statistics.intervals import IntervalMethod
 
@@ -54,7 +54,7 @@ def measured(name: str, noise: float, seed: int, tasks: str, data_dirs: list[Pat
         lambda texts: [[len(text), 1.0] for text in texts],
         tasks,
         data_dirs=data_dirs,
-        bootstrap=Bootstrap(0),
+        intervals=Intervals(None),
         use_cache=False,
     )
     gold = plain.pairs["gold"].to_numpy()
@@ -65,7 +65,7 @@ def measured(name: str, noise: float, seed: int, tasks: str, data_dirs: list[Pat
 
 def all_intervals(record: sb.RunRecord, interval: IntervalMethod) -> None:
     """Compute every interval of a run's STS tasks again, and the scores that they are of."""
-    how = Bootstrap(interval=interval)
+    how = Intervals(interval=interval)
     pairs = record.pair_table()
     protocol = sb.protocol("simcse")
     results = [
@@ -75,7 +75,7 @@ def all_intervals(record: sb.RunRecord, interval: IntervalMethod) -> None:
             similarity=record.protocol.similarity,
             signature=Signature.parse(task.signature),
             data=task.data,
-            bootstrap=how,
+            intervals=how,
         )
         for task in record.tasks
     ]

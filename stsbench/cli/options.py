@@ -26,7 +26,7 @@ FORMATS = ("table", "json", "csv", "markdown", "latex")
 """How a command can print; `table` is for the screen."""
 
 LARGEST = 1_000_000
-"""Of whatever an option counts: resamples, buckets, sub-words. More is a slip, and would fill the memory."""
+"""Of whatever an option counts: draws, buckets, sub-words. More is a slip, and would fill the memory."""
 
 
 def number_within(low: float = -LARGEST, high: float = LARGEST) -> Callable[[CallbackParam, Any], Any]:
@@ -95,18 +95,14 @@ def new_folder(param: CallbackParam, path: Path | None) -> Path | None:
     return path
 
 
-Resamples = Annotated[
-    int,
-    Option(callback=number_within(0), help="Bootstrap resamples of the intervals; 0 for none."),
-]
-Seed = Annotated[int, Option(callback=any_seed, help="Seed of the bootstrap.")]
+NoIntervals = Annotated[bool, Option("--no-intervals", help="Compute no intervals.")]
 
-IntervalName = Literal["dyadic", "components", "independent", "bootstrap"]
-"""`statistics.intervals.IntervalMethod`, which would load NumPy for a page of help."""
+IntervalName = Literal["dyadic", "components", "independent"]
+"""`statistics.dependence.Dependence`, which would load NumPy for a page of help."""
 
 INTERVAL_HELP = (
     "Which pairs depend on each other: `dyadic` those that share a sentence, `components` those that a chain of "
-    "shared sentences joins, `independent` none; `bootstrap` resamples pairs as if none did."
+    "shared sentences joins, `independent` none."
 )
 IntervalOption = Annotated[IntervalName, Option("--interval", help=INTERVAL_HELP, metavar="METHOD")]
 

@@ -37,7 +37,6 @@ _AGGREGATIONS = ("all", "mean", "wmean")
 _YEARS = (1970, 2100)
 """A computer whose clock stands may date a record in the first of them; nobody dates one later than the second."""
 
-_MOST_RESAMPLES = 10**9
 _ABOVE_ONE = 1e-9
 """A mean of ones may be above 1 by its last bit."""
 
@@ -129,8 +128,6 @@ def _of_protocol(protocol: ProtocolPart) -> Iterator[str]:
     ):
         if value not in allowed:
             yield f"the protocol's {name} is {value!r}, which is none of {', '.join(allowed)}"
-    if not 0 <= protocol.resamples <= _MOST_RESAMPLES:
-        yield f"the protocol's resamples are {protocol.resamples}"
     if not 0 < protocol.level < 1:
         yield f"the protocol's level is {protocol.level:g}, and no share between 0 and 1"
 

@@ -9,12 +9,13 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, 
 
 from stsbench.encoders.template import Template
 from stsbench.records.signature import Signature
-from stsbench.statistics.intervals import IntervalMethod, Reason
+from stsbench.statistics.dependence import Dependence
+from stsbench.statistics.intervals import Reason
 
 SCHEMA_VERSION = 5
-"""Of the layout. Versions 1 to 4, of stsbench 0.1 to 0.4, are read too: the intervals of the first two are the
-bootstrap's, and version 1 has the whitening as text alone; before version 4 nothing tells of fitted
-post-processing and of heads, before version 5 nothing of templates, raters and drift."""
+"""Of the layout. Versions 1 to 4, of stsbench 0.1 to 0.4, are read too: version 1 has the whitening as text alone;
+before version 4 nothing tells of fitted post-processing and of heads, before version 5 nothing of templates,
+raters and drift."""
 
 IMPORTED = "imported"
 """The kind of a model whose scores were read from the results of another program."""
@@ -216,25 +217,16 @@ class ProtocolPart(RecordPart):
     """The choices that were made for all tasks.
 
     Attributes:
-        resamples: of the bootstrap; 0 where no intervals were asked for.
+        interval: how the intervals see pairs that share sentences; None where no intervals were asked for.
         level: of the intervals.
-        seed: of the bootstrap.
-        interval: the method of the intervals. Kendall's tau has the bootstrap whatever stands here.
     """
 
     name: str
     aggregation: str
     metric: str
     similarity: str
-    resamples: int
+    interval: Dependence | None
     level: float
-    seed: int
-    interval: IntervalMethod = "bootstrap"
-
-    @property
-    def interval_of_scores(self) -> IntervalMethod:
-        """The method of the intervals of the STS scores."""
-        return "bootstrap" if self.metric == "kendall" else self.interval
 
 
 class TableFile(RecordPart):

@@ -197,7 +197,7 @@ def _papers_table(records: Sequence[RunFields], kind: str, *, intervals: bool) -
         headline, others, average = _rows_of_kind(record, kind)
         averages |= {average.tasks} if average else set()
         rows.append({"model": label, **{key: row["score"] for key, row in headline.items()}})
-        if intervals and record.protocol.resamples:
+        if intervals and record.protocol.interval:
             tail = 50 * (1 - record.protocol.level)
             for share, limit in ((tail, "low"), (100 - tail, "high")):
                 rows.append({"model": f"  {share:g} %", **{key: row[limit] for key, row in headline.items()}})

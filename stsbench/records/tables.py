@@ -48,8 +48,6 @@ _ITEM_COLUMNS = {
     **dict.fromkeys(("gold", "estimate"), NUMBER),
 }
 _SENTENCE_COLUMNS = dict.fromkeys((*SENTENCES, *FOLDED), ID)
-_WITH_SENTENCES = 3
-"""The version of the layout from which on tables say which rows share a sentence."""
 
 
 def fault_in_columns(name: str, table: "pa.Table", record: RunFields) -> str:
@@ -60,9 +58,7 @@ def fault_in_columns(name: str, table: "pa.Table", record: RunFields) -> str:
         table: as it was read.
         record: whose table it is to be.
     """
-    columns = dict(_PAIR_COLUMNS) if name == PAIRS else dict(_ITEM_COLUMNS)
-    if record.schema_version >= _WITH_SENTENCES:
-        columns |= _SENTENCE_COLUMNS
+    columns = (_PAIR_COLUMNS if name == PAIRS else _ITEM_COLUMNS) | _SENTENCE_COLUMNS
     if name == PAIRS:
         known = SIMILARITIES if record.protocol.similarity in SIMILARITIES else (record.protocol.similarity,)
         columns |= dict.fromkeys(known, NUMBER)

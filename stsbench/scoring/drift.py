@@ -20,13 +20,13 @@ from stsbench.encoders.postprocess import normalize
 from stsbench.encoders.protocol import Encoder
 from stsbench.encoders.transformer import TransformerEncoder
 from stsbench.records.parts import DriftPart, TaskDrift
-from stsbench.scoring.intervals import method_of, sharing_of
+from stsbench.scoring.intervals import sharing_of
 from stsbench.scoring.settings import Settings
 from stsbench.scoring.sts import pair_table
 from stsbench.scoring.tasks import TaskData
 from stsbench.statistics.aggregation import correlate_task
-from stsbench.statistics.bootstrap import generator
-from stsbench.statistics.dependence import variance
+from stsbench.statistics.dependence import DEPENDENCE, variance
+from stsbench.statistics.draws import generator
 from stsbench.statistics.influence import TERMS
 from stsbench.statistics.intervals import lower_bound, plain_interval, upper_bound
 
@@ -138,7 +138,7 @@ def drift_of(
     nearest = max(1, min(NEIGHBOURS, len(one) - 1))
     return DriftPart(
         margin=_margin(settings),
-        level=settings.bootstrap.level,
+        level=settings.intervals.level,
         seed=SEED,
         tasks=tuple(tasks),
         sentences=len(one),
@@ -183,7 +183,7 @@ def _margin(settings: Settings) -> float:
 
 
 def _task_drift(sampled: Sampled, full: PlainTable, settings: Settings) -> TaskDrift:
-    metric, similarity, bootstrap = settings.protocol.metric, settings.protocol.similarity, settings.bootstrap
+    metric, similarity, intervals = settings.protocol.metric, settings.protocol.similarity, settings.intervals
     table, task = sampled.table, sampled.task
     gold, ours, theirs = (table["gold"], table[similarity], full[similarity])
     # Subsets together: a few pairs of each would say little apart.
@@ -202,14 +202,13 @@ def _task_drift(sampled: Sampled, full: PlainTable, settings: Settings) -> TaskD
     if not defined:
         return drift
     terms = TERMS[metric](gold, theirs) - TERMS[metric](gold, ours)
-    method = method_of(bootstrap, table, metric)
-    found = variance(terms, sharing_of(table), "dyadic" if method == "bootstrap" else method)
+    found = variance(terms, sharing_of(table), intervals.interval or DEPENDENCE)
     loss, margin = float(reference - score), _margin(settings)
     if found.value <= 0:
         # Two that order all pairs alike, or pairs that show no spread.
         same = {"interval": (0.0, 0.0), "loss_high": 0.0, "verdict": "no worse"}
         return drift if loss else drift.model_copy(update=same)
-    limits = plain_interval(loss, found, bootstrap.level)
-    low, high = (bound(loss, found, bootstrap.level) for bound in (lower_bound, upper_bound))
+    limits = plain_interval(loss, found, intervals.level)
+    low, high = (bound(loss, found, intervals.level) for bound in (lower_bound, upper_bound))
     verdict = "no worse" if high < margin else "worse" if low > margin else "cannot tell"
     return drift.model_copy(update={"interval": (limits.low, limits.high), "loss_high": high, "verdict": verdict})

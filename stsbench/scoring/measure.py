@@ -162,14 +162,14 @@ class _Vectors:
 def _train(
     task: TaskData, vectors: NDArray[np.floating], settings: Settings, device: str, measured: Measurements
 ) -> None:
-    how, bootstrap = settings.classification, settings.bootstrap
+    how, intervals = settings.classification, settings.intervals
     # Apple's GPU has no float64, in which the logistic regression is solved.
     device = "cuda" if device == "cuda" else "cpu"
     half = len(vectors) // 2
     if isinstance(task, Supervised):
         measured.supervised.append(
             score_relatedness(
-                task.data, vectors[:half], vectors[half:], seed=how.seed, bootstrap=bootstrap, device=device
+                task.data, vectors[:half], vectors[half:], seed=how.seed, intervals=intervals, device=device
             )
         )
     elif not isinstance(task, StsData):
@@ -181,7 +181,7 @@ def _train(
             classifier=how.classifier,
             seed=how.seed,
             kfold=how.kfold,
-            bootstrap=bootstrap,
+            intervals=intervals,
             device=device,
         )
         measured.transfer.append(result)

@@ -5,7 +5,7 @@ half: a record whose numbers are not those of its tables. The same functions com
 """
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,7 +21,7 @@ from stsbench.records.signature import Signature
 from stsbench.records.tables import ITEMS, PAIRS
 from stsbench.scoring.protocols import Protocol
 from stsbench.scoring.relatedness import scores_on_test
-from stsbench.scoring.settings import Bootstrap
+from stsbench.scoring.settings import Intervals
 from stsbench.scoring.sts import StsResult, average, score_task
 from stsbench.scoring.transfer import f1_percent, f1_shares, mean_accuracy, nested_accuracy, percent
 from stsbench.statistics.aggregation import members_of
@@ -67,8 +67,8 @@ def require_recomputed(*records: RunRecord, intervals: bool = True) -> tuple[str
 
     Args:
         records: as they were read. One in memory alone was measured by this very process: it is taken as it is.
-        intervals: whether to compute the limits of STS intervals too: those in closed form, which this version of
-            stsbench wrote. (The bootstrap's take seconds.)
+        intervals: whether to compute the limits of STS intervals too, of records that this version of stsbench
+            wrote.
 
     Returns:
         What could not be computed again, a sentence for each reason.
@@ -114,9 +114,7 @@ def _held_against_tables(record: RunRecord, intervals: bool) -> Iterator[str]:
 def pair_differences(record: RunRecord, table: PlainTable, *, intervals: bool = True) -> Iterator[Discrepancy]:
     """Yield the numbers of a record's STS tasks that its pair table does not give."""
     protocol = record.protocol
-    bootstrap = Bootstrap.of(protocol)
-    if not intervals or protocol.interval_of_scores == "bootstrap" or record.stsbench != __version__:
-        bootstrap = replace(bootstrap, resamples=0)
+    chosen = Intervals.of(protocol) if intervals and record.stsbench == __version__ else Intervals(None)
     choices = Protocol(protocol.name, protocol.aggregation, protocol.metric)  # type: ignore[arg-type]
     places, codes = coded(list(zip(table["task"], table["split"], table["text"], strict=True)))
     rows = {place: table.take(inside) for place, inside in zip(places, members_of(codes, len(table)), strict=True)}
@@ -128,14 +126,14 @@ def pair_differences(record: RunRecord, table: PlainTable, *, intervals: bool = 
             similarity=protocol.similarity,
             signature=Signature.parse(part.signature),
             data=part.data,
-            bootstrap=bootstrap,
+            intervals=chosen,
             truncated_sentences=part.truncated_sentences or 0,
         )
-        yield from _of_task(label, part, again.part, intervals=bool(bootstrap.resamples))
+        yield from _of_task(label, part, again.part, intervals=chosen.interval is not None)
         results.append(again)
-    again_average = average(results, bootstrap)
+    again_average = average(results, chosen)
     if record.average is not None and again_average is not None:
-        yield from _of_average(record.average, again_average, intervals=bool(bootstrap.resamples))
+        yield from _of_average(record.average, again_average, intervals=chosen.interval is not None)
 
 
 def _of_task(label: str, said: TaskPart, given: TaskPart, *, intervals: bool) -> Iterator[Discrepancy]:

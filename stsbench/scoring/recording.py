@@ -32,7 +32,7 @@ from stsbench.records.store import HeldError, require_free, save_beside, save_ru
 from stsbench.scoring.classifiers import arrange
 from stsbench.scoring.intervals import mean_limits
 from stsbench.scoring.relatedness import RelatednessResult, Supervised
-from stsbench.scoring.settings import Bootstrap, Settings, Stages
+from stsbench.scoring.settings import Intervals, Settings, Stages
 from stsbench.scoring.sts import GIVEN, StsResult, average, score_task
 from stsbench.scoring.tasks import TaskData, source_of, split_by_kind
 from stsbench.scoring.transfer import TransferResult
@@ -123,16 +123,14 @@ class Recording:
     @property
     def protocol(self) -> ProtocolPart:
         """The choices for all tasks, as the record says them."""
-        protocol, bootstrap = self.settings.protocol, self.settings.bootstrap
+        protocol, intervals = self.settings.protocol, self.settings.intervals
         return ProtocolPart(
             name=protocol.name,
             aggregation=protocol.aggregation,
             metric=protocol.metric,
             similarity=self.similarity,
-            resamples=bootstrap.resamples,
-            level=bootstrap.level,
-            seed=bootstrap.seed,
-            interval=bootstrap.interval,
+            interval=intervals.interval,
+            level=intervals.level,
         )
 
     @property
@@ -166,7 +164,7 @@ class Recording:
             UserError: if it cannot be saved.
         """
         _, labelled, supervised = split_by_kind(self.sets)
-        bootstrap = self.settings.bootstrap
+        intervals = self.settings.intervals
         about = [
             _About(signature=signature, data=_data_part(task), truncated_sentences=truncated)
             for signature, task, truncated in zip(self.signatures, self.sets, measured.truncated, strict=True)
@@ -187,9 +185,9 @@ class Recording:
             model=self.model,
             protocol=self.protocol,
             tasks=tuple(result.part for result in scored),
-            average=average(scored, bootstrap),
+            average=average(scored, intervals),
             transfer=tuple(transfer_part(result, task, **its) for (task, result), its in transfer),
-            transfer_average=average_accuracy(measured.transfer, bootstrap),
+            transfer_average=average_accuracy(measured.transfer, intervals),
             supervised=tuple(supervised_part(result, task, **its) for (task, result), its in relatedness),
             drift=measured.drift,
             notes=tuple(dict.fromkeys(map(redact, [*measured.notes, *left_out, *problems]))),
@@ -218,7 +216,7 @@ class Recording:
                     table,
                     protocol=self.settings.protocol,
                     similarity=self.similarity,
-                    bootstrap=self.settings.bootstrap,
+                    intervals=self.settings.intervals,
                     **its,
                 )
             )
@@ -298,11 +296,11 @@ def supervised_part(
     )
 
 
-def average_accuracy(results: Sequence[TransferResult], bootstrap: Bootstrap) -> AveragePart | None:
+def average_accuracy(results: Sequence[TransferResult], intervals: Intervals) -> AveragePart | None:
     """Return the plain mean of the tasks' `acc` with its interval; None for a single task."""
     interval = None
-    if bootstrap.resamples and len(results) > 1:
-        interval = mean_limits([result.support for result in results], bootstrap, bounds=(0.0, 1.0))
+    if len(results) > 1:
+        interval = mean_limits([result.support for result in results], intervals, bounds=(0.0, 1.0))
     part = AveragePart.of(
         [result.task for result in results], [_share(result.acc) for result in results], interval
     )

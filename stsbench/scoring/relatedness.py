@@ -17,13 +17,13 @@ from stsbench.base.errors import UserError
 from stsbench.data.sentence_ids import id_columns
 from stsbench.data.tables import StsData
 from stsbench.records.parts import Interval
-from stsbench.scoring.intervals import correlation_limits, guarded, kept, method_of, sharing_of
-from stsbench.scoring.settings import SEED, Bootstrap
+from stsbench.scoring.intervals import kept, sharing_of
+from stsbench.scoring.settings import SEED, Intervals
 from stsbench.scoring.transfer import pair_features
-from stsbench.statistics.bootstrap import bootstrap_correlation, generator
 from stsbench.statistics.correlations import pearson, spearman
 from stsbench.statistics.dependence import variance
 from stsbench.statistics.influence import TERMS
+from stsbench.statistics.intervals import correlation_interval
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -87,7 +87,7 @@ def score_relatedness(
     *,
     stop_by: StopBy = "pearson",
     seed: int = SEED,
-    bootstrap: Bootstrap | None = None,
+    intervals: Intervals | None = None,
     device: str = "cpu",
 ) -> RelatednessResult:
     """Train the regressor on train, stop it by dev, and score it on test.
@@ -98,14 +98,14 @@ def score_relatedness(
         vectors2: (n, d) vectors of the second.
         stop_by: the correlation on dev that training stops by.
         seed: of the weights and the order of rows.
-        bootstrap: how intervals are computed.
+        intervals: how intervals are computed.
         device: where it is trained.
 
     Raises:
         UserError: if the data lacks a split.
         ValueError: if there is not one vector for each sentence.
     """
-    pairs, bootstrap = data.pairs, bootstrap or Bootstrap()
+    pairs, intervals = data.pairs, intervals or Intervals()
     if not len(vectors1) == len(vectors2) == len(pairs):
         raise ValueError(f"expected {len(pairs)} pairs of vectors, got {len(vectors1)} and {len(vectors2)}")
     order = pair_order(pairs)
@@ -130,8 +130,8 @@ def score_relatedness(
         pearson=scores["pearson"],
         spearman=scores["spearman"],
         mse=scores["mse"],
-        pearson_interval=_interval(items, "pearson", bootstrap),
-        spearman_interval=_interval(items, "spearman", bootstrap),
+        pearson_interval=_interval(items, "pearson", intervals),
+        spearman_interval=_interval(items, "spearman", intervals),
         ndev=len(dev),
         ntest=len(test),
         items=items[["task", "split", "pair_id", "gold", "prediction", *ids]].sort_index().reset_index(drop=True),
@@ -230,14 +230,10 @@ def _defined(correlation: float) -> float:
     return 0.0 if np.isnan(correlation) else float(correlation)
 
 
-def _interval(items: "pd.DataFrame", metric: StopBy, bootstrap: Bootstrap) -> Interval | None:
-    if not bootstrap.resamples:
+def _interval(items: "pd.DataFrame", metric: StopBy, intervals: Intervals) -> Interval | None:
+    if intervals.interval is None:
         return None
     predicted, actual = (items[name].to_numpy(dtype=np.float64) for name in ("prediction", "gold"))
-    value, method = _CORRELATE[metric](predicted, actual), method_of(bootstrap, items, metric)
-    if method != "bootstrap":
-        spread = variance(TERMS[metric](predicted, actual), sharing_of(items), method)
-        return kept(correlation_limits(value, spread, len(items), metric, bootstrap))
-    rng = generator(bootstrap.seed, str(items["task"].iloc[0]), "supervised", metric)
-    drawn = bootstrap_correlation(predicted, actual, metric, rng=rng, resamples=bootstrap.resamples)
-    return kept(guarded(bootstrap.percentile(drawn), value, len(items)))
+    value = _CORRELATE[metric](predicted, actual)
+    spread = variance(TERMS[metric](predicted, actual), sharing_of(items), intervals.interval)
+    return kept(correlation_interval(value, spread, len(items), intervals.level, metric))

@@ -2,26 +2,22 @@
 
 import time
 from dataclasses import dataclass, field
-from math import isfinite, isnan
+from math import isfinite
 from pathlib import Path
 from typing import get_args
-
-import numpy as np
-from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import suggestion
-from stsbench.records.parts import Interval, ProtocolPart
+from stsbench.records.parts import ProtocolPart
 from stsbench.scoring.protocols import Protocol
-from stsbench.statistics import bootstrap as defaults
-from stsbench.statistics.intervals import INTERVAL, IntervalMethod
+from stsbench.statistics.dependence import DEPENDENCE, LEVEL, Dependence
 
 CLASSIFIERS = ("logreg", "mlp-adam")
 """Of the transfer tasks: converged logistic regression, and SentEval's net, which is the SimCSE papers'."""
 
-INTERVALS: tuple[IntervalMethod, ...] = get_args(IntervalMethod)
-"""The methods of intervals, the default first."""
+INTERVALS: tuple[Dependence, ...] = get_args(Dependence)
+"""The ways to see pairs that share sentences, the default first."""
 
 KFOLD = 10
 SEED = 1111
@@ -44,47 +40,36 @@ def require_margin(margin: float) -> None:
 
 
 @dataclass(frozen=True)
-class Bootstrap:
+class Intervals:
     """How intervals are computed.
 
     Attributes:
-        resamples: of the bootstrap, where that is the method; 0 for no intervals at all.
-        level: how often such an interval holds the true value.
-        seed: of the bootstrap's draws.
         interval: how pairs that share sentences are seen. `dyadic`: two pairs depend on each other if they share
-            one. `components`: if a chain of shared sentences joins them. `independent`: never. `bootstrap`: the
-            percentiles of resamples, with the pairs taken as independent, as in stsbench 0.1 and 0.2.
+            one. `components`: if a chain of shared sentences joins them. `independent`: never. None for no
+            intervals at all.
+        level: how often an interval holds the true value.
 
     Raises:
         UserError: if a value makes no sense.
 
-    >>> Bootstrap(interval="components").level
+    >>> Intervals("components").level
     0.95
     """
 
-    resamples: int = defaults.RESAMPLES
-    level: float = defaults.LEVEL
-    seed: int = defaults.SEED
-    interval: IntervalMethod = INTERVAL
+    interval: Dependence | None = DEPENDENCE
+    level: float = LEVEL
 
     def __post_init__(self) -> None:
         """Check what a person may have set."""
-        if self.interval not in INTERVALS:
+        if self.interval is not None and self.interval not in INTERVALS:
             raise UserError(f"unknown interval {self.interval!r}: {suggestion(self.interval, INTERVALS)}")
-        if self.resamples < 0:
-            raise UserError(f"{self.resamples} resamples: give 0 for no intervals, or a positive number.")
         if not 0 < self.level < 1:
             raise UserError(f"an interval of level {self.level}: give a share between 0 and 1, such as 0.95.")
 
     @classmethod
-    def of(cls, protocol: ProtocolPart) -> "Bootstrap":
+    def of(cls, protocol: ProtocolPart) -> "Intervals":
         """Return how a record's intervals were computed."""
-        return cls(protocol.resamples, protocol.level, protocol.seed, protocol.interval)
-
-    def percentile(self, replicates: NDArray[np.float64]) -> Interval | None:
-        """Return the percentile interval of the replicates of a score; None where it is undefined."""
-        low, high = defaults.percentile_interval(replicates, self.level)
-        return None if isnan(low) else (low, high)
+        return cls(protocol.interval, protocol.level)
 
 
 @dataclass(frozen=True)
@@ -137,7 +122,7 @@ class Settings:
     Attributes:
         protocol: aggregation, metric, similarity and text.
         postprocessing: what is done to vectors first.
-        bootstrap: how intervals are computed.
+        intervals: how intervals are computed.
         classification: how the transfer tasks are classified.
         use_cache: whether to read and write the embedding cache.
         out: folder to save the record in; None to keep it in memory.
@@ -148,7 +133,7 @@ class Settings:
 
     protocol: Protocol = field(default_factory=Protocol)
     postprocessing: Postprocessing = field(default_factory=Postprocessing)
-    bootstrap: Bootstrap = field(default_factory=Bootstrap)
+    intervals: Intervals = field(default_factory=Intervals)
     classification: Classification = field(default_factory=Classification)
     use_cache: bool = True
     out: Path | None = None

@@ -15,22 +15,18 @@ from stsbench.records.parts import AveragePart, DataPart, MetricValues, NoInterv
 from stsbench.records.signature import Signature
 from stsbench.scoring.intervals import (
     Support,
-    correlation_limits,
-    guarded,
     kept,
     mean_limits,
-    method_of,
     sharing_of,
 )
 from stsbench.scoring.protocols import Protocol
 from stsbench.scoring.raters import rater_part, with_spread
-from stsbench.scoring.settings import Bootstrap
+from stsbench.scoring.settings import Intervals
 from stsbench.statistics.aggregation import Aggregation, TaskScores, correlate_task, members_of
-from stsbench.statistics.bootstrap import bootstrap_task
 from stsbench.statistics.correlations import Metric
-from stsbench.statistics.dependence import variance
+from stsbench.statistics.dependence import Sharing, variance
 from stsbench.statistics.influence import TERMS, task_terms
-from stsbench.statistics.intervals import Limits
+from stsbench.statistics.intervals import Limits, correlation_interval
 from stsbench.statistics.similarity import SIMILARITIES, pair_similarities, zero_rows
 
 GIVEN = "given"
@@ -125,7 +121,7 @@ def score_task(
     similarity: str,
     signature: Signature,
     data: DataPart,
-    bootstrap: Bootstrap,
+    intervals: Intervals,
     truncated_sentences: int = 0,
 ) -> StsResult:
     """Score one task from its rows of the pair table.
@@ -136,7 +132,7 @@ def score_task(
         similarity: the column to correlate with gold.
         signature: of the headline.
         data: what the task was read from.
-        bootstrap: how intervals are computed.
+        intervals: how intervals are computed.
         truncated_sentences: counted by the caller, who has the sentences.
     """
     # Subsets in the order of the data, not of the alphabet: tables list them so.
@@ -152,8 +148,7 @@ def score_task(
         metric=protocol.metric,
         aggregation=protocol.aggregation,
         codes=codes,
-        names=(f"{signature.task}:{signature.split}", *names),
-        bootstrap=bootstrap,
+        intervals=intervals,
     )
     headline = found.aggregates.get(protocol.aggregation)
     of_subsets: Sequence[Limits | None] = found.subsets or [None] * len(names)
@@ -199,8 +194,7 @@ def task_limits(
     metric: Metric,
     aggregation: Aggregation,
     codes: NDArray[np.intp],
-    names: Sequence[str],
-    bootstrap: Bootstrap,
+    intervals: Intervals,
 ) -> TaskLimits:
     """Return the intervals of one task from its rows of the pair table.
 
@@ -211,57 +205,30 @@ def task_limits(
         metric: the correlation.
         aggregation: the headline's.
         codes: (n,) the place of each pair's subset.
-        names: `task:split` and the subsets in the order of those codes; the bootstrap's draws depend on them.
-        bootstrap: how intervals are computed.
+        intervals: how intervals are computed.
     """
     whole = scores.aggregates[aggregation]
-    if not bootstrap.resamples:
+    how = intervals.interval
+    if how is None:
         return TaskLimits({}, (), Support(whole))
-    task, *subsets = names
-    gold, values = pairs["gold"], pairs[similarity]
-    members = members_of(codes, len(pairs))
-    sizes = [len(inside) for inside in members]
-    by_subset = scores.subsets.tolist()
-    method = method_of(bootstrap, pairs, metric)
-    if method == "bootstrap":
-        drawn = bootstrap_task(
-            gold,
-            values,
-            codes,
-            metric,
-            task=task,
-            names=subsets,
-            resamples=bootstrap.resamples,
-            seed=bootstrap.seed,
-        )
-        ends = {name: bootstrap.percentile(replicates) for name, replicates in drawn.aggregates.items()}
-        return TaskLimits(
-            {name: guarded(ends[name], value, len(pairs)) for name, value in scores.aggregates.items()},
-            [
-                guarded(bootstrap.percentile(replicates), value, size)
-                for replicates, value, size in zip(drawn.subsets.T, by_subset, sizes, strict=True)
-            ],
-            Support(whole, replicates=drawn.aggregates[aggregation]),
-        )
-    sharing = sharing_of(pairs)
+    gold, values, sharing = pairs["gold"], pairs[similarity], sharing_of(pairs)
+
+    def limits(value: float, terms: NDArray[np.float64], sharing: Sharing) -> Limits:
+        spread = variance(terms, sharing, how)
+        return correlation_interval(value, spread, len(terms), intervals.level, metric)
+
     terms = {name: task_terms(gold, values, codes, metric, name) for name in scores.aggregates}
-    variances = [
-        variance(TERMS[metric](gold[inside], values[inside]), sharing.take(inside), method) for inside in members
-    ]
     return TaskLimits(
-        {
-            name: correlation_limits(value, variance(terms[name], sharing, method), len(pairs), metric, bootstrap)
-            for name, value in scores.aggregates.items()
-        },
+        {name: limits(value, terms[name], sharing) for name, value in scores.aggregates.items()},
         [
-            correlation_limits(value, of_subset, size, metric, bootstrap)
-            for value, of_subset, size in zip(by_subset, variances, sizes, strict=True)
+            limits(value, TERMS[metric](gold[inside], values[inside]), sharing.take(inside))
+            for value, inside in zip(scores.subsets.tolist(), members_of(codes, len(pairs)), strict=True)
         ],
         Support(whole, terms[aggregation], sharing, sharing_of(pairs, folded=True)),
     )
 
 
-def average(results: Sequence[StsResult], bootstrap: Bootstrap) -> AveragePart | None:
+def average(results: Sequence[StsResult], intervals: Intervals) -> AveragePart | None:
     """Return the plain mean of the tasks' scores with its interval; None for a single task.
 
     There is none where a task's own score has none.
@@ -270,7 +237,7 @@ def average(results: Sequence[StsResult], bootstrap: Bootstrap) -> AveragePart |
     return AveragePart.of(
         [result.part.task for result in results],
         [result.part.score for result in results],
-        mean_limits([result.support for result in results], bootstrap) if complete else None,
+        mean_limits([result.support for result in results], intervals) if complete else None,
     )
 
 

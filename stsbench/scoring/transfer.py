@@ -34,7 +34,7 @@ from stsbench.scoring.classifiers import (
 )
 from stsbench.scoring.intervals import Support, share_limits
 from stsbench.scoring.mlp import Mlp
-from stsbench.scoring.settings import CLASSIFIERS, KFOLD, SEED, Bootstrap
+from stsbench.scoring.settings import CLASSIFIERS, KFOLD, SEED, Intervals
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -95,7 +95,7 @@ def score_labelled(
     classifier: str | Classifier = "logreg",
     seed: int = SEED,
     kfold: int = KFOLD,
-    bootstrap: Bootstrap | None = None,
+    intervals: Intervals | None = None,
     device: str = "cpu",
 ) -> TransferResult:
     """Score one transfer task from its sentences' vectors.
@@ -107,14 +107,14 @@ def score_labelled(
         classifier: one of `CLASSIFIERS`, or a classifier made by the caller.
         seed: of the folds of `kfold` tasks and of the net; nested folds have their own.
         kfold: how many folds, at either level.
-        bootstrap: how intervals are computed.
+        intervals: how intervals are computed.
         device: where the classifier computes.
 
     Raises:
         UserError: if a name is unknown, or the task cannot be folded so.
         ValueError: if there is not one finite vector for each sentence.
     """
-    bootstrap = bootstrap or Bootstrap()
+    intervals = intervals or Intervals()
     fitter = make_classifier(classifier, seed=seed, device=device) if isinstance(classifier, str) else classifier
     task = arrange(data)
     x = _features(data, vectors1, vectors2)[task.order]
@@ -124,11 +124,11 @@ def score_labelled(
     items = _items_table(data, task, outcome)
     tested = items[np.isin(items["position"], task.order[outcome.test])]
     positive = data.items["sentence2"].notna().all() and len(data.classes) == 2
-    f1, f1_interval = _f1(data, tested, bootstrap) if positive else (None, None)
+    f1, f1_interval = _f1(data, tested, intervals) if positive else (None, None)
     correct = tested["correct"].to_numpy()
-    acc_interval, support = share_limits(correct, None, tested, (data.task, "acc"), bootstrap)
+    acc_interval, support = share_limits(correct, None, tested, intervals)
     dev = _ids(data, task.order[outcome.dev])
-    devacc_interval, _ = share_limits(outcome.dev_correct, None, dev, (data.task, "devacc"), bootstrap)
+    devacc_interval, _ = share_limits(outcome.dev_correct, None, dev, intervals)
     return TransferResult(
         task=data.task,
         design=task.design,
@@ -204,9 +204,9 @@ def _items_table(data: LabelledData, task: Labelled, outcome: "Outcome") -> "pd.
     return table.sort_values("position", kind="stable", ignore_index=True)
 
 
-def _f1(data: LabelledData, tested: "pd.DataFrame", bootstrap: Bootstrap) -> tuple[float, Interval | None]:
+def _f1(data: LabelledData, tested: "pd.DataFrame", intervals: Intervals) -> tuple[float, Interval | None]:
     above, below = f1_shares(tested, str(data.classes[1]))
-    return f1_percent(above, below), share_limits(above, below, tested, (data.task, "f1"), bootstrap)[0]
+    return f1_percent(above, below), share_limits(above, below, tested, intervals)[0]
 
 
 def f1_shares(tested: "pd.DataFrame", positive: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

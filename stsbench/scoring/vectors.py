@@ -15,7 +15,7 @@ from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import shown_difference
 from stsbench.data.plain_table import PlainTable
-from stsbench.data.sentence_ids import SENTENCES, has_ids, sentence_ids
+from stsbench.data.sentence_ids import SENTENCES, sentence_ids
 from stsbench.encoders.load import load
 from stsbench.encoders.plan import embed
 from stsbench.encoders.postprocess import normalize, truncate, whiten
@@ -240,9 +240,7 @@ class _KnownPair(NamedTuple):
 
 
 def _pairs_among(table: PlainTable, texts: Sequence[str]) -> list[_KnownPair]:
-    """Return the pairs of two sentences, both among some texts; none of a table that does not tell sentences."""
-    if not has_ids(table):
-        return []
+    """Return the pairs of two sentences, both among some texts."""
     by_id = dict(zip(sentence_ids(texts).tolist(), texts, strict=True))
     sides = zip(*(table[side].tolist() for side in SENTENCES), strict=True)
     return [

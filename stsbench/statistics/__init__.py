@@ -1,1 +1,1 @@
-"""Mathematics on arrays: similarities of pairs, correlations, aggregation, bootstrap intervals, tests."""
+"""Mathematics on arrays: similarities of pairs, correlations, aggregation, intervals, tests."""

@@ -62,7 +62,7 @@ def correlate_task(
 def aggregate(
     subsets: NDArray[np.float64], overall: NDArray[np.float64], sizes: ArrayLike
 ) -> dict[Aggregation, NDArray[np.float64]]:
-    """Return the three aggregates of subset correlations; leading dimensions (resamples) are kept.
+    """Return the three aggregates of subset correlations; leading dimensions are kept.
 
     Args:
         subsets: (..., k) correlations of the k subsets.

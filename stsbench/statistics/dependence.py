@@ -21,6 +21,12 @@ Dependence = Literal["dyadic", "components", "independent"]
 """`dyadic`: pairs depend on each other if they share a sentence. `components`: if a chain of shared sentences
 joins them. `independent`: never."""
 
+DEPENDENCE: Dependence = "dyadic"
+"""How pairs that share sentences are seen unless something else is asked for."""
+
+LEVEL = 0.95
+"""How often an interval holds the true value, unless something else is asked for."""
+
 
 @dataclass(frozen=True)
 class SharingSummary:

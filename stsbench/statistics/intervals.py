@@ -5,27 +5,24 @@ an average as they are; a share (an accuracy) by Wilson's score interval with an
 """
 
 import math
+from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
-from stsbench.statistics.bootstrap import LEVEL
 from stsbench.statistics.correlations import Metric
-from stsbench.statistics.dependence import Variance
-
-IntervalMethod = Literal["dyadic", "components", "independent", "bootstrap"]
-"""How an interval sees pairs that share sentences. The first three are closed forms (`dependence.Dependence`), the
-last resamples pairs as if they were independent, as version 0.1 did."""
-
-INTERVAL: IntervalMethod = "dyadic"
+from stsbench.statistics.dependence import LEVEL, Variance
 
 Reason = Literal["undefined", "perfect", "few pairs", "no spread"]
 """Why there is no interval. `undefined`: the value is. `perfect`: a correlation of 1 or -1, whose variance the
-pairs do not show. `few pairs`: fewer than four. `no spread`: all terms are zero."""
+pairs do not show. `few pairs`: fewer than four (of Kendall's, five). `no spread`: all terms are zero."""
 
 _ROUNDING = 1e-12
 """What a correlation of 1 may fall short of it."""
 
 _FEW_PAIRS = 50
 """Below, an interval is never narrower than Bonett and Wright's."""
+
+_LOST: Mapping[Metric, int] = {"spearman": 3, "pearson": 3, "kendall": 4}
+"""What Bonett and Wright take off the number of pairs; so many pairs have no interval."""
 
 
 class Limits(NamedTuple):
@@ -57,23 +54,23 @@ def correlation_interval(
 
     Fisher's z = atanh(r) has the standard error of r over 1 - r^2 (delta method); Student's t with the variance's
     degrees of freedom. The terms of few pairs say little of their variance: from fewer than 50 the interval is at
-    least as wide as Bonett and Wright's (2000), whose variance of z is (1 + r^2 / 2) / (n - 3) for Spearman's and
-    1 / (n - 3) for Pearson's correlation of independent pairs, here times the ratio of dependent and independent
-    variance.
+    least as wide as Bonett and Wright's (2000), whose variance of z is (1 + r^2 / 2) / (n - 3) for Spearman's,
+    1 / (n - 3) for Pearson's and 0.437 / (n - 4) for Kendall's correlation of independent pairs, here times the
+    ratio of dependent and independent variance.
 
     Args:
         value: the correlation, in [-1, 1].
         variance: of it.
         pairs: n, the number of pairs.
         level: between 0 and 1.
-        metric: `spearman` or `pearson`.
+        metric: which correlation it is.
 
     Returns:
-        The limits, inside (-1, 1); none (with the reason) at a correlation of 1 or -1, below four pairs, or where
-        the value is not defined.
+        The limits, inside (-1, 1); none (with the reason) at a correlation of 1 or -1, below four pairs (five for
+        Kendall's), or where the value is not defined.
 
     Raises:
-        ValueError: if `level` is not between 0 and 1, or for Kendall's, which has no terms.
+        ValueError: if `level` is not between 0 and 1.
 
     Example:
         >>> limits = correlation_interval(0.8, Variance(0.0001, 0.0001, 500), pairs=1000)
@@ -83,18 +80,17 @@ def correlation_interval(
         'perfect'
     """
     _check_level(level)
-    if metric == "kendall":
-        raise ValueError("kendall has no closed-form interval, use the bootstrap")
     if math.isnan(value) or math.isnan(variance.value):
         return no_limits("undefined")
-    if pairs < 4:
+    if pairs <= _LOST[metric]:
         return no_limits("few pairs")
     if abs(value) > 1 - _ROUNDING:
         return no_limits("perfect")
     to_z = 1 / (1 - value * value)
     reach = _quantile((1 + level) / 2, variance.df) * variance.standard_error * to_z
     if pairs < _FEW_PAIRS:
-        of_normal = (1 + value * value / 2 if metric == "spearman" else 1.0) / (pairs - 3)
+        constant = {"spearman": 1 + value * value / 2, "pearson": 1.0, "kendall": 0.437}[metric]
+        of_normal = constant / (pairs - _LOST[metric])
         reach = max(reach, _quantile((1 + level) / 2) * math.sqrt(of_normal) * variance.ratio)
     if reach <= 0:
         return no_limits("no spread")

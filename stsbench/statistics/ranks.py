@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from stsbench.statistics.bootstrap import generator
+from stsbench.statistics.draws import generator
 from stsbench.statistics.significance import holm
 
 Floats = NDArray[np.float64]

@@ -13,9 +13,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from stsbench.statistics.dependence import Variance
+from stsbench.statistics.dependence import LEVEL, Variance
 
 Floats = NDArray[np.float64]
+
+RESAMPLES = 5000
+"""Draws of whole runs."""
+
+SEED = 12345
+"""Of these draws."""
 
 
 class Runs(NamedTuple):
@@ -163,3 +169,21 @@ def resampled_runs(sizes: Sequence[int], resamples: int, rng: np.random.Generato
     task, since their runs are of one task each.)
     """
     return [rng.integers(size, size=(resamples, size)) for size in sizes]
+
+
+def percentile_interval(replicates: ArrayLike, level: float = LEVEL) -> tuple[float, float]:
+    """Return the percentile interval of a statistic of resampled runs (Efron 1979).
+
+    Args:
+        replicates: (resamples,) values, at least one.
+        level: the share of replicates inside, between 0 and 1; as much is cut off at either end.
+
+    Returns:
+        The lower and upper limit.
+
+    Example:
+        >>> percentile_interval(np.arange(101.0), level=0.5)
+        (25.0, 75.0)
+    """
+    low, high = np.quantile(np.asarray(replicates, dtype=np.float64), [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)

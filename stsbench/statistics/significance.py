@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from stsbench.statistics.bootstrap import generator
+from stsbench.statistics.draws import generator
 
 
 class DependentTest(NamedTuple):

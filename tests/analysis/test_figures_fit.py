@@ -18,10 +18,10 @@ from stsbench.analysis.registry import ANALYSES
 from stsbench.analysis.repetition_bias.verb import RepetitionBias, repetition_frame
 from stsbench.analysis.retrieve import Retrieval, neighbours_frame
 from stsbench.analysis.spectrum import Spectrum, spectrum_frame
-from stsbench.scoring.settings import Bootstrap
+from stsbench.scoring.settings import Intervals
 
 NAMES = ("minilm", "organisation/a-rather-long-checkpoint-name (dimensions 64)", "glove")
-FEW = Bootstrap(50)
+FEW = Intervals()
 
 
 def pairs(seed: int) -> pd.DataFrame:
@@ -63,7 +63,7 @@ def tables() -> dict[str, pd.DataFrame]:
 
 
 FIGURES: dict[str, Callable[[], Any]] = {
-    "length-bias": lambda: LengthBias(length_bias_frame(tables(), {"made": (0, 5)}, bootstrap=FEW)).plot(),
+    "length-bias": lambda: LengthBias(length_bias_frame(tables(), {"made": (0, 5)}, intervals=FEW)).plot(),
     "geometry": lambda: Geometry(plane()).plot(),
     "geometry, a path": lambda: Geometry(plane(), path=2).plot(),
     "spectrum": lambda: Spectrum(spectrum_frame({name: vectors(seed) for seed, name in enumerate(NAMES)})).plot(),

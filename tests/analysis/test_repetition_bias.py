@@ -11,7 +11,7 @@ from scipy.stats import t
 from stsbench.analysis.repetition_bias.pairs import OverlapIndex, RepetitionProbe, Triple
 from stsbench.analysis.repetition_bias.verb import RepetitionBias, repetition_frame
 from stsbench.base.errors import UserError
-from stsbench.statistics.bootstrap import generator
+from stsbench.statistics.draws import generator
 from stsbench.statistics.estimates import Resampling
 
 WORDS = [*"abcdefghijklmnopqr", "Rain", "rain", "Owl"]

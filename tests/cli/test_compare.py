@@ -40,8 +40,8 @@ def test_its_intervals_rest_on_the_draws_of_the_records(runs: Stsbench) -> None:
     zero = sb.load_run("a").pairs.assign(cosine=0.0)
     (whole, *_) = sb.compare(constant.with_tables(zero), sb.load_run("a")).rows
     assert str(whole.difference) == "nan"
-    (whole, *_) = sb.compare("a", "b", bootstrap=sb.Bootstrap(200, level=0.5)).rows
-    (wider, *_) = sb.compare("a", "b", bootstrap=sb.Bootstrap(200, level=0.9)).rows
+    (whole, *_) = sb.compare("a", "b", intervals=sb.Intervals(level=0.5)).rows
+    (wider, *_) = sb.compare("a", "b", intervals=sb.Intervals(level=0.9)).rows
     assert wider.low < whole.low < whole.difference < whole.high < wider.high
 
 

@@ -143,7 +143,7 @@ def hostile_run(hash_encode: Callable[..., Any], tmp_path: Path) -> Callable[[st
     """Return a maker of a record whose model is called so."""
 
     def make(name: str) -> Path:
-        record = sb.evaluate(hash_encode, "sample", bootstrap=sb.Bootstrap(resamples=0))
+        record = sb.evaluate(hash_encode, "sample", intervals=sb.Intervals(None))
         model = record.model.model_copy(update={"name": name})
         save_run(record.model_copy(update={"model": model}).with_tables(record.pairs), tmp_path / "run")
         return tmp_path / "run"

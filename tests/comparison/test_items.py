@@ -12,7 +12,7 @@ from stsbench.comparison.paired import compare_items
 from stsbench.comparison.result import Comparison, Difference
 from stsbench.statistics.significance import mcnemar
 
-BOOTSTRAP = sb.Bootstrap(resamples=400)
+BOOTSTRAP = sb.Intervals()
 
 
 def items(
@@ -36,7 +36,7 @@ def items(
 
 def rows_of(a: pd.DataFrame, b: pd.DataFrame) -> dict[str, Difference]:
     tasks = {task: (a[a["task"] == task], b[b["task"] == task]) for task in a["task"].unique()}
-    return {row.task: row for row in compare_items(tasks, bootstrap=BOOTSTRAP)}
+    return {row.task: row for row in compare_items(tasks, intervals=BOOTSTRAP)}
 
 
 def test_a_row_has_the_accuracies_their_difference_and_mcnemar_s_test() -> None:

@@ -23,12 +23,12 @@ from stsbench.statistics.significance import williams
 
 Measure = Callable[..., sb.RunRecord]
 Data = Callable[..., StsData]
-BOOTSTRAP = sb.Bootstrap(resamples=200)
-INDEPENDENT = sb.Bootstrap(interval="independent")
+BOOTSTRAP = sb.Intervals()
+INDEPENDENT = sb.Intervals(interval="independent")
 
 
-def rows_of(a: sb.RunRecord, b: sb.RunRecord, bootstrap: sb.Bootstrap = BOOTSTRAP) -> dict[Any, Difference]:
-    rows, _ = compare_pairs(a, b, ("one", "two"), bootstrap=bootstrap)
+def rows_of(a: sb.RunRecord, b: sb.RunRecord, bootstrap: sb.Intervals = BOOTSTRAP) -> dict[Any, Difference]:
+    rows, _ = compare_pairs(a, b, ("one", "two"), intervals=intervals)
     return {(row.task, row.subset): row for row in rows}
 
 
@@ -59,7 +59,7 @@ def test_scores_and_average_are_those_of_the_records(measure: Measure) -> None:
 
 def test_by_the_bootstrap_the_interval_and_p_value_are_of_paired_replicates(measure: Measure) -> None:
     a, b = measure(), measure(noise=1)
-    row = rows_of(a, b, sb.Bootstrap(resamples=200, interval="bootstrap"))["y", ""]
+    row = rows_of(a, b, sb.Intervals(interval="bootstrap"))["y", ""]
     own = a.pairs[a.pairs["task"] == "y"]
     codes = (own["subset"] == "second").astype(int)
     drawn = [
@@ -123,7 +123,7 @@ def test_one_table_that_says_what_pairs_share_is_enough(measure: Measure) -> Non
     assert both == either
     neither = rows_of(without_ids(a), without_ids(b))
     assert {row.interval for row in neither.values()} == {"bootstrap"}
-    assert neither == rows_of(a, b, sb.Bootstrap(200, interval="bootstrap"))
+    assert neither == rows_of(a, b, sb.Intervals(interval="bootstrap"))
 
 
 def test_a_reader_is_told_what_is_taken_for_independent(measure: Measure) -> None:
@@ -133,16 +133,16 @@ def test_a_reader_is_told_what_is_taken_for_independent(measure: Measure) -> Non
     assert any("Williams' test takes pairs or items for independent" in note for note in notes)
     old = sb.compare(without_ids(a), without_ids(b)).notes
     assert any("x and y: bootstrap" in note and "before 0.3" in note for note in old)
-    assert any("taken for independent" in note for note in sb.compare(a, b, bootstrap=INDEPENDENT).notes)
+    assert any("taken for independent" in note for note in sb.compare(a, b, intervals=INDEPENDENT).notes)
 
 
 def test_a_reader_is_told_where_topics_may_count(measure: Measure) -> None:
     row = next(iter(rows_of(measure(), measure(noise=1)).values()))
     apart = dataclasses.replace(row, details={"se_dyadic": 1.0, "se_components": 1.5})
-    (told,) = [note for note in dependence_notes([apart], sb.Bootstrap()) if "topic" in note]
+    (told,) = [note for note in dependence_notes([apart], sb.Intervals()) if "topic" in note]
     assert "x 1.00 and 1.50" in told
     alike = dataclasses.replace(row, details={"se_dyadic": 1.0, "se_components": 1.1})
-    assert not [note for note in dependence_notes([alike], sb.Bootstrap()) if "topic" in note]
+    assert not [note for note in dependence_notes([alike], sb.Intervals()) if "topic" in note]
 
 
 def test_two_that_order_the_pairs_alike_differ_by_nothing(measure: Measure) -> None:
@@ -185,8 +185,8 @@ def test_williams_stands_where_one_correlation_does(measure: Measure) -> None:
 
 
 def test_kendall_has_a_bootstrap_and_no_williams(measure: Measure) -> None:
-    options = {"protocol": sb.protocol(metric="kendall"), "bootstrap": sb.Bootstrap(resamples=0)}
-    rows = rows_of(measure(**options), measure(noise=1, **options), sb.Bootstrap(resamples=20))
+    options = {"protocol": sb.protocol(metric="kendall"), "bootstrap": sb.Intervals(None)}
+    rows = rows_of(measure(**options), measure(noise=1, **options), sb.Intervals())
     assert rows["x", ""].test == ""
     assert 0 < rows["x", ""].p <= 1
 
@@ -233,11 +233,11 @@ def test_an_undefined_score_makes_its_row_and_the_average_undefined_and_nothing_
 
 def test_tasks_that_only_one_holds_are_left_out_and_told(measure: Measure, toy_data: Data) -> None:
     one = [toy_data("x"), toy_data("z")]
-    rows, notes = compare_pairs(measure(one), measure([toy_data("x")]), ("one", "two"), bootstrap=BOOTSTRAP)
+    rows, notes = compare_pairs(measure(one), measure([toy_data("x")]), ("one", "two"), intervals=BOOTSTRAP)
     assert {row.task for row in rows} == {"x"}
     assert notes == ("not all records hold z: left out.",)
     assert compare_pairs(
-        measure([toy_data("z")]), measure([toy_data("x")]), ("one", "two"), bootstrap=BOOTSTRAP
+        measure([toy_data("z")]), measure([toy_data("x")]), ("one", "two"), intervals=BOOTSTRAP
     ) == (
         (),
         ("not all records hold z, x: left out.",),
@@ -269,7 +269,7 @@ def test_of_two_splits_each_is_compared_with_its_own(measure: Measure, toy_data:
         "x:dev",
         "Avg.",
     ]
-    rows, notes = compare_pairs(measure(both), measure(both[:1]), ("one", "two"), bootstrap=BOOTSTRAP)
+    rows, notes = compare_pairs(measure(both), measure(both[:1]), ("one", "two"), intervals=BOOTSTRAP)
     assert rows[0].task == "x"
     assert notes == ("not all records hold x: left out.",)
 

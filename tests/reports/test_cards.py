@@ -51,7 +51,7 @@ def test_an_undefined_score_is_in_no_card(make_record: Make) -> None:
     assert ModelCard(text).data.eval_results is None
 
 
-@pytest.mark.parametrize("interval", ["dyadic", "components", "independent", "bootstrap"])
+@pytest.mark.parametrize("interval", ["dyadic", "components", "independent"])
 def test_a_card_names_the_intervals_that_it_prints(make_record: Make, interval: str) -> None:
     run = make_record()
     protocol = run.protocol.model_copy(update={"interval": interval, "level": 0.9, "resamples": 100})

@@ -1,4 +1,4 @@
-"""Bootstrap sums, kernel densities, and exact nearest neighbours."""
+"""Intervals sums, kernel densities, and exact nearest neighbours."""
 
 import numpy as np
 import pytest

@@ -21,6 +21,7 @@ from stsbench.records.parts import (
 from stsbench.records.provenance import now
 from stsbench.records.record import RunRecord
 from stsbench.records.signature import MODEL_FIELDS, UNKNOWN, Signature
+from stsbench.statistics.dependence import LEVEL
 
 TEXT = "senteval"
 """The text variant of SentEval's results."""
@@ -178,9 +179,8 @@ def build_record(results: ImportedResults, aggregation: str, metric: str, comman
             aggregation=aggregation,
             metric=metric,
             similarity="cosine",
-            resamples=0,
-            level=0.95,
-            seed=0,
+            interval=None,
+            level=LEVEL,
         ),
         tasks=parts,
         average=AveragePart.of([part.task for part in parts], [part.score for part in parts]),

@@ -98,7 +98,7 @@ def judged(
 
 def _loss(task: AlignedScores, interval: Dependence) -> tuple[float, Variance]:
     old, new = task.scores.tolist()
-    return old - new, task.variance_of(_CONTRAST(interval))
+    return old - new, task.variance_of(_CONTRAST, interval)
 
 
 def _cell(

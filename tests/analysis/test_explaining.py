@@ -56,7 +56,7 @@ def test_a_run_its_record_and_its_model_give_the_same_table(verb: str, run: Path
     if verb in {"density", "evalrank", "geometry", "spectrum"}:
         options = {"task": "sample"}
     if verb == "length_bias":
-        options = {"tasks": ["sample"], "bootstrap": NO_INTERVALS}
+        options = {"tasks": ["sample"], "intervals": NO_INTERVALS}
     result = analyse(run, **options)
     of_folder = result.frame
     for other in (sb.load_run(run), sb.load(str(vectors_file)), str(vectors_file)):

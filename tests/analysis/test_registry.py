@@ -66,8 +66,8 @@ def test_a_command_has_the_options_of_its_function_and_their_defaults(name: str)
     assert set(keywords) | {field.name for field in fields(LoadOptions)} | {"runs", "progress"} == set(parameters)
     for option, value in keywords.items():
         default = parameters[option].default
-        # `--resamples` and `--seed` make the bootstrap, whose defaults are theirs.
-        if option == "bootstrap":
+        # `--interval` and `--no-intervals` make the intervals, whose defaults are theirs.
+        if option == "intervals":
             assert (default, value) == (None, sb.Intervals())
         elif default is not inspect.Parameter.empty:
             assert value == default or (list(value), list(default)) == ([], []), option

@@ -116,7 +116,7 @@ def test_where_standard_error_takes_nothing_a_run_is_recorded(
     stsbench: Stsbench, monkeypatch: pytest.MonkeyPatch, stream: Any
 ) -> None:
     monkeypatch.setattr(sys, "stderr", stream)
-    done = stsbench("run", "-m", "toys:words", "--tasks", "sample", "--resamples", "0", "--out", "run")
+    done = stsbench("run", "-m", "toys:words", "--tasks", "sample", "--no-intervals", "--out", "run")
     assert done.code == 0
     assert "sample" in done.out
     assert sb.load_run("run").tasks

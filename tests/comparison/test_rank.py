@@ -210,13 +210,10 @@ def test_what_is_no_ranking_is_refused_in_a_sentence(
         sb.rank(runs, level=2)
 
 
-def test_kendalls_correlation_is_refused(measure: Measure) -> None:
+def test_models_are_ranked_by_kendalls_correlation_too(measure: Measure) -> None:
     protocol = sb.protocol(metric="kendall")
-    two = [
-        of_weights(measure(noise=n, protocol=protocol, intervals=sb.Intervals(None)), str(n)) for n in (0.0, 1.0)
-    ]
-    with pytest.raises(sb.UserError, match="kendall's correlation has no formula for each pair's share"):
-        sb.rank(two)
+    ranked = sb.rank([measure(protocol=protocol), measure(noise=1, protocol=protocol)])
+    assert ranked.frame["low"].notna().all()
 
 
 def test_the_same_weights_used_otherwise_are_another_model(runs: list[sb.RunRecord]) -> None:

@@ -52,7 +52,7 @@ def test_its_interval_stands_in_two_rows_below(record: sb.RunRecord) -> None:
     assert table["b"].tolist()[1:] == [pytest.approx(100 * low), pytest.approx(100 * high)]
 
 
-def test_without_resamples_there_are_no_interval_rows(hash_encode: Encode, toy_data: Data) -> None:
+def test_without_intervals_there_are_no_interval_rows(hash_encode: Encode, toy_data: Data) -> None:
     record = sb.evaluate(hash_encode, toy_data(), intervals=sb.Intervals(None))
     assert len(scores_table([record], intervals=True)) == 1
 

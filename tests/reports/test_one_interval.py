@@ -43,7 +43,7 @@ def test_every_place_shows_the_interval_that_was_recorded(record: sb.RunRecord) 
         assert f"95 % interval {limits[0]:.2f} to {limits[1]:.2f}" in hints[0, name]
 
 
-@pytest.mark.parametrize("record", ["dyadic", "bootstrap"], indirect=True)
+@pytest.mark.parametrize("record", ["dyadic", "independent"], indirect=True)
 def test_the_others_of_one_number_are_those_of_the_difference(record: sb.RunRecord, hash_encode: Any) -> None:
     # Against a model without any correlation to speak of nothing is known of, a difference is the score's own.
     noisy = record.pairs.assign(cosine=np.random.default_rng(3).normal(size=len(record.pairs)))
@@ -59,7 +59,7 @@ def test_the_others_of_one_number_are_those_of_the_difference(record: sb.RunReco
 def test_a_report_follows_its_runs_where_they_agree(toy_data: Data, hash_encode: Any) -> None:
     runs = {
         name: sb.evaluate(hash_encode, toy_data(), intervals=Intervals(interval=name))
-        for name in ("components", "bootstrap")
+        for name in ("components", "independent")
     }
     assert _intervals([runs["components"]], None) == Intervals(interval="components")
     assert _intervals(list(runs.values()), None) == Intervals()
@@ -67,5 +67,5 @@ def test_a_report_follows_its_runs_where_they_agree(toy_data: Data, hash_encode:
     remarks = list(interval_remarks(list(runs.items())))
     assert [remark.partition(":")[0] for remark in remarks] == [
         "intervals of components",
-        "intervals of bootstrap",
+        "intervals of independent",
     ]

@@ -52,7 +52,7 @@ def test_the_record_tells_how_it_was_made(hash_encode: Encode, toy_data: Data) -
     assert record.stsbench == sb.__version__
     assert record.model.kind == "function"
     assert record.model.name.endswith(":encode_by_hash")
-    assert (record.protocol.name, record.protocol.resamples, record.protocol.seed) == ("simcse", 200, 7)
+    assert (record.protocol.name, record.protocol.interval, record.protocol.level) == ("simcse", "dyadic", 0.95)
     assert set(record.seconds) == {"data", "hash", "load", "tokenize", "encode", "similarities", "score"}
     assert record.encoding["texts"] == record.encoding["sequences"] == record.encoding["encoded"]
     assert record.encoding["padded_tokens"] >= record.encoding["tokens"]

@@ -25,7 +25,6 @@ REFERENCE = {
     "kendall": lambda x, y: stats.kendalltau(x, y).statistic,
 }
 NO_INTERVALS = sb.Intervals(None)
-RESAMPLED = sb.Intervals(interval="bootstrap")
 
 Encode = Callable[[list[str]], Any]
 Data = Callable[..., StsData]
@@ -157,33 +156,25 @@ def test_intervals_do_not_depend_on_which_other_tasks_are_scored_nor_in_which_or
     assert forward.average.interval == pytest.approx(backward.average.interval)
 
 
-def test_another_seed_and_more_resamples_give_other_intervals_and_the_same_scores(
-    toy_data: Data, hash_encode: Encode
-) -> None:
-    records = [
+def test_intervals_depend_on_the_level(toy_data: Data, hash_encode: Encode) -> None:
+    wide, narrow = (
         sb.evaluate(hash_encode, toy_data(), intervals=intervals)
-        for intervals in (
-            RESAMPLED,
-            replace(RESAMPLED, seed=1),
-            replace(RESAMPLED, resamples=2000),
-            sb.Intervals(),
-        )
-    ]
-    assert len({record.tasks[0].interval for record in records}) == 4
-    assert len({record.tasks[0].score for record in records}) == 1
-
-
-def test_closed_forms_depend_on_the_level_and_not_on_resamples_or_seed(
-    toy_data: Data, hash_encode: Encode
-) -> None:
-    same, other, narrow = (
-        sb.evaluate(hash_encode, toy_data(), intervals=intervals)
-        for intervals in (sb.Intervals(), sb.Intervals(), sb.Intervals(level=0.5))
+        for intervals in (sb.Intervals(), sb.Intervals(level=0.5))
     )
-    assert same.tasks == other.tasks
-    (low, high), (inner_low, inner_high) = same.tasks[0].interval or (0, 0), narrow.tasks[0].interval or (0, 0)
+    (low, high), (inner_low, inner_high) = wide.tasks[0].interval or (0, 0), narrow.tasks[0].interval or (0, 0)
     assert low < inner_low < inner_high < high
     assert narrow.protocol.level == 0.5
+
+
+def test_kendalls_interval_is_of_its_terms(toy_data: Data, hash_encode: Encode) -> None:
+    record = sb.evaluate(hash_encode, toy_data(), protocol=sb.protocol("simcse", metric="kendall"))
+    pairs, (task,) = record.pairs, record.tasks
+    sharing = Sharing.of(pairs["sentence_a"], pairs["sentence_b"])
+    codes = (pairs["subset"] == "second").astype(int)
+    spread = variance(task_terms(pairs["gold"], pairs["cosine"], codes, "kendall"), sharing)
+    limits = correlation_interval(task.score or 0, spread, len(pairs), metric="kendall")
+    assert task.interval == pytest.approx(limits[:2])
+    assert any("dyadic" in line for line in Scores([record]).remarks)
 
 
 def test_the_record_names_the_method_of_its_intervals(toy_data: Data, hash_encode: Encode) -> None:
@@ -192,10 +183,7 @@ def test_the_record_names_the_method_of_its_intervals(toy_data: Data, hash_encod
         name: sb.evaluate(hash_encode, toy_data(), intervals=sb.Intervals(interval=name)) for name in methods
     }
     assert [record.protocol.interval for record in records.values()] == list(methods)
-    assert len({record.tasks[0].interval for record in records.values()}) > 2
-    kendall = sb.evaluate(hash_encode, toy_data(), protocol=sb.protocol("simcse", metric="kendall"))
-    assert (kendall.protocol.interval, kendall.protocol.interval_of_scores) == ("dyadic", "bootstrap")
-    assert any("Kendall's tau has no other" in line for line in Scores([kendall]).remarks)
+    assert len({record.tasks[0].interval for record in records.values()}) == 3
     with pytest.raises(sb.UserError, match=r"unknown interval 'dyadik': did you mean dyadic\?"):
         sb.Intervals(interval="dyadik")  # type: ignore[arg-type]
 
@@ -257,7 +245,7 @@ def test_three_pairs_have_no_interval_and_four_have_a_wide_one(tmp_path: Path) -
     assert -1 < low < 0 < high < 1
 
 
-def test_no_resamples_give_no_intervals(toy_data: Data, hash_encode: Encode) -> None:
+def test_no_intervals_are_computed_where_none_were_asked_for(toy_data: Data, hash_encode: Encode) -> None:
     record = sb.evaluate(hash_encode, [toy_data("a"), toy_data("b")], intervals=NO_INTERVALS)
     assert [task.interval for task in record.tasks] == [None, None]
     assert {subset.interval for task in record.tasks for subset in task.subsets} == {None}
@@ -265,7 +253,7 @@ def test_no_resamples_give_no_intervals(toy_data: Data, hash_encode: Encode) -> 
     assert record.frame["low"].isna().all()
 
 
-@pytest.mark.parametrize("wrong", [{"resamples": -1}, {"level": 0.0}, {"level": 95.0}])
-def test_a_bootstrap_that_makes_no_sense_is_a_mistake(wrong: dict[str, Any]) -> None:
-    with pytest.raises(sb.UserError, match=r"give "):
+@pytest.mark.parametrize("wrong", [{"interval": "never"}, {"level": 0.0}, {"level": 95.0}])
+def test_intervals_that_make_no_sense_are_a_mistake(wrong: dict[str, Any]) -> None:
+    with pytest.raises(sb.UserError, match=r"give |expected |unknown interval"):
         sb.Intervals(**wrong)

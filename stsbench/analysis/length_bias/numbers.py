@@ -232,7 +232,7 @@ def _design_rows(pairs: "pd.DataFrame", estimates: Estimates) -> Iterator[dict[s
         block = _block("design", str(design))
         estimates.block(block, pairs)
         sums = estimates.sums(block, terms, inside)
-        means = (sums[name] / sums["n"] for name in ("error", "similarity"))
+        means = sums["error"] / sums["n"], sums["similarity"] / sums["n"]
         cells[str(design)] = (int(inside.sum()), *means)
 
     def row(measure: str, group: str, of: tuple[str, ...], estimate: Linear) -> dict[str, Any]:

@@ -36,7 +36,7 @@ def made(pairs: int = 300, seed: int = 0, slope: float = 0.0) -> pd.DataFrame:
     difference = (table["words_a"] - table["words_b"]).abs()
     scaled = (table["gold"] - low) / (5 - low)
     table["cosine"] = scaled + slope / 100 * difference + rng.normal(0, 0.05, size=pairs)
-    return table
+    return with_ids(table)
 
 
 def value(frame: pd.DataFrame, **where: Any) -> pd.Series:

@@ -34,7 +34,7 @@ def drawn(world: World, task: Task, sharing: Sharing, rng: np.random.Generator) 
     gold, similarities = world.draw(GAINS, rng)
     scores = [correlate_task(gold, side, task.codes).aggregates["all"] for side in similarities]
     terms = np.array([task_terms(gold, side, task.codes) for side in similarities])
-    return AlignedScores("sts", task.name, "spearman", np.array(scores), terms, sharing, sharing, True)
+    return AlignedScores("sts", task.name, "spearman", np.array(scores), terms, sharing, sharing)
 
 
 def ranks_held(aligned: AlignedScores, seed: int) -> tuple[NDArray[np.bool_], bool]:
@@ -86,7 +86,7 @@ def main() -> None:
 def two(aligned: AlignedScores) -> AlignedScores:
     """Return the best model and the worst alone."""
     scores, terms = aligned.scores[[0, 5]], aligned.terms[[0, 5]]
-    return AlignedScores("sts", aligned.task, "spearman", scores, terms, aligned.sharing, aligned.folded, True)
+    return AlignedScores("sts", aligned.task, "spearman", scores, terms, aligned.sharing, aligned.folded)
 
 
 if __name__ == "__main__":

@@ -29,15 +29,9 @@ from synthetic_tasks import ANNOTATION, HIGHEST, LOWEST, SHARED_ERROR, TASKS, Ef
 
 from stsbench.base.files import atomic_path
 from stsbench.statistics.aggregation import Aggregation, correlate_task
-from stsbench.statistics.bootstrap import (
-    bootstrap_correlation,
-    bootstrap_task,
-    generator,
-    percentile_interval,
-    percentile_p_value,
-)
 from stsbench.statistics.correlations import CORRELATIONS, Metric, average_ranks
 from stsbench.statistics.dependence import Dependence, Sharing, variance
+from stsbench.statistics.draws import generator
 from stsbench.statistics.influence import TERMS, mean_terms, task_terms
 from stsbench.statistics.intervals import (
     correlation_interval,
@@ -55,9 +49,8 @@ HERE = Path(__file__).parent
 CELLS = HERE / "interval_coverage"
 DOCS = HERE.parent / "docs" / "reference" / "coverage.md"
 
-SIMULATIONS, BOOTSTRAPS, RESAMPLES = 2000, 500, 500
+SIMULATIONS = 2000
 METHODS: tuple[Dependence, ...] = ("dyadic", "components", "independent")
-MOST_RESAMPLED = 10
 FEW = (4, 5, 6, 8, 10, 15, 20, 30, 49, 60, 100)
 ITEMS = (12, 20, 48, 100, 500)
 
@@ -128,18 +121,13 @@ def all_cells() -> Iterator[Cell]:
     ):
         options = {"task": task, "effects": "hub", "strength": 0.7, "aggregation": aggregation, "metric": metric}
         yield Cell(f"score-{task}-{aggregation}-{metric}", "task", options=options)
-    for task, effects, strength in (
-        ("STS16", "none", 0.0),
-        ("STS16", "hub", 0.7),
-        ("STS-B", "hub", 0.7),
-    ):
-        options = {"task": task, "effects": effects, "strength": strength, "resamples": RESAMPLES}
-        yield Cell(f"bootstrap-{task}-{effects}-{strength}", "task", BOOTSTRAPS, options)
     for metric, levels, star, rhos in (
         ("spearman", 0, 1, (0.0, 0.5, 0.8, 0.95, 0.99)),
         ("spearman", 6, 1, (0.0, 0.5, 0.8, 0.9)),
         ("pearson", 0, 1, (0.0, 0.5, 0.8, 0.95, 0.99)),
         ("spearman", 0, 4, (0.0, 0.5, 0.8, 0.95)),
+        ("kendall", 0, 1, (0.0, 0.5, 0.8, 0.95)),
+        ("kendall", 0, 4, (0.0, 0.5, 0.8, 0.95)),
     ):
         for rho in rhos:
             few = {"metric": metric, "levels": levels, "star": star, "rho": rho}
@@ -159,12 +147,11 @@ def task_cell(
     strength: float,
     aggregation: Aggregation = "all",
     metric: Metric = "spearman",
-    resamples: int = 0,
 ) -> dict[str, Any]:
     """Return how the methods do on one task: one model, two equally good ones, and a better one."""
     shape, sharing, _ = read_tasks(data)[task]
     world = World((shape,), sharing, effects, strength)
-    return _pairs(cell, world, {"": sharing}, aggregation, metric, resamples)
+    return _pairs(cell, world, {"": sharing}, aggregation, metric)
 
 
 def average_cell(cell: Cell, data: Path, effects: Effects, strength: float) -> dict[str, Any]:
@@ -183,7 +170,6 @@ def _pairs(
     sharings: dict[str, Sharing],
     aggregation: Aggregation,
     metric: Metric,
-    resamples: int = 0,
 ) -> dict[str, Any]:
     pairs = world.sharing.pairs
     # A gain that the tests find about half of the time.
@@ -195,7 +181,7 @@ def _pairs(
     single = len(world.tasks) == 1
     rng = generator(0, "coverage", cell.name)
     tally = Tally()
-    for draw in range(cell.simulations):
+    for _ in range(cell.simulations):
         gold, similarities = world.draw([0.0, 0.0, gain], rng)
         scores, between = _scores(world, gold, similarities, aggregation, metric)
         terms = [_terms(world, gold, row, aggregation, metric) for row in similarities]
@@ -229,8 +215,6 @@ def _pairs(
             for name, other in (("size", 1), ("power", 2)):
                 test = williams(scores[0], scores[other], between[other], pairs, ranks=metric == "spearman")
                 tally.add(f"{name} williams", test.p_value < 0.05)
-        if resamples:
-            _bootstrap(tally, world.tasks[0], gold, similarities[:2], truth, resamples, draw)
     return {
         "pairs": pairs,
         "truth": truth,
@@ -269,20 +253,6 @@ def _terms(world: World, gold: Floats, similarity: Floats, aggregation: Aggregat
     return terms
 
 
-def _bootstrap(
-    tally: Tally, task: Task, gold: Floats, similarities: Floats, truth: float, resamples: int, draw: int
-) -> None:
-    names = [str(code) for code in range(len(task.scores))]
-    one, other = (
-        bootstrap_task(gold, row, task.codes, task=task.name, names=names, resamples=resamples, seed=draw)
-        for row in similarities
-    )
-    low, high = percentile_interval(one.aggregates["all"])
-    tally.add("coverage bootstrap", low <= truth <= high)
-    tally.add("width bootstrap", high - low)
-    tally.add("size bootstrap", percentile_p_value(other.aggregates["all"] - one.aggregates["all"]) < 0.05)
-
-
 def few_cell(cell: Cell, data: Path, metric: Metric, levels: int, star: int, rho: float) -> dict[str, Any]:
     """Return how the interval of a correlation does from few pairs: apart, or in stars around a sentence."""
     del data
@@ -295,7 +265,7 @@ def few_cell(cell: Cell, data: Path, metric: Metric, levels: int, star: int, rho
         hubs = np.arange(pairs) // star
         sharing = Sharing.of(hubs, pairs + np.arange(pairs))
         tally = Tally()
-        for draw in range(cell.simulations):
+        for _ in range(cell.simulations):
             latent, error = (_of_hubs(hubs, 0.7 if star > 1 else 0.0, rng) for _ in range(2))
             other = rho * latent + math.sqrt(1 - rho * rho) * error
             gold = np.floor(_normal_share(latent) * levels) if levels else latent
@@ -310,10 +280,6 @@ def few_cell(cell: Cell, data: Path, metric: Metric, levels: int, star: int, rho
                 tally.add(f"coverage {method}", limits.low <= truth <= limits.high if limits.exists else math.nan)
                 tally.add(f"width {method}", limits.high - limits.low)
             tally.add("none", not limits.exists)
-            if draw < BOOTSTRAPS and pairs <= MOST_RESAMPLED:
-                replicates = bootstrap_correlation(gold, other, metric, rng=rng, resamples=RESAMPLES)
-                low, high = percentile_interval(replicates)
-                tally.add("coverage bootstrap", math.nan if math.isnan(low) else low <= truth <= high)
         by_pairs[str(pairs)] = tally.shares()
     return {"truth": truth, "results": by_pairs}
 
@@ -342,7 +308,12 @@ def two_cell(cell: Cell, data: Path, rho: float) -> dict[str, Any]:
 
 def _true_correlation(metric: Metric, levels: int, rho: float) -> float:
     if not levels:
-        return rho if metric == "pearson" else 6 / math.pi * math.asin(rho / 2)
+        of_normal = {
+            "pearson": rho,
+            "spearman": 6 / math.pi * math.asin(rho / 2),
+            "kendall": 2 / math.pi * math.asin(rho),
+        }
+        return of_normal[metric]
     edges = ndtri(np.arange(1, levels) / levels)
     shape = Task("few", np.zeros(levels, dtype=np.intp), (np.arange(float(levels)),), (edges,), np.zeros(1))
     return shape.true_score(rho / math.sqrt(1 - ANNOTATION) - (LOWEST + HIGHEST) / 2, metric)

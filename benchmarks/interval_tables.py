@@ -52,7 +52,6 @@ def tables(cells: Sequence[Stored]) -> str:
         _bounds(tasks),
         _average(averages),
         _other_scores([cell for cell in cells if cell[0].startswith("score-")]),
-        _resampled([cell for cell in cells if cell[0].startswith("bootstrap-")]),
         _few([cell for cell in cells if cell[1] == "few"]),
         _two([cell for cell in cells if cell[1] == "two"]),
         _items([cell for cell in cells if cell[1] == "share"]),
@@ -186,34 +185,12 @@ def _other_scores(cells: Sequence[Stored]) -> str:
     )
 
 
-def _resampled(cells: Sequence[Stored]) -> str:
-    rows = [
-        _labels(cell)
-        + [
-            _percent(cell, f"{kind} {method}")
-            for kind in ("coverage", "size")
-            for method in ("bootstrap", "independent", "dyadic")
-        ]
-        for cell in cells
-    ]
-    head = ["task", "effects of", "strength"] + [
-        f"{kind}, {method}" for kind in ("95 %", "5 %") for method in ("bootstrap", "independent", "dyadic")
-    ]
-    return _section(
-        "The bootstrap over pairs",
-        "Percentiles of 500 resamples. It sees pairs as `independent` does, and errs as that does.",
-        head,
-        rows,
-    )
-
-
 def _few(cells: Sequence[Stored]) -> str:
     lines = ["## Few pairs and near the bound", ""]
     lines += [
         "Coverage of the 95 % interval of a correlation from 4 pairs up, and in brackets how often there is none "
         "because the pairs are in perfect order (or all gold scores are equal). Below 50 pairs an interval is at "
-        "least as wide as Bonett and Wright's: few pairs are covered rather too often than too rarely. *boot*: "
-        "percentiles of 500 resamples, as version 0.1 gave them.",
+        "least as wide as Bonett and Wright's: few pairs are covered rather too often than too rarely.",
         "",
     ]
 
@@ -234,8 +211,6 @@ def _few(cells: Sequence[Stored]) -> str:
                 if results:
                     text = _figure(*results.get("coverage dyadic", (None, 0)), high=None)
                     text += f" [{100 * results['none'][0]:.0f} %]" if results["none"][0] >= 0.01 else ""
-                    if results.get("coverage bootstrap", (None, 0))[0] is not None:
-                        text += f", boot {_figure(*results['coverage bootstrap'], high=None)}"
                     if star > 1:
                         text += f", independent {_figure(*results['coverage independent'], high=None)}"
                 row.append(text)

@@ -29,9 +29,9 @@ def main() -> None:
 
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
-        no_intervals = sb.Bootstrap(0)
+        no_intervals = sb.Intervals(None)
         plain = sb.evaluate(
-            lambda texts: [[len(s), s.count("e")] for s in texts], options.tasks, bootstrap=no_intervals
+            lambda texts: [[len(s), s.count("e")] for s in texts], options.tasks, intervals=no_intervals
         )
         gold, rng = plain.pairs["gold"].to_numpy(), np.random.default_rng(0)
         shared = rng.normal(size=len(gold))
@@ -40,7 +40,7 @@ def main() -> None:
             similarity = gold + shared + (1 + model / 100) * rng.normal(size=len(gold))
             np.save(folder / f"{model}.npy", similarity)
             runs.append(folder / "runs" / str(model))
-            sb.evaluate_similarities(folder / f"{model}.npy", options.tasks, bootstrap=no_intervals, out=runs[-1])
+            sb.evaluate_similarities(folder / f"{model}.npy", options.tasks, intervals=no_intervals, out=runs[-1])
         seconds, worked = [], []
         for _ in range(options.rounds):
             start, working = time.perf_counter(), time.process_time()

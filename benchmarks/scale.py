@@ -85,7 +85,7 @@ def _records(rows: int, folder: Path) -> list[Path]:
     """Write copies of one record under other names."""
     import stsbench as sb
 
-    record = sb.evaluate(counted, "sample", bootstrap=sb.Bootstrap(0), out=folder / "one")
+    record = sb.evaluate(counted, "sample", intervals=sb.Intervals(None), out=folder / "one")
     places = []
     for number in range(rows):
         model = record.model.model_copy(update={"name": f"model {number}"})

@@ -29,7 +29,7 @@ from stsbench.encoders.load import load
 from stsbench.encoders.plan import embed
 from stsbench.scoring.classifiers import NESTED_SEED, arrange, stratified
 from stsbench.scoring.classifiers import LogisticRegression as Ours
-from stsbench.scoring.settings import KFOLD, SEED, Bootstrap
+from stsbench.scoring.settings import KFOLD, SEED, Intervals
 from stsbench.scoring.transfer import TransferResult, pair_features, score_labelled
 
 TASKS = "MR,CR,SUBJ,MPQA,SST2,TREC,MRPC"
@@ -84,7 +84,7 @@ def main() -> None:
         runs, cpu = [], []
         for _ in range(options.repeats):
             start, cpu_start = time.perf_counter(), time.process_time()
-            result = score_labelled(data, *sides, classifier=options.classifier, bootstrap=Bootstrap())
+            result = score_labelled(data, *sides, classifier=options.classifier, intervals=Intervals())
             runs.append(time.perf_counter() - start)
             cpu.append(time.process_time() - cpu_start)
         seconds, computing = float(np.median(runs)), float(np.median(cpu))

@@ -236,7 +236,7 @@ def dev_score(out: Path, model: Path) -> float:
     """Return the score x 100 of the last step's checkpoint on STS-B dev, measured once."""
     folder = out / "dev" / model.relative_to(model.parent)
     if not (folder / "run.json").is_file():
-        sb.evaluate(str(last_checkpoint(model)), "STS-B:dev", bootstrap=sb.Bootstrap(resamples=0), out=folder)
+        sb.evaluate(str(last_checkpoint(model)), "STS-B:dev", intervals=sb.Intervals(None), out=folder)
     return 100 * (load_run(folder).tasks[0].score or np.nan)
 
 

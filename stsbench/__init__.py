@@ -45,12 +45,12 @@ if TYPE_CHECKING:
     from stsbench.scoring.cite import cite
     from stsbench.scoring.evaluate import evaluate, evaluate_similarities
     from stsbench.scoring.protocols import choose_protocol as protocol
-    from stsbench.scoring.settings import Bootstrap
+    from stsbench.scoring.settings import Intervals
     from stsbench.scoring.tasks import default_tasks
     from stsbench.training.train import train
 
 __all__ = [
-    "Bootstrap",
+    "Intervals",
     "RunRecord",
     "SavedVectors",
     "UserError",
@@ -92,7 +92,7 @@ __all__ = [
 
 # Where each public name lives. Nothing is imported before it is asked for: `stsbench --help` needs no NumPy.
 _HOMES = {
-    "Bootstrap": "stsbench.scoring.settings:Bootstrap",
+    "Intervals": "stsbench.scoring.settings:Intervals",
     "RunRecord": "stsbench.records.record:RunRecord",
     "SavedVectors": "stsbench.encoders.saved:SavedVectors",
     "UserError": "stsbench.base.errors:UserError",

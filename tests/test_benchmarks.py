@@ -100,12 +100,6 @@ def test_the_benchmark_of_rankings_runs(script: Callable[..., None], capsys: pyt
 
 
 @pytest.mark.usefixtures("without_processes")
-def test_the_benchmark_of_intervals_runs(script: Callable[..., None], capsys: pytest.CaptureFixture[str]) -> None:
-    script("benchmarks/interval_speed.py", "--tasks", "sample", "--repeat", "1")
-    assert capsys.readouterr().out.count("times as much by the bootstrap") == 2
-
-
-@pytest.mark.usefixtures("without_processes")
 def test_the_benchmark_of_large_inputs_runs_in_small(
     script: Callable[..., None], capsys: pytest.CaptureFixture[str]
 ) -> None:

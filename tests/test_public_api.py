@@ -51,7 +51,7 @@ VERBS = {
 def test_the_public_names_are_the_verbs_and_few_that_scripts_need_beside_them() -> None:
     assert set(sb.__all__) > VERBS
     assert set(sb.__all__) - VERBS == {
-        "Bootstrap",
+        "Intervals",
         "RunRecord",
         "SavedVectors",
         "UserError",

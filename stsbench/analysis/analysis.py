@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from stsbench.scoring.settings import Bootstrap
+    from stsbench.scoring.settings import Intervals
 
 
 class AnalysisResult(Result):
@@ -82,7 +82,7 @@ class Asked:
         retrieve_from: the corpus that neighbours are looked for in.
         query: sentences to look for neighbours of.
         published: whether the papers' rows stand beside ours.
-        bootstrap: how intervals are computed.
+        intervals: how intervals are computed.
         data_dirs: folders to look for data in.
     """
 
@@ -90,7 +90,7 @@ class Asked:
     retrieve_from: str | Path
     query: Sequence[str]
     published: bool
-    bootstrap: "Bootstrap | None"
+    intervals: "Intervals | None"
     data_dirs: Sequence[str | Path]
 
 

@@ -14,9 +14,8 @@ from stsbench.cli.options import (
     DataDirs,
     IntervalOption,
     Loading,
+    NoIntervals,
     Output,
-    Resamples,
-    Seed,
     grouped,
     new_folder,
 )
@@ -110,9 +109,8 @@ def explain(
         list[str] | None, Option("--query", help="A sentence to find neighbours of. Repeatable.")
     ] = None,
     published: Annotated[bool, Option("--published", help="Put the papers' rows beside them.")] = False,
-    resamples: Resamples = 1000,
-    seed: Seed = 12345,
     interval: IntervalOption = "dyadic",
+    no_intervals: NoIntervals = False,
     data_dir: DataDirs = None,
     loading: Loading = Loading(),
     out: Annotated[
@@ -153,7 +151,7 @@ def explain(
     output.style  # noqa: B018 (a mistake in it is told before the work)
     from stsbench.analysis.explain import explain as make
     from stsbench.analysis.explain import require_kind
-    from stsbench.scoring.settings import Bootstrap
+    from stsbench.scoring.settings import Intervals
 
     require_kind(figure_format)
     # A table for the screen is printed when it is done; JSON and CSV are whole, and a page stands in its folder.
@@ -175,7 +173,7 @@ def explain(
             retrieve_from=retrieve_from,
             query=query or (),
             published=published,
-            bootstrap=Bootstrap(resamples=resamples, seed=seed, interval=interval),
+            intervals=Intervals(None if no_intervals else interval),
             data_dirs=data_dir or (),
             leave_out=True,
             progress=progress,

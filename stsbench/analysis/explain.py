@@ -18,7 +18,7 @@ from stsbench.render.figures import FORMATS, save_figure
 from stsbench.render.result import Result
 from stsbench.render.section import Section
 from stsbench.render.table import Tables
-from stsbench.scoring.settings import Bootstrap
+from stsbench.scoring.settings import Intervals
 from stsbench.scoring.subjects import Wanted
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def explain(  # noqa: D417 (the options of loading are told of together)
     retrieve_from: str | Path = "sample",
     query: str | Sequence[str] = (),
     published: bool = False,
-    bootstrap: Bootstrap | None = None,
+    intervals: Intervals | None = None,
     data_dirs: Sequence[str | Path] = (),
     leave_out: bool = False,
     progress: Progress = silent,
@@ -137,7 +137,7 @@ def explain(  # noqa: D417 (the options of loading are told of together)
         retrieve_from: the corpus that neighbours are looked for in.
         query: sentences to look for neighbours of; by default one each from three parts of the sample.
         published: whether the papers' rows stand beside them.
-        bootstrap: how intervals are computed.
+        intervals: how intervals are computed.
         data_dirs: folders to look for data in.
         leave_out: whether an analysis that is not possible is left out, and told in `missing`; by default it ends
             all.
@@ -150,13 +150,13 @@ def explain(  # noqa: D417 (the options of loading are told of together)
         UserError: if a record was imported, which has nothing to analyse; or if an analysis is not possible.
 
     >>> encode = lambda texts: [[len(text), text.count("e"), 1.0] for text in texts]
-    >>> explain(encode, bootstrap=Bootstrap(resamples=0))["geometry"].frame["sentences"].tolist()
+    >>> explain(encode, intervals=Intervals(None))["geometry"].frame["sentences"].tolist()
     [504]
     """
     loading = LoadOptions(pooling, max_length, prompt, precision, device, revision, trust_remote_code, template)
     subjects = analysable(runs, loading)
     queries = [query] if isinstance(query, str) else list(query)
-    asked = Asked(corpus, retrieve_from, queries or _queries(), published, bootstrap, data_dirs)
+    asked = Asked(corpus, retrieve_from, queries or _queries(), published, intervals, data_dirs)
     parts, missing = {}, {}
     with sharing():
         for name, command in analyses().items():

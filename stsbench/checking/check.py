@@ -8,7 +8,7 @@ from stsbench.checking.result import Check
 from stsbench.records.imports.read import read_results
 from stsbench.records.record import RunRecord
 from stsbench.scoring.recompute import require_recomputed
-from stsbench.statistics.intervals import INTERVAL, IntervalMethod
+from stsbench.statistics.dependence import DEPENDENCE, Dependence
 
 
 def check(
@@ -19,7 +19,7 @@ def check(
     baseline: RunRecord | str | Path | None = None,
     max_drop: float | None = None,
     margin: float | None = None,
-    interval: IntervalMethod = INTERVAL,
+    interval: Dependence = DEPENDENCE,
 ) -> Check:
     """Check a run against a published row, or against the run of a predecessor.
 

@@ -14,11 +14,11 @@ from stsbench.base.errors import UserError
 from stsbench.base.words import listed, rounded_up
 from stsbench.checking.baseline import check_baseline
 from stsbench.checking.result import CellCheck, Check
-from stsbench.comparison.aligned import AlignedScores, aligned_scores, dependence_of
+from stsbench.comparison.aligned import AlignedScores, aligned_scores
 from stsbench.records.record import RunRecord
 from stsbench.scoring.settings import require_margin
-from stsbench.statistics.dependence import Variance
-from stsbench.statistics.intervals import INTERVAL, IntervalMethod, lower_bound, one_sided_p, upper_bound
+from stsbench.statistics.dependence import DEPENDENCE, Dependence, Variance
+from stsbench.statistics.intervals import lower_bound, one_sided_p, upper_bound
 from stsbench.statistics.power import pairs_needed
 from stsbench.statistics.significance import holm
 
@@ -37,7 +37,7 @@ def check_margin(
     baseline: RunRecord,
     margin: float,
     *,
-    interval: IntervalMethod = INTERVAL,
+    interval: Dependence = DEPENDENCE,
     level: float = LEVEL,
 ) -> Check:
     """Tell whether a run is no worse than a predecessor's by more than a margin, on the same pairs and items.
@@ -78,7 +78,7 @@ def check_margin(
 
 
 def judged(
-    tasks: Sequence[AlignedScores], margin: float, *, interval: IntervalMethod = INTERVAL, level: float = LEVEL
+    tasks: Sequence[AlignedScores], margin: float, *, interval: Dependence = DEPENDENCE, level: float = LEVEL
 ) -> list[CellCheck]:
     """Return the verdict on each task and average.
 
@@ -96,9 +96,9 @@ def judged(
     ]
 
 
-def _loss(task: AlignedScores, interval: IntervalMethod) -> tuple[float, Variance]:
+def _loss(task: AlignedScores, interval: Dependence) -> tuple[float, Variance]:
     old, new = task.scores.tolist()
-    return old - new, task.variance_of(_CONTRAST, dependence_of(interval))
+    return old - new, task.variance_of(_CONTRAST, interval)
 
 
 def _cell(

@@ -25,7 +25,6 @@ from stsbench.comparison.paired import (
     tested_items,
 )
 from stsbench.comparison.result import AVERAGES, Kind
-from stsbench.data.sentence_ids import has_ids
 from stsbench.records.labels import distinct_labels, labels
 from stsbench.records.parts import TaskPart, TransferPart
 from stsbench.records.record import RunRecord
@@ -35,9 +34,8 @@ from stsbench.scoring.intervals import sharing_of
 from stsbench.scoring.recompute import EXACT
 from stsbench.statistics.aggregation import correlate_task
 from stsbench.statistics.dependence import Dependence, Sharing, Variance, covariance, variance
-from stsbench.statistics.influence import TERMS, mean_terms, task_terms
+from stsbench.statistics.influence import mean_terms, task_terms
 from stsbench.statistics.intervals import (
-    IntervalMethod,
     Limits,
     correlation_interval,
     plain_interval,
@@ -62,12 +60,11 @@ class AlignedScores:
     Attributes:
         kind: `sts` (scores are correlations) or `transfer` (accuracies).
         task: the task's label, or what the average is called.
-        metric: `spearman`, `pearson` or `accuracy`.
+        metric: a correlation's name, or `accuracy`.
         scores: (m,) from -1 or 0 to 1.
         terms: (m, n) what each pair contributes to each score (see `statistics.influence`).
         sharing: which pairs share a sentence: of one task as released, of an average by letters and digits.
         folded: which do by letters and digits.
-        knows_sentences: whether the tables say which pairs share sentences; else none are taken to.
     """
 
     kind: Kind
@@ -77,7 +74,6 @@ class AlignedScores:
     terms: Floats
     sharing: Sharing
     folded: Sharing
-    knows_sentences: bool
 
     @property
     def size(self) -> int:
@@ -115,7 +111,7 @@ def aligned_scores(
 
     Raises:
         UserError: if the records hold no task in common, their protocols differ on one, they were scored on other
-            pairs, a score is undefined, a table is missing, or the metric has no terms.
+            pairs, a score is undefined, or a table is missing.
     """
     require_pairs(runs)
     found: list[AlignedScores] = []
@@ -135,14 +131,7 @@ def aligned_scores(
         raise UserError(
             f"there is no task that {listed(list(runs))} were all measured on: measure the same tasks."
         )
-    notes = list(left_out(alone))
-    unknown = [task.task for task in found if not task.knows_sentences and not task.is_average]
-    if unknown:
-        notes.append(
-            f"the tables do not say which pairs of {listed(unknown)} share sentences (they are of stsbench 0.2 or "
-            "older): taken as independent; measure again for intervals that know."
-        )
-    return tuple(found), tuple(notes)
+    return tuple(found), left_out(alone)
 
 
 def with_average(tasks: Sequence[AlignedScores]) -> list[AlignedScores]:
@@ -157,7 +146,6 @@ def with_average(tasks: Sequence[AlignedScores]) -> list[AlignedScores]:
         terms=np.concatenate([task.terms for task in tasks], axis=1) / len(tasks),
         sharing=joined,
         folded=joined,
-        knows_sentences=all(task.knows_sentences for task in tasks),
     )
     return [*tasks, average]
 
@@ -232,11 +220,6 @@ def _aligned_pairs(
     protocol = next(iter(runs.values())).protocol
     metric: Any = protocol.metric
     aggregation: Any = protocol.aggregation
-    if metric not in TERMS:
-        raise UserError(
-            f"{metric}'s correlation has no formula for each pair's share in it, which this rests on: measure "
-            "with --metric spearman or pearson."
-        )
     scores = []
     for name, part in parts.items():
         if not isinstance(part, TaskPart) or part.score is None:
@@ -273,15 +256,12 @@ def _aligned(
     terms: Iterable[Floats],
     tables: "Sequence[pd.DataFrame]",
 ) -> AlignedScores:
-    # They hold the same sentences: one that says which is enough.
-    table = next((side for side in tables if has_ids(side)), tables[0])
     return AlignedScores(
         *named,
         scores=np.array(list(scores), dtype=np.float64),
         terms=np.array(list(terms)),
-        sharing=sharing_of(table),
-        folded=sharing_of(table, folded=True),
-        knows_sentences=has_ids(table),
+        sharing=sharing_of(tables[0]),
+        folded=sharing_of(tables[0], folded=True),
     )
 
 
@@ -320,11 +300,6 @@ def named_runs(runs: Sequence[RunRecord | str | Path]) -> dict[str, RunRecord]:
     return dict(zip(labels(records), records, strict=True))
 
 
-def dependence_of(interval: IntervalMethod) -> Dependence:
-    """Return which pairs count as dependent: the bootstrap over pairs draws them as independent."""
-    return "independent" if interval == "bootstrap" else interval
-
-
 def score_limits(task: AlignedScores, place: int, method: Dependence, level: float) -> Limits:
     """Return the interval of one model's score, the one that its record and every analysis shows."""
     value = float(task.scores[place])
@@ -333,9 +308,8 @@ def score_limits(task: AlignedScores, place: int, method: Dependence, level: flo
         return plain_interval(value, found, level)
     if task.metric == ACCURACY:
         return share_interval(value, found, task.size, level)
-    return correlation_interval(
-        value, found, task.size, level, "pearson" if task.metric == "pearson" else "spearman"
-    )
+    metric: Any = task.metric
+    return correlation_interval(value, found, task.size, level, metric)
 
 
 def shown_interval(

@@ -72,10 +72,14 @@ def compare(
     ] = None,
     resamples: Annotated[
         int,
-        typer.Option(callback=number_within(1), help="Resamples of a bootstrap.", rich_help_panel="Statistics"),
+        typer.Option(
+            callback=number_within(1),
+            help="Draws of whole runs, for the interquartile mean and the probability of improvement.",
+            rich_help_panel="Seeds",
+        ),
     ] = 5000,
     seed: Annotated[
-        int, typer.Option(callback=any_seed, help="Seed of the bootstrap.", rich_help_panel="Statistics")
+        int, typer.Option(callback=any_seed, help="Seed of these draws.", rich_help_panel="Seeds")
     ] = 12345,
     interval: Annotated[
         IntervalName | None,
@@ -184,7 +188,7 @@ def compare(
     from stsbench.records.intervals import common_interval
     from stsbench.records.store import load_run
     from stsbench.render.figures import save_figure
-    from stsbench.scoring.settings import Bootstrap
+    from stsbench.scoring.settings import Intervals
 
     sides = (runs[:1], runs[1:]) if runs else (verb_runs(a), verb_runs(b))
     one, other = ([load_run(run) for run in side] for side in sides)
@@ -195,7 +199,9 @@ def compare(
             other[0] if runs else other,
             corpora=corpus or (),
             data_dirs=data_dir or (),
-            bootstrap=Bootstrap(resamples, level, seed, chosen),
+            intervals=Intervals(chosen, level),
+            resamples=resamples,
+            seed=seed,
             progress=progress,
         )
     if figure is not None:

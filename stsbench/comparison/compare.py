@@ -19,15 +19,12 @@ from stsbench.records.labels import labels
 from stsbench.records.record import RunRecord
 from stsbench.records.store import load_run
 from stsbench.scoring.recompute import require_recomputed
-from stsbench.scoring.settings import Bootstrap
-from stsbench.statistics.intervals import IntervalMethod
+from stsbench.scoring.settings import Intervals
+from stsbench.statistics.dependence import DEPENDENCE, Dependence
+from stsbench.statistics.seeds import RESAMPLES, SEED
 
 Run = RunRecord | str | Path
 """A record, or the folder or `run.json` that it is in."""
-
-RESAMPLES = 5000
-"""More than for an interval: Holm's correction over seven tasks asks for p-values near 0.007, which 1000 resamples
-know to 0.004 only."""
 
 
 def compare(
@@ -36,7 +33,9 @@ def compare(
     *,
     corpora: Sequence[str | Path] = (),
     data_dirs: Sequence[str | Path] = (),
-    bootstrap: Bootstrap | None = None,
+    intervals: Intervals | None = None,
+    resamples: int = RESAMPLES,
+    seed: int = SEED,
     progress: Progress = silent,
 ) -> Comparison | SeedsComparison:
     """Tell whether two models differ, or two methods over several seeds.
@@ -52,8 +51,10 @@ def compare(
         corpora: training corpora in which to look for the test sentences: a text a line, or a .csv file each of
             whose cells is a text; .gz or not.
         data_dirs: folders to look for the test sentences in, before `STSBENCH_DATA` and the cache.
-        bootstrap: how intervals and p-values are computed; by default as the records' own (`common_interval`),
-            with 5000 resamples of the bootstrap.
+        intervals: how intervals and p-values are computed; by default as the records' own (`common_interval`).
+        resamples: of whole runs, where methods are compared: for the interquartile mean and the probability of
+            improvement.
+        seed: of these.
         progress: told how far it is.
 
     Returns:
@@ -68,21 +69,19 @@ def compare(
     >>> compare(run, run).sentence
     'Neither is shown to be better on sample: the difference of 0.00 [0.00, 0.00] may be chance at 5 %.'
     """
-    if bootstrap is not None and not bootstrap.resamples:
-        raise UserError(
-            "0 resamples ask for no intervals, and a comparison is one: give at least one, better 5000."
-        )
     runs = _records(a), _records(b)
-    bootstrap = bootstrap or Bootstrap(RESAMPLES, interval=common_interval([*runs[0], *runs[1]]))
+    intervals = intervals or Intervals(common_interval([*runs[0], *runs[1]]))
+    if intervals.interval is None:
+        raise UserError("no intervals were asked for, and a comparison rests on one: name how to compute it.")
     # A comparison shows no interval of a run's own: those need not be computed again.
     notes = require_recomputed(*runs[0], *runs[1], intervals=False)
-    notes = (*notes, *_interval_notes([*runs[0], *runs[1]], bootstrap.interval))
+    notes = (*notes, *_interval_notes([*runs[0], *runs[1]], intervals.interval))
     result: Comparison | SeedsComparison
     if isinstance(a, Run) and isinstance(b, Run):
         (one,), (other,) = runs
-        result = _compare_models(one, other, bootstrap, progress)
+        result = _compare_models(one, other, intervals, progress)
     else:
-        result = _compare_methods(*runs, bootstrap)
+        result = _compare_methods(*runs, intervals, resamples, seed)
     result = replace(result, notes=(*result.notes, *notes))
     if not corpora:
         return result
@@ -90,7 +89,7 @@ def compare(
     return replace(result, overlaps=overlaps, notes=(*result.notes, *notes))
 
 
-def _interval_notes(records: Sequence[RunRecord], chosen: IntervalMethod) -> Iterator[str]:
+def _interval_notes(records: Sequence[RunRecord], chosen: Dependence) -> Iterator[str]:
     methods = recorded_intervals(records)
     if set(methods) - {chosen}:
         yield f"the records' own intervals are {listed(methods)}, those of this comparison {chosen} (--interval)"
@@ -121,31 +120,24 @@ def _records(runs: Run | Sequence[Run]) -> list[RunRecord]:
     return [run if isinstance(run, RunRecord) else load_run(run) for run in sequence]
 
 
-def _compare_models(a: RunRecord, b: RunRecord, bootstrap: Bootstrap, progress: Progress) -> Comparison:
+def _compare_models(a: RunRecord, b: RunRecord, intervals: Intervals, progress: Progress) -> Comparison:
     first, second = labels([a, b])
     names = (first, second)
     require_pairs({first: a, second: b})
-    pairs, notes_on_pairs = compare_pairs(a, b, names, bootstrap=bootstrap, progress=progress)
-    items, notes_on_items = compare_transfer(a, b, names, bootstrap=bootstrap)
+    pairs, notes_on_pairs = compare_pairs(a, b, names, intervals=intervals, progress=progress)
+    items, notes_on_items = compare_transfer(a, b, names, intervals=intervals)
     if not (pairs or items):
         raise UserError(f"{first} and {second} have no task in common: measure both on the same tasks.")
     rows = (*pairs, *items)
-    notes = [*notes_on_pairs, *notes_on_items, *dependence_notes(rows, bootstrap)]
-    smallest = 2 / (bootstrap.resamples + 1)
-    tests = max(sum(row.is_task for row in of_kind) for of_kind in (pairs, items))
-    if any(row.interval == "bootstrap" for row in rows) and smallest * tests >= 1 - bootstrap.level:
-        notes.append(
-            f"{bootstrap.resamples} resamples see no p-value below {smallest:.2g}: too few for {tests} tests, "
-            "take more."
-        )
+    notes = [*notes_on_pairs, *notes_on_items, *dependence_notes(rows, intervals)]
     if a.supervised or b.supervised:
         notes.append("tasks with a trained regressor are not compared.")
-    return Comparison(
-        first, second, rows, bootstrap.level, bootstrap.resamples, bootstrap.seed, notes=tuple(notes)
-    )
+    return Comparison(first, second, rows, intervals.level, notes=tuple(notes))
 
 
-def _compare_methods(a: Sequence[RunRecord], b: Sequence[RunRecord], bootstrap: Bootstrap) -> SeedsComparison:
+def _compare_methods(
+    a: Sequence[RunRecord], b: Sequence[RunRecord], intervals: Intervals, resamples: int, seed: int
+) -> SeedsComparison:
     if not a:
         raise UserError("there is no run to compare: name at least one.")
     names = _run_names([*a, *b])
@@ -155,10 +147,10 @@ def _compare_methods(a: Sequence[RunRecord], b: Sequence[RunRecord], bootstrap: 
         first,
         second,
         _method_names(first, second),
-        level=bootstrap.level,
-        interval=bootstrap.interval,
-        resamples=bootstrap.resamples,
-        seed=bootstrap.seed,
+        level=intervals.level,
+        interval=intervals.interval or DEPENDENCE,
+        resamples=resamples,
+        seed=seed,
     )
 
 

@@ -10,24 +10,15 @@ from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
-from stsbench.base.words import listed
 from stsbench.comparison.result import AVERAGES, Difference, Kind, corrected
-from stsbench.data.sentence_ids import has_ids
 from stsbench.records.intervals import INTERVAL_OF
 from stsbench.records.labels import task_labels
 from stsbench.records.parts import TaskPart, TransferPart
 from stsbench.records.record import RunRecord
 from stsbench.records.signature import Signature, require_same_protocol
-from stsbench.scoring.intervals import Support, as_variances, mean_support, method_of, sharing_of
-from stsbench.scoring.settings import Bootstrap
+from stsbench.scoring.intervals import Support, as_variances, mean_support, sharing_of
+from stsbench.scoring.settings import Intervals
 from stsbench.statistics.aggregation import Aggregation, correlate_task, members_of
-from stsbench.statistics.bootstrap import (
-    bootstrap_ratio,
-    bootstrap_task,
-    generator,
-    percentile_interval,
-    percentile_p_value,
-)
 from stsbench.statistics.correlations import CORRELATIONS, Metric
 from stsbench.statistics.dependence import Sharing, variance
 from stsbench.statistics.influence import TERMS, mean_terms, task_terms
@@ -44,10 +35,6 @@ _Part = TypeVar("_Part", TaskPart, TransferPart)
 ONE_PROTOCOL = "measure both by one protocol"
 """What to do about scores that do not compare."""
 
-_NO_TERMS = (
-    "Kendall's tau has no other interval here, and tables of versions before 0.3 do not say which share sentences"
-)
-
 _TEST_NAMES = {"williams": "Williams' test takes", "mcnemar": "McNemar's test takes"}
 
 _APART = 1.2
@@ -63,7 +50,7 @@ class PairedScores:
 
     Attributes:
         a: the score of A, from 0 or -1 to 1, and what its interval rests on.
-        b: of B, likewise; rows and replicates are those of A.
+        b: of B, likewise; the rows are those of A.
     """
 
     a: Support
@@ -96,7 +83,7 @@ def compare_pairs(
     b: RunRecord,
     names: tuple[str, str],
     *,
-    bootstrap: Bootstrap,
+    intervals: Intervals,
     progress: Progress = silent,
 ) -> tuple[tuple[Difference, ...], tuple[str, ...]]:
     """Return how two records differ on the STS tasks that both hold, and what a reader should know.
@@ -105,7 +92,7 @@ def compare_pairs(
         a: the one, often the baseline.
         b: the other.
         names: what to call them.
-        bootstrap: how intervals are computed (resamples: at least one).
+        intervals: how intervals are computed.
         progress: told how far it is.
 
     Raises:
@@ -123,25 +110,25 @@ def compare_pairs(
     rows: list[Difference] = []
     wholes: list[PairedScores] = []
     for number, task in enumerate(tasks):
-        progress("bootstrap", number, len(tasks))
-        whole, subsets = _pair_scores(task, metric, aggregation, bootstrap)
+        progress("pairs", number, len(tasks))
+        whole, subsets = _pair_scores(task, metric, aggregation)
         wholes.append(whole)
         everywhere = np.ones(len(task.gold), dtype=bool)
         # A mean over subsets is no correlation, and the tests are of correlations.
         is_one = len(subsets) == 1 or aggregation == "all"
         test = _dependent_tests(task, everywhere, whole, metric) if is_one else _NO_TEST
-        rows.append(_difference(whole, "sts", task.label, len(task.gold), bootstrap, test=test))
+        rows.append(_difference(whole, "sts", task.label, len(task.gold), intervals, test=test))
         for code, subset in enumerate(task.subsets if len(subsets) > 1 else ()):
             members = task.codes == code
             test = _dependent_tests(task, members, subsets[code], metric)
             size = int(members.sum())
-            rows.append(_difference(subsets[code], "sts", task.label, size, bootstrap, subset=subset, test=test))
-    progress("bootstrap", len(tasks), len(tasks))
-    return _with_average(rows, wholes, "sts", bootstrap), notes
+            rows.append(_difference(subsets[code], "sts", task.label, size, intervals, subset=subset, test=test))
+    progress("pairs", len(tasks), len(tasks))
+    return _with_average(rows, wholes, "sts", intervals), notes
 
 
 def compare_transfer(
-    a: RunRecord, b: RunRecord, names: tuple[str, str], *, bootstrap: Bootstrap
+    a: RunRecord, b: RunRecord, names: tuple[str, str], *, intervals: Intervals
 ) -> tuple[tuple[Difference, ...], tuple[str, ...]]:
     """Return how two records differ on the transfer tasks that both hold, and what a reader should know.
 
@@ -149,7 +136,7 @@ def compare_transfer(
         a: the one, often the baseline.
         b: the other.
         names: what to call them.
-        bootstrap: how intervals are computed (resamples: at least one).
+        intervals: how intervals are computed.
 
     Raises:
         UserError: if protocols differ on a task (naming the field), or the two were scored on other items; or an
@@ -158,11 +145,11 @@ def compare_transfer(
     shared, notes = _shared_tasks(a.transfer, b.transfer, names)
     rows_a, rows_b = (rows_by_task(record, "transfer") if shared else {} for record in (a, b))
     items = {label: (rows_a[part_key(one)], rows_b[part_key(other)]) for label, one, other in shared}
-    return compare_items(items, bootstrap=bootstrap), notes
+    return compare_items(items, intervals=intervals), notes
 
 
 def compare_items(
-    items: "Mapping[str, tuple[pd.DataFrame, pd.DataFrame]]", *, bootstrap: Bootstrap
+    items: "Mapping[str, tuple[pd.DataFrame, pd.DataFrame]]", *, intervals: Intervals
 ) -> tuple[Difference, ...]:
     """Return how the predictions of two models differ on transfer tasks.
 
@@ -172,7 +159,7 @@ def compare_items(
 
     Args:
         items: by task those of A and those of B: columns split, item_id, label, correct.
-        bootstrap: how intervals are computed (resamples: at least one).
+        intervals: how intervals are computed.
 
     Raises:
         UserError: if the two were scored on other items or labels.
@@ -183,48 +170,24 @@ def compare_items(
         one, other = map(tested_items, sides)
         other = in_order_of(one, other, ["split", "item_id"], "label", task)
         correct = np.array([side["correct"].to_numpy() for side in (one, other)], dtype=bool)
-        wholes.append(_paired_shares(correct, one if has_ids(one) else other, task, bootstrap))
+        sharing, folded = sharing_of(one), sharing_of(one, folded=True)
+        supports = (Support(float(side.mean()), mean_terms(side), sharing, folded) for side in correct)
+        wholes.append(PairedScores(*supports))
         result = mcnemar(*correct)
         counts = {"only_a": float(result.only_first), "only_b": float(result.only_second)}
         test = _Test("mcnemar", result.p_value, counts)
-        rows.append(_difference(wholes[-1], "transfer", task, len(one), bootstrap, test=test))
-    return _with_average(rows, wholes, "transfer", bootstrap)
+        rows.append(_difference(wholes[-1], "transfer", task, len(one), intervals, test=test))
+    return _with_average(rows, wholes, "transfer", intervals)
 
 
-def _paired_shares(
-    correct: NDArray[np.bool_], items: "pd.DataFrame", task: str, bootstrap: Bootstrap
-) -> PairedScores:
-    """Return the accuracies of two models on the same items: (2, n) which each got right."""
-    if method_of(bootstrap, items) != "bootstrap":
-        sharing, folded = sharing_of(items), sharing_of(items, folded=True)
-        return PairedScores(*(Support(float(side.mean()), mean_terms(side), sharing, folded) for side in correct))
-    # The same draws for both, named as the records name theirs.
-    return PairedScores(
-        *(
-            Support(
-                float(side.mean()),
-                replicates=bootstrap_ratio(
-                    side, rng=generator(bootstrap.seed, task, "acc"), resamples=bootstrap.resamples
-                ),
-            )
-            for side in correct
-        )
-    )
-
-
-def dependence_notes(rows: Sequence[Difference], bootstrap: Bootstrap) -> Iterator[str]:
+def dependence_notes(rows: Sequence[Difference], intervals: Intervals) -> Iterator[str]:
     """Yield what a reader should know of pairs that share sentences: what is assumed, and where it matters.
 
     Args:
         rows: tasks, subsets and averages.
-        bootstrap: what was asked for.
+        intervals: what was asked for.
     """
-    resampled = [row.task for row in rows if row.interval == "bootstrap" and row.is_task]
-    if resampled:
-        why = "" if bootstrap.interval == "bootstrap" else f" ({_NO_TERMS})"
-        yield f"{listed(resampled)}: bootstrap over pairs or items, as if they were independent{why}"
-        return
-    if bootstrap.interval == "independent":
+    if intervals.interval == "independent":
         yield "pairs are taken for independent, although some share sentences (--interval dyadic)"
         return
     yield f"intervals and p are of {INTERVAL_OF}"
@@ -348,7 +311,6 @@ class _AlignedPairs:
         codes: (n,) the subset of each pair, an index into `subsets`.
         gold: (n,) the annotators' scores.
         similarities: (2, n) those by A, then by B.
-        pairs: the rows of a pair table that say which pairs share sentences, if one of the two does.
         sharing: which pairs do, as released; `folded`: by letters and digits.
     """
 
@@ -358,7 +320,6 @@ class _AlignedPairs:
     codes: NDArray[np.int64]
     gold: Floats
     similarities: Floats
-    pairs: "pd.DataFrame"
     sharing: Sharing
     folded: Sharing
 
@@ -368,7 +329,6 @@ def _aligned_pairs(
 ) -> _AlignedPairs:
     other = in_order_of(one, other, ["subset", "pair_id"], "gold", label)
     subsets = tuple(dict.fromkeys(one["subset"]))
-    pairs = one if has_ids(one) else other
     return _AlignedPairs(
         label=label,
         signature=Signature.parse(part.signature),
@@ -376,25 +336,21 @@ def _aligned_pairs(
         codes=one["subset"].map({name: code for code, name in enumerate(subsets)}).to_numpy(),
         gold=one["gold"].to_numpy(),
         similarities=np.array([side[similarity].to_numpy() for side in (one, other)]),
-        pairs=pairs,
-        sharing=sharing_of(pairs),
-        folded=sharing_of(pairs, folded=True),
+        sharing=sharing_of(one),
+        folded=sharing_of(one, folded=True),
     )
 
 
 def _pair_scores(
-    task: _AlignedPairs, metric: Metric, aggregation: Aggregation, bootstrap: Bootstrap
+    task: _AlignedPairs, metric: Metric, aggregation: Aggregation
 ) -> tuple[PairedScores, list[PairedScores]]:
     """Return the scores of a task as a whole, and of each subset."""
-    supports = _terms_of if method_of(bootstrap, task.pairs, metric) != "bootstrap" else _replicates_of
-    sides = [supports(task, side, metric, aggregation, bootstrap) for side in task.similarities]
+    sides = [_supports(task, side, metric, aggregation) for side in task.similarities]
     whole, *subsets = (PairedScores(a, b) for a, b in zip(*sides, strict=True))
     return whole, subsets
 
 
-def _terms_of(
-    task: _AlignedPairs, similarity: Floats, metric: Metric, aggregation: Aggregation, _: Bootstrap
-) -> list[Support]:
+def _supports(task: _AlignedPairs, similarity: Floats, metric: Metric, aggregation: Aggregation) -> list[Support]:
     """Return what the interval of the task's score rests on, and of each subset's."""
     scores = correlate_task(task.gold, similarity, task.codes, metric)
     terms = task_terms(task.gold, similarity, task.codes, metric, aggregation)
@@ -404,27 +360,6 @@ def _terms_of(
         for value, members in zip(scores.subsets.tolist(), members_of(task.codes, len(task.gold)), strict=True)
     ]
     return [whole, *subsets]
-
-
-def _replicates_of(
-    task: _AlignedPairs, similarity: Floats, metric: Metric, aggregation: Aggregation, bootstrap: Bootstrap
-) -> list[Support]:
-    """Return the same with replicates of the bootstrap, by the draws that the records' own intervals come from."""
-    scores = correlate_task(task.gold, similarity, task.codes, metric)
-    drawn = bootstrap_task(
-        task.gold,
-        similarity,
-        task.codes,
-        metric,
-        # Named as the records name their draws: the same seed gives the same intervals.
-        task=f"{task.signature.task}:{task.signature.split}",
-        names=task.subsets,
-        resamples=bootstrap.resamples,
-        seed=bootstrap.seed,
-    )
-    whole = Support(scores.aggregates[aggregation], replicates=drawn.aggregates[aggregation])
-    by_subset = zip(scores.subsets.tolist(), drawn.subsets.T, strict=True)
-    return [whole, *(Support(value, replicates=replicates) for value, replicates in by_subset)]
 
 
 def _dependent_tests(
@@ -461,14 +396,14 @@ def _difference(
     kind: Kind,
     task: str,
     size: int,
-    bootstrap: Bootstrap,
+    intervals: Intervals,
     *,
     subset: str = "",
     test: _Test = _NO_TEST,
 ) -> Difference:
     """Return the row of a score: difference, interval, p-value, effect size."""
     scale = _SCALES[kind]
-    judged = _by_terms(scores, scale, bootstrap) or _by_replicates(scores, scale, bootstrap)
+    judged = _judged(scores, scale, intervals)
     # A perfect correlation is infinitely far from the others on Fisher's scale, and undefined from another such.
     with np.errstate(divide="ignore", invalid="ignore"):
         effect = float(np.diff(scale.of(scores.values))[0])
@@ -489,16 +424,16 @@ def _difference(
         effect_high=judged.effects[1],
         test=test.name,
         test_p=test.p,
-        interval="bootstrap" if scores.a.terms is None else bootstrap.interval,
+        interval=intervals.interval,
         details={**judged.details, **test.details},
     )
 
 
-def _by_terms(scores: PairedScores, scale: "_Scale", bootstrap: Bootstrap) -> _Judged | None:
-    """Return how certain a difference is by what each pair contributes to it; None if that is not known."""
+def _judged(scores: PairedScores, scale: "_Scale", intervals: Intervals) -> _Judged:
+    """Return how certain a difference is by what each pair contributes to it."""
     a, b = scores.a, scores.b
-    if a.terms is None or b.terms is None or a.sharing is None or bootstrap.interval == "bootstrap":
-        return None
+    if a.terms is None or b.terms is None or a.sharing is None or intervals.interval is None:
+        return _Judged()
     if len(a.terms) < _FEWEST or np.isnan(scores.values).any():
         return _Judged()
     terms, difference = b.terms - a.terms, b.value - a.value
@@ -506,39 +441,27 @@ def _by_terms(scores: PairedScores, scale: "_Scale", bootstrap: Bootstrap) -> _J
         # The two order the pairs alike, or err on the same items: on any others they may, too.
         return _Judged((0.0, 0.0), 1.0, (0.0, 0.0))
     variances = as_variances(terms, a.sharing)
-    found = variances[bootstrap.interval]
-    limits = plain_interval(difference, found, bootstrap.level)
+    found = variances[intervals.interval]
+    limits = plain_interval(difference, found, intervals.level)
     effects = (math.nan, math.nan)
     with np.errstate(divide="ignore", invalid="ignore"):
         slopes = scale.slope(scores.values)
         low, high = scale.of(scores.values)
     if np.isfinite(slopes).all():
-        spread = variance(slopes[1] * b.terms - slopes[0] * a.terms, a.sharing, bootstrap.interval)
-        effects = plain_interval(high - low, spread, bootstrap.level)[:2]
+        spread = variance(slopes[1] * b.terms - slopes[0] * a.terms, a.sharing, intervals.interval)
+        effects = plain_interval(high - low, spread, intervals.level)[:2]
     details = {f"se_{method}": 100 * of.standard_error for method, of in variances.items()}
     return _Judged(limits[:2], two_sided_p(difference, found), effects, {"df": found.df, **details})
 
 
-def _by_replicates(scores: PairedScores, scale: "_Scale", bootstrap: Bootstrap) -> _Judged:
-    """Return how certain a difference is by the bootstrap of both on the same resamples."""
-    if scores.a.replicates is None or scores.b.replicates is None:
-        return _Judged()
-    drawn = np.array([scores.a.replicates, scores.b.replicates])
-    differences = drawn[1] - drawn[0]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        effects = percentile_interval(np.diff(scale.of(drawn), axis=0)[0], bootstrap.level)
-    limits = percentile_interval(differences, bootstrap.level)
-    return _Judged(limits, percentile_p_value(differences), effects)
-
-
 def _with_average(
-    rows: Sequence[Difference], wholes: Sequence[PairedScores], kind: Kind, bootstrap: Bootstrap
+    rows: Sequence[Difference], wholes: Sequence[PairedScores], kind: Kind, intervals: Intervals
 ) -> tuple[Difference, ...]:
     """Return the rows of one kind of task, corrected, and if there are several tasks that of their average."""
     if len(wholes) < 2:
         return corrected(rows)
     size = sum(row.size for row in rows if row.is_task)
-    return corrected([*rows, _difference(PairedScores.mean(wholes), kind, AVERAGES[kind], size, bootstrap)])
+    return corrected([*rows, _difference(PairedScores.mean(wholes), kind, AVERAGES[kind], size, intervals)])
 
 
 class _Scale(NamedTuple):

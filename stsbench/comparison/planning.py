@@ -21,7 +21,6 @@ from stsbench.comparison.aligned import (
     AlignedScores,
     aligned_scores,
     demand_distinct_models,
-    dependence_of,
     named_runs,
 )
 from stsbench.comparison.result import AVERAGES, Kind
@@ -31,7 +30,6 @@ from stsbench.records.record import RunRecord
 from stsbench.render.result import Result
 from stsbench.render.table import Table, Tables
 from stsbench.statistics.dependence import Dependence, Variance
-from stsbench.statistics.intervals import IntervalMethod
 from stsbench.statistics.power import detectable, pairs_needed, seeds_needed
 
 if TYPE_CHECKING:
@@ -194,7 +192,7 @@ def plan(
     spread: float | str | None = None,
     level: float = 0.95,
     power: float = POWER,
-    interval: IntervalMethod | None = None,
+    interval: Dependence | None = None,
     progress: Progress = silent,
 ) -> Plan:
     """Plan a comparison: what can these pairs show, and how many pairs and seeds does a difference take?
@@ -232,7 +230,7 @@ def plan(
     tasks, notes = aligned_scores(named, progress=progress)
     demand_distinct_models(named)  # of two that do not compare, another protocol is the better reason
     spreads, told = _spreads(spread, [task.task for task in tasks])
-    method = dependence_of(interval or common_interval(named.values()))
+    method = interval or common_interval(named.values())
     rows = [_planned(task, method, difference, spreads.get(task.task, math.nan), (level, power)) for task in tasks]
     first, second = named
     return Plan(first, second, tuple(rows), difference, told, level, power, method, notes)

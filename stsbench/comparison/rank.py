@@ -12,7 +12,6 @@ from stsbench.comparison.aligned import (
     aligned_scores,
     common_parts,
     demand_distinct_models,
-    dependence_of,
     model_of,
     named_runs,
     parts_of,
@@ -22,15 +21,15 @@ from stsbench.comparison.paired import require_pairs
 from stsbench.comparison.ranked import RankedScore, RankedTask, RankResult
 from stsbench.comparison.result import AVERAGES
 from stsbench.records.record import RunRecord
-from stsbench.statistics.bootstrap import LEVEL, SEED
-from stsbench.statistics.dependence import Dependence
-from stsbench.statistics.intervals import INTERVAL, IntervalMethod, Limits
+from stsbench.statistics.dependence import DEPENDENCE, LEVEL, Dependence
+from stsbench.statistics.intervals import Limits
 from stsbench.statistics.ranks import Adjustment, Ranking, difference_errors, rank_scores
 
 MOST = 100
 """Models at once: 4,950 pairs of them."""
 
 DRAWS = 5000
+SEED = 12345
 
 
 def rank(
@@ -38,7 +37,7 @@ def rank(
     *,
     simultaneous: bool = False,
     adjustment: Adjustment = "max",
-    interval: IntervalMethod = INTERVAL,
+    interval: Dependence = DEPENDENCE,
     level: float = LEVEL,
     draws: int = DRAWS,
     seed: int = SEED,
@@ -59,7 +58,7 @@ def rank(
         simultaneous: whether all rank intervals of a task hold at once. By default each holds by itself: for
             whoever asks about one model.
         adjustment: for the many pairs: `max` (the distribution of the largest difference) or `holm`.
-        interval: how pairs that share sentences are seen; `bootstrap` takes pairs as independent, as it does.
+        interval: how pairs that share sentences are seen.
         level: of all intervals; two models are told apart at 1 - level.
         draws: of the parametric bootstrap.
         seed: of the draws.
@@ -90,7 +89,7 @@ def rank(
     named, left_out = _comparable(named_runs(runs))
     tasks, notes = aligned_scores(named, progress=progress)
     demand_distinct_models(named)  # of two that do not compare, another protocol is the better reason
-    method = dependence_of(interval)
+    method = interval
     ranked = []
     for task in tasks:
         matrix = task.covariance(method)

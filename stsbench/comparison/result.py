@@ -15,7 +15,7 @@ from stsbench.render.figures import shortened, svg_of
 from stsbench.render.result import Result
 from stsbench.render.section import ReportFigure, Section
 from stsbench.render.table import Table, Tables
-from stsbench.statistics.intervals import IntervalMethod
+from stsbench.statistics.dependence import Dependence
 from stsbench.statistics.significance import holm
 
 if TYPE_CHECKING:
@@ -48,10 +48,10 @@ class Difference:
         effect: Cohen's q (correlations) or h (accuracies), with the limits `effect_low` and `effect_high`.
         test: `williams` or `mcnemar`, which take pairs and items for independent; empty where neither is defined.
         test_p: its p-value; `test_p_holm`: after correction.
-        interval: the method of the interval and the p-value.
+        interval: how the interval and the p-value see pairs that share sentences.
         details: what else is known: the standard error of the difference, x 100, by each way to see pairs that
-            share sentences (`se_dyadic`, `se_components`, `se_independent`) and the degrees of freedom (`df`),
-            where the interval is no bootstrap's; the test's statistics and counts.
+            share sentences (`se_dyadic`, `se_components`, `se_independent`) and the degrees of freedom (`df`);
+            the test's statistics and counts.
     """
 
     kind: Kind
@@ -71,7 +71,7 @@ class Difference:
     test: str = ""
     test_p: float = math.nan
     test_p_holm: float = math.nan
-    interval: IntervalMethod = "bootstrap"
+    interval: Dependence | None = None
     details: Mapping[str, float] = field(default_factory=dict)
 
     @property
@@ -187,8 +187,6 @@ class Comparison(ComparisonResult):
         a: the name of the one; `b`: of the other.
         rows: each task, followed by its subsets if it has several; after the tasks of a kind their average.
         level: of the intervals; 1 - level is what p-values are held against.
-        resamples: of the bootstrap, where the intervals are its.
-        seed: of the bootstrap.
         notes: what a reader should know.
         overlaps: what of the test sentences was found in training corpora, if any were given.
     """
@@ -197,8 +195,6 @@ class Comparison(ComparisonResult):
     b: str
     rows: tuple[Difference, ...]
     level: float
-    resamples: int
-    seed: int
     notes: tuple[str, ...] = ()
     overlaps: tuple[Overlap, ...] = ()
 

@@ -17,7 +17,6 @@ from stsbench.comparison.aligned import (
     AlignedScores,
     aligned_scores,
     common_parts,
-    dependence_of,
     parts_of,
     shown_interval,
 )
@@ -27,17 +26,18 @@ from stsbench.comparison.result import AVERAGES, Kind
 from stsbench.comparison.seeds_result import ENOUGH, SeedsComparison, SeedsDifference
 from stsbench.records.parts import TransferPart
 from stsbench.records.record import RunRecord
-from stsbench.statistics.bootstrap import RESAMPLES, SEED, generator, percentile_interval
-from stsbench.statistics.dependence import Dependence
-from stsbench.statistics.influence import TERMS
-from stsbench.statistics.intervals import INTERVAL, IntervalMethod
+from stsbench.statistics.dependence import DEPENDENCE, Dependence
+from stsbench.statistics.draws import generator
 from stsbench.statistics.seeds import (
+    RESAMPLES,
+    SEED,
     MeanVariance,
     Runs,
     improvement,
     interaction_of,
     interquartile_mean,
     mean_variance,
+    percentile_interval,
     resampled_runs,
 )
 from stsbench.statistics.significance import compare_means, holm, spread
@@ -60,7 +60,7 @@ def compare_seeds(
     names: tuple[str, str],
     *,
     level: float,
-    interval: IntervalMethod = INTERVAL,
+    interval: Dependence = DEPENDENCE,
     resamples: int = RESAMPLES,
     seed: int = SEED,
 ) -> SeedsComparison:
@@ -88,7 +88,7 @@ def compare_seeds(
         raise UserError("there is no task that all runs were measured on: measure them on the same tasks.")
     aligned, notes = _aligned(runs)
     drawn = resampled_runs([len(a), *([len(b)] if b else [])], resamples, generator(seed, "runs"))
-    chosen = _Method(dependence_of(interval), level, drawn)
+    chosen = _Method(interval, level, drawn)
     rows: list[SeedsDifference] = []
     for kind in AVERAGES:
         of_kind = [
@@ -146,8 +146,6 @@ def _aligned(runs: Mapping[str, RunRecord]) -> tuple[dict[str, AlignedScores], l
     for name, record in runs.items():
         if record.is_imported:
             why = f"{name} was imported, with scores alone"
-        elif record.tasks and record.protocol.metric not in TERMS:
-            why = f"{record.protocol.metric}'s correlation has no formula for it"
     if not why:
         try:
             for record in runs.values():

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from stsbench.data.plain_table import PlainTable, coded
+from stsbench.data.plain_table import coded
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 SENTENCES = ("sentence_a", "sentence_b")
 """The columns of what `sentence_ids` gives: which pairs of one task share a sentence."""
@@ -118,8 +118,3 @@ def id_columns(first: Iterable[str], second: Iterable[str | None]) -> dict[str, 
         FOLDED[0]: folded[: len(ones)],
         FOLDED[1]: folded[len(ones) :],
     }
-
-
-def has_ids(table: "PlainTable | pd.DataFrame") -> bool:
-    """Return whether a pair or item table has the four columns: those of stsbench 0.1 and 0.2 have not."""
-    return {*SENTENCES, *FOLDED} <= set(table.columns)

@@ -35,7 +35,7 @@ from stsbench.encoders.postprocess import normalize
 from stsbench.encoders.protocol import FloatMatrix, Identity
 from stsbench.scoring.protocols import AGGREGATIONS, TEXTS, Protocol
 from stsbench.scoring.relatedness import score_relatedness
-from stsbench.scoring.settings import Bootstrap
+from stsbench.scoring.settings import Intervals
 from stsbench.scoring.tasks import SAMPLE, sentences_of
 from stsbench.statistics.aggregation import aggregate
 from stsbench.statistics.correlations import Gold, correlate_rows
@@ -262,7 +262,7 @@ def _fill_supervised(scores: Scores, pairs: TaskPairs, vectors: FloatMatrix, *, 
     result = score_relatedness(
         pairs.data,
         *np.split(vectors, 2),
-        bootstrap=Bootstrap(resamples=0),
+        intervals=Intervals(None),
         device="cuda" if device == "cuda" else "cpu",
     )
     scores[-1, :, 0, pairs.splits.index("test")] = [100 * getattr(result, metric) for metric in METRICS]

@@ -17,11 +17,10 @@ from typing import Literal
 import numpy as np
 
 from stsbench.base.errors import UserError
-from stsbench.comparison.aligned import AlignedScores, aligned_scores, dependence_of, shown_interval
+from stsbench.comparison.aligned import AlignedScores, aligned_scores, shown_interval
 from stsbench.experiments.plan import TableClaim
 from stsbench.records.record import RunRecord
-from stsbench.statistics.dependence import Dependence, Variance
-from stsbench.statistics.intervals import INTERVAL, IntervalMethod
+from stsbench.statistics.dependence import DEPENDENCE, Dependence, Variance
 from stsbench.statistics.power import seeds_needed
 from stsbench.statistics.seeds import Runs, interaction_of, mean_variance
 from stsbench.statistics.significance import holm
@@ -176,8 +175,8 @@ class Comparer:
         level: of the intervals.
     """
 
-    def __init__(self, interval: IntervalMethod = INTERVAL, level: float = LEVEL) -> None:
-        self.dependence: Dependence = dependence_of(interval)
+    def __init__(self, interval: Dependence = DEPENDENCE, level: float = LEVEL) -> None:
+        self.dependence: Dependence = interval
         self.level = level
         self.notes: list[str] = []
 

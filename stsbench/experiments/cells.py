@@ -12,7 +12,7 @@ from stsbench.comparison.seeds_result import SeedsDifference
 from stsbench.experiments.measures import headlines
 from stsbench.records.record import RunRecord
 from stsbench.scoring.recompute import require_recomputed
-from stsbench.statistics.bootstrap import LEVEL
+from stsbench.statistics.dependence import LEVEL
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -43,7 +43,7 @@ from stsbench.render.fitting import fitted
 from stsbench.render.result import Result
 from stsbench.render.table import Table, Tables
 from stsbench.scoring.run import RUNS
-from stsbench.statistics.intervals import INTERVAL, IntervalMethod
+from stsbench.statistics.dependence import DEPENDENCE, Dependence
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -64,7 +64,7 @@ def reproduce(
     threads: int = 1,
     workers: int | None = None,
     device: str = "auto",
-    interval: IntervalMethod = INTERVAL,
+    interval: Dependence = DEPENDENCE,
     data_dirs: Sequence[str | Path] = (),
     retry: bool = False,
     dry_run: bool = False,
@@ -210,7 +210,7 @@ def read_reproduction(
     scale: ScaleName,
     found: Sweep,
     *,
-    interval: IntervalMethod = INTERVAL,
+    interval: Dependence = DEPENDENCE,
     data_dirs: Sequence[Path] = (),
 ) -> Reproduction:
     """Return what a sweep of a plan's experiment comes to, as far as it is.

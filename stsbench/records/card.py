@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from stsbench.base.errors import UserError
-from stsbench.records.intervals import method_in_words
+from stsbench.records.intervals import METHODS
 from stsbench.records.parts import Score
 from stsbench.records.record import RunRecord
 from stsbench.records.signature import Signature
@@ -124,7 +124,7 @@ def _scores(records: Sequence[RunRecord]) -> list[str]:
     lines = ["## Scores", "", to_markdown(frame), ""]
     if "low" in frame:
         kinds = dict.fromkeys(
-            f"{100 * record.protocol.level:g} % intervals, {method_in_words(record)}"
+            f"{100 * record.protocol.level:g} % intervals, {METHODS[record.protocol.interval]}"
             for record in records
             if record.protocol.interval
         )

@@ -13,7 +13,7 @@ from stsbench.analysis.registry import analysis
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.checking.published import AUTO, TOLERANCE, check_published, known_checkpoint, rows_to_check
-from stsbench.comparison.compare import RESAMPLES, compare
+from stsbench.comparison.compare import compare
 from stsbench.experiments.experiment import EXPERIMENT
 from stsbench.records.imports.read import read_results
 from stsbench.records.labels import labels
@@ -28,8 +28,8 @@ from stsbench.reports.shared import shared_sentences
 from stsbench.reports.training import training
 from stsbench.reports.write import require_replaceable, write_report
 from stsbench.scoring.recompute import require_recomputed
-from stsbench.scoring.settings import Bootstrap
-from stsbench.statistics.intervals import IntervalMethod
+from stsbench.scoring.settings import Intervals
+from stsbench.statistics.dependence import Dependence
 
 if TYPE_CHECKING:
     from stsbench.experiments.reproduced import Reproduction
@@ -51,7 +51,7 @@ def report(
     title: str = "",
     date: str = "",
     analyse: bool = True,
-    interval: IntervalMethod | None = None,
+    interval: Dependence | None = None,
     data_dirs: Sequence[str | Path] = (),
     progress: Progress = silent,
 ) -> Path:
@@ -105,7 +105,7 @@ def report(
     else:
         filled = list(filled_papers(named, tolerance))
         curves, spread = training(named), seed_distributions(named)
-        how = _bootstrap(records, interval)
+        how = _intervals(records, interval)
         compared = comparisons(named, how, progress) if analyse or len(named) == 1 else _left_out("Comparisons")
         behind = analyses(named, how, data_dirs, progress) if analyse else _left_out("Analyses")
         told = [checked, *filled, compared, behind, curves, spread]
@@ -211,14 +211,14 @@ def verdicts(runs: Runs, against: str = AUTO, tolerance: float = TOLERANCE) -> F
     return Filled(section, tuple(missing))
 
 
-def _bootstrap(records: Sequence[RunRecord], interval: IntervalMethod | None) -> Bootstrap:
+def _intervals(records: Sequence[RunRecord], interval: Dependence | None) -> Intervals:
     """Return how intervals are computed: as those of the records were, if all were alike, else as by default."""
-    recorded = {Bootstrap.of(record.protocol) for record in records if record.protocol.resamples}
-    how = recorded.pop() if len(recorded) == 1 else Bootstrap()
+    recorded = {Intervals.of(record.protocol) for record in records if record.protocol.interval}
+    how = recorded.pop() if len(recorded) == 1 else Intervals()
     return how if interval is None else replace(how, interval=interval)
 
 
-def analyses(runs: Runs, how: Bootstrap, data_dirs: Sequence[str | Path], progress: Progress) -> Filled:
+def analyses(runs: Runs, how: Intervals, data_dirs: Sequence[str | Path], progress: Progress) -> Filled:
     """Return what is behind the scores, and which analyses were not possible."""
     section = Section("analyses", "Analyses")
     if len(runs) > FEW:
@@ -228,7 +228,7 @@ def analyses(runs: Runs, how: Bootstrap, data_dirs: Sequence[str | Path], progre
         explanation = explain(
             list(runs.values()),
             published=True,
-            bootstrap=how,
+            intervals=how,
             data_dirs=data_dirs,
             leave_out=True,
             progress=progress,
@@ -239,7 +239,7 @@ def analyses(runs: Runs, how: Bootstrap, data_dirs: Sequence[str | Path], progre
     return Filled(replace(section, parts=explanation.sections()), tuple(missing))
 
 
-def comparisons(runs: Runs, how: Bootstrap, progress: Progress) -> Filled:
+def comparisons(runs: Runs, how: Intervals, progress: Progress) -> Filled:
     """Return each run compared with the first, pair by pair."""
     section, missing = Section("comparisons", "Comparisons"), []
     first, *others = runs
@@ -249,9 +249,7 @@ def comparisons(runs: Runs, how: Bootstrap, progress: Progress) -> Filled:
     parts = []
     for number, other in enumerate(others, 1):
         try:
-            comparison = compare(
-                runs[first], runs[other], bootstrap=replace(how, resamples=RESAMPLES), progress=progress
-            )
+            comparison = compare(runs[first], runs[other], intervals=how, progress=progress)
         except UserError as error:
             missing.append(f"comparison of {first} and {other}: {error}")
             continue

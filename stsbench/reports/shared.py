@@ -4,7 +4,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from stsbench.base.errors import UserError
-from stsbench.data.sentence_ids import FOLDED, has_ids, unordered_pairs
+from stsbench.data.sentence_ids import FOLDED, unordered_pairs
 from stsbench.records.labels import task_labels
 from stsbench.records.record import RunRecord
 from stsbench.render.section import Section
@@ -54,8 +54,6 @@ def _of_record(record: RunRecord) -> list[tuple[str, str, dict[str, object]]]:
     try:
         table = record.pairs
     except UserError:
-        return []
-    if not has_ids(table):
         return []
     parts = dict(list(table.groupby(["task", "split", "text"], sort=False)))
     labels = dict(zip(task_labels(record.tasks), record.tasks, strict=True))

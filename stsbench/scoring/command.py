@@ -157,18 +157,12 @@ def run(
     classifier_seed: Annotated[
         int, Option(callback=any_seed, help="Seed of folds and nets.", rich_help_panel=_SCORE)
     ] = 1111,
-    resamples: Annotated[
-        int,
-        Option(
-            callback=number_within(0),
-            help="Resamples of a bootstrap; 0 for no intervals.",
-            rich_help_panel=_SCORE,
-        ),
-    ] = 1000,
-    seed: Annotated[int, Option(callback=any_seed, help="Seed of the bootstrap.", rich_help_panel=_SCORE)] = 12345,
     interval: Annotated[
         IntervalName, Option(help=INTERVAL_HELP, metavar="METHOD", rich_help_panel=_SCORE)
     ] = "dyadic",
+    no_intervals: Annotated[
+        bool, Option("--no-intervals", help="Compute no intervals.", rich_help_panel=_SCORE)
+    ] = False,
     out: Annotated[
         Path | None,
         Option(
@@ -231,7 +225,7 @@ def run(
     from stsbench.scoring.predictions import tasks_in
     from stsbench.scoring.protocols import choose_protocol
     from stsbench.scoring.run import SAMPLE_BANNER, Request, choose_data, choose_models, measure_each
-    from stsbench.scoring.settings import Bootstrap, Classification, Postprocessing, Settings
+    from stsbench.scoring.settings import Classification, Intervals, Postprocessing, Settings
 
     if margin is not None and not gate:
         raise UserError("--margin is what --gate allows to be lost: add --gate, or leave it out.")
@@ -248,7 +242,7 @@ def run(
                 protocol, aggregation=aggregation, metric=metric, similarity=similarity, text=text
             ),
             postprocessing=Postprocessing(dimensions=dimensions, whiten=whiten, normalize=normalize),
-            bootstrap=Bootstrap(resamples=resamples, seed=seed, interval=interval),
+            intervals=Intervals(None if no_intervals else interval),
             classification=Classification(classifier, kfold, classifier_seed),
             use_cache=not no_cache,
             out=out and out.expanduser(),

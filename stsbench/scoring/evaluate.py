@@ -19,8 +19,8 @@ from stsbench.scoring.settings import (
     CLASSIFIERS,
     KFOLD,
     SEED,
-    Bootstrap,
     Classification,
+    Intervals,
     Postprocessing,
     Settings,
     Stages,
@@ -44,7 +44,7 @@ def evaluate(
     classifier: str = CLASSIFIERS[0],
     kfold: int = KFOLD,
     classifier_seed: int = SEED,
-    bootstrap: Bootstrap | None = None,
+    intervals: Intervals | None = None,
     use_cache: bool = True,
     out: str | Path | None = None,
     overwrite: bool = False,
@@ -73,7 +73,7 @@ def evaluate(
             the SimCSE papers').
         kfold: folds of the transfer tasks, at either level.
         classifier_seed: of the folds of the tasks with a test set, of the net, and of the trained regressors.
-        bootstrap: how intervals are computed.
+        intervals: how intervals are computed.
         use_cache: whether to read and write the embedding cache.
         out: folder to save the record and its items in; None to keep them in memory.
         overwrite: whether a record of another measurement in that folder may be replaced.
@@ -97,7 +97,7 @@ def evaluate(
         protocol=protocol or Protocol(),
         postprocessing=Postprocessing(dimensions, whiten, normalize),
         classification=Classification(classifier, kfold, classifier_seed),
-        bootstrap=bootstrap or Bootstrap(),
+        intervals=intervals or Intervals(),
         use_cache=use_cache,
         out=None if out is None else Path(out).expanduser(),
         overwrite=overwrite,
@@ -126,7 +126,7 @@ def evaluate_similarities(
     data_dirs: Sequence[str | Path] = (),
     exclude_overlap: bool = False,
     exclude: Sequence[str | Path] = (),
-    bootstrap: Bootstrap | None = None,
+    intervals: Intervals | None = None,
     out: str | Path | None = None,
     overwrite: bool = False,
     progress: Progress = silent,
@@ -144,7 +144,7 @@ def evaluate_similarities(
         data_dirs: folders to look for data in.
         exclude_overlap: as in `evaluate`, and so is the next; one number for each pair that is left.
         exclude: see there.
-        bootstrap: how intervals are computed.
+        intervals: how intervals are computed.
         out: folder to save the record and its items in.
         overwrite: whether a record of another measurement in that folder may be replaced.
         progress: told how far it is.
@@ -158,7 +158,7 @@ def evaluate_similarities(
         tasks = given.tasks
     settings = Settings(
         protocol=protocol or Protocol(),
-        bootstrap=bootstrap or Bootstrap(),
+        intervals=intervals or Intervals(),
         out=None if out is None else Path(out).expanduser(),
         overwrite=overwrite,
     )

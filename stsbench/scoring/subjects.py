@@ -15,7 +15,7 @@ from stsbench.records.parts import ModelPart
 from stsbench.records.record import RECORD, RunRecord
 from stsbench.records.store import load_run
 from stsbench.scoring.evaluate import evaluate
-from stsbench.scoring.settings import Bootstrap
+from stsbench.scoring.settings import Intervals
 from stsbench.scoring.tasks import canonical, tasks_here
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def pair_tables(
                 subject,
                 wanted or tasks_here(data_dirs),
                 data_dirs=data_dirs,
-                bootstrap=Bootstrap(resamples=0),
+                intervals=Intervals(None),
                 progress=progress,
             )
             tables[name] = measured.compared_pairs().frame

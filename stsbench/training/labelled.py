@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from stsbench.base.errors import UserError
 from stsbench.base.files import sha256_of
 from stsbench.data.rows import Rows, number, open_rows
-from stsbench.statistics.bootstrap import generator
+from stsbench.statistics.draws import generator
 from stsbench.training.leakage import Benchmarks, Leakage, pairs_of
 from stsbench.training.recipe import Recipe
 from stsbench.training.tasks import Label, TaskHead

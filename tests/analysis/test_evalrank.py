@@ -49,7 +49,7 @@ def test_the_ranks_are_those_of_a_plain_computation(hash_encode: Encode, share: 
     assert frame["hits"].tolist() == pytest.approx([(ranks <= k).mean() for k in range(1, 16)])
     assert result.numbers()["Hits@3"] == pytest.approx((ranks <= 3).mean())
     # Beside it stands the score of the same pairs.
-    scored = sb.evaluate(hash_encode, "sample", bootstrap=sb.Bootstrap(resamples=0))
+    scored = sb.evaluate(hash_encode, "sample", intervals=sb.Intervals(None))
     assert frame["spearman"].iloc[0] == pytest.approx(scored.tasks[0].scores["all"]["spearman"])
 
 

@@ -26,7 +26,7 @@ from stsbench.statistics.geometry import uniformity
 from stsbench.training.folder import RunFolder
 
 Encode = Callable[[list[str]], Any]
-NO_INTERVALS = sb.Bootstrap(resamples=0)
+NO_INTERVALS = sb.Intervals(None)
 VERBS = ("density", "evalrank", "geometry", "length_bias", "repetition_bias", "spectrum")
 
 
@@ -45,7 +45,7 @@ def vectors_file(tmp_path: Path) -> Path:
 @pytest.fixture
 def run(vectors_file: Path, tmp_path: Path) -> Path:
     """Return the folder of a run of word vectors on the sample."""
-    sb.evaluate(str(vectors_file), "sample", bootstrap=NO_INTERVALS, out=tmp_path / "run")
+    sb.evaluate(str(vectors_file), "sample", intervals=NO_INTERVALS, out=tmp_path / "run")
     return tmp_path / "run"
 
 
@@ -56,7 +56,7 @@ def test_a_run_its_record_and_its_model_give_the_same_table(verb: str, run: Path
     if verb in {"density", "evalrank", "geometry", "spectrum"}:
         options = {"task": "sample"}
     if verb == "length_bias":
-        options = {"tasks": ["sample"], "bootstrap": NO_INTERVALS}
+        options = {"tasks": ["sample"], "intervals": NO_INTERVALS}
     result = analyse(run, **options)
     of_folder = result.frame
     for other in (sb.load_run(run), sb.load(str(vectors_file)), str(vectors_file)):
@@ -99,13 +99,13 @@ def test_a_model_with_other_weights_is_not_taken_for_the_runs(run: Path, vectors
 
 def test_the_record_of_a_callable_or_of_similarities_cannot_encode(tmp_path: Path) -> None:
     record = sb.evaluate(
-        lambda texts: [[len(text), text.count("e"), 1.0] for text in texts], "sample", bootstrap=NO_INTERVALS
+        lambda texts: [[len(text), text.count("e"), 1.0] for text in texts], "sample", intervals=NO_INTERVALS
     )
     with pytest.raises(UserError, match="the record of a callable cannot make any"):
         sb.geometry(record, task="sample")
     similarities = tmp_path / "s.txt"
     similarities.write_text("\n".join(f"{x:.4f}" for x in np.linspace(0, 1, 252)), encoding="utf-8")
-    given = sb.evaluate_similarities(similarities, "sample", bootstrap=NO_INTERVALS)
+    given = sb.evaluate_similarities(similarities, "sample", intervals=NO_INTERVALS)
     with pytest.raises(UserError, match="the record of saved similarities cannot make any"):
         sb.spectrum(given, task="sample")
     with pytest.raises(UserError, match="holds similarities that were given, and no cosines"):
@@ -120,10 +120,10 @@ def test_dimensions_and_whitening_of_a_run_are_done_again(vectors_file: Path) ->
     texts = sentences_of(load_sample())
     embeddings = sb.embed(encoder, texts)
     vectors = embeddings.vectors["avg"][embeddings.rows]
-    short = sb.evaluate(encoder, "sample", bootstrap=NO_INTERVALS, dimensions=5)
+    short = sb.evaluate(encoder, "sample", intervals=NO_INTERVALS, dimensions=5)
     frame = sb.geometry(short, task="sample").frame
     assert frame["uniformity"].iloc[0] == pytest.approx(uniformity(vectors[:, :5]), abs=1e-6)
-    white = sb.evaluate(encoder, "sample", bootstrap=NO_INTERVALS, whiten=4)
+    white = sb.evaluate(encoder, "sample", intervals=NO_INTERVALS, whiten=4)
     spectrum = sb.spectrum(white, task="sample").frame
     assert set(spectrum["dimensions"]) == {4}
     # The score in brackets is the run's own.
@@ -238,7 +238,7 @@ def test_explaining_gives_every_table_and_a_page_with_every_figure(
 
     monkeypatch.setattr("stsbench.analysis.inputs.read_pairs_of", read)
     # As where no benchmark data is: all of it is about the sample.
-    explanation = sb.explain(run, bootstrap=NO_INTERVALS)
+    explanation = sb.explain(run, intervals=NO_INTERVALS)
     assert len(tasks_read) == 1  # for geometry, spectrum and EvalRank together
     assert list(explanation.parts) == list(ANALYSES)
     assert list(explanation.to_dict()) == list(ANALYSES)
@@ -271,13 +271,13 @@ def test_what_is_shared_is_shared_by_the_same_subjects_and_inside_alone(hash_enc
 
 def test_an_analysis_that_is_not_possible_keeps_no_other_from_it() -> None:
     record = sb.evaluate(
-        lambda texts: [[len(text), text.count("e"), 1.0] for text in texts], "sample", bootstrap=NO_INTERVALS
+        lambda texts: [[len(text), text.count("e"), 1.0] for text in texts], "sample", intervals=NO_INTERVALS
     )
     explanation = sb.explain(record, leave_out=True)
     assert list(explanation.parts) == ["length-bias", "density"]
     assert list(explanation.missing) == ["geometry", "spectrum", "evalrank", "repetition-bias", "retrieve"]
     with pytest.raises(UserError, match="the record of a callable"):
-        sb.explain(record, bootstrap=NO_INTERVALS)
+        sb.explain(record, intervals=NO_INTERVALS)
 
 
 def test_a_page_takes_reasons_that_name_files_in_another_encoding(tmp_path: Path) -> None:
@@ -314,9 +314,9 @@ def test_an_imported_record_has_nothing_to_analyse(verb: str, tmp_path: Path) ->
 
 
 def test_run_and_length_bias_give_a_spearman_one_interval(hash_encode: Encode) -> None:
-    bootstrap = sb.Bootstrap(resamples=200, seed=7)
-    record = sb.evaluate(hash_encode, "sample", bootstrap=bootstrap)
-    frame = sb.length_bias(record, bootstrap=bootstrap).frame
+    intervals = sb.Intervals()
+    record = sb.evaluate(hash_encode, "sample", intervals=intervals)
+    frame = sb.length_bias(record, intervals=intervals).frame
     row = frame[(frame["measure"] == "spearman") & (frame["group"] == "all")].iloc[0]
     (task,) = record.tasks
     assert task.interval is not None
@@ -345,7 +345,7 @@ def test_without_faiss_the_extra_is_named(hash_encode: Encode, monkeypatch: pyte
 def test_overlap_is_counted_in_subwords_on_request(vectors_file: Path) -> None:
     # A file of word vectors "tokenises" into the words it knows: overlap in them is overlap in lower-cased words.
     frames = [
-        sb.repetition_bias(str(vectors_file), tokens=tokens, queries=10, seeds=1, bootstrap=NO_INTERVALS).frame
+        sb.repetition_bias(str(vectors_file), tokens=tokens, queries=10, seeds=1, intervals=NO_INTERVALS).frame
         for tokens in ("words", "subwords")
     ]
     pd.testing.assert_frame_equal(*frames)

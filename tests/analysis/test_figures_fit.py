@@ -18,10 +18,11 @@ from stsbench.analysis.registry import ANALYSES
 from stsbench.analysis.repetition_bias.verb import RepetitionBias, repetition_frame
 from stsbench.analysis.retrieve import Retrieval, neighbours_frame
 from stsbench.analysis.spectrum import Spectrum, spectrum_frame
-from stsbench.scoring.settings import Bootstrap
+from stsbench.data.sentence_ids import FOLDED, SENTENCES
+from stsbench.scoring.settings import Intervals
 
 NAMES = ("minilm", "organisation/a-rather-long-checkpoint-name (dimensions 64)", "glove")
-FEW = Bootstrap(50)
+FEW = Intervals()
 
 
 def pairs(seed: int) -> pd.DataFrame:
@@ -29,7 +30,8 @@ def pairs(seed: int) -> pd.DataFrame:
     gold = rng.uniform(0, 5, size=200)
     about = {"task": "made", "split": "test", "text": "made", "subset": "made", "gold": gold}
     cosine = np.clip(gold / 5 + rng.normal(0, 0.2, size=200), -1, 1)
-    return pd.DataFrame(about | {"cosine": cosine, "words_a": rng.integers(1, 30, size=200), "words_b": 10})
+    ids = dict.fromkeys((*SENTENCES, *FOLDED), np.arange(200, dtype=np.uint64))
+    return pd.DataFrame(about | ids | {"cosine": cosine, "words_a": rng.integers(1, 30, size=200), "words_b": 10})
 
 
 def vectors(seed: int) -> Any:
@@ -63,7 +65,7 @@ def tables() -> dict[str, pd.DataFrame]:
 
 
 FIGURES: dict[str, Callable[[], Any]] = {
-    "length-bias": lambda: LengthBias(length_bias_frame(tables(), {"made": (0, 5)}, bootstrap=FEW)).plot(),
+    "length-bias": lambda: LengthBias(length_bias_frame(tables(), {"made": (0, 5)}, intervals=FEW)).plot(),
     "geometry": lambda: Geometry(plane()).plot(),
     "geometry, a path": lambda: Geometry(plane(), path=2).plot(),
     "spectrum": lambda: Spectrum(spectrum_frame({name: vectors(seed) for seed, name in enumerate(NAMES)})).plot(),

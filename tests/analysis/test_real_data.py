@@ -28,7 +28,7 @@ class Measured:
         embeddings = sb.embed(encoder, sentences_of(self.data))
         self.vectors: NDArray[Any] = embeddings.vectors["avg"][embeddings.rows].astype(np.float64)
         self.vectors /= np.linalg.norm(self.vectors, axis=1, keepdims=True)
-        self.run = sb.evaluate(encoder, "STS16,STS-B,SICK-R", bootstrap=sb.Bootstrap(resamples=0))
+        self.run = sb.evaluate(encoder, "STS16,STS-B,SICK-R", intervals=sb.Intervals(None))
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +76,7 @@ def test_singular_values_are_scipys(measured: Measured) -> None:
 
 
 def test_groups_of_length_difference_are_those_of_plain_pandas(measured: Measured) -> None:
-    frame = sb.length_bias(measured.run, bootstrap=sb.Bootstrap(resamples=0)).frame.set_index(
+    frame = sb.length_bias(measured.run, intervals=sb.Intervals(None)).frame.set_index(
         ["task", "measure", "group"]
     )
     for task in ("STS16", "STS-B", "SICK-R"):

@@ -66,9 +66,9 @@ def test_a_command_has_the_options_of_its_function_and_their_defaults(name: str)
     assert set(keywords) | {field.name for field in fields(LoadOptions)} | {"runs", "progress"} == set(parameters)
     for option, value in keywords.items():
         default = parameters[option].default
-        # `--resamples` and `--seed` make the bootstrap, whose defaults are theirs.
-        if option == "bootstrap":
-            assert (default, value) == (None, sb.Bootstrap())
+        # `--interval` and `--no-intervals` make the intervals, whose defaults are theirs.
+        if option == "intervals":
+            assert (default, value) == (None, sb.Intervals())
         elif default is not inspect.Parameter.empty:
             assert value == default or (list(value), list(default)) == ([], []), option
 
@@ -148,7 +148,7 @@ def test_a_registered_analysis_has_a_command_a_part_of_explain_and_a_section_of_
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    record = sb.evaluate(hash_encode, "sample", bootstrap=sb.Bootstrap(resamples=0), out=tmp_path / "run")
+    record = sb.evaluate(hash_encode, "sample", intervals=sb.Intervals(None), out=tmp_path / "run")
     run_command(monkeypatch, "--help")
     listed = capsys.readouterr().out
     assert "Count models." in listed[listed.index("Explain a model") :]
@@ -160,7 +160,7 @@ def test_a_registered_analysis_has_a_command_a_part_of_explain_and_a_section_of_
 
     explanation = sb.explain(record, leave_out=True, published=True)
     assert explanation["toy-counts"].frame["published"].all()
-    sections = report_section({"a": record}, sb.Bootstrap(), (), silent).section.parts
+    sections = report_section({"a": record}, sb.Intervals(), (), silent).section.parts
     assert [section.title for section in sections][-1] == "Toy counts"
     sys.path.insert(0, str(ROOT / "docs" / "_ext"))
     try:

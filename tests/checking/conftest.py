@@ -61,7 +61,7 @@ def make_run() -> Callable[..., sb.RunRecord]:
             stsbench="0",
             created="",
             model=used,
-            protocol=ProtocolPart(name="simcse", **protocol, resamples=0, level=0.95, seed=0),
+            protocol=ProtocolPart(name="simcse", **protocol, interval=None, level=0.95),
             tasks=tuple(make_part(task, score, used, **every) for task, score in scores.items()),
             environment={},
             seconds={},

@@ -34,7 +34,7 @@ def compared(rng: np.random.Generator, old: float, new: float, strength: float =
     sides = [rho * gold + np.sqrt(1 - rho**2) * shared(rng, strength) for rho in (old, new)]
     scores = np.array([np.corrcoef(gold, side)[0, 1] for side in sides])
     terms = np.array([pearson_terms(gold, side) for side in sides])
-    return AlignedScores("sts", "x", "pearson", scores, terms, SHARING, SHARING, knows_sentences=True)
+    return AlignedScores("sts", "x", "pearson", scores, terms, SHARING, SHARING)
 
 
 def share_of(verdict: str, loss: float, *, trials: int = 1000, **options: Any) -> float:
@@ -90,7 +90,7 @@ def data() -> list[StsData]:
 @pytest.fixture
 def run(data: list[StsData]) -> Records:
     """Return a maker of records: the gold scores with so much noise, most of it the same in all."""
-    record = sb.evaluate(lambda texts: [[len(s), s.count("o")] for s in texts], data, bootstrap=sb.Bootstrap(0))
+    record = sb.evaluate(lambda texts: [[len(s), s.count("o")] for s in texts], data, intervals=sb.Intervals(None))
 
     def make(noise: float) -> sb.RunRecord:
         pairs, rng = record.pairs.copy(), np.random.default_rng(0)
@@ -160,7 +160,6 @@ def test_so_many_pairs_would_tell(run: Records) -> None:
         np.tile(tasks[0].terms, times) / times,
         Sharing.independent(400 * times),
         Sharing.independent(400 * times),
-        knows_sentences=True,
     )
     expected = "no worse" if "no worse, if the loss stays" in cell.reason else "worse"
     assert judged([more], 3.0)[0].verdict == expected

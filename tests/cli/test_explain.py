@@ -16,12 +16,12 @@ from stsbench.base.errors import UserError
 Stsbench = Callable[..., Any]
 
 COMMANDS: dict[str, tuple[str, ...]] = {
-    "length-bias": ("--resamples", "50"),
+    "length-bias": ("--no-intervals",),
     "geometry": (),
     "spectrum": (),
     "density": (),
     "evalrank": (),
-    "repetition-bias": ("--resamples", "50", "--queries", "10", "--seeds", "2"),
+    "repetition-bias": ("--queries", "10", "--seeds", "2"),
     "retrieve": ("--query", "The bridge is closed.", "-k", "2"),
 }
 PUBLISHED = {"length-bias", "repetition-bias"}
@@ -32,7 +32,7 @@ STARTS = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
 def runs(stsbench: Stsbench) -> Stsbench:
     """Measure two functions on the sample."""
     for model, name in (("words", "a"), ("letters", "b")):
-        measured = stsbench("run", "-m", f"toys:{model}", "--tasks", "sample", "--out", name, "--resamples", "0")
+        measured = stsbench("run", "-m", f"toys:{model}", "--tasks", "sample", "--out", name, "--no-intervals")
         assert measured.code == 0
     return stsbench
 
@@ -98,8 +98,7 @@ def test_options_of_length_reach_the_table(runs: Stsbench) -> None:
         "7",
         "--bins",
         "0,10",
-        "--resamples",
-        "0",
+        "--no-intervals",
         "--json",
     )
     rows = json.loads(done.out)
@@ -145,7 +144,7 @@ def test_options_of_length_reach_the_table(runs: Stsbench) -> None:
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
 def test_a_mistake_is_told_in_one_sentence(arguments: tuple[str, ...], message: str, stsbench: Stsbench) -> None:
-    assert stsbench("run", "-m", "toys:words", "--tasks", "sample", "--out", "a", "--resamples", "0").code == 0
+    assert stsbench("run", "-m", "toys:words", "--tasks", "sample", "--out", "a", "--no-intervals").code == 0
     done = stsbench(*arguments)
     assert (done.code, done.out) == (2, "")
     (line,) = done.err.strip().splitlines()[-1:]
@@ -154,7 +153,7 @@ def test_a_mistake_is_told_in_one_sentence(arguments: tuple[str, ...], message: 
 
 
 def test_explain_prints_all_of_it_and_writes_a_page(runs: Stsbench) -> None:
-    done = runs("explain", "a", "b", "--resamples", "50", "--out", "page", "--figure", "all.png")
+    done = runs("explain", "a", "b", "--out", "page", "--figure", "all.png")
     assert done.code == 0, done.err
     for caption in (
         "Spearman x 100 by length difference",
@@ -171,9 +170,9 @@ def test_explain_prints_all_of_it_and_writes_a_page(runs: Stsbench) -> None:
     made = {path.name for path in Path("page").iterdir()}
     assert made == {"README.md", *(f"{name}.png" for name in names), *(f"{name}.csv" for name in names)}
     assert {path.name for path in Path().glob("all-*.png")} == {f"all-{name}.png" for name in names}
-    assert list(json.loads(runs("explain", "a", "--resamples", "0", "--json").out)) == list(names)
+    assert list(json.loads(runs("explain", "a", "--no-intervals", "--json").out)) == list(names)
     # As in version 0.1, where `--format` was that of the figures.
-    runs("explain", "a", "--resamples", "0", "--out", "drawn", "--format", "svg", "--quiet")
+    runs("explain", "a", "--no-intervals", "--out", "drawn", "--format", "svg", "--quiet")
     assert {path.suffix for path in Path("drawn").iterdir()} == {".md", ".csv", ".svg"}
 
 
@@ -198,8 +197,8 @@ def test_an_imported_record_is_told_in_one_sentence(
 
 def test_explain_tells_what_was_not_possible_after_all_that_was(stsbench: Stsbench, tmp_path: Path) -> None:
     (tmp_path / "s.txt").write_text("\n".join(str(n / 252) for n in range(252)), encoding="utf-8")
-    stsbench("run", "--similarities", tmp_path / "s.txt", "--tasks", "sample", "--out", "s", "--resamples", "0")
-    done = stsbench("explain", "s", "--resamples", "0", "--out", "page")
+    stsbench("run", "--similarities", tmp_path / "s.txt", "--tasks", "sample", "--out", "s", "--no-intervals")
+    done = stsbench("explain", "s", "--no-intervals", "--out", "page")
     assert done.code == 2
     assert "Spearman x 100 by length difference" in done.out
     assert "stsbench: geometry: " in done.err
@@ -217,7 +216,7 @@ def test_each_analysis_is_printed_when_it_is_done(
         raise UserError("it stops here.")
 
     monkeypatch.setattr(GeometryCommand, "verb", staticmethod(fail))
-    done = runs("explain", "a", "--resamples", "50")
+    done = runs("explain", "a")
     assert done.code == 2
     assert "geometry: it stops here" in done.err
     assert "Pairs by length difference" in printed[0]

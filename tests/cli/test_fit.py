@@ -30,7 +30,7 @@ def test_a_fit_is_printed_and_measured(stsbench: Stsbench, words: Path) -> None:
     assert (told["dimensions"], told["width"], told["sentences"]["count"]) == (4, 6, 504)
     assert [line["direction"] for line in told["log"]] == [1, 2, 3, 4]
     assert "measure it: stsbench run --model white" in made.err
-    measured = stsbench("run", "-m", "white", "--tasks", "sample", "--resamples", "0", "--json", "-q")
+    measured = stsbench("run", "-m", "white", "--tasks", "sample", "--no-intervals", "--json", "-q")
     record = json.loads(measured.out)
     assert "|post:whitening4+sample|" in record["tasks"][0]["signature"]
     assert any("transductive on sample" in note for note in record["notes"])

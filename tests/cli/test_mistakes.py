@@ -265,13 +265,13 @@ def test_a_full_disk_is_told_in_one_sentence_and_keeps_the_old_record(
     owner: Any = {"write_table": pyarrow.parquet, "fsync": os, "write_text": Path}[step]
     with monkeypatch.context() as patch:
         patch.setattr(owner, step, full)
-        done = stsbench(*MODEL, "--tasks", "sample", "--out", "run", "--resamples", "10", "--overwrite")
+        done = stsbench(*MODEL, "--tasks", "sample", "--out", "run", "--no-intervals", "--overwrite")
     assert (done.code, done.out) == (2, "")
     (sentence,) = done.err.splitlines()
     assert sentence.startswith("stsbench: cannot write run/")
     assert "No space left on device" in sentence
     assert {path.name: path.read_bytes() for path in Path("run").iterdir()} == before
-    assert sb.load_run("run").protocol.resamples == 1000
+    assert sb.load_run("run").protocol.interval == "dyadic"
 
 
 def test_a_read_only_folder_is_told_in_one_sentence(stsbench: Stsbench) -> None:
@@ -289,7 +289,7 @@ def test_an_out_that_is_a_file_is_told_in_one_sentence(stsbench: Stsbench) -> No
     done.demand_one_sentence("cannot write into file: file is not a folder")
 
 
-@pytest.mark.parametrize("option", [("--resamples", "9" * 5000), ("--interval", "x" * 20000)])
+@pytest.mark.parametrize("option", [("--kfold", "9" * 5000), ("--interval", "x" * 20000)])
 def test_what_the_parser_refuses_is_echoed_without_its_pages(
     option: tuple[str, str], stsbench: Callable[..., Any]
 ) -> None:

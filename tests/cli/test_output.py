@@ -116,7 +116,7 @@ def test_where_standard_error_takes_nothing_a_run_is_recorded(
     stsbench: Stsbench, monkeypatch: pytest.MonkeyPatch, stream: Any
 ) -> None:
     monkeypatch.setattr(sys, "stderr", stream)
-    done = stsbench("run", "-m", "toys:words", "--tasks", "sample", "--resamples", "0", "--out", "run")
+    done = stsbench("run", "-m", "toys:words", "--tasks", "sample", "--no-intervals", "--out", "run")
     assert done.code == 0
     assert "sample" in done.out
     assert sb.load_run("run").tasks
@@ -143,7 +143,7 @@ def hostile_run(hash_encode: Callable[..., Any], tmp_path: Path) -> Callable[[st
     """Return a maker of a record whose model is called so."""
 
     def make(name: str) -> Path:
-        record = sb.evaluate(hash_encode, "sample", bootstrap=sb.Bootstrap(resamples=0))
+        record = sb.evaluate(hash_encode, "sample", intervals=sb.Intervals(None))
         model = record.model.model_copy(update={"name": name})
         save_run(record.model_copy(update={"model": model}).with_tables(record.pairs), tmp_path / "run")
         return tmp_path / "run"

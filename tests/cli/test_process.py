@@ -56,7 +56,7 @@ sys.meta_path.insert(0, Fault())
 
 INTERRUPTED = "stsbench: interrupted: the same command goes on from what is in the cache.\n"
 
-RUN = ("run", "-m", "mine:lengths", "--tasks", "sample", "--resamples", "0", "-q")
+RUN = ("run", "-m", "mine:lengths", "--tasks", "sample", "--no-intervals", "-q")
 
 
 @pytest.fixture
@@ -187,7 +187,7 @@ def test_help_whose_reader_left_ends_as_other_programs_do(process: Callable[...,
 def test_the_end_waits_for_exit_functions_and_threads(
     work: str, process: Callable[..., Any], tmp_path: Path
 ) -> None:
-    ended = process("run", "-m", f"mine:{work}", "--tasks", "sample", "--resamples", "0", "--out", "run")
+    ended = process("run", "-m", f"mine:{work}", "--tasks", "sample", "--no-intervals", "--out", "run")
     ended.communicate(timeout=120)
     assert ended.returncode == 0
     assert (tmp_path / "left").exists()

@@ -15,7 +15,7 @@ Stsbench = Callable[..., Any]
 @pytest.fixture
 def run(stsbench: Stsbench, toys: ModuleType, tmp_path: Path) -> Path:
     out = tmp_path / "run"
-    done = stsbench("run", "--model", "toys:words", "--tasks", "sample", "--resamples", "20", "--out", out)
+    done = stsbench("run", "--model", "toys:words", "--tasks", "sample", "--out", out)
     assert done.code == 0
     return out
 

@@ -57,7 +57,7 @@ def test_progress_is_shown_to_a_person_only(stsbench: Stsbench, monkeypatch: pyt
 
 def test_transfer_tasks_have_a_table_of_their_own(stsbench: Stsbench) -> None:
     tasks = "sample-questions,sample,sample-products"
-    done = stsbench("run", "--encoder-module", "toys:words", "--tasks", tasks, "--resamples", "20")
+    done = stsbench("run", "--encoder-module", "toys:words", "--tasks", tasks)
     assert (done.code, [line.split()[0] for line in done.out.splitlines() if "model" in line]) == (
         0,
         ["model"] * 2,
@@ -131,7 +131,7 @@ def test_subsets_are_printed_on_demand(stsbench: Stsbench, sts13: Path, pairs_fi
 
 
 def test_several_models_stand_in_one_table_and_have_a_folder_each(stsbench: Stsbench) -> None:
-    done = stsbench(*PLAIN, "-m", "toys:letters", "--resamples", "0")
+    done = stsbench(*PLAIN, "-m", "toys:letters", "--no-intervals")
     assert done.code == 0
     assert [line.split()[0] for line in done.out.splitlines()[2:4]] == ["toys:words", "toys:letters"]
     assert sorted(path.parent.name for path in Path("runs").glob("*/run.json")) == [
@@ -219,12 +219,12 @@ def test_out_names_the_folder_and_another_measurement_needs_overwrite(stsbench: 
 def test_the_options_of_a_score_are_obeyed_and_signed(stsbench: Stsbench) -> None:
     done = stsbench(
         *PLAIN, "--protocol", "senteval", "--metric", "kendall", "--similarity", "manhattan",
-        "--resamples", "20", "--seed", "3", "--dimensions", "6", "--whiten", "4", "--json",
+        "--interval", "components", "--dimensions", "6", "--whiten", "4", "--json",
     )  # fmt: skip
     record = json.loads(done.out)
     assert record["tasks"][0]["signature"].startswith("sample:test:wmean|kendall|manhattan|text:sample|")
     assert "||own|fp32|dim6|post:whiten4|stsbench:" in record["tasks"][0]["signature"]
-    assert (record["protocol"]["resamples"], record["protocol"]["seed"]) == (20, 3)
+    assert (record["protocol"]["interval"], record["protocol"]["level"]) == ("components", 0.95)
     assert [path.name for path in Path("runs").iterdir()] == [
         "toys_words-own-sample-senteval-wmean-kendall-manhattan-dim6-whiten4"
     ]

@@ -15,8 +15,6 @@ Stsbench = Callable[..., Any]
 
 CHOICES = [
     ("--interval", "independent"),
-    ("--resamples", "7"),
-    ("--seed", "7"),
     ("--classifier-seed", "7"),
     ("--kfold", "3"),
     ("--aggregation", "mean"),

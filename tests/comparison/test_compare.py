@@ -97,17 +97,6 @@ def test_a_corpus_is_held_against_the_test_items_alone(
     assert found["sample-products"].share < 0.5
 
 
-def test_resamples_too_few_to_show_anything_are_told(records: tuple[sb.RunRecord, sb.RunRecord]) -> None:
-    few, enough = (
-        sb.compare(*records, bootstrap=sb.Bootstrap(resamples, interval="bootstrap")) for resamples in (60, 100)
-    )
-    told = "60 resamples see no p-value below 0.033: too few for 2 tests, take more."
-    assert few.notes[1] == told
-    assert enough.notes == tuple(note for note in few.notes if note != told)
-    assert not any("resamples" in note for note in sb.compare(*records, bootstrap=sb.Bootstrap(60)).notes)
-    assert min(row.p for row in few.rows) >= 2 / 61
-
-
 def test_a_comparison_sees_shared_sentences_as_the_records_intervals_do(
     records: tuple[sb.RunRecord, sb.RunRecord], tmp_path: Path
 ) -> None:
@@ -120,7 +109,7 @@ def test_a_comparison_sees_shared_sentences_as_the_records_intervals_do(
     assert {row.interval for row in same.rows} == {"independent"}
     assert any("pairs are taken for independent" in note for note in same.notes)
     assert not any("own intervals" in note for note in same.notes)
-    asked = sb.compare(*records, bootstrap=sb.Bootstrap(5000, interval="independent"))
+    asked = sb.compare(*records, intervals=sb.Intervals(interval="independent"))
     assert [row.low for row in same.rows] == [row.low for row in asked.rows]
     told = "the records' own intervals are {}, those of this comparison {} (--interval)"
     assert told.format("dyadic", "independent") in asked.notes
@@ -129,9 +118,9 @@ def test_a_comparison_sees_shared_sentences_as_the_records_intervals_do(
     assert told.format("dyadic and independent", "dyadic") in mixed.notes
 
 
-def test_a_comparison_without_resamples_is_refused(records: tuple[sb.RunRecord, sb.RunRecord]) -> None:
-    with pytest.raises(sb.UserError, match="at least one, better 5000"):
-        sb.compare(*records, bootstrap=sb.Bootstrap(resamples=0))
+def test_a_comparison_without_intervals_is_refused(records: tuple[sb.RunRecord, sb.RunRecord]) -> None:
+    with pytest.raises(sb.UserError, match="a comparison rests on one"):
+        sb.compare(*records, intervals=sb.Intervals(None))
     with pytest.raises(sb.UserError, match="no run to compare"):
         sb.compare([])
 
@@ -139,7 +128,7 @@ def test_a_comparison_without_resamples_is_refused(records: tuple[sb.RunRecord, 
 def test_a_comparison_shows_who_is_who_its_tables_its_sentence_and_its_notes(
     records: tuple[sb.RunRecord, sb.RunRecord],
 ) -> None:
-    found = sb.compare(*records, bootstrap=sb.Bootstrap(resamples=60))
+    found = sb.compare(*records, intervals=sb.Intervals())
     shown = str(found)
     assert shown.startswith(f"A: {found.a}\nB: {found.b}\n\ntask ")
     notes = "\n".join(f"note: {note}" for note in found.notes)

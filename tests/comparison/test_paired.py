@@ -11,24 +11,22 @@ import pytest
 import stsbench as sb
 from stsbench.comparison.paired import compare_pairs, dependence_notes
 from stsbench.comparison.result import Difference
-from stsbench.data.sentence_ids import FOLDED, SENTENCES
 from stsbench.data.tables import StsData
 from stsbench.records.intervals import INTERVAL_OF
-from stsbench.statistics.bootstrap import bootstrap_task, percentile_interval, percentile_p_value
 from stsbench.statistics.correlations import spearman
 from stsbench.statistics.dependence import Sharing, variance
-from stsbench.statistics.influence import task_terms
+from stsbench.statistics.influence import spearman_terms, task_terms
 from stsbench.statistics.intervals import plain_interval, two_sided_p
 from stsbench.statistics.significance import williams
 
 Measure = Callable[..., sb.RunRecord]
 Data = Callable[..., StsData]
-BOOTSTRAP = sb.Bootstrap(resamples=200)
-INDEPENDENT = sb.Bootstrap(interval="independent")
+DYADIC = sb.Intervals()
+INDEPENDENT = sb.Intervals(interval="independent")
 
 
-def rows_of(a: sb.RunRecord, b: sb.RunRecord, bootstrap: sb.Bootstrap = BOOTSTRAP) -> dict[Any, Difference]:
-    rows, _ = compare_pairs(a, b, ("one", "two"), bootstrap=bootstrap)
+def rows_of(a: sb.RunRecord, b: sb.RunRecord, intervals: sb.Intervals = DYADIC) -> dict[Any, Difference]:
+    rows, _ = compare_pairs(a, b, ("one", "two"), intervals=intervals)
     return {(row.task, row.subset): row for row in rows}
 
 
@@ -55,33 +53,6 @@ def test_scores_and_average_are_those_of_the_records(measure: Measure) -> None:
         for (task, subset), score in record.frame.set_index(["task", "subset"])["score"].items():  # type: ignore[misc]
             assert getattr(rows[task, subset], side) == pytest.approx(score, abs=1e-9)
     assert all(row.difference == row.b - row.a for row in rows.values())
-
-
-def test_by_the_bootstrap_the_interval_and_p_value_are_of_paired_replicates(measure: Measure) -> None:
-    a, b = measure(), measure(noise=1)
-    row = rows_of(a, b, sb.Bootstrap(resamples=200, interval="bootstrap"))["y", ""]
-    own = a.pairs[a.pairs["task"] == "y"]
-    codes = (own["subset"] == "second").astype(int)
-    drawn = [
-        bootstrap_task(
-            own["gold"],
-            record.pairs.loc[own.index, "cosine"],
-            codes,
-            task="y:test",
-            names=["first", "second"],
-            resamples=200,
-        ).aggregates["all"]
-        for record in (a, b)
-    ]
-    assert (row.low, row.high) == pytest.approx(percentile_interval(100 * (drawn[1] - drawn[0])))
-    assert row.p == percentile_p_value(drawn[1] - drawn[0])
-    low, high = percentile_interval(np.arctanh(drawn[1]) - np.arctanh(drawn[0]))
-    assert (row.effect_low, row.effect_high) == pytest.approx((low, high))
-    assert row.effect == pytest.approx(math.atanh(row.b / 100) - math.atanh(row.a / 100))
-
-
-def without_ids(record: sb.RunRecord) -> sb.RunRecord:
-    return record.with_tables(record.pairs.drop(columns=[*SENTENCES, *FOLDED]))
 
 
 def test_the_interval_is_of_the_differences_of_what_each_pair_contributes(measure: Measure) -> None:
@@ -117,32 +88,21 @@ def test_the_average_sees_sentences_that_tasks_share(measure: Measure, toy_data:
     assert apart["Avg.", ""].high - apart["Avg.", ""].low < 0.95 * (apart["x", ""].high - apart["x", ""].low)
 
 
-def test_one_table_that_says_what_pairs_share_is_enough(measure: Measure) -> None:
-    a, b = measure(), measure(noise=1)
-    both, either = rows_of(a, b), rows_of(without_ids(a), b)
-    assert both == either
-    neither = rows_of(without_ids(a), without_ids(b))
-    assert {row.interval for row in neither.values()} == {"bootstrap"}
-    assert neither == rows_of(a, b, sb.Bootstrap(200, interval="bootstrap"))
-
-
 def test_a_reader_is_told_what_is_taken_for_independent(measure: Measure) -> None:
     a, b = measure(), measure(noise=1)
     notes = sb.compare(a, b).notes
     assert any(INTERVAL_OF in note for note in notes)
     assert any("Williams' test takes pairs or items for independent" in note for note in notes)
-    old = sb.compare(without_ids(a), without_ids(b)).notes
-    assert any("x and y: bootstrap" in note and "before 0.3" in note for note in old)
-    assert any("taken for independent" in note for note in sb.compare(a, b, bootstrap=INDEPENDENT).notes)
+    assert any("taken for independent" in note for note in sb.compare(a, b, intervals=INDEPENDENT).notes)
 
 
 def test_a_reader_is_told_where_topics_may_count(measure: Measure) -> None:
     row = next(iter(rows_of(measure(), measure(noise=1)).values()))
     apart = dataclasses.replace(row, details={"se_dyadic": 1.0, "se_components": 1.5})
-    (told,) = [note for note in dependence_notes([apart], sb.Bootstrap()) if "topic" in note]
+    (told,) = [note for note in dependence_notes([apart], sb.Intervals()) if "topic" in note]
     assert "x 1.00 and 1.50" in told
     alike = dataclasses.replace(row, details={"se_dyadic": 1.0, "se_components": 1.1})
-    assert not [note for note in dependence_notes([alike], sb.Bootstrap()) if "topic" in note]
+    assert not [note for note in dependence_notes([alike], sb.Intervals()) if "topic" in note]
 
 
 def test_two_that_order_the_pairs_alike_differ_by_nothing(measure: Measure) -> None:
@@ -184,11 +144,13 @@ def test_williams_stands_where_one_correlation_does(measure: Measure) -> None:
     assert rows["x", "first"].test == "williams"
 
 
-def test_kendall_has_a_bootstrap_and_no_williams(measure: Measure) -> None:
-    options = {"protocol": sb.protocol(metric="kendall"), "bootstrap": sb.Bootstrap(resamples=0)}
-    rows = rows_of(measure(**options), measure(noise=1, **options), sb.Bootstrap(resamples=20))
+def test_kendall_has_an_interval_by_its_terms_and_no_williams(measure: Measure) -> None:
+    options = {"protocol": sb.protocol(metric="kendall"), "intervals": sb.Intervals(None)}
+    rows = rows_of(measure(**options), measure(noise=1, **options))
     assert rows["x", ""].test == ""
     assert 0 < rows["x", ""].p <= 1
+    assert rows["x", ""].interval == "dyadic"
+    assert rows["x", ""].low < rows["x", ""].difference < rows["x", ""].high
 
 
 def test_holm_s_correction_is_over_the_tasks_and_over_the_subsets(measure: Measure) -> None:
@@ -233,12 +195,10 @@ def test_an_undefined_score_makes_its_row_and_the_average_undefined_and_nothing_
 
 def test_tasks_that_only_one_holds_are_left_out_and_told(measure: Measure, toy_data: Data) -> None:
     one = [toy_data("x"), toy_data("z")]
-    rows, notes = compare_pairs(measure(one), measure([toy_data("x")]), ("one", "two"), bootstrap=BOOTSTRAP)
+    rows, notes = compare_pairs(measure(one), measure([toy_data("x")]), ("one", "two"), intervals=DYADIC)
     assert {row.task for row in rows} == {"x"}
     assert notes == ("not all records hold z: left out.",)
-    assert compare_pairs(
-        measure([toy_data("z")]), measure([toy_data("x")]), ("one", "two"), bootstrap=BOOTSTRAP
-    ) == (
+    assert compare_pairs(measure([toy_data("z")]), measure([toy_data("x")]), ("one", "two"), intervals=DYADIC) == (
         (),
         ("not all records hold z, x: left out.",),
     )
@@ -269,7 +229,7 @@ def test_of_two_splits_each_is_compared_with_its_own(measure: Measure, toy_data:
         "x:dev",
         "Avg.",
     ]
-    rows, notes = compare_pairs(measure(both), measure(both[:1]), ("one", "two"), bootstrap=BOOTSTRAP)
+    rows, notes = compare_pairs(measure(both), measure(both[:1]), ("one", "two"), intervals=DYADIC)
     assert rows[0].task == "x"
     assert notes == ("not all records hold x: left out.",)
 
@@ -294,11 +254,7 @@ def test_the_interval_of_a_difference_covers_the_truth_as_often_as_it_says() -> 
         gold, noise, own = rng.normal(size=(3, 300))
         a = 0.8 * gold + 0.6 * noise
         b = 0.7 * gold + math.sqrt(0.51) * (0.6 * noise + 0.8 * own)
-        seed = int(rng.integers(2**31))
-        drawn = [
-            bootstrap_task(gold, side, np.zeros(300, int), task="T", names=["T"], resamples=400, seed=seed)
-            for side in (a, b)
-        ]
-        low, high = percentile_interval(drawn[1].aggregates["all"] - drawn[0].aggregates["all"])
+        spread = variance(spearman_terms(gold, b) - spearman_terms(gold, a), Sharing.independent(300))
+        low, high, _ = plain_interval(spearman(gold, b) - spearman(gold, a), spread)
         covered += low <= truth <= high
     assert covered / 300 == pytest.approx(0.95, abs=3 * math.sqrt(0.95 * 0.05 / 300))

@@ -134,7 +134,7 @@ def test_a_hundred_models_fit_into_the_figure(runs: list[sb.RunRecord]) -> None:
 
 def test_transfer_tasks_are_ranked_by_their_items(measure: Measure) -> None:
     measured = [
-        measure("sample-sentiment", noise=noise, seed=1, bootstrap=sb.Bootstrap(0)) for noise in (0.0, 30.0)
+        measure("sample-sentiment", noise=noise, seed=1, intervals=sb.Intervals(None)) for noise in (0.0, 30.0)
     ]
     runs = [of_weights(run, str(number)) for number, run in enumerate(measured)]
     (task,) = sb.rank(runs).tasks
@@ -210,11 +210,10 @@ def test_what_is_no_ranking_is_refused_in_a_sentence(
         sb.rank(runs, level=2)
 
 
-def test_kendalls_correlation_is_refused(measure: Measure) -> None:
+def test_models_are_ranked_by_kendalls_correlation_too(measure: Measure) -> None:
     protocol = sb.protocol(metric="kendall")
-    two = [of_weights(measure(noise=n, protocol=protocol, bootstrap=sb.Bootstrap(0)), str(n)) for n in (0.0, 1.0)]
-    with pytest.raises(sb.UserError, match="kendall's correlation has no formula for each pair's share"):
-        sb.rank(two)
+    ranked = sb.rank([measure(protocol=protocol), measure(noise=1, protocol=protocol)])
+    assert ranked.frame["low"].notna().all()
 
 
 def test_the_same_weights_used_otherwise_are_another_model(runs: list[sb.RunRecord]) -> None:

@@ -119,7 +119,7 @@ def seeds(measure: Measure, noise: float, first: int, count: int) -> Runs:
     """Return runs whose vectors have noise of their own: seeds that differ from pair to pair."""
     made = {}
     for number in range(first, first + count):
-        run = measure(noise=noise, seed=number, bootstrap=sb.Bootstrap(0))
+        run = measure(noise=noise, seed=number, intervals=sb.Intervals(None))
         weights = hashlib.sha256(f"{noise} {number}".encode()).hexdigest()
         made[f"{noise}-{number}"] = run.model_copy(
             update={"model": run.model.model_copy(update={"weights_sha256": weights})}

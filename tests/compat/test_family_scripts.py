@@ -19,7 +19,7 @@ from stsbench.compat.senteval import __main__ as runner
 from stsbench.compat.senteval import batches, engine, seen, surroundings, tasks
 from stsbench.compat.senteval.shapes import Results
 from stsbench.encoders.checkpoint import packaged_model
-from stsbench.scoring.settings import Bootstrap
+from stsbench.scoring.settings import Intervals
 
 SCRIPT = Path(__file__).with_name("evaluation_script.py")
 STS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STSBenchmark", "SICKRelatedness")
@@ -111,7 +111,7 @@ def test_the_script_of_simcse_gives_the_numbers_of_run_without_any_flag(tiny_ber
         data_dirs=["SentEval/data"],
         classifier="mlp-adam",
         kfold=10,
-        bootstrap=Bootstrap(resamples=0),
+        intervals=Intervals(None),
     )
     whole = record.frame[(record.frame["subset"] == "") & record.frame["metric"].isin(["spearman", "acc"])]
     expected = whole.set_index("task")["score"]

@@ -13,9 +13,9 @@ from stsbench.data.benchmarks import load_sample, load_sts
 from stsbench.diagnosis import encoding
 from stsbench.diagnosis.result import Diagnosis
 from stsbench.scoring.relatedness import score_relatedness
-from stsbench.scoring.settings import Bootstrap
+from stsbench.scoring.settings import Intervals
 
-NO_INTERVALS = Bootstrap(resamples=0)
+NO_INTERVALS = Intervals(None)
 
 
 def score(folder: Path, tasks: str = "sample", *, data: Path | None = None, **choices: Any) -> dict[str, str]:
@@ -24,7 +24,7 @@ def score(folder: Path, tasks: str = "sample", *, data: Path | None = None, **ch
     encoder = sb.load(folder, device="cpu", **model)
     dirs = [data] if data else []
     record = sb.evaluate(
-        encoder, tasks, protocol=sb.protocol(**choices), bootstrap=NO_INTERVALS, data_dirs=dirs, use_cache=False
+        encoder, tasks, protocol=sb.protocol(**choices), intervals=NO_INTERVALS, data_dirs=dirs, use_cache=False
     )
     found = {task.task: f"{100 * (task.score or 0):.6f}%" for task in record.tasks}
     if record.average:
@@ -180,7 +180,7 @@ def test_what_goes_wrong_while_a_model_is_read_is_no_lack_of_a_head(
 
 
 def test_a_callable_has_a_smaller_grid_and_it_says_so(hash_encode: Callable[..., Any]) -> None:
-    wanted = sb.evaluate(hash_encode, "sample", protocol=sb.protocol(aggregation="mean"), bootstrap=NO_INTERVALS)
+    wanted = sb.evaluate(hash_encode, "sample", protocol=sb.protocol(aggregation="mean"), intervals=NO_INTERVALS)
     found = sb.diagnose(hash_encode, 100 * (wanted.tasks[0].score or 0), tasks="sample")
     assert best_changes(found) == {"aggregation": "mean"}
     assert any("has no poolers or maximum lengths to choose from" in note for note in found.notes)
@@ -276,7 +276,7 @@ def test_the_trained_regressor_is_tried_on_request_and_pointed_at_otherwise(
     data = load_sts("SICK-R", "all", data_dirs=[benchmark_folder])
     embedded = sb.embed(sb.load(tiny_bert, device="cpu"), [*data.pairs["sentence1"], *data.pairs["sentence2"]])
     left, right = np.split(embedded.vectors["avg"][embedded.rows], 2)
-    result = score_relatedness(data, left, right, bootstrap=NO_INTERVALS)
+    result = score_relatedness(data, left, right, intervals=NO_INTERVALS)
     claim = f"SICK-R={100 * result.pearson:.4f}%"
     without = sb.diagnose(tiny_bert, claim, data_dirs=[benchmark_folder], tolerance=1e-4, further=0)
     assert not without.explained

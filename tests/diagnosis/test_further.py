@@ -52,7 +52,7 @@ def score(encoder: Any, data: StsData, **choices: Any) -> str:
         encoder,
         data,
         protocol=sb.protocol(**{"metric": "pearson"} | choices),
-        bootstrap=sb.Bootstrap(resamples=0),
+        intervals=sb.Intervals(None),
         use_cache=False,
     )
     return f"{100 * (record.tasks[0].score or 0):.6f}%"
@@ -291,7 +291,7 @@ def test_mteb_s_second_sts_b_is_a_split_of_the_first_and_needs_no_more_vectors(
     lines = path.read_text(encoding="utf-8").splitlines()
     path.write_text("\n".join([*lines, *lines[:4]]) + "\n", encoding="utf-8")
     record = sb.evaluate(
-        hash_encode, "STS-B@senteval-v2", bootstrap=sb.Bootstrap(resamples=0), data_dirs=[benchmark_folder]
+        hash_encode, "STS-B@senteval-v2", intervals=sb.Intervals(None), data_dirs=[benchmark_folder]
     )
     claim = f"STS-B={100 * (record.tasks[0].score or 0):.6f}%"
     found = sb.diagnose(hash_encode, claim, data_dirs=[benchmark_folder], tolerance=0.0005, further=0)

@@ -15,7 +15,7 @@ from stsbench.data.sentences import read_sentences
 from stsbench.encoders.fitted.encoder import FittedEncoder
 from stsbench.encoders.load import LoadOptions, load_with
 
-NO_INTERVALS = sb.Bootstrap(resamples=0)
+NO_INTERVALS = sb.Intervals(None)
 TEXTS = [*sample_sentences()[:150], *sample_sentences()[:30]]
 FLOW = {"steps": 8, "batch": 32, "depth": 2, "width": 8}
 
@@ -181,8 +181,8 @@ def test_run_measures_a_fit_and_the_record_tells_it(tiny_bert, tmp_path, toy_dat
     toy = toy_data()
     own = [*toy.pairs["sentence1"], *toy.pairs["sentence2"]]
     fitted = sb.fit("whitening", tiny_bert, sentences=own, out=tmp_path / "own", dimensions=5)
-    record = sb.evaluate(sb.load(fitted.folder), toy, bootstrap=NO_INTERVALS)
-    by_run = sb.evaluate(sb.load(tiny_bert), toy, whiten=5, bootstrap=NO_INTERVALS)
+    record = sb.evaluate(sb.load(fitted.folder), toy, intervals=NO_INTERVALS)
+    by_run = sb.evaluate(sb.load(tiny_bert), toy, whiten=5, intervals=NO_INTERVALS)
     assert record.tasks[0].score == pytest.approx(by_run.tasks[0].score, abs=1e-4)
     assert record.model.fitted == "whitening5+given-sentences"
     assert record.model.kind == "fitted"
@@ -193,14 +193,14 @@ def test_run_measures_a_fit_and_the_record_tells_it(tiny_bert, tmp_path, toy_dat
     )
     assert told in record.notes
     assert any("was fitted for" in note for note in record.notes)
-    both = sb.evaluate(sb.load(fitted.folder), toy, whiten=2, bootstrap=NO_INTERVALS)
+    both = sb.evaluate(sb.load(fitted.folder), toy, whiten=2, intervals=NO_INTERVALS)
     assert both.model.postprocessing == "whitening5+given-sentences,whiten2"
-    saved = sb.evaluate(sb.load(fitted.folder), toy, bootstrap=NO_INTERVALS, out=tmp_path / "run")
+    saved = sb.evaluate(sb.load(fitted.folder), toy, intervals=NO_INTERVALS, out=tmp_path / "run")
     assert sb.load_run(saved.folder).model == record.model
 
 
 def test_sentences_that_were_not_fitted_on_are_not_called_transductive(white, toy_data):
-    record = sb.evaluate(sb.load(white), toy_data(), bootstrap=NO_INTERVALS)
+    record = sb.evaluate(sb.load(white), toy_data(), intervals=NO_INTERVALS)
     assert not any("sentences of toy" in note or "transductive" in note for note in record.notes)
 
 
@@ -210,13 +210,13 @@ def test_seeing_some_sentences_in_another_tokenisation_is_counted(tiny_bert, tmp
     sb.fit(
         "whitening", tiny_bert, sentences=[f"{text.upper()} ." for text in first], out=tmp_path / "w", dimensions=3
     )
-    record = sb.evaluate(sb.load(tmp_path / "w"), toy, bootstrap=NO_INTERVALS)
+    record = sb.evaluate(sb.load(tmp_path / "w"), toy, intervals=NO_INTERVALS)
     told = f"the whitening was fitted on {len(first)} of the {len(every)} sentences of toy (without their scores)."
     assert told in record.notes
 
 
 def test_a_record_of_a_fit_is_analysed_like_any_other(white, toy_data):
-    record = sb.evaluate(sb.load(white), toy_data(), bootstrap=NO_INTERVALS)
+    record = sb.evaluate(sb.load(white), toy_data(), intervals=NO_INTERVALS)
     from stsbench.scoring.vectors import vectors_of
 
     known = [*toy_data().pairs["sentence1"]]

@@ -300,7 +300,7 @@ def test_a_record_holds_the_template_in_full_and_its_signature_in_short(
     from stsbench.records.signature import Signature
 
     encoder = load(tiny(), template="promptbert")
-    sb.evaluate(encoder, "sample", out=tmp_path / "run", bootstrap=sb.Bootstrap(resamples=0))
+    sb.evaluate(encoder, "sample", out=tmp_path / "run", intervals=sb.Intervals(None))
     record = sb.load_run(tmp_path / "run")
     template = read_template("promptbert")
     assert record.model.template == template

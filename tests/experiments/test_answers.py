@@ -189,7 +189,7 @@ def runs(
                 vectors = hash_encode(sentences)
                 return vectors + noise * np.random.default_rng(seed).normal(size=vectors.shape)
 
-            run = sb.evaluate(encode, [data], bootstrap=sb.Bootstrap(0))
+            run = sb.evaluate(encode, [data], intervals=sb.Intervals(None))
             weights = hashlib.sha256(f"{method} {seed}".encode()).hexdigest()
             model = run.model.model_copy(update={"weights_sha256": weights, "name": f"{method}-{seed}"})
             found[seed] = run.model_copy(update={"model": model})

@@ -46,7 +46,7 @@ def planted(toy_data: Callable[..., StsData], encode: Callable[..., Any], folder
     """Return for each planted number whether it was refused."""
     told: dict[str, bool] = {}
     data = toy_data()
-    once = sb.Bootstrap(resamples=0)
+    once = sb.Intervals(None)
     sentences = sorted({*data.pairs["sentence1"], *data.pairs["sentence2"]})
     (folder / "s.txt").write_text("".join(f"{sentence}\n" for sentence in sentences), encoding="utf-8")
     for name, number, place in spoiled_vectors():
@@ -55,12 +55,12 @@ def planted(toy_data: Callable[..., StsData], encode: Callable[..., Any], folder
             return with_number(encode(texts), number, place)
 
         told[f"a function's vectors: {name}"] = refused(
-            lambda spoiled=spoiled: sb.evaluate(spoiled, data, bootstrap=once, use_cache=False)
+            lambda spoiled=spoiled: sb.evaluate(spoiled, data, intervals=once, use_cache=False)
         )
         np.save(folder / "v.npy", with_number(encode(sentences), number, place))
         saved = SavedVectors(folder / "v.npy", folder / "s.txt")
         told[f"saved vectors: {name}"] = refused(
-            lambda saved=saved: sb.evaluate(saved, data, bootstrap=once, use_cache=False)
+            lambda saved=saved: sb.evaluate(saved, data, intervals=once, use_cache=False)
         )
         if abs(number) != 1e39:  # as a similarity it is a number like others
             np.save(folder / "s.npy", with_number(np.arange(30), number, place))

@@ -172,8 +172,6 @@ HELD_ONCE = (
     ("environment",),
     ("seconds",),
     ("encoding",),
-    ("protocol", "resamples"),
-    ("protocol", "seed"),
     ("protocol", "level"),
     ("seed",),
     ("grid",),

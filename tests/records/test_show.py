@@ -12,7 +12,7 @@ from stsbench.data.tables import StsData
 
 
 def measured(hash_encode: Callable[..., Any], tasks: Any, **options: Any) -> sb.RunRecord:
-    return sb.evaluate(hash_encode, tasks, bootstrap=sb.Bootstrap(resamples=0), **options)
+    return sb.evaluate(hash_encode, tasks, intervals=sb.Intervals(None), **options)
 
 
 def test_scores_of_records_and_folders_stand_side_by_side(

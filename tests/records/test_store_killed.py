@@ -23,8 +23,8 @@ KILLED = textwrap.dedent(
 
     root = Path(sys.argv[1])
     folder = root / "run"
-    once = sb.Bootstrap(resamples=0)
-    data = sb.evaluate(lambda sentences: np.ones((len(sentences), 2)), "sample", bootstrap=once)
+    once = sb.Intervals(None)
+    data = sb.evaluate(lambda sentences: np.ones((len(sentences), 2)), "sample", intervals=once)
     records = []
     for number in range(3):
         pairs = data.pairs.assign(cosine=float(number))
@@ -103,8 +103,8 @@ TWO_WRITERS = textwrap.dedent(
     from stsbench.records.store import save_run
 
     folder = sys.argv[1]
-    once = sb.Bootstrap(resamples=0)
-    data = sb.evaluate(lambda sentences: np.ones((len(sentences), 2)), "sample", bootstrap=once)
+    once = sb.Intervals(None)
+    data = sb.evaluate(lambda sentences: np.ones((len(sentences), 2)), "sample", intervals=once)
     children = []
     for number in range(2):
         child = os.fork()

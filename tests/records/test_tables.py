@@ -52,8 +52,8 @@ def test_its_interval_stands_in_two_rows_below(record: sb.RunRecord) -> None:
     assert table["b"].tolist()[1:] == [pytest.approx(100 * low), pytest.approx(100 * high)]
 
 
-def test_without_resamples_there_are_no_interval_rows(hash_encode: Encode, toy_data: Data) -> None:
-    record = sb.evaluate(hash_encode, toy_data(), bootstrap=sb.Bootstrap(resamples=0))
+def test_without_intervals_there_are_no_interval_rows(hash_encode: Encode, toy_data: Data) -> None:
+    record = sb.evaluate(hash_encode, toy_data(), intervals=sb.Intervals(None))
     assert len(scores_table([record], intervals=True)) == 1
 
 
@@ -122,7 +122,7 @@ def test_a_task_is_labelled_with_what_tells_it_apart_and_no_more(hash_encode: En
         "b@raw",
         "b@senteval",
     ]
-    run = sb.evaluate(hash_encode, [toy_data(), toy_data(split="dev", seed=1)], bootstrap=sb.Bootstrap(0))
+    run = sb.evaluate(hash_encode, [toy_data(), toy_data(split="dev", seed=1)], intervals=sb.Intervals(None))
     assert task_labels(run.parts) == ["toy:test", "toy:dev"]
     assert set(run.frame["task"]) == {"toy:test", "toy:dev", "Avg."}
 

@@ -232,7 +232,7 @@ def measured() -> RunRecord:
     def encode(sentences: list[str]) -> list[list[float]]:
         return [[1.0, len(text), text.count("e")] for text in sentences]
 
-    return sb.evaluate(encode, load_sample(), bootstrap=sb.Bootstrap(resamples=0), use_cache=False)
+    return sb.evaluate(encode, load_sample(), intervals=sb.Intervals(None), use_cache=False)
 
 
 def record(model: str, tasks: dict[str, tuple[float, dict[str, float]]]) -> RunRecord:

@@ -27,7 +27,7 @@ def make_record(hash_encode: Callable[..., Any], toy_data: Callable[..., StsData
         measured = sb.evaluate(
             lambda sentences: hash_encode(sentences) + 0.01 * seed,
             data,
-            bootstrap=sb.Bootstrap(resamples=20),
+            intervals=sb.Intervals(),
             use_cache=False,
         )
         model = measured.model.model_copy(update={"name": name})

@@ -51,10 +51,10 @@ def test_an_undefined_score_is_in_no_card(make_record: Make) -> None:
     assert ModelCard(text).data.eval_results is None
 
 
-@pytest.mark.parametrize("interval", ["dyadic", "components", "independent", "bootstrap"])
+@pytest.mark.parametrize("interval", ["dyadic", "components", "independent"])
 def test_a_card_names_the_intervals_that_it_prints(make_record: Make, interval: str) -> None:
     run = make_record()
-    protocol = run.protocol.model_copy(update={"interval": interval, "level": 0.9, "resamples": 100})
+    protocol = run.protocol.model_copy(update={"interval": interval, "level": 0.9})
     text = sb.model_card(run.model_copy(update={"protocol": protocol}))
     (line,) = [line for line in text.splitlines() if line.startswith("Scores x 100, with their")]
     assert line.startswith(f"Scores x 100, with their 90 % intervals, {interval} ")

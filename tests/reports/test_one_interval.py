@@ -10,9 +10,9 @@ import stsbench as sb
 from stsbench.data.tables import StsData
 from stsbench.records.intervals import interval_remarks
 from stsbench.records.scores import Scores
-from stsbench.reports.report import _bootstrap
+from stsbench.reports.report import _intervals
 from stsbench.reports.scores import intervals, scores
-from stsbench.scoring.settings import INTERVALS, Bootstrap
+from stsbench.scoring.settings import INTERVALS, Intervals
 
 Data = Callable[..., StsData]
 
@@ -20,7 +20,7 @@ Data = Callable[..., StsData]
 @pytest.fixture
 def record(request: Any, toy_data: Data, hash_encode: Any) -> sb.RunRecord:
     tasks = [toy_data("x", pairs=60), toy_data("y", pairs=40, seed=1)]
-    return sb.evaluate(hash_encode, tasks, bootstrap=Bootstrap(200, interval=request.param))
+    return sb.evaluate(hash_encode, tasks, intervals=Intervals(interval=request.param))
 
 
 @pytest.mark.parametrize("record", INTERVALS, indirect=True)
@@ -34,7 +34,7 @@ def test_every_place_shows_the_interval_that_was_recorded(record: sb.RunRecord) 
     printed = Scores([record]).table()[0].frame.set_index("model")
     reported = intervals({"toy": record}).tables[0].frame.set_index("task")
     hints = scores({"toy": record}).tables[0].hints
-    biased = sb.length_bias(record, bootstrap=_bootstrap([record], None)).frame
+    biased = sb.length_bias(record, intervals=_intervals([record], None)).frame
     biased = biased[(biased["measure"] == "spearman") & (biased["group"] == "all")].set_index("task")
     for name, limits in expected.items():
         for table in (rows, reported, biased):
@@ -43,11 +43,11 @@ def test_every_place_shows_the_interval_that_was_recorded(record: sb.RunRecord) 
         assert f"95 % interval {limits[0]:.2f} to {limits[1]:.2f}" in hints[0, name]
 
 
-@pytest.mark.parametrize("record", ["dyadic", "bootstrap"], indirect=True)
+@pytest.mark.parametrize("record", ["dyadic", "independent"], indirect=True)
 def test_the_others_of_one_number_are_those_of_the_difference(record: sb.RunRecord, hash_encode: Any) -> None:
     # Against a model without any correlation to speak of nothing is known of, a difference is the score's own.
     noisy = record.pairs.assign(cosine=np.random.default_rng(3).normal(size=len(record.pairs)))
-    found = sb.compare(record, record.with_tables(noisy), bootstrap=Bootstrap.of(record.protocol))
+    found = sb.compare(record, record.with_tables(noisy), intervals=Intervals.of(record.protocol))
     table, frame = found.table()[0].frame, found.frame
     drawn = [axes.get_lines() for axes in found.plot().axes]
     assert drawn
@@ -58,14 +58,14 @@ def test_the_others_of_one_number_are_those_of_the_difference(record: sb.RunReco
 
 def test_a_report_follows_its_runs_where_they_agree(toy_data: Data, hash_encode: Any) -> None:
     runs = {
-        name: sb.evaluate(hash_encode, toy_data(), bootstrap=Bootstrap(100, interval=name))
-        for name in ("components", "bootstrap")
+        name: sb.evaluate(hash_encode, toy_data(), intervals=Intervals(interval=name))
+        for name in ("components", "independent")
     }
-    assert _bootstrap([runs["components"]], None) == Bootstrap(100, interval="components")
-    assert _bootstrap(list(runs.values()), None) == Bootstrap()
-    assert _bootstrap(list(runs.values()), "independent").interval == "independent"
+    assert _intervals([runs["components"]], None) == Intervals(interval="components")
+    assert _intervals(list(runs.values()), None) == Intervals()
+    assert _intervals(list(runs.values()), "independent").interval == "independent"
     remarks = list(interval_remarks(list(runs.items())))
     assert [remark.partition(":")[0] for remark in remarks] == [
         "intervals of components",
-        "intervals of bootstrap",
+        "intervals of independent",
     ]

@@ -159,7 +159,7 @@ def test_hostile_names_and_notes_are_text(hostile: sb.RunRecord, make_record: Ma
 def test_runs_of_different_protocols_stand_in_tables_of_their_own(
     make_record: Make, hash_encode: Callable[..., Any], toy_data: Callable[..., Any], tmp_path: Path
 ) -> None:
-    other = sb.evaluate(hash_encode, [toy_data("toy", pairs=20)], bootstrap=sb.Bootstrap(resamples=0))
+    other = sb.evaluate(hash_encode, [toy_data("toy", pairs=20)], intervals=sb.Intervals(None))
     page = sb.report([make_record(), make_record("same", seed=1), other], tmp_path / "out", analyse=False)
     first, second = read(page.parent, "scores-sts"), read(page.parent, "scores-sts-2")
     assert [len(first), len(second)] == [2, 1]
@@ -337,7 +337,7 @@ def test_the_page_says_the_level_that_the_intervals_have(tmp_path: Path) -> None
     run = sb.evaluate(
         lambda texts: [[len(s), s.count("e"), 1.0] for s in texts],
         "sample",
-        bootstrap=sb.Bootstrap(resamples=50, level=0.9),
+        intervals=sb.Intervals(level=0.9),
     )
     page = sb.report(run, tmp_path / "report", analyse=False).read_text(encoding="utf-8")
     assert "90 % interval" in page

@@ -27,7 +27,7 @@ def record(hash_encode: Callable[..., Any], toy_data: Callable[..., StsData]) ->
     third = replace(
         third, pairs=third.pairs.assign(sentence1=[f"{text} apart" for text in third.pairs["sentence1"]])
     )
-    return sb.evaluate(hash_encode, [one, two, third], bootstrap=sb.Bootstrap(resamples=0), use_cache=False)
+    return sb.evaluate(hash_encode, [one, two, third], intervals=sb.Intervals(None), use_cache=False)
 
 
 def test_each_number_is_what_sets_of_the_table_give(record: sb.RunRecord, tmp_path: Path) -> None:
@@ -53,7 +53,7 @@ def test_each_number_is_what_sets_of_the_table_give(record: sb.RunRecord, tmp_pa
 def test_without_shared_pairs_or_tables_there_is_no_such_section(
     record: sb.RunRecord, hash_encode: Callable[..., Any], toy_data: Callable[..., StsData]
 ) -> None:
-    alone = sb.evaluate(hash_encode, [toy_data("one")], use_cache=False, bootstrap=sb.Bootstrap(resamples=0))
+    alone = sb.evaluate(hash_encode, [toy_data("one")], use_cache=False, intervals=sb.Intervals(None))
     assert not shared_sentences({"a": alone})
     old = record.with_tables(record.pairs.drop(columns=["folded_a", "folded_b", "sentence_a", "sentence_b"]))
     assert not shared_sentences({"a": old})

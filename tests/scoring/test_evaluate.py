@@ -47,14 +47,12 @@ def test_a_file_whose_name_is_not_utf8_can_be_scored_and_recorded(hash_encode: E
 
 
 def test_the_record_tells_how_it_was_made(hash_encode: Encode, toy_data: Data) -> None:
-    record = sb.evaluate(
-        hash_encode, [toy_data("a"), toy_data("b", pairs=60)], bootstrap=sb.Bootstrap(200, seed=7)
-    )
+    record = sb.evaluate(hash_encode, [toy_data("a"), toy_data("b", pairs=60)], intervals=sb.Intervals())
     assert record.schema_version == 5
     assert record.stsbench == sb.__version__
     assert record.model.kind == "function"
     assert record.model.name.endswith(":encode_by_hash")
-    assert (record.protocol.name, record.protocol.resamples, record.protocol.seed) == ("simcse", 200, 7)
+    assert (record.protocol.name, record.protocol.interval, record.protocol.level) == ("simcse", "dyadic", 0.95)
     assert set(record.seconds) == {"data", "hash", "load", "tokenize", "encode", "similarities", "score"}
     assert record.encoding["texts"] == record.encoding["sequences"] == record.encoding["encoded"]
     assert record.encoding["padded_tokens"] >= record.encoding["tokens"]

@@ -40,7 +40,7 @@ def test_the_name_says_what_to_load_how_to_pool_and_what_to_expect(loaded: dict[
 
 
 def test_a_run_tells_it_too(loaded: dict[str, Any]) -> None:
-    notes = sb.evaluate("esimcse-bert-base", "sample", bootstrap=sb.Bootstrap(resamples=0)).notes
+    notes = sb.evaluate("esimcse-bert-base", "sample", intervals=sb.Intervals(None)).notes
     assert any("expected to score as esimcse-coling2022-3/esimcse-bert-base" in note for note in notes)
 
 
@@ -140,7 +140,7 @@ def test_every_option_of_load_reaches_the_loader(loaded: dict[str, Any]) -> None
 def test_the_paper_of_mirror_bert_is_cited_by_the_hub_name_and_for_a_folder_by_the_hash_of_its_weights(
     loaded: dict[str, Any], tmp_path: Path
 ) -> None:
-    record = sb.evaluate("mirror-bert-base", "sample", bootstrap=sb.Bootstrap(resamples=0))
+    record = sb.evaluate("mirror-bert-base", "sample", intervals=sb.Intervals(None))
     minilm = checkpoints()["all-minilm-l6-v2"]
     named = {
         "cambridgeltl/mirror-bert-base-uncased-sentence": ("", "liu-etal-2021-fast"),

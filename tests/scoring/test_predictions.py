@@ -80,7 +80,7 @@ def test_a_record_of_predictions_is_read_back_compared_and_analysed(
     read = sb.load_run(tmp_path / "run")
     difference = sb.compare(read, record).frame
     assert (difference["difference"].abs() < 1e-12).all()
-    bias = sb.length_bias([read, record], tasks=["STS12"], bootstrap=sb.Bootstrap(resamples=0)).frame
+    bias = sb.length_bias([read, record], tasks=["STS12"], intervals=sb.Intervals(None)).frame
     ours, theirs = (bias[bias["model"] == name]["value"].to_numpy() for name in dict.fromkeys(bias["model"]))
     np.testing.assert_array_equal(ours, theirs)
     with pytest.raises(sb.UserError, match="the record of MTEB's predictions cannot make any"):

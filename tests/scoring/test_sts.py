@@ -24,8 +24,7 @@ REFERENCE = {
     "pearson": lambda x, y: stats.pearsonr(x, y).statistic,
     "kendall": lambda x, y: stats.kendalltau(x, y).statistic,
 }
-NO_INTERVALS = sb.Bootstrap(resamples=0)
-RESAMPLED = sb.Bootstrap(interval="bootstrap")
+NO_INTERVALS = sb.Intervals(None)
 
 Encode = Callable[[list[str]], Any]
 Data = Callable[..., StsData]
@@ -50,7 +49,7 @@ def test_a_score_is_what_scipy_and_pandas_compute_from_the_pairs(
     aggregation: str, metric: str, similarity: str, hash_encode: Encode, toy_data: Data
 ) -> None:
     chosen = sb.protocol(aggregation=aggregation, metric=metric, similarity=similarity)
-    record = sb.evaluate(hash_encode, toy_data(pairs=50), protocol=chosen, bootstrap=NO_INTERVALS)
+    record = sb.evaluate(hash_encode, toy_data(pairs=50), protocol=chosen, intervals=NO_INTERVALS)
     (task,) = record.tasks
     for name in {metric, "spearman", "pearson"}:
         expected = plainly(record.pairs, similarity, name)
@@ -64,13 +63,13 @@ def test_a_score_is_what_scipy_and_pandas_compute_from_the_pairs(
 
 
 def test_subsets_come_in_the_order_of_the_data(hash_encode: Encode) -> None:
-    record = sb.evaluate(hash_encode, "sample", bootstrap=NO_INTERVALS)
+    record = sb.evaluate(hash_encode, "sample", intervals=NO_INTERVALS)
     assert [subset.name for subset in record.tasks[0].subsets] == list(record.pairs["subset"].unique())
 
 
 def test_the_average_is_the_plain_mean_of_the_tasks(hash_encode: Encode, toy_data: Data) -> None:
     sets = [toy_data("a", seed=1), toy_data("b", seed=2, pairs=90), toy_data("c", seed=3)]
-    record = sb.evaluate(hash_encode, sets, bootstrap=NO_INTERVALS)
+    record = sb.evaluate(hash_encode, sets, intervals=NO_INTERVALS)
     scores = [task.score for task in record.tasks if task.score is not None]
     assert record.average is not None
     assert record.average.tasks == ("a", "b", "c")
@@ -157,47 +156,36 @@ def test_intervals_do_not_depend_on_which_other_tasks_are_scored_nor_in_which_or
     assert forward.average.interval == pytest.approx(backward.average.interval)
 
 
-def test_another_seed_and_more_resamples_give_other_intervals_and_the_same_scores(
-    toy_data: Data, hash_encode: Encode
-) -> None:
-    records = [
-        sb.evaluate(hash_encode, toy_data(), bootstrap=bootstrap)
-        for bootstrap in (
-            RESAMPLED,
-            replace(RESAMPLED, seed=1),
-            replace(RESAMPLED, resamples=2000),
-            sb.Bootstrap(),
-        )
-    ]
-    assert len({record.tasks[0].interval for record in records}) == 4
-    assert len({record.tasks[0].score for record in records}) == 1
-
-
-def test_closed_forms_depend_on_the_level_and_not_on_resamples_or_seed(
-    toy_data: Data, hash_encode: Encode
-) -> None:
-    same, other, narrow = (
-        sb.evaluate(hash_encode, toy_data(), bootstrap=bootstrap)
-        for bootstrap in (sb.Bootstrap(), sb.Bootstrap(50, seed=7), sb.Bootstrap(level=0.5))
+def test_intervals_depend_on_the_level(toy_data: Data, hash_encode: Encode) -> None:
+    wide, narrow = (
+        sb.evaluate(hash_encode, toy_data(), intervals=intervals)
+        for intervals in (sb.Intervals(), sb.Intervals(level=0.5))
     )
-    assert same.tasks == other.tasks
-    (low, high), (inner_low, inner_high) = same.tasks[0].interval or (0, 0), narrow.tasks[0].interval or (0, 0)
+    (low, high), (inner_low, inner_high) = wide.tasks[0].interval or (0, 0), narrow.tasks[0].interval or (0, 0)
     assert low < inner_low < inner_high < high
     assert narrow.protocol.level == 0.5
 
 
+def test_kendalls_interval_is_of_its_terms(toy_data: Data, hash_encode: Encode) -> None:
+    record = sb.evaluate(hash_encode, toy_data(), protocol=sb.protocol("simcse", metric="kendall"))
+    pairs, (task,) = record.pairs, record.tasks
+    sharing = Sharing.of(pairs["sentence_a"], pairs["sentence_b"])
+    codes = (pairs["subset"] == "second").astype(int)
+    spread = variance(task_terms(pairs["gold"], pairs["cosine"], codes, "kendall"), sharing)
+    limits = correlation_interval(task.score or 0, spread, len(pairs), metric="kendall")
+    assert task.interval == pytest.approx(limits[:2])
+    assert any("dyadic" in line for line in Scores([record]).remarks)
+
+
 def test_the_record_names_the_method_of_its_intervals(toy_data: Data, hash_encode: Encode) -> None:
-    methods = ("dyadic", "components", "independent", "bootstrap")
+    methods = ("dyadic", "components", "independent")
     records = {
-        name: sb.evaluate(hash_encode, toy_data(), bootstrap=sb.Bootstrap(interval=name)) for name in methods
+        name: sb.evaluate(hash_encode, toy_data(), intervals=sb.Intervals(interval=name)) for name in methods
     }
     assert [record.protocol.interval for record in records.values()] == list(methods)
-    assert len({record.tasks[0].interval for record in records.values()}) > 2
-    kendall = sb.evaluate(hash_encode, toy_data(), protocol=sb.protocol("simcse", metric="kendall"))
-    assert (kendall.protocol.interval, kendall.protocol.interval_of_scores) == ("dyadic", "bootstrap")
-    assert any("Kendall's tau has no other" in line for line in Scores([kendall]).remarks)
+    assert len({record.tasks[0].interval for record in records.values()}) == 3
     with pytest.raises(sb.UserError, match=r"unknown interval 'dyadik': did you mean dyadic\?"):
-        sb.Bootstrap(interval="dyadik")  # type: ignore[arg-type]
+        sb.Intervals(interval="dyadik")  # type: ignore[arg-type]
 
 
 def test_an_interval_is_of_what_each_pair_contributes_and_which_share_sentences(
@@ -229,14 +217,14 @@ def test_the_averages_interval_sees_sentences_that_tasks_share(toy_data: Data, h
     assert unshared < 0.85 * shared
 
 
-@pytest.mark.parametrize("interval", ["dyadic", "components", "independent", "bootstrap"])
+@pytest.mark.parametrize("interval", ["dyadic", "components", "independent"])
 def test_five_pairs_in_perfect_order_have_no_interval_and_the_reason(interval: Any, tmp_path: Path) -> None:
     file = tmp_path / "five.tsv"
     sentences = [f"a{'b' * number}\tc\t{number}" for number in range(5)]
     file.write_text("sentence1\tsentence2\tscore\n" + "\n".join(sentences) + "\n", encoding="utf-8")
     np.save(tmp_path / "similarities.npy", np.arange(5.0))
     record = sb.evaluate_similarities(
-        tmp_path / "similarities.npy", data=file, bootstrap=sb.Bootstrap(interval=interval)
+        tmp_path / "similarities.npy", data=file, intervals=sb.Intervals(interval=interval)
     )
     (task,) = record.tasks
     assert (task.score, task.interval, task.no_interval) == (1.0, None, "perfect")
@@ -257,15 +245,15 @@ def test_three_pairs_have_no_interval_and_four_have_a_wide_one(tmp_path: Path) -
     assert -1 < low < 0 < high < 1
 
 
-def test_no_resamples_give_no_intervals(toy_data: Data, hash_encode: Encode) -> None:
-    record = sb.evaluate(hash_encode, [toy_data("a"), toy_data("b")], bootstrap=NO_INTERVALS)
+def test_no_intervals_are_computed_where_none_were_asked_for(toy_data: Data, hash_encode: Encode) -> None:
+    record = sb.evaluate(hash_encode, [toy_data("a"), toy_data("b")], intervals=NO_INTERVALS)
     assert [task.interval for task in record.tasks] == [None, None]
     assert {subset.interval for task in record.tasks for subset in task.subsets} == {None}
     assert all(task.intervals == {} for task in record.tasks)
     assert record.frame["low"].isna().all()
 
 
-@pytest.mark.parametrize("wrong", [{"resamples": -1}, {"level": 0.0}, {"level": 95.0}])
-def test_a_bootstrap_that_makes_no_sense_is_a_mistake(wrong: dict[str, Any]) -> None:
-    with pytest.raises(sb.UserError, match=r"give "):
-        sb.Bootstrap(**wrong)
+@pytest.mark.parametrize("wrong", [{"interval": "never"}, {"level": 0.0}, {"level": 95.0}])
+def test_intervals_that_make_no_sense_are_a_mistake(wrong: dict[str, Any]) -> None:
+    with pytest.raises(sb.UserError, match=r"give |expected |unknown interval"):
+        sb.Intervals(**wrong)

@@ -16,7 +16,7 @@ Encode = Callable[[list[str]], Any]
 
 @pytest.fixture
 def run(hash_encode: Encode, toy_data: Callable[..., StsData], tmp_path: Path) -> sb.RunRecord:
-    return sb.evaluate(hash_encode, toy_data(), bootstrap=sb.Bootstrap(resamples=0), out=tmp_path / "monday")
+    return sb.evaluate(hash_encode, toy_data(), intervals=sb.Intervals(None), out=tmp_path / "monday")
 
 
 def test_two_records_of_one_model_are_named_by_their_folders(run: sb.RunRecord, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from sklearn.model_selection import StratifiedKFold
 
 from stsbench.base.errors import UserError
 from stsbench.scoring.classifiers import arrange
-from stsbench.scoring.settings import Bootstrap
+from stsbench.scoring.settings import Intervals
 from stsbench.scoring.transfer import choose, score_labelled
 from stsbench.statistics.dependence import Sharing, variance
 from stsbench.statistics.influence import mean_terms
@@ -105,7 +105,7 @@ def test_intervals_hold_the_scores_and_can_be_left_out(toy, vectors_of):
         (result.f1, result.f1_interval),
     ):
         assert interval[0] < score < interval[1]
-    without = score_labelled(data, u, u[::-1], bootstrap=Bootstrap(resamples=0))
+    without = score_labelled(data, u, u[::-1], intervals=Intervals(None))
     assert (without.acc, without.acc_interval, without.f1_interval) == (result.acc, None, None)
 
 
@@ -114,8 +114,8 @@ def test_items_of_the_same_sentence_count_as_dependent(toy, vectors_of):
     data = toy("kfold")
     assert data.items["sentence1"].nunique() == 6
     u = vectors_of(data, noise=2.0)
-    methods = ("dyadic", "components", "independent", "bootstrap")
-    found = {name: score_labelled(data, u, bootstrap=Bootstrap(interval=name)) for name in methods}
+    methods = ("dyadic", "components", "independent")
+    found = {name: score_labelled(data, u, intervals=Intervals(interval=name)) for name in methods}
     assert len({result.acc for result in found.values()}) == 1
     tested = found["dyadic"].items
     tested = tested[tested["split"] == "test"]

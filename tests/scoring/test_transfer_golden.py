@@ -10,7 +10,7 @@ import stsbench as sb
 from stsbench.data.benchmarks import load_labelled
 from stsbench.scoring.classifiers import LogisticRegression as Ours
 from stsbench.scoring.classifiers import arrange, stratified
-from stsbench.scoring.settings import Bootstrap
+from stsbench.scoring.settings import Intervals
 from stsbench.scoring.transfer import pair_features, score_labelled
 
 pytestmark = [pytest.mark.shared, pytest.mark.minilm]
@@ -88,7 +88,7 @@ def test_a_sample_of_predictions_is_scikit_learns_on_the_others(read, minilm_sid
 def test_the_other_labelled_tasks_score_as_scikit_learn_does_at_the_chosen_regulariser(read, minilm_sides, name):
     data = read(name)
     sides = minilm_sides(data.items)
-    result = score_labelled(data, *sides, bootstrap=Bootstrap(resamples=0))
+    result = score_labelled(data, *sides, intervals=Intervals(None))
     task = arrange(data)
     x = (pair_features(*sides) if len(sides) == 2 else sides[0])[task.order].astype(np.float64)
     train, dev, test = (task.rows(split) for split in ("train", "dev", "test"))

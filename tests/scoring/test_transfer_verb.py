@@ -17,11 +17,11 @@ from stsbench.records.scores import Scores
 from stsbench.records.signature import Signature
 from stsbench.records.store import load_run
 from stsbench.scoring.relatedness import Supervised
-from stsbench.scoring.settings import Bootstrap
+from stsbench.scoring.settings import Intervals
 from stsbench.scoring.transfer import score_labelled
 
 Encode = Callable[[list[str]], Any]
-FEW = Bootstrap(resamples=50)
+FEW = Intervals()
 
 
 @pytest.fixture(scope="module")
@@ -122,44 +122,44 @@ def test_tables_keep_the_two_kinds_apart(record: sb.RunRecord) -> None:
 
 
 def test_means_of_different_tasks_do_not_stand_under_one_name(record: sb.RunRecord, vectors: Encode) -> None:
-    other = sb.evaluate(vectors, "sample-products,sample-questions", bootstrap=FEW)
+    other = sb.evaluate(vectors, "sample-products,sample-questions", intervals=FEW)
     assert "Avg. transfer" not in Scores([record, other]).table()[-1].frame
 
 
 def test_a_record_without_pairs_says_so_and_takes_the_folder_over(vectors: Encode, tmp_path: Path) -> None:
-    sb.evaluate(vectors, "sample", out=tmp_path, bootstrap=FEW)
-    record = sb.evaluate(vectors, "sample-products", out=tmp_path, bootstrap=FEW, overwrite=True)
+    sb.evaluate(vectors, "sample", out=tmp_path, intervals=FEW)
+    record = sb.evaluate(vectors, "sample-products", out=tmp_path, intervals=FEW, overwrite=True)
     assert sorted(path.name for path in tmp_path.iterdir()) == [".lock", "items.parquet", "run.json"]
     assert record.average is None
     with pytest.raises(sb.UserError, match="no pair table"):
         _ = load_run(tmp_path).pairs
     with pytest.raises(sb.UserError, match="no item table"):
-        _ = sb.evaluate(vectors, "sample", out=tmp_path, bootstrap=FEW, overwrite=True).items
+        _ = sb.evaluate(vectors, "sample", out=tmp_path, intervals=FEW, overwrite=True).items
 
 
 def test_the_closing_normalisation_is_for_similarities_alone_unless_asked_for(vectors: Encode) -> None:
     plain = from_function(vectors)
     normal = CallableEncoder(plain.encode, replace(plain.identity, normalize=True))
     tasks = ["sample", load_labelled("sample-products", text="sample")]
-    bare, own = (sb.evaluate(encoder, tasks, bootstrap=FEW) for encoder in (plain, normal))
+    bare, own = (sb.evaluate(encoder, tasks, intervals=FEW) for encoder in (plain, normal))
     assert own.transfer == bare.transfer
     assert "|norm|" in own.tasks[0].signature
     assert "|norm|" not in own.transfer[0].signature
     lengths = {name: run.pairs["dot"].abs().max() for name, run in (("bare", bare), ("own", own))}
     assert lengths["own"] <= 1 + 1e-6 < lengths["bare"]
 
-    forced = sb.evaluate(plain, tasks, bootstrap=FEW, normalize=True)
+    forced = sb.evaluate(plain, tasks, intervals=FEW, normalize=True)
     assert "|norm|" in forced.transfer[0].signature
     assert forced.transfer[0].acc != bare.transfer[0].acc
     assert forced.pairs["dot"].tolist() == own.pairs["dot"].tolist()
-    dropped = sb.evaluate(normal, tasks, bootstrap=FEW, normalize=False)
+    dropped = sb.evaluate(normal, tasks, intervals=FEW, normalize=False)
     assert dropped.pairs["dot"].tolist() == bare.pairs["dot"].tolist()
 
 
 def test_the_net_is_a_classifier_and_its_seed_counts(vectors: Encode) -> None:
     def run(seed: int) -> sb.RunRecord:
         return sb.evaluate(
-            vectors, "sample-questions", classifier="mlp-adam", kfold=2, classifier_seed=seed, bootstrap=FEW
+            vectors, "sample-questions", classifier="mlp-adam", kfold=2, classifier_seed=seed, intervals=FEW
         )
 
     one, again, other = run(1), run(1), run(2)
@@ -173,7 +173,7 @@ def test_a_trained_regressor_is_another_measurement(hash_encode: Encode, toy_dat
     splits = [toy_data(pairs=40, seed=seed, split=split) for seed, split in enumerate(("train", "dev", "test"))]
     pairs = pd.concat([part.pairs for part in splits], ignore_index=True)
     data = replace(splits[0], task="STS-B", split="all", pairs=pairs)
-    record = sb.evaluate(hash_encode, [Supervised(data), splits[2]], bootstrap=FEW)
+    record = sb.evaluate(hash_encode, [Supervised(data), splits[2]], intervals=FEW)
     (part,) = record.supervised
     assert (part.ndev, part.ntest) == (40, 40)
     assert Signature.parse(part.signature).similarity == "supervised"

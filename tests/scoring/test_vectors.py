@@ -16,7 +16,7 @@ from stsbench.scoring import vectors as vectors_module
 from stsbench.scoring.tasks import sentences_of
 from stsbench.scoring.vectors import vectors_of
 
-NO_INTERVALS = sb.Bootstrap(resamples=0)
+NO_INTERVALS = sb.Intervals(None)
 CODE = """
 from pathlib import Path
 
@@ -44,7 +44,7 @@ def test_a_function_that_changed_since_its_record_was_made_is_told(
     options: dict[str, Any], function: tuple[str, Path], caplog: pytest.LogCaptureFixture
 ) -> None:
     name, factor = function
-    record = sb.evaluate(name, "sample", bootstrap=NO_INTERVALS, **options)
+    record = sb.evaluate(name, "sample", intervals=NO_INTERVALS, **options)
     sb.geometry(record, task="sample")
     factor.write_text("1.5")
     told = rf"{name} is not as it was when the run was made: the \w+ similarity of pair \S+ of sample is"
@@ -58,7 +58,7 @@ def test_a_function_is_held_against_its_record_where_other_sentences_are_asked_f
     function: tuple[str, Path],
 ) -> None:
     name, factor = function
-    record = sb.evaluate(name, "sample", bootstrap=NO_INTERVALS)
+    record = sb.evaluate(name, "sample", intervals=NO_INTERVALS)
     texts = ["a sentence that was never measured", "and another"]
     assert vectors_of(record, texts).each().shape == (2, 4)
     factor.write_text("2")
@@ -77,7 +77,7 @@ def test_where_a_function_cannot_be_held_against_its_record_that_is_said_once(
     name, _ = function
     tasks: Any = toy_data() if why == "own pairs" else "sample"
     whiten, out = (2 if why == "whitened" else None), tmp_path / "run"
-    record = sb.evaluate(name, tasks, bootstrap=NO_INTERVALS, whiten=whiten, out=out)
+    record = sb.evaluate(name, tasks, intervals=NO_INTERVALS, whiten=whiten, out=out)
     if why == "no pairs":
         (out / "pairs.parquet").unlink()
         record = sb.load_run(out)
@@ -90,7 +90,7 @@ def test_where_a_function_cannot_be_held_against_its_record_that_is_said_once(
 
 def test_the_rounding_of_other_batches_is_no_change(function: tuple[str, Path]) -> None:
     name, factor = function
-    record = sb.evaluate(name, "sample", bootstrap=NO_INTERVALS)
+    record = sb.evaluate(name, "sample", intervals=NO_INTERVALS)
     factor.write_text("1.00001")
     vectors_of(record, sentences_of(load_sample()))
 
@@ -98,7 +98,7 @@ def test_the_rounding_of_other_batches_is_no_change(function: tuple[str, Path]) 
 def test_an_identity_is_compared_whole_and_the_difference_is_shown(tmp_path: Path) -> None:
     words = tmp_path / "words.txt"
     words.write_text("dog 1 2\ncat 3 4\n")
-    record = sb.evaluate(str(words), "sample", bootstrap=NO_INTERVALS)
+    record = sb.evaluate(str(words), "sample", intervals=NO_INTERVALS)
     weights = str(record.model.weights_sha256)
     other = f"{weights[:-1]}{'0' if weights[-1] != '0' else '1'}"
     altered = record.model_copy(update={"model": record.model.model_copy(update={"weights_sha256": other})})

@@ -78,9 +78,15 @@ def test_where_there_is_no_interval_the_reason_is_said(value, var, pairs, reason
     assert math.isnan(limits.low)
 
 
-def test_kendall_has_no_closed_form_interval_and_says_what_to_use():
-    with pytest.raises(ValueError, match="use the bootstrap"):
-        correlation_interval(0.5, known(0.01), 100, metric="kendall")
+def test_of_few_pairs_the_interval_is_at_least_bonett_and_wrights_of_the_metric():
+    # Constants and what is taken off n as in their table 1; the normal quantile for 95 %.
+    for metric, constant, lost in (("spearman", 1.125, 3), ("pearson", 1.0, 3), ("kendall", 0.437, 4)):
+        limits = correlation_interval(0.5, known(1e-9), 20, metric=metric)
+        half = 1.959963984540054 * math.sqrt(constant / (20 - lost))
+        assert limits.high == pytest.approx(math.tanh(math.atanh(0.5) + half))
+    assert correlation_interval(0.5, known(0.1), 4).exists
+    assert correlation_interval(0.5, known(0.1), 4, metric="kendall").reason == "few pairs"
+    assert correlation_interval(0.5, known(0.1), 5, metric="kendall").exists
 
 
 @given(st.floats(-0.1, 0.1), variances, dfs, st.floats(0.5, 0.999))

@@ -1,4 +1,4 @@
-"""The partial rank correlation against its definition by residuals, and its replicates."""
+"""The partial rank correlation against its definition by residuals."""
 
 import numpy as np
 import pytest
@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import pearsonr, rankdata
 
-from stsbench.statistics.bootstrap import bootstrap_partial_spearman, generator, partial_spearman
-from stsbench.statistics.correlations import spearman
+from stsbench.statistics.correlations import partial_spearman, spearman
 
 
 def triple(seed: int, n: int = 40) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -24,21 +23,10 @@ def test_it_is_the_correlation_of_what_a_line_in_the_third_leaves_of_the_ranks(s
     assert partial_spearman(*triple(seed)) == pytest.approx(pearsonr(*left).statistic, abs=1e-10)
 
 
-def test_replicates_are_those_of_resampled_triples() -> None:
-    x, y, fixed = triple(1)
-    replicates = bootstrap_partial_spearman(x, y, fixed, rng=generator(0, "partial"), resamples=20)
-    rng = generator(0, "partial")
-    draws = rng.integers(len(x), size=(20, len(x)))
-    plain = [partial_spearman(x[draw], y[draw], fixed[draw]) for draw in draws]
-    assert replicates == pytest.approx(np.array(plain), abs=1e-12)
-
-
 def test_what_is_constant_is_held_fixed_already() -> None:
     x, y, _ = triple(2)
     same = np.full(len(x), 3.0)
     assert partial_spearman(x, y, same) == spearman(x, y)
-    replicates = bootstrap_partial_spearman(x, y, same, rng=generator(0), resamples=10)
-    assert np.isfinite(replicates).all()
 
 
 def test_it_is_undefined_where_a_side_is_constant_or_is_the_third() -> None:

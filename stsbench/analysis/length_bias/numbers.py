@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stsbench.analysis.length_bias.estimates import Estimate, Estimates, estimates_for
+from stsbench.analysis.length_bias.estimates import Estimates
 from stsbench.analysis.length_bias.measures import (
     ABSOLUTE,
     ALL,
@@ -25,7 +25,8 @@ from stsbench.analysis.length_bias.measures import (
     Lengths,
 )
 from stsbench.records.labels import ALL_TASKS, AVERAGE, distinct_labels
-from stsbench.scoring.settings import Bootstrap
+from stsbench.scoring.settings import Intervals
+from stsbench.statistics.linear import Linear
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,7 +40,7 @@ def length_bias_frame(
     tables: "Mapping[str, pd.DataFrame]",
     gold_ranges: Mapping[str, tuple[float, float]],
     lengths: Lengths | None = None,
-    bootstrap: Bootstrap | None = None,
+    intervals: Intervals | None = None,
 ) -> "pd.DataFrame":
     """Measure the length bias of several models.
 
@@ -47,7 +48,7 @@ def length_bias_frame(
         tables: pair table by model.
         gold_ranges: lowest and highest possible gold score by task; gold is scaled from there to 0..1.
         lengths: unit, threshold and bins.
-        bootstrap: how intervals are computed.
+        intervals: how intervals are computed.
 
     Returns:
         One row per model, task, measure and group, with `pairs`, `value`, `low` and `high`; `unit` is the length
@@ -69,10 +70,10 @@ def length_bias_frame(
     """
     import pandas as pd
 
-    lengths, bootstrap = lengths or Lengths(), bootstrap or Bootstrap()
+    lengths, intervals = lengths or Lengths(), intervals or Intervals()
     rows = []
     for model, table in tables.items():
-        pairs, estimates = _prepared(table, gold_ranges, lengths), estimates_for(bootstrap, table)
+        pairs, estimates = _prepared(table, gold_ranges, lengths), Estimates(intervals)
         parts = pairs.groupby("label", sort=False)
         tasks = [_measured(str(name), part, lengths, estimates) for name, part in parts]
         about = {"model": model, "unit": lengths.unit}
@@ -95,8 +96,8 @@ class _Task:
 
     name: str
     pairs: dict[str, int]
-    estimates: dict[tuple[str, str], Estimate]
-    sums: dict[str, Estimate]
+    estimates: dict[tuple[str, str], Linear]
+    sums: dict[str, Linear]
 
 
 def _prepared(
@@ -132,35 +133,35 @@ def _measured(name: str, pairs: "pd.DataFrame", lengths: Lengths, estimates: Est
     terms |= {f"|y| {group}": inside * np.abs(y) for group, inside in groups.items()}
     sums = estimates.sums(block, terms)
 
-    of_groups: dict[tuple[str, str], Estimate] = {}
+    of_groups: dict[tuple[str, str], Linear] = {}
     for group, inside in groups.items():
         of_groups[SPEARMAN, group] = (
             estimates.spearman_of_task(block, pairs)
             if group == ALL
-            else estimates.spearman(block, group, (gold, similarity), inside)
+            else estimates.spearman(block, (gold, similarity), inside)
         )
-        of_groups[SIGNED, group] = estimates.ratio(sums[f"y {group}"], sums[f"n {group}"])
-        of_groups[ABSOLUTE, group] = estimates.ratio(sums[f"|y| {group}"], sums[f"n {group}"])
+        of_groups[SIGNED, group] = sums[f"y {group}"] / sums[f"n {group}"]
+        of_groups[ABSOLUTE, group] = sums[f"|y| {group}"] / sums[f"n {group}"]
     near, far = lengths.groups
     for measure in (SPEARMAN, SIGNED, ABSOLUTE):
         of_groups[measure, GAP] = of_groups[measure, near] - of_groups[measure, far]
     of_groups[PARTIAL, ALL] = estimates.partial(block, (gold, similarity), x)
-    of_groups[SLOPE, ALL] = _slope([sums], estimates)
+    of_groups[SLOPE, ALL] = _slope([sums])
     counts = {group: int(inside.sum()) for group, inside in (groups | bins).items()} | {GAP: len(pairs)}
     return _Task(name, counts, of_groups, sums)
 
 
 def _block(*names: str) -> str:
-    """Return what a block of pairs is called; the bootstrap's draws depend on the names."""
+    """Return what a block of pairs is called."""
     return "\n".join(names)
 
 
-def _mean(several: Sequence[Estimate]) -> Estimate:
-    """Return a mean over tasks or cells: k-th replicates average to one of the mean, as do terms."""
+def _mean(several: Sequence[Linear]) -> Linear:
+    """Return a mean over tasks or cells."""
     return _total(several) / len(several)
 
 
-def _total(several: Sequence[Estimate]) -> Estimate:
+def _total(several: Sequence[Linear]) -> Linear:
     return reduce(add, several)
 
 
@@ -169,14 +170,14 @@ def _task_rows(tasks: Sequence[_Task], estimates: Estimates) -> Iterator[dict[st
     for task in tasks:
         for (measure, group), estimate in task.estimates.items():
             is_one = measure in {SPEARMAN, PARTIAL} and group != GAP
-            told = estimates.told(estimate, task.pairs[group], correlation=is_one)
+            told = estimates.limits(estimate, task.pairs[group], correlation=is_one)
             yield _row((task.name, measure, group), task.pairs[group], told)
     if len(tasks) > 1:
         for measure, group in tasks[0].estimates:
             if measure != SLOPE:
                 pairs = sum(task.pairs[group] for task in tasks)
                 mean = _mean([task.estimates[measure, group] for task in tasks])
-                yield _row((AVERAGE, measure, group), pairs, estimates.told(mean, pairs))
+                yield _row((AVERAGE, measure, group), pairs, estimates.limits(mean, pairs))
 
 
 def _pooled_rows(tasks: Sequence[_Task], lengths: Lengths, estimates: Estimates) -> Iterator[dict[str, Any]]:
@@ -185,14 +186,14 @@ def _pooled_rows(tasks: Sequence[_Task], lengths: Lengths, estimates: Estimates)
         for bin_ in lengths.bins:
             pairs = sum(task.pairs[bin_] for task in those)
             n, x, errors = (_total([task.sums[f"{term} {bin_}"] for task in those]) for term in ("n", "x", "y"))
-            place = estimates.told(estimates.ratio(x, n), pairs)["value"]
+            place = estimates.limits(x / n, pairs)["value"]
             expected = _total([task.sums[f"n {bin_}"] * task.estimates[SIGNED, ALL] for task in those])
             for measure, total in ((ERROR, errors), (RELATIVE, errors - expected)):
-                told = estimates.told(estimates.ratio(total, n), pairs)
+                told = estimates.limits(total / n, pairs)
                 yield _row((name, measure, bin_), pairs, told, place)
     pairs = sum(task.pairs[ALL] for task in tasks)
-    slope = _slope([task.sums for task in tasks], estimates)
-    yield _row((ALL_TASKS, SLOPE, ALL), pairs, estimates.told(slope, pairs))
+    slope = _slope([task.sums for task in tasks])
+    yield _row((ALL_TASKS, SLOPE, ALL), pairs, estimates.limits(slope, pairs))
 
 
 def _row(
@@ -202,11 +203,11 @@ def _row(
     return {**about, "length_difference": length_difference, "pairs": pairs, **told}
 
 
-def _slope(tasks: Sequence[Mapping[str, Estimate]], estimates: Estimates) -> Estimate:
+def _slope(tasks: Sequence[Mapping[str, Linear]]) -> Linear:
     """Return the least-squares slope of the error on the length difference, each task with its own intercept."""
     above = [sums["xy"] - sums["x"] * sums["y"] / sums[f"n {ALL}"] for sums in tasks]
     below = [sums["xx"] - sums["x"] * sums["x"] / sums[f"n {ALL}"] for sums in tasks]
-    return estimates.ratio(_total(above), _total(below))
+    return _total(above) / _total(below)
 
 
 def _design_rows(pairs: "pd.DataFrame", estimates: Estimates) -> Iterator[dict[str, Any]]:
@@ -220,10 +221,10 @@ def _design_rows(pairs: "pd.DataFrame", estimates: Estimates) -> Iterator[dict[s
 
     Args:
         pairs: rows of the sample with `task`, `design`, `error` (x 100) and `similarity`.
-        estimates: how intervals are computed; the bootstrap draws inside each cell.
+        estimates: how intervals are computed.
     """
     task = str(pairs["task"].iloc[0])
-    cells: dict[str, tuple[int, Estimate, Estimate]] = {}
+    cells: dict[str, tuple[int, Linear, Linear]] = {}
     error, similarity = pairs["error"].to_numpy(), 100 * pairs["similarity"].to_numpy()
     terms = {"n": np.ones(len(pairs)), "error": error, "similarity": similarity}
     for design in sorted(pairs["design"].unique()):
@@ -231,12 +232,12 @@ def _design_rows(pairs: "pd.DataFrame", estimates: Estimates) -> Iterator[dict[s
         block = _block("design", str(design))
         estimates.block(block, pairs)
         sums = estimates.sums(block, terms, inside)
-        means = (estimates.ratio(sums[name], sums["n"]) for name in ("error", "similarity"))
+        means = sums["error"] / sums["n"], sums["similarity"] / sums["n"]
         cells[str(design)] = (int(inside.sum()), *means)
 
-    def row(measure: str, group: str, of: tuple[str, ...], estimate: Estimate) -> dict[str, Any]:
+    def row(measure: str, group: str, of: tuple[str, ...], estimate: Linear) -> dict[str, Any]:
         count = sum(cells[cell][0] for cell in of)
-        return _row((task, measure, group), count, estimates.told(estimate, count))
+        return _row((task, measure, group), count, estimates.limits(estimate, count))
 
     contrasts = []
     for meaning in MEANINGS:

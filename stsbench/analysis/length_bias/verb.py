@@ -24,7 +24,7 @@ from stsbench.analysis.length_bias.measures import (
 )
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
-from stsbench.cli.options import DataDirs, IntervalOption, Resamples, Seed, number_within
+from stsbench.cli.options import DataDirs, IntervalOption, NoIntervals, number_within
 from stsbench.records.labels import ALL_TASKS, AVERAGE
 from stsbench.render.cells import Key, Named, beside
 from stsbench.render.figures import colours, legend_above, new_figure, style
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from stsbench.scoring.settings import Bootstrap
+    from stsbench.scoring.settings import Intervals
     from stsbench.scoring.subjects import Wanted
 
 UNSIGNED = "difference"
@@ -169,7 +169,7 @@ def length_bias(  # noqa: D417 (the options of loading are told of together)
     threshold: int | None = None,
     bins: Sequence[int] = (),
     published: bool = False,
-    bootstrap: "Bootstrap | None" = None,
+    intervals: "Intervals | None" = None,
     data_dirs: Sequence[str | Path] = (),
     progress: Progress = silent,
     pooling: str = "auto",
@@ -190,7 +190,7 @@ def length_bias(  # noqa: D417 (the options of loading are told of together)
         threshold: the largest length difference that counts as short; by default 3, for characters 15.
         bins: where the bins of the curve begin, from 0 and rising.
         published: whether the papers' rows stand beside them (words, threshold 3).
-        bootstrap: how intervals are computed.
+        intervals: how intervals are computed.
         data_dirs: folders to look for data in.
         progress: told how far encoding is.
         pooling, max_length, prompt, precision, device, revision, trust_remote_code, template: how models are
@@ -219,7 +219,7 @@ def length_bias(  # noqa: D417 (the options of loading are told of together)
     loading = LoadOptions(pooling, max_length, prompt, precision, device, revision, trust_remote_code, template)
     tables = pair_tables(analysable(runs, loading), tasks, data_dirs=data_dirs, progress=progress)
     ranges = gold_ranges(pd.concat(tables.values(), ignore_index=True))
-    frame = length_bias_frame(tables, ranges, lengths, bootstrap)
+    frame = length_bias_frame(tables, ranges, lengths, intervals)
     # Whole numbers although the papers do not print how many pairs a value is of.
     if published:
         rows = _published_rows(lengths)
@@ -286,19 +286,17 @@ class LengthBiasCommand(AnalysisCommand):
     ] = None
     bins: Annotated[str | None, Option(help="Where the bins of the curve begin, such as `0,1,2,4,8`.")] = None
     published: Annotated[bool, Option("--published", help="Put the papers' rows (ESimCSE) beside them.")] = False
-    resamples: Resamples = 1000
-    seed: Seed = 12345
     interval: IntervalOption = "dyadic"
+    no_intervals: NoIntervals = False
     data_dir: DataDirs = None
 
     def keywords(self) -> dict[str, Any]:
         """Return the options as `length_bias` takes them."""
-        from stsbench.scoring.settings import Bootstrap
+        from stsbench.scoring.settings import Intervals
 
         options = super().keywords()
-        options["bootstrap"] = Bootstrap(
-            resamples=options.pop("resamples"), seed=options.pop("seed"), interval=options.pop("interval")
-        )
+        interval, no_intervals = options.pop("interval"), options.pop("no_intervals")
+        options["intervals"] = Intervals(None if no_intervals else interval)
         tasks = [name for name in (self.tasks or "").split(",") if name.strip()]
         return options | {"tasks": tasks, "bins": _starts(self.bins)}
 

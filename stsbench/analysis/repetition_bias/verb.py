@@ -2,6 +2,8 @@
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,7 +12,7 @@ from typer import Option
 from stsbench.analysis.analysis import AnalysisCommand, AnalysisResult, Corpus
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
-from stsbench.cli.options import Resamples, any_seed, number_within
+from stsbench.cli.options import any_seed, number_within
 from stsbench.render.cells import beside
 from stsbench.render.figures import colours, legend_above, new_figure, style
 from stsbench.render.table import Table, Tables, interval
@@ -23,9 +25,9 @@ if TYPE_CHECKING:
 
     from stsbench.analysis.repetition_bias.pairs import Triple, Units
     from stsbench.encoders.protocol import Encoder
-    from stsbench.scoring.settings import Bootstrap
+    from stsbench.scoring.settings import Intervals
     from stsbench.scoring.subjects import Subject, Wanted
-    from stsbench.statistics.estimates import Resampling
+    from stsbench.statistics.linear import Linear
 
 Q_S1, Q_S2, RISE = "q-s1", "q-s2", "rise"
 QUERIES, SEEDS = "queries", "seeds"
@@ -81,12 +83,10 @@ class RepetitionBias(AnalysisResult):
             seeds = list(dict.fromkeys(of_seeds["seed"]))
             for number, model in enumerate(models):
                 part = of_seeds[of_seeds["model"] == model]
-                # Models stand side by side around each seed's place. An interval of few resamples need not hold
-                # the value, so it is drawn apart.
+                # Models stand side by side around each seed's place.
                 places = np.arange(len(part)) + (number - (len(models) - 1) / 2) * 0.6 / len(models)
-                middle = (part["low"] + part["high"]) / 2
                 half, colour = (part["high"] - part["low"]) / 2, palette[model]
-                axes.errorbar(places, middle, yerr=half, fmt="none", color=colour, elinewidth=1, capsize=2)
+                axes.errorbar(places, part["value"], yerr=half, fmt="none", color=colour, elinewidth=1, capsize=2)
                 axes.plot(places, part["value"], "o", color=colour, markersize=3, label=model)
                 together = rises[(rises["model"] == model) & (rises["seed"] == TOGETHER)]
                 axes.axhline(together["value"].iloc[0], color=palette[model], linewidth=0.8, linestyle=":")
@@ -109,7 +109,7 @@ def repetition_bias(  # noqa: D417 (the options of loading are told of together)
     share_of: str = "candidate",
     tokens: str = "words",
     published: bool = False,
-    bootstrap: "Bootstrap | None" = None,
+    intervals: "Intervals | None" = None,
     progress: Progress = silent,
     pooling: str = "auto",
     max_length: int | None = None,
@@ -137,7 +137,7 @@ def repetition_bias(  # noqa: D417 (the options of loading are told of together)
         tokens: `words` (between spaces, whatever their case) or `subwords`, of the first model's tokeniser; with
             them, words all of whose sub-words are shared are repeated.
         published: whether the paper's rows stand beside them.
-        bootstrap: resamples, level and seed of the intervals over queries.
+        intervals: how intervals are computed. Queries are drawn apart, and share nothing.
         progress: told how far it is.
         pooling, max_length, prompt, precision, device, revision, trust_remote_code, template: how models are
             loaded, as in `load`; an error where only records are named.
@@ -159,9 +159,8 @@ def repetition_bias(  # noqa: D417 (the options of loading are told of together)
     from stsbench.analysis.repetition_bias.pairs import RepetitionProbe
     from stsbench.data.corpus import load_corpus
     from stsbench.encoders.load import LoadOptions
-    from stsbench.scoring.settings import Bootstrap
-    from stsbench.statistics.bootstrap import generator
-    from stsbench.statistics.estimates import Resampling
+    from stsbench.scoring.settings import Intervals
+    from stsbench.statistics.draws import generator
 
     if queries < 1 or seeds < 1:
         raise UserError(f"{queries} queries and {seeds} seeds: give at least one of each.")
@@ -177,8 +176,7 @@ def repetition_bias(  # noqa: D417 (the options of loading are told of together)
         name: [_cosines(subject, triples, progress) for triples in drawn.values()]
         for name, subject in subjects.items()
     }
-    chosen = bootstrap or Bootstrap()
-    frame = repetition_frame(cosines, list(drawn), Resampling(chosen.resamples, chosen.level, chosen.seed))
+    frame = repetition_frame(cosines, list(drawn), intervals or Intervals())
     if published:
         rows = _published_rows()
         rows["model"] = rows["model"].map(beside(rows["model"], cosines))
@@ -252,7 +250,7 @@ def _published_rows() -> "pd.DataFrame":
 def repetition_frame(
     cosines: "Mapping[str, Sequence[tuple[NDArray[np.float64], NDArray[np.float64]]]]",
     seeds: Sequence[int],
-    resampling: "Resampling",
+    intervals: "Intervals",
 ) -> "pd.DataFrame":
     """Measure how much repeating the shared words raises the similarity to the query.
 
@@ -260,37 +258,51 @@ def repetition_frame(
         cosines: by model, for each seed the (n,) cosines of query and candidate and the (n,) cosines of query and
             candidate with the shared words repeated.
         seeds: the seeds that the pairs were drawn with.
-        resampling: how the intervals over queries are computed.
+        intervals: how intervals are computed.
 
     Returns:
         One row per model, `seed` (one, or `all` for their mean), measure (`q-s1`, `q-s2`, and `rise`, their
-        difference) and `interval`: over `queries` (bootstrap) or, for `all`, over `seeds` (Student's t of the
-        seeds' means; NaN with one seed). `value`, `low` and `high` are x 100.
+        difference) and `interval`: over `queries`, which are independent, or, for `all`, over `seeds` (NaN with
+        one seed); both by Student's t. `value`, `low` and `high` are x 100.
     """
     import numpy as np
     import pandas as pd
 
-    from stsbench.statistics.estimates import ratio, sums_of, with_interval
+    from stsbench.statistics.influence import mean_terms
+    from stsbench.statistics.linear import Linear
 
     rows: list[dict[str, Any]] = []
     for model, of_seeds in cosines.items():
-        estimates: dict[str, list[NDArray[np.float64]]] = {measure: [] for measure in (Q_S1, Q_S2, RISE)}
+        estimates: dict[str, list[Linear]] = {measure: [] for measure in (Q_S1, Q_S2, RISE)}
         for seed, (first, second) in zip(seeds, of_seeds, strict=True):
-            terms = 100 * np.stack([np.full(len(first), 0.01), first, second, second - first])
-            n, *sums = sums_of(terms, resampling, "repetition", str(seed))
-            for measure, total in zip(estimates, sums, strict=True):
-                estimates[measure].append(ratio(total, n))
+            for measure, values in zip(estimates, 100 * np.stack([first, second, second - first]), strict=True):
+                # Queries are drawn anew for each seed: blocks that share nothing.
+                mean = Linear(float(values.mean()), {str(seed): mean_terms(values)})
+                estimates[measure].append(mean)
                 about = {"seed": str(seed), "measure": measure, "interval": QUERIES, "queries": len(first)}
-                rows.append({"model": model} | about | with_interval(estimates[measure][-1], resampling))
+                rows.append({"model": model} | about | _over_queries(mean, intervals))
         queries = sum(len(first) for first, _ in of_seeds)
         for measure, by_seed in estimates.items():
             about = {"model": model, "seed": TOGETHER, "measure": measure, "queries": queries}
-            over_queries = with_interval(np.mean(by_seed, axis=0), resampling)
-            rows.append(about | {"interval": QUERIES} | over_queries)
-            means = np.array([values[0] for values in by_seed])
-            rows.append(about | {"interval": SEEDS} | _over_seeds(means, resampling.level))
+            overall = reduce(add, by_seed) / len(by_seed)
+            rows.append(about | {"interval": QUERIES} | _over_queries(overall, intervals))
+            means = np.array([mean.value for mean in by_seed])
+            rows.append(about | {"interval": SEEDS} | _over_seeds(means, intervals.level))
     columns = ["model", "seed", "measure", "interval", "queries", "value", "low", "high"]
     return pd.DataFrame(rows, columns=columns)
+
+
+def _over_queries(mean: "Linear", intervals: "Intervals") -> dict[str, float]:
+    import numpy as np
+
+    from stsbench.statistics.dependence import Sharing, variance
+    from stsbench.statistics.intervals import plain_interval
+
+    if intervals.interval is None:
+        return {"value": mean.value, "low": float("nan"), "high": float("nan")}
+    terms = np.concatenate(list(mean.terms.values()))
+    limits = plain_interval(mean.value, variance(terms, Sharing.independent(len(terms))), intervals.level)
+    return {"value": mean.value, "low": limits.low, "high": limits.high}
 
 
 def _over_seeds(means: "NDArray[np.float64]", level: float) -> dict[str, float]:
@@ -323,15 +335,12 @@ class RepetitionBiasCommand(AnalysisCommand):
     share_of: Annotated[str, Option(help="Of whose tokens that is a share: `candidate` or `query`.")] = "candidate"
     tokens: Annotated[str, Option(help="`words`, or `subwords` of the first model.")] = "words"
     published: Annotated[bool, Option("--published", help="Put the paper's rows (ESimCSE) beside them.")] = False
-    resamples: Resamples = 1000
 
     def keywords(self) -> dict[str, Any]:
         """Return the options as `repetition_bias` takes them."""
-        from stsbench.scoring.settings import Bootstrap
-
         options = super().keywords()
         options["low"], options["high"] = _shares(options.pop("overlap"))
-        return options | {"bootstrap": Bootstrap(resamples=options.pop("resamples"))}
+        return options
 
 
 def _shares(overlap: str) -> tuple[float, float]:

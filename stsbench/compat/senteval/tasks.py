@@ -22,7 +22,7 @@ from stsbench.data.tables import LabelledData, StsData
 from stsbench.scoring.classifiers import Classifier, LogisticRegression, arrange
 from stsbench.scoring.mlp import Mlp, net_settings
 from stsbench.scoring.relatedness import StopBy, pair_order, score_relatedness
-from stsbench.scoring.settings import Bootstrap
+from stsbench.scoring.settings import Intervals
 from stsbench.scoring.transfer import score_labelled
 
 NAMES = {
@@ -73,7 +73,7 @@ def evaluate_labelled(data: LabelledData, params: dotdict, batcher: Batcher, pre
         classifier=_classifier(data, params),
         seed=params.seed,
         kfold=params.kfold,
-        bootstrap=Bootstrap(resamples=0),
+        intervals=Intervals(None),
     )
     scores = {"devacc": result.devacc, "acc": result.acc, "ndev": result.ndev, "ntest": result.ntest}
     return scores if result.f1 is None else scores | {"f1": result.f1}
@@ -235,7 +235,7 @@ def _regression(
         second,
         stop_by=stop_by,
         seed=params.seed,
-        bootstrap=Bootstrap(resamples=0),
+        intervals=Intervals(None),
         device=_device_of(params),
     )
     predicted = dict(zip(result.items["pair_id"], result.items["prediction"], strict=True))

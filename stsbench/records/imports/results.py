@@ -21,6 +21,7 @@ from stsbench.records.parts import (
 from stsbench.records.provenance import now
 from stsbench.records.record import RunRecord
 from stsbench.records.signature import MODEL_FIELDS, UNKNOWN, Signature
+from stsbench.statistics.dependence import LEVEL
 
 TEXT = "senteval"
 """The text variant of SentEval's results."""
@@ -190,7 +191,7 @@ def build_record(results: ImportedResults, aggregation: str, metric: str, comman
             metric=metric,
             similarity="cosine",
             interval=None,
-            level=0.95,
+            level=LEVEL,
         ),
         scores=scores,
         averages=tuple(average for average in averages if average is not None),

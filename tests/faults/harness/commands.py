@@ -80,10 +80,8 @@ def _use(line: str, reads: dict[str, str] | None = None, writes: Sequence[str] =
     return Use(tuple(line.split()), reads or {}, tuple(writes), **more)  # type: ignore[arg-type]
 
 
-_OWN_RUN = "run -m model --data {} --resamples 20 --out runs/new --json"
-_SAVED = (
-    "run --vectors vectors.npy --sentences sentences.txt --data pairs.csv --resamples 20 --out runs/new --json"
-)
+_OWN_RUN = "run -m model --data {} --out runs/new --json"
+_SAVED = "run --vectors vectors.npy --sentences sentences.txt --data pairs.csv --out runs/new --json"
 
 USES: dict[str, tuple[Use, ...]] = {
     "run": (
@@ -94,43 +92,43 @@ USES: dict[str, tuple[Use, ...]] = {
         _use(_OWN_RUN.format("pairs.parquet"), {"pairs.parquet": THEIRS}, ["runs/new", "../cache/embeddings"]),
         _use(_SAVED, {"vectors.npy": THEIRS, "sentences.txt": THEIRS}, ["runs/new"]),
         _use(
-            "run --similarities similarities.txt --data pairs.csv --resamples 20 --out runs/new --json",
+            "run --similarities similarities.txt --data pairs.csv --out runs/new --json",
             {"similarities.txt": THEIRS},
             ["runs/new"],
         ),
         _use(
-            "run --similarities similarities.npy --data pairs.csv --resamples 20 --out runs/new --json",
+            "run --similarities similarities.npy --data pairs.csv --out runs/new --json",
             {"similarities.npy": THEIRS},
             ["runs/new"],
         ),
         _use(
-            "run --similarities own_predictions.json --data pairs.csv --resamples 20 --out runs/new --json",
+            "run --similarities own_predictions.json --data pairs.csv --out runs/new --json",
             {"own_predictions.json": THEIRS},
             ["runs/new"],
         ),
         _use(
-            "run -m model --template template.yaml --data pairs.csv --resamples 20 --out runs/new --json",
+            "run -m model --template template.yaml --data pairs.csv --out runs/new --json",
             {"template.yaml": THEIRS},
             ["runs/new", "../cache/embeddings"],
         ),
         _use(
-            "run -m words.txt --data pairs.csv --resamples 20 --out runs/new --json",
+            "run -m words.txt --data pairs.csv --out runs/new --json",
             {"words.txt": THEIRS},
             ["runs/new", "../cache/embeddings"],
         ),
         _use(
-            "run --encoder-module mymodel:encode --tasks STS13 --resamples 20 --out runs/new --json",
+            "run --encoder-module mymodel:encode --tasks STS13 --out runs/new --json",
             {"mymodel.py": THEIRS, **_STS13},
             ["runs/new"],
         ),
         _use(
-            "run -m model --tasks TREC --kfold 2 --resamples 20 --out runs/new --json",
+            "run -m model --tasks TREC --kfold 2 --out runs/new --json",
             {"data/downstream/TREC/TREC_10.label": THEIRS},
             ["runs/new", "../cache/embeddings"],
         ),
         # What was fitted, and the model that it was fitted for.
         _use(
-            "run -m white --data pairs.tsv --resamples 20 --out runs/new --json --no-cache",
+            "run -m white --data pairs.tsv --out runs/new --json --no-cache",
             {
                 "white/fit.json": OURS,
                 "white/fit.safetensors": OURS,
@@ -141,13 +139,13 @@ USES: dict[str, tuple[Use, ...]] = {
             ["runs/new"],
         ),
         _use(
-            "run -m flow --data pairs.tsv --resamples 20 --out runs/new --json --no-cache",
+            "run -m flow --data pairs.tsv --out runs/new --json --no-cache",
             {"flow/fit.json": OURS, "flow/fit.safetensors": OURS, "model/model.safetensors": OURS},
             ["runs/new"],
         ),
         # Over the record of the same measurement.
         _use(
-            "run -m model --data pairs.tsv --resamples 20 --out runs/a --json",
+            "run -m model --data pairs.tsv --out runs/a --json",
             _record("a"),
             ["runs/a", "../cache/embeddings"],
         ),
@@ -157,17 +155,17 @@ USES: dict[str, tuple[Use, ...]] = {
         _use("show runs/t --json", {"runs/t/run.json": OURS}),
     ),
     "compare": (
-        _use("compare runs/a runs/b --resamples 50 --json", _record("a")),
+        _use("compare runs/a runs/b --json", _record("a")),
         _use(
-            "compare --a runs/a runs/c --b runs/b runs/d --resamples 50 --json",
+            "compare --a runs/a runs/c --b runs/b runs/d --json",
             _spared("c"),
         ),
         _use(
-            "compare runs/a runs/b --corpus corpus.txt --resamples 50 --json --figure difference.svg",
+            "compare runs/a runs/b --corpus corpus.txt --json --figure difference.svg",
             {"corpus.txt": THEIRS, "pairs.tsv": OPTIONAL},
             ["difference.svg"],
         ),
-        _use("compare runs/t runs/t --resamples 50 --json", _record("t", "items")),
+        _use("compare runs/t runs/t --json", _record("t", "items")),
     ),
     "rank": (
         _use("rank runs/a runs/b runs/c --json", _record("a")),
@@ -271,7 +269,7 @@ USES: dict[str, tuple[Use, ...]] = {
     ),
     "explain": (
         _use(
-            "explain runs/s --resamples 20 --json -q --out explained",
+            "explain runs/s --json -q --out explained",
             {**_record("s"), **_DEV, **_CACHED},
             ["explained", "../cache/embeddings"],
             partial=True,
@@ -279,7 +277,7 @@ USES: dict[str, tuple[Use, ...]] = {
             is_piecewise=True,
         ),
     ),
-    "length-bias": (_use("length-bias runs/a --resamples 20 --json", _record("a")),),
+    "length-bias": (_use("length-bias runs/a --json", _record("a")),),
     "geometry": (
         _use("geometry runs/a --task STS-B --json", {**_record("a"), **_DEV, **_CACHED}, ["../cache/embeddings"]),
         _use(

@@ -348,18 +348,18 @@ def try_folder_race(bench: Bench, runners: int) -> Verdict:
     """Have several processes write one run folder, some of them another measurement; then it is read."""
     world, use = bench.world, USES["run"][1]
     answers = {}
-    for resamples in ("20", "30"):
-        arguments = (*use.arguments, "--resamples", resamples, "--overwrite")
+    for interval in ("dyadic", "independent"):
+        arguments = (*use.arguments, "--interval", interval, "--overwrite")
         ended = world.run(*arguments)
-        answers[resamples] = (arguments, answer_of(use, ended, world))
+        answers[interval] = (arguments, answer_of(use, ended, world))
         world.restore()
-    order = [("20", "30")[number % 2] for number in range(runners)]
+    order = [("dyadic", "independent")[number % 2] for number in range(runners)]
     verdict = Verdict(RIGHT)
-    for resamples, ended in zip(
+    for interval, ended in zip(
         order, world.parent.race([world.case(*answers[key][0]) for key in order]), strict=True
     ):
         fault = common_fault(use, ended)
-        if fault is None and answer_of(use, ended, world).printed != answers[resamples][1].printed:
+        if fault is None and answer_of(use, ended, world).printed != answers[interval][1].printed:
             fault = Verdict(WRONG, f"of a runner (exit code {ended.code}): {ended.err[-300:]}")
         verdict = fault or verdict
     if not verdict.is_fault and written(use, world.root) not in [answer.written for _, answer in answers.values()]:

@@ -173,7 +173,7 @@ def build(root: Path, parent: Parent, seed: int, *, is_whole: bool = True) -> Wo
         assert ended.code in {0, -signal.SIGKILL}, (arguments, ended)
         return ended
 
-    measure = ("--data", "pairs.tsv", "--resamples", "20", "-q")
+    measure = ("--data", "pairs.tsv", "-q")
     if not is_whole:
         for name, pooling in (("a", "avg"), ("b", "cls")):
             made("run", "-m", "model", "--pooling", pooling, *measure, "--out", f"runs/{name}")
@@ -187,10 +187,8 @@ def build(root: Path, parent: Parent, seed: int, *, is_whole: bool = True) -> Wo
         ("d", "trained", "cls"),
     ):
         made("run", "-m", model, "--pooling", pooling, *measure, "--out", f"runs/{name}")
-    made(
-        "run", "-m", "model", "--tasks", "TREC,MRPC", "--kfold", "2", "--resamples", "20", "--out", "runs/t", "-q"
-    )
-    made("run", "-m", "model", "--tasks", "STS-B:test,STS13", "--resamples", "20", "--out", "runs/s", "-q")
+    made("run", "-m", "model", "--tasks", "TREC,MRPC", "--kfold", "2", "--out", "runs/t", "-q")
+    made("run", "-m", "model", "--tasks", "STS-B:test,STS13", "--out", "runs/s", "-q")
     fitted = ("-m", "model", "--sentences", "corpus.txt", "-q")
     made("fit", "whitening", *fitted, "--dimensions", "3", "--out", "white")
     made("fit", "flow", *fitted, "--steps", "3", "--batch", "8", "--depth", "2", "--width", "4", "--out", "flow")

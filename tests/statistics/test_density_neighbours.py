@@ -1,4 +1,4 @@
-"""Bootstrap sums, kernel densities, and exact nearest neighbours."""
+"""Kernel densities, and exact nearest neighbours."""
 
 import numpy as np
 import pytest
@@ -8,20 +8,6 @@ from scipy.stats import gaussian_kde
 from stsbench.analysis import neighbours
 from stsbench.analysis.density import kernel_density
 from stsbench.analysis.neighbours import nearest
-from stsbench.statistics.bootstrap import bootstrap_sums, generator
-
-
-def test_sums_are_those_of_resampled_items() -> None:
-    terms = np.random.default_rng(0).normal(size=(3, 25))
-    draws = generator(1, "sums").integers(25, size=(40, 25))
-    plain = np.array([terms[:, draw].sum(axis=1) for draw in draws]).T
-    assert bootstrap_sums(terms, rng=generator(1, "sums"), resamples=40) == pytest.approx(plain)
-
-
-def test_sums_of_nothing_are_refused() -> None:
-    for bad in (np.ones(3), np.ones((2, 0))):
-        with pytest.raises(ValueError, match="at least one item"):
-            bootstrap_sums(bad, rng=np.random.default_rng(0))
 
 
 @pytest.mark.parametrize("size", [2, 200, 3000])

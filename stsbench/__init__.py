@@ -2,7 +2,7 @@
 
 >>> import stsbench as sb
 >>> record = sb.evaluate(lambda sentences: [[len(s), s.count("a")] for s in sentences], "sample")
->>> record.tasks[0].task
+>>> record.scores[0].task
 'sample'
 """
 

@@ -138,11 +138,12 @@ def density(  # noqa: D417 (the options of loading are told of together)
 
 def _default_task(subjects: "Mapping[str, Subject]", data_dirs: Sequence[str | Path]) -> str:
     """Return STS-B; the sample where all have that and not all have STS-B."""
+    from stsbench.records.kinds import STS
     from stsbench.records.record import RunRecord
     from stsbench.scoring.tasks import SAMPLE, STS_B, read_pairs_of
 
     tasks = [
-        {part.task for part in subject.tasks}
+        {score.task for score in subject.scores_of(STS)}
         if isinstance(subject, RunRecord)
         else {read_pairs_of(None, None, data_dirs=data_dirs).task}
         for subject in subjects.values()

@@ -160,8 +160,8 @@ def evalrank(  # noqa: D417 (the options of loading are told of together)
 
     from stsbench.analysis.geometry import PairVectors
     from stsbench.analysis.inputs import analysable, task_vectors
+    from stsbench.data.sentences import sentences_in
     from stsbench.encoders.load import LoadOptions
-    from stsbench.scoring.tasks import sentences_of
 
     if not 0 < share <= 1:
         raise UserError(f"a share of {share:g} of the pairs: give one above 0 and up to 1, such as {SHARE}.")
@@ -173,7 +173,7 @@ def evalrank(  # noqa: D417 (the options of loading are told of together)
     if not len(highest(gold, share)):
         raise UserError(f"{share:g} of the {len(gold)} pairs of {data.task} is none: give a larger --share.")
     # A text counts once, however often it occurs; two texts that a model reads alike are two.
-    numbers, _ = pd.factorize(np.array(sentences_of(data), dtype=object))
+    numbers, _ = pd.factorize(np.array(sentences_in(data), dtype=object))
     _, first = np.unique(numbers, return_index=True)
     left, right = np.split(numbers, 2)
     pairs = {

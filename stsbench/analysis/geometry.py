@@ -208,12 +208,13 @@ def score_beside(subject: "Subject", task: str) -> float | None:
 
     That is a run's average, or its score of this very task: another task's would mislead.
     """
+    from stsbench.records.kinds import STS
     from stsbench.records.record import RunRecord
 
     if not isinstance(subject, RunRecord):
         return None
-    scored = subject.average or next((part for part in subject.tasks if part.task == task), None)
-    return None if scored is None or scored.score is None else 100 * scored.score
+    scored = subject.average(STS) or next((score for score in subject.scores_of(STS) if score.task == task), None)
+    return None if scored is None or scored.value is None else 100 * scored.value
 
 
 def checkpoints_in(folder: Path) -> list[Path]:

@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress
+from stsbench.data.sentences import sentences_in
 from stsbench.data.tables import StsData
 from stsbench.encoders.load import LoadOptions
 from stsbench.records.record import RunRecord
 from stsbench.scoring.subjects import Subject, Wanted, named_subjects
-from stsbench.scoring.tasks import read_pairs_of, sentences_of
+from stsbench.scoring.tasks import read_pairs_of
 from stsbench.scoring.vectors import SentenceVectors, vectors_of
 
 
@@ -74,7 +75,7 @@ def task_vectors(
     known = {} if shared is None else shared
     if asked not in known:
         data = read_pairs_of(task, split, text, data_dirs)
-        sentences = sentences_of(data)
+        sentences = sentences_in(data)
         vectors = {
             name: vectors_of(subject, sentences, progress, data_dirs=data_dirs)
             for name, subject in subjects.items()

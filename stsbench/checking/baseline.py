@@ -6,7 +6,8 @@ from dataclasses import replace
 from stsbench.base.errors import UserError
 from stsbench.checking.fitting import ACC, STS, SUPERVISED, MeasuredScore, measured_scores
 from stsbench.checking.result import CellCheck, Check, FieldDifference, in_words, within
-from stsbench.records.labels import AVERAGE, TRANSFER_AVERAGE, distinct_labels
+from stsbench.records.kinds import AVERAGE, TRANSFER_AVERAGE
+from stsbench.records.labels import distinct_labels
 from stsbench.records.parts import plain_mean
 from stsbench.records.record import RunRecord
 from stsbench.records.signature import MODEL_FIELDS, PROTOCOL_FIELDS, UNKNOWN, Signature, differing_fields

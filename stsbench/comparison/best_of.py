@@ -14,7 +14,7 @@ from stsbench.comparison.aligned import common_parts, parts_of
 from stsbench.comparison.recipes import demand_one_recipe
 from stsbench.published.catalogue import row
 from stsbench.published.measured import logged_dev_scores, logged_systems, seeded_systems, seeds, source
-from stsbench.records.labels import AVERAGE
+from stsbench.records.kinds import AVERAGE
 from stsbench.records.parts import TransferPart
 from stsbench.records.record import RunRecord
 from stsbench.records.store import load_run

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from stsbench.base.words import listed
 from stsbench.comparison.overlap import Overlap, overlap_sentences, overlap_table
-from stsbench.records.labels import AVERAGE, TRANSFER_AVERAGE
+from stsbench.records.kinds import AVERAGE, TRANSFER_AVERAGE
 from stsbench.render.charts import forest
 from stsbench.render.figures import shortened, svg_of
 from stsbench.render.result import Result

@@ -50,7 +50,7 @@ class PlainTable:
         What a table lacks is missing in its rows: NaN, None in columns of objects, -1 in columns of whole
         numbers, False in columns of truth values.
 
-        >>> rated, unrated = PlainTable({"gold": np.ones(1), "raters": np.ones(1)}), PlainTable({"gold": np.zeros(1)})
+        >>> rated, unrated = PlainTable({"raters": np.ones(1)}), PlainTable({"gold": np.zeros(1)})
         >>> PlainTable.join([rated, unrated])["raters"].tolist()
         [1.0, nan]
         """

@@ -10,7 +10,7 @@ from stsbench.diagnosis.grid import AGGREGATION, COMPARISON, METRIC, POOLING, TE
 from stsbench.diagnosis.variations import PRECISION, TEMPLATE
 from stsbench.published.catalogue import PublishedRow, checkpoint_of_system, row
 from stsbench.published.schema import PublishedCell
-from stsbench.records.labels import AVERAGE
+from stsbench.records.kinds import AVERAGE
 from stsbench.scoring.tasks import STS_TASKS
 
 NOISE = 0.005

@@ -26,10 +26,11 @@ from stsbench.diagnosis.words import facts
 from stsbench.encoders.load import load
 from stsbench.encoders.protocol import Encoder
 from stsbench.published.catalogue import known_checkpoint
-from stsbench.records.labels import AVERAGE
+from stsbench.records.kinds import AVERAGE
+from stsbench.scoring.kinds.sts import demand_spread
 from stsbench.scoring.protocols import TEXTS, Protocol
 from stsbench.scoring.settings import Stages
-from stsbench.scoring.tasks import SAMPLE, STS_TASKS, demand_scorable
+from stsbench.scoring.tasks import SAMPLE, STS_TASKS
 
 _SPLITS = ("test", "dev", "all")
 
@@ -237,7 +238,7 @@ def _read_all(
     texts = (protocol.text, *(text for text in TEXTS if text != protocol.text))
     for task in [*tasks, *([SAMPLE] if sample else [])]:
         if isinstance(task, StsData):
-            demand_scorable(task)
+            demand_spread(task)
             sets.append(TaskPairs(task, None, (task.split,), task.split))
             continue
         variants = [text for text in texts if text in data_set(task).texts]
@@ -258,7 +259,7 @@ def _read(task: str, text: str | None, protocol: Protocol, data_dirs: Sequence[P
     there = {part.split for part in entry.texts[variant].parts}
     several = len(there) > 1
     data = load_sts(task, "all" if several else next(iter(there)), variant, data_dirs)
-    demand_scorable(data)
+    demand_spread(data)
     if not several:
         return TaskPairs(data, text, (data.split,), data.split)
     splits = tuple(split for split in _SPLITS if split == "all" or split in there)

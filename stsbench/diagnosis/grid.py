@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stsbench.base.words import listed
-from stsbench.records.labels import AVERAGE
+from stsbench.records.kinds import AVERAGE
 from stsbench.scoring.tasks import SAMPLE
 from stsbench.statistics.similarity import Similarity
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from stsbench.base.progress import Progress
 from stsbench.data.plain_table import PlainTable
+from stsbench.data.sentences import sentences_in
 from stsbench.data.tables import StsData
 from stsbench.diagnosis.encoding import Cut, Encoded
 from stsbench.diagnosis.grid import (
@@ -33,10 +34,9 @@ from stsbench.diagnosis.grid import (
 )
 from stsbench.encoders.postprocess import normalize
 from stsbench.encoders.protocol import FloatMatrix, Identity
+from stsbench.scoring.kinds.relatedness import regress, scores_on_test
 from stsbench.scoring.protocols import AGGREGATIONS, TEXTS, Protocol
-from stsbench.scoring.relatedness import score_relatedness
-from stsbench.scoring.settings import Intervals
-from stsbench.scoring.tasks import SAMPLE, sentences_of
+from stsbench.scoring.tasks import SAMPLE
 from stsbench.statistics.aggregation import aggregate
 from stsbench.statistics.correlations import Gold, correlate_rows
 from stsbench.statistics.similarity import SIMILARITIES, pair_similarities
@@ -85,7 +85,7 @@ class DiagnosisData:
     @property
     def sentences(self) -> list[str]:
         """All sentences: of each task all first sides, then all second sides."""
-        return [sentence for pairs in self.sets for sentence in sentences_of(pairs.data)]
+        return [sentence for pairs in self.sets for sentence in sentences_in(pairs.data)]
 
 
 def build_grid(
@@ -259,13 +259,9 @@ def _fill_supervised(scores: Scores, pairs: TaskPairs, vectors: FloatMatrix, *, 
         scores[-1] = scores[0]  # the cosine
         return
     # Trained as `stsbench run` does, which gives this number then: stopped by Pearson's correlation.
-    result = score_relatedness(
-        pairs.data,
-        *np.split(vectors, 2),
-        intervals=Intervals(None),
-        device="cuda" if device == "cuda" else "cpu",
-    )
-    scores[-1, :, 0, pairs.splits.index("test")] = [100 * getattr(result, metric) for metric in METRICS]
+    result = regress(pairs.data, *np.split(vectors, 2), device="cuda" if device == "cuda" else "cpu")
+    on_test = scores_on_test(result.predicted, pairs.data.table["gold"][result.tested])
+    scores[-1, :, 0, pairs.splits.index("test")] = [100 * on_test[metric] for metric in METRICS]
 
 
 class _Together(NamedTuple):

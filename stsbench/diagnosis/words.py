@@ -14,7 +14,7 @@ from stsbench.encoders.protocol import Identity
 from stsbench.published.catalogue import known_checkpoint, rows
 from stsbench.published.measured import seeded_systems, seeds, source
 from stsbench.published.schema import KnownCheckpoint
-from stsbench.records.labels import AVERAGE
+from stsbench.records.kinds import AVERAGE
 
 _ELSEWHERE = "Other weights, seeds and prompts were not tried: look there."
 _COUNTS = {2: "Two", 3: "Three", 4: "Four", 5: "Five", 6: "Six", 7: "Seven"}

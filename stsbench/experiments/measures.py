@@ -4,7 +4,8 @@ from collections.abc import Iterator, Sequence
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-from stsbench.records.labels import AVERAGE, TRANSFER_AVERAGE, task_labels
+from stsbench.records.kinds import AVERAGE, TRANSFER_AVERAGE
+from stsbench.records.labels import task_labels
 from stsbench.records.parts import SupervisedPart, TransferPart
 from stsbench.records.record import RunRecord
 

@@ -16,7 +16,7 @@ from stsbench.experiments.folder import ExperimentFolder
 from stsbench.experiments.jobs import Job
 from stsbench.experiments.measures import DEV_STEP, LOSS_LAST
 from stsbench.experiments.states import DONE, FAILED, RUNNING, WAITING, JobState, job_states
-from stsbench.records.labels import AVERAGE, TRANSFER_AVERAGE
+from stsbench.records.kinds import AVERAGE, TRANSFER_AVERAGE
 from stsbench.render.cells import Key, Named, headings, one_line, told_apart
 from stsbench.render.figures import save_figure, svg_of
 from stsbench.render.result import Result

@@ -139,7 +139,7 @@ def probe(folder: ExperimentFolder, unit: str) -> None:
 
     from stsbench.data.corpus import corpus_file, read_rows
     from stsbench.scoring.protocols import choose_protocol
-    from stsbench.scoring.tasks import read_data, sentences_of
+    from stsbench.scoring.tasks import read_data
     from stsbench.training.log import read_log
     from stsbench.training.recipe import Recipe
     from stsbench.training.train import train
@@ -167,7 +167,7 @@ def probe(folder: ExperimentFolder, unit: str) -> None:
     scores = [line["time"]["seconds"] for line in log if line["kind"] == "dev"]
     names = [recipe.selection.task, *filter(None, [job.measure["tasks"]])]
     sets = [read_data(name, protocol=choose_protocol(job.measure["protocol"]), data_dirs=looked) for name in names]
-    counts = [sum(len(set(sentences_of(task))) for task in of_name) for of_name in sets]
+    counts = [sum(len(set(task.sentences())) for task in of_name) for of_name in sets]
     corpus = corpus_file(str(recipe.corpus.path))
     rows = sum(1 for _ in read_rows(corpus, recipe.corpus.columns, recipe.corpus.names))
     # The first step warms up, and so does the first score.
@@ -252,8 +252,9 @@ def _take_shared(
     """
     from stsbench.encoders.load import load
     from stsbench.encoders.shared import shared_vectors
+    from stsbench.scoring.kinds import in_order
     from stsbench.scoring.protocols import choose_protocol
-    from stsbench.scoring.tasks import read_data, sentences_of, split_by_kind
+    from stsbench.scoring.tasks import read_data
 
     given = job.checkpoint
     if given is None or job.measure["tasks"] is None:
@@ -262,8 +263,8 @@ def _take_shared(
     if encoder.identity.weights_sha256 is None or encoder.identity.kind == "vectors":
         return
     protocol = choose_protocol(job.measure["protocol"])
-    kinds = split_by_kind(read_data(job.measure["tasks"], protocol=protocol, data_dirs=looked))
-    sentences = [sentence for sets in kinds for task in sets for sentence in sentences_of(task)]
+    tasks = in_order(read_data(job.measure["tasks"], protocol=protocol, data_dirs=looked))
+    sentences = [sentence for task in tasks for sentence in task.sentences()]
     alike = {str(of): of for other in planned if (of := other.checkpoint) is not None and of.name == given.name}
     identities = [load(of.name, **of.options).identity for of in alike.values()]
     poolings = {

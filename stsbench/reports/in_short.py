@@ -7,7 +7,7 @@ the runs at hand is left out.
 from collections.abc import Iterator, Sequence
 
 from stsbench.base.words import listed
-from stsbench.records.labels import AVERAGE, TRANSFER_AVERAGE
+from stsbench.records.kinds import KINDS, Kind
 from stsbench.records.record import RunRecord
 from stsbench.render.section import Pointer, Section
 from stsbench.render.table import interval
@@ -37,39 +37,36 @@ def in_short(runs: Runs, sections: Sequence[Section]) -> Section:
 
 
 def _scores(runs: Runs) -> Iterator[Pointer]:
-    for kind, anchor in (("sts", "scores-sts"), ("transfer", "scores-transfer")):
-        told = {label: found for label, run in runs.items() if (found := _score(run, kind)) is not None}
-        if not told:
-            continue
-        if len(told) <= _EACH:
-            for label, (score, limits, of) in told.items():
+    for kind in KINDS.values():
+        headlines = {label: score for label, run in runs.items() if (score := _score(run, kind)) is not None}
+        anchor = f"scores-{kind.name}"
+        if len(headlines) <= _EACH:
+            for label, (score, limits, of) in headlines.items():
                 yield Pointer(f"{label} scores {score:.2f}{limits} {of}.", anchor)
             continue
-        kinds = {of for _, _, of in told.values()}
-        if len(kinds) == 1:
-            ranked = sorted(told, key=lambda label: told[label][0])
-            ends = [f"{label} with {told[label][0]:.2f}{told[label][1]}" for label in (ranked[-1], ranked[0])]
+        subjects = {of for _, _, of in headlines.values()}
+        if len(subjects) == 1:
+            ranked = sorted(headlines, key=lambda label: headlines[label][0])
+            ends = [
+                f"{label} with {headlines[label][0]:.2f}{headlines[label][1]}" for label in (ranked[-1], ranked[0])
+            ]
             yield Pointer(
-                f"Of {len(told)} runs {ends[0]} is the highest {kinds.pop()}, {ends[1]} the lowest.", anchor
+                f"Of {len(headlines)} runs {ends[0]} is the highest {subjects.pop()}, {ends[1]} the lowest.",
+                anchor,
             )
 
 
-def _score(run: RunRecord, kind: str) -> tuple[float, str, str] | None:
+def _score(run: RunRecord, kind: Kind) -> tuple[float, str, str] | None:
     """Return a run's headline x 100, its interval in words, and what it is of; None for a run without one."""
-    average = run.average if kind == "sts" else run.transfer_average
-    if average is not None and average.score is not None:
-        name = AVERAGE if kind == "sts" else TRANSFER_AVERAGE
-        what = f"on average over {len(average.tasks)} tasks ({name})"
-        return 100 * average.score, _limits(average.interval, run), what
-    if kind == "sts" and len(run.tasks) == 1:
-        (task,) = run.tasks
-        if task.score is None:
-            return None
-        return 100 * task.score, _limits(task.interval, run), f"on {task.task}, {task.split}"
-    if kind == "transfer" and len(run.transfer) == 1:
-        (part,) = run.transfer
-        return 100 * part.acc, _limits(part.acc_interval, run), f"on {part.task}"
-    return None
+    average, scores = run.average(kind.name), run.scores_of(kind.name)
+    if average is not None and average.value is not None:
+        what = f"on average over {len(average.tasks)} tasks ({kind.average})"
+        return 100 * average.value, _limits(average.interval, run), what
+    if len(scores) != 1 or scores[0].value is None:
+        return None
+    (score,) = scores
+    where = score.task if score.training else f"{score.task}, {score.split}"
+    return 100 * scores[0].value, _limits(score.interval, run), f"on {where}"
 
 
 def _limits(limits: tuple[float, float] | None, run: RunRecord) -> str:
@@ -94,19 +91,18 @@ def _differences(parts: dict[str, Section]) -> Iterator[Pointer]:
 def _odd(runs: Runs) -> Iterator[Pointer]:
     """Yield what a reader would not expect: changed data, undefined scores, zero vectors."""
     for label, run in runs.items():
-        changed = [task.task for task in run.tasks if task.data.status == "modified"]
-        changed += [part.task for part in run.transfer if part.data.status == "modified"]
+        changed = [score.task for score in run.scores if score.data.status == "modified"]
         if changed:
             names = listed(list(dict.fromkeys(changed)))
             yield Pointer(
                 f"Odd: {label} read {names} from files that are not the published ones.", "reproducibility"
             )
-        undefined = [task.task for task in run.tasks if task.score is None]
+        undefined = [score.task for score in run.scores if score.value is None]
         if undefined:
             yield Pointer(
                 f"Odd: {label} has no score on {listed(undefined)}: all similarities are the same.", "scores"
             )
-        zero = sum(task.zero_pairs or 0 for task in run.tasks)
+        zero = sum(score.counts.get("zero_pairs", 0) for score in run.scores)
         if zero:
             yield Pointer(
                 f"Odd: {zero:,} pairs of {label} have a zero vector; their cosine counts as 0.", "scores"

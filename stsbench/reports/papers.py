@@ -218,15 +218,12 @@ def _printed(cell: PublishedCell) -> float | None:
 
 def _interval(record: RunRecord, task: str, fit: Fit) -> tuple[float, float] | None:
     if task in AVERAGES:
-        means = (mean for mean in (record.average, record.transfer_average) if mean is not None)
-        return next((mean.interval for mean in means if set(mean.tasks) == set(AVERAGES[task])), None)
+        return next((mean.interval for mean in record.averages if set(mean.tasks) == set(AVERAGES[task])), None)
     (score,) = fit.scores
-    for part in record.tasks:
-        if part.signature == str(score.signature):
-            return part.interval
-    for other in record.transfer:
-        if other.signature == str(score.signature):
-            return other.devacc_interval if score.quantity == DEVACC else other.acc_interval
+    for held in record.scores:
+        if held.signature == str(score.signature):
+            number = held.number("devacc") if score.quantity == DEVACC else held.numbers[0]
+            return number and number.interval
     return None
 
 

@@ -70,14 +70,14 @@ def _signatures(runs: Runs) -> list[dict[str, str]]:
     return [
         {"model": label, "task": part.task, "signature": part.signature}
         for label, record in runs.items()
-        for part in record.parts
+        for part in record.scores
     ]
 
 
 def _data(runs: Runs) -> list[dict[str, str]]:
     rows: dict[tuple[str, str, str], dict[str, str]] = {}
     for record in runs.values():
-        for part in record.parts:
+        for part in record.scores:
             for file in part.data.files:
                 key = (part.task, file.name, file.sha256)
                 rows[key] = {

@@ -4,9 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from stsbench.records.intervals import interval_remarks
+from stsbench.records.kinds import GIVEN, PAIR_CLASSIFICATION, STS, SUPERVISED, TRANSFER
 from stsbench.records.labels import task_labels
 from stsbench.records.record import RunRecord
-from stsbench.records.scores import Row, across_models, column_of, sts_rows, supervised_rows, transfer_rows
+from stsbench.records.scores import Row, across_models, column_of, rows_of_kind, score_rows
 from stsbench.records.signature import Signature
 from stsbench.render.cells import Key, Named, Rows, told_apart
 from stsbench.render.section import Section
@@ -15,17 +16,20 @@ from stsbench.render.table import Table
 Runs = Mapping[str, RunRecord]
 """Records by the names that the report gives them."""
 
-_KINDS = {
-    "sts": ("STS tasks", sts_rows, None),
-    "transfer": ("Transfer tasks: accuracy on test, in percent", transfer_rows, "acc"),
-    "transfer-dev": ("Transfer tasks: accuracy on dev, in percent (as MoCoSE prints it)", transfer_rows, "devacc"),
-    "supervised": ("Relatedness tasks with a trained regressor: Pearson x 100", supervised_rows, "pearson"),
+_CAPTIONS = {
+    (STS, ""): "STS tasks: {} x 100",
+    (TRANSFER, ""): "Transfer tasks: accuracy on test, in percent",
+    (TRANSFER, "devacc"): "Transfer tasks: accuracy on dev, in percent (as MoCoSE prints it)",
+    (SUPERVISED, ""): "Relatedness tasks with a trained regressor: Pearson x 100",
+    (PAIR_CLASSIFICATION, ""): "Pair classification: average precision x 100",
+    (GIVEN, ""): "Items of other tools: mean score x 100",
 }
+"""What the tables of each kind of task are called: of the headlines, and of what papers print beside them."""
 
 
 def scores(runs: Runs) -> Section:
     """Return the scores of all runs, one row each; an interval is told when a reader points at its score."""
-    tables = [table for kind in _KINDS for table in _tables(runs, kind)]
+    tables = [table for kind, below in _CAPTIONS for table in _tables(runs, kind, below)]
     text = ["Scores are x 100."]
     if any(table.hints for table in tables):
         text[0] += f" Point at a score, or move to it with the keyboard, for its {_levels(runs)} interval."
@@ -41,14 +45,14 @@ def scores(runs: Runs) -> Section:
 def _ceilings(runs: Runs) -> list[Table]:
     """Return the Pearson correlations beside the ceilings that raters set, where their ratings are published."""
     rows: dict[tuple[Any, ...], dict[Key, Any]] = {}
-    called = sts_names(runs)
+    called = task_names(runs)
     for label, record in runs.items():
-        for name, part in zip(task_labels(record.tasks), record.tasks, strict=True):
-            if part.raters is not None:
-                raters = part.raters
+        for name, score in zip(task_labels(record.scores), record.scores, strict=True):
+            if score.raters is not None:
+                raters = score.raters
                 key = (called[label, name], raters.ratings, raters.reliability, _percent(raters.ceiling))
-                pearson = part.scores.get("all", {}).get("pearson")
-                rows.setdefault(key, {})[Named("model", label)] = _percent(pearson)
+                pearson = score.number("pearson", "all")
+                rows.setdefault(key, {})[Named("model", label)] = _percent(pearson and pearson.value)
     if not rows:
         return []
     keys = ("task", "ratings a pair", "reliability", "ceiling")
@@ -65,25 +69,25 @@ def intervals(runs: Runs) -> Section:
     import pandas as pd
 
     rows = [
-        {"model": label, **{key: row[key] for key in ("task", "metric", "pairs", "score", "low", "high")}}
+        {"model": label, **{key: row[key] for key in ("task", "metric", "items", "score", "low", "high")}}
         for label, row in _rows(runs)
         if not row["subset"] and row["low"] == row["low"]
     ]
     frame = pd.DataFrame(rows)
     if frame.empty:
         return Section("intervals", "Intervals")
-    frame = frame.rename(columns={"pairs": "pairs or items"})
+    frame = frame.rename(columns={"items": "pairs or items"})
     text = tuple(f"{remark[0].upper()}{remark[1:]}." for remark in interval_remarks(list(runs.items())))
     return Section("intervals", "Intervals", text, (Table(frame, "Scores and limits", name="every-interval"),))
 
 
 def subsets(runs: Runs) -> Section:
-    """Return the scores of every subset of the STS tasks, a column for each run."""
-    called = sts_names(runs)
+    """Return the scores of every subset, a column for each run."""
+    called = task_names(runs)
     found = across_models(
         (label, row | {"task": called[label, row["task"]]})
         for label, record in runs.items()
-        for row in sts_rows(record)
+        for row in score_rows(record)
         if row["subset"]
     )
     if not found.rows:
@@ -91,12 +95,12 @@ def subsets(runs: Runs) -> Section:
     return Section("subsets", "Subsets", (), (Table(found, "Each subset of the STS tasks", name="every-subset"),))
 
 
-def sts_names(runs: Runs) -> dict[tuple[str, str], str]:
-    """Return what to call each run's STS tasks, by the run and its own label: on other data it is another task."""
+def task_names(runs: Runs) -> dict[tuple[str, str], str]:
+    """Return what to call each run's tasks, by the run and its own label: on other data it is another task."""
     of = {
-        (label, name): (name, Signature.parse(part.signature).protocol)
+        (label, name): (name, Signature.parse(score.signature).protocol)
         for label, record in runs.items()
-        for name, part in zip(task_labels(record.tasks), record.tasks, strict=True)
+        for name, score in zip(task_labels(record.scores), record.scores, strict=True)
     }
     distinct = list(dict.fromkeys(of.values()))
     called = dict(zip(distinct, told_apart([name for name, _ in distinct]), strict=True))
@@ -107,20 +111,22 @@ def _levels(runs: Runs) -> str:
     return " or ".join(f"{100 * level:g} %" for level in sorted({run.protocol.level for run in runs.values()}))
 
 
-def _tables(runs: Runs, kind: str) -> Iterator[Table]:
+def _tables(runs: Runs, kind: str, below: str) -> Iterator[Table]:
     """Yield a table for all runs that were measured on the same tasks by the same protocol: they alone compare."""
-    caption, rows_of, metric = _KINDS[kind]
     groups: dict[tuple[str, ...], dict[str, list[Row]]] = {}
     for label, record in runs.items():
-        task_rows = [row for row in rows_of(record) if not row["subset"] and metric in {None, row["metric"]}]
+        rows = rows_of_kind(record, kind)
+        metric = below or (rows[0]["metric"] if rows else "")
+        task_rows = [row for row in rows if not row["subset"] and row["metric"] == metric]
         if task_rows:
             # Rows without a signature (averages, the dev scores) are fixed by those that have one.
-            protocols = (Signature.parse(row["signature"]).protocol for row in rows_of(record) if row["signature"])
+            protocols = (Signature.parse(row["signature"]).protocol for row in rows if row["signature"])
             groups.setdefault(tuple(protocols), {})[label] = task_rows
     for number, group in enumerate(groups.values(), 1):
-        named = f"{caption}: {_metric(group)} x 100" if kind == "sts" else caption
-        heading = f"{named} (protocol {number})" if len(groups) > 1 else named
-        name = f"scores-{kind}" if number == 1 else f"scores-{kind}-{number}"
+        caption = _CAPTIONS[kind, below].format(_metric(group))
+        heading = f"{caption} (protocol {number})" if len(groups) > 1 else caption
+        name = f"scores-{kind}-dev" if below else f"scores-{kind}"
+        name = name if number == 1 else f"{name}-{number}"
         yield _wide(name, heading, group, {label: runs[label].protocol.level for label in group})
 
 
@@ -152,5 +158,5 @@ def interval_text(low: float, high: float, level: float) -> str:
 
 def _rows(runs: Runs) -> Iterator[tuple[str, Row]]:
     for label, record in runs.items():
-        for row in (*sts_rows(record), *transfer_rows(record), *supervised_rows(record)):
+        for row in score_rows(record):
             yield label, row

@@ -8,6 +8,7 @@ from stsbench.base.errors import UserError
 from stsbench.checking.published import known_checkpoint
 from stsbench.comparison.seeds import compare_seeds
 from stsbench.published.measured import seeded_systems, seeds, source
+from stsbench.records.kinds import STS
 from stsbench.records.record import RunRecord
 from stsbench.render.figures import colours, legend_above, new_figure, style, svg_of
 from stsbench.render.section import Filled, ReportFigure, Section
@@ -35,9 +36,8 @@ def seed_distributions(runs: Runs) -> Filled:
         frame = frame.rename(columns=lambda name: name.removeprefix("a_"))
         caption = f"{method} over {len(group)} seeds"
         tables.append(Table(frame, caption, name=f"seeds-{number}", notes=found.notes))
-        averages = [run.average.score for run in group.values() if run.average is not None]
-        if scored := [100 * score for score in averages if score is not None]:
-            spreads[method] = scored
+        if averages := [100 * value for run in group.values() if (value := _sts_average(run)) is not None]:
+            spreads[method] = averages
     figures = [_drawn("seeds-own", "STS average over seeds", spreads, {})] if spreads else []
     own = Section("seeds-own-runs", "Runs with several seeds", tables=tuple(tables), figures=tuple(figures))
     return Filled(Section("seeds", "Seeds", parts=(own, *_published(runs))), tuple(missing))
@@ -55,17 +55,21 @@ def methods(runs: Runs) -> dict[str, dict[str, RunRecord]]:
     return {name: group for name, group in groups.items() if len(group) > 1}
 
 
+def _sts_average(run: RunRecord) -> float | None:
+    average = run.average(STS)
+    return None if average is None else average.value
+
+
 def _published(runs: Runs) -> list[Section]:
     """Return where runs of a system lie among the seeds of an independent reproduction of it."""
     parts = []
     for system in seeded_systems():
         own = {
-            label: 100 * record.average.score
+            label: 100 * value
             for label, record in runs.items()
             if (known := known_checkpoint(record)) is not None
             and known.system == system
-            and record.average is not None
-            and record.average.score is not None
+            and (value := _sts_average(record)) is not None
         }
         if not own:
             continue

@@ -4,6 +4,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from stsbench.base.errors import UserError
+from stsbench.data.plain_table import PlainTable
 from stsbench.data.sentence_ids import FOLDED, unordered_pairs
 from stsbench.records.labels import task_labels
 from stsbench.records.record import RunRecord
@@ -12,7 +13,7 @@ from stsbench.render.table import Table
 from stsbench.reports.scores import Runs, sts_names
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 _NOTE = (
     "Distinct pairs and sentences that both tasks have, by letters and digits, in either order; %: of the "
@@ -49,20 +50,16 @@ def shared_sentences(runs: Runs) -> Section:
 
 
 def _of_record(record: RunRecord) -> list[tuple[str, str, dict[str, object]]]:
-    if len(record.tasks) < 2 or record.is_imported:
+    if len(record.scores) < 2 or record.is_imported:
         return []
     try:
-        table = record.pairs
+        rows = record.rows_by_score()
     except UserError:
         return []
-    parts = dict(list(table.groupby(["task", "split", "text"], sort=False)))
-    labels = dict(zip(task_labels(record.tasks), record.tasks, strict=True))
-    sets = {
-        label: _pairs(parts[part.task, part.split, part.text])
-        for label, part in labels.items()
-        if (part.task, part.split, part.text) in parts
-    }
-    rows: list[tuple[str, str, dict[str, object]]] = []
+    pairs_alone = [score for score in record.scores if score.about.by_similarity and not score.training]
+    labels = dict(zip(task_labels(pairs_alone), pairs_alone, strict=True))
+    sets = {label: _pairs(rows[score.key]) for label, score in labels.items()}
+    shared: list[tuple[str, str, dict[str, object]]] = []
     for one, other in combinations(sets, 2):
         if labels[one].task == labels[other].task:
             continue  # one task in two texts, or a part of it in another split, is no overlap of tasks
@@ -71,9 +68,9 @@ def _of_record(record: RunRecord) -> list[tuple[str, str, dict[str, object]]]:
             sentences = {side for pair in sets[one] for side in pair} & {s for pair in sets[other] for s in pair}
             row: dict[str, object] = {"pairs": len(pairs), "sentences": len(sentences)}
             shares = {"% of a": 100 * len(pairs) / len(sets[one]), "% of b": 100 * len(pairs) / len(sets[other])}
-            rows.append((one, other, row | shares))
-    return rows
+            shared.append((one, other, row | shares))
+    return shared
 
 
-def _pairs(rows: "pd.DataFrame") -> set[tuple[int, int]]:
-    return set(unordered_pairs(*(rows[name].to_numpy() for name in FOLDED)))
+def _pairs(rows: PlainTable) -> set[tuple[int, int]]:
+    return set(unordered_pairs(*(rows[name] for name in FOLDED)))

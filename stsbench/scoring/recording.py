@@ -17,6 +17,7 @@ from stsbench.records.record import RunRecord
 from stsbench.records.signature import Signature
 from stsbench.records.store import HeldError, require_free, save_beside, save_run
 from stsbench.scoring.intervals import Support, mean_limits
+from stsbench.scoring.kinds import in_order
 from stsbench.scoring.kinds.sts import GIVEN
 from stsbench.scoring.raters import rater_part
 from stsbench.scoring.settings import Intervals, Settings, Stages
@@ -83,7 +84,7 @@ class Recording:
         if identity.kind == "similarities":
             settings = replace(settings, protocol=replace(settings.protocol, similarity=GIVEN))
         model = ModelPart(**said, dimensions=post.dimensions, whiten=post.whiten)
-        ordered = sorted(tasks, key=lambda task: list(KINDS).index(task.kind))
+        ordered = in_order(tasks)
         signatures = tuple(_signature(task, model, settings) for task in ordered)
         return cls(ordered, model, settings.protocol.similarity, signatures, settings)
 

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stsbench.data.sentences import sentences_in
 from stsbench.data.tables import StsData
 from stsbench.encoders.network import Network
 from stsbench.encoders.plan import embed
 from stsbench.encoders.protocol import FloatMatrix, Identity, Tokenized, TokenSequence
 from stsbench.encoders.shared import shared_vectors
 from stsbench.encoders.transformer import TransformerEncoder
-from stsbench.scoring.sts import pair_table
-from stsbench.scoring.tasks import sentences_of
+from stsbench.scoring.kinds.sts import StsPairs, compared
+from stsbench.scoring.task import Vectors
 from stsbench.statistics.aggregation import correlate_task
 
 if TYPE_CHECKING:
@@ -170,7 +171,7 @@ class Selector:
     def score(self, *, at_start: bool = False) -> DevScore:
         """Return the score of the model as it is now: at the start it may be that of the base."""
         start = time.perf_counter()
-        sentences = sentences_of(self.data)
+        sentences = sentences_in(self.data)
         # Of the base there is one score, whatever precision the checkpoints are told apart in.
         encoder = replace(self.encoder, precision="fp32") if at_start else self.encoder
         if at_start and self.shared is not None:
@@ -180,7 +181,7 @@ class Selector:
         else:
             embeddings = embed(encoder, sentences, use_cache=False)
         (vectors,) = embeddings.vectors.values()
-        table = pair_table(self.data, vectors, embeddings.rows, embeddings.lengths)
+        table = compared(StsPairs(self.data), Vectors(vectors, embeddings.rows, embeddings.lengths))
         codes = np.zeros(len(table), dtype=np.int64)
         score = correlate_task(table["gold"], table["cosine"], codes, "spearman")
         overall = score.aggregates["all"]

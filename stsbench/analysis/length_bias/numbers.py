@@ -24,7 +24,8 @@ from stsbench.analysis.length_bias.measures import (
     SPEARMAN,
     Lengths,
 )
-from stsbench.records.labels import ALL_TASKS, AVERAGE, distinct_labels
+from stsbench.records.kinds import AVERAGE
+from stsbench.records.labels import ALL_TASKS, distinct_labels
 from stsbench.scoring.settings import Intervals
 from stsbench.statistics.linear import Linear
 

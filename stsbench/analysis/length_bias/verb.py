@@ -25,7 +25,8 @@ from stsbench.analysis.length_bias.measures import (
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.cli.options import DataDirs, IntervalOption, NoIntervals, number_within
-from stsbench.records.labels import ALL_TASKS, AVERAGE
+from stsbench.records.kinds import AVERAGE
+from stsbench.records.labels import ALL_TASKS
 from stsbench.render.cells import Key, Named, beside
 from stsbench.render.figures import colours, legend_above, new_figure, style
 from stsbench.render.table import Table, Tables, interval

@@ -20,10 +20,9 @@ from stsbench.data.locate import find_root
 from stsbench.data.rows import decode, read_bytes
 from stsbench.data.tables import LabelledData, StsData
 from stsbench.scoring.classifiers import Classifier, LogisticRegression, arrange
+from stsbench.scoring.kinds.classification import classify
+from stsbench.scoring.kinds.relatedness import StopBy, pair_order, regress, scores_on_test
 from stsbench.scoring.mlp import Mlp, net_settings
-from stsbench.scoring.relatedness import StopBy, pair_order, score_relatedness
-from stsbench.scoring.settings import Intervals
-from stsbench.scoring.transfer import score_labelled
 
 NAMES = {
     "CR": "CR",
@@ -67,13 +66,12 @@ def evaluate_labelled(data: LabelledData, params: dotdict, batcher: Batcher, pre
     sides = [name for name in SIDES if data.items[name].notna().all()]
     # Batches follow the sorted rows, as in the original: less padding for the person's encoder.
     vectors = encode_sides(data.items, sides, arrange(data).order, params, batcher=batcher, prepare=prepare)
-    result = score_labelled(
+    result = classify(
         data,
         *vectors,
         classifier=_classifier(data, params),
         seed=params.seed,
         kfold=params.kfold,
-        intervals=Intervals(None),
     )
     scores = {"devacc": result.devacc, "acc": result.acc, "ndev": result.ndev, "ntest": result.ntest}
     return scores if result.f1 is None else scores | {"f1": result.f1}
@@ -229,19 +227,17 @@ def _regression(
     params: dotdict,
     stop_by: StopBy,
 ) -> dict[str, Any]:
-    result = score_relatedness(
+    result = regress(
         data,
         first,
         second,
         stop_by=stop_by,
         seed=params.seed,
-        intervals=Intervals(None),
         device=_device_of(params),
     )
-    predicted = dict(zip(result.items["pair_id"], result.items["prediction"], strict=True))
-    in_order = data.pairs.iloc[pair_order(data.pairs)]
-    yhat = np.array([predicted[pair] for pair in in_order.loc[in_order["split"] == "test", "pair_id"]])
-    values = (result.dev, result.pearson, result.spearman, result.mse, yhat, result.ndev, result.ntest)
+    yhat = result.predicted
+    scores = scores_on_test(yhat, data.table["gold"][result.tested])
+    values = (result.dev, *(scores[name] for name in ("pearson", "spearman", "mse")), yhat, result.ndev, len(yhat))
     return dict(zip(_regression_keys(stop_by), values, strict=True))
 
 

@@ -1,6 +1,6 @@
 """The kinds of tasks, a file each: what is compared, classified or regressed, and the numbers that come of it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from stsbench.data.tables import LabelledData, StsData
@@ -28,6 +28,11 @@ def as_task(data: Task | StsData | LabelledData) -> Task:
     if isinstance(data, StsData):
         return StsPairs(data)
     return Classification(data) if isinstance(data, LabelledData) else data
+
+
+def in_order(tasks: Iterable[Task]) -> list[Task]:
+    """Return tasks in the order in which a record holds their scores: kind by kind."""
+    return sorted(tasks, key=lambda task: list(KINDS).index(task.kind))
 
 
 def numbers_of(score: Score, rows: Rows, intervals: Intervals) -> Numbers:

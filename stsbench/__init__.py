@@ -112,6 +112,7 @@ _HOMES = {
     "export_results": "stsbench.records.export:export_results",
     "fit": "stsbench.encoders.fitting.fit:fit",
     "geometry": "stsbench.analysis.geometry:geometry",
+    "import_items": "stsbench.scoring.importing:import_items",
     "import_results": "stsbench.records.imports.read:import_results",
     "length_bias": "stsbench.analysis.length_bias.verb:length_bias",
     "load": "stsbench.encoders.load:load",

@@ -37,7 +37,7 @@ COMMANDS = {
     "rank": "stsbench.comparison.command:rank",
     "check": "stsbench.checking.command:check",
     "report": "stsbench.reports.command:report",
-    "import": "stsbench.records.command:import_",
+    "import": "stsbench.scoring.command:import_",
     "export": "stsbench.records.command:export",
     "train": "stsbench.training.command:train",
     "sweep": "stsbench.experiments.command:sweep",

@@ -110,7 +110,7 @@ def _is_finite(value: Any) -> bool:
 def _of_protocol(protocol: ProtocolPart) -> Iterator[str]:
     for name, value, allowed in (
         ("aggregation", protocol.aggregation, _AGGREGATIONS),
-        ("metric", protocol.metric, (*CORRELATIONS, "ap")),
+        ("metric", protocol.metric, (*CORRELATIONS, "ap", "mean")),
     ):
         if value not in allowed:
             yield f"the protocol's {name} is {value!r}, which is none of {', '.join(allowed)}"

@@ -87,7 +87,6 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
                 lowest=0.0,
                 columns=_COMPARED,
                 by_similarity=True,
-                suffix=":classified",
                 on_the_hub="pair-classification",
             ),
             Kind(GIVEN, "Avg. given", "items", lowest=-float("inf"), columns=("score",), on_the_hub="other"),

@@ -1,4 +1,4 @@
-"""`stsbench run` and `stsbench cite`."""
+"""`stsbench run`, `stsbench import` and `stsbench cite`."""
 
 import sys
 from pathlib import Path
@@ -294,6 +294,62 @@ def run(
         raise UserError(*failures)
     if any(record.drift is not None and not record.drift.passes for record in records):
         raise typer.Exit(3)
+
+
+@grouped
+def import_(
+    results: Annotated[
+        Path,
+        typer.Argument(
+            help="SentEval's results saved as JSON, a JSON file of MTEB's, or a folder of those; or a table of "
+            "items, `task, item, score` and `group...`: .csv, .tsv, .jsonl or .parquet."
+        ),
+    ],
+    out: Annotated[Path, Option("--out", "-o", callback=new_folder, help="Folder of the record.")],
+    model: Annotated[str, Option("--model", "-m", help="The model's name, if the files do not say.")] = "",
+    aggregation: Annotated[
+        str | None,
+        Option(help="Over subsets: `all`, `mean` or `wmean`. Default: `all` if it is there, else `wmean`."),
+    ] = None,
+    metric: Annotated[str, Option(help="`spearman` or `pearson`.")] = "spearman",
+    overwrite: Annotated[bool, Option("--overwrite", help="Replace another measurement in that folder.")] = False,
+    output: Output = Output(),
+) -> None:
+    """Make a record of the results of another program: to check, show or compare.
+
+    What those do not say (the data's files, the pooling) is marked as unknown. Of a table of items the score of a
+    task is their mean; `group` columns say which items depend on each other.
+
+    Examples:
+    * `stsbench import results.json --out runs/senteval`
+    * `stsbench import results/owner__model/revision --out runs/mteb`
+    * `stsbench import ndcg.parquet --model my/retriever --out runs/ndcg`
+    """
+    _ = output.style  # Two formats at once are a mistake: better told before the work than after.
+    from stsbench.records.imports.read import import_results
+    from stsbench.records.provenance import command_line
+    from stsbench.records.scores import Scores
+    from stsbench.records.show import print_scores
+    from stsbench.scoring.importing import import_items
+    from stsbench.scoring.kinds.given import FORMATS_READ
+
+    typed = command_line(["stsbench", *sys.argv[1:]])
+    if any(suffix in FORMATS_READ for suffix in results.suffixes[-2:]):
+        if aggregation is not None:
+            raise UserError("--aggregation is over subsets, which a table of items has not: leave it out.")
+        record = import_items(results, out=out, model=model, overwrite=overwrite, command=typed)
+    else:
+        record = import_results(
+            results,
+            out=out,
+            model=model,
+            aggregation=aggregation,
+            metric=metric,
+            overwrite=overwrite,
+            command=typed,
+        )
+    print_scores(Scores([record]), output, as_list=False)
+    tell(f"recorded in {record.folder}", quiet=output.quiet)
 
 
 def cite(

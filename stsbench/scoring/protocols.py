@@ -43,8 +43,8 @@ class Protocol:
 
     name: str = "simcse"
     aggregation: Aggregation = "all"
-    metric: Metric | Literal["ap"] = "spearman"
-    similarity: Similarity = "cosine"
+    metric: Metric | Literal["ap", "mean"] = "spearman"
+    similarity: Similarity | Literal["given"] = "cosine"
     text: str = "senteval"
     sick_split: str = "test"
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from stsbench.data.plain_table import Column, PlainTable
 from stsbench.data.sentence_ids import id_columns
-from stsbench.data.tables import LabelledData, StsData
+from stsbench.data.tables import FileRead, Status
 from stsbench.records.parts import Number, Training
 from stsbench.records.signature import Signature
 from stsbench.scoring.intervals import Support
@@ -106,6 +106,34 @@ class Scoring:
     intervals: Intervals
 
 
+class Source(Protocol):
+    """What a task was read as."""
+
+    @property
+    def task(self) -> str:
+        """The task's name."""
+
+    @property
+    def text(self) -> str:
+        """The text variant."""
+
+    @property
+    def status(self) -> Status:
+        """Whether the files are the catalogued ones."""
+
+    @property
+    def sha256(self) -> str:
+        """A hash over what was read."""
+
+    @property
+    def files(self) -> tuple[FileRead, ...]:
+        """The files."""
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """A sentence for each file that is not the catalogued one."""
+
+
 class Task(Protocol):
     """A task to score, of any kind."""
 
@@ -114,7 +142,7 @@ class Task(Protocol):
     """Whether something is trained on its vectors, which come straight from the pooling then."""
 
     @property
-    def data(self) -> StsData | LabelledData:
+    def data(self) -> Source:
         """What it was read as: its name, text, files and their hashes."""
 
     def sentences(self) -> list[str]:

@@ -1,26 +1,64 @@
 """Items that another tool scored: a table of `task, item, score`, and of groups whose items depend on each other.
 
-The headline is the mean of the scores. What the tool measured, on what and how, nobody says here.
+The headline of a task is the mean of its scores. What the tool measured, on what and how, nobody says here.
 """
 
+import math
+import numbers
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 
-from stsbench.data.tables import StsData
+import numpy as np
+
+from stsbench.base.digest import digest_of
+from stsbench.base.errors import UserError
+from stsbench.base.files import require_file
+from stsbench.base.words import storable
+from stsbench.data.plain_table import PlainTable, coded
+from stsbench.data.rows import FORMATS, Rows, ending_of, number, open_rows
+from stsbench.data.sentence_ids import FOLDED, SENTENCES, sentence_ids
+from stsbench.data.tables import FileRead, Status
 from stsbench.records.kinds import GIVEN
 from stsbench.records.parts import Number
 from stsbench.scoring.intervals import interval_of
 from stsbench.scoring.settings import Settings
 from stsbench.scoring.statistic import Mean
-from stsbench.scoring.task import Items, Meaning, Numbers, Rows, Scoring, Vectors
+from stsbench.scoring.task import Items, Meaning, Numbers, Scoring, Vectors
+from stsbench.scoring.task import Rows as ScoredRows
+
+FORMATS_READ = FORMATS[1:]
+"""The endings of such a table: a line of text is no item."""
+
+_GROUP = "group"
+_MOST_GROUPS = 2
+_COLUMNS = ("task", "item", "score")
+
+
+@dataclass(frozen=True)
+class GivenData:
+    """What a table says of one task, apart from the scores.
+
+    Attributes:
+        task: its name.
+        sha256: over its items and their groups, so that the scores of two models on the same items compare.
+        files: none: the scores stand in the table too, which no two models have in common.
+    """
+
+    task: str
+    sha256: str
+    files: tuple[FileRead, ...] = ()
+    text: str = "user"
+    status: Status = "user"
+    problems: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class GivenItems:
     """Items with the scores that they were given: there are no sentences, and no vectors are wanted."""
 
-    data: StsData
-    given: Items
+    data: GivenData
+    table: PlainTable
 
     kind: ClassVar[str] = GIVEN
     is_trained: ClassVar[bool] = False
@@ -36,13 +74,97 @@ class GivenItems:
         """Return what the headline means: the mean over all items."""
         return Meaning("all", "all", "mean", GIVEN)
 
-    def items(self, vectors: Vectors, settings: Settings) -> Items:
+    def items(self, vectors: Vectors | None, settings: Settings) -> Items:
         """Return the items as they were given."""
-        return self.given
+        return Items(self.table)
 
     @staticmethod
-    def numbers(rows: Rows, how: Scoring) -> Numbers:
+    def numbers(rows: ScoredRows, how: Scoring) -> Numbers:
         """Return the mean of the scores."""
         interval, support = interval_of(Mean(), rows.scored, how.intervals)
-        number = Number(statistic="mean", value=support.value, items=len(rows.scored), interval=interval)
-        return Numbers((number,), support)
+        return Numbers(
+            (Number(statistic="mean", value=support.value, items=len(rows.scored), interval=interval),), support
+        )
+
+
+def read_items(path: str | Path) -> list[GivenItems]:
+    """Read the items of one or several tasks.
+
+    The columns are `task` (else the file's name is the task's), `item`, `score`, and one or two whose names begin
+    with `group`: items of one group depend on each other, in whichever of the two it stands (the two sentences of
+    a pair, say).
+
+    Args:
+        path: a .csv, .tsv, .jsonl or .parquet file, the first three also with .gz or .zst.
+
+    Raises:
+        UserError: naming file and line, if a row has no item or no finite score, an item stands twice in a task,
+            or a column is missing.
+    """
+    path = Path(path).expanduser()
+    require_file(path, absent="name a table of items")
+    ending_of(path, FORMATS_READ)
+    table = open_rows(path, is_header=lambda cells: "score" in {cell.casefold() for cell in cells})
+    places = {name.casefold(): place for place, name in enumerate(table.columns)}
+    for name in _COLUMNS[1:]:
+        if name not in places:
+            there = ", ".join(map(repr, table.columns)) or "none that are named"
+            raise UserError(f"{path} has no column {name!r} (its columns: {there}): give task, item and score.")
+    groups = [name for name in places if name.startswith(_GROUP)]
+    if len(groups) > _MOST_GROUPS:
+        raise UserError(
+            f"{path} has the group columns {', '.join(groups)}: give one or two, which say what items depend on "
+            "each other."
+        )
+    tasks: dict[str, dict[str, tuple[float, tuple[str, ...]]]] = {}
+    for line, cells in table.rows:
+        task = _text(cells[places["task"]], "task", table, line) if "task" in places else storable(path.stem)
+        item = _text(cells[places["item"]], "item", table, line)
+        score = _score(cells[places["score"]], table, line)
+        of_task = tasks.setdefault(task, {})
+        if item in of_task:
+            raise UserError(f"{table.at(line)}: item {item!r} of {task} stands there twice: keep one of them.")
+        of_task[item] = (score, tuple(_text(cells[places[name]], name, table, line) for name in groups))
+    if not tasks:
+        raise UserError(f"{path} has no items: give one a line.")
+    return [_as_task(task, items) for task, items in tasks.items()]
+
+
+def _as_task(task: str, items: dict[str, tuple[float, tuple[str, ...]]]) -> GivenItems:
+    size, groups = len(items), [of_item for _, of_item in items.values()]
+    # An item that is in no group depends on no other.
+    firsts = [of_item[0] if of_item else f"{task}\0{item}" for item, of_item in zip(items, groups, strict=True)]
+    seconds = [of_item[-1] if of_item else first for first, of_item in zip(firsts, groups, strict=True)]
+    names, places = coded([*firsts, *seconds])
+    ids = sentence_ids(names)[places]
+    sides = (ids[:size], ids[size:])
+    table = PlainTable(
+        {
+            **{name: [value] * size for name, value in zip(_KEY, (GIVEN, task, "all", "user", ""), strict=True)},
+            "item_id": list(items),
+            **{name: side for pair in (SENTENCES, FOLDED) for name, side in zip(pair, sides, strict=True)},
+            "score": np.array([score for score, _ in items.values()]),
+        }
+    )
+    known = sorted((item, *of_item) for item, of_item in zip(items, groups, strict=True))
+    return GivenItems(GivenData(task, digest_of({"items": [list(row) for row in known]})), table)
+
+
+_KEY = ("kind", "task", "split", "text", "subset")
+
+
+def _text(cell: object, column: str, table: Rows, line: int) -> str:
+    text = str(cell).strip() if isinstance(cell, str | int) and not isinstance(cell, bool) else ""
+    if not text:
+        raise UserError(f"{table.at(line)}: {column} is {cell!r}; give a name or a whole number.")
+    return storable(text)
+
+
+def _score(cell: object, table: Rows, line: int) -> float:
+    plain = isinstance(cell, numbers.Real) and not isinstance(cell, bool)
+    value = number(str(cell)) if plain or isinstance(cell, str) else None
+    if value is None or not math.isfinite(value):
+        raise UserError(
+            f"{table.at(line)}: the score {cell!r} is not a finite number; mend it or delete the line."
+        )
+    return value

@@ -334,7 +334,7 @@ class _Explorer:
             Axis(VARIATION, (Variation(), *(variation for variation, _ in self._found))),
             Axis.of(AGGREGATION, AGGREGATIONS, self.protocol.aggregation),
             Axis.of(METRIC, METRICS, self.protocol.metric),
-            Axis.of(COMPARISON, list(self._comparisons), Comparing(self.protocol.similarity)),
+            Axis.of(COMPARISON, list(self._comparisons), Comparing(self.protocol.similarity)),  # type: ignore[arg-type]
             axis_of_means(of_claim, with_sample=False),
         )
         default = tuple(axis.default for axis in axes[1:4])

@@ -177,7 +177,7 @@ def _axes(
         Axis.of(METRIC, METRICS, protocol.metric),
         Axis(TEXT, (protocol.text, *(text for text in TEXTS if text in texts))),
         Axis(MAX_LENGTH, tuple(lengths)),
-        Axis.of(COMPARISON, comparisons, Comparing(protocol.similarity)),
+        Axis.of(COMPARISON, comparisons, Comparing(protocol.similarity)),  # type: ignore[arg-type]
         axis_of_means(data.tasks, with_sample=with_sample),
     )
 

@@ -43,7 +43,9 @@ class Measurement:
     def of(cls, record: RunFields) -> "Measurement":
         """Return what a record is of."""
         tasks = tuple(
-            MeasuredTask(score.signature, score.data.sha256, score.training and score.training.seed)
+            MeasuredTask(
+                score.signature, score.data.sha256, None if score.training is None else score.training.seed
+            )
             for score in record.scores
         )
         return cls(record.model, record.protocol, tasks)

@@ -41,8 +41,8 @@ def _scores(runs: Runs) -> Iterator[Pointer]:
         headlines = {label: score for label, run in runs.items() if (score := _score(run, kind)) is not None}
         anchor = f"scores-{kind.name}"
         if len(headlines) <= _EACH:
-            for label, (score, limits, of) in headlines.items():
-                yield Pointer(f"{label} scores {score:.2f}{limits} {of}.", anchor)
+            for label, (value, limits, of) in headlines.items():
+                yield Pointer(f"{label} scores {value:.2f}{limits} {of}.", anchor)
             continue
         subjects = {of for _, _, of in headlines.values()}
         if len(subjects) == 1:

@@ -223,7 +223,7 @@ def _interval(record: RunRecord, task: str, fit: Fit) -> tuple[float, float] | N
     for held in record.scores:
         if held.signature == str(score.signature):
             number = held.number("devacc") if score.quantity == DEVACC else held.numbers[0]
-            return number and number.interval
+            return None if number is None else number.interval
     return None
 
 

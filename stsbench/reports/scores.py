@@ -52,7 +52,9 @@ def _ceilings(runs: Runs) -> list[Table]:
                 raters = score.raters
                 key = (called[label, name], raters.ratings, raters.reliability, _percent(raters.ceiling))
                 pearson = score.number("pearson", "all")
-                rows.setdefault(key, {})[Named("model", label)] = _percent(pearson and pearson.value)
+                rows.setdefault(key, {})[Named("model", label)] = (
+                    None if pearson is None else _percent(pearson.value)
+                )
     if not rows:
         return []
     keys = ("task", "ratings a pair", "reliability", "ceiling")

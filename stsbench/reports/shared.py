@@ -10,7 +10,7 @@ from stsbench.records.labels import task_labels
 from stsbench.records.record import RunRecord
 from stsbench.render.section import Section
 from stsbench.render.table import Table
-from stsbench.reports.scores import Runs, sts_names
+from stsbench.reports.scores import Runs, task_names
 
 if TYPE_CHECKING:
     pass
@@ -28,7 +28,7 @@ def shared_sentences(runs: Runs) -> Section:
     A record without a pair table, or of a version that did not number sentences, has no rows: its scores stand
     elsewhere.
     """
-    called = sts_names(runs)
+    called = task_names(runs)
     rows: dict[tuple[str, str], dict[str, object]] = {}
     for label, record in runs.items():
         for one, other, counts in _of_record(record):

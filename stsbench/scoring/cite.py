@@ -22,7 +22,7 @@ def cite(paths: Sequence[str | Path]) -> dict[str, str]:
         model = record.model
         known = known_checkpoint(model.name, weights_sha256=model.weights_sha256)
         citations[model.name] = known.citation if known else "not known here: see its model card."
-        for task in record.parts:
+        for task in record.scores:
             own = task.data.status == "user"
             citations[task.task] = "a file of your own." if own else data_set(task.task).citation
     return citations

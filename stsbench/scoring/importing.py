@@ -12,6 +12,7 @@ from stsbench.scoring.kinds.given import read_items
 from stsbench.scoring.protocols import Protocol
 from stsbench.scoring.recording import Measured, Recording
 from stsbench.scoring.settings import Intervals, Settings, Stages
+from stsbench.scoring.task import Items
 
 
 def import_items(
@@ -67,5 +68,5 @@ def import_items(
     recording = Recording.of(tasks, identity, settings)
     recording.prepare()
     notes = [f"the scores are those of {storable(path.name)}; what they are of, nobody says."]
-    items = [task.items(None, settings) for task in recording.tasks]
+    items = [Items(task.table) for task in tasks]
     return recording.finish(Measured(items, [0] * len(items), notes, {}), Stages())

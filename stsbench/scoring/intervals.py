@@ -78,7 +78,7 @@ def interval_of(
 def share_limits(
     above: NDArray[np.generic],
     below: Floats | None,
-    table: "pd.DataFrame",
+    table: "PlainTable",
     intervals: Intervals,
 ) -> tuple[Interval | None, Support]:
     """Return the interval of an accuracy or of F1, from 0 to 1, and what it rests on.

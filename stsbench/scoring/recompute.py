@@ -171,8 +171,8 @@ def _number(what: str, said: Stated, given: Stated, tolerance: float = EXACT) ->
 
 def _limits(where: str, said: Interval | None, given: Interval | None) -> Iterator[Discrepancy]:
     for place, name in enumerate(("lower", "upper")):
-        ends = [None if limits is None else limits[place] for limits in (said, given)]
-        yield from _number(f"the {name} limit of {where}", *ends, tolerance=_LIMIT)
+        stated, computed = (None if limits is None else limits[place] for limits in (said, given))
+        yield from _number(f"the {name} limit of {where}", stated, computed, _LIMIT)
 
 
 def _some(names: Collection[str]) -> str:

@@ -132,7 +132,8 @@ class ThresholdAccuracy:
 
     def _correct(self, items: PlainTable) -> Floats:
         threshold = best_threshold(items["gold"], items[self.similarity]).threshold
-        return ((items[self.similarity] >= threshold) == (items["gold"] > 0)).astype(np.float64)
+        right: Floats = ((items[self.similarity] >= threshold) == (items["gold"] > 0)).astype(np.float64)
+        return right
 
     def value(self, items: PlainTable) -> float:
         """Return the share."""

@@ -15,6 +15,9 @@ from stsbench.records.signature import Signature
 from stsbench.scoring.intervals import Support
 from stsbench.scoring.settings import Intervals, Settings
 
+Texts = Column | Sequence[str]
+"""(n,) texts."""
+
 
 class Meaning(NamedTuple):
     """What a task's signature says of its headline, beside text and data."""
@@ -168,11 +171,11 @@ class Task(Protocol):
 
 def item_columns(
     task: Task,
-    split: str | Sequence[str],
-    subset: Sequence[str],
-    item_id: Sequence[str],
-    sides: Sequence[Sequence[str]],
-) -> dict[str, Column | Sequence[str]]:
+    split: str | Texts,
+    subset: Texts,
+    item_id: Texts,
+    sides: Sequence[Texts],
+) -> dict[str, Texts]:
     """Return the columns that every row of the items table has.
 
     Args:

@@ -74,7 +74,7 @@ class GivenItems:
         """Return what the headline means: the mean over all items."""
         return Meaning("all", "all", "mean", GIVEN)
 
-    def items(self, vectors: Vectors | None, settings: Settings) -> Items:
+    def items(self, vectors: Vectors, settings: Settings) -> Items:
         """Return the items as they were given."""
         return Items(self.table)
 

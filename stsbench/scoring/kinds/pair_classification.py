@@ -15,7 +15,7 @@ from stsbench.records.parts import Number
 from stsbench.scoring.intervals import interval_of
 from stsbench.scoring.kinds.sts import compared
 from stsbench.scoring.settings import Settings
-from stsbench.scoring.statistic import AveragePrecision, ThresholdAccuracy
+from stsbench.scoring.statistic import AveragePrecision, Statistic, ThresholdAccuracy
 from stsbench.scoring.task import Items, Meaning, Numbers, Rows, Scoring, Vectors
 
 
@@ -60,7 +60,7 @@ class PairClassification:
     @staticmethod
     def numbers(rows: Rows, how: Scoring) -> Numbers:
         """Return average precision, and the accuracy at the best threshold with that threshold."""
-        statistics = {
+        statistics: dict[str, Statistic] = {
             "ap": AveragePrecision(how.signature.similarity),
             "accuracy": ThresholdAccuracy(how.signature.similarity),
         }

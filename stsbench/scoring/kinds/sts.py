@@ -157,7 +157,8 @@ def _numbers(pairs: PlainTable, signature: Signature, intervals: Intervals) -> N
     # Subsets in the order of the data, not of the alphabet: tables list them so.
     names, codes = coded(pairs["subset"])
     gold, values = pairs["gold"], pairs[signature.similarity]
-    scores = {name: correlate_task(gold, values, codes, name) for name in dict.fromkeys((metric, *_METRICS))}
+    metrics: list[Metric] = list(dict.fromkeys((metric, *_METRICS)))
+    scores = {name: correlate_task(gold, values, codes, name) for name in metrics}
     limits = task_limits(
         pairs,
         signature.similarity,
@@ -175,7 +176,7 @@ def _numbers(pairs: PlainTable, signature: Signature, intervals: Intervals) -> N
     for code, (subset, size) in enumerate(zip(names, np.bincount(codes).tolist(), strict=True)):
         numbers += [_number(name, float(scores[name].subsets[code]), size, subset=subset) for name in scores]
     # Of the headline's metric alone there are intervals.
-    found = {(metric, by, ""): each for by, each in limits.aggregates.items()}
+    found: dict[tuple[str, str, str], Limits] = {(metric, by, ""): each for by, each in limits.aggregates.items()}
     found |= {(metric, "", subset): each for subset, each in zip(names, limits.subsets, strict=False)}
     return Numbers(tuple(_with_limits(number, found.get(number.key)) for number in numbers), limits.support)
 
@@ -214,12 +215,13 @@ def task_limits(
         intervals: how intervals are computed.
     """
     whole = scores.aggregates[aggregation]
-    if intervals.interval is None:
+    dependence = intervals.interval
+    if dependence is None:
         return TaskLimits({}, (), Support(whole))
     gold, values, sharing = pairs["gold"], pairs[similarity], sharing_of(pairs)
 
     def limits(value: float, terms: NDArray[np.float64], sharing: Sharing) -> Limits:
-        spread = variance(terms, sharing, intervals.interval)
+        spread = variance(terms, sharing, dependence)
         return correlation_interval(value, spread, len(terms), intervals.level, metric)
 
     terms = {name: task_terms(gold, values, codes, metric, name) for name in scores.aggregates}

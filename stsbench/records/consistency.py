@@ -8,7 +8,7 @@ without the items. What the items tell, `stsbench.scoring.recompute` computes ag
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import chain
 from typing import Any
 
@@ -184,14 +184,11 @@ def _of_subsets(name: str, score: Score, tolerance: float) -> Iterator[str]:
     known = [size for size in sizes if size is not None]
     if score.items is not None and len(known) == len(sizes) and sum(known) != score.items:
         yield f"{name} has {score.items} {score.about.unit}, and its subsets have {sum(known)}"
-    for number in score.numbers:
-        if number.subset or number.aggregation not in _AGGREGATIONS:
-            continue
-        of_subsets = [part.value for part in map(partial(score.number, number.statistic, None), names) if part]
+    whole = [number for number in score.numbers if not number.subset and number.aggregation in _AGGREGATIONS]
+    for number in whole:
+        of_subsets = [part.value for part in score.numbers if part.subset and part.statistic == number.statistic]
         if len(of_subsets) < len(names):
-            if number.statistic == score.statistic:
-                yield f"{name} lacks the {number.statistic} of a subset"
-            continue
+            continue  # Another program's results may lack them.
         derived = {"mean": _mean(of_subsets), "wmean": _mean(of_subsets, sizes)}
         if len(of_subsets) == 1:
             derived["all"] = of_subsets[0]

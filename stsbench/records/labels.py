@@ -76,33 +76,46 @@ def model_labels(models: "Sequence[ModelPart]", folders: Sequence[Path | None] =
         folders: of their records, None for a model without one; by default none has one.
     """
     folders = folders or [None] * len(models)
-    names = list(map(_model_name, models))
+    names = _names_with_choices(models)
+    times = Counter(names)
+    distinct = _names_with_places(names, folders)
+    # A model may be called what another was labelled.
+    return told_apart([place if times[name] > 1 else name for name, place in zip(names, distinct, strict=True)])
+
+
+def _names_with_choices(models: "Sequence[ModelPart]") -> list[str]:
+    """Return the models' names, those of namesakes with what they differ in."""
     namesakes = defaultdict(list)
-    for model, name in zip(models, names, strict=True):
-        namesakes[name].append(model)
-    differing_of = {
+    for model in models:
+        namesakes[_model_name(model)].append(model)
+    differing = {
         name: [field for field in _TELLING if len({getattr(model, field) for model in alike}) > 1]
         for name, alike in namesakes.items()
     }
-    chosen = []
-    for model, name in zip(models, names, strict=True):
-        differing = differing_of[name]
+    names = []
+    for model in models:
+        name = _model_name(model)
         # A choice that was not made (no dimensions left out, no prompt) goes without saying.
-        values = {field: getattr(model, field) for field in differing if getattr(model, field) not in {None, ""}}
+        values = {
+            field: getattr(model, field) for field in differing[name] if getattr(model, field) not in {None, ""}
+        }
         choices = ", ".join(f"{field} {str(value)[:20]}" for field, value in values.items())
-        chosen.append(f"{name} ({choices})" if choices else name)
-    places = [str(number) if folder is None else folder.name for number, folder in enumerate(folders, 1)]
+        names.append(f"{name} ({choices})" if choices else name)
+    return names
+
+
+def _names_with_places(names: Sequence[str], folders: Sequence[Path | None]) -> list[str]:
+    """Return names with their records' folders, or as much of those as tells them apart; else with numbers."""
+    numbers = [str(number) for number, _ in enumerate(names, 1)]
+    short = [number if folder is None else folder.name for number, folder in zip(numbers, folders, strict=True)]
     in_full = [
-        place if folder is None else redact(str(folder)) for place, folder in zip(places, folders, strict=True)
+        number if folder is None else redact(str(folder)) for number, folder in zip(numbers, folders, strict=True)
     ]
-    for candidates in (places, in_full, [str(number) for number, _ in enumerate(models, 1)]):
-        several = [f"{label} ({place})" for label, place in zip(chosen, candidates, strict=True)]
+    for places in (short, in_full, numbers):
+        several = [f"{name} ({place})" for name, place in zip(names, places, strict=True)]
         if len(set(several)) == len(several):
             break
-    times = Counter(chosen)
-    found = [distinct if times[label] > 1 else label for label, distinct in zip(chosen, several, strict=True)]
-    # A model may be called what another was labelled.
-    return told_apart(found)
+    return several
 
 
 _NOT_PATHS = {"function", "vectors", "similarities", "predictions"}

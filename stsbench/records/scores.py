@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -162,28 +162,31 @@ def _percent(value: float | None) -> float:
 
 def _papers_table(records: Sequence[RunFields], kind: str, *, intervals: bool) -> Table:
     """Return one row per model with a column per task of a kind and their average, scores x 100."""
-    rows: list[dict[Key, Any]] = []
-    averages = set()
-    below = KINDS[kind].below
-    for label, record in _labelled(records):
-        if not record.scores_of(kind):
-            continue
-        headline = headline_cells(record, kind)
-        average = record.average(kind)
-        averages |= {average.tasks} if average else set()
-        rows.append({"model": label, **{key: row["score"] for key, row in headline.items()}})
-        if intervals and record.protocol.interval:
-            tail = 50 * (1 - record.protocol.level)
-            for share, limit in ((tail, "low"), (100 - tail, "high")):
-                rows.append({"model": f"  {share:g} %", **{key: row[limit] for key, row in headline.items()}})
-        if intervals and below:
-            others = {column_of(row): row for row in rows_of_kind(record, kind) if row["metric"] == below}
-            rows.append({"model": f"  {below}", **{key: row["score"] for key, row in others.items()}})
+    measured = [(label, record) for label, record in _labelled(records) if record.scores_of(kind)]
+    rows = [row for label, record in measured for row in _rows_of_model(label, record, kind, intervals=intervals)]
     name = KINDS[kind].average
+    averages = {average.tasks for _, record in measured if (average := record.average(kind)) is not None}
     if len(averages) > 1:
         # Means of different tasks do not compare: better none than two under one name.
         rows = [{key: value for key, value in row.items() if key != name} for row in rows]
     return Table(Rows(rows), headline=name)
+
+
+def _rows_of_model(label: str, record: RunFields, kind: str, *, intervals: bool) -> Iterator[dict[Key, Any]]:
+    """Yield the scores of a model, and if wanted the limits of their intervals and what papers print below."""
+
+    def cells(name: str, rows: Mapping[Key, Row], column: str) -> dict[Key, Any]:
+        return {"model": name, **{key: row[column] for key, row in rows.items()}}
+
+    headline, below = headline_cells(record, kind), KINDS[kind].below
+    yield cells(label, headline, "score")
+    if intervals and record.protocol.interval:
+        tail = 50 * (1 - record.protocol.level)
+        for share, limit in ((tail, "low"), (100 - tail, "high")):
+            yield cells(f"  {share:g} %", headline, limit)
+    if intervals and below:
+        others = {column_of(row): row for row in rows_of_kind(record, kind) if row["metric"] == below}
+        yield cells(f"  {below}", others, "score")
 
 
 def headline_cells(record: RunFields, kind: str) -> dict[Key, Row]:
@@ -227,11 +230,7 @@ def across_models(rows: Iterable[tuple[str, Row]]) -> Rows:
 
 
 def _remarks(record: RunFields) -> Iterator[str]:
-    for average in record.averages:
-        if average.value is not None and average.of_rounded is not None:
-            exact, rounded = f"{100 * average.value:.2f}", f"{average.of_rounded:.2f}"
-            if exact != rounded:
-                yield f"the average of the rounded scores, as papers print it, is {rounded}"
+    yield from _of_averages(record)
     # An imported score comes without these counts.
     if zero := sum(score.counts.get("zero_pairs", 0) for score in record.scores):
         yield f"{zero} pairs with a zero vector, scored 0"
@@ -243,14 +242,23 @@ def _remarks(record: RunFields) -> Iterator[str]:
     for head in record.heads:
         reached = "undefined" if head.score is None else f"{100 * head.score:.2f}"
         yield f"head {head.task}, trained with the encoder: {head.measure} {reached} on {head.ndev:,} rows"
-    for score in record.scores:
-        if score.raters is not None and score.raters.ceiling is not None:
-            ceiling = f"{100 * score.raters.ceiling:.2f}"
-            yield f"{score.task}: the ceiling that its raters' agreement sets is a Pearson of {ceiling}"
-    if any(score.data.status == "modified" for score in record.scores):
+    rated = [(score.task, score.raters.ceiling) for score in record.scores if score.raters is not None]
+    for task, ceiling in rated:
+        if ceiling is not None:
+            yield f"{task}: the ceiling that its raters' agreement sets is a Pearson of {100 * ceiling:.2f}"
+    statuses = {score.data.status for score in record.scores}
+    if "modified" in statuses:
         yield "data: modified (see the notes)"
-    if any(score.data.status == "unverified" for score in record.scores):
+    if "unverified" in statuses:
         yield "data: unverified (nobody vouches for the files' hashes)"
+
+
+def _of_averages(record: RunFields) -> Iterator[str]:
+    for average in record.averages:
+        if average.value is not None and average.of_rounded is not None:
+            exact, rounded = f"{100 * average.value:.2f}", f"{average.of_rounded:.2f}"
+            if exact != rounded:
+                yield f"the average of the rounded scores, as papers print it, is {rounded}"
 
 
 def _labelled(records: Sequence[RunFields]) -> Iterator[tuple[str, RunFields]]:

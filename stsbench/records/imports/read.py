@@ -12,7 +12,7 @@ from stsbench.base.parsing import parse_json
 from stsbench.base.words import storable
 from stsbench.records.consistency import contradiction
 from stsbench.records.imports.mteb import NO_REVISION, is_mteb, read_mteb, task_name
-from stsbench.records.imports.results import ImportedResults, build_record, text
+from stsbench.records.imports.results import ImportedResults, ImportedTask, build_record, text
 from stsbench.records.imports.senteval import is_senteval, read_senteval
 from stsbench.records.measurement import Measurement
 from stsbench.records.record import RECORD, RunRecord
@@ -58,28 +58,16 @@ def import_results(
     results = _read_folder(path) if path.is_dir() else _read_file(path)
     if not (results.tasks or results.transfer):
         raise NotResultsError(f"{path} has no score that can be imported: {' '.join(results.notes[1:])}")
-    chosen = aggregation or ("all" if all(task.by("all", metric) for task in results.tasks) else "wmean")
-    for task in results.tasks:
-        if task.by(chosen, metric) is None:
-            whole = [number for number in task.numbers if not number.subset]
-            known = ", ".join(f"{number.statistic} by {number.aggregation}" for number in whole)
-            raise UserError(f"{path} has no {metric} of {task.task} by the aggregation {chosen}: it has {known}.")
-    undefined = [
-        task.task
-        for task in results.tasks
-        if (number := task.by(chosen, metric)) is not None and number.value is None
-    ]
+    chosen = _aggregation(path, results, aggregation, metric)
+    undefined = [task.task for task in results.tasks if _is_undefined(task, chosen, metric)]
+    note = f"the {metric} of {', '.join(undefined)} is NaN there, and so undefined here."
     named = replace(
         results,
         model=storable(model) or results.model or _name_in_path(path),
         notes=(
             f"imported from {results.program}'s results, {path.name}.",
             *results.notes,
-            *(
-                [f"the {metric} of {', '.join(undefined)} is NaN there, and so undefined here."]
-                if undefined
-                else []
-            ),
+            *([note] if undefined else []),
         ),
     )
     record = build_record(named, chosen, metric, command)
@@ -90,6 +78,26 @@ def import_results(
     folder = Path(out).expanduser()
     require_free(folder, Measurement.of(record), overwrite=overwrite)
     return save_run(record, folder, overwrite=overwrite)
+
+
+def _aggregation(path: Path, results: ImportedResults, wanted: str | None, metric: str) -> str:
+    """Return the aggregation that every task has by a metric.
+
+    Raises:
+        UserError: if one lacks it, naming what it has.
+    """
+    chosen = wanted or ("all" if all(task.by("all", metric) for task in results.tasks) else "wmean")
+    for task in results.tasks:
+        if task.by(chosen, metric) is None:
+            whole = [number for number in task.numbers if not number.subset]
+            known = ", ".join(f"{number.statistic} by {number.aggregation}" for number in whole)
+            raise UserError(f"{path} has no {metric} of {task.task} by the aggregation {chosen}: it has {known}.")
+    return chosen
+
+
+def _is_undefined(task: ImportedTask, aggregation: str, metric: str) -> bool:
+    number = task.by(aggregation, metric)
+    return number is not None and number.value is None
 
 
 def read_results(run: RunRecord | str | Path) -> RunRecord:
@@ -141,14 +149,7 @@ def _read_folder(folder: Path) -> ImportedResults:
     if not theirs:
         raise NotResultsError(f"{folder} holds neither a run record nor MTEB's results of an STS task.")
     read = [_read(path, content, read_mteb) for path, content in theirs.items()]
-    files: dict[str, Path] = {}
-    for path, results in zip(theirs, read, strict=True):
-        for task in results.tasks:
-            if (other := files.setdefault(task.task, path)) != path:
-                raise UserError(f"{folder} has {task.task} in {other.name} and in {path.name}: keep one of them.")
-    models = list(dict.fromkeys(results.model for results in read if results.model))
-    if len(models) > 1:
-        raise UserError(f"{folder} has results of several models ({', '.join(models)}): give each a folder.")
+    model = _one_model(folder, dict(zip(theirs, read, strict=True)))
     others = [
         task_name(content) if isinstance(content, Mapping) else path.name
         for path, content in contents.items()
@@ -159,13 +160,30 @@ def _read_folder(folder: Path) -> ImportedResults:
     return ImportedResults(
         "MTEB",
         tuple(task for results in read for task in results.tasks),
-        model=name or next(iter(models), ""),
+        model=name or model,
         revision=revision or None,
         notes=(
             *dict.fromkeys(note for results in read for note in results.notes),
             *([left_out] if any(others) else []),
         ),
     )
+
+
+def _one_model(folder: Path, results: Mapping[Path, ImportedResults]) -> str:
+    """Return the model that files of results name, empty if none does.
+
+    Raises:
+        UserError: if two name one task, or several models.
+    """
+    files: dict[str, Path] = {}
+    for path, of_file in results.items():
+        for task in of_file.tasks:
+            if (other := files.setdefault(task.task, path)) != path:
+                raise UserError(f"{folder} has {task.task} in {other.name} and in {path.name}: keep one of them.")
+    models = list(dict.fromkeys(of_file.model for of_file in results.values() if of_file.model))
+    if len(models) > 1:
+        raise UserError(f"{folder} has results of several models ({', '.join(models)}): give each a folder.")
+    return next(iter(models), "")
 
 
 def _meta(path: Path) -> tuple[str, str]:

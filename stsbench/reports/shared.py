@@ -1,7 +1,6 @@
 """What the tasks of a record share: pairs that an average counts in several tasks."""
 
-from itertools import combinations
-from typing import TYPE_CHECKING
+from itertools import chain, combinations
 
 from stsbench.base.errors import UserError
 from stsbench.data.sentence_ids import FOLDED, unordered_pairs
@@ -10,9 +9,6 @@ from stsbench.records.record import RunRecord
 from stsbench.render.section import Section
 from stsbench.render.table import Table
 from stsbench.reports.scores import Runs, sts_names
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _NOTE = (
     "Distinct pairs and sentences that both tasks have, by letters and digits, in either order; %: of the "
@@ -30,8 +26,8 @@ def shared_sentences(runs: Runs) -> Section:
     called = sts_names(runs)
     rows: dict[tuple[str, str], dict[str, object]] = {}
     for label, record in runs.items():
-        for one, other, counts in _of_record(record):
-            a, b = called[label, one], called[label, other]
+        for first, second, counts in _of_record(record):
+            a, b = called[label, first], called[label, second]
             rows.setdefault((a, b), {"a": a, "b": b} | counts)
     section = Section("shared", "Shared sentences")
     if not rows:
@@ -55,25 +51,20 @@ def _of_record(record: RunRecord) -> list[tuple[str, str, dict[str, object]]]:
         table = record.pairs
     except UserError:
         return []
-    parts = dict(list(table.groupby(["task", "split", "text"], sort=False)))
-    labels = dict(zip(task_labels(record.tasks), record.tasks, strict=True))
-    sets = {
-        label: _pairs(parts[part.task, part.split, part.text])
-        for label, part in labels.items()
-        if (part.task, part.split, part.text) in parts
+    by_part = {
+        part: set(unordered_pairs(*(rows[name].to_numpy() for name in FOLDED)))
+        for part, rows in table.groupby(["task", "split", "text"], sort=False)
     }
+    labels = dict(zip(task_labels(record.tasks), record.tasks, strict=True))
+    places = {label: (part.task, part.split, part.text) for label, part in labels.items()}
+    sets = {label: by_part[place] for label, place in places.items() if place in by_part}
     rows: list[tuple[str, str, dict[str, object]]] = []
-    for one, other in combinations(sets, 2):
-        if labels[one].task == labels[other].task:
-            continue  # one task in two texts, or a part of it in another split, is no overlap of tasks
-        pairs = sets[one] & sets[other]
-        if pairs:
-            sentences = {side for pair in sets[one] for side in pair} & {s for pair in sets[other] for s in pair}
-            row: dict[str, object] = {"pairs": len(pairs), "sentences": len(sentences)}
-            shares = {"% of a": 100 * len(pairs) / len(sets[one]), "% of b": 100 * len(pairs) / len(sets[other])}
-            rows.append((one, other, row | shares))
+    for a, b in combinations(sets, 2):
+        pairs = sets[a] & sets[b]
+        # One task in two texts, or a part of it in another split, is no overlap of tasks.
+        if not pairs or labels[a].task == labels[b].task:
+            continue
+        sentences = set(chain(*sets[a])) & set(chain(*sets[b]))
+        shares = {"% of a": 100 * len(pairs) / len(sets[a]), "% of b": 100 * len(pairs) / len(sets[b])}
+        rows.append((a, b, {"pairs": len(pairs), "sentences": len(sentences)} | shares))
     return rows
-
-
-def _pairs(rows: "pd.DataFrame") -> set[tuple[int, int]]:
-    return set(unordered_pairs(*(rows[name].to_numpy() for name in FOLDED)))

@@ -13,7 +13,7 @@ from stsbench.data.locate import DataNotFoundError
 from stsbench.data.own_pairs import load_pairs
 from stsbench.data.sentences import sentences_in
 from stsbench.data.tables import LabelledData, StsData
-from stsbench.data.views import View
+from stsbench.data.views import PairView
 from stsbench.scoring.classifiers import arrange
 from stsbench.scoring.protocols import TEXTS, Protocol
 from stsbench.scoring.relatedness import Supervised
@@ -44,7 +44,7 @@ GROUPS = {
 }
 """Names for several tasks at once."""
 
-WHOLE = View()
+WHOLE = PairView()
 """All pairs of the tasks."""
 
 TaskData = StsData | LabelledData | Supervised
@@ -128,7 +128,7 @@ def read_data(
     data: str | Path | None = None,
     subset_column: str = "subset",
     data_dirs: Sequence[str | Path] = (),
-    view: View = WHOLE,
+    view: PairView = WHOLE,
 ) -> list[TaskData]:
     """Return what to score: a file of the person's own, catalogued tasks, or data already read.
 
@@ -166,7 +166,7 @@ def read_data(
     return sets
 
 
-def _seen(sets: list[TaskData], view: View, folders: Sequence[Path]) -> list[TaskData]:
+def _seen(sets: list[TaskData], view: PairView, folders: Sequence[Path]) -> list[TaskData]:
     """Return what a view leaves of some tasks."""
     if not view:
         return sets

@@ -1,18 +1,29 @@
-"""Other ways of using the encoder: templates, rules for the sentence, layers, precisions, padded sentences.
+"""The lazy axes of the grid: templates, rules for the sentence, precisions, padded sentences, layers.
 
-A `Variation` is what today's grid does not hold, as it needs vectors of its own. Several come from one `Pass` over
-the sentences: one forward pass gives every pooling and some layers. `further.py` goes through the passes, those
-with the fewest changes first.
+They are about how the encoder is used, so each crossing takes vectors of its own. Several come from one `Way` of
+reading the sentences: one forward pass gives every pooling and some layers. `further.py` goes through the ways,
+those with the fewest changes first.
 """
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from stsbench.base.errors import UserError
 from stsbench.data.tables import StsData
-from stsbench.diagnosis.grid import POOLING, Bundle, Change, Choice
+from stsbench.diagnosis.choices import (
+    LAYER,
+    PADDING,
+    POOLING,
+    PRECISION,
+    RAGGED,
+    SENTENCE_RULES,
+    TEMPLATE,
+    Change,
+    Choice,
+    Rules,
+)
 from stsbench.encoders.device import PRECISIONS
 from stsbench.encoders.poolers import POOLING_NAMES, parse_pooling, pooling_name
 from stsbench.encoders.protocol import Encoder
@@ -23,43 +34,8 @@ from stsbench.encoders.transformer import TransformerEncoder
 if TYPE_CHECKING:
     import pandas as pd
 
-TEMPLATE = Choice(
-    "template",
-    "--template",
-    instead="with {phrase}, your setting, the model gives",
-    names={NO_TEMPLATE: "no template"},
-)
-SENTENCE_RULES = Choice(
-    "rules",
-    phrase="the rule `{value}` for the sentence",
-    instead="with {phrase}, your setting, the model gives",
-    names={NO_TEMPLATE: "no rule for the sentence"},
-    meanings={
-        "full_stop": "`full_stop` adds a full stop unless the sentence ends in . ? \" or ' (PromptBERT's rule).",
-        "spaced_full_stop": "`spaced_full_stop` adds ` .` unless the sentence ends in punctuation (SNCSE's rule).",
-    },
-)
-LAYER = Choice(
-    "layer",
-    phrase="layer {value}",
-    instead="with {phrase}, your setting, the model gives",
-    names={-1: "the last layer"},
-    meanings={-2: "Layer -2 is the one before the last: some language models are read there."},
-)
-PRECISION = Choice("precision", "--precision", instead="in {phrase}, your setting, the model gives")
-RAGGED = "ragged sub-sets"
-PADDING = Choice(
-    "padding",
-    phrase="sentences padded with spaces",
-    label="padded sentences",
-    instead="{phrase} give",
-    names={"": "sentences as they are"},
-    meanings={
-        RAGGED: "The copy of SentEval in AnglE's repository pads the sentences of a sub-set of STS12 to STS16 "
-        "with empty words, so a rule for full stops sees a space, and a byte-level tokeniser reads spaces."
-    },
-)
-VARIATION = Choice("variation")
+READING = (TEMPLATE, SENTENCE_RULES, PRECISION, PADDING)
+"""The lazy axes that take a forward pass of their own; every pooling and layer comes from the same one."""
 
 PADDED_TASKS = frozenset({"STS12", "STS13", "STS14", "STS15", "STS16"})
 """The tasks whose sub-sets that copy of SentEval pads."""
@@ -83,64 +59,60 @@ _LAYER_COUNTS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 
 
 @dataclass(frozen=True)
-class Pass:
-    """One way of reading all sentences; every field None, or False, as the encoder itself does.
+class Way:
+    """One way of reading all sentences.
 
     Attributes:
-        template: another template by name, `none` for no template.
-        rules: other rules for the sentence.
-        precision: another precision.
-        padded: whether the sentences of a sub-set are padded with spaces.
+        values: what is chosen on the axes of `READING`, in their order; all else is as the encoder itself does.
     """
 
-    template: str | None = None
-    rules: tuple[str, ...] | None = None
-    precision: str | None = None
-    padded: bool = False
+    values: tuple[tuple[Choice, Any], ...] = ()
+
+    @classmethod
+    def of(cls, values: Mapping[Choice, Any]) -> "Way":
+        """Return the way with these choices."""
+        return cls(tuple((choice, values[choice]) for choice in READING if choice in values))
+
+    def __getitem__(self, choice: Choice) -> Any:
+        """Return what is chosen; None where that is what the encoder itself does."""
+        return dict(self.values).get(choice)
 
     @property
     def count(self) -> int:
         """How many choices it changes: one, the layer, where it reads all as the encoder does."""
-        of_reading = (self.template is not None, self.rules is not None, self.precision is not None, self.padded)
-        return max(1, sum(of_reading))
+        return max(1, len(self.values))
+
+    @property
+    def is_of_sentences(self) -> bool:
+        """Whether it changes the sentences alone, not what the network makes of them."""
+        return bool(self.values) and self[TEMPLATE] is None and self[PRECISION] is None
 
     def __str__(self) -> str:
         """Return its choices, as a list of what was tried has them."""
-        parts = [
-            f"template {self.template}" if self.template is not None else "",
-            f"rules {rules_label(self.rules)}" if self.rules is not None else "",
-            self.precision or "",
-            "padded sentences" if self.padded else "",
-        ]
-        return ", ".join(filter(None, parts)) or "layers"
+        return ", ".join(choice.label_of(value) for choice, value in self.values) or "layers"
 
 
-@dataclass(frozen=True)
-class Variation(Bundle):
-    """One other way of using the encoder.
+def values_to_try(
+    encoder: Encoder, tasks: Iterable[str], likely: Sequence[str] = ()
+) -> dict[Choice, Sequence[Any]]:
+    """Return what each axis of `READING` holds besides the person's own setting.
 
-    Attributes:
-        changes: in what it differs from the person's own setting.
-        pooling: the full name of the pooling that it reads.
-        options: of `stsbench run`, what gives it; empty for the person's own setting.
-        by_hand: what no option gives, as clauses.
+    Args:
+        encoder: the person's own.
+        tasks: what the claim is of.
+        likely: templates to try before others.
     """
-
-    pooling: str = ""
-    options: tuple[str, ...] = ()
-    by_hand: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        """Return its changes, as a table has them."""
-        return ", ".join(change.choice.label_of(change.value) for change in self.changes)
+    values: dict[Choice, Sequence[Any]] = {SENTENCE_RULES: [Rules(names) for names in RULE_SETS]}
+    values[PADDING] = [RAGGED] if PADDED_TASKS & set(tasks) else []
+    if isinstance(encoder, TransformerEncoder):
+        values[TEMPLATE] = fitting_templates(encoder, likely)
+        values[PRECISION] = [name for name in PRECISIONS if name != encoder.precision]
+    return values
 
 
-def rules_label(rules: Sequence[str]) -> str:
-    """Return rules as one word: `full_stop+single_quotes`, or `none`."""
-    return "+".join(rules) or NO_TEMPLATE
-
-
-def passes(encoder: Encoder, tasks: Iterable[str], *, likely: Sequence[str] = (), gap: float = 0.0) -> list[Pass]:
+def ways_to_read(
+    encoder: Encoder, tasks: Iterable[str], *, likely: Sequence[str] = (), gap: float = 0.0
+) -> list[Way]:
     """Return the ways of reading to try, those with the fewest changes first, then the cheapest and likeliest.
 
     Args:
@@ -149,50 +121,32 @@ def passes(encoder: Encoder, tasks: Iterable[str], *, likely: Sequence[str] = ()
         likely: templates to try before others: that of a known checkpoint, or of the row.
         gap: points between what is claimed and the person's own: precision explains small ones alone.
     """
-    own = [Pass(padded=True)] if PADDED_TASKS & set(tasks) else []
-    rules = [Pass(rules=names) for names in RULE_SETS if names != own_rules(encoder)]
-    templates: list[Pass] = []
-    precisions: list[Pass] = []
-    layers: list[Pass] = []
-    if isinstance(encoder, TransformerEncoder):
-        layers = [Pass()]
-        templates = [Pass(template=name) for name in fitting_templates(encoder, likely)]
-        precisions = [Pass(precision=name) for name in PRECISIONS if name != encoder.precision]
-    singles = [*own, *rules, *layers, *templates]
-    singles = [*precisions, *singles] if gap < _LOST_BY_PRECISION else [*singles, *precisions]
-    # The encoder's own rules are others than a template's.
-    kinds = [own, templates, [Pass(rules=names) for names in RULE_SETS], precisions]
+    values = values_to_try(encoder, tasks, likely)
+    singles = {choice: [Way(((choice, value),)) for value in values.get(choice, [])] for choice in READING}
+    singles[LAYER] = [Way()] if isinstance(encoder, TransformerEncoder) else []
+    usual = [PADDING, SENTENCE_RULES, LAYER, TEMPLATE]
+    order = [PRECISION, *usual] if gap < _LOST_BY_PRECISION else [*usual, PRECISION]
     pairs = [
-        _both(first, second, own_rules(encoder))
-        for one, other in itertools.combinations(kinds, 2)
-        for first, second in itertools.product(one, other)
+        Way.of(dict((*first.values, *second.values)))
+        for choice, second_choice in itertools.combinations((PADDING, TEMPLATE, SENTENCE_RULES, PRECISION), 2)
+        for first, second in itertools.product(singles[choice], singles[second_choice])
     ]
 
-    def is_unlikely(pair: Pass) -> tuple[bool, bool, bool]:
+    def is_unlikely(pair: Way) -> tuple[bool, bool, bool]:
         """Known templates first, precisions last."""
-        is_unknown = pair.template is not None and pair.template not in likely
-        return (pair.precision is not None, is_unknown, pair.template is None)
+        is_unknown = pair[TEMPLATE] is not None and pair[TEMPLATE] not in likely
+        return (pair[PRECISION] is not None, is_unknown, pair[TEMPLATE] is None)
 
-    return [*singles, *sorted((pair for pair in pairs if pair is not None), key=is_unlikely)]
-
-
-def _both(first: Pass, second: Pass, rules: tuple[str, ...]) -> Pass | None:
-    """Return the pass with the changes of both; None if the rules are those that it has anyway."""
-    both = Pass(
-        template=first.template or second.template,
-        rules=first.rules if first.rules is not None else second.rules,
-        precision=first.precision or second.precision,
-        padded=first.padded or second.padded,
-    )
-    if both.template is not None:
-        rules = () if both.template == NO_TEMPLATE else read_template(both.template).rules
-    return None if both.rules == rules else both
+    ways = [*(way for choice in order for way in singles[choice]), *sorted(pairs, key=is_unlikely)]
+    # The encoder's own rules are others than a template's.
+    return [way for way in ways if way[SENTENCE_RULES] != rules_without(encoder, way)]
 
 
-def own_rules(encoder: Encoder) -> tuple[str, ...]:
-    """Return the rules that the encoder has for the sentence."""
-    template = encoder.identity.template
-    return () if template is None else template.rules
+def rules_without(encoder: Encoder, way: Way) -> Rules:
+    """Return the rules for the sentence that a way has where it chooses none: its template's, or the encoder's."""
+    if way[TEMPLATE] is None:
+        return Rules(encoder.identity.template.rules if encoder.identity.template else ())
+    return Rules(() if way[TEMPLATE] == NO_TEMPLATE else read_template(way[TEMPLATE]).rules)
 
 
 def fitting_templates(encoder: TransformerEncoder, likely: Sequence[str] = ()) -> list[str]:
@@ -217,8 +171,8 @@ def _can_read(encoder: TransformerEncoder, template: Template) -> bool:
     return True
 
 
-def encoder_of(encoder: Encoder, way: Pass) -> Encoder:
-    """Return the encoder that a pass reads with; the person's own where only the sentences are changed.
+def encoder_of(encoder: Encoder, way: Way) -> Encoder:
+    """Return the encoder that a way reads with; the person's own where only the sentences are changed.
 
     Raises:
         UserError: if the checkpoint cannot be used so.
@@ -226,37 +180,39 @@ def encoder_of(encoder: Encoder, way: Pass) -> Encoder:
     if not isinstance(encoder, TransformerEncoder):
         return encoder
     varied = encoder
-    if way.precision is not None:
-        varied = replace(varied, precision=way.precision, loaded=None)
-    template = varied.settings.template
-    if way.template is not None:
-        template = None if way.template == NO_TEMPLATE else read_template(way.template)
+    if way[PRECISION] is not None:
+        varied = replace(varied, precision=way[PRECISION], loaded=None)
+    if way[TEMPLATE] is not None:
+        template = None if way[TEMPLATE] == NO_TEMPLATE else read_template(way[TEMPLATE])
         varied = varied.with_template(template)
         if template is None and parse_pooling(varied.settings.pooling).is_of_template:
-            varied = replace(varied, settings=replace(varied.settings, pooling="avg"))
-    if way.rules is not None and template is not None:
-        pooling = varied.settings.pooling
-        varied = varied.with_template(template.model_copy(update={"rules": way.rules}))
-        varied = replace(varied, settings=replace(varied.settings, pooling=pooling))
+            varied = _pooled(varied, "avg")
+    template = varied.settings.template
+    if way[SENTENCE_RULES] is not None and template is not None:
+        ruled = varied.with_template(template.model_copy(update={"rules": tuple(way[SENTENCE_RULES])}))
+        varied = _pooled(ruled, varied.settings.pooling)
     return varied
 
 
-def sentences_of_pass(data: StsData, way: Pass, *, by_template: bool) -> list[str]:
-    """Return the sentences of a task as a pass hands them to its encoder: all first sides, then all second sides.
+def _pooled(encoder: TransformerEncoder, pooling: str) -> TransformerEncoder:
+    return replace(encoder, settings=replace(encoder.settings, pooling=pooling))
+
+
+def sentences_of(data: StsData, way: Way, *, by_template: bool) -> list[str]:
+    """Return the sentences of a task as a way hands them to its encoder: all first sides, then all second sides.
 
     Args:
         data: the task.
-        way: the pass.
-        by_template: whether the encoder of the pass has a template, which then applies the rules.
+        way: of reading them.
+        by_template: whether the encoder of the way has a template, which then applies the rules.
     """
     pairs = data.pairs
     sides = [pairs["sentence1"].tolist(), pairs["sentence2"].tolist()]
-    if way.padded and data.task in PADDED_TASKS:
+    if way[PADDING] is not None and data.task in PADDED_TASKS:
         sides = [_padded(side, pairs) for side in sides]
     texts = [*sides[0], *sides[1]]
-    if way.rules is not None and not by_template:
-        for rule in way.rules:
-            texts = list(map(RULES[rule], texts))
+    for rule in way[SENTENCE_RULES] or () if not by_template else ():
+        texts = list(map(RULES[rule], texts))
     return texts
 
 
@@ -270,83 +226,68 @@ def _padded(side: Sequence[str], pairs: "pd.DataFrame") -> list[str]:
     ]
 
 
-def variations(encoder: Encoder, varied: Encoder, way: Pass, poolings: Sequence[str]) -> dict[str, Variation]:
-    """Return what a pass tries, by the pooling that each reads.
+def changes_of(
+    encoder: Encoder, varied: Encoder, way: Way, poolings: Sequence[str]
+) -> dict[str, tuple[Change, ...]]:
+    """Return what a way changes by the pooling that is read; poolings that change nothing are left out.
 
     Args:
         encoder: the person's own.
-        varied: the encoder of the pass.
-        way: the pass.
-        poolings: those that it reads, the pooling of the varied encoder first.
+        varied: the encoder of the way.
+        way: of reading the sentences.
+        poolings: those that it reads.
     """
-    own, its = encoder.identity.pooling, varied.identity.pooling
-    common = tuple(_changes(encoder, way))
-    found: dict[str, Variation] = {}
+    identity, its = encoder.identity, varied.identity.pooling
+    without = f"prompt {identity.prompt!r}" if identity.prompt else NO_TEMPLATE
+    own = {
+        TEMPLATE: identity.template.name if identity.template else without,
+        SENTENCE_RULES: rules_without(encoder, way),
+        PRECISION: identity.precision,
+        PADDING: "",
+    }
+    common = tuple(Change(choice, value, own[choice]) for choice, value in way.values)
+    changes: dict[str, tuple[Change, ...]] = {}
     for pooling in poolings:
-        changes = common
+        read = common
         if pooling != its:
             layers, its_layers = parse_pooling(pooling).layers, parse_pooling(its).layers
             if pooling_place(pooling) == pooling_place(its) and len(layers) == len(its_layers) == 1:
-                changes += (Change(LAYER, layers[0], its_layers[0]),)
+                read = (*common, Change(LAYER, layers[0], its_layers[0]))
             else:
-                changes += (Change(POOLING, pooling, its),)
-        if changes:
-            options = [f"--template {way.template}"] if way.template else []
-            options += [f"--precision {way.precision}"] if way.precision else []
-            options += [f"--pooling {pooling}"] if pooling != (its if way.template else own) else []
-            by_hand = ["the rules for the sentence are applied"] if way.rules is not None else []
-            by_hand += ["the sentences are padded"] if way.padded else []
-            found[pooling] = Variation(changes, pooling, tuple(options), tuple(by_hand))
-    return found
+                read = (*common, Change(POOLING, pooling, its))
+        if read:
+            changes[pooling] = read
+    return changes
 
 
-def _changes(encoder: Encoder, way: Pass) -> Iterator[Change]:
-    template = encoder.identity.template
-    if way.template is not None:
-        prompt = f"prompt {encoder.identity.prompt!r}" if encoder.identity.prompt else NO_TEMPLATE
-        yield Change(TEMPLATE, way.template, prompt if template is None else template.name)
-    if way.rules is not None:
-        rules = own_rules(encoder)
-        if way.template is not None:
-            rules = () if way.template == NO_TEMPLATE else read_template(way.template).rules
-        yield Change(SENTENCE_RULES, rules_label(way.rules), rules_label(rules))
-    if way.precision is not None:
-        yield Change(PRECISION, way.precision, encoder.identity.precision)
-    if way.padded:
-        yield Change(PADDING, RAGGED, "")
-
-
-def poolings_of_pass(
-    encoder: Encoder, varied: Encoder, way: Pass, known: Mapping[str, object], *, all_layers: bool
-) -> list[str]:
-    """Return the poolings that a pass reads, its own first.
+def poolings_of(encoder: Encoder, varied: Encoder, way: Way, known: Iterable[str]) -> list[str]:
+    """Return the poolings that a way reads, its own first.
 
     Args:
         encoder: the person's own.
-        varied: the encoder of the pass.
-        way: the pass.
+        varied: the encoder of the way.
+        way: of reading the sentences; every layer is read where it reads them as the encoder does.
         known: the poolings that the checkpoint has (it may lack a head).
-        all_layers: whether every layer is read, or those near the last alone.
     """
     its = varied.identity.pooling
     if not isinstance(varied, TransformerEncoder):
         return [its]
-    count = number_of_layers(varied)
-    layers = [
-        layer for layer in (range(-1, -count - 2, -1) if all_layers else _NEAR_LAYERS) if -layer <= count + 1
-    ]
-    place, its_layers = pooling_place(its), parse_pooling(its).layers
-    by_layer = [
-        pooling_name(place, layers=[] if layer == -1 else [layer])
-        for layer in layers
-        if place and len(its_layers) == 1 and layer != its_layers[0]
-    ]
-    others = (
-        [] if way == Pass() else [name for name in (encoder.identity.pooling, *POOLING_NAMES) if name in known]
-    )
-    of_template = varied.settings.template is not None
-    kept = [name for name in others if of_template or not parse_pooling(name).is_of_template]
-    return list(dict.fromkeys([its, *kept, *by_layer]))
+    by_layer = _other_layers(its, number_of_layers(varied), only_near=bool(way.values))
+    usual = [encoder.identity.pooling, *POOLING_NAMES] if way.values else []
+    has_template = varied.settings.template is not None
+    kept = [name for name in usual if has_template or not parse_pooling(name).is_of_template]
+    poolings = list(dict.fromkeys([its, *(name for name in kept if name in known), *by_layer]))
+    # The vectors of sentences that are read as before come from those at hand.
+    return [name for name in poolings if name in known] if way.is_of_sentences else poolings
+
+
+def _other_layers(pooling: str, count: int, *, only_near: bool) -> list[str]:
+    """Return a pooling at other layers of a network with so many, where it reads one layer."""
+    place, own = pooling_place(pooling), parse_pooling(pooling).layers
+    if not place or len(own) != 1:
+        return []
+    layers = [layer for layer in range(-1, -count - 2, -1) if layer in _NEAR_LAYERS or not only_near]
+    return [pooling_name(place, layers=[] if layer == -1 else [layer]) for layer in layers if layer != own[0]]
 
 
 def pooling_place(pooling: str) -> str:

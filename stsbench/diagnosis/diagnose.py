@@ -20,7 +20,7 @@ from stsbench.diagnosis.claim import Claim, read_claim
 from stsbench.diagnosis.encoding import encode_all
 from stsbench.diagnosis.further import DEFAULT_SECONDS, Budget, search_further
 from stsbench.diagnosis.result import Diagnosis
-from stsbench.diagnosis.scores import DiagnosisData, TaskPairs, build_grid, comparisons_of
+from stsbench.diagnosis.scores import DiagnosisData, TaskPairs, build_grid
 from stsbench.diagnosis.search import WEAK, Search
 from stsbench.diagnosis.words import facts
 from stsbench.encoders.load import load
@@ -104,15 +104,8 @@ def diagnose(
     encoded = encode_all(encoder, pairs.sentences, lengths=lengths, use_cache=use_cache, progress=progress)
     stages.done("encode")
     stages.seconds |= {stage: round(value, 3) for stage, value in encoded.seconds.items()}
-    comparisons = comparisons_of(encoded.vectors[identity.pooling], unit=identity.normalize)
     grid = build_grid(
-        pairs,
-        encoded,
-        identity=identity,
-        comparisons=comparisons,
-        protocol=protocol,
-        supervised=supervised,
-        progress=progress,
+        pairs, encoded, identity=identity, protocol=protocol, supervised=supervised, progress=progress
     )
     search = Search(grid, read)
     _demand_a_score(search)
@@ -125,7 +118,6 @@ def diagnose(
             search,
             pairs,
             encoded,
-            comparisons=comparisons,
             protocol=protocol,
             budget=limits,
             likely=likely_templates(read, identity.name),

@@ -16,10 +16,9 @@ import numpy as np
 
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress
-from stsbench.diagnosis.choices import AGGREGATION, COMPARISON, METRIC, Comparing
 from stsbench.diagnosis.encoding import Encoded
-from stsbench.diagnosis.grid import Point, Scores
-from stsbench.diagnosis.scores import DiagnosisData, Scorer, TaskPairs, along, compare
+from stsbench.diagnosis.grid import SCORED_AT_POINTS, Point, Scores
+from stsbench.diagnosis.scores import DiagnosisData, TaskPairs, along, compare, comparisons_of
 from stsbench.diagnosis.search import WEAK, Search
 from stsbench.diagnosis.usage import Way, changes_of, encoder_of, poolings_of, sentences_of, ways_to_read
 from stsbench.encoders.plan import embed
@@ -113,7 +112,6 @@ def search_further(
     data: DiagnosisData,
     encoded: Encoded,
     *,
-    comparisons: Mapping[Comparing, bool],
     protocol: Protocol,
     budget: Budget,
     likely: Sequence[str] = (),
@@ -127,7 +125,6 @@ def search_further(
         base: the claim held against the grid.
         data: the tasks; their default text and split are read.
         encoded: the vectors of the grid, in the order of `data.sentences`.
-        comparisons: as `comparisons_of` returns them.
         protocol: the default choices.
         budget: how far to go.
         likely: templates to try before others.
@@ -136,7 +133,7 @@ def search_further(
     """
     tasks = _default_tasks(data, encoded, protocol)
     spent = _Spent(budget)
-    explorer = _Explorer(encoder, base, tasks, encoded, comparisons, spent, use_cache)
+    explorer = _Explorer(encoder, base, tasks, encoded, spent, use_cache)
     ways = ways_to_read(encoder, [task.name for task in tasks], likely=likely, gap=base.default.distance)
     ways = [way for way in ways if way.count <= budget.changes]
     tried: list[str] = []
@@ -164,12 +161,10 @@ class _Task:
 
     Attributes:
         pairs: its pairs, whose sentences stand in order: all first sides, then all second sides.
-        scorer: its gold scores, made ready.
         rows: of each sentence, in the vectors of the grid.
     """
 
     pairs: TaskPairs
-    scorer: Scorer
     rows: np.ndarray
 
     @property
@@ -191,7 +186,7 @@ def _default_tasks(data: DiagnosisData, encoded: Encoded, protocol: Protocol) ->
         table = table.take(chosen)
         rows = encoded.cuts[0].rows[start:end].reshape(2, -1)[:, chosen].ravel()
         kept = replace(pairs, data=replace(pairs.data, pairs=table), splits=(pairs.default_split,))
-        tasks.append(_Task(kept, Scorer.of(table, kept.splits), rows))
+        tasks.append(_Task(kept, rows))
     return sorted(tasks, key=lambda task: len(task.rows))
 
 
@@ -204,7 +199,6 @@ class _Explorer:
         base: the claim held against the grid.
         tasks: in their default text and split, the smallest first.
         encoded: the vectors of the grid.
-        comparisons: as `comparisons_of` returns them.
         spent: what it has cost so far.
         use_cache: whether to read and write the embedding cache.
     """
@@ -213,7 +207,6 @@ class _Explorer:
     base: Search
     tasks: Sequence[_Task]
     encoded: Encoded
-    comparisons: Mapping[Comparing, bool]
     spent: _Spent
     use_cache: bool
     _points: list[Point] = field(default_factory=list)
@@ -221,6 +214,8 @@ class _Explorer:
 
     def __post_init__(self) -> None:
         """Begin with the person's own setting alone."""
+        identity = self.encoder.identity
+        self._comparisons = comparisons_of(self.encoded.vectors[identity.pooling], unit=identity.normalize)
         self.search = self._searched()
 
     def is_answered(self, count: int, *, all_of_them: bool) -> bool:
@@ -254,8 +249,9 @@ class _Explorer:
                 return False
             vectors, rows = self._vectors(varied, needed, list(changes), changed, task)
             for pooling, of_tasks in scores.items():
-                similarities = compare(vectors[pooling], rows.reshape(2, -1), self.comparisons)
-                of_tasks[task.name] = self._along_axes(task.scorer(similarities)[..., 0])
+                similarities = compare(vectors[pooling], rows.reshape(2, -1), self._comparisons)
+                scored = task.pairs.scorer(similarities)[..., 0]
+                of_tasks[task.name] = along(self.base.grid.axes, SCORED_AT_POINTS, scored)
             if not self._can_fit(task.name, scores):
                 break
         if reads_otherwise:
@@ -270,9 +266,6 @@ class _Explorer:
             self._sequences[task.name] = list(self.encoder.tokenize(own).sequences)
         pairs = zip(self._sequences[task.name], varied.tokenize(texts).sequences, strict=True)
         return np.array([before != after for before, after in pairs], dtype=bool)
-
-    def _along_axes(self, scores: Scores) -> Scores:
-        return along(self.base.grid.axes, (COMPARISON, METRIC, AGGREGATION), scores)
 
     def _vectors(
         self, varied: Encoder, needed: Sequence[str], poolings: Sequence[str], changed: np.ndarray, task: _Task

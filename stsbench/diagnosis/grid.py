@@ -14,8 +14,11 @@ from numpy.typing import NDArray
 
 from stsbench.base.words import listed
 from stsbench.diagnosis.choices import (
+    AGGREGATION,
     AVERAGE_OF,
+    COMPARISON,
     LAYER,
+    METRIC,
     POOLING,
     SAMPLE_ALONE,
     Change,
@@ -28,6 +31,9 @@ from stsbench.records.labels import AVERAGE
 
 if TYPE_CHECKING:
     import pandas as pd
+
+SCORED_AT_POINTS = (COMPARISON, METRIC, AGGREGATION)
+"""The choices that are crossed with a point of the lazy axes; all others are the person's own there."""
 
 Scores = NDArray[np.float64]
 Place = tuple[int, ...]
@@ -165,8 +171,12 @@ class Grid:
 
     def beyond(self, points: Sequence[Point]) -> "Grid":
         """Return the person's own setting alone, and points of the lazy axes."""
-        tasks = self.axes[-1].values[0].tasks
-        alone = {task: np.full((1,) * len(self.axes), self.value(task, self.default)) for task in tasks}
+        alone: dict[str, Scores] = {}
+        for task in self.axes[-1].values[0].tasks:
+            sizes = zip(self.axes, self.scores[task].shape, strict=True)
+            scores = np.full([size if axis.choice in SCORED_AT_POINTS else 1 for axis, size in sizes], np.nan)
+            scores[inside(scores.shape, self.default)] = self.value(task, self.default)
+            alone[task] = scores
         return Grid(self.axes, alone, tuple(points))
 
     def of(self, task: str, point: Point | None = None) -> Scores:

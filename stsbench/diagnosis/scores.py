@@ -90,7 +90,6 @@ def build_grid(
     encoded: Encoded,
     *,
     identity: Identity,
-    comparisons: Mapping[Comparing, bool],
     protocol: Protocol,
     supervised: bool,
     progress: Progress,
@@ -100,12 +99,12 @@ def build_grid(
     Args:
         data: the tasks.
         encoded: the vectors of their sentences.
-        identity: of the encoder, whose pooling is the default.
-        comparisons: as `comparisons_of` returns them.
+        identity: of the encoder, whose pooling and scaling are the default.
         protocol: the other default choices.
         supervised: whether to train SentEval's regressors on the default vectors too.
         progress: told how far it is.
     """
+    comparisons = comparisons_of(encoded.vectors[identity.pooling], unit=identity.normalize)
     axes = _axes(data, encoded, [*comparisons, *([REGRESSOR] if supervised else [])], identity.pooling, protocol)
     values = {axis.choice: axis.values for axis in axes}
     scores: dict[str, Scores] = {}

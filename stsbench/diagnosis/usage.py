@@ -89,7 +89,8 @@ class Way:
 
     def __str__(self) -> str:
         """Return its choices, as a list of what was tried has them."""
-        return ", ".join(choice.label_of(value) for choice, value in self.values) or "layers"
+        labels = (value if choice == PRECISION else choice.label_of(value) for choice, value in self.values)
+        return ", ".join(labels) or "layers"
 
 
 def values_to_try(

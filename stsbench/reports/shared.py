@@ -66,5 +66,5 @@ def _of_record(record: RunRecord) -> list[tuple[str, str, dict[str, object]]]:
             continue
         sentences = set(chain(*sets[a])) & set(chain(*sets[b]))
         shares = {"% of a": 100 * len(pairs) / len(sets[a]), "% of b": 100 * len(pairs) / len(sets[b])}
-        rows.append((a, b, {"pairs": len(pairs), "sentences": len(sentences)} | shares))
+        rows.append((a, b, {"pairs": len(pairs), "sentences": len(sentences), **shares}))
     return rows

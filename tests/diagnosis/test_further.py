@@ -237,8 +237,8 @@ def test_passes_with_fewer_changes_go_first_and_a_small_gap_asks_for_the_precisi
     singles = [str(way) for way in ways if way.count <= 1]
     assert singles[0] == "padded sentences"
     assert singles.index("template promptbert") < singles.index("template e5")
-    assert singles[-1] == "precision bf16"
-    assert str(ways_to_read(mine, [], gap=0.1)[0]) == "precision bf16"
+    assert singles[-1] == "bf16"
+    assert str(ways_to_read(mine, [], gap=0.1)[0]) == "bf16"
 
 
 def test_the_whole_diagnosis_is_told_in_every_form(tiny_bert: Path, data: StsData) -> None:
@@ -282,7 +282,7 @@ def test_a_pass_that_the_checkpoint_cannot_make_is_told_and_the_others_are_made(
     monkeypatch.setattr(further_module, "encoder_of", refuses)
     found = diagnosed(sb.load(tiny_bert, device="cpu"), "99.99", data)
     assert found.further is not None
-    assert "precision bf16 (bf16 does not fit in memory)" in found.further.untried
+    assert "bf16 (bf16 does not fit in memory)" in found.further.untried
     assert "layers" in found.further.tried
 
 

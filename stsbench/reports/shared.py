@@ -20,8 +20,7 @@ _NOTE = (
 def shared_sentences(runs: Runs) -> Section:
     """Return a row for each two tasks of a record that share pairs, from the pair tables that are there.
 
-    A record without a pair table, or of a version that did not number sentences, has no rows: its scores stand
-    elsewhere.
+    A record without a pair table has no rows: its scores stand elsewhere.
     """
     called = sts_names(runs)
     rows: dict[tuple[str, str], dict[str, object]] = {}

@@ -105,7 +105,7 @@ def test_a_corpus_that_cannot_be_read_is_told(tmp_path: Path, name: str, content
 def test_of_a_run_with_a_view_the_sentences_of_the_whole_split_are_looked_for(
     hash_encode: Callable[..., Any], benchmark_folder: Path, tmp_path: Path
 ) -> None:
-    options = {"data_dirs": [benchmark_folder], "bootstrap": sb.Bootstrap(resamples=0), "use_cache": False}
+    options = {"data_dirs": [benchmark_folder], "intervals": sb.Intervals(None), "use_cache": False}
     view = sb.evaluate(hash_encode, "STS16", exclude_overlap=True, **options)
     assert view.tasks[0].split == "test~overlap"
     sentences = load_sts("STS16", data_dirs=[benchmark_folder]).table["sentence1"]

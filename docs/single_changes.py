@@ -6,7 +6,8 @@ STSBENCH_DATA=data/senteval python docs/single_changes.py
 import sys
 
 import stsbench as sb
-from stsbench.diagnosis.grid import AVERAGE_OF, Grid
+from stsbench.diagnosis.choices import AVERAGE_OF
+from stsbench.diagnosis.grid import Grid
 from stsbench.records.labels import AVERAGE
 
 

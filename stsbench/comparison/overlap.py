@@ -12,7 +12,9 @@ from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.data.rows import open_rows
 from stsbench.data.sentence_ids import same_case, same_letters
+from stsbench.data.shared import keys_met
 from stsbench.data.tables import LabelledData
+from stsbench.data.views import split_and_view
 from stsbench.records.labels import ALL_TASKS
 from stsbench.records.parts import TaskPart, TransferPart
 from stsbench.records.record import RunRecord
@@ -76,7 +78,9 @@ def overlaps_of(
         if part.text == "user":
             notes.append(f"the sentences of {part.task} are in a file of your own: not looked for in the corpus.")
             continue
-        task = read_task(TaskSpec(part.task, part.split if isinstance(part, TaskPart) else "", part.text), folders)
+        # The sentences of a view are looked for among those of its whole split.
+        split = split_and_view(part.split)[0] if isinstance(part, TaskPart) else ""
+        task = read_task(TaskSpec(part.task, split, part.text), folders)
         if not source_of(task).sha256.startswith(Signature.parse(part.signature).data):
             notes.append(f"the sentences of {part.task} that are here are not those that the runs were scored on.")
         sentences.setdefault(part.task, []).extend(_test_sentences(task))
@@ -126,30 +130,21 @@ def overlap(
     tasks = {task: {same_words(text) for text in texts} for task, texts in sentences.items()}
     if len(tasks) > 1:
         tasks[EVERYWHERE] = set().union(*tasks.values())
-    missing = set().union(*tasks.values())
-    by_letters: dict[str, list[str]] = {}
-    for sentence in missing:
-        by_letters.setdefault(same_letters(sentence), []).append(sentence)
     # A sentence of punctuation alone would be found in any line of such.
-    by_letters.pop("", None)
-    found: set[str] = set()
-    alike: set[str] = set()
-    for text in _texts(corpus, progress):
-        words = same_words(text)
-        if words in missing:
-            missing.remove(words)
-            found.add(words)
-        alike.update(by_letters.pop(same_letters(text), ()))
-    alike |= found
+    letters = {sentence: same_letters(sentence) for sentence in set().union(*tasks.values())}
+    met, letters_met = keys_met(
+        _texts(corpus, progress), (same_words, letters), (same_letters, filter(None, letters.values()))
+    )
+    met_by_letters = met | {sentence for sentence, key in letters.items() if key in letters_met}
     return tuple(
         Overlap(
             corpus.name,
             task,
             sentences=len(members),
-            found=len(members & found),
-            share=len(members & found) / len(members),
-            found_by_letters=len(members & alike),
-            share_by_letters=len(members & alike) / len(members),
+            found=len(members & met),
+            share=len(members & met) / len(members),
+            found_by_letters=len(members & met_by_letters),
+            share_by_letters=len(members & met_by_letters) / len(members),
         )
         for task, members in tasks.items()
         if members

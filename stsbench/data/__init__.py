@@ -3,6 +3,6 @@
 Read `catalogue` (what there is), `locate` and `fetch` (with `download`), `rows` (one reader of files) and
 `layouts` (the shapes of catalogued ones), then what gives tables (`tables`): `benchmarks` (`load_sts`,
 `load_labelled`), `own_pairs` (`load_pairs`) and `corpus`.
-`overview` answers `stsbench data list`, `verify` and `where` with a `DataOverview`; `sharing` tells which pairs
-share sentences, by the numbers of `sentence_ids`.
+`overview` answers `stsbench data list`, `verify` and `where` with a `DataOverview`; what sets share
+is in `shared`, by the numbers of `sentence_ids`: `overlap` and `sharing` tell it, `views` leave it out.
 """

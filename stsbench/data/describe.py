@@ -16,7 +16,8 @@ from stsbench.data.languages import TOGETHER, languages, scripts
 from stsbench.data.locate import DataNotFoundError
 from stsbench.data.overlap import overlap_of
 from stsbench.data.own_pairs import load_pairs
-from stsbench.data.sentence_ids import folded_ids, unordered_pairs
+from stsbench.data.sentence_ids import folded_ids
+from stsbench.data.shared import pair_numbers
 from stsbench.data.tables import StsData
 from stsbench.data.text_sets import TextSet, read_sets
 from stsbench.render.formats import escape_markdown
@@ -180,7 +181,7 @@ def _counted(data: StsData) -> list[tuple[str, str, float]]:
     table = data.pairs
     sides = [list(map(str, table[side])) for side in ("sentence1", "sentence2")]
     words = np.array([[len(text.split()) for text in side] for side in sides], dtype=np.float64)
-    edges = unordered_pairs(*map(folded_ids, sides))
+    edges = pair_numbers(*sides)
     times = Counter(edges)
     scores: dict[tuple[int, int], set[float]] = {}
     for edge, gold in zip(edges, table["gold"], strict=True):
@@ -265,12 +266,12 @@ def _shared(data: StsData, data_dirs: Sequence[Path], *, skip: str) -> tuple["pd
         except DataNotFoundError:
             absent.append(name)
             continue
-        frames += [overlap_of(own, other) for other in sets]
+        frames += [overlap_of(own, texts) for texts in sets]
     notes = [f"Not looked at, as they are not here: {listed(absent)}."] if absent else []
     if not frames:
         return pd.DataFrame(columns=["a", "b", "unit", "same", "shared a"]), notes
-    found = pd.concat(frames, ignore_index=True)
-    sharing = found.groupby("b")["shared a"].transform("max") > 0
-    if not sharing.any():
+    shared = pd.concat(frames, ignore_index=True)
+    is_shared = shared.groupby("b")["shared a"].transform("max") > 0
+    if not is_shared.any():
         notes.append("No sentence of the catalogued STS tasks that are here stands in it.")
-    return found[sharing].reset_index(drop=True), notes
+    return shared[is_shared].reset_index(drop=True), notes

@@ -30,13 +30,13 @@ def triples(text: str) -> set[str]:
     return {text[place : place + _RUN] for place in range(len(text) - _RUN + 1)} or {text}
 
 
-def nearness(one: str, other: str) -> float:
+def nearness(left: str, right: str) -> float:
     """Return Jaccard's measure of two texts' letter triples, 0 to 1.
 
     >>> nearness("kettle", "kettles")
     0.8
     """
-    first, second = triples(one), triples(other)
+    first, second = triples(left), triples(right)
     return len(first & second) / len(first | second)
 
 
@@ -56,13 +56,13 @@ def near_matches(
     >>> [side.tolist() for side in near_matches(["thekettlesings", "anowlnaps"], ["thekettlessing"], 0.6)]
     [[True, False], [True]]
     """
-    found = np.zeros(len(left), dtype=bool), np.zeros(len(right), dtype=bool)
+    matched = np.zeros(len(left), dtype=bool), np.zeros(len(right), dtype=bool)
     if not left or not right:
-        return found
+        return matched
     sets = _incidence([*left, *right])
     sizes = np.diff(sets.indptr)
     prefixes = _prefixes(sets, sizes, threshold)
-    one, other = sets[: len(left)], sets[len(left) :]
+    of_left, of_right = sets[: len(left)], sets[len(left) :]
     by_triple = prefixes[len(left) :].T.tocsr()
     step = max(1, _CELLS_AT_ONCE // len(right))
     for start in range(0, len(left), step):
@@ -72,13 +72,13 @@ def near_matches(
         sides = sizes[rows], sizes[len(left) + columns]
         fitting = np.minimum(*sides) >= threshold * np.maximum(*sides)
         rows, columns = rows[fitting], columns[fitting]
-        common = _common(one, other, rows, columns)
+        common = _common(of_left, of_right, rows, columns)
         either = sizes[rows] + sizes[len(left) + columns] - common
         # As whole numbers, so that exactly the threshold is reached.
         near = common >= np.ceil(threshold * either - 1e-9)
-        found[0][rows[near]] = True
-        found[1][columns[near]] = True
-    return found
+        matched[0][rows[near]] = True
+        matched[1][columns[near]] = True
+    return matched
 
 
 def _incidence(texts: Sequence[str]) -> Any:
@@ -113,12 +113,12 @@ def _prefixes(sets: Any, sizes: NDArray[np.int64], threshold: float) -> Any:
     return csr_matrix((sets.data[chosen], sets.indices[chosen], ends), shape=sets.shape)
 
 
-def _common(one: Any, other: Any, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray[np.int64]:
+def _common(left: Any, right: Any, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return how many triples each candidate pair has in common, a part of the pairs at a time."""
     parts = [np.zeros(0, dtype=np.int64)]
     step = 200_000
     for start in range(0, len(rows), step):
-        both = one[rows[start : start + step]].multiply(other[columns[start : start + step]])
+        both = left[rows[start : start + step]].multiply(right[columns[start : start + step]])
         parts.append(np.asarray(both.sum(axis=1)).ravel().astype(np.int64))
     return np.concatenate(parts)
 

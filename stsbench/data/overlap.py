@@ -2,16 +2,18 @@
 
 import html
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import combinations_with_replacement, product
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.data.near_duplicates import NEAR, near_matches, within
 from stsbench.data.sentence_ids import same_letters, unordered_pairs
+from stsbench.data.shared import LETTERS, NUMBERS, RELEASED
 from stsbench.data.text_sets import TextSet, read_corpus_set, read_sets
 from stsbench.render.cells import file_labels
 from stsbench.render.result import Result
@@ -20,9 +22,8 @@ from stsbench.render.table import Table, Tables
 if TYPE_CHECKING:
     import pandas as pd
 
-RELEASED, LETTERS, NEARLY = "as released", "letters and digits", "nearly"
-"""How two sentences are found to be the same: as they are; by letters and digits alone, case folded; by
-`near_duplicates`. Of pairs both sentences are, whichever is named first."""
+NEARLY = "nearly"
+"""A third way of being the same, beside those of `NUMBERS`: by `near_duplicates`."""
 
 SENTENCES, PAIRS = "sentences", "pairs"
 
@@ -54,43 +55,40 @@ class DataOverlap(Result):
         Raises:
             KeyError: if that was not looked at.
         """
-        for (one, other), side in (((a, b), "a"), ((b, a), "b")):
-            rows = self.rows[(self.rows[["a", "b", "unit", "same"]] == [one, other, unit, same]).all(axis=1)]
+        for names, side in (((a, b), "a"), ((b, a), "b")):
+            rows = self.rows[(self.rows[["a", "b", "unit", "same"]] == [*names, unit, same]).all(axis=1)]
             if len(rows):
                 return int(rows[f"shared {side}"].iloc[0])
         raise KeyError(f"{a}, {b}, {unit}, {same}")
 
     def table(self) -> Tables:
         """Return a row for two sets that share something, and one for each set that repeats some of its own."""
-        between = self.rows[self.rows["a"] != self.rows["b"]]
-        inside = self.rows[self.rows["a"] == self.rows["b"]]
-        tables = [
-            Table(self._shown(between), "Shared by two sets: distinct sentences and pairs", decimals=1),
-            Table(
-                self._shown(inside),
-                "Repeated within a set: distinct sentences or pairs of several rows",
-                decimals=1,
-            ),
-        ]
-        tables = [table for table in tables if len(table.frame)]
-        if not tables:
-            return Tables([])
-        return Tables([*tables[:-1], Table(tables[-1].frame, tables[-1].caption, decimals=1, notes=self.notes)])
+        inside = self.rows["a"] == self.rows["b"]
+        captions = {
+            "Shared by two sets: distinct sentences and pairs": self._shown(self.rows[~inside]),
+            "Repeated within a set: distinct sentences or pairs of several rows": self._shown(self.rows[inside]),
+        }
+        shown = {caption: frame for caption, frame in captions.items() if len(frame)}
+        notes = [()] * (len(shown) - 1) + [self.notes]
+        return Tables(
+            Table(frame, caption, decimals=1, notes=below)
+            for (caption, frame), below in zip(shown.items(), notes, strict=False)
+        )
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What the columns count, a sentence each."""
-        said = [
+        notes = [
             "letters: the same by letters and digits alone, case folded; the column before it: as released. Of "
             "pairs both sentences are the same, whichever is named first.",
             "%: of the distinct ones of either set, pairs where both sets have pairs, by letters and digits.",
         ]
         if self.threshold is not None:
-            said.append(
+            notes.append(
                 f"nearly: distinct sentences of a for which b has one with at least {self.threshold:g} of the "
                 "letter triples that either has (Jaccard's measure); all are found, none is estimated."
             )
-        return tuple(said)
+        return tuple(notes)
 
     def _shown(self, rows: "pd.DataFrame") -> "pd.DataFrame":
         import pandas as pd
@@ -147,8 +145,8 @@ def overlap(
     Raises:
         UserError: if a task or its data is not here, a corpus cannot be read, or the threshold is none.
 
-    >>> found = overlap(["sample"], corpora=["sample"])
-    >>> found.frame[["a", "b", "unit", "same", "shared a"]].values.tolist()
+    >>> shared = overlap(["sample"], corpora=["sample"])
+    >>> shared.frame[["a", "b", "unit", "same", "shared a"]].values.tolist()
     [['sample', 'corpus sample', 'sentences', 'as released', 1],
      ['sample', 'corpus sample', 'sentences', 'letters and digits', 1]]
     """
@@ -156,27 +154,24 @@ def overlap(
 
     if near is not None and not within(near):
         raise UserError(f"a threshold of {near:g}: give a share above 0 and up to 1, such as {NEAR}.")
-    sets = [_Counted(found) for found in read_sets(tasks or ["sts"], data_dirs)]
+    sets = [_Counted(texts) for texts in read_sets(tasks or ["sts"], data_dirs)]
     read = [read_corpus_set(corpus, columns) for corpus in corpora]
-    called = file_labels([Path(found.origin or found.name) for found in read])
-    others = [_Counted(replace(of, name=name), is_corpus=True) for of, name in zip(read, called, strict=True)]
-    if others:
-        matched = [(one, other) for one in sets for other in others]
-    else:
-        matched = [(one, other) for place, one in enumerate(sets) for other in sets[place:]]
+    names = file_labels([Path(texts.origin or texts.name) for texts in read])
+    held = [_Counted(replace(texts, name=name), is_corpus=True) for texts, name in zip(read, names, strict=True)]
+    matched = list(product(sets, held) if held else combinations_with_replacement(sets, 2))
     rows: list[dict[str, object]] = []
-    for number, (one, other) in enumerate(matched):
+    for number, (a, b) in enumerate(matched):
         progress("comparing", number, len(matched))
-        rows += _rows(one, other, near)
+        rows += _rows(a, b, near)
     progress("comparing", len(matched), len(matched))
     return DataOverlap(pd.DataFrame(rows), near)
 
 
-def overlap_of(one: TextSet, other: TextSet) -> "pd.DataFrame":
+def overlap_of(a: TextSet, b: TextSet) -> "pd.DataFrame":
     """Return what two sets share, as rows of `DataOverlap`."""
     import pandas as pd
 
-    return pd.DataFrame(_rows(_Counted(one), _Counted(other), None))
+    return pd.DataFrame(_rows(_Counted(a), _Counted(b), None))
 
 
 class _Counted:
@@ -197,8 +192,7 @@ class _Counted:
         """Return what stands in each row: its pair, or its one or two sentences, as numbers."""
         key = unit, same
         if key not in self._rows:
-            sides = self.texts.ids(folded=same == LETTERS)
-            pairs = unordered_pairs(*sides)
+            pairs = unordered_pairs(*self.texts.numbers(same))
             self._rows[key] = [(pair,) if unit == PAIRS else set(pair) for pair in pairs]
         return self._rows[key]
 
@@ -208,33 +202,31 @@ class _Counted:
         return list(dict.fromkeys(filter(None, map(same_letters, self.texts.sentences))))
 
 
-def _rows(one: _Counted, other: _Counted, near: float | None) -> list[dict[str, object]]:
-    units = [unit for unit in one.units if unit in other.units]
-    if one is other:
+def _rows(a: _Counted, b: _Counted, near: float | None) -> list[dict[str, object]]:
+    units = [unit for unit in a.units if unit in b.units]
+    if a is b:
         # Sentences of pairs repeat by construction: `data sharing` tells of them.
         units = units[-1:]
-    rows = [_row(one, other, unit, same) for unit in units for same in (RELEASED, LETTERS)]
-    if near is not None and one is not other:
-        left, right = near_matches(one.letters, other.letters, near)
+    rows = [_row(a, b, unit, same) for unit in units for same in NUMBERS]
+    if near is not None and a is not b:
+        left, right = near_matches(a.letters, b.letters, near)
         rows.append(
-            {"a": one.name, "b": other.name, "unit": SENTENCES, "same": NEARLY}
+            {"a": a.name, "b": b.name, "unit": SENTENCES, "same": NEARLY}
             | {"distinct a": len(left), "distinct b": len(right)}
             | {"shared a": int(left.sum()), "shared b": int(right.sum()), "rows a": None, "rows b": None}
         )
     return rows
 
 
-def _row(one: _Counted, other: _Counted, unit: str, same: str) -> dict[str, object]:
-    sides = one.rows(unit, same), other.rows(unit, same)
+def _row(a: _Counted, b: _Counted, unit: str, same: str) -> dict[str, object]:
+    sides = a.rows(unit, same), b.rows(unit, same)
     counts = [Counter(key for row in rows for key in row) for rows in sides]
-    if one is other:
-        shared = {key for key, times in counts[0].items() if times > 1}
-    else:
-        shared = set(counts[0]) & set(counts[1])
+    repeated = {key for key, times in counts[0].items() if times > 1}
+    shared = repeated if a is b else counts[0].keys() & counts[1].keys()
     concerned = [sum(any(key in shared for key in row) for row in rows) for rows in sides]
     return {
-        "a": one.name,
-        "b": other.name,
+        "a": a.name,
+        "b": b.name,
         "unit": unit,
         "same": same,
         "distinct a": len(counts[0]),
@@ -243,44 +235,4 @@ def _row(one: _Counted, other: _Counted, unit: str, same: str) -> dict[str, obje
         "shared b": len(shared),
         "rows a": concerned[0],
         "rows b": concerned[1],
-    }
-
-
-class Met(NamedTuple):
-    """Of the distinct sentences of a set, how many a corpus holds.
-
-    Attributes:
-        letters: by letters and digits, case folded.
-        distinct: how many there are, likewise.
-        released: that are there as they are, white space at the ends apart.
-    """
-
-    letters: int
-    distinct: int
-    released: int
-
-
-def sentences_met(texts: Iterable[str], sets: Mapping[str, Iterable[str]]) -> dict[str, Met]:
-    """Count the sentences of some sets that a stream of texts holds; it is read once.
-
-    What a training can say of its corpus for the price of two hashes a text: no text is kept.
-
-    Args:
-        texts: of the corpus, as often as they stand there.
-        sets: the sentences of each set; those without letter and digit are left out.
-
-    >>> sentences_met(["It 's a dog .", "rain"], {"test": ["It's a dog.", "A cat."]})
-    {'test': Met(letters=1, distinct=2, released=0)}
-    """
-    released = {name: {text.strip() for text in members} for name, members in sets.items()}
-    folded = {name: set(filter(None, map(same_letters, members))) for name, members in released.items()}
-    left, left_as_released = set[str]().union(*folded.values()), set[str]().union(*released.values())
-    for text in texts:
-        left_as_released.discard(text.strip())
-        left.discard(same_letters(text))
-        if not (left or left_as_released):
-            break
-    return {
-        name: Met(len(members - left), len(members), len(released[name] - left_as_released))
-        for name, members in folded.items()
     }

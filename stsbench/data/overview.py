@@ -208,15 +208,7 @@ def _chosen(what: Sequence[str], data_dirs: Sequence[Path]) -> list[tuple[DataSe
     them.
     """
     variants = list(_variants())
-    names = dict.fromkeys(variant.source for _, _, variant in variants)
-    names |= dict.fromkeys(entry.task for entry, _, _ in variants)
-    by_plain_name = {plain_name(name): name for name in names}
-    for name in what:
-        if plain_name(name) not in by_plain_name:
-            lists = "`stsbench data list` lists the tasks, with --json their sources."
-            hint = suggestion(name, names, otherwise=lists)
-            raise UserError(f"there is no task or source {name!r} to verify: {hint}")
-    chosen = {by_plain_name[plain_name(name)] for name in what}
+    chosen = _names_of(what, variants)
 
     def is_wanted(entry: DataSet, variant: TextVariant) -> bool:
         if variant.drop_repeated or (chosen and not {entry.task, variant.source} & chosen):
@@ -230,6 +222,23 @@ def _chosen(what: Sequence[str], data_dirs: Sequence[Path]) -> list[tuple[DataSe
         )
 
     return [row for row in variants if is_wanted(row[0], row[2])]
+
+
+def _names_of(what: Sequence[str], variants: Sequence[tuple[DataSet, str, TextVariant]]) -> set[str]:
+    """Return tasks and sources as the catalogue spells them.
+
+    Raises:
+        UserError: if there is no such task or source.
+    """
+    names = dict.fromkeys(variant.source for _, _, variant in variants)
+    names |= dict.fromkeys(entry.task for entry, _, _ in variants)
+    by_plain_name = {plain_name(name): name for name in names}
+    for name in what:
+        if plain_name(name) not in by_plain_name:
+            lists = "`stsbench data list` lists the tasks, with --json their sources."
+            hint = suggestion(name, names, otherwise=lists)
+            raise UserError(f"there is no task or source {name!r} to verify: {hint}")
+    return {by_plain_name[plain_name(name)] for name in what}
 
 
 def _root(variant: TextVariant, data_dirs: Sequence[Path]) -> Path | None:

@@ -10,15 +10,13 @@ from stsbench.base.errors import UserError
 from stsbench.data.benchmarks import load_sample, load_sts
 from stsbench.data.catalogue import SENTEVAL, data_set, paper_tasks, task_split_text
 from stsbench.data.overview import DataOverview
-from stsbench.data.sentence_ids import folded_ids, sentence_ids, unordered_pairs
+from stsbench.data.sentence_ids import unordered_pairs
+from stsbench.data.shared import NUMBERS, RELEASED
 from stsbench.data.tables import StsData
 from stsbench.statistics.dependence import Sharing
 
 TOGETHER = "all tasks"
 """The rows of all tasks as one graph."""
-
-_WAYS = {"as released": sentence_ids, "letters and digits": folded_ids}
-"""How two sentences are found to be the same."""
 
 _SAMPLE = "sample"
 
@@ -48,11 +46,11 @@ def sharing(tasks: Sequence[str] = (), data_dirs: Sequence[Path] = ()) -> DataOv
 
     names = tasks or paper_tasks()
     read = [_read(name, data_dirs) for name in names]
-    rows = [row for same in _WAYS for row in _rows(read, same)]
+    rows = [row for same in NUMBERS for row in _rows(read, same)]
     frame = pd.DataFrame(rows)
     order = {label: place for place, label in enumerate(dict.fromkeys(frame["task"]))}
     frame = frame.sort_values("task", key=lambda column: column.map(order), kind="stable", ignore_index=True)
-    shown = frame[(frame["task"] == TOGETHER) | (frame["same"] == next(iter(_WAYS))) | (len(read) == 1)]
+    shown = frame[(frame["task"] == TOGETHER) | (frame["same"] == RELEASED) | (len(read) == 1)]
     return DataOverview(frame, shown.reset_index(drop=True))
 
 
@@ -68,7 +66,7 @@ def _read(name: str, data_dirs: Sequence[Path]) -> StsData:
 
 
 def _rows(tasks: Sequence[StsData], same: str) -> list[dict[str, object]]:
-    ids = [tuple(_WAYS[same](task.table[side]) for side in ("sentence1", "sentence2")) for task in tasks]
+    ids = [tuple(NUMBERS[same](task.table[side]) for side in ("sentence1", "sentence2")) for task in tasks]
     edges = [unordered_pairs(*sides) for sides in ids]
     graphs = [Sharing.of(*sides) for sides in ids]
     rows, elsewhere = [], list[list[bool]]()
@@ -82,17 +80,17 @@ def _rows(tasks: Sequence[StsData], same: str) -> list[dict[str, object]]:
 
 
 def _row(task: str, split: str, same: str, graph: Sharing, elsewhere: Sequence[bool]) -> dict[str, object]:
-    found = graph.describe()
+    about = graph.describe()
     return {
         "task": task,
         "split": split,
         "same": same,
-        "pairs": found.pairs,
-        "sentences": found.sentences,
-        "components": found.components,
-        "largest component": found.largest_component,
-        "sharing": 100 * found.sharing,
-        "repeated": 100 * found.repeated,
-        "most": found.largest_degree,
+        "pairs": about.pairs,
+        "sentences": about.sentences,
+        "components": about.components,
+        "largest component": about.largest_component,
+        "sharing": 100 * about.sharing,
+        "repeated": 100 * about.repeated,
+        "most": about.largest_degree,
         "elsewhere": 100 * float(np.mean(elsewhere)),
     }

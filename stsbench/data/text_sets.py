@@ -12,7 +12,7 @@ from stsbench.data.benchmarks import load_labelled, load_sts
 from stsbench.data.catalogue import CataloguePart, data_set, data_sets, task_split_text
 from stsbench.data.corpus import HEADER_NAMES, SAMPLE, load_corpus, require_room_for
 from stsbench.data.rows import ending_of, number, open_rows
-from stsbench.data.sentence_ids import folded_ids, sentence_ids
+from stsbench.data.shared import NUMBERS
 from stsbench.data.tables import StsData
 
 _SENTEVAL = "senteval"
@@ -51,18 +51,17 @@ class TextSet:
         """All sentences, as often as they stand there: first sides, then second ones."""
         return self.first + (self.second or ())
 
-    def ids(self, *, folded: bool) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    def numbers(self, same: str) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
         """Return the numbers of each row's two sentences, in one order whichever was named first; each (n,).
 
         Of a row of one sentence both are its number.
 
         Args:
-            folded: whether sentences are the same by their letters and digits, or as they are.
+            same: by what sentences are the same, of `NUMBERS`.
         """
-        numbers = folded_ids if folded else sentence_ids
-        ones = numbers(self.first)
-        others = ones if self.second is None else numbers(self.second)
-        return np.minimum(ones, others), np.maximum(ones, others)
+        first = NUMBERS[same](self.first)
+        second = first if self.second is None else NUMBERS[same](self.second)
+        return np.minimum(first, second), np.maximum(first, second)
 
 
 def read_sets(names: Sequence[str], data_dirs: Sequence[Path] = ()) -> list[TextSet]:
@@ -76,55 +75,59 @@ def read_sets(names: Sequence[str], data_dirs: Sequence[Path] = ()) -> list[Text
     Raises:
         UserError: if there is no such task or split, or its data is not here or broken.
 
-    >>> [found.name for found in read_sets(["sample", "sample-questions"])]
+    >>> [texts.name for texts in read_sets(["sample", "sample-questions"])]
     ['sample', 'sample-questions:train', 'sample-questions:test']
     """
     sets: dict[str, TextSet] = {}
     for name in names:
-        for found in _named(name, data_dirs):
-            sets.setdefault(found.name, found)
+        for texts in _named(name, data_dirs):
+            sets.setdefault(texts.name, texts)
     return list(sets.values())
 
 
 def _named(name: str, data_dirs: Sequence[Path]) -> list[TextSet]:
     if kinds := _GROUPS.get(name.casefold()):
-        return [
-            found
-            for task, entry in data_sets().items()
-            if entry.kind in kinds and _SENTEVAL in entry.texts
-            for found in _splits_of(task, data_dirs)
-        ]
-    members = [found for part in name.split("+") for found in _splits_of(part.strip(), data_dirs)]
-    if "+" not in name:
-        return members
-    if len({found.has_pairs for found in members}) > 1:
+        tasks = [task for task, entry in data_sets().items() if entry.kind in kinds and _SENTEVAL in entry.texts]
+        return [texts for task in tasks for texts in _splits_of(task, data_dirs)]
+    members = [texts for part in name.split("+") for texts in _splits_of(part.strip(), data_dirs)]
+    return [_joined(name, members)] if "+" in name else members
+
+
+def _joined(name: str, members: Sequence[TextSet]) -> TextSet:
+    """Return several sets as one.
+
+    Raises:
+        UserError: if some are of pairs and others of sentences.
+    """
+    if len({texts.has_pairs for texts in members}) > 1:
         raise UserError(f"{name}: sets of pairs and of single sentences cannot be joined; name them one by one.")
-    second = tuple(text for found in members for text in found.second or ()) if members[0].has_pairs else None
-    return [TextSet(name, tuple(text for found in members for text in found.first), second, name)]
+    first = tuple(text for texts in members for text in texts.first)
+    second = tuple(text for texts in members for text in texts.second or ())
+    return TextSet(name, first, second if members[0].has_pairs else None, name)
 
 
 def _splits_of(name: str, data_dirs: Sequence[Path]) -> list[TextSet]:
     task, split, text = task_split_text(name)
     entry = data_set(task)
     chosen = text or (_SENTEVAL if _SENTEVAL in entry.texts else next(iter(entry.texts)))
-    other = f"@{text}" if text and text != _SENTEVAL else ""
     if entry.kind == "sts":
-        data = load_sts(task, split or _whole(entry.texts[chosen].parts), chosen, data_dirs)
-        table = data.pairs
+        table = load_sts(task, split or _whole(entry.texts[chosen].parts), chosen, data_dirs).pairs
     else:
         table = load_labelled(task, data_dirs, text=chosen).items
     # A few sentences of CR and MPQA are empty: nothing that could be shared.
     table = table[table["sentence1"].astype(bool)]
-    splits = list(dict.fromkeys(table["split"]))
-    if split and split != "all" and split not in splits:
-        raise UserError(f"{entry.task} has no split {split!r}: choose one of {', '.join(splits)}.")
+    there = list(dict.fromkeys(table["split"]))
+    wanted = there if split in {"", "all"} else [split]
+    if not set(wanted) <= set(there):
+        raise UserError(f"{entry.task} has no split {split!r}: choose one of {', '.join(there)}.")
+    other_text = f"@{text}" if text not in {"", _SENTEVAL} else ""
     sets = []
-    for one in [split] if split and split != "all" else splits:
-        rows = table[table["split"] == one]
+    for part in wanted:
+        rows = table[table["split"] == part]
         second = tuple(rows["sentence2"]) if rows["sentence2"].notna().all() else None
-        shown = f":{one}" if len(splits) > 1 or one != "test" else ""
-        shown = "" if one == "all" else shown
-        sets.append(TextSet(f"{entry.task}{shown}{other}", tuple(rows["sentence1"]), second, entry.task))
+        is_whole = part == "all" or there == ["test"]
+        shown = "" if is_whole else f":{part}"
+        sets.append(TextSet(f"{entry.task}{shown}{other_text}", tuple(rows["sentence1"]), second, entry.task))
     return sets
 
 

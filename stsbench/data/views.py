@@ -1,12 +1,14 @@
-"""Views of scored pairs: those that no other task has, and those whose sentences no training corpus holds.
+"""Parts of the scored pairs: those that no other task has, and those whose sentences no training corpus holds.
 
-A view's name follows the split behind a tilde (`STS-B:test~overlap`), so that a signature says which pairs were
+A part's name follows the split behind a tilde (`STS-B:test~overlap`), so that a signature says which pairs were
 scored, and what they were held against is among the files that the data's hash is over.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +19,8 @@ from stsbench.base.words import storable
 from stsbench.data.benchmarks import load_sts
 from stsbench.data.catalogue import SENTEVAL, data_sets, paper_tasks
 from stsbench.data.corpus import corpus_file
-from stsbench.data.sentence_ids import folded_ids, unordered_pairs
+from stsbench.data.sentence_ids import folded_ids
+from stsbench.data.shared import pairs_in
 from stsbench.data.tables import FileRead, StsData, combined_sha256
 from stsbench.data.text_sets import read_corpus_set
 
@@ -28,7 +31,7 @@ _WITHOUT = "~"
 
 
 @dataclass(frozen=True)
-class View:
+class PairView:
     """Which pairs are left out of the scored tasks.
 
     Attributes:
@@ -57,45 +60,23 @@ class View:
             UserError: if a corpus cannot be read, another task's data is not here, or no pair is left.
 
         >>> from stsbench.data.benchmarks import load_sample
-        >>> (clean,) = View(corpora=(Path("sample"),)).of([load_sample()])
+        >>> (clean,) = PairView(corpora=(Path("sample"),)).of([load_sample()])
         >>> clean.split, len(clean.pairs)
         ('test~sample', 251)
         """
-        others = _Others(data_dirs)
-        corpora = [_Corpus.read(path) for path in self.corpora]
-        return [self._of(data, others, corpora) for data in sets]
+        corpora = [_read_corpus(path) for path in self.corpora]
 
-    def _of(self, data: StsData, others: "_Others", corpora: "Sequence[_Corpus]") -> StsData:
-        first, second = folded_ids(data.table["sentence1"]), folded_ids(data.table["sentence2"])
-        kept = np.ones(len(data.table), dtype=bool)
-        names, files, notes, problems = list[str](), list(data.files), list[str](), list(data.problems)
-        if self.overlap:
-            earlier = others.before(data)
-            pairs = set().union(*(pairs_of(other) for other in earlier))
-            met = np.array([pair in pairs for pair in unordered_pairs(first, second)], dtype=bool)
-            names.append(OVERLAP)
-            files += [file for other in earlier for file in other.files]
-            problems += [problem for other in earlier for problem in other.problems]
-            notes.append(_note(data, kept & met, "are pairs of a task before it"))
-            kept &= ~met
-        for corpus in corpora:
-            met = np.isin(first, corpus.ids) | np.isin(second, corpus.ids)
-            names.append(corpus.file.name)
-            files.append(corpus.file)
-            notes.append(_note(data, kept & met, f"have a sentence that stands in {corpus.file.name}"))
-            kept &= ~met
-        if not kept.any():
-            raise UserError(f"{data.task}: no pair is left: {' '.join(notes)} Leave out the task, or the view.")
-        return replace(
-            data,
-            split=_WITHOUT.join([data.split, *names]),
-            pairs=data.table.take(kept),
-            files=tuple(files),
-            sha256=combined_sha256(files),
-            status="modified" if problems and data.status != "user" else data.status,
-            problems=tuple(problems),
-            notes=(*data.notes, *notes),
-        )
+        @cache
+        def test_pairs(task: str, text: str) -> tuple[StsData, frozenset[tuple[int, int]]]:
+            data = load_sts(task, "test", text, data_dirs)
+            return data, frozenset(pairs_in(data))
+
+        def exclusions(data: StsData) -> Iterator[_Exclusion]:
+            if self.overlap:
+                yield _in_earlier(data, test_pairs)
+            yield from (_in_corpus(data, *corpus) for corpus in corpora)
+
+        return [_without(data, list(exclusions(data))) for data in sets]
 
 
 def split_and_view(split: str) -> tuple[str, str]:
@@ -108,47 +89,63 @@ def split_and_view(split: str) -> tuple[str, str]:
     return name, view
 
 
-def pairs_of(data: StsData) -> set[tuple[int, int]]:
-    """Return the distinct pairs of a task, by letters and digits, whichever sentence is named first."""
-    return set(unordered_pairs(folded_ids(data.table["sentence1"]), folded_ids(data.table["sentence2"])))
+class _Exclusion(NamedTuple):
+    """Which pairs are left out, (n,), and why; what it is called behind the tilde; what they were held against."""
+
+    excluded: NDArray[np.bool_]
+    reason: str
+    name: str
+    files: Sequence[FileRead]
+    problems: Sequence[str] = ()
 
 
-def _note(data: StsData, out: NDArray[np.bool_], why: str) -> str:
-    return f"{data.task}: {int(out.sum()):,} of {len(data.table):,} pairs are left out, as they {why}."
+def _without(data: StsData, exclusions: Sequence[_Exclusion]) -> StsData:
+    """Return a task without what any of these leaves out; a note counts each pair once."""
+    kept, notes = np.ones(len(data.table), dtype=bool), list[str]()
+    for exclusion in exclusions:
+        count = int((kept & exclusion.excluded).sum())
+        notes.append(f"{data.task}: {count:,} of {len(kept):,} pairs are left out, as they {exclusion.reason}.")
+        kept &= ~exclusion.excluded
+    if not kept.any():
+        raise UserError(f"{data.task}: no pair is left: {' '.join(notes)} Leave out the task, or the view.")
+    files = (*data.files, *(file for exclusion in exclusions for file in exclusion.files))
+    problems = (*data.problems, *(problem for exclusion in exclusions for problem in exclusion.problems))
+    return replace(
+        data,
+        split=_WITHOUT.join([data.split, *(exclusion.name for exclusion in exclusions)]),
+        pairs=data.table.take(kept),
+        files=files,
+        sha256=combined_sha256(files),
+        status="modified" if problems and data.status != "user" else data.status,
+        problems=problems,
+        notes=(*data.notes, *notes),
+    )
 
 
-class _Others:
-    """The test pairs of the seven tasks, read once, when they are wanted."""
-
-    def __init__(self, data_dirs: Sequence[Path]) -> None:
-        self._data_dirs = data_dirs
-        self._read: dict[tuple[str, str], StsData] = {}
-
-    def before(self, data: StsData) -> list[StsData]:
-        """Return the tasks that come before one, in the papers' order, in its text where they have it."""
-        order = list(paper_tasks())
-        names = order[: order.index(data.task)] if data.task in order and data.status != "user" else order
-        return [
-            self._task(name, data.text if data.text in data_sets()[name].texts else SENTEVAL) for name in names
-        ]
-
-    def _task(self, name: str, text: str) -> StsData:
-        if (name, text) not in self._read:
-            self._read[name, text] = load_sts(name, "test", text, self._data_dirs)
-        return self._read[name, text]
+def _in_earlier(
+    data: StsData, test_pairs: Callable[[str, str], tuple[StsData, frozenset[tuple[int, int]]]]
+) -> _Exclusion:
+    """Leave out what a task before this one has, in the papers' order, in its text where they have it."""
+    order = list(paper_tasks())
+    names = order[: order.index(data.task)] if data.task in order and data.status != "user" else order
+    earlier = [test_pairs(name, data.text if data.text in data_sets()[name].texts else SENTEVAL) for name in names]
+    known = frozenset[tuple[int, int]]().union(*(pairs for _, pairs in earlier))
+    return _Exclusion(
+        np.array([pair in known for pair in pairs_in(data)], dtype=bool),
+        "are pairs of a task before it",
+        OVERLAP,
+        [file for task, _ in earlier for file in task.files],
+        [problem for task, _ in earlier for problem in task.problems],
+    )
 
 
-@dataclass(frozen=True, eq=False)
-class _Corpus:
-    """A corpus to leave out: its file, and the numbers of its sentences."""
+def _read_corpus(path: Path) -> tuple[FileRead, NDArray[np.uint64]]:
+    """Return the file of a corpus, and the numbers of its sentences."""
+    corpus = read_corpus_set(path)
+    file = FileRead(storable(corpus.name), sha256_of(corpus_file(str(path))), None)
+    return file, np.unique(folded_ids(corpus.sentences))
 
-    file: FileRead
-    ids: NDArray[np.uint64]
 
-    @classmethod
-    def read(cls, path: Path) -> "_Corpus":
-        corpus = read_corpus_set(path)
-        name = storable(corpus.name)
-        return cls(
-            FileRead(name, sha256_of(corpus_file(str(path))), None), np.unique(folded_ids(corpus.sentences))
-        )
+def _in_corpus(data: StsData, file: FileRead, known: NDArray[np.uint64]) -> _Exclusion:
+    either = [np.isin(folded_ids(data.table[side]), known) for side in ("sentence1", "sentence2")]
+    return _Exclusion(either[0] | either[1], f"have a sentence that stands in {file.name}", file.name, [file])

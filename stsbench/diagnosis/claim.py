@@ -6,8 +6,16 @@ from dataclasses import dataclass, replace
 
 from stsbench.base.errors import UserError
 from stsbench.data.catalogue import data_set
-from stsbench.diagnosis.grid import AGGREGATION, COMPARISON, METRIC, POOLING, TEXT, split_of
-from stsbench.diagnosis.variations import PRECISION, TEMPLATE
+from stsbench.diagnosis.choices import (
+    AGGREGATION,
+    COMPARISON,
+    METRIC,
+    POOLING,
+    PRECISION,
+    TEMPLATE,
+    TEXT,
+    split_of,
+)
 from stsbench.published.catalogue import PublishedRow, checkpoint_of_system, row
 from stsbench.published.schema import PublishedCell
 from stsbench.records.kinds import AVERAGE
@@ -91,26 +99,35 @@ def read_claim(claim: str | float | Mapping[str, float], tolerance: float | None
     """
     if tolerance is not None and not 0 < tolerance < 100:
         raise UserError(f"a tolerance of {tolerance:g}: give a positive number of points, such as 0.05.")
-    if isinstance(claim, Mapping):
-        claim = ",".join(f"{task}={_in_digits(value)}" for task, value in claim.items())
-    text = claim.strip() if isinstance(claim, str) else _in_digits(claim)
+    text = _as_text(claim)
     if text.casefold().startswith(_ROW):
         return _of_row(row(text[len(_ROW) :].strip()), tolerance)
-    parts = [part.rpartition("=") for part in filter(None, map(str.strip, text.split(",")))]
-    named = [(_task(name.strip()) if equals else "", *_number(number.strip())) for name, equals, number in parts]
+    named = _numbers_by_task(text)
     # A correlation of at most 1 % is nobody's claim: such numbers are on the scale from 0 to 1, if all are.
     small = all(abs(score) <= 1 and decimals > 1 for _, score, decimals in named) and "%" not in text
-    notes = ("The claim was read as on the scale from 0 to 1.",) if small and named else ()
+    notes = ("The claim was read as on the scale from 0 to 1.",) if small else ()
     if small:
         named = [(task, round(100 * score, 10), decimals - 2) for task, score, decimals in named]
-    values = [_as_printed(task, score, decimals, tolerance) for task, score, decimals in named]
-    tasks = [value.task for value in values]
+    return Claim(tuple(_as_printed(*number, tolerance) for number in named), notes=notes)
+
+
+def _as_text(claim: str | float | Mapping[str, float]) -> str:
+    if isinstance(claim, Mapping):
+        return ",".join(f"{task}={_in_digits(value)}" for task, value in claim.items())
+    return claim.strip() if isinstance(claim, str) else _in_digits(claim)
+
+
+def _numbers_by_task(text: str) -> list[tuple[str, float, int]]:
+    """Return the task of each number, empty for a bare one, the number, and its digits behind the point."""
+    parts = [part.rpartition("=") for part in filter(None, map(str.strip, text.split(",")))]
+    named = [(_task(name.strip()) if equals else "", *_number(number.strip())) for name, equals, number in parts]
+    tasks = [task for task, *_ in named]
     if len(set(tasks)) < len(tasks) or (len(tasks) > 1 and "" in tasks) or not tasks:
         raise UserError(
             f"cannot read the claim {text!r}: give one number, one for each of some tasks "
             "(STS16=81.21,SICK-R=77.58), or row:NAME."
         )
-    return Claim(tuple(values), notes=notes)
+    return named
 
 
 def _in_digits(number: float) -> str:

@@ -1,6 +1,6 @@
 """`diagnose`: read the claim and the data, encode once, score every setting, hold the claim against the scores."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import isfinite
 from pathlib import Path
@@ -15,10 +15,10 @@ from stsbench.data.catalogue import data_set
 from stsbench.data.locate import DataNotFoundError
 from stsbench.data.own_pairs import load_pairs
 from stsbench.data.tables import StsData
+from stsbench.diagnosis.choices import METRICS, REGRESSED, SECOND_TEST
 from stsbench.diagnosis.claim import Claim, read_claim
 from stsbench.diagnosis.encoding import encode_all
 from stsbench.diagnosis.further import DEFAULT_SECONDS, Budget, search_further
-from stsbench.diagnosis.grid import METRICS, REGRESSED, SECOND_TEST
 from stsbench.diagnosis.result import Diagnosis
 from stsbench.diagnosis.scores import DiagnosisData, TaskPairs, build_grid
 from stsbench.diagnosis.search import WEAK, Search
@@ -88,11 +88,8 @@ def diagnose(
     >>> diagnosis.explained
     False
     """
-    stages, protocol, limits = Stages(progress), protocol or Protocol(), Budget(further, budget, most_sentences)
-    if protocol.metric not in METRICS:
-        raise UserError(
-            f"diagnose compares by {' and '.join(METRICS)}: choose one of them, not {protocol.metric}."
-        )
+    stages, limits = Stages(progress), Budget(further, budget, most_sentences)
+    protocol = _comparable(protocol or Protocol())
     read = read_claim(claim, tolerance)
     chosen = _tasks_of(read, tasks, data)
     names = tuple(task if isinstance(task, str) else task.task for task in chosen)
@@ -103,8 +100,7 @@ def diagnose(
     )
     stages.done("data")
     identity = encoder.identity
-    if identity.kind == "vectors" and not _has_all(encoder, pairs.sentences):
-        pairs = _narrowed(pairs, protocol.text)
+    pairs = _readable_by(encoder, pairs, protocol.text)
     stages.done("hash")
     encoded = encode_all(encoder, pairs.sentences, lengths=lengths, use_cache=use_cache, progress=progress)
     stages.done("encode")
@@ -130,27 +126,31 @@ def diagnose(
             progress=progress,
         )
         stages.done("further")
-    explained = bool(search.explanations or (beyond and beyond.search.explanations))
-    untried = not supervised and not explained and {*REGRESSED, AVERAGE} & set(read.tasks)
+    notes = [*encoder.notes, *pairs.notes, *encoded.notes, *([beyond.note] if beyond else [])]
+    is_explained = search.explanations or (beyond and beyond.search.explanations)
+    if not supervised and not is_explained and {*REGRESSED, AVERAGE} & set(read.tasks):
+        notes.append(_NO_REGRESSORS)
     return Diagnosis(
         model=identity.name,
         search=search,
         facts=tuple(facts(read, identity, measured=measured)),
-        notes=(
-            *encoder.notes,
-            *pairs.notes,
-            *encoded.notes,
-            *([beyond.note] if beyond else []),
-            *([_NO_REGRESSORS] if untried else []),
-        ),
+        notes=tuple(notes),
         seconds=stages.seconds,
         encoding=encoded.encoding,
         further=beyond,
     )
 
 
+def _comparable(protocol: Protocol) -> Protocol:
+    if protocol.metric not in METRICS:
+        raise UserError(
+            f"diagnose compares by {' and '.join(METRICS)}: choose one of them, not {protocol.metric}."
+        )
+    return protocol
+
+
 def is_telling(search: Search) -> bool:
-    """Return whether today's grid has an answer that makes it needless to look further.
+    """Return whether the grid has an answer that makes it needless to look further.
 
     That is a single choice, or several that few numbers nearby would have met as well.
     """
@@ -193,14 +193,7 @@ def _tasks_of(
     if claim.tasks != ("",) and AVERAGE not in claim.tasks:
         order = [*STS_TASKS, *claim.tasks]
         return [task for task in dict.fromkeys(order) if task in claim.tasks]
-    chosen: dict[str, str | StsData] = {}
-    for item in [tasks] if isinstance(tasks, str | StsData) else tasks:
-        if isinstance(item, StsData):
-            chosen.setdefault(item.task, item)
-            continue
-        for name in filter(None, map(str.strip, item.split(","))):
-            for task in STS_TASKS if name.casefold() == "sts" else [data_set(name).task]:
-                chosen.setdefault(task, task)
+    chosen = _by_name([tasks] if isinstance(tasks, str | StsData) else tasks)
     if not chosen:
         raise UserError("no task was named: use `sts`, or names such as STS16.")
     if SAMPLE in chosen and len(chosen) > 1:
@@ -211,6 +204,19 @@ def _tasks_of(
             f"the claim names {missing[0]}, which is not among the tasks: add it, or leave --tasks out."
         )
     return list(chosen.values())
+
+
+def _by_name(tasks: Iterable[str | StsData]) -> dict[str, str | StsData]:
+    """Return each task once, `sts` being the papers' seven."""
+    chosen: dict[str, str | StsData] = {}
+    for item in tasks:
+        if isinstance(item, StsData):
+            chosen.setdefault(item.task, item)
+            continue
+        for name in filter(None, map(str.strip, item.split(","))):
+            for task in STS_TASKS if name.casefold() == "sts" else [data_set(name).task]:
+                chosen.setdefault(task, task)
+    return chosen
 
 
 def _read_all(
@@ -272,16 +278,16 @@ def _read(task: str, text: str | None, protocol: Protocol, data_dirs: Sequence[P
     return TaskPairs(data, text, splits, protocol.sick_split if task == "SICK-R" else "test")
 
 
-def _has_all(saved: Encoder, texts: Sequence[str]) -> bool:
+def _readable_by(encoder: Encoder, data: DiagnosisData, text: str) -> DiagnosisData:
+    """Return what saved vectors are there for: all, or the tasks in one text and their default split alone."""
+    if encoder.identity.kind != "vectors":
+        return data
     try:
-        saved.tokenize(texts)
+        encoder.tokenize(data.sentences)
     except UserError:
-        return False
-    return True
-
-
-def _narrowed(data: DiagnosisData, text: str) -> DiagnosisData:
-    """Return the same tasks in one text and their default split alone, without the sample."""
+        pass
+    else:
+        return data
     kept = [
         replace(task, data=_only(task.data, task.default_split), splits=(task.default_split,))
         for task in data.sets

@@ -82,14 +82,14 @@ def encode_all(
     parts, cuts = [whole], [Cut(limit, whole.rows, np.zeros(len(texts), dtype=bool))]
     start = len(whole.vectors[poolings[0]])
     for length in USUAL_LENGTHS if lengths is None else lengths:
-        other = None if length == limit else recut(encoder, length)
+        shortened = None if length == limit else recut(encoder, length)
         # Only what is longer than the shorter of the two limits can differ.
         shorter = length if limit is None else min(length, limit)
         longer = np.flatnonzero(whole.lengths + most_around > shorter)
-        if other is None or not len(longer):
+        if shortened is None or not len(longer):
             continue
         part = embed(
-            other,
+            shortened,
             [texts[place] for place in longer.tolist()],
             poolings=poolings,
             normalize=False,

@@ -1,9 +1,9 @@
-"""The search beyond today's grid: variations of the encoder, encoded only as far as the claim needs.
+"""The search along the lazy axes: other ways of using the encoder, encoded only as far as the claim needs.
 
-Passes with one change go first, then those with two. A claim of several numbers is held against the smallest task
-first: where no setting of a pass gives that number, its other tasks are not encoded. Where a pass changes nothing
-but the sentences, only those that the tokenizer reads otherwise are encoded. The search stops at the first pass
-whose changes explain the claim and few other numbers, after all passes with as many changes if they explain it at
+Ways with one change go first, then those with two. A claim of several numbers is held against the smallest task
+first: where no setting of a way gives that number, its other tasks are not encoded. Where a way changes nothing
+but the sentences, only those that the tokenizer reads otherwise are encoded. The search stops at the first way
+whose changes explain the claim and few other numbers, after all ways with as many changes if they explain it at
 all, and where its budget of seconds or sentences ends.
 """
 
@@ -17,36 +17,17 @@ import numpy as np
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress
 from stsbench.diagnosis.encoding import Encoded
-from stsbench.diagnosis.grid import (
-    AGGREGATION,
-    COMPARISON,
-    METRIC,
-    METRICS,
-    Axis,
-    Comparing,
-    Grid,
-    Scores,
-    axis_of_means,
-)
-from stsbench.diagnosis.scores import DiagnosisData, Scorer, TaskPairs, compare, comparisons_of
+from stsbench.diagnosis.grid import SCORED_AT_POINTS, Point, Scores
+from stsbench.diagnosis.scores import DiagnosisData, TaskPairs, along, compare, comparisons_of
 from stsbench.diagnosis.search import WEAK, Search
-from stsbench.diagnosis.variations import (
-    VARIATION,
-    Pass,
-    Variation,
-    encoder_of,
-    passes,
-    poolings_of_pass,
-    sentences_of_pass,
-    variations,
-)
+from stsbench.diagnosis.usage import Way, changes_of, encoder_of, poolings_of, sentences_of, ways_to_read
 from stsbench.encoders.plan import embed
 from stsbench.encoders.protocol import Encoder, FloatMatrix
 from stsbench.encoders.transformer import TransformerEncoder
-from stsbench.scoring.protocols import AGGREGATIONS, Protocol
+from stsbench.scoring.protocols import Protocol
 
 DEFAULT_SECONDS = 60.0
-"""How long the search goes on by default where today's grid has no answer."""
+"""How long the search goes on by default where the grid has no answer."""
 
 MOST_CHANGES = 2
 """How many choices beyond the grid can be changed at once: there are hundreds of pairs."""
@@ -54,7 +35,7 @@ MOST_CHANGES = 2
 
 @dataclass(frozen=True)
 class Budget:
-    """How far the search beyond today's grid may go.
+    """How far the search beyond the grid may go.
 
     Attributes:
         changes: how many choices beyond the grid may change at once; 0 for no such search.
@@ -78,11 +59,11 @@ class Budget:
 
 @dataclass(frozen=True)
 class Further:
-    """What was searched beyond today's grid.
+    """What was searched beyond the grid.
 
     Attributes:
-        search: the claim held against the variations that were tried.
-        tried: the passes that were made, in words.
+        search: the claim held against the points of the lazy axes that were asked for.
+        tried: the ways that were tried, in words.
         untried: those that the budget left out, in words, and those that the checkpoint cannot do, with why.
         sentences: how many went through the model.
         seconds: how long it took.
@@ -137,38 +118,35 @@ def search_further(
     use_cache: bool,
     progress: Progress,
 ) -> Further:
-    """Hold the claim against variations of the encoder, nearest first.
+    """Hold the claim against other ways of using the encoder, nearest first.
 
     Args:
         encoder: the person's own.
-        base: the claim held against today's grid.
+        base: the claim held against the grid.
         data: the tasks; their default text and split are read.
-        encoded: the vectors of today's grid, in the order of `data.sentences`.
+        encoded: the vectors of the grid, in the order of `data.sentences`.
         protocol: the default choices.
         budget: how far to go.
         likely: templates to try before others.
         use_cache: whether to read and write the embedding cache.
-        progress: told how many passes are done.
+        progress: told how many ways are done.
     """
     tasks = _default_tasks(data, encoded, protocol)
     spent = _Spent(budget)
-    explorer = _Explorer(encoder, base, tasks, encoded, protocol, spent, use_cache)
-    ways = [
-        way
-        for way in passes(encoder, [task.name for task in tasks], likely=likely, gap=base.default.distance)
-        if way.count <= budget.changes
-    ]
+    explorer = _Explorer(encoder, base, tasks, encoded, spent, use_cache)
+    ways = ways_to_read(encoder, [task.name for task in tasks], likely=likely, gap=base.default.distance)
+    ways = [way for way in ways if way.count <= budget.changes]
     tried: list[str] = []
     untried: list[str] = []
     for number, way in enumerate(ways):
         if number and explorer.is_answered(ways[number - 1].count, all_of_them=ways[number - 1].count < way.count):
             break
         try:
-            made = explorer.make(way)
+            is_tried = explorer.try_way(way)
         except UserError as error:
             untried.append(f"{way} ({str(error).rstrip('.')})")
             continue
-        (tried if made else untried).append(str(way))
+        (tried if is_tried else untried).append(str(way))
         progress("looking further", number + 1, len(ways))
     return Further(explorer.search, tuple(tried), _shortened(untried), spent.sentences, spent.seconds)
 
@@ -183,12 +161,10 @@ class _Task:
 
     Attributes:
         pairs: its pairs, whose sentences stand in order: all first sides, then all second sides.
-        scorer: its gold scores, made ready.
-        rows: of each sentence, in the vectors of today's grid.
+        rows: of each sentence, in the vectors of the grid.
     """
 
     pairs: TaskPairs
-    scorer: Scorer
     rows: np.ndarray
 
     @property
@@ -210,20 +186,19 @@ def _default_tasks(data: DiagnosisData, encoded: Encoded, protocol: Protocol) ->
         table = table.take(chosen)
         rows = encoded.cuts[0].rows[start:end].reshape(2, -1)[:, chosen].ravel()
         kept = replace(pairs, data=replace(pairs.data, pairs=table), splits=(pairs.default_split,))
-        tasks.append(_Task(kept, Scorer.of(table, kept.splits), rows))
+        tasks.append(_Task(kept, rows))
     return sorted(tasks, key=lambda task: len(task.rows))
 
 
 @dataclass
 class _Explorer:
-    """Makes passes, and keeps what they give.
+    """Tries ways, and keeps the points that they give.
 
     Attributes:
         encoder: the person's own.
-        base: the claim held against today's grid.
+        base: the claim held against the grid.
         tasks: in their default text and split, the smallest first.
-        encoded: the vectors of today's grid.
-        protocol: the default choices.
+        encoded: the vectors of the grid.
         spent: what it has cost so far.
         use_cache: whether to read and write the embedding cache.
     """
@@ -232,11 +207,10 @@ class _Explorer:
     base: Search
     tasks: Sequence[_Task]
     encoded: Encoded
-    protocol: Protocol
     spent: _Spent
     use_cache: bool
-    _found: list[tuple[Variation, dict[str, Scores]]] = field(default_factory=list)
-    _read: dict[str, list[object]] = field(default_factory=dict)
+    _points: list[Point] = field(default_factory=list)
+    _sequences: dict[str, list[object]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Begin with the person's own setting alone."""
@@ -248,8 +222,8 @@ class _Explorer:
         """Return whether the search may stop.
 
         Args:
-            count: how many changes the passes so far make.
-            all_of_them: whether all passes with so many changes were made.
+            count: how many changes the ways so far make.
+            all_of_them: whether all ways with so many changes were tried.
         """
         explanations = self.search.explanations
         if not explanations or all_of_them:
@@ -257,45 +231,40 @@ class _Explorer:
         best = explanations[0].best
         return best.count <= max(count, 1) and self.search.chance(best.count) < WEAK
 
-    def make(self, way: Pass) -> bool:
-        """Make a pass; return whether the budget allowed it."""
+    def try_way(self, way: Way) -> bool:
+        """Try a way; return whether the budget allowed it."""
         varied = encoder_of(self.encoder, way)
-        by_template = varied.identity.template is not None
-        only_sentences = varied is self.encoder or (way.template is None and way.precision is None)
-        poolings = poolings_of_pass(self.encoder, varied, way, self.encoded.vectors, all_layers=way == Pass())
-        if only_sentences and way != Pass():
-            poolings = [name for name in poolings if name in self.encoded.vectors]
-        kept = variations(self.encoder, varied, way, poolings)
-        if not kept:
-            return True
-        scores: dict[str, dict[str, Scores]] = {pooling: {} for pooling in kept}
-        changed_anywhere = False
-        for task in self.tasks:
-            texts = sentences_of_pass(task.pairs.data, way, by_template=by_template)
-            changed = np.ones(len(texts), dtype=bool)
-            if only_sentences and way != Pass():
-                changed = self._changed(task, varied, texts)
-            changed_anywhere |= bool(changed.any())
+        poolings = poolings_of(self.encoder, varied, way, self.encoded.vectors)
+        changes = changes_of(self.encoder, varied, way, poolings)
+        scores: dict[str, dict[str, Scores]] = {pooling: {} for pooling in changes}
+        reads_otherwise = False
+        for task in self.tasks if changes else ():
+            texts = sentences_of(task.pairs.data, way, by_template=varied.identity.template is not None)
+            changed = (
+                self._changed(task, varied, texts) if way.is_of_sentences else np.ones(len(texts), dtype=bool)
+            )
+            reads_otherwise |= bool(changed.any())
             needed = [texts[place] for place in np.flatnonzero(changed).tolist()]
             if not self.spent.allows(len(set(needed))):
                 return False
-            vectors, rows = self._vectors(varied, needed, list(kept), changed, task)
-            for pooling in kept:
+            vectors, rows = self._vectors(varied, needed, list(changes), changed, task)
+            for pooling, of_tasks in scores.items():
                 similarities = compare(vectors[pooling], rows.reshape(2, -1), self._comparisons)
-                scores[pooling][task.name] = task.scorer(similarities)[..., 0]
+                scored = task.pairs.scorer(similarities)[..., 0]
+                of_tasks[task.name] = along(self.base.grid.axes, SCORED_AT_POINTS, scored)
             if not self._can_fit(task.name, scores):
                 break
-        if changed_anywhere:
-            self._found += [(kept[pooling], of_tasks) for pooling, of_tasks in scores.items()]
+        if reads_otherwise:
+            self._points += [Point(changes[pooling], of_tasks, pooling) for pooling, of_tasks in scores.items()]
             self.search = self._searched()
         return True
 
     def _changed(self, task: _Task, varied: Encoder, texts: Sequence[str]) -> np.ndarray:
         """Return which sentences the model reads otherwise than in the person's own setting."""
-        if task.name not in self._read:
-            own = sentences_of_pass(task.pairs.data, Pass(), by_template=True)
-            self._read[task.name] = list(self.encoder.tokenize(own).sequences)
-        pairs = zip(self._read[task.name], varied.tokenize(texts).sequences, strict=True)
+        if task.name not in self._sequences:
+            own = sentences_of(task.pairs.data, Way(), by_template=True)
+            self._sequences[task.name] = list(self.encoder.tokenize(own).sequences)
+        pairs = zip(self._sequences[task.name], varied.tokenize(texts).sequences, strict=True)
         return np.array([before != after for before, after in pairs], dtype=bool)
 
     def _vectors(
@@ -320,7 +289,7 @@ class _Explorer:
         return vectors, rows
 
     def _can_fit(self, task: str, scores: Mapping[str, Mapping[str, Scores]]) -> bool:
-        """Return whether any setting of a pass gives a claimed number of a task, if one is claimed."""
+        """Return whether any setting of a way gives a claimed number of a task, if one is claimed."""
         claimed = next((value for value in self.base.claim.values if value.task == task), None)
         if claimed is None:
             return True
@@ -328,26 +297,5 @@ class _Explorer:
         return bool((np.abs(values - claimed.score) <= claimed.tolerance).any())
 
     def _searched(self) -> Search:
-        names = [task.name for task in self.tasks]
-        of_claim = [name for name in self.base.grid.scores if name in names]
-        axes = (
-            Axis(VARIATION, (Variation(), *(variation for variation, _ in self._found))),
-            Axis.of(AGGREGATION, AGGREGATIONS, self.protocol.aggregation),
-            Axis.of(METRIC, METRICS, self.protocol.metric),
-            Axis.of(COMPARISON, list(self._comparisons), Comparing(self.protocol.similarity)),  # type: ignore[arg-type]
-            axis_of_means(of_claim, with_sample=False),
-        )
-        default = tuple(axis.default for axis in axes[1:4])
-        grids: dict[str, Scores] = {}
-        for task in self.tasks:
-            aggregations = len(AGGREGATIONS) if task.scorer.has_subsets else 1
-            shape = (1 + len(self._found), aggregations, len(METRICS), len(self._comparisons), 1)
-            values = np.full(shape, np.nan)
-            own = (default[0] if aggregations > 1 else 0, *default[1:], 0)
-            # All else that the person's own vectors give stands in today's grid.
-            values[(0, *own)] = self.base.grid.value(task.name, self.base.grid.default)
-            for number, (_, of_tasks) in enumerate(self._found, 1):
-                if task.name in of_tasks:
-                    values[number, ..., 0] = of_tasks[task.name].transpose(2, 1, 0)
-            grids[task.name] = values
-        return Search(Grid(axes, grids), self.base.claim)
+        # All else that the person's own vectors give stands in the grid at hand.
+        return Search(self.base.grid.beyond(self._points), self.base.claim)

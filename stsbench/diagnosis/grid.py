@@ -1,272 +1,43 @@
-"""The grid: every choice that moves a score, as an axis of typed values, and each task's score at every crossing.
+"""The grid: each choice an axis of typed values, and each task's score at every crossing.
 
-A choice is declared here, once, with all that is written of it: its name in tables and JSON, its words, what its
-values mean, its option of `stsbench run`. Search, verdict, table, figure and JSON take a choice as it comes.
-
-To add one, declare it below. `scores.py` then gives it an axis (`_axes`) and its dimension: what changes the
-vectors in `encoding.py`, what is made of their similarities in `Scorer`.
+What the vectors at hand give is scored at once. How the encoder is used has axes, too; these are lazy, as each of
+their crossings takes vectors of its own: a `Point` holds what one gave when it was asked for.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stsbench.base.words import listed
+from stsbench.diagnosis.choices import (
+    AGGREGATION,
+    AVERAGE_OF,
+    COMPARISON,
+    LAYER,
+    METRIC,
+    POOLING,
+    SAMPLE_ALONE,
+    Change,
+    Choice,
+    Comparing,
+    Mean,
+    split_of,
+)
 from stsbench.records.kinds import AVERAGE
-from stsbench.scoring.tasks import SAMPLE
-from stsbench.statistics.similarity import Similarity
 
 if TYPE_CHECKING:
     import pandas as pd
 
+SCORED_AT_POINTS = (COMPARISON, METRIC, AGGREGATION)
+"""The choices that are crossed with a point of the lazy axes; all others are the person's own there."""
+
 Scores = NDArray[np.float64]
 Place = tuple[int, ...]
 """A crossing: for each axis, which of its values."""
-
-
-@dataclass(frozen=True)
-class Choice:
-    """A choice that moves a score, and what is written of it.
-
-    Attributes:
-        name: in tables and JSON.
-        option: of `stsbench run`, which a value follows; empty where it is not as simple.
-        phrase: a value as the subject of a sentence.
-        label: a value as an entry of a table.
-        instead: the beginning of a clause that ends in what the person's own setting gives.
-        names: of values whose phrase is another.
-        meanings: a sentence on what a value means and who takes it, where its name does not say all.
-    """
-
-    name: str
-    option: str = ""
-    phrase: str = "{choice} `{value}`"
-    label: str = "{choice} {value}"
-    instead: str = "{phrase} gives"
-    names: Mapping[Any, str] = field(default_factory=dict, compare=False)
-    meanings: Mapping[Any, str] = field(default_factory=dict, compare=False)
-
-    def phrase_of(self, value: Any) -> str:
-        """Return a value as the subject of a sentence."""
-        return self.names.get(value) or self.phrase.format(choice=self.name, value=value)
-
-    def label_of(self, value: Any) -> str:
-        """Return a value as an entry of a table."""
-        return self.label.format(choice=self.name, value=value)
-
-    def instead_of(self, default: Any) -> str:
-        """Return the beginning of a clause that ends in what the person's own setting gives."""
-        return self.instead.format(value=default, phrase=self.phrase_of(default))
-
-
-POOLING = Choice(
-    "pooling",
-    "--pooling",
-    instead="with `{value}`, your setting, the model gives",
-    meanings={
-        "cls": "`cls` is the first token through the dense+tanh head: supervised SimCSE is scored so.",
-        "cls_before_pooler": "`cls_before_pooler` is the first token without the head: unsupervised SimCSE and "
-        "ESimCSE are scored so.",
-        "avg": "`avg` is the mean of the last layer.",
-        "avg_top2": "`avg_top2` is the mean of the last two layers.",
-        "avg_first_last": "`avg_first_last` is the mean of the first Transformer layer and the last; the papers' "
-        "first-last numbers were taken with the embedding layer, `avg_static_last`.",
-        "avg_static_last": "`avg_static_last` is the mean of the embedding layer and the last: the papers' "
-        "first-last numbers.",
-    },
-)
-
-
-class _Aggregation(Choice):
-    def instead_of(self, default: str) -> str:
-        papers = ", the papers' aggregation," if default == "all" else ""
-        return f"under `{default}`{papers} the same vectors give"
-
-
-AGGREGATION = _Aggregation(
-    "aggregation",
-    "--aggregation",
-    meanings={
-        "all": "`all` is one correlation over all pairs, as SimCSE, ESimCSE and MoCoSE report.",
-        "mean": "`mean` is the plain mean over subsets.",
-        "wmean": "`wmean` is the mean over subsets weighted by pairs, SentEval's headline.",
-    },
-)
-
-METRICS: tuple[Literal["spearman", "pearson"], ...] = ("spearman", "pearson")
-METRIC = Choice(
-    "metric",
-    "--metric",
-    instead="by {phrase} the same vectors give",
-    names={"spearman": "Spearman's correlation", "pearson": "Pearson's correlation"},
-)
-
-TEXT = Choice(
-    "text",
-    "--text",
-    label="{value} text",
-    names={"senteval": "SentEval's text", "raw": "the raw text"},
-    meanings={"raw": "The raw text is as first released; the papers score SentEval's, tokenised and lower-cased."},
-)
-
-MAX_LENGTH = Choice(
-    "max_length", "--max-length", phrase="a maximum length of {value} sub-words", label="length {value}"
-)
-
-
-@dataclass(frozen=True)
-class Comparing:
-    """A way of comparing two vectors.
-
-    Attributes:
-        similarity: a similarity, or `supervised` for the regressor that SentEval trains on a task.
-        normalize: whether vectors are scaled to unit length first, as in `Postprocessing`: None as the model says.
-    """
-
-    similarity: Similarity | Literal["supervised"]
-    normalize: bool | None = None
-
-    @property
-    def scaling(self) -> str:
-        """How the vectors are scaled, where it is not as the model says."""
-        return {None: "", True: ", scaled", False: ", not scaled"}[self.normalize]
-
-    def __str__(self) -> str:
-        """Return what tables of scores call it."""
-        return self.similarity + (f"{self.scaling} to unit length" if self.scaling else "")
-
-
-_SIMILARITIES: dict[Similarity, str] = {
-    "cosine": "cosine",
-    "dot": "the dot product",
-    "euclidean": "the Euclidean distance",
-    "manhattan": "the Manhattan distance",
-}
-REGRESSOR = Comparing("supervised")
-REGRESSED = frozenset({"STS-B", "SICK-R"})
-"""The tasks that SentEval trains a regressor on; it compares the others by cosine."""
-
-COMPARISON = Choice(
-    "comparison",
-    label="similarity {value.similarity}{value.scaling}",
-    instead="by {phrase} the same vectors give",
-    names={
-        **{Comparing(similarity): name for similarity, name in _SIMILARITIES.items()},
-        **{
-            Comparing(similarity, normalize): f"{name} of vectors {scaled} to unit length"
-            for similarity, name in _SIMILARITIES.items()
-            for normalize, scaled in ((True, "scaled"), (False, "not scaled"))
-        },
-        REGRESSOR: "the regressor that SentEval trains on it",
-    },
-    meanings={REGRESSOR: "It was trained with one seed; another moves it by some tenths of a point."},
-)
-
-SECOND_TEST = "test@senteval-v2"
-"""The test split of STS-B as MTEB's second version has it, by the rule that gives its counts: fewer pairs."""
-
-_SPLITS = {
-    "STS-B": {
-        "all": "The `all` entry for STS-B in the SimCSE scripts' output is this, not the test split.",
-        "dev": "Checkpoints are chosen by this number; the papers' tables have the test split.",
-        SECOND_TEST: "MTEB's second STSBenchmark leaves out pairs that stand twice, or in another split too.",
-    },
-    "SICK-R": {
-        "all": "MTEB scores SICK-R so, the papers its test split alone.",
-        "dev": "The papers score its test split.",
-    },
-}
-
-
-def split_of(task: str) -> Choice:
-    """Return the choice of a task's split.
-
-    >>> split_of("SICK-R").phrase_of("all"), split_of("SICK-R").label_of("all")
-    ('the whole of SICK-R (train, dev and test)', 'SICK-R all')
-    """
-    return Choice(
-        f"{task} split",
-        phrase=f"{task}'s {{value}} split",
-        label=f"{task} {{value}}",
-        names={
-            "all": f"the whole of {task} (train, dev and test)",
-            SECOND_TEST: f"{task}'s test split without repeated pairs",
-        },
-        meanings=_SPLITS.get(task, {}),
-    )
-
-
-@dataclass(frozen=True)
-class Mean:
-    """What people take an average to be.
-
-    Attributes:
-        name: in tables and JSON.
-        tasks: the tasks that it is taken over.
-        rounded: whether their scores are rounded to two decimals first, as public scripts do.
-    """
-
-    name: str
-    tasks: tuple[str, ...]
-    rounded: bool = False
-
-    def __str__(self) -> str:
-        """Return its name."""
-        return self.name
-
-    @property
-    def label(self) -> str:
-        """What a table of settings calls it: the score of one task is no mean."""
-        return f"mean {self.name}" if len(self.tasks) > 1 else self.name
-
-    @property
-    def phrase(self) -> str:
-        """What a sentence calls it."""
-        return f"the {self.label}" if len(self.tasks) > 1 else self.name
-
-    def of(self, scores: Mapping[str, Scores]) -> Scores:
-        """Return the mean of the tasks' scores, which broadcast."""
-        parts = [scores[task] for task in self.tasks]
-        total = np.zeros((1,) * parts[0].ndim)
-        # Summed one after the other: the arrays have different shapes.
-        for part in parts:
-            total = total + (np.round(part, 2) if self.rounded else part)
-        return total / len(parts)
-
-
-_SAMPLE = Mean(SAMPLE, (SAMPLE,))
-AVERAGE_OF = Choice(
-    "average",
-    phrase="{value.phrase}",
-    label="{value.label}",
-    instead="{phrase} is",
-    names={_SAMPLE: "the bundled sample"},
-    meanings={_SAMPLE: "The sample comes with stsbench and is measured where no data is found."},
-)
-
-
-@dataclass(frozen=True)
-class Change:
-    """One choice that differs from the person's own setting."""
-
-    choice: Choice
-    value: Any
-    default: Any
-
-
-@dataclass(frozen=True)
-class Bundle:
-    """A value of an axis that changes several choices at once, each of which counts.
-
-    Attributes:
-        changes: what it changes; nothing in the person's own setting.
-    """
-
-    changes: tuple[Change, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -301,16 +72,13 @@ class Axis:
 
     def _changes_of(self, value: Any) -> int:
         default = self.values[self.default]
-        if isinstance(value, Bundle):
-            return len(value.changes)
         if isinstance(value, Comparing):
             return int(value.similarity != default.similarity) + int(value.normalize != default.normalize)
         return int(value != default)
 
-    def changed_to(self, place: int) -> tuple[Change, ...]:
+    def changed_to(self, place: int) -> Change:
         """Return what the value at a place changes."""
-        value, default = self.values[place], self.values[self.default]
-        return value.changes if isinstance(value, Bundle) else (Change(self.choice, value, default),)
+        return Change(self.choice, self.values[place], self.values[self.default])
 
 
 def axis_of_means(tasks: Sequence[str], *, with_sample: bool) -> Axis:
@@ -328,8 +96,35 @@ def axis_of_means(tasks: Sequence[str], *, with_sample: bool) -> Axis:
                 means.append(Mean(f"without {listed(left_out)}", kept))
         means += [Mean(f"{task} alone", (task,)) for task in tasks]
     if with_sample:
-        means.append(_SAMPLE)
+        means.append(SAMPLE_ALONE)
     return Axis(AVERAGE_OF, tuple(means))
+
+
+@dataclass(frozen=True)
+class Point:
+    """A crossing of the lazy axes: one way of using the encoder.
+
+    Attributes:
+        changes: in what it differs from the person's own; nothing in that itself.
+        scores: for each task that was scored there, x 100, as in `Grid`.
+        pooling: the full name of the pooling that it reads; empty in the person's own way.
+    """
+
+    changes: tuple[Change, ...] = ()
+    scores: Mapping[str, Scores] = field(default_factory=dict, compare=False)
+    pooling: str = ""
+
+    def __str__(self) -> str:
+        """Return its changes, as a table has them."""
+        return ", ".join(change.choice.label_of(change.value) for change in self.changes)
+
+    @property
+    def options(self) -> list[str]:
+        """Return what gives it, of `stsbench run`; a layer is a part of the pooling's name."""
+        read = {POOLING, LAYER}
+        usual = [c for c in self.changes if c.choice.option and c.choice not in read]
+        options = [f"{change.choice.option} {change.value}" for change in usual]
+        return [*options, *[f"{POOLING.option} {self.pooling}" for c in self.changes if c.choice in read]]
 
 
 @dataclass(frozen=True)
@@ -337,13 +132,16 @@ class Grid:
     """Every score that the choices give.
 
     Attributes:
-        axes: the choices; the last is what an average is taken over.
+        axes: the choices that are scored at once; the last is what an average is taken over.
         scores: for each task an array with one dimension per axis, x 100: of length 1 where the choice makes no
             difference to the task, NaN where there is no such score.
+        points: of the lazy axes, those that were asked for; each has arrays of the same dimensions, of length 1
+            where only the default was scored.
     """
 
     axes: tuple[Axis, ...]
     scores: Mapping[str, Scores]
+    points: tuple[Point, ...] = ()
 
     @property
     def default(self) -> Place:
@@ -354,9 +152,39 @@ class Grid:
         """Return the person's own setting of a choice."""
         return next(axis.values[axis.default] for axis in self.axes if axis.choice == choice)
 
-    def of(self, task: str) -> Scores:
-        """Return the scores of a task, or of the average along its axis."""
-        return self._averages if task == AVERAGE else self.scores[task]
+    @cached_property
+    def all_points(self) -> tuple[Point, ...]:
+        """The person's own way of using the encoder, and what was asked for besides."""
+        return (Point(scores=self.scores), *self.points)
+
+    @cached_property
+    def lazy_places(self) -> NDArray[np.int64]:
+        """Return where each of `all_points` is along the lazy axes, (points, axes); the person's own way at 0."""
+        choices = list(dict.fromkeys(change.choice for point in self.points for change in point.changes))
+        values: dict[Choice, dict[str, int]] = {choice: {} for choice in choices}
+        places = np.zeros((len(self.all_points), len(choices)), dtype=np.int64)
+        for number, point in enumerate(self.all_points):
+            for change in point.changes:
+                known = values[change.choice]
+                places[number, choices.index(change.choice)] = known.setdefault(str(change.value), len(known) + 1)
+        return places
+
+    def beyond(self, points: Sequence[Point]) -> "Grid":
+        """Return the person's own setting alone, and points of the lazy axes."""
+        alone: dict[str, Scores] = {}
+        for task in self.axes[-1].values[0].tasks:
+            sizes = zip(self.axes, self.scores[task].shape, strict=True)
+            scores = np.full([size if axis.choice in SCORED_AT_POINTS else 1 for axis, size in sizes], np.nan)
+            scores[inside(scores.shape, self.default)] = self.value(task, self.default)
+            alone[task] = scores
+        return Grid(self.axes, alone, tuple(points))
+
+    def of(self, task: str, point: Point | None = None) -> Scores:
+        """Return the scores of a task, or of the average along its axis, at a point or in the person's own way."""
+        if task == AVERAGE:
+            return self._averages if point is None else self._averages_of(point.scores)
+        scores = self.scores if point is None else point.scores
+        return scores.get(task, np.full((1,) * len(self.axes), np.nan))
 
     def value(self, task: str, place: Place) -> float:
         """Return the score of a task, or the average, at one crossing."""
@@ -365,9 +193,15 @@ class Grid:
 
     @cached_property
     def _averages(self) -> Scores:
-        together = [mean.of(self.scores) for mean in self.axes[-1].values]
-        shape = np.broadcast_shapes(*(scores.shape for scores in together))
-        return np.concatenate([np.broadcast_to(scores, shape) for scores in together], axis=-1)
+        return self._averages_of(self.scores)
+
+    def _averages_of(self, scores: Mapping[str, Scores]) -> Scores:
+        unknown = np.full((1,) * len(self.axes), np.nan)
+        together = [
+            mean.of({task: scores.get(task, unknown) for task in mean.tasks}) for mean in self.axes[-1].values
+        ]
+        shape = np.broadcast_shapes(*(part.shape for part in together))
+        return np.concatenate([np.broadcast_to(part, shape) for part in together], axis=-1)
 
     @cached_property
     def frame(self) -> "pd.DataFrame":
@@ -375,27 +209,34 @@ class Grid:
 
         Columns: task, split (empty where a task has but one), the other choices, score (x 100), changes (how many
         choices differ from the default). A choice that makes no difference to a task has the default's value.
+        Where points of the lazy axes were asked for, `variation` says what each changes.
         """
         import pandas as pd
 
-        return pd.concat([self._frame_of(task) for task in self.scores], ignore_index=True)
+        frame = pd.concat([self._frame_of(task) for task in self.scores], ignore_index=True)
+        if not self.points:
+            return frame
+        tasks = dict.fromkeys(task for point in self.points for task in point.scores)
+        parts = [self._frame_of(task, point) for task in tasks for point in self.points if task in point.scores]
+        return pd.concat([frame.assign(variation=""), *parts], ignore_index=True)
 
-    def _frame_of(self, task: str) -> "pd.DataFrame":
+    def _frame_of(self, task: str, point: Point | None = None) -> "pd.DataFrame":
         import pandas as pd
 
-        scores = self.scores[task]
+        scores = self.of(task, point)
         places = np.argwhere(~np.isnan(scores))
         columns: dict[str, Any] = {"task": np.full(len(places), task, dtype=object), "split": ""}
-        changes = np.zeros(len(places), dtype=np.int64)
-        others = {AVERAGE_OF, *map(split_of, self.scores)}
+        changes = np.full(len(places), len(point.changes) if point else 0, dtype=np.int64)
+        of_other_tasks = {AVERAGE_OF, *map(split_of, self.scores)} - {split_of(task)}
         for axis, size, place in zip(self.axes, scores.shape, places.T, strict=True):
             # Where there is nothing to choose, the place is that of the default.
             chosen = place if size > 1 else np.full(len(places), axis.default)
             changes += np.array(axis.changes)[chosen]
-            if axis.choice == split_of(task) or axis.choice not in others:
+            if axis.choice not in of_other_tasks:
                 name = "split" if axis.choice == split_of(task) else axis.name
                 columns[name] = np.array([*map(str, axis.values)], dtype=object)[chosen]
-        return pd.DataFrame({**columns, "score": scores[tuple(places.T)], "changes": changes})
+        columns |= {"score": scores[tuple(places.T)], "changes": changes}
+        return pd.DataFrame(columns | ({"variation": str(point)} if point else {}))
 
 
 def inside(shape: Place, place: Place) -> Place:

@@ -1,7 +1,7 @@
 """What `diagnose` returns: the verdict, the settings that matter, every score, the heat map of single choices."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from stsbench.base.files import atomic_path, told_as_unwritable
 from stsbench.diagnosis import words
+from stsbench.diagnosis.choices import POOLING
 from stsbench.diagnosis.claim import Claim
 from stsbench.diagnosis.further import Further
-from stsbench.diagnosis.grid import POOLING, Grid, Place
+from stsbench.diagnosis.grid import Grid, Place
 from stsbench.diagnosis.search import Candidate, Cause, Search
 from stsbench.render.cells import Key, Named
 from stsbench.render.figures import new_figure, save_figure, style
@@ -76,18 +77,8 @@ class Diagnosis(Result):
 
         What was tried beyond the grid says in the column `variation` what it changes.
         """
-        import pandas as pd
-
-        frame = self.grid.frame
-        if self.further is None:
-            return frame
-        beyond = self.further.search.grid.frame
-        beyond = beyond[beyond["variation"] != ""]
-        if beyond.empty:
-            return frame
-        own = {axis.name: str(axis.values[axis.default]) for axis in self.grid.axes if axis.name in frame}
-        absent = {name: value for name, value in own.items() if name not in beyond}
-        return pd.concat([frame.assign(variation=""), beyond.assign(**absent)], ignore_index=True)
+        points = self.further.search.grid.points if self.further else ()
+        return replace(self.grid, points=points).frame if points else self.grid.frame
 
     @property
     def explained(self) -> bool:
@@ -246,7 +237,7 @@ class Diagnosis(Result):
     def _plain_explanation(self, explanation: Cause) -> dict[str, Any]:
         return {
             **self._plain(explanation.best),
-            "alike": [self._plain(other) for other in explanation.alike],
+            "alike": [self._plain(candidate) for candidate in explanation.alike],
             "chance": self.answer.chance(explanation.best.count),
         }
 
@@ -291,12 +282,9 @@ class HeatMap:
         """Return the poolers crossed with every other single choice that makes a difference to the claim."""
         axes, default, values = search.grid.axes, search.grid.default, search.claim.values
         pooling = next(number for number, axis in enumerate(axes) if axis.choice == POOLING)
-        others = [
-            [value for value in range(len(axis.values)) if value != axis.default and size > 1]
-            for axis, size in zip(axes, search.shape, strict=True)
-        ]
-        changes = [(axis, value) for axis in range(len(axes)) if axis != pooling for value in others[axis]]
-        rows = [default[pooling], *others[pooling]]
+        singles = _single_changes(search)
+        changes = [(axis, value) for axis, value in singles if axis != pooling]
+        rows = [default[pooling], *(value for axis, value in singles if axis == pooling)]
         columns = [default, *(_moved(default, axis, value) for axis, value in changes)]
         cells = [[search.at(_moved(column, pooling, row)) for column in columns] for row in rows]
         farthest = [[cell.farthest(values) for cell in row] for row in cells]
@@ -352,6 +340,17 @@ class HeatMap:
         for column in range(1, len(self.columns)):
             if self.groups[column] != self.groups[column - 1]:
                 axes.axvline(column, color="black", linewidth=0.6)
+
+
+def _single_changes(search: Search) -> list[tuple[int, int]]:
+    """Return each value that differs from the default, with its axis' number, where that matters to the claim."""
+    axes = enumerate(zip(search.grid.axes, search.shape, strict=True))
+    return [
+        (number, value)
+        for number, (axis, size) in axes
+        for value in range(size)
+        if size > 1 and value != axis.default
+    ]
 
 
 def _moved(place: Place, axis: int, value: int) -> Place:

@@ -12,8 +12,7 @@ from stsbench.base.progress import Progress
 from stsbench.data.plain_table import PlainTable
 from stsbench.data.sentences import sentences_in
 from stsbench.data.tables import StsData
-from stsbench.diagnosis.encoding import Cut, Encoded
-from stsbench.diagnosis.grid import (
+from stsbench.diagnosis.choices import (
     AGGREGATION,
     COMPARISON,
     MAX_LENGTH,
@@ -24,14 +23,12 @@ from stsbench.diagnosis.grid import (
     REGRESSOR,
     SECOND_TEST,
     TEXT,
-    Axis,
     Choice,
     Comparing,
-    Grid,
-    Scores,
-    axis_of_means,
     split_of,
 )
+from stsbench.diagnosis.encoding import Cut, Encoded
+from stsbench.diagnosis.grid import Axis, Grid, Scores, axis_of_means
 from stsbench.encoders.postprocess import normalize
 from stsbench.encoders.protocol import FloatMatrix, Identity
 from stsbench.scoring.kinds.relatedness import regress, scores_on_test
@@ -140,7 +137,7 @@ def build_grid(
                 own = encoded.cuts[0].rows[place]
                 _fill_supervised(view[number, 0], pairs, vectors[own], device=identity.device)
     dimensions = (TEXT, POOLING, MAX_LENGTH, COMPARISON, METRIC, AGGREGATION)
-    return Grid(axes, {task: _along(axes, (*dimensions, split_of(task)), its) for task, its in scores.items()})
+    return Grid(axes, {task: along(axes, (*dimensions, split_of(task)), its) for task, its in scores.items()})
 
 
 def comparisons_of(vectors: FloatMatrix, *, unit: bool) -> dict[Comparing, bool]:
@@ -182,10 +179,15 @@ def _axes(
     )
 
 
-def _along(axes: Sequence[Axis], dimensions: Sequence[Choice], values: Scores) -> Scores:
-    """Return scores with one dimension per axis, of length 1 where they have none of that choice."""
+def along(axes: Sequence[Axis], dimensions: Sequence[Choice], values: Scores) -> Scores:
+    """Return scores with one dimension per axis, of length 1 where they have none of that choice.
+
+    Args:
+        axes: of the grid, in order.
+        dimensions: the choice of each dimension of the scores; what is no axis has one value.
+        values: the scores.
+    """
     order = [dimensions.index(axis.choice) for axis in axes if axis.choice in dimensions]
-    # What is no axis has one value.
     rest = [number for number in range(len(dimensions)) if number not in order]
     ordered = values.transpose([*order, *rest])
     sizes = iter(ordered.shape)
@@ -212,9 +214,9 @@ def _distinct_pairs(
         of_tasks.append(np.stack([np.where(*way, whole) for way in zip(changed, cut_rows, strict=True)], axis=1))
     left, right = np.concatenate([rows.reshape(2, -1) for rows in of_tasks], axis=1)
     size = int(right.max(initial=0)) + 1
-    codes, found = np.unique(left * size + right, return_inverse=True)
+    codes, numbers = np.unique(left * size + right, return_inverse=True)
     ends = np.cumsum([rows[0].size for rows in of_tasks])[:-1]
-    columns = zip(np.split(found, ends), of_tasks, strict=True)
+    columns = zip(np.split(numbers, ends), of_tasks, strict=True)
     return np.array(np.divmod(codes, size)), [part.reshape(rows[0].shape) for part, rows in columns]
 
 

@@ -1,5 +1,6 @@
 """Which settings of the grid give the claimed numbers, simplest first; and how telling that is."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -7,8 +8,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from stsbench.diagnosis.choices import Change
 from stsbench.diagnosis.claim import Claim, Value
-from stsbench.diagnosis.grid import Bundle, Change, Grid, Place, Scores, inside
+from stsbench.diagnosis.grid import Grid, Place, Point, Scores, inside
 
 NEIGHBOURHOOD = 2.0
 """Points around a claim in which other claims are imagined, to see how many would be explained as well."""
@@ -25,15 +27,15 @@ class Candidate:
     """A setting, and what it gives.
 
     Attributes:
-        place: in the grid.
-        changes: the choices in which it differs from the default.
+        point: of the lazy axes.
+        changes: the choices in which it differs from the default, those of the point first.
         count: how many choices that are.
         scores: one for each claimed number.
         distance: the largest difference to one of them.
         fits: whether every one is within tolerance.
     """
 
-    place: Place
+    point: Point
     changes: tuple[Change, ...]
     count: int
     scores: tuple[float, ...]
@@ -144,37 +146,58 @@ class Search:
 
     def given_by(self, candidate: Candidate) -> list[bool]:
         """Return for each claimed number whether a setting gives it."""
-        return [bool(given[candidate.place]) for given in self._given]
+        scores = zip(candidate.scores, self.claim.values, strict=True)
+        return [abs(score - value.score) <= value.tolerance for score, value in scores]
 
     def at(self, place: Place) -> Candidate:
-        """Return the setting at a place of the grid, and what it gives."""
-        place = inside(self.shape, place)
-        chosen = zip(self.grid.axes, place, self.shape, strict=True)
-        changed = [(axis, value) for axis, value, size in chosen if size > 1 and value != axis.default]
-        return Candidate(
-            place=place,
-            changes=tuple(change for axis, value in changed for change in axis.changed_to(value)),
-            count=sum(axis.changes[value] for axis, value in changed),
-            scores=tuple(float(scores[place]) for scores in self._scores),
-            distance=float(self._distances[place]),
-            fits=bool(self._fits[place]),
-        )
+        """Return the setting at a place of the grid in the person's own way of using the encoder."""
+        return self._candidate(int(np.ravel_multi_index(inside(self.shape, place), self.shape)))
 
-    def variation(self, candidate: Candidate) -> Bundle | None:
-        """Return which of the values that change several choices at once a setting has; None if there are none."""
-        chosen = zip(self.grid.axes, candidate.place, strict=True)
-        return next((value for axis, place in chosen if isinstance(value := axis.values[place], Bundle)), None)
-
-    @cached_property
+    @property
     def shape(self) -> tuple[int, ...]:
         """How many values each choice has that make a difference to the claim."""
-        return np.broadcast_shapes(*(self.grid.of(task).shape for task in self.claim.tasks))
+        return self._shapes[0]
+
+    def _candidate(self, setting: int) -> Candidate:
+        """Return a setting by its number: those of each point stand one after the other."""
+        sizes = [math.prod(shape) for shape in self._shapes]
+        point = self.grid.all_points[int(np.searchsorted(np.cumsum(sizes), setting, side="right"))]
+        chosen = zip(self.grid.axes, self._places[setting].tolist(), strict=True)
+        changed = [axis.changed_to(value) for axis, value in chosen if value != axis.default]
+        return Candidate(
+            point=point,
+            changes=(*point.changes, *changed),
+            count=int(self._counts[setting]),
+            scores=tuple(self._scores[:, setting].tolist()),
+            distance=float(self._distances[setting]),
+            fits=bool(self._fits[setting]),
+        )
+
+    @cached_property
+    def _shapes(self) -> list[tuple[int, ...]]:
+        """Of each point, how many values the choices have that make a difference to the claim there."""
+        tasks, points = self.claim.tasks, self.grid.all_points
+        return [np.broadcast_shapes(*(self.grid.of(task, point).shape for task in tasks)) for point in points]
+
+    @cached_property
+    def _places(self) -> NDArray[np.int16]:
+        """Where each setting stands along the axes, (settings, axes)."""
+        parts = []
+        for shape in self._shapes:
+            places = np.indices(shape, dtype=np.int16).reshape(len(shape), -1).T
+            parts.append(np.where(np.array(shape) > 1, places, np.array(self.grid.default, dtype=np.int16)))
+        return np.concatenate(parts)
+
+    @cached_property
+    def _lazy_places(self) -> NDArray[np.int64]:
+        """Where each setting stands along the lazy axes, (settings, axes)."""
+        return np.repeat(self.grid.lazy_places, [math.prod(shape) for shape in self._shapes], axis=0)
 
     @cached_property
     def _fitting(self) -> tuple[Cause, ...]:
         """All settings that give the claim, those merged that print the same numbers."""
         groups: dict[tuple[str, ...], list[Candidate]] = {}
-        for candidate in self._minimal(np.argwhere(self._fits)):
+        for candidate in self._minimal(np.flatnonzero(self._fits)):
             printed = zip(candidate.scores, self.claim.values, strict=True)
             groups.setdefault(tuple(f"{score:.{value.decimals}f}" for score, value in printed), []).append(
                 candidate
@@ -183,8 +206,12 @@ class Search:
 
     @cached_property
     def _scores(self) -> Scores:
-        """What each setting gives, one array per claimed number."""
-        return np.array([np.broadcast_to(self.grid.of(task), self.shape) for task in self.claim.tasks])
+        """What each setting gives, (claimed numbers, settings of all points one after the other)."""
+        of_points = [
+            [np.broadcast_to(self.grid.of(task, point), shape).ravel() for task in self.claim.tasks]
+            for point, shape in zip(self.grid.all_points, self._shapes, strict=True)
+        ]
+        return np.concatenate(of_points, axis=1)
 
     @cached_property
     def _differences(self) -> Scores:
@@ -213,56 +240,36 @@ class Search:
     @cached_property
     def _counts(self) -> NDArray[np.int64]:
         """How many choices each setting changes."""
-        changes = [
-            axis.changes if size > 1 else (0,) for axis, size in zip(self.grid.axes, self.shape, strict=True)
-        ]
-        total: NDArray[np.int64] = sum(np.ix_(*changes), start=np.zeros((), dtype=np.int64))
-        return np.broadcast_to(total, self.shape)
+        counts: NDArray[np.int64] = (self._lazy_places > 0).sum(axis=1)
+        for axis, places in zip(self.grid.axes, self._places.T, strict=True):
+            counts += np.array(axis.changes)[places]
+        return counts
 
     def _per_value(self, numbers: list[float]) -> Scores:
-        return np.reshape(numbers, (-1, *(1,) * len(self.shape)))
+        return np.reshape(numbers, (-1, 1))
 
-    def _minimal(self, places: NDArray[np.intp]) -> list[Candidate]:
+    def _minimal(self, settings: NDArray[np.intp]) -> list[Candidate]:
         """Return those settings of which no part of the changes would do, simplest first."""
-        default = np.array(self.default.place)
-        places = places[self._order(places)]
+        settings = settings[self._order(settings)]
+        places = np.hstack([self._lazy_places[settings], self._places[settings]])
+        # The person's own way of using the encoder is 0 along the lazy axes.
+        default = np.array([*np.zeros(self._lazy_places.shape[1], dtype=int), *self.grid.default])
         kept = []
-        while len(places):
-            simplest, places = places[0], places[1:]
-            kept.append(simplest)
-            more_than_needed = ((simplest == default) | (places == simplest)).all(axis=1)
-            places = places[~more_than_needed]
-        candidates = [self.at(tuple(map(int, place))) for place in kept]
-        return _without_more_than_needed(candidates) if self._has_bundles else candidates
+        while len(settings):
+            kept.append(int(settings[0]))
+            is_apart = ((places != places[0]) & (places[0] != default)).any(axis=1)
+            settings, places = settings[is_apart], places[is_apart]
+        return [self._candidate(setting) for setting in kept]
 
-    @property
-    def _has_bundles(self) -> bool:
-        return any(isinstance(axis.values[axis.default], Bundle) for axis in self.grid.axes)
-
-    def _order(self, places: NDArray[np.intp]) -> NDArray[np.intp]:
+    def _order(self, settings: NDArray[np.intp]) -> NDArray[np.intp]:
         """Return the order by number of changes, then by distance, then by which choices people get wrong most."""
-        at = tuple(places.T)
-        same_choice = places == np.array(self.default.place)
+        same_choice = self._places[settings] == np.array(self.grid.default)
         # What prints the claimed number is as near as can be told.
-        distances = np.where(self._printed_alike[at], 0.0, self._distances[at])
-        return np.lexsort([*same_choice.T[::-1], distances, self._counts[at]])
+        distances = np.where(self._printed_alike[settings], 0.0, self._distances[settings])
+        return np.lexsort([*same_choice.T[::-1], distances, self._counts[settings]])
 
     def _nearest(self, allowed: NDArray[np.bool_], *, simplest: bool = False) -> Candidate:
-        places = np.argwhere(allowed)
         counts, distances = self._counts[allowed], self._distances[allowed]
         # Rounding noise must not make a setting nearer than one with fewer changes.
         order = (distances.round(6), counts) if simplest else (counts, distances.round(6))
-        return self.at(tuple(map(int, places[np.lexsort(order)[0]])))
-
-
-def _without_more_than_needed(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Return those settings, simplest first, that do not hold all changes of a simpler one.
-
-    Places in the grid do not show it where a value of an axis stands for several changes.
-    """
-    kept: list[tuple[frozenset[tuple[str, str]], Candidate]] = []
-    for candidate in candidates:
-        changes = frozenset(candidate.choices.items())
-        if not any(simpler <= changes for simpler, _ in kept):
-            kept.append((changes, candidate))
-    return [candidate for _, candidate in kept]
+        return self._candidate(int(np.flatnonzero(allowed)[np.lexsort(order)[0]]))

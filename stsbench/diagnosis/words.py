@@ -1,15 +1,27 @@
 """What a diagnosis says: the verdict, what else to know of it, and what published documents say of the claim.
 
-How a single choice is called stands with the choice, in `grid.py`.
+How a single choice is called stands with the choice, in `choices.py`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from stsbench.base.words import listed
+from stsbench.diagnosis.choices import (
+    AVERAGE_OF,
+    COMPARISON,
+    METRIC,
+    REGRESSED,
+    REGRESSOR,
+    TEXT,
+    Change,
+    Choice,
+    Comparing,
+    split_of,
+)
 from stsbench.diagnosis.claim import Claim, Value
-from stsbench.diagnosis.grid import AVERAGE_OF, COMPARISON, METRIC, REGRESSED, REGRESSOR, TEXT, Change, split_of
+from stsbench.diagnosis.grid import Grid
 from stsbench.diagnosis.search import NEIGHBOURHOOD, WEAK, Candidate, Search
-from stsbench.diagnosis.variations import Variation
 from stsbench.encoders.protocol import Identity
 from stsbench.published.catalogue import known_checkpoint, rows
 from stsbench.published.measured import seeded_systems, seeds, source
@@ -48,7 +60,7 @@ def remarks(search: Search) -> list[str]:
     stated = [change for change in best.changes if _is_stated(search.claim, change)]
     if stated:
         sentences.append(f"The row itself states {_phrases(stated)}.")
-    alike = [other for other in first.alike if other.count == best.count]
+    alike = [candidate for candidate in first.alike if candidate.count == best.count]
     if alike:
         sentences.append(f"The claim cannot tell it from {'; nor from '.join(map(_setting, alike))}.")
     chance = search.chance(best.count)
@@ -68,35 +80,39 @@ def facts(claim: Claim, identity: Identity, *, measured: float | None) -> list[s
         identity: of the model that was measured.
         measured: its average over the STS test sets in the default setting, x 100, if that is at hand.
     """
-    model, pooling = identity.name, identity.pooling
-    template = identity.template.name if identity.template else ""
-    of_model = known_checkpoint(model, pooling=pooling, weights_sha256=identity.weights_sha256)
-    of_row = claim.row and known_checkpoint(claim.row.row.system)
+    row = claim.row
+    of_model = known_checkpoint(identity.name, pooling=identity.pooling, weights_sha256=identity.weights_sha256)
+    of_row = known_checkpoint(row.row.system) if row else None
     sentences = []
-    if of_model and of_row and of_model.name != of_row.name and claim.row:
-        sentences.append(f"{claim.row.name} is a row of {of_row.hub or of_row.name}; you measured {model}.")
+    if row and of_model and of_row and of_model.name != of_row.name:
+        sentences.append(f"{row.name} is a row of {of_row.hub or of_row.name}; you measured {identity.name}.")
     expected = of_row or of_model
-    if expected and expected.pooling and expected.pooling != pooling:
+    if expected:
+        sentences += _used_otherwise(expected, identity, with_files=expected == of_model)
+    printed = row.row.notes if row else [_where_printed(value, of_model) for value in claim.values]
+    system = row.row.system if row else of_model.system if of_model else ""
+    is_other = of_model is not None and of_model.system != system
+    return [*sentences, *filter(None, printed), *_among_seeds(system, claim, None if is_other else measured)]
+
+
+def _used_otherwise(expected: KnownCheckpoint, identity: Identity, *, with_files: bool) -> list[str]:
+    """Return how a known checkpoint was used when it was scored, where the person uses it otherwise."""
+    sentences = []
+    if expected.pooling and expected.pooling != identity.pooling:
         sentences.append(
             f"{expected.name} was scored with pooling `{expected.pooling}` ({expected.pooling_source}); "
-            f"your setting is `{pooling}`."
+            f"your setting is `{identity.pooling}`."
         )
-    if expected and expected.template and expected.template != template:
+    template = identity.template.name if identity.template else ""
+    if expected.template and expected.template != template:
         yours = f"`{template}`" if template else "none"
         sentences.append(f"{expected.name} was scored with the template `{expected.template}`; yours is {yours}.")
-    if expected and expected == of_model:
-        sentences += [
-            f"Your {what} are not the ones that {expected.name} was scored with (SHA-256 {own[:12]}…)."
-            for what, is_same, own in expected.files_compared(identity.weights_sha256, identity.tokenizer_sha256)
-            if not is_same
-        ]
-    if claim.row is None:
-        sentences += filter(None, (_where_printed(value, of_model) for value in claim.values))
-    else:
-        sentences += claim.row.row.notes
-    system = claim.row.row.system if claim.row else of_model.system if of_model else ""
-    is_other = of_model is not None and of_model.system != system
-    return [*sentences, *_among_seeds(system, claim, None if is_other else measured)]
+    compared = expected.files_compared(identity.weights_sha256, identity.tokenizer_sha256) if with_files else ()
+    return sentences + [
+        f"Your {what} are not the ones that {expected.name} was scored with (SHA-256 {own[:12]}…)."
+        for what, is_same, own in compared
+        if not is_same
+    ]
 
 
 def _explained(search: Search, best: Candidate) -> str:
@@ -169,36 +185,46 @@ def _partly(search: Search) -> list[str]:
 
 def _command(search: Search, candidate: Candidate) -> str:
     """Return how to get a setting's scores from `stsbench run`: what to add to the person's own command."""
-    variation = search.variation(candidate)
-    of_variation = {change.choice for change in variation.changes} if isinstance(variation, Variation) else set()
-    changed = {change.choice: change.value for change in candidate.changes if change.choice not in of_variation}
+    grid, point, is_average = search.grid, candidate.point, AVERAGE in search.claim.tasks
+    changed = {change.choice: change.value for change in candidate.changes[len(point.changes) :]}
     comparing = changed.pop(COMPARISON, None)
-    mean = changed.get(AVERAGE_OF) or search.grid.default_of(AVERAGE_OF)
-    tasks = mean.tasks if AVERAGE in search.claim.tasks else search.claim.tasks
+    mean = changed.get(AVERAGE_OF) or grid.default_of(AVERAGE_OF)
+    tasks = mean.tasks if is_average else search.claim.tasks
+    by_parts = comparing == REGRESSOR and is_average and len(tasks) > 1
+    what = "gives the scores of which it is the mean" if by_parts else "gives it"
+    options = [
+        f"--tasks {_tasks_with_splits(tasks, changed, is_regressed=comparing == REGRESSOR)}",
+        *(f"{choice.option} {value}" for choice, value in changed.items() if choice.option),
+        *point.options,
+        *_comparing_options(comparing, grid, changed.get(METRIC), tasks),
+    ]
+    by_hand = [change.choice.by_hand for change in point.changes if change.choice.by_hand]
+    besides = f", after {' and '.join(by_hand)}, for which there is no option" if by_hand else ""
+    return f"`stsbench run` {what} with `{' '.join(options)}`{besides}."
+
+
+def _tasks_with_splits(tasks: Sequence[str], changed: Mapping[Choice, Any], *, is_regressed: bool) -> str:
     splits = {task: changed.get(split_of(task), "") for task in tasks}
     if changed.get(TEXT) == "raw":
         splits = {task: split.replace("senteval-v2", "raw-v2") for task, split in splits.items()}
-    what = "gives it"
-    if comparing == REGRESSOR:
+    if is_regressed:
         splits |= dict.fromkeys(REGRESSED & splits.keys(), REGRESSOR.similarity)
-        if AVERAGE in search.claim.tasks and len(tasks) > 1:
-            what = "gives the scores of which it is the mean"
-    options = [f"--tasks {','.join(f'{task}:{split}' if split else task for task, split in splits.items())}"]
-    options += [f"{choice.option} {value}" for choice, value in changed.items() if choice.option]
-    options += variation.options if isinstance(variation, Variation) else ()
+    return ",".join(f"{task}:{split}" if split else task for task, split in splits.items())
+
+
+def _comparing_options(
+    comparing: Comparing | None, grid: Grid, metric: str | None, tasks: Sequence[str]
+) -> list[str]:
+    if comparing is None:
+        return []
     if comparing == REGRESSOR:
-        spearman = (changed.get(METRIC) or search.grid.default_of(METRIC)) == "spearman"
         # Tables show the regressor's headline, Pearson's correlation; CSV has both.
-        options += ["--format csv"] if spearman and splits.keys() & REGRESSED else []
-        if splits.keys() - REGRESSED and search.grid.default_of(COMPARISON).similarity != "cosine":
-            options.append("--similarity cosine")
-    elif comparing is not None:
-        options.append(f"--similarity {comparing.similarity}")
-        if comparing.normalize is not None:
-            options.append("--normalize" if comparing.normalize else "--no-normalize")
-    by_hand = variation.by_hand if isinstance(variation, Variation) else ()
-    besides = f", after {' and '.join(by_hand)}, for which there is no option" if by_hand else ""
-    return f"`stsbench run` {what} with `{' '.join(options)}`{besides}."
+        is_spearman = (metric or grid.default_of(METRIC)) == "spearman"
+        options = ["--format csv"] if is_spearman and REGRESSED & set(tasks) else []
+        other_default = set(tasks) - REGRESSED and grid.default_of(COMPARISON).similarity != "cosine"
+        return [*options, "--similarity cosine"] if other_default else options
+    scaling = {None: [], True: ["--normalize"], False: ["--no-normalize"]}[comparing.normalize]
+    return [f"--similarity {comparing.similarity}", *scaling]
 
 
 def _where_printed(value: Value, of_model: KnownCheckpoint | None) -> str:

@@ -1,7 +1,7 @@
 """What the entries may say: the schema of papers, tables, systems and checkpoints."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Self
 
@@ -309,22 +309,25 @@ class PublishedTable(_PublishedEntry):
         if len(set(names)) < len(names) or len(set(rows)) < len(rows):
             raise ValueError("two columns or two rows have the same name")
         for column in self.columns:
-            for other in (*column.average_of, column.difference_of, column.minus):
-                if other and other not in names:
-                    raise ValueError(f"column {column.name} refers to {other!r}, which is no column")
+            for source in (*column.average_of, column.difference_of, column.minus):
+                if source and source not in names:
+                    raise ValueError(f"column {column.name} refers to {source!r}, which is no column")
         for row in self.rows:
-            if len(row.cells) != len(names):
-                raise ValueError(f"row {row.name} has {len(row.cells)} cells for {len(names)} columns")
-            if (row.line is None) != bool(self.section):
-                raise ValueError(f"row {row.name} has a line, or its table names the section that it stands in")
-            if row.baseline and row.baseline not in rows:
-                raise ValueError(f"row {row.name} has the baseline {row.baseline!r}, which is no row")
-            for name in (*(entry.column for entry in row.restored), *(entry.column for entry in row.lost)):
-                if name not in names:
-                    raise ValueError(f"row {row.name} restores or loses {name!r}, which is no column")
+            self._require_row(row, names, rows)
         # Reading every cell once makes sure that each is a number or says why it is none.
         list(self.cells(""))
         return self
+
+    def _require_row(self, row: Row, columns: Sequence[str], rows: Sequence[str]) -> None:
+        if len(row.cells) != len(columns):
+            raise ValueError(f"row {row.name} has {len(row.cells)} cells for {len(columns)} columns")
+        if (row.line is None) != bool(self.section):
+            raise ValueError(f"row {row.name} has a line, or its table names the section that it stands in")
+        if row.baseline and row.baseline not in rows:
+            raise ValueError(f"row {row.name} has the baseline {row.baseline!r}, which is no row")
+        for name in (*(entry.column for entry in row.restored), *(entry.column for entry in row.lost)):
+            if name not in columns:
+                raise ValueError(f"row {row.name} restores or loses {name!r}, which is no column")
 
     def cells(self, file: str) -> Iterator[PublishedCell]:
         """Yield every cell in which the paper prints something.

@@ -214,7 +214,7 @@ def run(
     if vectors is None and similarities is None:
         # Before the other imports, which take longer than the hash.
         hash_ahead((model or encoder_module or [PACKAGED])[0])
-    from stsbench.data.views import View
+    from stsbench.data.views import PairView
     from stsbench.encoders.load import LoadOptions
     from stsbench.records.drift import drift_table
     from stsbench.records.provenance import command_line
@@ -236,7 +236,7 @@ def run(
         data=data,
         subset_column=subset_column,
         data_dirs=tuple(data_dir or ()),
-        view=View(exclude_overlap, tuple(exclude or ())),
+        view=PairView(exclude_overlap, tuple(exclude or ())),
         settings=Settings(
             protocol=choose_protocol(
                 protocol, aggregation=aggregation, metric=metric, similarity=similarity, text=text

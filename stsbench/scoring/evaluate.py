@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from stsbench.base.progress import Progress, silent
-from stsbench.data.views import View
+from stsbench.data.views import PairView
 from stsbench.encoders.checkpoint import hash_ahead
 from stsbench.encoders.load import load
 from stsbench.encoders.protocol import Encoder
@@ -108,7 +108,7 @@ def evaluate(
         data=data,
         subset_column=subset_column,
         data_dirs=data_dirs,
-        view=View(exclude_overlap, tuple(map(Path, exclude))),
+        view=PairView(exclude_overlap, tuple(map(Path, exclude))),
     )
     if tasks is None and data is None and is_sample(sets):
         warnings.warn(SAMPLE_USED, stacklevel=2)
@@ -168,7 +168,7 @@ def evaluate_similarities(
         data=data,
         subset_column=subset_column,
         data_dirs=data_dirs,
-        view=View(exclude_overlap, tuple(map(Path, exclude))),
+        view=PairView(exclude_overlap, tuple(map(Path, exclude))),
     )
     stages.done("data")
     return measure_similarities(given, sets, settings, stages)

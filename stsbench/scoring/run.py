@@ -10,7 +10,7 @@ from typing import NamedTuple
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress
 from stsbench.data.tables import StsData
-from stsbench.data.views import View, split_and_view
+from stsbench.data.views import PairView, split_and_view
 from stsbench.encoders.checkpoint import PACKAGED, hash_ahead, packaged_model
 from stsbench.encoders.load import LoadOptions, load_with
 from stsbench.encoders.protocol import Encoder, Identity
@@ -44,7 +44,7 @@ class Request:
     data: Path | None = None
     subset_column: str = "subset"
     data_dirs: tuple[Path, ...] = ()
-    view: View = WHOLE
+    view: PairView = WHOLE
     settings: Settings = field(default_factory=Settings)
 
 

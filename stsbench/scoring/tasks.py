@@ -12,7 +12,7 @@ from stsbench.data.catalogue import data_set
 from stsbench.data.locate import DataNotFoundError
 from stsbench.data.own_pairs import load_pairs
 from stsbench.data.tables import LabelledData, StsData
-from stsbench.data.views import View
+from stsbench.data.views import PairView
 from stsbench.scoring.kinds import as_task
 from stsbench.scoring.kinds.classification import Classification
 from stsbench.scoring.kinds.pair_classification import PairClassification
@@ -47,7 +47,7 @@ GROUPS = {
 }
 """Names for several tasks at once."""
 
-WHOLE = View()
+WHOLE = PairView()
 """All pairs of the tasks."""
 
 AnyTask = Task | StsData | LabelledData
@@ -136,7 +136,7 @@ def read_data(
     data: str | Path | None = None,
     subset_column: str = "subset",
     data_dirs: Sequence[str | Path] = (),
-    view: View = WHOLE,
+    view: PairView = WHOLE,
 ) -> list[Task]:
     """Return what to score: a file of the person's own, catalogued tasks, or data already read.
 
@@ -174,7 +174,7 @@ def read_data(
     return sets
 
 
-def _viewed(sets: list[Task], view: View, folders: Sequence[Path]) -> list[Task]:
+def _viewed(sets: list[Task], view: PairView, folders: Sequence[Path]) -> list[Task]:
     """Return what a view leaves of some tasks."""
     if not view:
         return sets

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from stsbench.base.errors import UserError
 from stsbench.base.files import sha256_of
 from stsbench.data.rows import Rows, number, open_rows
+from stsbench.data.shared import pair_numbers
 from stsbench.statistics.draws import generator
-from stsbench.training.leakage import Benchmarks, Leakage, pairs_of
+from stsbench.training.leakage import Benchmarks, Leakage
 from stsbench.training.recipe import Recipe
 from stsbench.training.tasks import Label, TaskHead
 
@@ -124,7 +125,7 @@ def _read_task(
     dev_table = _Table.read(files["dev"], part, part.dev_rows) if "dev" in files else None
     classes, scale = _labels_of(part, table)
     rows = table.rows(classes, scale)
-    pairs = [] if benchmarks is None or part.sentences == 1 else pairs_of(*rows.sentences)
+    pairs = [] if benchmarks is None or part.sentences == 1 else pair_numbers(*rows.sentences)
     places = np.arange(len(rows))
     if benchmarks is not None and pairs:
         places = np.flatnonzero(~benchmarks.holds(pairs))

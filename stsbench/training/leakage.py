@@ -1,10 +1,10 @@
-"""Pairs that encoders are measured on, found in labelled training data: dropped and counted, or told everywhere.
+"""What encoders are scored on, found in what is trained on: dropped and counted, or told everywhere.
 
-Two pairs are the same if their sentences are, by letters and digits alone and in either order: releases of one
-task differ in case and tokenisation.
+Of labelled tables pairs, of a corpus sentences in one pass over it: `stsbench data overlap --corpus` counts pairs
+and near-duplicates, too.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
 from stsbench.base.words import listed
-from stsbench.data.benchmarks import load_sts
-from stsbench.data.sentence_ids import folded_ids, unordered_pairs
+from stsbench.data.sentences import sentences_in
+from stsbench.data.shared import Met, pairs_in, read_splits, sentences_met
 from stsbench.scoring.tasks import STS_TASKS
 from stsbench.training.tasks import TestPairs
 
@@ -87,20 +87,14 @@ class Benchmarks:
         Raises:
             UserError: if a set is not here whose pairs are to be dropped.
         """
-        dropped, pairs = _DROPPED[test_pairs], {}
-        for name in SCORED:
-            task, _, split = name.partition(":")
-            try:
-                scored = load_sts(task, split, data_dirs=data_dirs).pairs
-            except UserError as error:
-                if name in dropped:
-                    raise UserError(
-                        f"pairs of {name} are to be dropped from labelled training data (labelled.test_pairs: "
-                        f"{test_pairs}), and it is not here to tell them by: {error}"
-                    ) from error
-                continue
-            pairs[name] = frozenset(pairs_of(scored["sentence1"].tolist(), scored["sentence2"].tolist()))
-        return cls(pairs, dropped, [name for name in SCORED if name not in pairs])
+        sets, absent = read_splits(SCORED, data_dirs)
+        for name in filter(absent.__contains__, _DROPPED[test_pairs]):
+            raise UserError(
+                f"pairs of {name} are to be dropped from labelled training data (labelled.test_pairs: "
+                f"{test_pairs}), and it is not here to tell them by: {absent[name]}"
+            ) from absent[name]
+        pairs = {name: frozenset(pairs_in(data)) for name, data in sets.items()}
+        return cls(pairs, _DROPPED[test_pairs], list(absent))
 
     def holds(self, pairs: Sequence[tuple[int, int]]) -> NDArray[np.bool_]:
         """Return which pairs are to be dropped, (n,)."""
@@ -120,6 +114,46 @@ class Benchmarks:
         )
 
 
-def pairs_of(first: Sequence[str], second: Sequence[str]) -> list[tuple[int, int]]:
-    """Return numbers for pairs of sentences by letters and digits, whichever is named first."""
-    return unordered_pairs(folded_ids(first), folded_ids(second))
+@dataclass(frozen=True)
+class CorpusOverlap:
+    """What a corpus holds of the sentences of the STS tasks.
+
+    Attributes:
+        met: of each set that is here.
+        absent: sets that are not here, or cannot be read.
+    """
+
+    met: Mapping[str, Met]
+    absent: Sequence[str]
+
+    @classmethod
+    def count(cls, texts: Iterable[str], data_dirs: Sequence[Path] = ()) -> "CorpusOverlap":
+        """Hold a corpus against the test splits of the STS tasks, and STS-B's dev split.
+
+        Args:
+            texts: of the corpus; not read where none of the sets is here.
+            data_dirs: folders to look for the sets in.
+        """
+        sets, absent = read_splits(SCORED, data_dirs)
+        sentences = {name: sentences_in(data) for name, data in sets.items()}
+        return cls(sentences_met(texts, sentences) if sets else {}, list(absent))
+
+    def sentence(self) -> str:
+        """Return it in one sentence; empty where none of the sets is here."""
+        if not self.met:
+            return ""
+        some = [
+            f"{met.letters:,} of the {met.distinct:,} of {name} ({met.released:,} as released)"
+            for name, met in self.met.items()
+            if met.letters
+        ]
+        none = [name for name, met in self.met.items() if not met.letters]
+        parts = [
+            f"it holds {listed(some)}" if some else "",
+            f"it holds none of {listed(none)}" if none else "",
+            f"nobody looked for those of {listed(list(self.absent))}, not here or broken" if self.absent else "",
+        ]
+        return (
+            "the corpus and the distinct sentences that encoders are scored on, by letters and digits: "
+            f"{'; '.join(filter(None, parts))}."
+        )

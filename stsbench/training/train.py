@@ -39,9 +39,9 @@ from stsbench.scoring.run import RUNS
 from stsbench.scoring.settings import Settings, Stages
 from stsbench.scoring.tasks import read_data
 from stsbench.training.batches import make_schedule
-from stsbench.training.corpus_overlap import CorpusOverlap
 from stsbench.training.folder import RunFolder, Start, edits, read_start, started_recipe, write_start
 from stsbench.training.labelled import LabelledTask, read_tasks, table_file
+from stsbench.training.leakage import CorpusOverlap
 from stsbench.training.log import Listener, Log, log_frame, read_log, tensorboard_listener, wandb_listener
 from stsbench.training.recipe import Recipe
 from stsbench.training.recipe_files import as_yaml, read_recipe

@@ -3,12 +3,15 @@
 import gzip
 import tracemalloc
 import unicodedata
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import stsbench as sb
-from stsbench.comparison.overlap import overlap
+from stsbench.comparison.overlap import overlap, overlaps_of
+from stsbench.data.benchmarks import load_sts
 
 TASKS = {
     "x": ["An owl sings .", "An owl sings .", "the bus is late", "it 's raining"],
@@ -97,3 +100,16 @@ def test_a_corpus_that_cannot_be_read_is_told(tmp_path: Path, name: str, content
         (tmp_path / name).write_bytes(content)
     with pytest.raises(sb.UserError, match=r"cannot read the corpus .*a\.txt"):
         overlap(tmp_path / name, TASKS)
+
+
+def test_of_a_run_with_a_view_the_sentences_of_the_whole_split_are_looked_for(
+    hash_encode: Callable[..., Any], benchmark_folder: Path, tmp_path: Path
+) -> None:
+    options = {"data_dirs": [benchmark_folder], "intervals": sb.Intervals(None), "use_cache": False}
+    view = sb.evaluate(hash_encode, "STS16", exclude_overlap=True, **options)
+    assert view.tasks[0].split == "test~overlap"
+    sentences = load_sts("STS16", data_dirs=[benchmark_folder]).table["sentence1"]
+    corpus = write(tmp_path / "a.txt", sentences[0])
+    (entry,), notes = overlaps_of([view], [corpus], [benchmark_folder])
+    assert (entry.task, entry.found) == ("STS16", 1)
+    assert any("STS16" in note and "not those" in note for note in notes)

@@ -13,7 +13,8 @@ from typer.testing import CliRunner
 from stsbench.base.errors import UserError
 from stsbench.cli.app import app
 from stsbench.data.near_duplicates import near_matches, nearness
-from stsbench.data.overlap import LETTERS, NEARLY, PAIRS, RELEASED, SENTENCES, Met, overlap, sentences_met
+from stsbench.data.overlap import NEARLY, PAIRS, SENTENCES, overlap
+from stsbench.data.shared import LETTERS, RELEASED, Met, sentences_met
 
 YEARS = ["STS12", "STS13", "STS14", "STS15", "STS16"]
 TOGETHER = "+".join(YEARS)

@@ -11,23 +11,24 @@ import stsbench as sb
 from stsbench.base.errors import UserError
 from stsbench.data.benchmarks import load_sts
 from stsbench.data.own_pairs import load_pairs
+from stsbench.data.shared import pairs_in
 from stsbench.data.tables import StsData, combined_sha256
-from stsbench.data.views import View, pairs_of
+from stsbench.data.views import PairView
 from stsbench.records.signature import differing_fields
 
 
 @pytest.mark.shared
 def test_of_stsbs_test_pairs_372_are_in_no_task_before_it(senteval: Path) -> None:
     data = load_sts("STS-B", data_dirs=[senteval])
-    (clean,) = View(overlap=True).of([data], [senteval])
+    (clean,) = PairView(overlap=True).of([data], [senteval])
     assert (clean.split, len(clean.pairs)) == ("test~overlap", 372)
-    years = set().union(*(pairs_of(load_sts(f"STS{year}", data_dirs=[senteval])) for year in range(12, 17)))
-    assert not pairs_of(clean) & years
-    assert pairs_of(data) - years == pairs_of(clean)
+    years = set().union(*(pairs_in(load_sts(f"STS{year}", data_dirs=[senteval])) for year in range(12, 17)))
+    assert not set(pairs_in(clean)) & years
+    assert set(pairs_in(data)) - years == set(pairs_in(clean))
     assert clean.sha256 == combined_sha256(clean.files) != data.sha256
     assert clean.status == "verified"
     assert clean.notes == ("STS-B: 1,007 of 1,379 pairs are left out, as they are pairs of a task before it.",)
-    (first,) = View(overlap=True).of([load_sts("STS12", data_dirs=[senteval])], [senteval])
+    (first,) = PairView(overlap=True).of([load_sts("STS12", data_dirs=[senteval])], [senteval])
     assert len(first.pairs) == 3108
 
 
@@ -38,7 +39,7 @@ def test_a_pair_with_a_sentence_of_the_corpus_is_left_out(
     gone = data.pairs["sentence2"].iloc[3]
     corpus = tmp_path / "train.txt"
     corpus.write_text(f"{gone.upper()} !\n", encoding="utf-8")
-    (clean,) = View(corpora=(corpus,)).of([data])
+    (clean,) = PairView(corpora=(corpus,)).of([data])
     kept = (data.pairs["sentence1"] != gone) & (data.pairs["sentence2"] != gone)
     assert clean.pairs["pair_id"].tolist() == data.pairs.loc[kept, "pair_id"].tolist()
     whole = sb.evaluate(hash_encode, data)
@@ -66,7 +67,7 @@ def test_a_corpus_leaves_out_the_same_pairs_however_unicode_writes_its_accents(t
         for of_corpus in ("NFC", "NFD"):
             corpus = tmp_path / "corpus.txt"
             corpus.write_text(unicodedata.normalize(of_corpus, pairs[2][0].upper()) + "!\n", encoding="utf-8")
-            (clean,) = View(corpora=(corpus,)).of([load_pairs(own)])
+            (clean,) = PairView(corpora=(corpus,)).of([load_pairs(own)])
             left_out.add(tuple(clean.pairs["pair_id"]))
     assert left_out == {("1", "2", "4", "5", "6", "7", "8")}
 
@@ -76,7 +77,7 @@ def test_what_leaves_nothing_to_score_is_told(toy_data: Callable[..., StsData], 
     corpus = tmp_path / "all.txt"
     corpus.write_text("\n".join(data.pairs["sentence1"]), encoding="utf-8")
     with pytest.raises(UserError, match="toy: no pair is left: toy: 6 of 6 pairs"):
-        View(corpora=(corpus,)).of([data])
+        PairView(corpora=(corpus,)).of([data])
     one = replace(data, pairs=data.pairs.head(1))
     corpus.write_text("nothing of that\n", encoding="utf-8")
     with pytest.raises(UserError, match="has 1 scored pairs"):

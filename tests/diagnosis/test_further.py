@@ -13,9 +13,10 @@ from stsbench.base.errors import UserError
 from stsbench.data.benchmarks import load_sts
 from stsbench.data.tables import StsData
 from stsbench.diagnosis import further as further_module
+from stsbench.diagnosis.choices import PADDING, PRECISION, RAGGED, SENTENCE_RULES, TEMPLATE, Rules
 from stsbench.diagnosis.further import Budget
 from stsbench.diagnosis.result import Diagnosis
-from stsbench.diagnosis.variations import Pass, encoder_of, passes, sentences_of_pass, variations
+from stsbench.diagnosis.usage import Way, changes_of, encoder_of, sentences_of, ways_to_read
 from stsbench.encoders.template import RULES
 from stsbench.encoders.template_files import read_template
 
@@ -30,9 +31,9 @@ PEARSON = sb.protocol(metric="pearson")
 def _few_templates(monkeypatch: pytest.MonkeyPatch) -> None:
     """Try few templates and rules: the passes are the same for all."""
     rules = ((), ("full_stop",), ("lower_case",), ("single_quotes",))
-    monkeypatch.setattr("stsbench.diagnosis.variations.template_names", lambda: ("e5", "promptbert"))
-    monkeypatch.setattr("stsbench.diagnosis.variations.RULE_SETS", rules)
-    monkeypatch.setattr("stsbench.diagnosis.variations.PRECISIONS", ("fp32", "bf16"))
+    monkeypatch.setattr("stsbench.diagnosis.usage.template_names", lambda: ("e5", "promptbert"))
+    monkeypatch.setattr("stsbench.diagnosis.usage.RULE_SETS", rules)
+    monkeypatch.setattr("stsbench.diagnosis.usage.PRECISIONS", ("fp32", "bf16"))
 
 
 @pytest.fixture
@@ -132,7 +133,7 @@ def test_a_planted_precision_is_found(tiny_bert: Path, data: StsData) -> None:
 
 def test_planted_padding_is_found(tiny_bert: Path, data: StsData) -> None:
     sts16 = replace(data, task="STS16")
-    padded = sentences_of_pass(sts16, Pass(padded=True), by_template=True)
+    padded = sentences_of(sts16, Way.of({PADDING: RAGGED}), by_template=True)
     half = len(padded) // 2
     there = replace(sts16, pairs=sts16.pairs.assign(sentence1=padded[:half], sentence2=padded[half:]))
     mine = sb.load(tiny_bert, device="cpu", template="promptbert")
@@ -143,22 +144,22 @@ def test_planted_padding_is_found(tiny_bert: Path, data: StsData) -> None:
 
 def test_padding_fills_each_sub_set_to_its_longest_sentence(data: StsData) -> None:
     sts16 = replace(data, task="STS16")
-    texts = sentences_of_pass(sts16, Pass(padded=True), by_template=True)
+    texts = sentences_of(sts16, Way.of({PADDING: RAGGED}), by_template=True)
     subsets = [*data.pairs["subset"], *data.pairs["subset"]]
     words = {
         name: {len(t.split(" ")) for t, s in zip(texts, subsets, strict=True) if s == name} for name in subsets
     }
     assert all(len(counts) == 1 for counts in words.values())
     assert [text.strip() for text in texts] == [*data.pairs["sentence1"], *data.pairs["sentence2"]]
-    assert sentences_of_pass(data, Pass(padded=True), by_template=True) == [text.rstrip() for text in texts]
+    assert sentences_of(data, Way.of({PADDING: RAGGED}), by_template=True) == [text.rstrip() for text in texts]
 
 
 TOGETHER = {
-    "template and rules": (Pass(template="promptbert", rules=()), {}, {}),
-    "template and precision": (Pass(template="promptbert", precision="bf16"), {}, {}),
-    "template and layer": (Pass(template="promptbert"), {"layer": "-2"}, {}),
-    "rules and aggregation": (Pass(template="promptbert"), {}, {"aggregation": "mean"}),
-    "layer and metric": (Pass(), {"layer": "-2"}, {"metric": "spearman"}),
+    "template and rules": (Way.of({TEMPLATE: "promptbert", SENTENCE_RULES: Rules()}), {}, {}),
+    "template and precision": (Way.of({TEMPLATE: "promptbert", PRECISION: "bf16"}), {}, {}),
+    "template and layer": (Way.of({TEMPLATE: "promptbert"}), {"layer": "-2"}, {}),
+    "rules and aggregation": (Way.of({TEMPLATE: "promptbert"}), {}, {"aggregation": "mean"}),
+    "layer and metric": (Way(), {"layer": "-2"}, {"metric": "spearman"}),
 }
 
 
@@ -176,8 +177,8 @@ def test_two_planted_changes_together_are_found_and_both_are_named(
         other = replace(other, settings=replace(other.settings, pooling=pooling))
     expected = {
         change.choice.name: str(change.value)
-        for kept in variations(mine, other, way, [other.identity.pooling]).values()
-        for change in kept.changes
+        for of_pooling in changes_of(mine, other, way, [other.identity.pooling]).values()
+        for change in of_pooling
     }
     expected = expected | layer | protocol
     found = diagnosed(mine, score(other, data, **protocol), data, further=2)
@@ -220,23 +221,24 @@ def test_of_several_numbers_the_smallest_task_goes_first_and_a_pass_that_misses_
 ) -> None:
     found = sb.diagnose(hash_encode, "STS16=99.99,STS12=98.98", data_dirs=[benchmark_folder], lengths=[])
     assert found.further is not None
-    scores = found.further.search.grid.scores
-    sizes = {task: len(load_sts(task, data_dirs=[benchmark_folder]).pairs) for task in scores}
-    small, large = sorted(scores, key=lambda task: sizes[task])
-    assert np.isfinite(scores[small][1:]).all()
-    assert np.isnan(scores[large][1:]).all()
+    grid = found.further.search.grid
+    sizes = {task: len(load_sts(task, data_dirs=[benchmark_folder]).pairs) for task in grid.scores}
+    small = min(grid.scores, key=lambda task: sizes[task])
+    assert grid.points
+    assert all(set(point.scores) == {small} for point in grid.points)
+    assert all(np.isfinite(point.scores[small]).all() for point in grid.points)
 
 
 def test_passes_with_fewer_changes_go_first_and_a_small_gap_asks_for_the_precision(tiny_bert: Path) -> None:
     mine = sb.load(tiny_bert, device="cpu")
-    ways = passes(mine, ["STS16"], likely=["promptbert"], gap=3.0)
+    ways = ways_to_read(mine, ["STS16"], likely=["promptbert"], gap=3.0)
     assert [way.count for way in ways] == sorted(way.count for way in ways)
     assert len(set(ways)) == len(ways)
     singles = [str(way) for way in ways if way.count <= 1]
     assert singles[0] == "padded sentences"
     assert singles.index("template promptbert") < singles.index("template e5")
     assert singles[-1] == "bf16"
-    assert str(passes(mine, [], gap=0.1)[0]) == "bf16"
+    assert str(ways_to_read(mine, [], gap=0.1)[0]) == "bf16"
 
 
 def test_the_whole_diagnosis_is_told_in_every_form(tiny_bert: Path, data: StsData) -> None:
@@ -272,8 +274,8 @@ def test_a_pass_that_the_checkpoint_cannot_make_is_told_and_the_others_are_made(
 ) -> None:
     make = further_module.encoder_of
 
-    def refuses(encoder: Any, way: Pass) -> Any:
-        if way.precision == "bf16":
+    def refuses(encoder: Any, way: Way) -> Any:
+        if way[PRECISION] == "bf16":
             raise UserError("bf16 does not fit in memory.")
         return make(encoder, way)
 

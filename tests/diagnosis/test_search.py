@@ -1,21 +1,24 @@
 """How settings are ranked, merged, left out, and when they explain nothing."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from stsbench.diagnosis.claim import read_claim
-from stsbench.diagnosis.grid import (
+from stsbench.diagnosis.choices import (
     AGGREGATION,
     COMPARISON,
     METRIC,
+    PADDING,
     POOLING,
-    Axis,
+    TEMPLATE,
+    Change,
+    Choice,
     Comparing,
-    Grid,
-    axis_of_means,
 )
+from stsbench.diagnosis.claim import read_claim
+from stsbench.diagnosis.grid import Axis, Grid, Point, axis_of_means
 from stsbench.diagnosis.search import Search
 
 POOLINGS = Axis(POOLING, ("avg", "cls"))
@@ -154,3 +157,40 @@ def test_averages_are_taken_over_the_tasks_that_their_names_say() -> None:
     assert found["of all tasks"] == pytest.approx(70.5)
     assert found["of rounded scores"] == pytest.approx((70 + 70.33 + 70.67 + 71) / 4)
     assert found["sample"] == pytest.approx(70 + 4 / 3)
+
+
+def beyond(*points: tuple[dict[Choice, str], list]) -> Grid:
+    """Return the default alone, and points of the lazy axes with their scores by metrics and comparisons."""
+    made = [
+        Point(
+            tuple(Change(choice, value, "none") for choice, value in values.items()),
+            {"STS16": np.array(scores, dtype=float).reshape(1, 2, 2, 1)},
+        )
+        for values, scores in points
+    ]
+    default = {"STS16": np.array(SCORES, dtype=float).reshape(2, 2, -1, 1)}
+    return Grid(AXES, default).beyond(made)
+
+
+def test_a_point_of_the_lazy_axes_is_left_out_where_part_of_its_changes_would_do() -> None:
+    grid = beyond(
+        ({TEMPLATE: "a"}, [[60.00, 1], [2, 3]]),
+        ({TEMPLATE: "a", PADDING: "b"}, [[60.001, 1], [2, 3]]),
+        ({TEMPLATE: "c", PADDING: "b"}, [[4, 60.02], [2, 3]]),
+    )
+    found = Search(grid, read_claim("60.00", 0.05).about(("STS16",)))
+    assert [changes(cause.best) for cause in found.explanations] == [
+        {"template": "a"},
+        {"template": "c", "padding": "b", "comparison": "euclidean, scaled to unit length"},
+    ]
+    assert [cause.best.count for cause in found.explanations] == [1, 4]
+    assert found.settings == 1 + 3 * 4
+    assert (found.default.scores, found.nearest_single.changes[0].choice) == ((80.0,), TEMPLATE)
+
+
+def test_the_table_of_the_grid_has_the_points_with_what_they_change() -> None:
+    frame = replace(beyond(), points=beyond(({PADDING: "b"}, [[60, 61], [62, 63]])).points).frame
+    rows = frame[frame["variation"] == PADDING.label_of("b")]
+    assert rows["score"].tolist() == [60, 61, 62, 63]
+    assert rows["pooling"].unique().tolist() == ["avg"]
+    assert rows["changes"].tolist() == [1, 3, 2, 4]

@@ -3,19 +3,9 @@
 import numpy as np
 import pytest
 
+from stsbench.diagnosis.choices import AGGREGATION, COMPARISON, METRIC, POOLING, REGRESSOR, Comparing, split_of
 from stsbench.diagnosis.claim import read_claim
-from stsbench.diagnosis.grid import (
-    AGGREGATION,
-    COMPARISON,
-    METRIC,
-    POOLING,
-    REGRESSOR,
-    Axis,
-    Comparing,
-    Grid,
-    axis_of_means,
-    split_of,
-)
+from stsbench.diagnosis.grid import Axis, Grid, axis_of_means
 from stsbench.diagnosis.result import Diagnosis
 from stsbench.diagnosis.search import Search
 from stsbench.diagnosis.words import facts

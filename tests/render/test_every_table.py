@@ -48,10 +48,12 @@ from stsbench.comparison.result import Comparison, Difference
 from stsbench.comparison.seeds_result import SeedsComparison, SeedsDifference
 from stsbench.data.benchmarks import load_sample
 from stsbench.data.describe import Description
-from stsbench.data.overlap import LETTERS, PAIRS, RELEASED, SENTENCES, DataOverlap
+from stsbench.data.overlap import PAIRS, SENTENCES, DataOverlap
 from stsbench.data.overview import DataOverview, DataVerification
+from stsbench.data.shared import LETTERS, RELEASED
+from stsbench.diagnosis.choices import POOLING
 from stsbench.diagnosis.claim import Claim, Value
-from stsbench.diagnosis.grid import POOLING, Axis, Grid, axis_of_means
+from stsbench.diagnosis.grid import Axis, Grid, axis_of_means
 from stsbench.diagnosis.result import Diagnosis
 from stsbench.diagnosis.search import Search
 from stsbench.doctor.cache import CacheContents

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from stsbench.data.benchmarks import load_sts
-from stsbench.training.corpus_overlap import CorpusOverlap
-from stsbench.training.leakage import SCORED
+from stsbench.training.leakage import SCORED, CorpusOverlap
 
 
 def letters(text: str) -> str:

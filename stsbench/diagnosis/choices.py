@@ -1,0 +1,309 @@
+"""The choices that move a score, each declared once, with all that is written of it.
+
+Its name in tables and JSON, its words, what its values mean, its option of `stsbench run`: search, verdict, table,
+figure and JSON take a choice as it comes. To add one of the grid, declare it here; `scores.py` then gives it an
+axis (`_axes`) and its dimension: what changes the vectors in `encoding.py`, what is made of their similarities in
+`Scorer`. To add one of how the encoder is used, declare it here and give its values in `usage.py`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stsbench.encoders.template_files import NO_TEMPLATE
+from stsbench.scoring.tasks import SAMPLE
+from stsbench.statistics.similarity import Similarity
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A choice that moves a score, and what is written of it.
+
+    Attributes:
+        name: in tables and JSON.
+        option: of `stsbench run`, which a value follows; empty where it is not as simple.
+        by_hand: what a person has to do where no option does it, as a clause.
+        phrase: a value as the subject of a sentence.
+        label: a value as an entry of a table.
+        instead: the beginning of a clause that ends in what the person's own setting gives.
+        names: of values whose phrase is another.
+        meanings: a sentence on what a value means and who takes it, where its name does not say all.
+    """
+
+    name: str
+    option: str = ""
+    by_hand: str = ""
+    phrase: str = "{choice} `{value}`"
+    label: str = "{choice} {value}"
+    instead: str = "{phrase} gives"
+    names: Mapping[Any, str] = field(default_factory=dict, compare=False)
+    meanings: Mapping[Any, str] = field(default_factory=dict, compare=False)
+
+    def phrase_of(self, value: Any) -> str:
+        """Return a value as the subject of a sentence."""
+        return self.names.get(value) or self.phrase.format(choice=self.name, value=value)
+
+    def label_of(self, value: Any) -> str:
+        """Return a value as an entry of a table."""
+        return self.label.format(choice=self.name, value=value)
+
+    def instead_of(self, default: Any) -> str:
+        """Return the beginning of a clause that ends in what the person's own setting gives."""
+        return self.instead.format(value=default, phrase=self.phrase_of(default))
+
+
+POOLING = Choice(
+    "pooling",
+    "--pooling",
+    instead="with `{value}`, your setting, the model gives",
+    meanings={
+        "cls": "`cls` is the first token through the dense+tanh head: supervised SimCSE is scored so.",
+        "cls_before_pooler": "`cls_before_pooler` is the first token without the head: unsupervised SimCSE and "
+        "ESimCSE are scored so.",
+        "avg": "`avg` is the mean of the last layer.",
+        "avg_top2": "`avg_top2` is the mean of the last two layers.",
+        "avg_first_last": "`avg_first_last` is the mean of the first Transformer layer and the last; the papers' "
+        "first-last numbers were taken with the embedding layer, `avg_static_last`.",
+        "avg_static_last": "`avg_static_last` is the mean of the embedding layer and the last: the papers' "
+        "first-last numbers.",
+    },
+)
+
+
+class _Aggregation(Choice):
+    def instead_of(self, default: str) -> str:
+        papers = ", the papers' aggregation," if default == "all" else ""
+        return f"under `{default}`{papers} the same vectors give"
+
+
+AGGREGATION = _Aggregation(
+    "aggregation",
+    "--aggregation",
+    meanings={
+        "all": "`all` is one correlation over all pairs, as SimCSE, ESimCSE and MoCoSE report.",
+        "mean": "`mean` is the plain mean over subsets.",
+        "wmean": "`wmean` is the mean over subsets weighted by pairs, SentEval's headline.",
+    },
+)
+
+METRICS: tuple[Literal["spearman", "pearson"], ...] = ("spearman", "pearson")
+METRIC = Choice(
+    "metric",
+    "--metric",
+    instead="by {phrase} the same vectors give",
+    names={"spearman": "Spearman's correlation", "pearson": "Pearson's correlation"},
+)
+
+TEXT = Choice(
+    "text",
+    "--text",
+    label="{value} text",
+    names={"senteval": "SentEval's text", "raw": "the raw text"},
+    meanings={"raw": "The raw text is as first released; the papers score SentEval's, tokenised and lower-cased."},
+)
+
+MAX_LENGTH = Choice(
+    "max_length", "--max-length", phrase="a maximum length of {value} sub-words", label="length {value}"
+)
+
+
+@dataclass(frozen=True)
+class Comparing:
+    """A way of comparing two vectors.
+
+    Attributes:
+        similarity: a similarity, or `supervised` for the regressor that SentEval trains on a task.
+        normalize: whether vectors are scaled to unit length first, as in `Postprocessing`: None as the model says.
+    """
+
+    similarity: Similarity | Literal["supervised"]
+    normalize: bool | None = None
+
+    @property
+    def scaling(self) -> str:
+        """How the vectors are scaled, where it is not as the model says."""
+        return {None: "", True: ", scaled", False: ", not scaled"}[self.normalize]
+
+    def __str__(self) -> str:
+        """Return what tables of scores call it."""
+        return self.similarity + (f"{self.scaling} to unit length" if self.scaling else "")
+
+
+_SIMILARITIES: dict[Similarity, str] = {
+    "cosine": "cosine",
+    "dot": "the dot product",
+    "euclidean": "the Euclidean distance",
+    "manhattan": "the Manhattan distance",
+}
+REGRESSOR = Comparing("supervised")
+REGRESSED = frozenset({"STS-B", "SICK-R"})
+"""The tasks that SentEval trains a regressor on; it compares the others by cosine."""
+
+COMPARISON = Choice(
+    "comparison",
+    label="similarity {value.similarity}{value.scaling}",
+    instead="by {phrase} the same vectors give",
+    names={
+        **{Comparing(similarity): name for similarity, name in _SIMILARITIES.items()},
+        **{
+            Comparing(similarity, normalize): f"{name} of vectors {scaled} to unit length"
+            for similarity, name in _SIMILARITIES.items()
+            for normalize, scaled in ((True, "scaled"), (False, "not scaled"))
+        },
+        REGRESSOR: "the regressor that SentEval trains on it",
+    },
+    meanings={REGRESSOR: "It was trained with one seed; another moves it by some tenths of a point."},
+)
+
+SECOND_TEST = "test@senteval-v2"
+"""The test split of STS-B as MTEB's second version has it, by the rule that gives its counts: fewer pairs."""
+
+_SPLITS = {
+    "STS-B": {
+        "all": "The `all` entry for STS-B in the SimCSE scripts' output is this, not the test split.",
+        "dev": "Checkpoints are chosen by this number; the papers' tables have the test split.",
+        SECOND_TEST: "MTEB's second STSBenchmark leaves out pairs that stand twice, or in another split too.",
+    },
+    "SICK-R": {
+        "all": "MTEB scores SICK-R so, the papers its test split alone.",
+        "dev": "The papers score its test split.",
+    },
+}
+
+
+def split_of(task: str) -> Choice:
+    """Return the choice of a task's split.
+
+    >>> split_of("SICK-R").phrase_of("all"), split_of("SICK-R").label_of("all")
+    ('the whole of SICK-R (train, dev and test)', 'SICK-R all')
+    """
+    return Choice(
+        f"{task} split",
+        phrase=f"{task}'s {{value}} split",
+        label=f"{task} {{value}}",
+        names={
+            "all": f"the whole of {task} (train, dev and test)",
+            SECOND_TEST: f"{task}'s test split without repeated pairs",
+        },
+        meanings=_SPLITS.get(task, {}),
+    )
+
+
+@dataclass(frozen=True)
+class Mean:
+    """What people take an average to be.
+
+    Attributes:
+        name: in tables and JSON.
+        tasks: the tasks that it is taken over.
+        rounded: whether their scores are rounded to two decimals first, as public scripts do.
+    """
+
+    name: str
+    tasks: tuple[str, ...]
+    rounded: bool = False
+
+    def __str__(self) -> str:
+        """Return its name."""
+        return self.name
+
+    @property
+    def label(self) -> str:
+        """What a table of settings calls it: the score of one task is no mean."""
+        return f"mean {self.name}" if len(self.tasks) > 1 else self.name
+
+    @property
+    def phrase(self) -> str:
+        """What a sentence calls it."""
+        return f"the {self.label}" if len(self.tasks) > 1 else self.name
+
+    def of(self, scores: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
+        """Return the mean of the tasks' scores, which broadcast."""
+        parts = [scores[task] for task in self.tasks]
+        total = np.zeros((1,) * parts[0].ndim)
+        # Summed one after the other: the arrays have different shapes.
+        for part in parts:
+            total = total + (np.round(part, 2) if self.rounded else part)
+        return total / len(parts)
+
+
+SAMPLE_ALONE = Mean(SAMPLE, (SAMPLE,))
+AVERAGE_OF = Choice(
+    "average",
+    phrase="{value.phrase}",
+    label="{value.label}",
+    instead="{phrase} is",
+    names={SAMPLE_ALONE: "the bundled sample"},
+    meanings={SAMPLE_ALONE: "The sample comes with stsbench and is measured where no data is found."},
+)
+
+TEMPLATE = Choice(
+    "template",
+    "--template",
+    instead="with {phrase}, your setting, the model gives",
+    names={NO_TEMPLATE: "no template"},
+)
+
+
+class Rules(tuple[str, ...]):
+    """Rules for the sentence, in their order.
+
+    >>> str(Rules(["full_stop", "strip"])), str(Rules())
+    ('full_stop+strip', 'none')
+    """
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        """Return them as one word."""
+        return "+".join(self) or NO_TEMPLATE
+
+
+SENTENCE_RULES = Choice(
+    "rules",
+    by_hand="the rules for the sentence are applied",
+    phrase="the rule `{value}` for the sentence",
+    instead="with {phrase}, your setting, the model gives",
+    names={Rules(): "no rule for the sentence"},
+    meanings={
+        Rules(
+            ["full_stop"]
+        ): "`full_stop` adds a full stop unless the sentence ends in . ? \" or ' (PromptBERT's rule).",
+        Rules(
+            ["spaced_full_stop"]
+        ): "`spaced_full_stop` adds ` .` unless the sentence ends in punctuation (SNCSE's rule).",
+    },
+)
+LAYER = Choice(
+    "layer",
+    phrase="layer {value}",
+    instead="with {phrase}, your setting, the model gives",
+    names={-1: "the last layer"},
+    meanings={-2: "Layer -2 is the one before the last: some language models are read there."},
+)
+PRECISION = Choice("precision", "--precision", instead="in {phrase}, your setting, the model gives")
+RAGGED = "ragged sub-sets"
+PADDING = Choice(
+    "padding",
+    by_hand="the sentences are padded",
+    phrase="sentences padded with spaces",
+    label="padded sentences",
+    instead="{phrase} give",
+    names={"": "sentences as they are"},
+    meanings={
+        RAGGED: "The copy of SentEval in AnglE's repository pads the sentences of a sub-set of STS12 to STS16 "
+        "with empty words, so a rule for full stops sees a space, and a byte-level tokeniser reads spaces."
+    },
+)
+
+
+@dataclass(frozen=True)
+class Change:
+    """One choice that differs from the person's own setting."""
+
+    choice: Choice
+    value: Any
+    default: Any

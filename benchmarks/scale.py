@@ -93,7 +93,7 @@ def _records(rows: int, folder: Path) -> list[Path]:
         place.mkdir(parents=True)
         text = json.dumps(record.model_copy(update={"model": model}).to_dict())
         (place / "run.json").write_text(text, encoding="utf-8")
-        os.link(folder / "one" / "pairs.parquet", place / "pairs.parquet")
+        os.link(folder / "one" / "items.parquet", place / "items.parquet")
         places.append(place)
     return places
 

@@ -53,7 +53,7 @@ def time_stsbench(threads: int, template: str | None) -> None:
     record = sb.evaluate(encoder, "sts", out=Path(os.environ["STSBENCH_CACHE"]) / "run")
     seconds = time.perf_counter() - start
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    scores = {task.task: round(100 * (task.score or 0), 2) for task in record.tasks}
+    scores = {task.task: round(100 * (task.value or 0), 2) for task in record.scores}
     print(json.dumps({"seconds": seconds, **record.encoding, "peak_mb": peak, "stages": record.seconds, **scores}))
 
 
@@ -63,12 +63,12 @@ def time_forward(threads: int, template: str | None) -> None:
 
     import stsbench as sb
     from stsbench.scoring.protocols import Protocol
-    from stsbench.scoring.tasks import parse_tasks, read_task, sentences_of
+    from stsbench.scoring.tasks import parse_tasks, read_task
 
     torch.set_num_threads(threads)
     encoder = sb.load("minilm", device="cpu", template=template)
     texts = dict.fromkeys(
-        text for spec in parse_tasks("sts", Protocol()) for text in sentences_of(read_task(spec))
+        text for spec in parse_tasks("sts", Protocol()) for text in read_task(spec).sentences()
     )
     sequences = sorted(set(encoder.tokenize(list(texts)).sequences), key=len, reverse=True)
     model = AutoModel.from_pretrained(get_model_path(), dtype=torch.float32).eval()

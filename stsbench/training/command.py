@@ -101,7 +101,7 @@ def train(
     if not training.leads:
         return
     if style == "terminal":
-        task, score = training.recipe.selection.task, training.record.tasks[0].score
+        task, score = training.recipe.selection.task, training.record.scores[0].value
         say(f"{task} {100 * (score or 0):.2f} at step {training.best.step} of {training.steps}")
         for head in training.record.heads:
             say(f"{head.task} {head.measure} {_percent(head.score)} on {head.ndev:,} rows")

@@ -65,7 +65,7 @@ class Training(Result):
 
         losses = [line["loss"] for line in self.log if "loss" in line]
         before = next((line["dev"] for line in self.log if "dev" in line), None)
-        kept = self.record.tasks[0].score
+        kept = self.record.scores[0].value
         row: dict[Key, Any] = {
             "Recipe": self.recipe.name,
             "Selected on": self.recipe.selection.task,
@@ -97,7 +97,7 @@ class Training(Result):
 
     def to_dict(self) -> Any:
         """Return the record as plain data, and under `training` what is said of that."""
-        best = {"step": self.best.step, "dev": self.record.tasks[0].score}
+        best = {"step": self.best.step, "dev": self.record.scores[0].value}
         training = {
             "folder": str(self.folder),
             "steps": self.steps,

@@ -33,6 +33,7 @@ from stsbench.records.provenance import environment, redact, threads
 from stsbench.records.record import RunRecord
 from stsbench.records.store import load_run, save_run
 from stsbench.render.figures import save_figure
+from stsbench.scoring.kinds.sts import StsPairs
 from stsbench.scoring.measure import measure_encoder
 from stsbench.scoring.protocols import Protocol
 from stsbench.scoring.run import RUNS
@@ -428,7 +429,7 @@ class _Job:
         assert isinstance(encoder, TransformerEncoder)  # it was written as one
         encoder.notes = (*encoder.notes, *self.found)
         settings = Settings(use_cache=False, command=self.start.command)
-        record = measure_encoder(encoder, [self.dev], settings, Stages(self.progress))
+        record = measure_encoder(encoder, [StsPairs(self.dev)], settings, Stages(self.progress))
         heads = self._heads(log, best)
         return save_run(record.model_copy(update={"heads": heads}), checkpoint, overwrite=True)
 

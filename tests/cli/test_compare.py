@@ -175,8 +175,8 @@ def test_a_mistake_is_told_in_a_sentence(runs: Stsbench, arguments: tuple[str, .
 
 
 def test_a_pair_table_that_is_gone_is_told(runs: Stsbench) -> None:
-    Path("a/pairs.parquet").unlink()
+    Path("a/items.parquet").unlink()
     done = runs("compare", "a", "b")
     assert (done.code, done.out) == (2, "")
-    assert "a/pairs.parquet is missing" in done.err
+    assert "a/items.parquet is missing" in done.err
     assert runs("compare", "--a", "a", "--b", "b").code == 0

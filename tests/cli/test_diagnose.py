@@ -19,7 +19,7 @@ Stsbench = Callable[..., Any]
 def claim(toys: Any) -> str:
     """Return what Pearson's correlation gives for the toy encoder on the sample."""
     record = sb.evaluate(toys.words, "sample", protocol=sb.protocol(metric="pearson"))
-    return f"{100 * (record.tasks[0].score or 0):.2f}"
+    return f"{100 * (record.scores[0].value or 0):.2f}"
 
 
 @pytest.fixture

@@ -42,8 +42,8 @@ def test_sets_and_languages_are_measured_by_name(stsbench, family):
         ("STS17", "en-en", 3),
         ("STS17", "en-de", 3),
     ]
-    assert record["tasks"][1]["signature"].startswith("STS17:en-en:all|spearman|cosine|text:raw|data:")
-    assert record["tasks"][0]["raters"]["ratings"] == 5
+    assert record["scores"][1]["signature"].startswith("STS17:en-en:all|spearman|cosine|text:raw|data:")
+    assert record["scores"][0]["raters"]["ratings"] == 5
     assert "STS17 en-en: 250 items expected, 3 found." in record["notes"]
 
 

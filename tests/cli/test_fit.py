@@ -32,7 +32,7 @@ def test_a_fit_is_printed_and_measured(stsbench: Stsbench, words: Path) -> None:
     assert "measure it: stsbench run --model white" in made.err
     measured = stsbench("run", "-m", "white", "--tasks", "sample", "--no-intervals", "--json", "-q")
     record = json.loads(measured.out)
-    assert "|post:whitening4+sample|" in record["tasks"][0]["signature"]
+    assert "|post:whitening4+sample|" in record["scores"][0]["signature"]
     assert any("transductive on sample" in note for note in record["notes"])
     shown = stsbench("fit", "flow", "-m", words, "-s", "sample", "--steps", "2", "--width", "4", "-o", "flow")
     assert shown.code == 0, shown.err

@@ -119,7 +119,7 @@ def test_where_standard_error_takes_nothing_a_run_is_recorded(
     done = stsbench("run", "-m", "toys:words", "--tasks", "sample", "--no-intervals", "--out", "run")
     assert done.code == 0
     assert "sample" in done.out
-    assert sb.load_run("run").tasks
+    assert sb.load_run("run").scores
 
 
 def test_bars_show_names_as_they_stand(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,7 +145,7 @@ def hostile_run(hash_encode: Callable[..., Any], tmp_path: Path) -> Callable[[st
     def make(name: str) -> Path:
         record = sb.evaluate(hash_encode, "sample", intervals=sb.Intervals(None))
         model = record.model.model_copy(update={"name": name})
-        save_run(record.model_copy(update={"model": model}).with_tables(record.pairs), tmp_path / "run")
+        save_run(record.model_copy(update={"model": model}).with_items(record.item_table()), tmp_path / "run")
         return tmp_path / "run"
 
     return make

@@ -67,11 +67,11 @@ def test_transfer_tasks_have_a_table_of_their_own(stsbench: Stsbench) -> None:
     assert transfer.splitlines()[0].split() == ["model", "sample-questions", "sample-products", "Avg.", "transfer"]
     assert transfer.splitlines()[-1].split()[0] == "devacc"
     record = sb.load_run("runs/toys_words-own-sample-questions_sample_sample-products")
-    assert [part.task for part in record.transfer] == ["sample-questions", "sample-products"]
+    assert [part.task for part in record.scores] == ["sample-questions", "sample-products"]
     rows = list(csv.DictReader(io.StringIO(stsbench("show", record.folder, "--csv").out)))
     found = {(row["task"], row["metric"]): float(row["score"]) for row in rows if not row["subset"]}
-    assert found["sample-questions", "acc"] == pytest.approx(100 * record.transfer[0].acc)
-    assert found["sample-questions", "devacc"] == pytest.approx(100 * record.transfer[0].devacc)
+    assert found["sample-questions", "acc"] == pytest.approx(100 * record.scores[0].number("acc").value)
+    assert found["sample-questions", "devacc"] == pytest.approx(100 * record.scores[0].number("devacc").value)
     cited = stsbench("cite", record.folder).out
     assert "sample-products" in cited
 
@@ -103,8 +103,8 @@ def test_json_of_several_models_is_a_list_even_if_one_fails(stsbench: Stsbench) 
 def test_csv_has_a_row_per_task_and_subset_in_full_precision(stsbench: Stsbench) -> None:
     rows = list(csv.DictReader(io.StringIO(stsbench(*PLAIN, "--csv").out)))
     record = sb.load_run("runs/toys_words-own-sample")
-    assert len(rows) == 1 + len(record.tasks[0].subsets)
-    assert float(rows[0]["score"]) == 100 * (record.tasks[0].score or 0)
+    assert len(rows) == 1 + len(record.scores[0].subsets)
+    assert float(rows[0]["score"]) == 100 * (record.scores[0].value or 0)
     assert (rows[0]["task"], rows[0]["subset"], rows[0]["pairs"]) == ("sample", "", "252")
     assert rows[0]["signature"] == record.signature
 
@@ -222,8 +222,8 @@ def test_the_options_of_a_score_are_obeyed_and_signed(stsbench: Stsbench) -> Non
         "--interval", "components", "--dimensions", "6", "--whiten", "4", "--json",
     )  # fmt: skip
     record = json.loads(done.out)
-    assert record["tasks"][0]["signature"].startswith("sample:test:wmean|kendall|manhattan|text:sample|")
-    assert "||own|fp32|dim6|post:whiten4|stsbench:" in record["tasks"][0]["signature"]
+    assert record["scores"][0]["signature"].startswith("sample:test:wmean|kendall|manhattan|text:sample|")
+    assert "||own|fp32|dim6|post:whiten4|stsbench:" in record["scores"][0]["signature"]
     assert (record["protocol"]["interval"], record["protocol"]["level"]) == ("components", 0.95)
     assert [path.name for path in Path("runs").iterdir()] == [
         "toys_words-own-sample-senteval-wmean-kendall-manhattan-dim6-whiten4"
@@ -233,7 +233,7 @@ def test_the_options_of_a_score_are_obeyed_and_signed(stsbench: Stsbench) -> Non
 def test_zero_vectors_are_no_mistake_and_are_counted(stsbench: Stsbench) -> None:
     done = stsbench("run", "-m", "toys:some_zero", "--tasks", "sample")
     assert done.code == 0
-    count = sb.load_run("runs/toys_some_zero-own-sample").tasks[0].zero_pairs
+    count = sb.load_run("runs/toys_some_zero-own-sample").scores[0].counts["zero_pairs"]
     assert count > 0
     assert f"toys:some_zero: {count} pairs with a zero vector, scored 0" in done.out
 
@@ -285,14 +285,14 @@ def test_saved_similarities_are_scored(stsbench: Stsbench, toys: Any, tmp_path: 
         done = stsbench("run", "--similarities", tmp_path / name, "--tasks", "sample")
         assert done.code == 0, done.err
         record = sb.load_run(f"runs/{Path(name).stem}-given-sample")
-        assert record.tasks[0].score == direct.tasks[0].score
+        assert record.scores[0].value == direct.scores[0].value
         assert "|spearman|given|" in record.signature
 
 
 def test_a_file_of_one_s_own_is_scored(stsbench: Stsbench, pairs_file: Path) -> None:
     done = stsbench("run", "-m", "toys:words", "--data", pairs_file)
     assert done.code == 0
-    assert sb.load_run("runs/toys_words-own-pairs").tasks[0].data.status == "user"
+    assert sb.load_run("runs/toys_words-own-pairs").scores[0].data.status == "user"
 
 
 def test_nothing_that_a_command_stores_names_the_home(
@@ -312,7 +312,7 @@ def test_without_arguments_the_packaged_model_is_measured(stsbench: Stsbench) ->
     assert done.code == 0
     record = sb.load_run("runs/minilm-avg-sample")
     assert (record.model.name, record.model.pooling, record.model.max_length) == ("minilm", "avg", 256)
-    assert (record.tasks[0].score or 0) > 0.6
+    assert (record.scores[0].value or 0) > 0.6
     again = json.loads(stsbench("run", "--json").out)
     assert again["encoding"]["encoded"] == 0
 

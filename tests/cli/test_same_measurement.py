@@ -114,12 +114,12 @@ def test_a_function_with_other_results_takes_no_records_place(stsbench: Stsbench
     assert sb.load_run("mine") == before
     (beside,) = set(Path().glob("mine-*"))
     assert f"this measurement is saved in {beside}; " in refused.err
-    assert sb.load_run(beside).tasks[0].score != before.tasks[0].score
+    assert sb.load_run(beside).scores[0].value != before.scores[0].value
     # Once more, and it is where it was.
     assert measure(stsbench, "--tasks", "sample").code == 2
     assert set(Path().glob("mine-*")) == {beside}
     assert measure(stsbench, "--tasks", "sample", "--overwrite").code == 0
-    assert sb.load_run("mine").tasks[0].score == sb.load_run(beside).tasks[0].score
+    assert sb.load_run("mine").scores[0].value == sb.load_run(beside).scores[0].value
 
 
 def test_a_changed_function_gets_a_folder_of_its_own_where_nobody_named_one(
@@ -152,7 +152,7 @@ def test_of_two_runs_into_one_folder_at_once_the_later_loses_nothing(
     assert "holds another measurement" in loser.err
     (beside,) = set(Path().glob("mine-*"))
     assert str(beside) in loser.err
-    assert sb.load_run(beside).tasks[0].score != winner.tasks[0].score
+    assert sb.load_run(beside).scores[0].value != winner.scores[0].value
     with pytest.raises(sb.UserError, match="is saved in"):
         sb.evaluate(_after(lambda: sb.evaluate(toys.letters, "sample", out="other"), first), "sample", out="other")
 

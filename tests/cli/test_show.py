@@ -62,7 +62,7 @@ def test_csv_holds_all_models(runs: Stsbench) -> None:
 
 
 def test_the_pair_table_is_not_needed_to_show(runs: Stsbench) -> None:
-    Path("a/pairs.parquet").unlink()
+    Path("a/items.parquet").unlink()
     assert runs("show", "a").code == 0
 
 

@@ -6,7 +6,8 @@ import pytest
 
 from stsbench.data.benchmarks import load_sample
 from stsbench.data.plain_table import PlainTable, as_column, coded
-from stsbench.scoring.tasks import demand_scorable, sentences_of
+from stsbench.data.sentences import sentences_in
+from stsbench.scoring.kinds.sts import demand_spread
 
 
 def test_a_frame_there_and_back_is_the_same() -> None:
@@ -51,6 +52,6 @@ def test_what_was_changed_in_the_frame_of_a_task_is_what_is_scored() -> None:
     assert data.pairs is data.pairs
     data.pairs.loc[0, "sentence1"] = "a sentence of one's own"
     data.pairs.loc[1, "gold"] = 0.5
-    assert sentences_of(data)[0] == "a sentence of one's own"
+    assert sentences_in(data)[0] == "a sentence of one's own"
     assert data.table["gold"][1] == 0.5
-    demand_scorable(data)
+    demand_spread(data)

@@ -190,7 +190,7 @@ def test_rows_that_repeat_a_pair_count_and_are_told_once(tmp_path, ending):
     (note,) = data.notes
     assert note.startswith(f"mine{ending}: 2 of 4 rows repeat the two sentences of an earlier one")
     record = sb.evaluate(lambda texts: [[len(text), 1.0] for text in texts], data=tmp_path / f"mine{ending}")
-    assert record.tasks[0].pairs == 4
+    assert record.scores[0].items == 4
     assert record.notes.count(note) == 1
 
 

@@ -44,7 +44,7 @@ def test_a_pair_with_a_sentence_of_the_corpus_is_left_out(
     assert clean.pairs["pair_id"].tolist() == data.pairs.loc[kept, "pair_id"].tolist()
     whole = sb.evaluate(hash_encode, data)
     record = sb.evaluate(hash_encode, data, exclude=[corpus], out=tmp_path / "run")
-    assert record.tasks[0].pairs == int(kept.sum())
+    assert record.scores[0].items == int(kept.sum())
     assert record.signature.startswith("toy:test~train.txt:all|")
     assert any("stands in train.txt" in note for note in record.notes)
     assert set(differing_fields(record.signatures[0], whole.signatures[0])) == {"split", "data"}

@@ -26,9 +26,9 @@ def score(folder: Path, tasks: str = "sample", *, data: Path | None = None, **ch
     record = sb.evaluate(
         encoder, tasks, protocol=sb.protocol(**choices), intervals=NO_INTERVALS, data_dirs=dirs, use_cache=False
     )
-    found = {task.task: f"{100 * (task.score or 0):.6f}%" for task in record.tasks}
+    found = {task.task: f"{100 * (task.value or 0):.6f}%" for task in record.scores}
     if record.average:
-        found["Avg."] = f"{100 * (record.average.score or 0):.6f}%"
+        found["Avg."] = f"{100 * (record.averages[0].value or 0):.6f}%"
     return found
 
 
@@ -181,7 +181,7 @@ def test_what_goes_wrong_while_a_model_is_read_is_no_lack_of_a_head(
 
 def test_a_callable_has_a_smaller_grid_and_it_says_so(hash_encode: Callable[..., Any]) -> None:
     wanted = sb.evaluate(hash_encode, "sample", protocol=sb.protocol(aggregation="mean"), intervals=NO_INTERVALS)
-    found = sb.diagnose(hash_encode, 100 * (wanted.tasks[0].score or 0), tasks="sample")
+    found = sb.diagnose(hash_encode, 100 * (wanted.scores[0].value or 0), tasks="sample")
     assert best_changes(found) == {"aggregation": "mean"}
     assert any("has no poolers or maximum lengths to choose from" in note for note in found.notes)
 
@@ -196,7 +196,7 @@ def test_pairs_of_one_s_own_are_diagnosed_too(
 ) -> None:
     toy_data(pairs=40).pairs.rename(columns={"gold": "score"}).to_csv(tmp_path / "mine.csv", index=False)
     wanted = sb.evaluate(hash_encode, data=tmp_path / "mine.csv", protocol=sb.protocol(metric="pearson"))
-    found = sb.diagnose(hash_encode, f"{100 * (wanted.tasks[0].score or 0):.4f}", data=tmp_path / "mine.csv")
+    found = sb.diagnose(hash_encode, f"{100 * (wanted.scores[0].value or 0):.4f}", data=tmp_path / "mine.csv")
     assert best_changes(found) == {"metric": "pearson"}
     with pytest.raises(UserError, match="a claim about data of your own is one number"):
         sb.diagnose(hash_encode, "STS16=50", data=tmp_path / "mine.csv")
@@ -212,7 +212,7 @@ def test_saved_vectors_of_the_test_split_alone_are_enough_and_it_says_what_is_mi
     record = sb.evaluate(
         hash_encode, "STS-B", protocol=sb.protocol(metric="pearson"), data_dirs=[benchmark_folder]
     )
-    claim = f"STS-B={100 * (record.tasks[0].score or 0):.4f}%"
+    claim = f"STS-B={100 * (record.scores[0].value or 0):.4f}%"
     saved = sb.SavedVectors(tmp_path / "v.npy", tmp_path / "s.txt")
     found = sb.diagnose(saved, claim, data_dirs=[benchmark_folder])
     assert best_changes(found) == {"metric": "pearson"}

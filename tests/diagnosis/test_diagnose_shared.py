@@ -47,7 +47,7 @@ def test_sts16_by_wmean_is_the_weighted_mean(minilm: Any) -> None:
 def test_values_taken_with_another_pooler_name_the_pooler(minilm: Any) -> None:
     other = sb.load("minilm", device="cpu", pooling="cls_before_pooler")
     record = sb.evaluate(other, ["STS16", "SICK-R"], intervals=sb.Intervals(None))
-    claim = {task.task: round(100 * (task.score or 0), 2) for task in record.tasks}
+    claim = {task.task: round(100 * (task.value or 0), 2) for task in record.scores}
     assert changes(sb.diagnose(minilm, claim, further=0))[0] == {"pooling": "cls_before_pooler"}
     alone = sb.diagnose(minilm, {"STS16": claim["STS16"]}, further=0)
     assert changes(alone)[0] == {"pooling": "cls_before_pooler"}

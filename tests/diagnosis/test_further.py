@@ -56,7 +56,7 @@ def score(encoder: Any, data: StsData, **choices: Any) -> str:
         intervals=sb.Intervals(None),
         use_cache=False,
     )
-    return f"{100 * (record.tasks[0].score or 0):.6f}%"
+    return f"{100 * (record.scores[0].value or 0):.6f}%"
 
 
 def with_rules(data: StsData, *rules: str) -> StsData:
@@ -295,7 +295,7 @@ def test_mteb_s_second_sts_b_is_a_split_of_the_first_and_needs_no_more_vectors(
     record = sb.evaluate(
         hash_encode, "STS-B@senteval-v2", intervals=sb.Intervals(None), data_dirs=[benchmark_folder]
     )
-    claim = f"STS-B={100 * (record.tasks[0].score or 0):.6f}%"
+    claim = f"STS-B={100 * (record.scores[0].value or 0):.6f}%"
     found = sb.diagnose(hash_encode, claim, data_dirs=[benchmark_folder], tolerance=0.0005, further=0)
     assert found.search.explanations[0].best.choices == {"STS-B split": "test@senteval-v2"}
     assert "STS-B's test split without repeated pairs" in found.verdict

@@ -183,10 +183,10 @@ def test_run_measures_a_fit_and_the_record_tells_it(tiny_bert, tmp_path, toy_dat
     fitted = sb.fit("whitening", tiny_bert, sentences=own, out=tmp_path / "own", dimensions=5)
     record = sb.evaluate(sb.load(fitted.folder), toy, intervals=NO_INTERVALS)
     by_run = sb.evaluate(sb.load(tiny_bert), toy, whiten=5, intervals=NO_INTERVALS)
-    assert record.tasks[0].score == pytest.approx(by_run.tasks[0].score, abs=1e-4)
+    assert record.scores[0].value == pytest.approx(by_run.scores[0].value, abs=1e-4)
     assert record.model.fitted == "whitening5+given-sentences"
     assert record.model.kind == "fitted"
-    assert "|post:whitening5+given-sentences|" in record.tasks[0].signature
+    assert "|post:whitening5+given-sentences|" in record.scores[0].signature
     assert record.signatures[0].postprocessing == "whitening5+given-sentences"
     told = (
         f"transductive on toy: the whitening was fitted on all of its {len(set(own))} sentences (without scores)."

@@ -304,7 +304,7 @@ def test_a_record_holds_the_template_in_full_and_its_signature_in_short(
     record = sb.load_run(tmp_path / "run")
     template = read_template("promptbert")
     assert record.model.template == template
-    signature = record.tasks[0].signature
+    signature = record.scores[0].signature
     assert f"||mask|len48|tmpl:{template.short}|fp32|" in signature
     assert Signature.parse(signature).template == template.short
     assert str(Signature.parse(signature)) == signature

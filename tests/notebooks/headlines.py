@@ -68,7 +68,7 @@ def with_limits(rows: Rows, record: dict[str, Any], name: str) -> None:
 def length_bias(rows: Rows, folder: Path) -> None:
     expected: dict[tuple[str, str], float] = {}
     for name in ("minilm-sample", "letters-sample"):
-        pairs = pd.read_parquet(folder / "runs" / name / "pairs.parquet")
+        pairs = pd.read_parquet(folder / "runs" / name / "items.parquet")
         model = recorded(folder / "runs" / name)["model"]["name"].removeprefix("__main__:")
         short = (pairs["words_a"] - pairs["words_b"]).abs() <= 3
         parts = {"<= 3": pairs[short], "> 3": pairs[~short], "all": pairs}

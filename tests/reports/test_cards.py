@@ -21,9 +21,9 @@ def test_a_card_reads_back_as_the_records_scores(make_record: Make) -> None:
     assert [result.dataset_name for result in results] == ["toy", "other"]
     # As sentence-transformers writes it: between -1 and 1.
     assert {result.metric_type for result in results} == {"spearman_cosine"}
-    assert [result.metric_value for result in results] == [round(task.score or 0, 6) for task in run.tasks]
+    assert [result.metric_value for result in results] == [round(task.value or 0, 6) for task in run.scores]
     assert [(result.metric_args or {})["signature"] for result in results] == run.signature.splitlines()
-    assert f"{100 * (run.tasks[0].score or 0):.2f}" in card.text
+    assert f"{100 * (run.scores[0].value or 0):.2f}" in card.text
     assert "license" not in card.data.to_dict()
 
 

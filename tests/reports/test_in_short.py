@@ -27,7 +27,7 @@ def test_a_report_opens_with_score_and_interval_and_links_to_its_table(make_reco
     page = sb.report(record, tmp_path / "page", analyse=False)
     text = page.with_name("README.md").read_text(encoding="utf-8")
     opening = text[text.index("## In short") : text.index("## Scores")]
-    average = 100 * (record.average.score if record.average and record.average.score else 0)
+    average = 100 * (record.averages[0].value if record.average and record.averages[0].value else 0)
     assert f"mine scores {average:.2f} (95 % [" in opening.replace("\\", "")
     targets = re.findall(r"\(#([\w.-]+)\)", opening)
     assert targets == ["scores-sts"]

@@ -25,7 +25,7 @@ def record(request: Any, toy_data: Data, hash_encode: Any) -> sb.RunRecord:
 
 @pytest.mark.parametrize("record", INTERVALS, indirect=True)
 def test_every_place_shows_the_interval_that_was_recorded(record: sb.RunRecord) -> None:
-    own = {task.task: task.interval for task in record.tasks} | {
+    own = {task.task: task.interval for task in record.scores} | {
         "Avg.": record.average and record.average.interval
     }
     expected = {name: tuple(100 * limit for limit in limits or ()) for name, limits in own.items()}

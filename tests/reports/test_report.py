@@ -125,8 +125,8 @@ def test_every_table_is_offered_in_full_precision(make_record: Make, tmp_path: P
     run = make_record()
     page = sb.report(run, tmp_path / "out", analyse=False)
     (own,) = read(page.parent, "scores-sts")
-    assert float(own["toy"]) == 100 * (run.tasks[0].score or 0)
-    assert float(own["Avg."]) == 100 * (run.average.score or 0)
+    assert float(own["toy"]) == 100 * (run.scores[0].value or 0)
+    assert float(own["Avg."]) == 100 * (run.averages[0].value or 0)
     names = {path.stem for path in (page.parent / "tables").glob("*.csv")}
     assert names == {path.stem for path in (page.parent / "tables").glob("*.tex")}
     text = (page.parent / "README.md").read_text(encoding="utf-8")
@@ -318,7 +318,7 @@ def test_runs_called_alike_but_for_the_seed_are_told_as_seeds(make_record: Make,
     runs = [make_record(f"simcse-seed{number}", seed=number) for number in (1, 2, 3)]
     page = sb.report([*runs, make_record("other", seed=9)], tmp_path / "out", analyse=False)
     found = {entry["task"]: entry for entry in read(page.parent, "seeds-1")}
-    scores = [100 * (run.tasks[0].score or 0) for run in runs]
+    scores = [100 * (run.scores[0].value or 0) for run in runs]
     assert found["toy"]["runs"] == "3"
     assert float(found["toy"]["mean"]) == pytest.approx(sum(scores) / 3)
     assert (page.parent / "figures" / "seeds-own.svg").is_file()

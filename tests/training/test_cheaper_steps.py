@@ -140,7 +140,7 @@ def test_a_cheaper_training_says_so_in_its_recipe_and_its_checkpoint_scores_as_i
     recipe = read_recipe(done.folder / "recipe.yaml")
     assert (recipe.dropout_draws, recipe.optimiser.chunk_tokens, recipe.selection.tokens) == ("numpy", 40, 60)
     # What is published is read again, with attention of Transformers' own.
-    assert done.record.tasks[0].score == pytest.approx(done.best.score, abs=1e-9)
+    assert done.record.scores[0].value == pytest.approx(done.best.score, abs=1e-9)
 
 
 def test_a_recipe_of_before_trains_as_it_did():

@@ -118,8 +118,8 @@ def test_what_is_trained_from_a_base_that_normalises_has_vectors_of_unit_length(
     np.testing.assert_allclose(vectors / np.linalg.norm(vectors, axis=1, keepdims=True), expected, atol=1e-6)
     log, record = (folder / "log.jsonl").read_text(encoding="utf-8").splitlines(), sb.load_run(folder)
     best = max(line["dev"] for line in map(json.loads, log) if line["kind"] == "dev" and line["step"])
-    assert record.tasks[0].score == pytest.approx(best, abs=1e-9)
-    assert "|norm|" in record.tasks[0].signature
+    assert record.scores[0].value == pytest.approx(best, abs=1e-9)
+    assert "|norm|" in record.scores[0].signature
     assert sb.load(train(out="again", base=folder).folder).identity.normalize
 
 
@@ -152,10 +152,10 @@ def test_the_dev_score_of_the_log_is_that_of_the_published_checkpoint(train):
     assert list(scores) == [0, 2, 4, 6]
     best = max((step for step in scores if step), key=lambda step: scores[step])
     assert (done.best.step, done.best.score) == (best, scores[best])
-    assert done.record.tasks[0].score == pytest.approx(scores[best], abs=1e-12)
-    assert sb.load_run(done.folder).tasks[0].score == done.record.tasks[0].score
+    assert done.record.scores[0].value == pytest.approx(scores[best], abs=1e-12)
+    assert sb.load_run(done.folder).scores[0].value == done.record.scores[0].value
     again = sb.evaluate(sb.load(done.folder), "sample", use_cache=False)
-    assert again.tasks[0].score == pytest.approx(scores[best], abs=1e-12)
+    assert again.scores[0].value == pytest.approx(scores[best], abs=1e-12)
 
 
 def test_the_best_and_the_last_checkpoints_are_kept_and_no_others(train):
@@ -175,9 +175,9 @@ def test_the_card_says_what_it_is_and_how_it_scores(train, tmp_path):
     (entry,) = about["model-index"]
     assert entry["name"] == "my-model"
     (result,) = entry["results"]
-    assert result["metrics"][0]["value"] == pytest.approx(done.record.tasks[0].score, abs=1e-6)
-    assert f"{100 * done.record.tasks[0].score:.2f}" in body
-    assert done.record.tasks[0].signature in body
+    assert result["metrics"][0]["value"] == pytest.approx(done.record.scores[0].value, abs=1e-6)
+    assert f"{100 * done.record.scores[0].value:.2f}" in body
+    assert done.record.scores[0].signature in body
     recipe = yaml.safe_load(body.split("```yaml\n")[1].split("```")[0])
     assert recipe["optimiser"]["batch"] == 8
     assert recipe["corpus"]["path"] == "corpus.txt"
@@ -212,7 +212,7 @@ def test_behind_a_projector_the_library_gives_the_vectors_that_are_measured(over
     np.testing.assert_allclose(SentenceTransformer(str(done.folder)).encode(SENTENCES), expected, atol=1e-5)
     # What the log has at the last step is what the published checkpoint scores.
     again = sb.evaluate(sb.load(done.folder), "sample", use_cache=False)
-    assert done.best.score == pytest.approx(again.tasks[0].score, abs=1e-12)
+    assert done.best.score == pytest.approx(again.scores[0].value, abs=1e-12)
     assert "vectors are behind the projector" in (done.folder / "README.md").read_text(encoding="utf-8")
 
 

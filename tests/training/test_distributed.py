@@ -188,4 +188,4 @@ def test_the_command_trains_with_two_processes_and_speaks_once(launcher, recipe_
     assert done.stderr.count("checkpoint in") == 1
     record = sb.load_run(tmp_path / "run")
     again = sb.evaluate(str(tmp_path / "run"), "sample", use_cache=False)
-    assert again.tasks[0].score == record.tasks[0].score
+    assert again.scores[0].value == record.scores[0].value

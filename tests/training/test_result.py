@@ -40,7 +40,7 @@ def test_a_training_is_a_result(train):
     assert f"{100 * done.best.score:.2f}" in str(done)
     assert "<table>" in done._repr_html_()
     plain = json.loads(done.to("json"))
-    assert plain["tasks"][0]["score"] == done.record.tasks[0].score
+    assert plain["tasks"][0]["score"] == done.record.scores[0].value
     assert plain["training"]["best"] == {"step": done.best.step, "dev": done.best.score}
     assert done.to("csv").splitlines()[0] == "step,loss,learning_rate,dev"
 

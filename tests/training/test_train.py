@@ -20,7 +20,7 @@ def test_a_training_leaves_a_checkpoint_a_record_a_log_and_a_curve(train):
     done = train(listeners=[seen.append])
     names = {path.name for path in done.folder.iterdir()}
     assert names >= {"model.safetensors", "config.json", "modules.json", "README.md", "recipe.yaml", "log.jsonl"}
-    assert names >= {"run.json", "pairs.parquet", "dev-curve.png", "dev-curve.svg"}
+    assert names >= {"run.json", "items.parquet", "dev-curve.png", "dev-curve.svg"}
     lines = [json.loads(line) for line in (done.folder / "log.jsonl").read_text().splitlines()]
     assert lines == seen
     steps = [line["step"] for line in lines if line["kind"] == "train"]
@@ -69,7 +69,7 @@ def test_dev_scores_in_half_precision_pick_a_checkpoint_as_good(train):
     # Where two steps are closer than half precision tells apart, which of them leads is chance.
     assert told[0][half.best.step] == pytest.approx(told[0][full.best.step], abs=0.01)
     # What is published is measured in fp32.
-    assert half.record.tasks[0].score == pytest.approx(told[0][half.best.step], abs=1e-6)
+    assert half.record.scores[0].value == pytest.approx(told[0][half.best.step], abs=1e-6)
 
 
 def test_the_learning_rate_falls_linearly_to_zero_after_the_warm_up(train):
@@ -92,7 +92,7 @@ def test_every_part_of_a_recipe_trains_together(train, tmp_path):
         "selection.last=true",
     )
     assert done.steps == 3
-    assert done.record.tasks[0].score == pytest.approx(done.best.score, abs=1e-12)
+    assert done.record.scores[0].value == pytest.approx(done.best.score, abs=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -223,7 +223,7 @@ def test_the_command_trains_lists_and_prints(recipe_file, corpus, tmp_path, monk
 
 def test_the_demo_runs_from_a_tiny_base(base, tmp_path):
     done = sb.train("demo", out=tmp_path / "demo", base=str(base), device="cpu")
-    assert done.record.tasks[0].task == "sample"
+    assert done.record.scores[0].task == "sample"
     assert (done.folder / "dev-curve.png").stat().st_size > 1000
 
 
@@ -276,7 +276,7 @@ def test_a_gpu_trains_in_every_precision_and_resumes(precision, train, tmp_path)
     done = sb.train(resume=tmp_path / "run", device="cuda")
     assert done.steps == 6
     again = sb.evaluate(sb.load(done.folder, device="cuda"), "sample", use_cache=False)
-    assert again.tasks[0].score == pytest.approx(done.best.score, abs=1e-6)
+    assert again.scores[0].value == pytest.approx(done.best.score, abs=1e-6)
 
 
 @pytest.mark.long
@@ -285,10 +285,10 @@ def test_a_gpu_trains_in_every_precision_and_resumes(precision, train, tmp_path)
 def test_the_demo_scores_the_packaged_model_as_run_does_and_ends_with_a_checkpoint(tmp_path):
     lines = []
     done = sb.train("demo", out=tmp_path / "demo", device="cpu", listeners=[lines.append])
-    before = sb.evaluate("minilm", "sample", use_cache=False).tasks[0].score
+    before = sb.evaluate("minilm", "sample", use_cache=False).scores[0].value
     assert "maximum traceable distance" in lines[0]["remark"]
     assert lines[1]["step"] == 0
     assert lines[1]["dev"] == pytest.approx(before, abs=1e-9)
-    after = sb.evaluate(str(done.folder), "sample", use_cache=False).tasks[0].score
+    after = sb.evaluate(str(done.folder), "sample", use_cache=False).scores[0].value
     assert after == pytest.approx(done.best.score, abs=1e-9)
     assert after != pytest.approx(before, abs=1e-6)

@@ -39,7 +39,7 @@ _TOLD = {"../cache/embeddings/*.sqlite": OPTIONAL, "../cache/tokens/*/*": OPTION
 
 
 def _spared(name: str) -> dict[str, str]:
-    return {f"runs/{name}/run.json": OURS, f"runs/{name}/pairs.parquet": SPARED}
+    return {f"runs/{name}/run.json": OURS, f"runs/{name}/items.parquet": SPARED}
 
 
 def _record(name: str, table: str = "pairs") -> dict[str, str]:
@@ -89,7 +89,7 @@ USES: dict[str, tuple[Use, ...]] = {
         _use(_OWN_RUN.format("pairs.tsv"), _CACHED, ["runs/new", "../cache/embeddings"]),
         _use(_OWN_RUN.format("pairs.csv"), {"pairs.csv": THEIRS}, ["runs/new", "../cache/embeddings"]),
         _use(_OWN_RUN.format("pairs.jsonl"), {"pairs.jsonl": THEIRS}, ["runs/new", "../cache/embeddings"]),
-        _use(_OWN_RUN.format("pairs.parquet"), {"pairs.parquet": THEIRS}, ["runs/new", "../cache/embeddings"]),
+        _use(_OWN_RUN.format("items.parquet"), {"items.parquet": THEIRS}, ["runs/new", "../cache/embeddings"]),
         _use(_SAVED, {"vectors.npy": THEIRS, "sentences.txt": THEIRS}, ["runs/new"]),
         _use(
             "run --similarities similarities.txt --data pairs.csv --out runs/new --json",

@@ -227,7 +227,7 @@ def write_inputs(folder: Path, seed: int) -> None:
     import pandas as pd
 
     frame = pd.DataFrame(own, columns=["sentence1", "sentence2", "score"])
-    frame.to_parquet(folder / "pairs.parquet", index=False)
+    frame.to_parquet(folder / "items.parquet", index=False)
     distinct = list(dict.fromkeys(side for one, two, _ in own for side in (one, two)))
     write("sentences.txt", "\n".join(distinct) + "\n")
     np.save(folder / "vectors.npy", rng.normal(size=(len(distinct), 8)).astype(np.float32))

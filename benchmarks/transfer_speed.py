@@ -29,8 +29,8 @@ from stsbench.encoders.load import load
 from stsbench.encoders.plan import embed
 from stsbench.scoring.classifiers import NESTED_SEED, arrange, stratified
 from stsbench.scoring.classifiers import LogisticRegression as Ours
-from stsbench.scoring.settings import KFOLD, SEED, Intervals
-from stsbench.scoring.transfer import TransferResult, pair_features, score_labelled
+from stsbench.scoring.kinds.classification import Classified, classify, pair_features
+from stsbench.scoring.settings import KFOLD, SEED
 
 TASKS = "MR,CR,SUBJ,MPQA,SST2,TREC,MRPC"
 
@@ -43,7 +43,7 @@ def vectors_of(data, encoder):
     return np.split(vectors[found.rows], len(columns))
 
 
-def scikit_seconds(data, sides, result: TransferResult, share: float) -> tuple[float, int, int]:
+def scikit_seconds(data, sides, result: Classified, share: float) -> tuple[float, int, int]:
     """Return the seconds that scikit-learn's fits take, how many were timed, and how many there are."""
     task = arrange(data)
     x = (pair_features(*sides) if len(sides) == 2 else sides[0])[task.order].astype(np.float64)
@@ -51,11 +51,11 @@ def scikit_seconds(data, sides, result: TransferResult, share: float) -> tuple[f
     if task.design == "nested":
         outer = stratified(y, np.arange(len(x)), KFOLD, NESTED_SEED)
         inner = [fold for one in outer for fold in stratified(y, one.train, KFOLD, NESTED_SEED)]
-        finals = list(zip([fold.train for fold in outer], result.chosen, strict=True))
+        finals = list(zip([fold.train for fold in outer], result.training.chosen, strict=True))
     else:
         train = task.rows("train")
         inner = stratified(y, train, KFOLD, SEED) if task.design == "kfold" else []
-        finals = [(train, c) for c in (result.chosen if inner else (*grid, *result.chosen))]
+        finals = [(train, c) for c in (result.training.chosen if inner else (*grid, *result.training.chosen))]
     fits = [(fold.train, c) for fold in inner for c in grid] + finals
     # A fit of a larger C takes longer: the sample takes the same number of each.
     folds = np.unique(np.linspace(0, len(inner) - 1, max(1, round(share * len(inner)))).round().astype(int))
@@ -84,7 +84,7 @@ def main() -> None:
         runs, cpu = [], []
         for _ in range(options.repeats):
             start, cpu_start = time.perf_counter(), time.process_time()
-            result = score_labelled(data, *sides, classifier=options.classifier, intervals=Intervals())
+            result = classify(data, *sides, classifier=options.classifier)
             runs.append(time.perf_counter() - start)
             cpu.append(time.process_time() - cpu_start)
         seconds, computing = float(np.median(runs)), float(np.median(cpu))

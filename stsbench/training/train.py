@@ -565,9 +565,9 @@ def _file_name(path: str) -> str:
 
 def _read_dev_set(task: str, data_dirs: Sequence[str | Path]) -> StsData:
     sets = read_data(task, protocol=Protocol(), data_dirs=data_dirs)
-    if len(sets) != 1 or not isinstance(sets[0], StsData):
+    if len(sets) != 1 or not isinstance(sets[0], StsPairs):
         raise UserError(f"selection.task {task!r}: name one task with similarity scores, such as STS-B:dev.")
-    return sets[0]
+    return sets[0].data
 
 
 def _is_test_set(dev: StsData) -> bool:

@@ -15,15 +15,15 @@ from pathlib import Path
 
 import stsbench as sb
 from stsbench.base.errors import UserError
-from stsbench.experiments.experiment import EXPERIMENT
-from stsbench.experiments.folder import ExperimentFolder
-from stsbench.experiments.plan import ScaleName, demand_scale, plan_of
-from stsbench.experiments.reproduce import read_reproduction
-from stsbench.experiments.reproduced import Reproduction
-from stsbench.experiments.result import Sweep, read_sweep
 from stsbench.render.figures import save_figure
 from stsbench.render.formats import to_csv, to_markdown
 from stsbench.reports.reproduction import write_reproduction
+from stsbench.reproduction.reproduce import read_reproduction
+from stsbench.reproduction.reproduced import Reproduction
+from stsbench.reproduction.table_plan import ScaleName, demand_scale, plan_of
+from stsbench.sweeps.experiment import EXPERIMENT
+from stsbench.sweeps.folder import ExperimentFolder
+from stsbench.sweeps.result import Sweep, read_sweep
 
 KEPT = ("job.json", "run.json", "recipe.yaml", "log.jsonl", "last/run.json", "analyses/*.csv")
 """Of a job's folder."""

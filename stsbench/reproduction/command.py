@@ -80,8 +80,8 @@ def reproduce(
     * `stsbench reproduce mocose-acl2022-7 --scale laptop --corpus wiki.txt --dry-run`
     """
     from stsbench.reproduction.reproduce import reproduce as make_again
-    from stsbench.reproduction.reproduce import reproductions
     from stsbench.reproduction.reproduced import Reproduction
+    from stsbench.reproduction.reproductions import reproductions
 
     if list_:
         print_result(reproductions(table), output)

@@ -1,7 +1,7 @@
 """What a reproduction comes to: the paper's table with ours beside it, the answers to its claims, what it cost."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -11,15 +11,16 @@ from stsbench.base.errors import UserError
 from stsbench.base.words import listed
 from stsbench.published.catalogue import papers
 from stsbench.published.schema import Exhibit
-from stsbench.render.cells import Key, Named
-from stsbench.render.charts import forest
-from stsbench.render.figures import colours, legend_above, new_figure, style, svg_of
+from stsbench.render.figures import svg_of
 from stsbench.render.result import Result
 from stsbench.render.section import Pointer, ReportFigure, Section
 from stsbench.render.table import Table, Tables, interval
 from stsbench.reproduction.answers import Answer
-from stsbench.reproduction.table_plan import ScaleName, TablePlan, scales
-from stsbench.sweeps.cells import reach_over_seeds
+from stsbench.reproduction.cells import ReproducedCell
+from stsbench.reproduction.figure import curve, row_by_row, without_levels
+from stsbench.reproduction.scales import ScaleName, scales
+from stsbench.reproduction.table_plan import Names, TablePlan
+from stsbench.reproduction.tables import HERE, claims_table, column_table, missing_table, whole_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,42 +29,8 @@ if TYPE_CHECKING:
 _MOST_NAMED = 6
 """Rows that were not made and are named in a sentence."""
 
-PRINTED, HERE, DIFFERENCE = "printed", "here", "difference"
-
-
-@dataclass(frozen=True)
-class ReproducedCell:
-    """One cell of the table: what is printed, and what was measured here. Scores x 100; NaN for unknown.
-
-    Attributes:
-        row: its row.
-        column: its column.
-        printed: the number in print; NaN where there is none.
-        here: the mean over seeds.
-        sd: sample standard deviation over seeds.
-        low: lower limit of the interval of the mean, and `high`: the upper.
-        over: what the interval is over: `seeds and pairs`, `seeds`, `pairs`; empty for no interval.
-        runs: how many seeds, or 1 checkpoint.
-        last: the mean of the trainings' last step, where the split is the one that checkpoints were selected on.
-        why: why it was not made; empty where it was.
-    """
-
-    row: str
-    column: str
-    printed: float = math.nan
-    here: float = math.nan
-    sd: float = math.nan
-    low: float = math.nan
-    high: float = math.nan
-    over: str = ""
-    runs: int = 0
-    last: float = math.nan
-    why: str = ""
-
-    @property
-    def difference(self) -> float:
-        """What was measured here less what is printed."""
-        return self.here - self.printed
+_OF_NUMBERS = ("table", "each")
+"""What the tables of numbers are called."""
 
 
 @dataclass(frozen=True)
@@ -93,9 +60,17 @@ class Cost:
             return "Nothing was trained or measured: it is counted in the files that are here."
         hours = f"{60 * self.hours:.1f} minutes" if self.hours < 1 else f"{self.hours:.1f} hours"
         threads = f"{self.threads} thread{'s' if self.threads > 1 else ''}"
-        told = f"{self.jobs} of {self.planned} jobs are done"
         failed = f", {self.failed} failed" if self.failed else ""
-        return f"{told}{failed}: {self.steps:,} steps, {hours} of computing with {threads} a job."
+        done = f"{self.jobs} of {self.planned} jobs are done{failed}"
+        return f"{done}: {self.steps:,} steps, {hours} of computing with {threads} a job."
+
+    def table(self) -> Table:
+        """Return it as a table of one row."""
+        import pandas as pd
+
+        names = {"jobs": "jobs done", "threads": "threads a job"}
+        row = {names.get(name, name): number for name, number in asdict(self).items()}
+        return Table(pd.DataFrame([row]), "What it took, as measured", decimals=3)
 
 
 @dataclass(frozen=True)
@@ -148,44 +123,45 @@ class Reproduction(Result):
         """How many rows there are, and what was found about the claims."""
         made = {cell.row for cell in self.cells if cell.runs}
         rows = {cell.row for cell in self.cells}
-        told = f"{len(made)} of the {len(rows)} rows of {self.exhibit.name} were made at the scale {self.scale}"
         verdicts = [answer.verdict for answer in self.answers]
         counts = [f"{verdicts.count(verdict)} {verdict}" for verdict in dict.fromkeys(verdicts)]
         number = f"{len(verdicts)} claim{'s' if len(verdicts) != 1 else ''}"
         claims = f"; of {number} {listed(counts)}" if counts else ""
-        return f"{told}{claims}."
+        of_rows = f"{len(made)} of the {len(rows)} rows of {self.exhibit.name}"
+        return f"{of_rows} were made at the scale {self.scale}{claims}."
 
     @property
     def spread(self) -> str:
         """Which row is the highest in the headline column, here and in print, and how far the rows lie apart."""
-        made = [cell for cell in self.cells if cell.column == self.headline and cell.runs]
+        made = sorted(self._of_headline, key=lambda cell: -cell.here)
         # One run ranks no row, and at some scales nothing does.
         known = all(cell.runs > 1 and not math.isnan(cell.low) for cell in made)
         if len(made) < 2 or scales()[self.scale].silent or not known:
             return ""
-        made.sort(key=lambda cell: -cell.here)
         top, second, bottom = made[0], made[1], made[-1]
-        shown, apart = f"{top.here:.2f} {interval(top.low, top.high)}", f"{top.here - bottom.here:.2f}"
-        best, worst = self._row(top.row), self._row(bottom.row)
+        best, worst = f"{self._row(top)}, {top.here:.2f} {interval(top.low, top.high)},", self._row(bottom)
+        apart, column = f"{top.here - bottom.here:.2f}", self._names.columns[self.headline]
         if _are_apart(top, second):
-            told = f"{self._called} here is highest for {best}, {shown}, and {apart} lower for {worst}"
-        elif _are_apart(top, bottom):
-            told = (
-                f"{self._called} here is {apart} higher for {best}, {shown}, than for {worst}; other rows lie too "
-            )
-            told += f"near {best} for any to be called the highest"
-        else:
+            return f"{column} here is highest for {best} and {apart} lower for {worst}{self._highest_in_print}."
+        if _are_apart(top, bottom):
             return (
-                f"No row is called the highest on {self._called} here: their means lie in each other's intervals."
+                f"{column} here is {apart} higher for {best} than for {worst}; other rows lie too near "
+                f"{self._row(top)} for any to be called the highest{self._highest_in_print}."
             )
-        printed = sorted((cell.printed, cell.row) for cell in made if not math.isnan(cell.printed))
-        if len(printed) == len(made) and printed[0][0] < printed[1][0] and printed[-2][0] < printed[-1][0]:
-            (least, last), (most, first) = printed[0], printed[-1]
-            told += (
-                f"; the print has its highest value of these rows, {most:.2f}, for {self._row(first)}, and its "
-            )
-            told += f"lowest, {least:.2f}, for {self._row(last)}"
-        return f"{told}."
+        return f"No row is called the highest on {column} here: their means lie in each other's intervals."
+
+    @property
+    def _highest_in_print(self) -> str:
+        """Which of the rows that were made is the highest and the lowest in print; empty where several are."""
+        printed = sorted((cell.printed, cell.row) for cell in self._of_headline if cell.is_printed)
+        numbers = [number for number, _ in printed]
+        if len(printed) < len(self._of_headline) or numbers[0] == numbers[1] or numbers[-1] == numbers[-2]:
+            return ""
+        (least, last), (most, first) = printed[0], printed[-1]
+        return (
+            f"; the print has its highest value of these rows, {most:.2f}, for {self._names.rows[first]}, and its "
+            f"lowest, {least:.2f}, for {self._names.rows[last]}"
+        )
 
     @property
     def unanswered(self) -> str:
@@ -203,10 +179,7 @@ class Reproduction(Result):
         """A row for each cell, with the fields of `ReproducedCell` and the `difference`."""
         import pandas as pd
 
-        rows = [
-            {"table": self.exhibit.name, "scale": self.scale, **asdict(cell), "difference": cell.difference}
-            for cell in self.cells
-        ]
+        rows = [{"table": self.exhibit.name, "scale": self.scale, **cell.as_row()} for cell in self.cells]
         return pd.DataFrame(rows)
 
     def table(self) -> Tables:
@@ -239,155 +212,91 @@ class Reproduction(Result):
         Raises:
             UserError: if nothing of it was made.
         """
-        made = [cell for cell in self.cells if cell.column == self.headline and cell.runs]
+        made, label = self._of_headline, self._names.columns[self.headline]
         if not made:
             raise UserError(
                 f"no row of {self.exhibit.name} was made on {self.headline}: there is nothing to draw."
             )
-        both = [cell for cell in made if not math.isnan(cell.printed)]
-        here = printed = 0.0
         if self._is_shifted:
-            here = sum(cell.here for cell in both) / len(both)
-            printed = sum(cell.printed for cell in both) / len(both)
-            made = [_over_seeds(cell) for cell in made]
-        label = f"{self._called}, less the rows' mean" if self._is_shifted else self._called
-        places = {row: planned.at for row, planned in self.plan.rows.items()}
-        if len(made) > 2 and all(places[cell.row] is not None for cell in made):
-            return self._curve(made, places, (here, printed), label)
-        return self._forest(made, (here, printed), label)
-
-    @property
-    def _is_shifted(self) -> bool:
-        """Whether the figure leaves out the levels of print and ours."""
-        both = [
-            cell
-            for cell in self.cells
-            if cell.column == self.headline and cell.runs and not math.isnan(cell.printed)
-        ]
-        return self.scale != "paper" and len(both) > 1
-
-    def _curve(
-        self,
-        cells: "list[ReproducedCell]",
-        places: Mapping[str, float | None],
-        means: tuple[float, float],
-        label: str,
-    ) -> "Figure":
-        palette = colours([HERE, PRINTED])
-        cells = sorted(cells, key=lambda cell: places[cell.row] or 0.0)
-        at = [places[cell.row] or 0.0 for cell in cells]
-        values = [cell.here - means[0] for cell in cells]
-        known = [(x, cell) for x, cell in zip(at, cells, strict=True) if not math.isnan(cell.low)]
-        prints = [(x, cell) for x, cell in zip(at, cells, strict=True) if not math.isnan(cell.printed)]
-        with style():
-            figure = new_figure()
-            axes = figure.add_subplot()
-            axes.plot(at, values, marker="o", markersize=3, color=palette[HERE], label=f"{HERE} ({self.scale})")
-            if known:
-                axes.fill_between(
-                    [x for x, _ in known],
-                    [cell.low - means[0] for _, cell in known],
-                    [cell.high - means[0] for _, cell in known],
-                    color=palette[HERE],
-                    alpha=0.2,
-                    linewidth=0,
-                )
-            if prints:
-                axes.plot(
-                    [x for x, _ in prints],
-                    [cell.printed - means[1] for _, cell in prints],
-                    marker="s",
-                    markersize=3,
-                    linestyle="--",
-                    color=palette[PRINTED],
-                    label=PRINTED,
-                )
-            if min(at) > 0 and max(at) / min(at) > 20:
-                axes.set_xscale("log")
-                axes.xaxis.set_major_formatter("{x:g}")
-            axes.set_xlabel(self.plan.axis)
-            axes.set_ylabel(label)
-            legend_above(figure, axes)
-        return figure
-
-    def _forest(self, cells: "list[ReproducedCell]", means: tuple[float, float], label: str) -> "Figure":
-        import pandas as pd
-
-        rows: list[dict[str, Any]] = []
-        for cell in cells:
-            common = {"label": self._row(cell.row), "summary": False}
-            limits = {"low": cell.low - means[0], "high": cell.high - means[0]}
-            rows.append({**common, "series": HERE, "value": cell.here - means[0], **limits, "filled": True})
-            if not math.isnan(cell.printed):
-                none = {"low": math.nan, "high": math.nan}
-                rows.append(
-                    {**common, "series": PRINTED, "value": cell.printed - means[1], **none, "filled": False}
-                )
-        columns = ["label", "summary", "series", "value", "low", "high", "filled"]
-        return forest(pd.DataFrame(rows, columns=columns), label)
+            made, label = without_levels(made), f"{label}, less the rows' mean"
+        places = {row: planned.at for row, planned in self.plan.rows.items() if planned.at is not None}
+        if len(made) > 2 and all(cell.row in places for cell in made):
+            return curve(made, places, self.plan.axis, label, f"{HERE} ({self.scale})")
+        return row_by_row(made, self._names.rows, label)
 
     @property
     def pointers(self) -> tuple[Pointer, ...]:
         """The sentences that a reader needs first, each with where to read on."""
         name = self.exhibit.name
-        said = [Pointer(answer.sentence, f"{name}-claims") for answer in self._answered]
         of_rows = f"{name}-{'each' if len(self._columns) > 1 else 'table'}"
-        said[:0] = [Pointer(self.unanswered, f"{name}-claims")] if self.unanswered else []
-        said[:0] = [Pointer(sentence, of_rows) for sentence in (self.spread, *self.odd) if sentence]
-        made = {cell.row for cell in self.cells if cell.runs}
-        rows = [self._row(row) for row, _ in _by_row(self.cells) if row not in made]
+        pointers = [Pointer(self.sentence, f"{name}-table")]
         if self.is_partial:
-            said.insert(0, Pointer(f"Unfinished: {self.cost.sentence}", f"{name}-cost"))
+            pointers.append(Pointer(f"Unfinished: {self.cost.sentence}", f"{name}-cost"))
+        pointers += [Pointer(sentence, of_rows) for sentence in (self.spread, *self.odd) if sentence]
+        said = [self.unanswered, *(answer.sentence for answer in self._answered)]
+        pointers += [Pointer(sentence, f"{name}-claims") for sentence in said if sentence]
+        made = {cell.row for cell in self.cells if cell.runs}
+        rows = [self._names.rows[row] for row in dict.fromkeys(cell.row for cell in self.cells) if row not in made]
         if rows and made:
             named = [*rows[:_MOST_NAMED], *(["others"] if len(rows) > _MOST_NAMED else [])]
-            said.append(Pointer(f"Not made: {listed(named)}.", f"{name}-missing"))
-        return (Pointer(self.sentence, f"{name}-table"), *said)
+            pointers.append(Pointer(f"Not made: {listed(named)}.", f"{name}-missing"))
+        return tuple(pointers)
 
     def section(self) -> Section:
         """Return it as a part of a report."""
-        name = self.exhibit.name
-        names = ["table", *(["each"] if len(self._numbers()) > 1 else [])]
-        tables = [_named(table, f"{name}-{of}") for table, of in zip(self._numbers(), names, strict=True)]
+        name, paper = self.exhibit.name, papers()[self.exhibit.paper]
+        numbers = [_named(table, f"{name}-{of}") for table, of in zip(self._numbers(), _OF_NUMBERS, strict=False)]
         parts = {
             "claims": ("Claims", self._claims()),
             "missing": ("What was not made", self._missing()),
-            "cost": ("Cost", [self._costs()]),
+            "cost": ("Cost", [self.cost.table()]),
         }
         inside = tuple(
-            Section(f"{name}-about-{of}", title, tables=tuple(_named(table, f"{name}-{of}") for table in found))
-            for of, (title, found) in parts.items()
-            if found
+            Section(f"{name}-about-{of}", title, tables=tuple(_named(table, f"{name}-{of}") for table in tables))
+            for of, (title, tables) in parts.items()
+            if tables
         )
-        made = [cell for cell in self.cells if cell.column == self.headline and cell.runs]
-        figures: tuple[ReportFigure, ...] = ()
-        if len(made) > 1 and not self.plan.counts:
-            told = "; ".join(f"{self._row(cell.row)} {cell.here:.2f}" for cell in made)
-            alt = f"{self._called} here: {told}"
-            caption = f"{self._called}, printed and here"
-            if self._is_shifted and any(cell.runs > 1 for cell in made):
-                caption += ", with 95 % over other seeds"
-            figures = (ReportFigure(f"{name}-figure", caption, alt, svg_of(self.plot())),)
-        paper = papers()[self.exhibit.paper]
         where = f", line {self.exhibit.line}" if self.exhibit.line else ""
-        place = f"{paper.file}{where}"
-        source = f"{self.exhibit.title} of {paper.title} ({paper.venue}), {place}: {self.exhibit.caption}."
-        made_by = f"Made at the scale {self.scale}: {scales()[self.scale].about}."
-        scale = "" if self.plan.counts else made_by
-        if self.stand_ins:
-            swaps = [f"{other} for {own}" for own, other in self.stand_ins.items()]
-            scale += (
-                f" Trained instead: {listed(swaps)}. Levels do not compare with the print, and differences to it"
-            )
-            scale += " say nothing" + ("." if scales()[self.scale].silent else "; the order of the rows may.")
-        text = tuple(filter(None, (source, scale, self.cost.sentence)))
-        return Section(name, self.title, text, tuple(tables), figures, (*self.odd, *self.notes), parts=inside)
+        source = (
+            f"{self.exhibit.title} of {paper.title} ({paper.venue}), {paper.file}{where}: {self.exhibit.caption}."
+        )
+        text = tuple(filter(None, (source, self._made_at, self.cost.sentence)))
+        notes = (*self.odd, *self.notes)
+        return Section(name, self.title, text, tuple(numbers), self._figures(), notes, parts=inside)
 
     def __str__(self) -> str:
         """Return what a terminal shows: the tables, the answers in sentences, and what to know."""
-        answered = [answer.sentence for answer in self._answered]
-        told = [self.sentence, *([self.unanswered] if self.unanswered else answered), self.cost.sentence]
-        return "\n\n".join(
-            [str(self.table()), "\n".join([*told, *(f"note: {note}" for note in (*self.odd, *self.notes))])]
+        answered = [self.unanswered] if self.unanswered else [answer.sentence for answer in self._answered]
+        notes = [f"note: {note}" for note in (*self.odd, *self.notes)]
+        lines = [self.sentence, *answered, self.cost.sentence, *notes]
+        return "\n\n".join([str(self.table()), "\n".join(lines)])
+
+    @property
+    def _made_at(self) -> str:
+        """At which scale it was made, and what was trained instead of the paper's recipes."""
+        if self.plan.counts:
+            return ""
+        scale = scales()[self.scale]
+        made_at = f"Made at the scale {self.scale}: {scale.about}."
+        if not self.stand_ins:
+            return made_at
+        swaps = [f"{trained} for {recipe}" for recipe, trained in self.stand_ins.items()]
+        return (
+            f"{made_at} Trained instead: {listed(swaps)}. Levels do not compare with the print, and differences "
+            f"to it say nothing{'.' if scale.silent else '; the order of the rows may.'}"
+        )
+
+    def _figures(self) -> tuple[ReportFigure, ...]:
+        """Return the figure of the headline column, where several of its rows were made."""
+        made, column = self._of_headline, self._names.columns[self.headline]
+        if len(made) < 2 or self.plan.counts:
+            return ()
+        values = "; ".join(f"{self._row(cell)} {cell.here:.2f}" for cell in made)
+        caption = f"{column}, printed and here"
+        if self._is_shifted and any(cell.runs > 1 for cell in made):
+            caption += ", with 95 % over other seeds"
+        return (
+            ReportFigure(f"{self.exhibit.name}-figure", caption, f"{column} here: {values}", svg_of(self.plot())),
         )
 
     @property
@@ -395,20 +304,22 @@ class Reproduction(Result):
         """The answers that say more than that there is none."""
         return [answer for answer in self.answers if answer.verdict != "not answered"]
 
-    def _row(self, row: str) -> str:
-        return self._labels[row]
+    @cached_property
+    def _names(self) -> Names:
+        return self.plan.names_of(self.exhibit.name)
 
-    def _column(self, column: str) -> str:
-        return self.plan.column_labels_of(self.exhibit.name)[column]
+    def _row(self, cell: ReproducedCell) -> str:
+        return self._names.rows[cell.row]
 
     @property
-    def _called(self) -> str:
-        """What the headline column is called."""
-        return self._column(self.headline)
+    def _of_headline(self) -> list[ReproducedCell]:
+        """The cells of the headline column that were made."""
+        return [cell for cell in self.cells if cell.column == self.headline and cell.runs]
 
-    @cached_property
-    def _labels(self) -> dict[str, str]:
-        return self.plan.labels_of(self.exhibit.name)
+    @property
+    def _is_shifted(self) -> bool:
+        """Whether the figure leaves out the levels of print and ours."""
+        return self.scale != "paper" and sum(cell.is_printed for cell in self._of_headline) > 1
 
     @property
     def _columns(self) -> list[str]:
@@ -419,132 +330,24 @@ class Reproduction(Result):
     def _numbers(self) -> list[Table]:
         """Return the headline column with intervals, and of several columns all of them, in the paper's layout."""
         caption = f"{self.exhibit.title}: {self.exhibit.caption} (scale {self.scale})"
+        cells = [cell for cell in self.cells if cell.column == self.headline]
+        if len(self._columns) == 1 and not self.plan.counts:
+            return [column_table(cells, self._names, caption, self.measured_on)]
+        whole = whole_table(self.cells, self._names, caption, counts=self.plan.counts)
         if self.plan.counts:
-            return [self._whole(caption)]
-        if len(self._columns) == 1:
-            return [self._of_column(self.headline, caption)]
-        return [self._whole(caption), self._of_column(self.headline, f"{caption}: {self._called}")]
-
-    def _of_column(self, column: str, caption: str) -> Table:
-        import pandas as pd
-
-        rows = []
-        for cell in self.cells:
-            if cell.column != column:
-                continue
-            rows.append(
-                {
-                    "row": self._row(cell.row),
-                    PRINTED: cell.printed,
-                    HERE: cell.here,
-                    "sd": cell.sd,
-                    "95 %": interval(cell.low, cell.high),
-                    DIFFERENCE: cell.difference,
-                    "last step": cell.last,
-                    "seeds": cell.runs or None,
-                }
-            )
-        frame = pd.DataFrame(rows).dropna(axis="columns", how="all")
-        frame = frame.drop(columns=[name for name in ("95 %",) if name in frame and not frame[name].any()])
-        if self.measured_on and DIFFERENCE in frame:
-            frame = frame.drop(columns=DIFFERENCE)
-        if "seeds" in frame:
-            frame["seeds"] = frame["seeds"].astype("Int64")
-        over = {cell.over for cell in self.cells if cell.over and cell.column == column}
-        notes = (f"95 %: of the mean over other {' or '.join(sorted(over))}",) if over else ()
-        if self.measured_on:
-            notes = (*notes, f"{HERE}: on {self.measured_on}, whose scores do not compare with the printed task's")
-        return Table(frame, caption, headline=HERE if HERE in frame else "", notes=notes)
-
-    def _whole(self, caption: str) -> Table:
-        import pandas as pd
-
-        rows: list[dict[Key, Any]] = []
-        own: set[int] = set()
-        hints: dict[tuple[int, Key], str] = {}
-        for row, cells in _by_row(self.cells):
-            if any(not math.isnan(cell.printed) for cell in cells):
-                values = {Named("column", self._column(cell.column)): cell.printed for cell in cells}
-                rows.append({"row": self._row(row), "source": PRINTED} | values)
-            if any(cell.runs for cell in cells):
-                own.add(len(rows))
-                for cell in cells:
-                    if limits := interval(cell.low, cell.high):
-                        hints[len(rows), Named("column", self._column(cell.column))] = (
-                            f"95 % {limits} over other {cell.over}"
-                        )
-                values = {Named("column", self._column(cell.column)): cell.here for cell in cells}
-                rows.append({"row": self._row(row), "source": HERE} | values)
-        columns = dict.fromkeys(Named("column", self._column(cell.column)) for cell in self.cells)
-        frame = pd.DataFrame(rows, columns=["row", "source", *columns]).dropna(axis="columns", how="all")
-        if self.plan.counts:
-            frame = frame.astype(dict.fromkeys(columns, "Int64"))
-        return Table(frame, caption, own=frozenset(own), hints=hints)
+            return [whole]
+        of_column = f"{caption}: {self._names.columns[self.headline]}"
+        return [whole, column_table(cells, self._names, of_column, self.measured_on)]
 
     def _claims(self) -> list[Table]:
-        import pandas as pd
-
-        if not self.answers:
-            return []
-        prints = {True: "yes", False: "no", None: ""}
-        rows = [
-            {
-                "claim": answer.claim.says,
-                "line": str(answer.line),
-                "in print": prints[answer.in_print],
-                "answer": answer.told,
-                "by": answer.evidence,
-                "would decide": answer.decides,
-            }
-            for answer in self.answers
-        ]
-        frame = pd.DataFrame(rows)
-        empty = [name for name in ("in print", "would decide") if not frame[name].any()]
-        notes = ["line: of the paper's text; in print: whether the printed numbers alone say so."]
-        if self.unanswered:
-            notes.append(self.unanswered)
-        elif self.scale != "paper":
-            notes.append(f"The answers are for the scale {self.scale}, not for the paper's.")
-        caption = "What the paper claims with it, and what was found"
-        return [Table(frame.drop(columns=empty), caption, verdicts="answer", notes=tuple(notes))]
+        scale = (
+            "" if self.scale == "paper" else f"The answers are for the scale {self.scale}, not for the paper's."
+        )
+        return [claims_table(self.answers, self.unanswered or scale)] if self.answers else []
 
     def _missing(self) -> list[Table]:
-        import pandas as pd
-
-        rows, made = {cell.row for cell in self.cells}, {cell.row for cell in self.cells if cell.runs}
-        # By the reason, what lacks by it: a row, a cell of a row that was made, or a column of every row.
-        lacking: dict[str, dict[str, list[str]]] = {}
-        for cell in self.cells:
-            if not cell.runs and cell.why:
-                column = self._column(cell.column) if cell.row in made else ""
-                place = (self._row(cell.row), column)
-                lacking.setdefault(cell.why, {}).setdefault(place[1], []).append(place[0])
-        told: list[dict[str, str]] = []
-        for why, columns in lacking.items():
-            whole = [column for column, names in columns.items() if column and len(names) == len(rows)]
-            named = [f"every row on {listed(whole)}"] if whole else []
-            for column, names in columns.items():
-                if column not in whole:
-                    named += [f"{name} on {column}" if column else name for name in dict.fromkeys(names)]
-            told.append({"what": "; ".join(named), "why": why})
-        return [Table(pd.DataFrame(told), "What is not there, and why")] if told else []
-
-    def _costs(self) -> Table:
-        import pandas as pd
-
-        frame = pd.DataFrame(
-            [
-                {
-                    "jobs done": self.cost.jobs,
-                    "planned": self.cost.planned,
-                    "failed": self.cost.failed,
-                    "steps": self.cost.steps,
-                    "hours": self.cost.hours,
-                    "threads a job": self.cost.threads,
-                }
-            ]
-        )
-        return Table(frame, "What it took, as measured", decimals=3)
+        missing = missing_table(self.cells, self._names)
+        return [] if missing is None else [missing]
 
 
 def _are_apart(above: ReproducedCell, below: ReproducedCell) -> bool:
@@ -552,29 +355,15 @@ def _are_apart(above: ReproducedCell, below: ReproducedCell) -> bool:
     return below.here < above.low and above.here > below.high
 
 
-def _over_seeds(cell: ReproducedCell) -> ReproducedCell:
-    """Return a cell with the interval of its mean over other seeds alone: Student's."""
-    if cell.runs < 2:
-        return replace(cell, low=math.nan, high=math.nan, over="")
-    half = reach_over_seeds(cell.sd, cell.runs)
-    return replace(cell, low=cell.here - half, high=cell.here + half, over="seeds")
-
-
-def _by_row(cells: tuple[ReproducedCell, ...]) -> Iterator[tuple[str, list[ReproducedCell]]]:
-    rows: dict[str, list[ReproducedCell]] = {}
-    for cell in cells:
-        rows.setdefault(cell.row, []).append(cell)
-    yield from rows.items()
-
-
 def _named(table: Table, name: str) -> Table:
     return replace(table, name=name)
 
 
 def _plain_answer(answer: Answer) -> dict[str, Any]:
-    differences = [asdict(found) for found in answer.differences]
-    for found in differences:
-        found |= {key: None for key, value in found.items() if isinstance(value, float) and math.isnan(value)}
+    differences = [
+        {key: None if value != value else value for key, value in asdict(difference).items()}  # noqa: PLR0124
+        for difference in answer.differences
+    ]
     return {
         "name": answer.claim.name,
         "says": answer.claim.says,

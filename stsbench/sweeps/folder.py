@@ -24,7 +24,7 @@ from stsbench.sweeps.jobs import Job
 JOB = "job.json"
 """The name of the file of a finished job that says what was done, and what came out."""
 
-_PLAN = "jobs.json"
+_JOB_LIST = "jobs.json"
 
 _FOLDERS = ("jobs", "logs", "running", "work")
 """What is made in an experiment's folder before anything is written there."""
@@ -63,7 +63,7 @@ class Running:
     total: int
 
 
-class Plan(BaseModel):
+class JobList(BaseModel):
     """What `jobs.json` says: what there is to do.
 
     Attributes:
@@ -92,9 +92,9 @@ class ExperimentFolder:
         return self.path / EXPERIMENT
 
     @property
-    def plan(self) -> Path:
+    def jobs_file(self) -> Path:
         """The jobs of the experiment, for those who do them."""
-        return self.path / _PLAN
+        return self.path / _JOB_LIST
 
     @property
     def jobs(self) -> Path:
@@ -181,8 +181,8 @@ class ExperimentFolder:
         with told_as_unwritable(self.path):
             for name in _FOLDERS:
                 (self.path / name).mkdir(parents=True, exist_ok=True)
-        # The plan first: a folder with an experiment has one.
-        write_json(self.plan, {"keep": experiment.keep, "jobs": [asdict(job) for job in jobs]})
+        # The list first: a folder with an experiment has one.
+        write_json(self.jobs_file, {"keep": experiment.keep, "jobs": [asdict(job) for job in jobs]})
         with atomic_path(self.experiment) as path:
             text = yaml.safe_dump(experiment.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
             path.write_text(text, encoding="utf-8")
@@ -191,7 +191,7 @@ class ExperimentFolder:
         """Return whether an entry of the folder is none that `claim` leaves where it cannot write all of it."""
         if entry.is_dir():
             return entry.name not in _FOLDERS or any(entry.iterdir())
-        return entry.name != ".lock" and entry != self.plan and not is_leftover(entry, self.plan)
+        return entry.name != ".lock" and entry != self.jobs_file and not is_leftover(entry, self.jobs_file)
 
     @contextmanager
     def alone(self) -> Iterator[None]:
@@ -213,13 +213,13 @@ class ExperimentFolder:
                 "far it is."
             ) from error
 
-    def planned(self) -> Plan:
+    def job_list(self) -> JobList:
         """Return what there is to do.
 
         Raises:
-            UserError: if the plan cannot be read.
+            UserError: if the list cannot be read.
         """
-        return read_json(self.plan, Plan)
+        return read_json(self.jobs_file, JobList)
 
     def done(self) -> dict[str, Path]:
         """Return the folders of the jobs that are done, of axes that were since changed too, by the job's hash."""
@@ -231,9 +231,11 @@ class ExperimentFolder:
             }
         return {}
 
-    def fail(self, unit: str, reason: str) -> None:
+    def fail(self, unit: str, reason: str) -> Failure:
         """Write down why a unit failed, with its log's end."""
-        write_json(self.failure(unit), asdict(Failure(reason, tuple(self.log_end(unit)))))
+        failure = Failure(reason, tuple(self.log_end(unit)))
+        write_json(self.failure(unit), asdict(failure))
+        return failure
 
     def failed(self, unit: str) -> Failure | None:
         """Return why a unit failed; None if it did not."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import isnan, nan
 from pathlib import Path
+from statistics import fmean as mean
 from typing import TYPE_CHECKING
 
 from stsbench.base.errors import UserError
@@ -16,7 +17,7 @@ from stsbench.sweeps.experiment import Experiment, described
 from stsbench.sweeps.finished import read_finished
 from stsbench.sweeps.folder import ExperimentFolder, read_json
 from stsbench.sweeps.jobs import Job, units_of
-from stsbench.sweeps.run_job import PROBE, PROBED
+from stsbench.sweeps.probe import PROBE, PROBED, Probed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -86,6 +87,23 @@ class Forecast(Result):
         return Tables([Table(frame, f"Experiment {self.experiment}, nothing was started", notes=notes)])
 
 
+@dataclass(frozen=True)
+class _Estimate:
+    """What is left takes.
+
+    Attributes:
+        seconds: of computing.
+        kept: bytes that stay on the disk.
+        working: bytes that running trainings take on top.
+        source: what it is from.
+    """
+
+    seconds: float = nan
+    kept: float = nan
+    working: float = nan
+    source: str = ""
+
+
 def forecast(
     experiment: Experiment,
     folder: ExperimentFolder,
@@ -111,63 +129,73 @@ def forecast(
     Raises:
         UserError: if what the jobs need is missing.
     """
-    done = folder.done()
-    failed = [job for job in jobs if job.id not in done and folder.failed(job.unit) is not None]
-    left = [job for job in jobs if job.id not in done and job not in failed]
-    finished = {job.id: read_finished(job, done[job.id]).seconds for job in jobs if job.id in done}
-    units = units_of(left)
-    kept = working = nan
-    seconds, source = nan, ""
+    folders = folder.done()
+    done = [job for job in jobs if job.id in folders]
+    failed = [job for job in jobs if job.id not in folders and folder.failed(job.unit) is not None]
+    left = [job for job in jobs if job.id not in folders and folder.failed(job.unit) is None]
+    training = next((job for job in left if job.recipe is not None), None)
+    estimate = _Estimate()
     if not left:
-        seconds, kept, working = 0.0, 0.0, 0.0
-    elif finished:
-        cells = {job.id: tuple(job.cell.values()) for job in jobs}
-        mean = sum(finished.values()) / len(finished)
-        seconds = 0.0
-        for job in left:
-            alike = [finished[other] for other in finished if cells[other] == cells[job.id]]
-            seconds += sum(alike) / len(alike) if alike else mean
-        source = f"(from {len(finished)} finished jobs)"
-        size = sum(_size(done[job_id]) for job_id in finished) / len(finished)
-        checkpoints = [_size(path) for path in (folder.path / "checkpoints").glob("*")]
-        kept = size * len(left) + (sum(checkpoints) / len(checkpoints) * len(units) if checkpoints else 0.0)
-        working = _STATE * checkpoints[0] * places if checkpoints else 0.0
-    else:
-        trainings = [unit[0] for unit in units if unit[0].recipe is not None]
-        if trainings:
-            notice(f"timing a few steps of {trainings[0].label}")
-            probed = _probe(experiment, jobs, trainings[0], data_dirs)
-            seconds = 0.0
-            for unit in units:
-                if (recipe := unit[0].recipe) is not None:
-                    rows = recipe["corpus"]["rows"] or probed["rows"]
-                    sentences = min(rows, probed["rows"]) * recipe["optimiser"]["epochs"]
-                    steps = sentences / recipe["optimiser"]["batch"] / recipe["optimiser"]["accumulate"]
-                    scores = 1 + steps // recipe["selection"]["every"]
-                    seconds += sentences * probed["seconds_per_row"] + scores * probed["dev_seconds"]
-                seconds += probed["start_seconds"] + len(unit) * probed["measuring_seconds"]
-            source = "(from a few steps of one job, without classifiers and analyses)"
-            kept = len(left) * probed["record_bytes"]
-            kept += len(units) * probed["weight_bytes"] if experiment.keep == "checkpoint" else 0.0
-            working = _STATE * probed["weight_bytes"] * min(places, len(units))
+        estimate = _Estimate(0.0, 0.0, 0.0)
+    elif done:
+        estimate = _from_finished(folder, done, left, places)
+    elif training is not None:
+        notice(f"timing a few steps of {training.label}")
+        probed = _probe(experiment, jobs, training, data_dirs)
+        estimate = _from_probed(probed, experiment, units_of(left), places)
     there = next(path for path in (folder.path, *folder.path.parents) if path.exists())
     return Forecast(
         experiment=experiment.name,
         cells=described(experiment),
         jobs=len(jobs),
-        done=len(finished),
+        done=len(done),
         failed=len(failed),
         left=len(left),
         places=places,
-        hours=seconds / 3600,
-        source=source,
-        kept=kept,
-        working=working,
+        hours=estimate.seconds / 3600,
+        source=estimate.source,
+        kept=estimate.kept,
+        working=estimate.working,
         free=shutil.disk_usage(there).free,
     )
 
 
-def _probe(experiment: Experiment, jobs: Sequence[Job], job: Job, data_dirs: tuple[Path, ...]) -> dict[str, float]:
+def _from_finished(folder: ExperimentFolder, done: Sequence[Job], left: Sequence[Job], places: int) -> _Estimate:
+    """Return what is left takes if each job takes as long as those of its cell did, or else as all did."""
+    folders = folder.done()
+    by_cell: dict[tuple[str, ...], list[float]] = {}
+    for job in done:
+        by_cell.setdefault(tuple(job.cell.values()), []).append(read_finished(job, folders[job.id]).seconds)
+    every = [seconds for of_cell in by_cell.values() for seconds in of_cell]
+    seconds = sum(mean(by_cell.get(tuple(job.cell.values()), every)) for job in left)
+    kept = mean([_size(folders[job.id]) for job in done]) * len(left)
+    checkpoints = [_size(path) for path in (folder.path / "checkpoints").glob("*")]
+    working = 0.0
+    if checkpoints:
+        kept += mean(checkpoints) * len(units_of(left))
+        working = _STATE * checkpoints[0] * places
+    return _Estimate(seconds, kept, working, f"(from {len(done)} finished jobs)")
+
+
+def _from_probed(probed: Probed, experiment: Experiment, units: Sequence[Sequence[Job]], places: int) -> _Estimate:
+    """Return what is left takes if every training takes the steps of its own recipe, each as long as the timed."""
+    seconds = 0.0
+    for unit in units:
+        seconds += probed.start_seconds + len(unit) * probed.measuring_seconds
+        if (recipe := unit[0].recipe) is not None:
+            rows = min(recipe["corpus"]["rows"] or probed.rows, probed.rows)
+            sentences = rows * recipe["optimiser"]["epochs"]
+            steps = sentences / recipe["optimiser"]["batch"] / recipe["optimiser"]["accumulate"]
+            scores = 1 + steps // recipe["selection"]["every"]
+            seconds += sentences * probed.seconds_per_row + scores * probed.dev_seconds
+    kept = sum(map(len, units)) * probed.record_bytes
+    kept += len(units) * probed.weight_bytes if experiment.keep == "checkpoint" else 0
+    working = _STATE * probed.weight_bytes * min(places, len(units))
+    source = "(from a few steps of one job, without classifiers and analyses)"
+    return _Estimate(seconds, float(kept), float(working), source)
+
+
+def _probe(experiment: Experiment, jobs: Sequence[Job], job: Job, data_dirs: tuple[Path, ...]) -> Probed:
     """Time a job's training over a few steps, in a folder that is deleted afterwards.
 
     Raises:
@@ -181,7 +209,7 @@ def _probe(experiment: Experiment, jobs: Sequence[Job], job: Job, data_dirs: tup
         if code != 0:
             failure = folder.failed(unit)
             raise UserError(failure.reason if failure else f"the timed training ended with exit code {code}.")
-        return read_json(folder.path / PROBED, dict[str, float])
+        return read_json(folder.path / PROBED, Probed)
 
 
 def _size(folder: Path) -> int:

@@ -292,4 +292,4 @@ def read_sweep(folder: str | Path) -> Sweep:
         UserError: if there is no experiment, or a file of it is damaged.
     """
     place = ExperimentFolder(Path(folder).expanduser().absolute())
-    return Sweep(place.require(), place.path, job_states(place, place.planned().jobs))
+    return Sweep(place.require(), place.path, job_states(place, place.job_list().jobs))

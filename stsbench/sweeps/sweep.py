@@ -1,6 +1,6 @@
 """`sweep`: do what is left of an experiment, and read what is done."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -132,9 +132,9 @@ def _asked(experiment: Experiment | str | Path, out: str | Path | None) -> tuple
 
 
 def _held(folder: ExperimentFolder) -> tuple[Job, ...]:
-    """Return the jobs that the folder's plan holds; none where there is none that can be read."""
+    """Return the jobs that the folder lists; none where there is no list that can be read."""
     with suppress(UserError):
-        return folder.planned().jobs
+        return folder.job_list().jobs
     return ()
 
 
@@ -162,55 +162,59 @@ def _do(
 ) -> None:
     """Do the jobs that are left."""
     folder.sweep_up(experiment.keep, jobs)
-    done = set(folder.done())
-    left = [unit for unit in units_of(jobs) if any(job.id not in done for job in unit)]
-    failed = [unit for unit in left if folder.failed(unit[0].unit) is not None]
-    if failed and not retry:
-        count = sum(map(len, failed))
-        what = (
-            "1 job failed before and is left as it is"
-            if count == 1
-            else f"{count} jobs failed before and are left"
-        )
-        notice(f"{what}: --retry tries {'it' if count == 1 else 'them'} again.")
-        left = [unit for unit in left if unit not in failed]
+    done = [job.id for job in jobs if job.id in folder.done()]
+    left = _left(folder, jobs, done, retry=retry, notice=notice)
     if not left:
         return
-    kept = [job for job in jobs if job.id in done]
-    notice(f"{len(jobs)} jobs: {len(kept)} are done, {sum(map(len, left))} to do.")
+    notice(f"{len(jobs)} jobs: {len(done)} are done, {sum(map(len, left.values()))} to do.")
     executor.check(folder)
     _prepare(folder, experiment, data_dirs, progress)
     for unit in left:
-        folder.forget(unit[0].unit)
-    counts = {unit[0].unit: unit for unit in left}
-    state = _State(folder, progress, notice, len(jobs), len(kept))
+        folder.forget(unit)
+    count = len(done)
+
+    def tell() -> None:
+        tell_running(folder, progress, count, len(jobs))
 
     def ended(unit: str, code: int) -> None:
-        state.count += len(counts[unit])
+        nonlocal count
+        count += len(left[unit])
         if code != 0:
-            if folder.failed(unit) is None:
-                folder.fail(unit, _reason(folder, unit, code))
             failure = folder.failed(unit)
-            assert failure is not None
-            notice(f"failed: {counts[unit][0].label}: {failure.reason}")
-        state.tell()
+            if failure is None:
+                failure = folder.fail(unit, _reason(folder, unit, code))
+            notice(f"failed: {left[unit][0].label}: {failure.reason}")
+        tell()
 
-    state.tell()
-    executor.run([_work(folder, unit[0].unit, experiment, data_dirs) for unit in left], ended, state.tell)
+    tell()
+    executor.run([_work(folder, unit, experiment, data_dirs) for unit in left], ended, tell)
 
 
-class _State:
-    """How far the experiment is, told when something ends and in between."""
+def _left(
+    folder: ExperimentFolder,
+    jobs: Sequence[Job],
+    done: Collection[str],
+    *,
+    retry: bool,
+    notice: Callable[[str], None],
+) -> dict[str, tuple[Job, ...]]:
+    """Return the units that are left, with their jobs; those that failed before only where they are retried."""
+    left = {unit[0].unit: unit for unit in units_of(jobs) if any(job.id not in done for job in unit)}
+    failed = {unit: of_unit for unit, of_unit in left.items() if folder.failed(unit) is not None}
+    if not failed or retry:
+        return left
+    count = sum(map(len, failed.values()))
+    if count == 1:
+        notice("1 job failed before and is left as it is: --retry tries it again.")
+    else:
+        notice(f"{count} jobs failed before and are left: --retry tries them again.")
+    return {unit: of_unit for unit, of_unit in left.items() if unit not in failed}
 
-    def __init__(
-        self, folder: ExperimentFolder, progress: Progress, notice: Callable[[str], None], total: int, count: int
-    ) -> None:
-        self.folder, self.progress, self.total, self.count = folder, progress, total, count
 
-    def tell(self) -> None:
-        """Tell how many jobs ended, and what is running."""
-        self.progress("jobs", self.count, self.total)
-        describe(self.progress, "jobs", "; ".join(running_now(self.folder)))
+def tell_running(folder: ExperimentFolder, progress: Progress, count: int, total: int) -> None:
+    """Tell how many jobs ended, and what is running."""
+    progress("jobs", count, total)
+    describe(progress, "jobs", "; ".join(running_now(folder)))
 
 
 def running_now(folder: ExperimentFolder) -> list[str]:

@@ -152,7 +152,7 @@ def test_a_job_is_read_back_as_it_was_written(tmp_path: Path) -> None:
     asked = Experiment(name="a", recipe="demo", axes={"row": {"base": {"checkpoint": "minilm"}, "ours": {}}})
     jobs = jobs_of(asked)
     ExperimentFolder(tmp_path).claim(asked, jobs)
-    read = ExperimentFolder(tmp_path).planned().jobs
+    read = ExperimentFolder(tmp_path).job_list().jobs
     assert read == jobs
     assert [job.id for job in read] == [job.id for job in jobs]
     assert replace(read[0], threads=4).id != read[0].id

@@ -23,7 +23,7 @@ from stsbench.cli.output import Bars
 from stsbench.encoders.network import Network
 from stsbench.scoring.protocols import Protocol
 from stsbench.scoring.tasks import read_data, sentences_of
-from stsbench.sweeps import run_job
+from stsbench.sweeps import measuring, run_job
 from stsbench.sweeps.executors.executor import Work
 from stsbench.sweeps.executors.ray import RayCluster
 from stsbench.sweeps.executors.slurm import SlurmArray
@@ -32,7 +32,7 @@ from stsbench.sweeps.figure import axis_figure
 from stsbench.sweeps.folder import ExperimentFolder
 from stsbench.sweeps.jobs import Job, jobs_of
 from stsbench.sweeps.result import Sweep, read_sweep
-from stsbench.sweeps.sweep import _State, executor_of
+from stsbench.sweeps.sweep import executor_of, tell_running
 from stsbench.training.log import read_log
 
 Make = Callable[..., Experiment]
@@ -52,7 +52,7 @@ def test_a_progress_that_takes_words_is_told_what_is_running(tmp_path: Path) -> 
     assert not isinstance(silent, Describer)
     folder = ExperimentFolder(tmp_path)
     for progress in (Words(), silent):
-        _State(folder, progress, print, 2, 1).tell()
+        tell_running(folder, progress, 1, 2)
     assert Words.said == [("jobs", "")]
 
 
@@ -338,7 +338,7 @@ def test_a_job_that_is_killed_for_memory_or_finds_the_disk_full_is_told_as_that_
 ) -> None:
     rows = {name: {"checkpoint": str(tiny.parent / "base"), "pooling": name} for name in ("avg", "max", "last")}
     asked = experiment(axes={"row": rows}, name="a")
-    run, write = run_here, run_job.write_finished
+    run, write = run_here, measuring.write_finished
 
     def killed(work: Work) -> int:
         return -signal.SIGKILL if work.unit == units["avg"] else run(work)
@@ -350,7 +350,7 @@ def test_a_job_that_is_killed_for_memory_or_finds_the_disk_full_is_told_as_that_
 
     units = {job.cell["row"]: job.unit for job in jobs_of(asked)}
     monkeypatch.setattr(small_experiments, "run_here", killed)
-    monkeypatch.setattr(run_job, "write_finished", full)
+    monkeypatch.setattr(measuring, "write_finished", full)
     told: list[str] = []
     result = sb.sweep(asked, tmp_path / "x", notice=told.append)
     assert [state.state for state in result.jobs] == ["failed", "failed", "done"]

@@ -38,7 +38,7 @@ def excerpt(tasks: str, rows: int, data_dirs: Sequence[Path] = ()) -> Path | Non
         except DataNotFoundError:
             return None
         for part in variant.parts:
-            subsets = sum(other.split == part.split for other in variant.parts)
+            subsets = sum(subset.split == part.split for subset in variant.parts)
             files = {file.path: (root / file.path).read_bytes().splitlines(keepends=True) for file in part.files}
             for path, lines in zip(files, _some(variant, list(files.values()), rows // subsets), strict=True):
                 held[f"{released.roots[0]}/{path}"] = b"".join(lines)

@@ -124,11 +124,11 @@ def _intervals(states: "Sequence[JobState]") -> tuple[dict[str, dict[str, Any]],
     if len(records) == 1:
         return _of_one(next(iter(records.values()))), ""
     try:
-        found = compare_seeds(records, {}, ("", ""), level=LEVEL)
+        compared = compare_seeds(records, {}, ("", ""), level=LEVEL)
     except UserError as error:
         # A score is undefined in one of them, or two seeds came to the same weights.
         return {}, str(error)
-    return {row.task: _of_seeds(row) for row in found.rows}, ""
+    return {row.task: _of_seeds(row) for row in compared.rows}, ""
 
 
 def _of_seeds(row: SeedsDifference) -> dict[str, Any]:

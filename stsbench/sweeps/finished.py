@@ -103,10 +103,10 @@ def write_finished(
     Raises:
         UserError: if it cannot be written.
     """
-    found = sorted({path for pattern in _FILES for path in folder.glob(pattern)})
+    read_from = sorted({path for pattern in _FILES for path in folder.glob(pattern)})
     about = JobFile(
         job=job.id,
-        files={path.relative_to(folder).as_posix(): sha256_of(path) for path in found},
+        files={path.relative_to(folder).as_posix(): sha256_of(path) for path in read_from},
         analyses=dict(analyses),
         checkpoint=checkpoint,
         stsbench=__version__,

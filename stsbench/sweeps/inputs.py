@@ -98,15 +98,15 @@ def _is_here(name: str, options: Mapping[str, Any]) -> bool:
     """Return whether a checkpoint can be loaded without fetching anything."""
     if ":" in name or Path(name).expanduser().exists():
         return True
-    found = resolve(name, LoadOptions(**options)).name
-    if found == PACKAGED:
+    address = resolve(name, LoadOptions(**options)).name
+    if address == PACKAGED:
         return packaged_model() is not None
     from huggingface_hub import try_to_load_from_cache
     from huggingface_hub.errors import HFValidationError
 
     files, revision = ("config.json", "modules.json", ADAPTER_CONFIG), options.get("revision")
     try:
-        return any(isinstance(try_to_load_from_cache(found, file, revision=revision), str) for file in files)
+        return any(isinstance(try_to_load_from_cache(address, file, revision=revision), str) for file in files)
     except HFValidationError:
         return False
 

@@ -66,8 +66,8 @@ def of_analysis(name: str, result: "AnalysisResult") -> dict[str, float | None]:
     """Return the numbers that stand for an analysis; None for one that is undefined.
 
     >>> import stsbench as sb
-    >>> found = sb.geometry(lambda texts: [[len(s), s.count("e"), 1.0] for s in texts], task="sample")
-    >>> list(of_analysis("geometry", found))
+    >>> result = sb.geometry(lambda texts: [[len(s), s.count("e"), 1.0] for s in texts], task="sample")
+    >>> list(of_analysis("geometry", result))
     ['geometry: alignment', 'geometry: uniformity', 'geometry: mean cosine']
     """
     numbers = result.numbers().items()

@@ -169,7 +169,7 @@ class Sweep(Result):
         import pandas as pd
 
         counts = {name: sum(job.state == name for job in self.jobs) for name in (DONE, RUNNING, FAILED, WAITING)}
-        told = [f"{number} {name}" for name, number in counts.items() if number]
+        in_words = [f"{number} {name}" for name, number in counts.items() if number]
         rows = [
             {
                 **_by_axis(state.job),
@@ -183,7 +183,7 @@ class Sweep(Result):
         frame = pd.DataFrame(rows).astype({"seed": "Int64"})
         if frame["seed"].isna().all():
             frame = frame.drop(columns="seed")
-        caption = f"Experiment {self.experiment.name}: {len(self.jobs)} jobs, {listed(told)}"
+        caption = f"Experiment {self.experiment.name}: {len(self.jobs)} jobs, {listed(in_words)}"
         return Table(frame, caption, name="status", notes=tuple(notes))
 
     def _failure_lines(self, state: JobState) -> list[str]:

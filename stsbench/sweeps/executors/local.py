@@ -39,13 +39,13 @@ class LocalPool:
     @property
     def places(self) -> list[dict[str, str]]:
         """What to add to the environment of a process in each place of the pool."""
-        found = gpus() if self.device in {"auto", "cuda"} else []
+        devices = gpus() if self.device in {"auto", "cuda"} else []
         hidden = {"CUDA_VISIBLE_DEVICES": ""} if self.device == "cpu" else {}
-        usual = len(found) or max(1, cores() // self.threads)
+        usual = len(devices) or max(1, cores() // self.threads)
         count = usual if self.workers is None else self.workers
-        if not found:
+        if not devices:
             return [hidden] * count
-        return [{"CUDA_VISIBLE_DEVICES": found[place % len(found)]} for place in range(count)]
+        return [{"CUDA_VISIBLE_DEVICES": devices[place % len(devices)]} for place in range(count)]
 
     def run(self, work: Sequence[Work], ended: Ended, idle: Callable[[], None]) -> None:
         """Run all of them, as many at once as there are places."""

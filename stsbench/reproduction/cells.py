@@ -2,11 +2,12 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from stsbench.reproduction.differences import Numbers, error_of
+from stsbench.comparison.aligned import shown_interval
+from stsbench.reproduction.differences import LEVEL, Numbers, error_of
 from stsbench.reproduction.layout import Layout, Made
 from stsbench.reproduction.planned_experiment import OF_HEADS, measure_of, on_sample
 from stsbench.reproduction.table_plan import TablePlan
@@ -59,31 +60,7 @@ class ReproducedCell:
         return {**asdict(self), "difference": self.difference}
 
 
-@dataclass(frozen=True)
-class Measured:
-    """What was measured for a cell.
-
-    Attributes:
-        numbers: of all seeds.
-        low: lower limit of the interval of their mean, and `high`: the upper; NaN for none.
-        over: what the interval is over.
-        last: the mean of the last steps; NaN for unknown.
-    """
-
-    numbers: Numbers
-    low: float = math.nan
-    high: float = math.nan
-    over: str = ""
-    last: float = math.nan
-
-    def beside(self, row: str, column: str, printed: float) -> ReproducedCell:
-        """Return it as a cell of the table, beside what is printed there."""
-        numbers = self.numbers
-        spread = (numbers.mean, numbers.sd, self.low, self.high, self.over, len(numbers.values), self.last)
-        return ReproducedCell(row, column, printed, *spread)
-
-
-def measured_cells(plan: TablePlan, name: str, what: Layout, sweep: Sweep) -> dict[tuple[str, str], Measured]:
+def measured_cells(plan: TablePlan, name: str, what: Layout, sweep: Sweep) -> dict[tuple[str, str], Numbers]:
     """Return by row and column what the jobs that are done measured.
 
     Args:
@@ -149,7 +126,7 @@ def failures(sweep: Sweep) -> dict[str, str]:
 
 def _of_measure(
     made: Made, done: Sequence[JobState], measure: str, intervals: Mapping[tuple[str, str], Mapping[Any, Any]]
-) -> Measured | None:
+) -> Numbers | None:
     """Return what jobs say of a measure; None if none has it."""
     scored = {state.job.seed or 0: state.measures.get(measure) for state in done}
     values = {seed: value for seed, value in scored.items() if value is not None}
@@ -159,10 +136,17 @@ def _of_measure(
     # The score of a head, which training measured, is in no record.
     runs = {} if measure.startswith(OF_HEADS) else {seed: records[seed] for seed in values}
     known = {seed: record for seed, record in runs.items() if record is not None}
-    numbers = Numbers(values, known, measure, checkpoint=made.checkpoint)
-    limits = intervals[made.label, measure]
-    last = intervals.get((made.label, f"{LAST}{measure}"), {}).get("mean", math.nan)
-    return Measured(numbers, limits["low"], limits["high"], limits["interval"], last)
+    entry = intervals[made.label, measure]
+    return Numbers(
+        values,
+        known,
+        measure,
+        checkpoint=made.checkpoint,
+        low=entry["low"],
+        high=entry["high"],
+        over=entry["interval"],
+        last=intervals.get((made.label, f"{LAST}{measure}"), {}).get("mean", math.nan),
+    )
 
 
 def _where(plan: TablePlan, row: str, name: str, column: str, *, sample: bool) -> dict[str, str] | None:
@@ -185,7 +169,7 @@ def _where(plan: TablePlan, row: str, name: str, column: str, *, sample: bool) -
 
 def _of_analysis(
     made: Made, done: Sequence[JobState], analysis: str, where: Mapping[str, str], of: str
-) -> Measured | None:
+) -> Numbers | None:
     """Return what jobs say in the frame of an analysis; None if none has such a number."""
     entries = {
         state.job.seed or 0: entry
@@ -199,9 +183,11 @@ def _of_analysis(
     _, error = next(iter(entries.values()))
     numbers = Numbers(values, error=error, training=made.label, checkpoint=made.checkpoint)
     size = len(values)
-    if size > 1:
-        return _within(numbers, numbers.sd**2 / size, size - 1, "seeds")
-    return Measured(numbers) if math.isnan(error) else _within(numbers, error**2, math.inf, "pairs")
+    if size == 1 and math.isnan(error):
+        return numbers
+    variance, df = (numbers.sd**2 / size, size - 1) if size > 1 else (error**2, math.inf)
+    (low, high), _ = shown_interval(numbers.mean, variance, df, LEVEL)
+    return replace(numbers, low=low, high=high, over="seeds" if size > 1 else "pairs")
 
 
 def _entry(path: Path, where: Mapping[str, str], of: str) -> tuple[float, float] | None:
@@ -225,11 +211,3 @@ def _entry(path: Path, where: Mapping[str, str], of: str) -> tuple[float, float]
 def _as_text(value: Any) -> str:
     """Return a cell of a table as a plan spells it: whole numbers without a point."""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
-
-
-def _within(numbers: Numbers, variance: float, df: float, over: str) -> Measured:
-    """Return numbers with the interval of their mean."""
-    from stsbench.comparison.aligned import shown_interval
-
-    (low, high), _ = shown_interval(numbers.mean, variance, df, 0.95)
-    return Measured(numbers, low, high, over)

@@ -39,6 +39,9 @@ class Numbers:
         error: standard error of the only value over pairs, as an analysis gives it; NaN for unknown.
         training: what the values come from: cells that share it are of the same trainings.
         checkpoint: the public checkpoint that the only value is of; empty where it was trained.
+        low: lower limit of the interval of the mean, and `high`: the upper; NaN for none.
+        over: what the interval is over: `seeds and pairs`, `seeds`, `pairs`; empty for no interval.
+        last: the mean of the trainings' last step; NaN for unknown.
     """
 
     values: Mapping[int, float]
@@ -47,6 +50,10 @@ class Numbers:
     error: float = math.nan
     training: str = ""
     checkpoint: str = ""
+    low: float = math.nan
+    high: float = math.nan
+    over: str = ""
+    last: float = math.nan
 
     @property
     def mean(self) -> float:

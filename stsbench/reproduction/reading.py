@@ -48,15 +48,16 @@ def read_reproduction(
     for row in plan.rows_of(name):
         for column in plan.columns_of(name):
             in_print = printed.get((row, column), math.nan)
-            if (cell := measured.get((row, column))) is not None:
-                cells.append(cell.beside(row, column, in_print))
-            else:
+            if (here := measured.get((row, column))) is None:
                 why = why_empty(plan, name, what, sweep, (row, column))
                 cells.append(ReproducedCell(row, column, in_print, why=why))
+                continue
+            limits, seeds = (here.low, here.high, here.over), len(here.values)
+            cells.append(ReproducedCell(row, column, in_print, here.mean, here.sd, *limits, seeds, here.last))
     answered = answers(
         plan.claims_of(name),
         name,
-        {place: cell.numbers for place, cell in measured.items()},
+        measured,
         printed,
         headline=plan.headline_of(name),
         scale=scale,
@@ -103,7 +104,7 @@ def _notes(plan: TablePlan, name: str, scale: ScaleName, what: Layout, experimen
     if plan.reading:
         yield f"Our reading, not the paper's word: {plan.reading}."
     yield from plan.notes
-    rows, labels = plan.rows_of(name), plan.labels_of(name)
+    rows, labels = plan.rows_of(name), plan.names_of(name).rows
     for made in what.made:
         if (pattern := rows[made.row].file) and not scales()[scale].tried:
             mean = f"{labels[made.row]} is the mean of the word vectors in {Path(made.checkpoint).name}"

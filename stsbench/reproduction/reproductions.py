@@ -35,7 +35,7 @@ class Reproductions(Result):
             if self.only not in {"", entry.name}:
                 continue
             plan = plans_by_exhibit()[entry.name]
-            by_scale: dict[str, str] = {scale: takes(plan, entry.name, scale) for scale in SCALES}
+            by_scale: dict[str, str] = {scale: _takes(plan, entry.name, scale) for scale in SCALES}
             can = [scale for scale, what in by_scale.items() if not what.startswith("cannot")]
             rows.append(
                 {
@@ -75,7 +75,7 @@ class Reproductions(Result):
 
         plan, row = plan_of(self.only), self.frame.to_dict("records")[0]
         facts = [(str(name), str(value)) for name, value in row.items() if value != ""]
-        labels = plan.labels_of(self.only)
+        labels = plan.names_of(self.only).rows
         for scale in SCALES:
             for key, why in layout(plan, self.only, scale).missing.items():
                 name, comma, column = key.partition(", ")
@@ -102,7 +102,7 @@ def reproductions(table: str = "") -> Reproductions:
     return Reproductions(exhibit(table).name if table else "")
 
 
-def takes(plan: TablePlan, name: str, scale: ScaleName) -> str:
+def _takes(plan: TablePlan, name: str, scale: ScaleName) -> str:
     """Return what making an exhibit at a scale takes, or why it cannot be made, in a phrase."""
     if plan.cannot:
         return f"cannot be made: {plan.cannot}"

@@ -162,25 +162,20 @@ class TablePlan(PlanPart):
             return dict(self.rows)
         return {row.name: self.rows[row.name] for row in table.rows}
 
-    def labels_of(self, name: str) -> dict[str, str]:
-        """Return what the rows of an exhibit are called: as the plan says, or as they are printed, or by name.
+    def names_of(self, name: str) -> Names:
+        """Return what rows and columns of an exhibit are called: as the plan says, or as printed, or by name.
 
         Rows that share a label have their names behind it.
         """
         table = tables().get(name)
         printed = {row.name: without_marks(row.label) for row in table.rows} if table is not None else {}
-        labels = {row: planned.label or printed.get(row) or row for row, planned in self.rows_of(name).items()}
-        shared = [label for label, count in Counter(labels.values()).items() if count > 1]
-        return {row: f"{label} ({row})" if label in shared else label for row, label in labels.items()}
-
-    def column_labels_of(self, name: str) -> dict[str, str]:
-        """Return what the columns of an exhibit are called: as the plan says, or by name."""
-        labels = {column: planned.label for column, planned in self.columns.items()}
-        return {column: labels.get(column) or column for column in self.columns_of(name)}
-
-    def names_of(self, name: str) -> "Names":
-        """Return what rows and columns of an exhibit are called."""
-        return Names(self.labels_of(name), self.column_labels_of(name))
+        rows = {row: planned.label or printed.get(row) or row for row, planned in self.rows_of(name).items()}
+        shared = [label for label, count in Counter(rows.values()).items() if count > 1]
+        columns = {column: planned.label for column, planned in self.columns.items()}
+        return Names(
+            {row: f"{label} ({row})" if label in shared else label for row, label in rows.items()},
+            {column: columns.get(column) or column for column in self.columns_of(name)},
+        )
 
     def columns_of(self, name: str) -> dict[str, str]:
         """Return the columns of an exhibit by the measure that fills each; empty for one that nothing fills.

@@ -108,14 +108,6 @@ class Sweep(Result):
         return frame.astype({"seed": "Int64"} | dict.fromkeys(self.measures, float))
 
     @property
-    def numbers(self) -> "pd.DataFrame":
-        """A row for each number of each job, with `job`, the axes, `seed`, `measure`, `value`."""
-        kept = self.frame.drop(columns=[name for name in _PLAIN if name not in {"job", "seed"}])
-        keys = ["job", *self._columns.values(), "seed"]
-        long = kept.melt(id_vars=keys, var_name="measure", value_name="value")
-        return long.dropna(subset="value").reset_index(drop=True)
-
-    @property
     def cells(self) -> "pd.DataFrame":
         """A row for each cell and measure, with its interval over other seeds and pairs (`cell_frame`)."""
         return self._cells[0]

@@ -19,7 +19,7 @@ from stsbench.records.labels import distinct_labels
 from stsbench.reproduction.claim import TableClaim
 from stsbench.reproduction.layout import layout
 from stsbench.reproduction.planned_experiment import OF_HEADS, experiment_of, measure_of, tasks_of
-from stsbench.reproduction.reproductions import reproductions, takes
+from stsbench.reproduction.reproductions import reproductions
 from stsbench.reproduction.scales import SCALES, scales
 from stsbench.reproduction.table_plan import TablePlan, plan_of, plans
 from stsbench.scoring.protocols import Protocol
@@ -172,6 +172,7 @@ def test_the_list_says_of_every_exhibit_what_it_takes_at_each_scale_or_why_it_ca
         else:
             assert len(row["why not"]) > 20, name
     assert frame.loc["esimcse-coling2022-9", "paper"] == "8 trainings"
+    assert frame.loc["esimcse-coling2022-8", "paper"] == "2 checkpoints measured, analysis repetition-bias"
     assert frame.loc["esimcse-coling2022-3", "paper"].startswith("10 checkpoints measured")
     shown = str(reproductions())
     assert "esimcse-coling2022-9" in shown
@@ -313,8 +314,3 @@ def test_validating_every_plan_loads_no_torch() -> None:
         "assert 'torch' not in sys.modules, 'torch'\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
-
-
-def test_what_a_scale_takes_is_said_in_words() -> None:
-    name = "esimcse-coling2022-8"
-    assert takes(NAMES[name], name, "paper") == "2 checkpoints measured, analysis repetition-bias"

@@ -161,14 +161,14 @@ def test_no_sentence_ranks_one_seed() -> None:
 def test_every_row_has_a_label_of_its_own_in_plain_words() -> None:
     for plan in plans().values():
         for name in () if plan.cannot else plan.makes:
-            labels = [*plan.labels_of(name).values()]
+            labels = [*plan.names_of(name).rows.values()]
             assert len(set(labels)) == len(labels), name
-            for label in [*labels, *plan.column_labels_of(name).values()]:
+            for label in [*labels, *plan.names_of(name).columns.values()]:
                 assert not set(label) & set("${}^\\♣♡♢♠♯△*"), (name, label)
-    assert plan_of("esimcse-arxiv-v1-4").labels_of("esimcse-arxiv-v1-4")["unsup-simcse-bert-base"] == (
+    assert plan_of("esimcse-arxiv-v1-4").names_of("esimcse-arxiv-v1-4").rows["unsup-simcse-bert-base"] == (
         "unsup-SimCSE-BERT base"
     )
-    assert plan_of("mocose-acl2022-9").labels_of("mocose-acl2022-9")["fgsm-5e-9"] == "5e-9 (restored)"
+    assert plan_of("mocose-acl2022-9").names_of("mocose-acl2022-9").rows["fgsm-5e-9"] == "5e-9 (restored)"
 
 
 @pytest.mark.slow
@@ -267,7 +267,7 @@ def test_a_reading_of_ours_is_marked_where_the_text_leaves_something_open() -> N
     assert set(readings) == {"mocose-acl2022-figure-9", "mocose-acl2022-figure-10"}
     for name in readings:
         assert "by our reading of the text" in frame.loc[name, "paper"]
-    labels = plan_of("simcse-slides-dropout").labels_of("simcse-slides-dropout")
+    labels = plan_of("simcse-slides-dropout").names_of("simcse-slides-dropout").rows
     assert labels["lost-column"] == "0.05 (our reading)"
 
 

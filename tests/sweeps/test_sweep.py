@@ -76,11 +76,7 @@ def test_an_axis_may_be_called_as_a_column(finished: Sweep, name: str) -> None:
     found = Sweep(finished.experiment.model_copy(update={"axes": axes}), finished.folder, states)
     # Its column in the frames says what it is, and all others are as they were.
     called = name if name == "95 %" else f"{name} (axis)"
-    for own, before in (
-        (found.frame, finished.frame),
-        (found.cells, finished.cells),
-        (found.numbers, finished.numbers),
-    ):
+    for own, before in ((found.frame, finished.frame), (found.cells, finished.cells)):
         expected = before.rename(columns={"postprocessing": called}).drop(columns="job", errors="ignore")
         pd.testing.assert_frame_equal(own.drop(columns="job", errors="ignore"), expected)
     shown, plain = found.table()[0], finished.table()[0]
@@ -123,8 +119,6 @@ def test_the_cells_have_the_intervals_of_compare(finished: Sweep) -> None:
     row = cells[(cells["cell"] == "none") & (cells["measure"] == "geometry: uniformity")].iloc[0]
     assert row["interval"] == "seeds"
     assert row["high"] - row["mean"] == pytest.approx(12.7062047 * values.std() / np.sqrt(2))
-    numbers = finished.numbers
-    assert len(numbers[numbers["measure"] == "sample"]) == 4
 
 
 def test_a_reader_gets_a_row_for_each_cell_a_figure_and_a_section(finished: Sweep) -> None:

@@ -103,14 +103,6 @@ def test_a_number_that_no_number_is_is_told_even_with_a_right_digest(value: Any,
         read_sweep(done.folder)
 
 
-def test_a_number_of_an_analysis_that_was_changed_is_told(done: Sweep) -> None:
-    content = json.loads(job_file(done).read_text())
-    content["analyses"]["geometry: alignment"] = 99.9
-    job_file(done).write_text(json.dumps(content))
-    with pytest.raises(UserError, match=r"job\.json was edited after it was written"):
-        read_sweep(done.folder)
-
-
 @pytest.mark.parametrize("name", ["run.json", "last/run.json", "log.jsonl", "analyses/geometry.csv"])
 def test_a_file_of_another_job_is_told_and_not_used(name: str, done: Sweep) -> None:
     one, other = done.jobs[0].folder, done.jobs[1].folder

@@ -56,7 +56,7 @@ nitpick_ignore_regex = [
     ("py:class", r"stsbench\.(diagnosis\.search\.Search|training\.recipe\.Recipe)"),
     (
         "py:class",
-        r"stsbench\.reproduction\.(answers\.Answer|table_plan\.TablePlan|reproduced\.(Cost|ReproducedCell))",
+        r"stsbench\.reproduction\.(answers\.Answer|cells\.ReproducedCell|reproduced\.Cost|table_plan\.TablePlan)",
     ),
     ("py:class", r"stsbench\.(published\.schema\.(Exhibit|Usage)|render\.section\.Pointer)"),
     ("py:class", r"stsbench\.(render\.(cells\.Named|table\._Frame)|data\.tables\._Pairs)"),

@@ -10,8 +10,8 @@ from stsbench.base.errors import UserError
 from stsbench.published.catalogue import exhibits, tables
 from stsbench.published.schema import PublishedTable
 from stsbench.records.labels import distinct_labels
-from stsbench.reproduction.layout import layout
-from stsbench.reproduction.scales import ScaleName, scales
+from stsbench.reproduction.layout import Layout, layout
+from stsbench.reproduction.scales import Scale, ScaleName, scales
 from stsbench.reproduction.stand_ins import labelled_path, tried
 from stsbench.reproduction.table_plan import TablePlan
 from stsbench.scoring.protocols import Protocol
@@ -60,16 +60,7 @@ def experiment_of(
     if not what.made:
         why = next(iter(what.missing.values()), plan.cannot)
         raise UserError(f"{name} cannot be made at the scale {scale}: {why.rstrip('.')}.")
-    trained: dict[str, Any] = {}
-    if size.labelled and plan.labelled:
-        # The sample's sentences are invented: no task's pairs are among them.
-        trained |= {"labelled.folder": str(labelled_path()), "labelled.test_pairs": "kept"}
-    trained |= settings or {}
-    if text := corpus or size.corpus:
-        trained["corpus"] = text
-    rows = {made.label: {**made.changes, **(trained if made.is_trained else {})} for made in what.made}
-    if size.tried:
-        rows = {label: tried(changes) for label, changes in rows.items()}
+    rows = _rows(plan, what, size, corpus=corpus, settings=settings or {})
     measure: dict[str, Any] = {"tasks": tasks_of(plan, name, scale, here=here)}
     if plan.analysis:
         of_sample = {} if here else size.sample_options.get(plan.analysis, {})
@@ -88,6 +79,21 @@ def experiment_of(
         mistake = error.errors()[0]
         what_is_wrong = mistake["msg"].removeprefix("Value error, ")
         raise UserError(f"{' '.join(map(str, mistake['loc'][:1]))}: {what_is_wrong}.") from error
+
+
+def _rows(
+    plan: TablePlan, what: Layout, size: Scale, *, corpus: str, settings: Mapping[str, Any]
+) -> dict[str, dict[str, Any]]:
+    """Return the changes of each row, with what the scale and the person change of every training."""
+    trained: dict[str, Any] = {}
+    if size.labelled and plan.labelled:
+        # The sample's sentences are invented: no task's pairs are among them.
+        trained |= {"labelled.folder": str(labelled_path()), "labelled.test_pairs": "kept"}
+    trained |= settings
+    if text := corpus or size.corpus:
+        trained["corpus"] = text
+    rows = {made.label: {**made.changes, **(trained if made.is_trained else {})} for made in what.made}
+    return {label: tried(changes) for label, changes in rows.items()} if size.tried else rows
 
 
 def tasks_of(plan: TablePlan, name: str, scale: ScaleName, *, here: bool = False) -> str | None:

@@ -130,7 +130,8 @@ def forecast(
         UserError: if what the jobs need is missing.
     """
     folders = folder.done()
-    done = [job for job in jobs if job.id in folders]
+    # What is damaged is told, though nothing may be left.
+    done = [(job, read_finished(job, folders[job.id]).seconds) for job in jobs if job.id in folders]
     failed = [job for job in jobs if job.id not in folders and folder.failed(job.unit) is not None]
     left = [job for job in jobs if job.id not in folders and folder.failed(job.unit) is None]
     training = next((job for job in left if job.recipe is not None), None)
@@ -160,21 +161,23 @@ def forecast(
     )
 
 
-def _from_finished(folder: ExperimentFolder, done: Sequence[Job], left: Sequence[Job], places: int) -> _Estimate:
+def _from_finished(
+    folder: ExperimentFolder, done: Sequence[tuple[Job, float]], left: Sequence[Job], places: int
+) -> _Estimate:
     """Return what is left takes if each job takes as long as those of its cell did, or else as all did."""
-    folders = folder.done()
     by_cell: dict[tuple[str, ...], list[float]] = {}
-    for job in done:
-        by_cell.setdefault(tuple(job.cell.values()), []).append(read_finished(job, folders[job.id]).seconds)
-    every = [seconds for of_cell in by_cell.values() for seconds in of_cell]
-    seconds = sum(mean(by_cell.get(tuple(job.cell.values()), every)) for job in left)
-    kept = mean([_size(folders[job.id]) for job in done]) * len(left)
+    for job, seconds in done:
+        by_cell.setdefault(tuple(job.cell.values()), []).append(seconds)
+    every = [seconds for _, seconds in done]
+    folders = folder.done()
+    kept = mean([_size(folders[job.id]) for job, _ in done]) * len(left)
     checkpoints = [_size(path) for path in (folder.path / "checkpoints").glob("*")]
     working = 0.0
     if checkpoints:
         kept += mean(checkpoints) * len(units_of(left))
         working = _STATE * checkpoints[0] * places
-    return _Estimate(seconds, kept, working, f"(from {len(done)} finished jobs)")
+    total = sum(mean(by_cell.get(tuple(job.cell.values()), every)) for job in left)
+    return _Estimate(total, kept, working, f"(from {len(done)} finished jobs)")
 
 
 def _from_probed(probed: Probed, experiment: Experiment, units: Sequence[Sequence[Job]], places: int) -> _Estimate:

@@ -69,8 +69,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _failed(folder: ExperimentFolder, unit: str, reason: str, code: int) -> int:
-    sys.stderr.write(f"stsbench: {reason}\n")
-    sys.stderr.flush()
+    log_line(f"stsbench: {reason}")
     # Where not even this can be written, whoever started the process tells of it.
     with suppress(UserError):
         folder.fail(unit, reason)

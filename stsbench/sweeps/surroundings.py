@@ -56,3 +56,4 @@ def cache_at(path: Path) -> Iterator[None]:
 def log_line(sentence: str) -> None:
     """Write a sentence into the log."""
     sys.stderr.write(f"{sentence}\n")
+    sys.stderr.flush()

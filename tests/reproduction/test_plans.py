@@ -264,21 +264,6 @@ def test_settings_corpus_and_seeds_of_a_person_reach_every_training() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "says"),
-    [
-        ("esimcse-coling2022-99", "did you mean"),
-        ("esimcse coling2022 9", ""),
-    ],
-)
-def test_an_unknown_table_names_close_ones(name: str, says: str) -> None:
-    if not says:
-        assert "esimcse-coling2022-9" in plan_of(name).makes
-        return
-    with pytest.raises(UserError, match=says):
-        plan_of(name)
-
-
-@pytest.mark.parametrize(
     ("wrong", "says"),
     [
         ({"best": "a", "above": ["a", "b"]}, "give one of"),

@@ -16,11 +16,11 @@ from small_experiments import contents
 
 import stsbench as sb
 from stsbench.records.store import load_run
-from stsbench.sweeps import run_job
 from stsbench.sweeps.executors.executor import Work
 from stsbench.sweeps.experiment import Experiment
 from stsbench.sweeps.folder import ExperimentFolder
 from stsbench.sweeps.jobs import Job
+from stsbench.sweeps.measuring import Measuring
 from stsbench.sweeps.result import Sweep
 
 
@@ -60,21 +60,21 @@ def test_a_unit_that_is_killed_between_its_jobs_goes_on_and_says_what_it_encoded
         if state.job.seed == 1:
             assert state.folder is not None
             shutil.rmtree(folder.jobs / state.folder.name)
-    measure, cleared = run_job._Measuring.measure, shutil.rmtree
+    measure, cleared = Measuring.measure, shutil.rmtree
 
     class Killed(BaseException):
         """As SIGKILL: nothing is caught or cleared."""
 
-    def once(measuring: run_job._Measuring, job: Job) -> None:
+    def once(measuring: Measuring, job: Job) -> None:
         measure(measuring, job)
         monkeypatch.setattr(shutil, "rmtree", lambda *_, **__: None)
         raise Killed
 
-    monkeypatch.setattr(run_job._Measuring, "measure", once)
+    monkeypatch.setattr(Measuring, "measure", once)
     with pytest.raises(Killed):
         sb.sweep(finished.experiment, folder.path)
     monkeypatch.setattr(shutil, "rmtree", cleared)
-    monkeypatch.setattr(run_job._Measuring, "measure", measure)
+    monkeypatch.setattr(Measuring, "measure", measure)
     assert len(folder.done()) == 3
     assert list((folder.path / "work").glob(".*.vectors"))
     result = sb.sweep(finished.experiment, folder.path)

@@ -16,13 +16,13 @@ import time
 from pathlib import Path
 
 import stsbench as sb
-from stsbench.experiments.executors.executor import Work
-from stsbench.experiments.experiment import Experiment
-from stsbench.experiments.finished import write_finished
-from stsbench.experiments.folder import ExperimentFolder
-from stsbench.experiments.jobs import jobs_of
-from stsbench.experiments.result import Sweep
 from stsbench.records.store import save_run
+from stsbench.sweeps.executors.executor import Work
+from stsbench.sweeps.experiment import Experiment
+from stsbench.sweeps.finished import write_finished
+from stsbench.sweeps.folder import ExperimentFolder
+from stsbench.sweeps.jobs import jobs_of
+from stsbench.sweeps.result import Sweep
 
 
 def side_by_side(options: argparse.Namespace, folder: Path) -> float:

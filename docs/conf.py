@@ -54,7 +54,10 @@ nitpick_ignore_regex = [
     ("py:class", r"Label|Status|Wanted|Style"),
     # What is behind a public object and nobody needs to make.
     ("py:class", r"stsbench\.(diagnosis\.search\.Search|training\.recipe\.Recipe)"),
-    ("py:class", r"stsbench\.(experiments\.(answers\.Answer|plan\.TablePlan|reproduced\.(Cost|ReproducedCell)))"),
+    (
+        "py:class",
+        r"stsbench\.reproduction\.(answers\.Answer|cells\.ReproducedCell|reproduced\.Cost|table_plan\.TablePlan)",
+    ),
     ("py:class", r"stsbench\.(published\.schema\.(Exhibit|Usage)|render\.section\.Pointer)"),
     ("py:class", r"stsbench\.(render\.(cells\.Named|table\._Frame)|data\.tables\._Pairs)"),
     ("py:class", r"stsbench\.encoders\.hashed\.HashedFiles"),

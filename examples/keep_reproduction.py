@@ -15,15 +15,16 @@ from pathlib import Path
 
 import stsbench as sb
 from stsbench.base.errors import UserError
-from stsbench.experiments.experiment import EXPERIMENT
-from stsbench.experiments.folder import ExperimentFolder
-from stsbench.experiments.plan import ScaleName, demand_scale, plan_of
-from stsbench.experiments.reproduce import read_reproduction
-from stsbench.experiments.reproduced import Reproduction
-from stsbench.experiments.result import Sweep, read_sweep
 from stsbench.render.figures import save_figure
 from stsbench.render.formats import to_csv, to_markdown
 from stsbench.reports.reproduction import write_reproduction
+from stsbench.reproduction.reading import read_reproduction
+from stsbench.reproduction.reproduced import Reproduction
+from stsbench.reproduction.scales import ScaleName, demand_scale
+from stsbench.reproduction.table_plan import plan_of
+from stsbench.sweeps.experiment import EXPERIMENT
+from stsbench.sweeps.folder import ExperimentFolder
+from stsbench.sweeps.result import Sweep, read_sweep
 
 KEPT = ("job.json", "run.json", "recipe.yaml", "log.jsonl", "last/run.json", "analyses/*.csv")
 """Of a job's folder."""
@@ -57,7 +58,7 @@ def keep(table: str, scale: ScaleName, runs: Path, out: Path) -> Reproduction:
 def _keep_experiment(experiment: Sweep, runs: Path, folder: Path) -> None:
     corpora = {str(recipe["corpus"]["path"]) for state in experiment.jobs if (recipe := state.job.recipe)}
     place = ExperimentFolder(runs)
-    files = [place.experiment, place.plan]
+    files = [place.experiment, place.jobs_file]
     files += [
         path for state in experiment.jobs if state.folder for name in KEPT for path in state.folder.glob(name)
     ]

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from stsbench.encoders.load import load
     from stsbench.encoders.plan import embed
     from stsbench.encoders.saved import SavedVectors
-    from stsbench.experiments.reproduce import reproduce, reproductions
-    from stsbench.experiments.sweep import sweep
     from stsbench.records.export import export_results
     from stsbench.records.imports.read import import_results
     from stsbench.records.record import RunRecord
@@ -42,11 +40,14 @@ if TYPE_CHECKING:
     from stsbench.records.store import load_run
     from stsbench.reports.cards import badge, model_card
     from stsbench.reports.report import report
+    from stsbench.reproduction.reproduce import reproduce
+    from stsbench.reproduction.reproductions import reproductions
     from stsbench.scoring.cite import cite
     from stsbench.scoring.evaluate import evaluate, evaluate_similarities
     from stsbench.scoring.protocols import choose_protocol as protocol
     from stsbench.scoring.settings import Intervals
     from stsbench.scoring.tasks import default_tasks
+    from stsbench.sweeps.sweep import sweep
     from stsbench.training.train import train
 
 __all__ = [
@@ -123,12 +124,12 @@ _HOMES = {
     "rank": "stsbench.comparison.rank:rank",
     "repetition_bias": "stsbench.analysis.repetition_bias.verb:repetition_bias",
     "report": "stsbench.reports.report:report",
-    "reproduce": "stsbench.experiments.reproduce:reproduce",
-    "reproductions": "stsbench.experiments.reproduce:reproductions",
+    "reproduce": "stsbench.reproduction.reproduce:reproduce",
+    "reproductions": "stsbench.reproduction.reproductions:reproductions",
     "retrieve": "stsbench.analysis.retrieve:retrieve",
     "show": "stsbench.records.show:show",
     "spectrum": "stsbench.analysis.spectrum:spectrum",
-    "sweep": "stsbench.experiments.sweep:sweep",
+    "sweep": "stsbench.sweeps.sweep:sweep",
     "train": "stsbench.training.train:train",
 }
 

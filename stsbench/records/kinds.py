@@ -18,6 +18,7 @@ class Kind:
         average: what the plain mean over its tasks is called; empty where nobody takes one.
         unit: what its items are, in the plural.
         statistics: what a table of all numbers shows, the headline first; empty for the headline alone.
+        printed: the statistic that papers' tables of such tasks hold, where it is another than the headline.
         below: what follows the headline in a row of its own, where papers print it (`devacc`).
         lowest: the least that a headline can be; the most is 1.
         rounded: whether the scores of its tasks have two decimals of a percent by their protocol, so that their
@@ -32,6 +33,7 @@ class Kind:
     average: str
     unit: str
     statistics: tuple[str, ...] = ()
+    printed: str = ""
     below: str = ""
     lowest: float = -1.0
     rounded: bool = False
@@ -75,6 +77,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
                 "",
                 "pairs",
                 statistics=("pearson", "spearman"),
+                printed="spearman",
                 columns=("gold",),
                 by_similarity=True,
                 suffix=":supervised",

@@ -14,7 +14,6 @@ from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.checking.published import AUTO, TOLERANCE, check_published, known_checkpoint, rows_to_check
 from stsbench.comparison.compare import compare
-from stsbench.experiments.experiment import EXPERIMENT
 from stsbench.records.imports.read import read_results
 from stsbench.records.labels import labels
 from stsbench.records.record import RunRecord
@@ -30,10 +29,11 @@ from stsbench.reports.write import require_replaceable, write_report
 from stsbench.scoring.recompute import require_recomputed
 from stsbench.scoring.settings import Intervals
 from stsbench.statistics.dependence import Dependence
+from stsbench.sweeps.experiment import EXPERIMENT
 
 if TYPE_CHECKING:
-    from stsbench.experiments.reproduced import Reproduction
-    from stsbench.experiments.result import Sweep
+    from stsbench.reproduction.reproduced import Reproduction
+    from stsbench.sweeps.result import Sweep
 
 _RECOMPUTED = Section("recomputed", "Computed again from the tables")
 
@@ -136,7 +136,7 @@ def _with_experiments(
         if isinstance(run, RunRecord) or not (Path(run).expanduser() / EXPERIMENT).is_file():
             records.append(run)
             continue
-        from stsbench.experiments.result import read_sweep
+        from stsbench.sweeps.result import read_sweep
 
         experiment = read_sweep(run)
         if not experiment.records():

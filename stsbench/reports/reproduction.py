@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from stsbench._version import __version__
-from stsbench.experiments.reproduced import Reproduction
 from stsbench.published.catalogue import papers
 from stsbench.render.section import Report, Section
 from stsbench.reports.in_short import IN_SHORT, TITLE
 from stsbench.reports.write import write_report
+from stsbench.reproduction.reproduced import Reproduction
 
 FOLDER = "report"
 """The page's folder in that of the experiment."""

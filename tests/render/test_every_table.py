@@ -60,15 +60,6 @@ from stsbench.doctor.cache import CacheContents
 from stsbench.doctor.doctor import Examination, Finding
 from stsbench.encoders.cache import CacheFile
 from stsbench.encoders.fitting.fit import Fitting
-from stsbench.experiments.experiment import Experiment
-from stsbench.experiments.finished import Finished
-from stsbench.experiments.forecast import Forecast
-from stsbench.experiments.jobs import GivenCheckpoint, Job
-from stsbench.experiments.plan import PlannedColumn, plan_of
-from stsbench.experiments.reproduce import Reproductions
-from stsbench.experiments.reproduced import Cost, ReproducedCell, Reproduction
-from stsbench.experiments.result import Sweep
-from stsbench.experiments.states import DONE, JobState
 from stsbench.published import catalogue
 from stsbench.published.catalogue import exhibits
 from stsbench.published.conflicts import Conflict
@@ -85,6 +76,16 @@ from stsbench.render.table import Table, Tables
 from stsbench.reports import papers, reproducibility
 from stsbench.reports import scores as report_scores
 from stsbench.reports.write import to_html
+from stsbench.reproduction.cells import ReproducedCell
+from stsbench.reproduction.reproduced import Cost, Reproduction
+from stsbench.reproduction.reproductions import Reproductions
+from stsbench.reproduction.table_plan import PlannedColumn, plan_of
+from stsbench.sweeps.experiment import Experiment
+from stsbench.sweeps.finished import Finished
+from stsbench.sweeps.forecast import Forecast
+from stsbench.sweeps.jobs import GivenCheckpoint, Job
+from stsbench.sweeps.result import Sweep
+from stsbench.sweeps.states import DONE, JobState
 from stsbench.training.result import Training
 
 ONE_WORD = """

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from stsbench.experiments import sweep as verb
-from stsbench.experiments.executors.executor import Work
-from stsbench.experiments.run_job import main
+from stsbench.sweeps import sweep as verb
+from stsbench.sweeps.executors.executor import Work
+from stsbench.sweeps.run_job import main
 
 
 @dataclass
@@ -60,6 +60,13 @@ def in_this_process() -> Iterator[list[str]]:
         patched.setattr("stsbench.training.train.save_figure", lambda *_: None)
         patched.setattr(verb, "executor_of", lambda *_, **__: executor)
         yield executor.ran
+
+
+@pytest.fixture
+def serial() -> Iterator[list[str]]:
+    """Run units in this process; return the list of those that ran."""
+    with in_this_process() as ran:
+        yield ran
 
 
 def contents(folder: Path) -> dict[str, Any]:

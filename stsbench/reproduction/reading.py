@@ -1,0 +1,151 @@
+"""From the jobs of a sweep to a reproduction: cells beside the print, answers, cost, and what to know."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from stsbench.base.words import listed
+from stsbench.published.catalogue import exhibits, rows_of, tables
+from stsbench.reproduction.answers import answers
+from stsbench.reproduction.cells import ReproducedCell, failures, measured_cells, why_empty
+from stsbench.reproduction.differences import Comparer
+from stsbench.reproduction.layout import Layout, layout
+from stsbench.reproduction.planned_experiment import on_sample, read_by
+from stsbench.reproduction.reproduced import Cost, Reproduction
+from stsbench.reproduction.scales import ScaleName, scales
+from stsbench.reproduction.table_plan import TablePlan
+from stsbench.statistics.dependence import DEPENDENCE, Dependence
+from stsbench.sweeps.experiment import Experiment
+from stsbench.sweeps.result import Sweep
+
+
+def read_reproduction(
+    plan: TablePlan,
+    name: str,
+    scale: ScaleName,
+    sweep: Sweep,
+    *,
+    interval: Dependence = DEPENDENCE,
+    data_dirs: Sequence[Path] = (),
+) -> Reproduction:
+    """Return what a sweep of a plan's experiment comes to, as far as it is.
+
+    Args:
+        plan: of the exhibit.
+        name: the exhibit.
+        scale: that it was made at.
+        sweep: the experiment's jobs.
+        interval: how pairs that share sentences are seen.
+        data_dirs: folders that it was made with.
+
+    Raises:
+        UserError: if a folder that the person named is not there.
+    """
+    what, size = layout(plan, name, scale, data_dirs), scales()[scale]
+    printed, labels, comparer = _printed(name), plan.names_of(name), Comparer(interval)
+    measured = measured_cells(plan, name, what, sweep)
+    cells = []
+    for row in plan.rows_of(name):
+        for column in plan.columns_of(name):
+            in_print = printed.get((row, column), math.nan)
+            if (here := measured.get((row, column))) is None:
+                why = why_empty(plan, name, what, sweep, (row, column))
+                cells.append(ReproducedCell(row, column, in_print, why=why))
+                continue
+            limits, seeds = (here.low, here.high, here.over), len(here.values)
+            cells.append(ReproducedCell(row, column, in_print, here.mean, here.sd, *limits, seeds, here.last))
+    answered = answers(
+        plan.claims_of(name),
+        name,
+        measured,
+        printed,
+        headline=plan.headline_of(name),
+        scale=scale,
+        missing=dict(what.missing) | failures(sweep),
+        names=labels,
+        silent=size.silent,
+        comparer=comparer,
+    )
+    recipes = {planned.recipe or plan.recipe for planned in plan.rows_of(name).values()}
+    swaps = {recipe: size.stands_in.get(recipe, recipe) for recipe in sorted(recipes)}
+    return Reproduction(
+        exhibit=exhibits()[name],
+        plan=plan,
+        scale=scale,
+        cells=tuple(cells),
+        answers=answered,
+        cost=_cost(sweep),
+        folder=sweep.folder,
+        stand_ins={recipe: trained for recipe, trained in swaps.items() if trained != recipe},
+        measured_on=_measured_on(plan, name, scale, sweep.experiment),
+        notes=(*_notes(plan, name, scale, what, sweep.experiment), *comparer.notes),
+        odd=tuple(_same_weights(sweep, labels.rows)),
+    )
+
+
+def _printed(name: str) -> dict[tuple[str, str], float]:
+    """Return what a table prints, x 100, by row and column; what is lost or not reported is left out."""
+    if name not in tables():
+        return {}
+    cells = [cell for row in rows_of(tables()[name]) for cell in row.cells]
+    return {(cell.row, cell.column): cell.score for cell in cells if cell.score is not None}
+
+
+def _measured_on(plan: TablePlan, name: str, scale: ScaleName, experiment: Experiment) -> str:
+    """Return what a scale measures in place of the paper's tasks; empty for the paper's."""
+    rows = scales()[scale].rows
+    if on_sample(experiment) or (rows and not read_by(plan, name)):
+        return experiment.measure.tasks or "the sample"
+    return f"{rows} rows of each split" if rows else ""
+
+
+def _notes(plan: TablePlan, name: str, scale: ScaleName, what: Layout, experiment: Experiment) -> Iterator[str]:
+    """Yield what a reader should know: our reading, the plan's notes, which word vectors, and of one seed."""
+    if plan.reading:
+        yield f"Our reading, not the paper's word: {plan.reading}."
+    yield from plan.notes
+    rows, labels = plan.rows_of(name), plan.names_of(name).rows
+    for made in what.made:
+        if (pattern := rows[made.row].file) and not scales()[scale].tried:
+            mean = f"{labels[made.row]} is the mean of the word vectors in {Path(made.checkpoint).name}"
+            stands_in = ", which stands in: the paper does not say which file it used" if "*" in pattern else ""
+            yield f"{mean}{stands_in}."
+    if len(experiment.seeds) == 1:
+        yield "One seed says nothing of how far a seed carries: --seeds 1,2,3 trains more."
+
+
+def _same_weights(sweep: Sweep, labels: Mapping[str, str]) -> Iterator[str]:
+    """Yield a sentence for trainings of several rows that came to the same weights with every seed."""
+    weights: dict[str, dict[int, str]] = {}
+    for state in sweep.jobs:
+        if state.job.seed is not None and state.finished is not None and state.finished.record is not None:
+            of_row = weights.setdefault(state.job.cell["row"], {})
+            of_row[state.job.seed] = str(state.finished.record.model.weights_sha256)
+    alike: dict[str, list[str]] = {}
+    for label, by_seed in weights.items():
+        row, comma, column = label.partition(", ")
+        alike.setdefault(str(sorted(by_seed.items())), []).append(f"{labels.get(row, row)}{comma}{column}")
+    for names in alike.values():
+        if len(names) > 1:
+            yield (
+                f"{listed(names)} came to the same weights, bit for bit, with every seed: at this scale what they "
+                "change changes nothing, and their difference is no finding."
+            )
+
+
+def _cost(sweep: Sweep) -> Cost:
+    done = [state for state in sweep.jobs if state.folder is not None]
+    # Jobs that measure one training in several ways share its log.
+    steps = {state.job.unit: _steps(state.folder) for state in done if state.folder is not None}
+    hours = sum(state.seconds for state in done) / 3600
+    threads = sweep.experiment.threads
+    return Cost(len(done), len(sweep.jobs), len(sweep.failed), sum(steps.values()), hours, threads)
+
+
+def _steps(folder: Path) -> int:
+    """Return how many steps the training of a job took; 0 for a checkpoint."""
+    from stsbench.training.log import LOG, read_log
+
+    if not (folder / LOG).is_file():
+        return 0
+    return max((int(line["step"]) for line in read_log(folder / LOG) if "step" in line), default=0)

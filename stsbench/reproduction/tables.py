@@ -1,0 +1,128 @@
+"""The tables of a reproduction: print and ours side by side, the claims, what is missing, what it took."""
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+from stsbench.base.words import listed
+from stsbench.render.cells import Key, Named
+from stsbench.render.table import Table, interval
+from stsbench.reproduction.answers import Answer
+from stsbench.reproduction.cells import ReproducedCell
+from stsbench.reproduction.table_plan import Names
+
+PRINTED, HERE, DIFFERENCE = "printed", "here", "difference"
+
+
+def column_table(cells: Sequence[ReproducedCell], names: Names, caption: str, measured_on: str) -> Table:
+    """Return a column's cells with their intervals.
+
+    Args:
+        cells: of the column.
+        names: of the rows.
+        caption: of the table.
+        measured_on: the tasks that were measured in place of the paper's, with whose scores ours do not compare;
+            empty for the paper's.
+    """
+    import pandas as pd
+
+    limits = [interval(cell.low, cell.high) for cell in cells]
+    rows = [
+        {
+            "row": names.rows[cell.row],
+            PRINTED: cell.printed,
+            HERE: cell.here,
+            "sd": cell.sd,
+            "95 %": within if any(limits) else None,
+            DIFFERENCE: None if measured_on else cell.difference,
+            "last step": cell.last,
+            "seeds": cell.runs or None,
+        }
+        for cell, within in zip(cells, limits, strict=True)
+    ]
+    frame = pd.DataFrame(rows).dropna(axis="columns", how="all")
+    if "seeds" in frame:
+        frame["seeds"] = frame["seeds"].astype("Int64")
+    over = {cell.over for cell in cells if cell.over}
+    notes = [f"95 %: of the mean over other {' or '.join(sorted(over))}"] if over else []
+    if measured_on:
+        notes.append(f"{HERE}: on {measured_on}, whose scores do not compare with the printed task's")
+    return Table(frame, caption, headline=HERE if HERE in frame else "", notes=tuple(notes))
+
+
+def whole_table(cells: Sequence[ReproducedCell], names: Names, caption: str, *, counts: bool) -> Table:
+    """Return the table in the paper's layout: of each row the print, and ours below it."""
+    import pandas as pd
+
+    rows: list[dict[Key, Any]] = []
+    hints: dict[tuple[int, Key], str] = {}
+    own: set[int] = set()
+    columns = {cell.column: Named("column", names.columns[cell.column]) for cell in cells}
+    for row, of_row in groupby(cells, key=lambda cell: cell.row):
+        side_by_side = list(of_row)
+        if any(cell.is_printed for cell in side_by_side):
+            printed: dict[Key, Any] = {columns[cell.column]: cell.printed for cell in side_by_side}
+            rows.append({"row": names.rows[row], "source": PRINTED, **printed})
+        if any(cell.runs for cell in side_by_side):
+            own.add(len(rows))
+            hints |= {
+                (len(rows), columns[cell.column]): f"95 % {limits} over other {cell.over}"
+                for cell in side_by_side
+                if (limits := interval(cell.low, cell.high))
+            }
+            here: dict[Key, Any] = {columns[cell.column]: cell.here for cell in side_by_side}
+            rows.append({"row": names.rows[row], "source": HERE, **here})
+    frame = pd.DataFrame(rows, columns=["row", "source", *dict.fromkeys(columns.values())]).dropna(
+        axis="columns", how="all"
+    )
+    if counts:
+        frame = frame.astype(dict.fromkeys(columns.values(), "Int64"))
+    return Table(frame, caption, own=frozenset(own), hints=hints)
+
+
+def claims_table(answers: Sequence[Answer], note: str) -> Table:
+    """Return the claims, whether the print says so itself, and what was found about each."""
+    import pandas as pd
+
+    in_print = {True: "yes", False: "no", None: ""}
+    rows = [
+        {
+            "claim": answer.claim.says,
+            "line": str(answer.line),
+            "in print": in_print[answer.in_print],
+            "answer": answer.verdict_at_scale,
+            "by": answer.evidence,
+            "would decide": answer.decides,
+        }
+        for answer in answers
+    ]
+    frame = pd.DataFrame(rows)
+    empty = [name for name in ("in print", "would decide") if not frame[name].any()]
+    notes = ("line: of the paper's text; in print: whether the printed numbers alone say so.", note)
+    caption = "What the paper claims with it, and what was found"
+    return Table(frame.drop(columns=empty), caption, verdicts="answer", notes=tuple(filter(None, notes)))
+
+
+def missing_table(cells: Sequence[ReproducedCell], names: Names) -> Table | None:
+    """Return what is not there, and why; None where nothing is missing that has a reason."""
+    import pandas as pd
+
+    rows, made = {cell.row for cell in cells}, {cell.row for cell in cells if cell.runs}
+    # By the reason and the column, the rows: a row that was not made at all stands under no column.
+    lacking: dict[str, dict[str, list[str]]] = {}
+    for cell in cells:
+        if not cell.runs and cell.why:
+            column = names.columns[cell.column] if cell.row in made else ""
+            lacking.setdefault(cell.why, {}).setdefault(column, []).append(names.rows[cell.row])
+    reasons = [{"what": "; ".join(_in_words(columns, len(rows))), "why": why} for why, columns in lacking.items()]
+    return Table(pd.DataFrame(reasons), "What is not there, and why") if reasons else None
+
+
+def _in_words(lacking: Mapping[str, Sequence[str]], count: int) -> list[str]:
+    """Return what lacks: columns that every row lacks, cells, and whole rows."""
+    whole = [column for column, rows in lacking.items() if column and len(rows) == count]
+    named = [f"every row on {listed(whole)}"] if whole else []
+    for column, rows in lacking.items():
+        if column not in whole:
+            named += [f"{row} on {column}" if column else row for row in dict.fromkeys(rows)]
+    return named

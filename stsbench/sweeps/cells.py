@@ -1,0 +1,147 @@
+"""The cells of an experiment: what its seeds come to, with the interval over other seeds and other pairs."""
+
+from collections.abc import Mapping, Sequence
+from math import nan
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from stsbench.base.errors import UserError
+from stsbench.comparison.seeds import compare_seeds
+from stsbench.comparison.seeds_result import SeedsDifference
+from stsbench.records.record import RunRecord
+from stsbench.scoring.recompute import require_recomputed
+from stsbench.statistics.dependence import LEVEL
+from stsbench.sweeps.measures import headlines
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from stsbench.sweeps.states import JobState
+
+_BOTH, _SEEDS, _PAIRS, _NONE = "seeds and pairs", "seeds", "pairs", ""
+
+
+def cell_frame(axes: Sequence[str], jobs: "Sequence[JobState]") -> "tuple[pd.DataFrame, list[int], list[str]]":
+    """Return a row for each cell and measure, of the jobs that are done.
+
+    The interval of a score is of its mean over other seeds and other pairs, as `compare` has it; of a single run
+    that of its record, over other pairs. The interval of a number that has no record (a dev score, an alignment)
+    is over other seeds alone.
+
+    Args:
+        axes: the names of the axes.
+        jobs: all, cell by cell.
+
+    Returns:
+        `cell` (its labels), a column an axis (the value), `measure`, `runs`, `mean`, `sd` (sample standard
+        deviation), `low`, `high`, `interval` (what the interval is over), `seed_share` and `pair_share` (of the
+        variance of the mean); scores x 100, NaN where something is undefined. Then of each row the number of its
+        cell, as two may be written alike; and in a sentence each why the interval of a cell's scores is over seeds
+        alone, though there are records.
+
+    Raises:
+        UserError: if a record does not say what its tables give.
+    """
+    import pandas as pd
+
+    cells: dict[tuple[str, ...], list[JobState]] = {}
+    for state in jobs:
+        if state.folder is not None:
+            cells.setdefault(tuple(state.job.cell.values()), []).append(state)
+    rows: list[dict[str, Any]] = []
+    numbers: list[int] = []
+    notes: list[str] = []
+    for number, (labels, states) in enumerate(cells.items()):
+        name, values = ", ".join(labels), {axis: states[0].job.values[axis] for axis in axes}
+        scored, why = _intervals(states)
+        rows += [{"cell": name, **values, **row} for row in _rows(states, scored)]
+        numbers += [number] * (len(rows) - len(numbers))
+        notes += [f"{name}: intervals are over seeds alone: {why}"] if why else []
+    columns = [
+        "cell",
+        *axes,
+        "measure",
+        "runs",
+        "mean",
+        "sd",
+        "low",
+        "high",
+        "interval",
+        "seed_share",
+        "pair_share",
+    ]
+    return pd.DataFrame(rows, columns=columns), numbers, notes
+
+
+def _rows(states: "Sequence[JobState]", scored: Mapping[str, dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the rows of a cell, some of whose measures have an interval already."""
+    rows = []
+    for measure in dict.fromkeys(name for state in states for name in state.measures):
+        values = [value for state in states if (value := state.measures.get(measure)) is not None]
+        row: dict[str, Any] = {"measure": measure, "runs": len(values)}
+        row |= scored[measure] if measure in scored else _over_seeds(values)
+        row |= {"mean": float(np.mean(values)) if values else nan, "sd": _deviation(values)}
+        rows.append(row)
+    return rows
+
+
+def _deviation(values: Sequence[float]) -> float:
+    return float(np.std(values, ddof=1)) if len(values) > 1 else nan
+
+
+def reach_over_seeds(deviation: float, runs: int) -> float:
+    """Return half the width of Student's interval of a mean over so many seeds, at the level of the others.
+
+    >>> round(reach_over_seeds(1.0, 3), 3)
+    2.484
+    """
+    # What scipy.stats' t.ppf computes by, which takes seconds to import.
+    from scipy.special import stdtrit
+
+    return float(deviation / runs**0.5 * stdtrit(runs - 1, (1 + LEVEL) / 2))
+
+
+def _over_seeds(values: Sequence[float]) -> dict[str, Any]:
+    """Return Student's interval of the mean over other seeds."""
+    if len(values) < 2:
+        return {"low": nan, "high": nan, "interval": _NONE, "seed_share": nan, "pair_share": nan}
+    mean, half = float(np.mean(values)), reach_over_seeds(_deviation(values), len(values))
+    shares = {"seed_share": nan, "pair_share": nan}
+    return {"low": mean - half, "high": mean + half, "interval": _SEEDS, **shares}
+
+
+def _intervals(states: "Sequence[JobState]") -> tuple[dict[str, dict[str, Any]], str]:
+    """Return the interval of each score that the records have, or else why there is none."""
+    records = {
+        str(state.folder): state.finished.record
+        for state in states
+        if state.finished is not None and state.finished.record is not None
+    }
+    if not records:
+        return {}, ""
+    require_recomputed(*records.values(), intervals=False)
+    if len(records) == 1:
+        return _of_one(next(iter(records.values()))), ""
+    try:
+        compared = compare_seeds(records, {}, ("", ""), level=LEVEL)
+    except UserError as error:
+        # A score is undefined in one of them, or two seeds came to the same weights.
+        return {}, str(error)
+    return {row.task: _of_seeds(row) for row in compared.rows}, ""
+
+
+def _of_seeds(row: SeedsDifference) -> dict[str, Any]:
+    over = _SEEDS if np.isnan(row.a_pair_share) else _BOTH
+    shares = {"seed_share": row.a_seed_share, "pair_share": row.a_pair_share}
+    return {"low": row.a_low, "high": row.a_high, "interval": over, **shares}
+
+
+def _of_one(record: RunRecord) -> dict[str, dict[str, Any]]:
+    """Return the intervals of a single run's record."""
+    shares = {"seed_share": nan, "pair_share": nan}
+    return {
+        name: {"low": 100 * pair[0], "high": 100 * pair[1], "interval": _PAIRS, **shares}
+        for name, _, pair in headlines(record)
+        if pair is not None
+    }

@@ -1,0 +1,127 @@
+"""How the jobs of a unit are measured: on tasks, by analyses; each writes its folder."""
+
+import shutil
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from inspect import signature
+from pathlib import Path
+from typing import Any
+
+from stsbench.base.files import atomic_folder
+from stsbench.base.progress import Progress
+from stsbench.records.record import RECORD
+from stsbench.records.store import load_run
+from stsbench.sweeps.finished import LAST_FOLDER, write_finished
+from stsbench.sweeps.folder import ExperimentFolder
+from stsbench.sweeps.jobs import Job
+from stsbench.sweeps.measures import of_analysis
+from stsbench.training.folder import RunFolder
+
+
+@dataclass(frozen=True)
+class Measuring:
+    """Measures the jobs of a unit.
+
+    Attributes:
+        folder: of the experiment.
+        checkpoint: the folder of the training; None for a checkpoint that is measured as it is.
+        keeps: whether the checkpoint is kept.
+        data: folders of data.
+        progress: told how far it is.
+    """
+
+    folder: ExperimentFolder
+    checkpoint: Path | None
+    keeps: bool
+    data: Sequence[Path]
+    progress: Progress
+
+    def measure(self, job: Job) -> None:
+        """Measure the checkpoint as a job says, and write the job's folder."""
+        start, seconds = time.perf_counter(), 0.0
+        with atomic_folder(self.folder.jobs / job.folder) as building:
+            self._score(job, self.checkpoint, building)
+            analyses = self._analyse(job, building)
+            if self.checkpoint is not None:
+                seconds = _take_training(self.checkpoint, building)
+                if job.measure["last"]:
+                    self._score(job, RunFolder(self.checkpoint).last_checkpoint, building / LAST_FOLDER)
+            kept = self.checkpoint.relative_to(self.folder.path).as_posix() if self.checkpoint else None
+            write_finished(
+                job,
+                building,
+                analyses=analyses,
+                checkpoint=kept if self.keeps else None,
+                training=seconds,
+                measuring=time.perf_counter() - start,
+            )
+
+    def _encoder(self, job: Job, checkpoint: Path | None) -> Any:
+        from stsbench.encoders.load import load
+
+        if job.checkpoint is not None:
+            return load(job.checkpoint.name, **job.checkpoint.options)
+        assert checkpoint is not None
+        return load(str(checkpoint))
+
+    def _score(self, job: Job, checkpoint: Path | None, out: Path) -> None:
+        """Measure on the tasks, if there are some, and write the record."""
+        from stsbench.records.store import save_run
+        from stsbench.scoring.evaluate import evaluate
+        from stsbench.scoring.protocols import choose_protocol
+
+        measure = job.measure
+        if measure["tasks"] is None:
+            return
+        record = evaluate(
+            self._encoder(job, checkpoint),
+            measure["tasks"],
+            protocol=choose_protocol(measure["protocol"]),
+            data_dirs=self.data,
+            classifier=measure["classifier"],
+            kfold=measure["kfold"],
+            progress=self.progress,
+            **job.postprocessing,
+        )
+        if checkpoint is not None and not self.keeps:
+            # What is not kept cannot be found again: its name says which job it was of.
+            named = record.model.model_copy(update={"name": job.folder})
+            record = record.model_copy(update={"model": named})
+        save_run(record, out, overwrite=True)
+        (out / ".lock").unlink(missing_ok=True)
+
+    def _analyse(self, job: Job, out: Path) -> dict[str, float | None]:
+        """Make the analyses, write their tables, and return their numbers."""
+        from stsbench.analysis.registry import analysis
+
+        measures: dict[str, float | None] = {}
+        if not job.measure["analyses"]:
+            return measures
+        encoder = self._encoder(job, self.checkpoint)
+        subject: Any = encoder
+        if (out / RECORD).is_file():
+            # The record brings its pairs, and what is done to its vectors.
+            record = load_run(out)
+            subject = record.model_copy(
+                update={"model": record.model.model_copy(update={"name": encoder.identity.name})}
+            )
+        for name, options in job.measure["analyses"].items():
+            verb = analysis(name).verb
+            data = {"data_dirs": self.data} if "data_dirs" in signature(verb).parameters else {}
+            result = verb(subject, progress=self.progress, **{**data, **options})
+            measures |= of_analysis(name, result)
+            (out / "analyses").mkdir(exist_ok=True)
+            text = result.to("csv") + "\n"
+            (out / "analyses" / f"{name}.csv").write_text(text, encoding="utf-8", newline="")
+        return measures
+
+
+def _take_training(checkpoint: Path, out: Path) -> float:
+    """Copy recipe and log of a training; return the seconds that it took."""
+    from stsbench.training.log import read_log
+
+    run = RunFolder(checkpoint)
+    for path in (run.recipe, run.log):
+        shutil.copyfile(path, out / path.name)
+    return float(sum(line.get("time", {}).get("seconds", 0.0) for line in read_log(run.log)))

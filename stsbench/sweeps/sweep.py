@@ -1,0 +1,262 @@
+"""`sweep`: do what is left of an experiment, and read what is done."""
+
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from stsbench.base.errors import UserError
+from stsbench.base.progress import Progress, describe, silent
+from stsbench.base.words import suggestion
+from stsbench.scoring.run import RUNS
+from stsbench.sweeps.executors.executor import Executor, Work
+from stsbench.sweeps.executors.local import LocalPool
+from stsbench.sweeps.experiment import Experiment, read_experiment
+from stsbench.sweeps.folder import ExperimentFolder, Running, read_json
+from stsbench.sweeps.forecast import Forecast, forecast
+from stsbench.sweeps.jobs import Job, jobs_of, outdated, recalled, units_of
+from stsbench.sweeps.result import Sweep
+from stsbench.sweeps.run_job import LESS_MEMORY, PREPARE
+from stsbench.sweeps.states import job_states
+
+EXECUTORS = ("local", "ray", "slurm")
+"""Where jobs can run."""
+
+_KILLED = f"killed by the system (signal 9), most likely for memory: {LESS_MEMORY}"
+
+
+def sweep(
+    experiment: Experiment | str | Path,
+    out: str | Path | None = None,
+    *,
+    on: str = "local",
+    workers: int | None = None,
+    device: str = "auto",
+    data_dirs: Sequence[str | Path] = (),
+    retry: bool = False,
+    dry_run: bool = False,
+    status: bool = False,
+    progress: Progress = silent,
+    notice: Callable[[str], None] = lambda _: None,
+) -> Sweep | Forecast:
+    """Train and measure along the axes of an experiment: what is done is never done again.
+
+    The folder is the only state. A job writes its own folder in it, whole or absent; a sweep that was stopped or
+    killed goes on when it is started again, and a changed experiment adds jobs and touches no others. A job that
+    fails does not stop the rest.
+
+    Args:
+        experiment: an experiment, a YAML file, or the folder of one that was begun.
+        out: its folder; by default `runs/NAME`, or the folder that was named.
+        on: where jobs run: `local`, `ray` or `slurm`.
+        workers: jobs at once; by default one a GPU, or one for each group of cores that its threads fill.
+        device: of local jobs: `auto`, `cpu`, `cuda` or `mps`.
+        data_dirs: folders to look for data in, before `STSBENCH_DATA` and the cache.
+        retry: whether jobs that failed are tried again.
+        dry_run: whether to tell only what there is to do, how long it takes and what room on the disk.
+        status: whether to tell only what is done.
+        progress: told how many jobs are done.
+        notice: told what the person should know.
+
+    Returns:
+        The jobs, their numbers and the cells; of a dry run the forecast.
+
+    Raises:
+        UserError: for a person's mistake, in one sentence; nothing that was done is lost.
+
+    >>> import tempfile
+    >>> plan = Experiment(name="a", axes={"checkpoint": ["minilm", "another"]}, measure={"tasks": "sample"})
+    >>> with tempfile.TemporaryDirectory() as made:
+    ...     print(sweep(plan, made, status=True).frame["state"].tolist())
+    ['waiting', 'waiting']
+    """
+    asked, folder = _asked(experiment, out)
+    held = _held(folder)
+    jobs = recalled(jobs_of(asked, fetch=not (status or dry_run)), held)
+    executor = executor_of(on, asked, workers=workers, device=device)
+    folders = tuple(Path(path).expanduser().absolute() for path in data_dirs)
+    if status:
+        return Sweep(asked, folder.path, job_states(folder, jobs))
+    if dry_run:
+        places = len(executor.places) if isinstance(executor, LocalPool) else workers or 1
+        return forecast(asked, folder, jobs, places=places, data_dirs=folders, notice=notice)
+    with folder.alone():
+        folder.claim(asked, jobs)
+        # What is damaged, or is not of its job, is told before anything is done.
+        job_states(folder, jobs)
+        _tell_changes(folder, jobs, held, notice)
+        _do(folder, asked, jobs, executor, folders, retry=retry, progress=progress, notice=notice)
+        result = Sweep(asked, folder.path, job_states(folder, jobs))
+        result.save()
+    return result
+
+
+def executor_of(on: str, experiment: Experiment, *, workers: int | None, device: str) -> Executor:
+    """Return the executor of a name.
+
+    Raises:
+        UserError: if there is none of that name, or an option is not for it.
+    """
+    if on not in EXECUTORS:
+        raise UserError(f"--on {on}: {suggestion(on, EXECUTORS)}")
+    if workers is not None and workers < 1:
+        raise UserError(f"--workers {workers}: give a number from 1 on.")
+    if on == "local":
+        return LocalPool(workers, device, experiment.threads)
+    if device != "auto":
+        raise UserError(f"--device {device} is for --on local; GPUs on {on} are asked for in the experiment.")
+    if on == "ray":
+        from stsbench.sweeps.executors.ray import RayCluster
+
+        return RayCluster(experiment.ray, experiment.threads, workers)
+    from stsbench.sweeps.executors.slurm import SlurmArray
+
+    return SlurmArray(experiment.slurm, experiment.threads, workers)
+
+
+def _asked(experiment: Experiment | str | Path, out: str | Path | None) -> tuple[Experiment, ExperimentFolder]:
+    """Return the experiment and its folder."""
+    if isinstance(experiment, Experiment):
+        asked, named = experiment, None
+    else:
+        path = Path(experiment).expanduser()
+        if path.is_dir():
+            asked, named = ExperimentFolder(path).require(), path
+        else:
+            asked, named = read_experiment(path), None
+    place = Path(out).expanduser() if out is not None else named or RUNS / asked.name
+    folder = ExperimentFolder(place.absolute())
+    start = asked.relative_to or (folder.require().relative_to if folder.exists else None) or "."
+    # Gone on with from elsewhere, a relative name is of the same file.
+    start = str(Path(start).expanduser().absolute())
+    return asked.model_copy(update={"relative_to": start}), folder
+
+
+def _held(folder: ExperimentFolder) -> tuple[Job, ...]:
+    """Return the jobs that the folder lists; none where there is no list that can be read."""
+    with suppress(UserError):
+        return folder.job_list().jobs
+    return ()
+
+
+def _tell_changes(
+    folder: ExperimentFolder, jobs: Sequence[Job], held: Sequence[Job], notice: Callable[[str], None]
+) -> None:
+    """Tell which jobs are done again, as what stands behind their names has changed."""
+    done = folder.done()
+    for what, old in outdated(jobs, held).items():
+        count = sum(job.id in done for job in old)
+        if count:
+            notice(f"{what} changed since {count} job{'s were' if count > 1 else ' was'} done: made anew.")
+
+
+def _do(
+    folder: ExperimentFolder,
+    experiment: Experiment,
+    jobs: Sequence[Job],
+    executor: Executor,
+    data_dirs: tuple[Path, ...],
+    *,
+    retry: bool,
+    progress: Progress,
+    notice: Callable[[str], None],
+) -> None:
+    """Do the jobs that are left."""
+    folder.sweep_up(experiment.keep, jobs)
+    done = [job.id for job in jobs if job.id in folder.done()]
+    left = _left(folder, jobs, done, retry=retry, notice=notice)
+    if not left:
+        return
+    notice(f"{len(jobs)} jobs: {len(done)} are done, {sum(map(len, left.values()))} to do.")
+    executor.check(folder)
+    _prepare(folder, experiment, data_dirs, progress)
+    for unit in left:
+        folder.forget(unit)
+    count = len(done)
+
+    def tell() -> None:
+        tell_running(folder, progress, count, len(jobs))
+
+    def ended(unit: str, code: int) -> None:
+        nonlocal count
+        count += len(left[unit])
+        if code != 0:
+            failure = folder.failed(unit)
+            if failure is None:
+                failure = folder.fail(unit, _reason(folder, unit, code))
+            notice(f"failed: {left[unit][0].label}: {failure.reason}")
+        tell()
+
+    tell()
+    executor.run([_work(folder, unit, experiment, data_dirs) for unit in left], ended, tell)
+
+
+def _left(
+    folder: ExperimentFolder,
+    jobs: Sequence[Job],
+    done: Collection[str],
+    *,
+    retry: bool,
+    notice: Callable[[str], None],
+) -> dict[str, tuple[Job, ...]]:
+    """Return the units that are left, with their jobs; those that failed before only where they are retried."""
+    left = {unit[0].unit: unit for unit in units_of(jobs) if any(job.id not in done for job in unit)}
+    failed = {unit: of_unit for unit, of_unit in left.items() if folder.failed(unit) is not None}
+    if not failed or retry:
+        return left
+    count = sum(map(len, failed.values()))
+    if count == 1:
+        notice("1 job failed before and is left as it is: --retry tries it again.")
+    else:
+        notice(f"{count} jobs failed before and are left: --retry tries them again.")
+    return {unit: of_unit for unit, of_unit in left.items() if unit not in failed}
+
+
+def tell_running(folder: ExperimentFolder, progress: Progress, count: int, total: int) -> None:
+    """Tell how many jobs ended, and what is running."""
+    progress("jobs", count, total)
+    describe(progress, "jobs", "; ".join(running_now(folder)))
+
+
+def running_now(folder: ExperimentFolder) -> list[str]:
+    """Return a phrase for each unit that says it is running."""
+    phrases = []
+    for path in sorted((folder.path / "running").glob("*.json")):
+        try:
+            about = read_json(path, Running)
+        except UserError:  # it has just ended
+            continue
+        share = f" {about.done} of {about.total}" if about.total else ""
+        phrases.append(f"{about.label}: {about.stage}{share}")
+    return phrases
+
+
+def _work(folder: ExperimentFolder, unit: str, experiment: Experiment, data_dirs: tuple[Path, ...]) -> Work:
+    return Work(folder.path, unit, experiment.threads, folder.log(unit), data_dirs)
+
+
+def _prepare(
+    folder: ExperimentFolder, experiment: Experiment, data_dirs: tuple[Path, ...], progress: Progress
+) -> None:
+    """Make what all jobs share, once, in a process of its own: this one loads nothing that is heavy.
+
+    Raises:
+        UserError: saying what is missing.
+    """
+    progress("preparing", 0, 1)
+    folder.forget(PREPARE)
+    code = _work(folder, PREPARE, experiment, data_dirs).run()
+    if code != 0:
+        failure = folder.failed(PREPARE)
+        folder.forget(PREPARE)
+        raise UserError(failure.reason if failure is not None else _reason(folder, PREPARE, code))
+    progress("preparing", 1, 1)
+
+
+def _reason(folder: ExperimentFolder, unit: str, code: int) -> str:
+    """Return why a process ended that did not say so itself."""
+    if code == -9:
+        return _KILLED
+    if code < 0:
+        return f"ended by signal {-code}"
+    end = folder.log_end(unit)
+    return f"ended with exit code {code}" + (f": {end[-1]}" if end else "")

@@ -1,0 +1,421 @@
+"""`reproduce` from a table's name to its page, with a tiny base in this process."""
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import stsbench as sb
+from stsbench.base.errors import UserError
+from stsbench.cli.app import app
+from stsbench.published.catalogue import exhibits
+from stsbench.reports.reproduction import write_reproduction
+from stsbench.reproduction.answers import Answer
+from stsbench.reproduction.cells import ReproducedCell
+from stsbench.reproduction.layout import layout
+from stsbench.reproduction.planned_experiment import experiment_of
+from stsbench.reproduction.reading import read_reproduction
+from stsbench.reproduction.reproduced import Cost, Reproduction
+from stsbench.reproduction.reproductions import reproductions
+from stsbench.reproduction.table_plan import plan_of, plans
+from stsbench.sweeps.jobs import jobs_of
+from stsbench.sweeps.result import read_sweep
+from stsbench.training.recipe import Recipe
+from stsbench.training.timetable import make_timetable
+
+TABLE = "esimcse-coling2022-9"
+
+
+def again(result: Reproduction) -> Reproduction:
+    """Read a reproduction from its folder alone."""
+    return read_reproduction(result.plan, result.exhibit.name, result.scale, read_sweep(result.folder))
+
+
+def test_from_the_command_to_the_page_and_a_second_time_does_nothing(
+    small: dict[str, Any], serial: list[str], tmp_path: Path
+) -> None:
+    changes = [option for key, value in small.items() for option in ("--set", f"{key}={json.dumps(value)}")]
+    command = ["reproduce", TABLE, "--scale", "demo", "--out", str(tmp_path / "made"), *changes]
+    result = CliRunner().invoke(app, [*command, "--json"], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    cells = {cell["row"]: cell for cell in found["cells"]}
+    assert len(cells) == 8
+    made = [row for row, cell in cells.items() if cell["runs"]]
+    assert made == ["dup_rate-0.08", "dup_rate-0.2", "dup_rate-0.32"]
+    cell = cells["dup_rate-0.32"]
+    assert cell["printed"] == 84.85
+    assert cell["difference"] == pytest.approx(cell["here"] - 84.85)
+    assert cell["low"] < cell["here"] < cell["high"]
+    assert "a few rows alone" in cells["dup_rate-0.12"]["why"]
+    (claim,) = found["claims"]
+    # Three steps teach a model nothing, whatever their numbers are.
+    assert claim["verdict"] == "not answered"
+    assert claim["in_print"] is True
+    assert claim["line"] == 711
+    assert len(claim["differences"]) == 2
+    assert found["cost"]["steps"] == 12
+    assert found["cost"]["jobs"] == found["cost"]["planned"] == 6
+    assert len(serial) == 6
+
+    page = (tmp_path / "made" / "report" / "README.md").read_text(encoding="utf-8")
+    first = page.index("## In short")
+    assert first < page.index("## Table 9 of COLING 2022")
+    short = [line for line in page[first : page.index("## Table 9")].splitlines() if line.startswith("- ")]
+    linked = [re.findall(r"\(#([\w.-]+)\)", line) for line in short]
+    assert [len(links) for links in linked] == [1] * len(short)
+    linked = [link for links in linked for link in links]
+    assert linked == [f"{TABLE}-{of}" for of in ("table", "table", "claims", "missing")]
+    # Of ten sub-words a share of 0.08 and of 0.2 repeat as many, and 0.32 more.
+    assert short[1].startswith("- 0.08 and 0.2 came to the same weights, bit for bit")
+    assert short[2].startswith("- At the scale demo numbers are shown and no claim is answered: three steps teach")
+    assert "highest" not in page
+    html = (tmp_path / "made" / "report" / "index.html").read_text(encoding="utf-8")
+    for anchor in linked:
+        assert f'id="{anchor}"' in html
+        assert f'id="{anchor}"' in page
+    for told in ("84.85", "0.32 is the best rate", "minilm-esimcse for esimcse-bert-base", "What it took"):
+        assert told in page
+
+    ran = len(serial)
+    second = CliRunner().invoke(app, command, catch_exceptions=False)
+    assert second.exit_code == 0
+    assert len(serial) == ran
+    assert "of 1 claim 1 not answered" in second.output
+    shown = [line.split() for line in second.stdout.splitlines()]
+    # By the label in print, not by our name of the row.
+    assert ["0.32", "84.85", f"{cell['here']:.2f}"] in [words[:3] for words in shown]
+
+    for job in (tmp_path / "made" / "jobs").glob("*0.32*"):
+        job.rename(tmp_path / job.name)
+    half = read_reproduction(plan_of(TABLE), TABLE, "demo", read_sweep(tmp_path / "made"))
+    assert half.is_partial
+    assert half.pointers[1].text.startswith("Unfinished: 4 of 6 jobs are done")
+    assert {cell.why for cell in half.cells if cell.row == "dup_rate-0.32"} == {"not done yet"}
+    (answer,) = half.answers
+    assert answer.verdict == "not answered"
+
+
+def made_again(table: str, cells: tuple[ReproducedCell, ...]) -> Reproduction:
+    """Return a reproduction of some cells."""
+    cost = Cost(jobs=1, planned=1, failed=0, steps=1, hours=0.1, threads=1)
+    return Reproduction(exhibits()[table], plan_of(table), "laptop", cells, (), cost, Path(), {})
+
+
+def test_a_figure_at_another_scale_leaves_out_levels_and_the_pairs_that_all_rows_share() -> None:
+    rows = {"dropout-0.0": 64.9, "dropout-0.1": 79.1, "fixed-0.1": 45.2}
+    cells = [
+        ReproducedCell(row, "STS-B", printed, 80.0 + place, 0.1, 70.0, 90.0, "seeds and pairs", 3)
+        for place, (row, printed) in enumerate(rows.items())
+    ]
+    result = made_again("simcse-slides-dropout", tuple(cells))
+    (axes,) = result.plot().axes
+    # A row that stands on no axis is drawn with the others.
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["0.0", "0.1", "Fixed 0.1"]
+    spans = [line.get_xdata() for line in axes.get_lines() if len(line.get_xdata()) == 2]
+    known = [(low, high) for low, high in spans if high > low]
+    half = 4.302653 * 0.1 / 3**0.5
+    assert known == [pytest.approx((middle - half, middle + half)) for middle in (-1, 0, 1)]
+    assert result.section().figures[0].caption.endswith("with 95 % over other seeds")
+    curve = made_again("simcse-slides-dropout", (*cells[:2], replace(cells[1], row="dropout-0.2"))).plot().axes[0]
+    assert curve.get_lines()[0].get_xdata().tolist() == [0.0, 0.1, 0.2]
+
+
+def ranked(*numbers: float, half: float = 0.5, runs: int = 3, printed: tuple[float, ...] = ()) -> str:
+    """Return what is said of rows with these means and intervals."""
+    rows = ("dropout-0.0", "dropout-0.1", "fixed-0.1")
+    prints = printed or (64.9, 79.1, 45.2)
+    cells = [
+        ReproducedCell(row, "STS-B", in_print, here, 0.1, here - half, here + half, "seeds and pairs", runs)
+        for row, in_print, here in zip(rows, prints, numbers, strict=False)
+    ]
+    return made_again("simcse-slides-dropout", tuple(cells)).spread
+
+
+def test_a_sentence_ranks_rows_that_their_intervals_tell_apart_and_no_others() -> None:
+    in_print = (
+        "the print has its highest value of these rows, 79.10, for 0.1, and its lowest, 45.20, for Fixed 0.1."
+    )
+    assert ranked(80.0, 81.0, 82.0) == (
+        "STS-B here is highest for Fixed 0.1, 82.00 [81.50, 82.50], and 2.00 lower for 0.0; " + in_print
+    )
+    first_two = ranked(80.0, 81.8, 82.0)
+    assert first_two.startswith(
+        "STS-B here is 2.00 higher for Fixed 0.1, 82.00 [81.50, 82.50], than for 0.0; other"
+    )
+    assert "too near Fixed 0.1 for any to be called the highest" in first_two
+    none = "No row is called the highest on STS-B here: their means lie in each other's intervals."
+    assert ranked(80.0, 80.2, 80.4) == none
+    assert ranked(82.67, 82.67, 82.67) == none
+    assert "print" not in ranked(80.0, 81.0, 82.0, printed=(79.1, 79.1, 45.2))
+
+
+def test_no_sentence_ranks_one_seed() -> None:
+    assert ranked(80.0, 81.0, 82.0, runs=1) == ""
+
+
+def test_every_row_has_a_label_of_its_own_in_plain_words() -> None:
+    for plan in plans().values():
+        for name in () if plan.cannot else plan.makes:
+            labels = [*plan.names_of(name).rows.values()]
+            assert len(set(labels)) == len(labels), name
+            for label in [*labels, *plan.names_of(name).columns.values()]:
+                assert not set(label) & set("${}^\\♣♡♢♠♯△*"), (name, label)
+    assert plan_of("esimcse-arxiv-v1-4").names_of("esimcse-arxiv-v1-4").rows["unsup-simcse-bert-base"] == (
+        "unsup-SimCSE-BERT base"
+    )
+    assert plan_of("mocose-acl2022-9").names_of("mocose-acl2022-9").rows["fgsm-5e-9"] == "5e-9 (restored)"
+
+
+@pytest.mark.slow
+def test_a_table_whose_rows_are_tasks_has_one_row_of_the_sample_and_both_of_its_columns(
+    small: dict[str, Any], serial: list[str], tmp_path: Path
+) -> None:
+    found = sb.reproduce("esimcse-arxiv-v1-1", out=tmp_path / "made", seeds=(1,), settings=small)
+    assert isinstance(found, Reproduction)
+    filled = {(cell.row, cell.column) for cell in found.cells if cell.runs}
+    assert filled == {("sts12", "le3"), ("sts12", "gt3")}
+    assert {cell.why for cell in found.cells if cell.row == "sts13"} == {
+        "not measured: the sample stands in for the paper's tasks, which are not here, and is one task"
+    }
+    shown = str(found)
+    assert "lengths up to 3 words apart" in shown
+    assert "highest" not in shown
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("benchmark_folder", [60], indirect=True)
+def test_where_the_tasks_are_here_the_demo_takes_some_rows_of_each(
+    small: dict[str, Any], serial: list[str], tmp_path: Path, benchmark_folder: Path
+) -> None:
+    found = sb.reproduce(
+        "esimcse-arxiv-v1-1", out=tmp_path / "made", seeds=(1,), settings=small, data_dirs=[benchmark_folder]
+    )
+    assert isinstance(found, Reproduction)
+    numbers = [cell.here for cell in found.cells if cell.column == "gt3"]
+    assert len(set(numbers)) == len(numbers) == 6
+    assert found.measured_on == "200 rows of each split"
+    assert again(found).to_dict() == found.to_dict()
+
+
+@pytest.mark.slow
+def test_the_demo_of_the_multi_task_table_takes_the_sample_s_own_labels(
+    small: dict[str, Any], serial: list[str], tmp_path: Path
+) -> None:
+    changes = {key: value for key, value in small.items() if not key.startswith("corpus.rows")}
+    found = sb.reproduce(
+        "gaussian-dropout-simcse-cs224n-results", out=tmp_path / "made", seeds=(1,), settings=changes
+    )
+    assert isinstance(found, Reproduction)
+    assert len(serial) == 3
+    assert found.cost.failed == 0
+    assert len([cell for cell in found.cells if cell.runs]) == 9
+
+
+def test_the_multi_task_table_takes_twenty_steps_in_every_row_at_the_scale_laptop(shared: Path) -> None:
+    # Without the corpus an epoch was one of the longest table: 1,068 steps, and every tenth scored the dev sets.
+    name = "gaussian-dropout-simcse-cs224n-results"
+    folder = {"labelled.folder": str(shared / "data" / "cs224n")}
+    experiment = experiment_of(plan_of(name), name, "laptop", corpus="sample", settings=folder)
+    for job in jobs_of(experiment):
+        recipe = Recipe.model_validate(job.recipe)
+        assert recipe.corpus.rows is not None
+        sizes = {"contrastive": recipe.corpus.rows // recipe.optimiser.batch}
+        for task, part in recipe.tasks.items():
+            assert part.rows is not None, task
+            sizes[task] = round(part.rows * (1 - part.share_held_out)) // (part.batch or recipe.optimiser.batch)
+        assert make_timetable(recipe, sizes).steps == 20, job.label
+
+
+def test_a_table_of_counts_is_counted_in_the_files_that_are_here(benchmark_folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="STS-B was not found in"):
+        sb.reproduce("esimcse-arxiv-v1-3", out=tmp_path / "none")
+    command = [
+        "reproduce",
+        "esimcse-arxiv-v1-3",
+        "--out",
+        str(tmp_path / "made"),
+        "--data-dir",
+        str(benchmark_folder),
+    ]
+    result = CliRunner().invoke(app, [*command, "--json"], catch_exceptions=False)
+    cells = {(cell["row"], cell["column"]): cell for cell in json.loads(result.stdout)["cells"]}
+    # Of 20 pairs a part; where a task has no such split there are none, as the print has it.
+    assert [cells["test", task]["here"] for task in ("STS12", "STS13", "STS-B", "SICK-R")] == [100, 60, 20, 20]
+    assert cells["train", "STS12"]["here"] == cells["train", "STS12"]["printed"] == 0
+    assert cells["train", "STS-B"]["here"] == 20
+    assert cells["test", "STS12"]["printed"] == 3108
+    page = (tmp_path / "made" / "report" / "README.md").read_text(encoding="utf-8")
+    assert "counted in the files" in page
+    assert "5749" in page
+
+
+def test_the_printed_counts_are_those_of_the_released_files(senteval: Path, tmp_path: Path) -> None:
+    found = sb.reproduce("esimcse-arxiv-v1-3", out=tmp_path / "made", data_dirs=[senteval])
+    assert isinstance(found, Reproduction)
+    assert {cell.row: cell.difference for cell in found.cells if cell.difference} == {}
+    assert len(found.cells) == 21
+
+
+def test_a_reading_of_ours_is_marked_where_the_text_leaves_something_open() -> None:
+    frame = reproductions().frame.set_index("table")
+    readings = {name: plan.reading for plan in plans().values() for name in plan.makes if plan.reading}
+    assert set(readings) == {"mocose-acl2022-figure-9", "mocose-acl2022-figure-10"}
+    for name in readings:
+        assert "by our reading of the text" in frame.loc[name, "paper"]
+    labels = plan_of("simcse-slides-dropout").names_of("simcse-slides-dropout").rows
+    assert labels["lost-column"] == "0.05 (our reading)"
+
+
+def test_nothing_made_is_nothing_to_draw() -> None:
+    result = made_again(TABLE, (ReproducedCell("dup_rate-0.08", "STS-B", 83.5, why="not done yet"),))
+    with pytest.raises(
+        UserError, match="no row of esimcse-coling2022-9 was made on STS-B: there is nothing to draw"
+    ):
+        result.plot()
+    assert result.section().figures == ()
+
+
+@pytest.mark.slow
+def test_the_length_bias_of_what_was_trained_fills_the_groups_of_table_7(
+    small: dict[str, Any], serial: list[str], tmp_path: Path
+) -> None:
+    found = sb.reproduce("esimcse-coling2022-7", out=tmp_path / "made", seeds=(1, 2), settings=small)
+    assert isinstance(found, Reproduction)
+    assert len(serial) == 4
+    held = {(cell.row, cell.column): cell for cell in found.cells}
+    # The sample has one task, so the average alone is filled.
+    assert {column for (_, column), cell in held.items() if cell.runs} == {"Avg."}
+    (missing,) = [table for table in found.table() if table.caption.startswith("What is not there")]
+    assert missing.frame["what"].tolist() == ["every row on STS12, STS13, STS14, STS15, STS16, STS-B and SICK-R"]
+    assert "stands in for the paper's tasks" in missing.frame["why"].iloc[0]
+    assert held["simcse-gt3", "Avg."].printed == 16.34
+    assert held["simcse-gt3", "Avg."].here != held["simcse-le3", "Avg."].here
+    verdicts = {answer.claim.name: answer for answer in found.answers}
+    assert set(verdicts) == {"like-length-looks-alike", "gap-shrinks"}
+    assert "seed by seed" in verdicts["like-length-looks-alike"].evidence
+    assert verdicts["gap-shrinks"].in_print is True
+    assert again(found).to_dict() == found.to_dict()
+    assert found.section().tables
+    assert found.plot().axes
+
+
+@pytest.mark.long
+def test_cells_that_are_trainings_of_their_own_fill_row_and_column(
+    small: dict[str, Any], serial: list[str], tmp_path: Path
+) -> None:
+    settings = small | {"optimiser.batch": 16}
+    found = sb.reproduce("mocose-acl2022-7", out=tmp_path / "made", seeds=(3,), settings=settings)
+    assert isinstance(found, Reproduction)
+    assert len(serial) == 5
+    filled = {(cell.row, cell.column) for cell in found.cells if cell.runs}
+    assert filled == {("initial-quarter", f"queue-{size}") for size in (128, 256, 512, 1024, 4096)}
+    assert "initial-quarter" in str(found)
+    assert any("One seed says nothing" in note for note in found.notes)
+    by_claim = {answer.claim.name: answer for answer in found.answers}
+    # A step or two collapse nothing; and what one seed shows is of its checkpoints alone.
+    too_long = by_claim["too-long-hurts"]
+    assert too_long.verdict == "not answered"
+    assert too_long.decisive is not None
+    assert "of other seeds it says nothing" in too_long.decisive.over
+    assert by_claim["best-start"].verdict == "not answered"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["esimcse-coling2022-99"], "did you mean"),
+        (["--list", "esimcse-coling2022-99"], "did you mean"),
+        (["esimcse-coling2022-9", "--scale", "desktop"], "there is no scale 'desktop'"),
+        (["esimcse-coling2022-2"], "cannot be made at the scale demo: its sentences are the papers' own"),
+        (["mocose-acl2022-figure-12"], "nothing for any other"),
+        ([], "no table is named"),
+        (["esimcse-coling2022-9", "--seeds", "one"], "'one' is no seed"),
+        (["esimcse-coling2022-9", "--seeds", "1,2,1"], "seeds: 1 stands there twice"),
+        (["esimcse-coling2022-9", "--seeds", "4294967296"], "seeds: Input should be less than"),
+        (["esimcse-coling2022-9", "--set", "optimiser.batch"], "write key=value"),
+        (["esimcse-coling2022-9", "--set", "optimiser.bach=8"], "did you mean 'batch'"),
+        (["esimcse-coling2022-9", "--on", "moon"], "--on moon"),
+        (["esimcse-coling2022-9", "--scale", "laptop", "--corpus", "nowhere.txt"], "there is no corpus"),
+    ],
+)
+def test_a_mistake_is_one_sentence_and_nothing_is_written(arguments: list[str], says: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=re.escape(says)):
+        CliRunner().invoke(app, ["reproduce", *arguments, "--out", str(tmp_path / "made")], catch_exceptions=False)
+    assert not (tmp_path / "made").exists()
+
+
+def test_a_scale_whose_corpus_is_not_here_says_how_to_get_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STSBENCH_DATA", "")
+    monkeypatch.setenv("STSBENCH_CACHE", str(tmp_path))
+    with pytest.raises(UserError, match="stsbench data get wiki1m"):
+        sb.reproduce("esimcse-coling2022-9", scale="laptop", out=tmp_path / "made")
+
+
+def test_the_list_is_printed_by_the_command() -> None:
+    result = CliRunner().invoke(app, ["reproduce", "--list", "--json"], catch_exceptions=False)
+    rows = {row["table"]: row for row in json.loads(result.stdout)}
+    assert rows["simcse-slides-10"]["can be made"] == ""
+    assert rows["esimcse-coling2022-9"]["laptop"] == "15 trainings; 3 of its rows left out"
+
+
+def test_the_list_is_a_line_of_whole_names_a_table_and_the_rest_is_told_of_one() -> None:
+    printed = CliRunner().invoke(app, ["reproduce", "--list"], catch_exceptions=False).stdout.splitlines()
+    assert max(map(len, printed)) <= 100
+    for name, entry in exhibits().items():
+        (line,) = (line for line in printed if line.split()[:1] == [name])
+        assert not line.split(name)[1].startswith("…"), entry
+    csv = CliRunner().invoke(app, ["reproduce", "--list", "--csv"], catch_exceptions=False).stdout
+    assert "…" not in csv
+    assert all(column in csv.splitlines()[0] for column in ("shows", "demo", "laptop", "paper", "wiring", "plan"))
+
+
+@pytest.mark.parametrize("name", ["simcse-slides-sts", "esimcse-coling2022-9", "esimcse-coling2022-figure-1"])
+def test_the_list_of_one_table_tells_all_of_it_a_line_a_fact(name: str) -> None:
+    printed = CliRunner().invoke(app, ["reproduce", "--list", name], catch_exceptions=False).stdout
+    plan, row = plan_of(name), reproductions(name).frame.iloc[0]
+    for scale in ("demo", "laptop", "paper", "wiring"):
+        assert row[scale] in printed
+        for why in layout(plan, name, scale).missing.values():
+            assert why in printed
+    assert all(claim.says in printed for claim in plan.claims_of(name))
+    assert plan.cannot in printed
+    found = json.loads(CliRunner().invoke(app, ["reproduce", "--list", name, "--json"]).stdout)
+    assert [entry["table"] for entry in found] == [name]
+
+
+@pytest.mark.parametrize("command", ["train --list", "published list tables", "published list exhibits"])
+def test_a_list_s_prose_is_cut_for_readers_and_whole_for_programs(command: str) -> None:
+    printed = CliRunner().invoke(app, command.split(), catch_exceptions=False).stdout
+    assert max(map(len, printed.splitlines())) <= 100
+    assert "…" in printed
+    assert "…" not in CliRunner().invoke(app, [*command.split(), "--csv"], catch_exceptions=False).stdout
+
+
+@pytest.mark.parametrize("verdict", ["contradicted", "supported", "undecided"])
+def test_an_answer_s_scale_stands_before_it_and_only_one_at_the_paper_s_scale_is_coloured(
+    verdict: Any, tmp_path: Path
+) -> None:
+    claim = plan_of(TABLE).claims_of(TABLE)[0]
+    cells = (ReproducedCell("dup_rate-0.08", "STS-B", 80.0, 81.0, runs=1),)
+    pages = {}
+    for scale in ("laptop", "paper"):
+        found = replace(
+            made_again(TABLE, cells),
+            scale=scale,
+            answers=(Answer(claim, 1, verdict, scale=scale),),
+            folder=tmp_path,
+        )
+        pages[scale] = write_reproduction(found, tmp_path / scale).read_text(encoding="utf-8")
+    assert f"at the scale laptop: {verdict}." in pages["laptop"]
+    assert f">at the scale laptop: {verdict}<" in pages["laptop"]
+    assert "verdict fail" not in pages["laptop"].partition("<body")[2]
+    assert "verdict pass" not in pages["laptop"].partition("<body")[2]
+    assert f">{verdict}<" in pages["paper"]
+    assert ("verdict fail" in pages["paper"]) == (verdict == "contradicted")

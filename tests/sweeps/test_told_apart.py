@@ -1,0 +1,379 @@
+"""A table is made from its jobs' records: cells, jobs and models are told apart by what they are, not by names."""
+
+import json
+import resource
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import yaml
+
+import stsbench as sb
+from stsbench.base.digest import digest_of
+from stsbench.base.errors import UserError
+from stsbench.encoders.load import LoadOptions
+from stsbench.scoring.settings import Postprocessing
+from stsbench.sweeps.experiment import Experiment, PostprocessingChoice
+from stsbench.sweeps.figure import axis_figure
+from stsbench.sweeps.folder import JOB, ExperimentFolder
+from stsbench.sweeps.jobs import jobs_of
+from stsbench.sweeps.result import Sweep, read_sweep
+
+Make = Callable[..., Experiment]
+
+
+@pytest.fixture
+def done(finished: Sweep, tmp_path: Path) -> Sweep:
+    """Return a finished experiment in a folder of its own."""
+    shutil.copytree(finished.folder, tmp_path / "x")
+    return read_sweep(tmp_path / "x")
+
+
+def job_file(sweep: Sweep) -> Path:
+    """Return the `job.json` of its first job."""
+    assert sweep.jobs[0].folder is not None
+    return sweep.jobs[0].folder / JOB
+
+
+def checkpoints(tiny: Path, folder: Path, *names: str) -> None:
+    """Put copies of the tiny checkpoint into a folder, each with weights of its own."""
+    import numpy as np
+    from safetensors.numpy import load_file, save_file
+
+    for number, name in enumerate(names):
+        shutil.copytree(tiny.parent / "base", folder / name)
+        weights = load_file(folder / name / "model.safetensors")
+        changed = {key: np.roll(array, number) for key, array in weights.items()}
+        save_file(changed, folder / name / "model.safetensors", {"format": "pt"})
+
+
+def score(model: str | Path, **options: Any) -> float:
+    record = sb.evaluate(sb.load(str(model), pooling="avg"), "sample", use_cache=False, **options)
+    return 100 * float(record.tasks[0].score or 0)
+
+
+def test_the_numbers_of_a_table_are_those_of_the_records_and_stand_nowhere_else(done: Sweep) -> None:
+    for state in done.jobs:
+        assert state.folder is not None
+        record, last = sb.load_run(state.folder), sb.load_run(state.folder / "last")
+        assert state.measures["sample"] == 100 * record.tasks[0].score
+        assert state.measures["last: sample"] == 100 * last.tasks[0].score
+        assert "sample" not in json.dumps(json.loads((state.folder / JOB).read_text())["analyses"])
+
+
+@pytest.mark.parametrize("key", ["analyses", "times", "job", "files", "checkpoint", "measures"])
+def test_a_job_file_that_was_changed_is_one_sentence_that_names_it(key: str, done: Sweep) -> None:
+    content = json.loads(job_file(done).read_text())
+    for value in (99.9, None, True, "high", [1.0], {"a": 1}):
+        if key in content and content[key] == value:
+            continue
+        job_file(done).write_text(json.dumps(content | {key: value}))
+        with pytest.raises(UserError, match=r"job\.json") as caught:
+            read_sweep(done.folder)
+        assert len(caught.value.sentences) == 1
+    job_file(done).write_text(
+        json.dumps({name: part for name, part in content.items() if name != key} | {"digest": 1})
+    )
+    for use in (
+        lambda: sb.sweep(done.folder, status=True),
+        lambda: sb.sweep(done.folder),
+        lambda: sb.sweep(done.folder, dry_run=True),
+    ):
+        with pytest.raises(UserError, match=r"job\.json"):
+            use()
+
+
+@pytest.mark.parametrize("value", ["1", None, [1], True, -1.0])
+def test_a_number_that_no_number_is_is_told_even_with_a_right_digest(value: Any, done: Sweep) -> None:
+    content = json.loads(job_file(done).read_text())
+    content["times"]["training"] = value
+    content["digest"] = digest_of(content)
+    job_file(done).write_text(json.dumps(content))
+    with pytest.raises(UserError, match=r"job\.json cannot be read \(times\.training: "):
+        read_sweep(done.folder)
+    del content["times"]["training"]
+    job_file(done).write_text(json.dumps(content))
+    with pytest.raises(UserError, match=r"job\.json cannot be read \(times\.training: Field required"):
+        read_sweep(done.folder)
+
+
+@pytest.mark.parametrize("name", ["run.json", "last/run.json", "log.jsonl", "analyses/geometry.csv"])
+def test_a_file_of_another_job_is_told_and_not_used(name: str, done: Sweep) -> None:
+    one, other = done.jobs[0].folder, done.jobs[1].folder
+    assert one is not None
+    assert other is not None
+    shutil.copyfile(other / name, one / name)
+    with pytest.raises(UserError, match=rf"{name} is not the one that the job wrote; delete the folder"):
+        sb.sweep(done.folder)
+    (one / name).unlink()
+    with pytest.raises(UserError, match=rf"{name} is missing; delete the folder"):
+        read_sweep(done.folder)
+
+
+def test_the_folder_of_another_job_under_this_name_is_told_and_not_used(done: Sweep, serial: list[str]) -> None:
+    one, other = done.jobs[0].folder, done.jobs[1].folder
+    assert one is not None
+    assert other is not None
+    shutil.rmtree(one)
+    shutil.copytree(other, one)
+    with pytest.raises(UserError, match=r"the folder of another job, \w+, and not of postprocessing none, seed 1"):
+        sb.sweep(done.folder)
+    assert serial == []
+    # What the sentence says is enough.
+    shutil.rmtree(one)
+    assert sb.sweep(done.folder).is_complete
+    assert len(serial) == 1
+
+
+@pytest.mark.parametrize("content", [[], "text", {"keep": 1, "jobs": []}, {"keep": "record", "jobs": [1]}, {}])
+def test_a_plan_that_is_none_is_one_sentence(content: Any, done: Sweep) -> None:
+    (done.folder / "jobs.json").write_text(json.dumps(content))
+    with pytest.raises(UserError, match=r"jobs\.json cannot be read") as caught:
+        read_sweep(done.folder)
+    assert len(caught.value.sentences) == 1
+
+
+@pytest.mark.parametrize("content", [[], {"reason": 3, "end": []}, {"reason": "it was so"}, {"end": ["a"]}])
+def test_a_failure_that_cannot_be_read_is_one_sentence(content: Any, experiment: Make, tmp_path: Path) -> None:
+    asked, folder = experiment(), ExperimentFolder(tmp_path)
+    (job,) = jobs_of(asked)
+    folder.claim(asked, [job])
+    folder.fail(job.unit, "it was so")
+    assert read_sweep(tmp_path).failed[0].failure.reason == "it was so"
+    folder.failure(job.unit).write_text(json.dumps(content))
+    if content == {"reason": "it was so"}:
+        assert read_sweep(tmp_path).failed[0].failure.end == ()
+        return
+    with pytest.raises(UserError, match=r"failed/.*\.json cannot be read"):
+        read_sweep(tmp_path)
+
+
+def test_a_checkpoint_whose_weights_changed_is_measured_anew_and_told(
+    experiment: Make, tiny: Path, serial: list[str], tmp_path: Path
+) -> None:
+    checkpoints(tiny, tmp_path, "a", "b", "c")
+    rows = {name: {"checkpoint": str(tmp_path / name), "pooling": "avg"} for name in ("a", "b")}
+    asked = experiment(axes={"row": rows})
+    before = sb.sweep(asked, tmp_path / "x")
+    shutil.copyfile(tmp_path / "c" / "model.safetensors", tmp_path / "a" / "model.safetensors")
+    serial.clear()
+    told: list[str] = []
+    after = sb.sweep(asked, tmp_path / "x", notice=told.append)
+    assert len(serial) == 1
+    assert f"the checkpoint ({tmp_path / 'a'}) changed since 1 job was done: made anew." in told
+    assert after.frame["sample"].tolist() == pytest.approx([score(tmp_path / "a"), score(tmp_path / "b")])
+    assert after.frame["sample"][0] != before.frame["sample"][0]
+    assert after.frame["sample"][1] == before.frame["sample"][1]
+
+
+def test_a_training_whose_base_or_corpus_changed_is_trained_anew_and_told(
+    experiment: Make, tiny: Path, serial: list[str], tmp_path: Path
+) -> None:
+    checkpoints(tiny, tmp_path, "base", "other")
+    corpus = tmp_path / "corpus.txt"
+    shutil.copyfile(tiny.parent / "corpus.txt", corpus)
+    asked = experiment(base=str(tmp_path / "base"), corpus=str(corpus))
+    before = sb.sweep(asked, tmp_path / "x")
+    shutil.copyfile(tmp_path / "other" / "model.safetensors", tmp_path / "base" / "model.safetensors")
+    told: list[str] = []
+    after = sb.sweep(asked, tmp_path / "x", notice=told.append)
+    assert f"the base ({tmp_path / 'base'}) changed since 1 job was done: made anew." in told
+    assert after.frame["sample"][0] != before.frame["sample"][0]
+    corpus.write_text(corpus.read_text() + "A crow and a clock share a roof.\n")
+    sb.sweep(asked, tmp_path / "x", notice=told.append)
+    assert f"the corpus ({corpus}) changed since 1 job was done: made anew." in told
+    assert len(serial) == 3
+
+
+def test_what_changes_between_the_plan_and_the_job_is_refused(
+    experiment: Make, tiny: Path, tmp_path: Path
+) -> None:
+    from stsbench.sweeps.run_job import run_unit
+
+    checkpoints(tiny, tmp_path, "a", "c")
+    asked, folder = (
+        experiment(axes={"row": {"a": {"checkpoint": str(tmp_path / "a")}}}),
+        ExperimentFolder(tmp_path / "x"),
+    )
+    jobs = jobs_of(asked)
+    folder.claim(asked, jobs)
+    shutil.copyfile(tmp_path / "c" / "model.safetensors", tmp_path / "a" / "model.safetensors")
+    with pytest.raises(UserError, match=r"the checkpoint \(.*\) changed since the sweep was started: start it"):
+        run_unit(folder, jobs[0].unit)
+    assert folder.done() == {}
+
+
+def test_a_relative_name_means_the_same_file_wherever_the_sweep_goes_on(
+    tiny: Path, serial: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("here", "there"):
+        (tmp_path / name).mkdir()
+    checkpoints(tiny, tmp_path / "here", "plain", "other")
+    (tmp_path / "there" / "plain").symlink_to(tmp_path / "here" / "other")
+    (tmp_path / "there" / "other").symlink_to(tmp_path / "here" / "plain")
+    asked = {
+        "name": "a",
+        "measure": {"tasks": "sample"},
+        "axes": {"checkpoint": ["plain", "other"], "pooling": ["avg", "max"]},
+    }
+    file = tmp_path / "a.yaml"
+    file.write_text(yaml.safe_dump(asked))
+    monkeypatch.chdir(tmp_path / "here")
+    first = sb.sweep(file, tmp_path / "x")
+    assert first.frame["checkpoint"].tolist() == ["plain", "plain", "other", "other"]
+    assert read_sweep(tmp_path / "x").experiment.relative_to == str(tmp_path / "here")
+    lost = first.records(checkpoint="plain", pooling="avg")
+    monkeypatch.chdir(tmp_path / "there")
+    for experiment in (tmp_path / "x", file):
+        shutil.rmtree(lost[0])
+        serial.clear()
+        again = sb.sweep(experiment, tmp_path / "x")
+        assert len(serial) == 1
+        assert again.frame["sample"].tolist() == first.frame["sample"].tolist()
+    # Nor does a name that means nothing there find what lies here.
+    (tmp_path / "here" / "plain").rename(tmp_path / "here" / "gone")
+    with pytest.raises(UserError, match=f"no such model: {tmp_path / 'here' / 'plain'} is not a folder"):
+        sb.sweep(tmp_path / "x")
+
+
+def test_cells_are_told_apart_by_their_values(tiny: Path, serial: list[str], tmp_path: Path) -> None:
+    checkpoints(tiny, tmp_path, *"abcd")
+    base = {name: {"checkpoint": str(tmp_path / name)} for name in "abcd"}
+    pooled = {name: {"pooling": name} for name in ("avg", "max")}
+    # Each pair of labels reads `a, b, c` where they are joined.
+    axes: dict[str, Any] = {
+        "one": {"a, b": base["a"], "a": base["b"]},
+        "other": {"c": pooled["avg"], "b, c": pooled["max"]},
+    }
+    found = sb.sweep(Experiment(name="a", axes=axes, measure={"tasks": "sample"}), tmp_path / "x")
+    (table,) = found.table()
+    assert table.frame["runs"].tolist() == [1, 1, 1, 1]
+    assert table.frame["sample"].tolist() == found.frame["sample"].tolist()
+    assert found.cells["runs"].tolist() == [1, 1, 1, 1]
+    assert len(set(found.cells["mean"])) == 4
+    found.plot("one")
+
+
+def test_lines_that_are_written_alike_are_all_drawn() -> None:
+    rows = [
+        {"x": x, "one": one, "other": other, "measure": "dev", "mean": x, "low": x - 1, "high": x + 1}
+        for one, other in (("a, b", "c"), ("a", "b, c"))
+        for x in (1, 2)
+    ]
+    figure = axis_figure(pd.DataFrame(rows), ["x", "one", "other"], "x", "dev")
+    assert len({line.get_color() for line in figure.axes[0].get_lines()}) == 2
+
+
+def test_values_that_are_written_alike_are_told_apart() -> None:
+    plain = jobs_of(Experiment(name="a", recipe="demo", axes={"dropout": [None, 0.1]}))
+    assert [job.cell["dropout"] for job in plain] == ["none", "0.1"]
+    jobs = jobs_of(Experiment(name="a", axes={"checkpoint": ["none", None, True, "yes"]}))
+    labels = [job.cell["checkpoint"] for job in jobs]
+    assert labels == ['"none"', "null", "true", '"yes"']
+    assert [job.values["checkpoint"] for job in jobs] == labels
+    assert len({job.folder for job in jobs}) == 4
+
+
+def test_every_loading_option_and_every_part_of_post_processing_may_be_an_axis(
+    tiny: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Whether the packages of a back end are installed is asked before anything else.
+    monkeypatch.setattr("stsbench.encoders.device.find_spec", lambda _: True)
+    two: dict[str, list[Any]] = {
+        "pooling": ["avg", "max"],
+        "max_length": [16, 32],
+        "prompt": ["", "query: "],
+        "precision": ["fp32", "bf16"],
+        "revision": [None, "main"],
+        "trust_remote_code": [False, True],
+        "template": ["none", "e5"],
+        "backend": ["torch", "onnx"],
+        "dimensions": [4, 8],
+        "whiten": [4, 8],
+        "normalize": [True, False],
+    }
+    assert set(two) == {option.name for option in fields(LoadOptions)} - {"device"} | {"backend"} | {
+        part.name for part in fields(Postprocessing)
+    }
+    assert set(PostprocessingChoice.model_fields) == {part.name for part in fields(Postprocessing)}
+    for name, values in two.items():
+        axes: dict[str, Any] = {"row": {"base": {"checkpoint": str(tiny.parent / "base")}}, name: values}
+        asked = Experiment(name="a", axes=axes)
+        if name in {"revision", "trust_remote_code"}:  # Of a folder that has no code they change nothing.
+            with pytest.raises(UserError, match="are the same job"):
+                jobs_of(asked)
+            continue
+        one, other = jobs_of(asked)
+        assert one.id != other.id
+        assert (one.unit != other.unit) == (name not in PostprocessingChoice.model_fields)
+
+
+def test_templates_and_dimensions_are_axes_whose_scores_are_those_of_run(
+    tiny: Path, serial: list[str], tmp_path: Path
+) -> None:
+    base = str(tiny.parent / "base")
+    axes: dict[str, Any] = {
+        "row": {"base": {"checkpoint": base, "pooling": "avg"}},
+        "prompt": ["", "a: "],
+        "dimensions": [4, 8],
+    }
+    found = sb.sweep(Experiment(name="a", axes=axes, measure={"tasks": "sample"}), tmp_path / "x")
+    expected = [
+        100
+        * sb.evaluate(
+            sb.load(base, pooling="avg", prompt=prompt), "sample", dimensions=dimensions, use_cache=False
+        )
+        .tasks[0]
+        .score
+        for prompt in ("", "a: ")
+        for dimensions in (4, 8)
+    ]
+    assert found.frame["sample"].tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"max_length": "long"}, r"e.yaml, line \d+: max_length: Input should be a valid integer"),
+        ({"dimensions": 0}, r"e.yaml, line \d+: dimensions: Input should be greater than or equal to 1"),
+        ({"device": "cpu"}, r"e.yaml, line \d+: device cannot be changed of a checkpoint"),
+        ({"backend": "abacus"}, r"unknown back end 'abacus'"),
+        ({"template": "e6"}, r"unknown template 'e6'"),
+        (
+            {"postprocessing": {"whiten": 8}, "whiten": 4},
+            r"e.yaml, line \d+: whiten is changed by postprocessing, too: leave it to one\.",
+        ),
+    ],
+)
+def test_a_mistake_in_how_a_checkpoint_is_loaded_is_told(
+    changes: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "e.yaml"
+    file.write_text(yaml.safe_dump({"name": "a", "axes": {"row": {"m": {"checkpoint": "minilm", **changes}}}}))
+    with pytest.raises(UserError, match=message):
+        sb.sweep(file, tmp_path / "x")
+
+
+def test_a_sweep_that_could_not_write_goes_on_once_there_is_room(tiny: Path, tmp_path: Path) -> None:
+    rows = {name: {"checkpoint": str(tiny.parent / "base"), "pooling": name} for name in ("avg", "max")}
+    file = tmp_path / "e.yaml"
+    asked = {"name": "a", "axes": {"row": rows}, "measure": {"tasks": "sample"}}
+    file.write_text(yaml.safe_dump(asked))
+    command = [sys.executable, "-m", "stsbench", "sweep", str(file), "--out", str(tmp_path / "x"), "-q"]
+
+    def no_room() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))
+
+    full = subprocess.run(command, preexec_fn=no_room, capture_output=True, text=True, check=False)
+    assert full.returncode == 2
+    assert "jobs.json (File too large)" in full.stderr
+    # What a writer left that was killed in the middle is no other's either.
+    (tmp_path / "x" / ".jobs.stsbench-abc.json").write_text("{")
+    assert subprocess.run(command, check=False).returncode == 0
+    assert read_sweep(tmp_path / "x").is_complete

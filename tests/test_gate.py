@@ -89,6 +89,9 @@ def test_the_environment_is_kept_until_what_it_is_made_of_changes(checkout: Path
             file.write("# another\n")
         gate(checkout)
         assert environments(checkout) == number
+    (checkout / "README.md").write_text(README.replace(">>", ">> "), encoding="utf-8")
+    gate(checkout)
+    assert environments(checkout) == number + 1
 
 
 def test_in_ci_the_environment_is_always_a_fresh_one(checkout: Path) -> None:

@@ -3,17 +3,23 @@
     python notebooks/execute.py                          # all of them, into build/notebooks
     python notebooks/execute.py notebooks/2-*.ipynb      # some
 
-The tests and the documentation use the functions.
+The tests and the documentation use the functions: what the one executed, the other takes.
 """
 
 import os
+import shutil
 import sys
-import tempfile
+from hashlib import sha256
+from importlib.metadata import distributions
 from pathlib import Path
+from typing import NamedTuple
 
 import nbformat
+from filelock import FileLock
 from nbclient import NotebookClient
 from traitlets.config import Config
+
+import stsbench
 
 HERE = Path(__file__).resolve().parent
 NOTEBOOKS = tuple(sorted(HERE.glob("*.ipynb")))
@@ -22,33 +28,53 @@ SECONDS = 600
 """What a cell may take: on a busy machine, with real data."""
 
 
-def executed(notebook: Path) -> nbformat.NotebookNode:
-    """Return the executed copy of a notebook; execute it if there is none of the same cells."""
-    copy = COPIES / notebook.name
-    if copy.is_file():
-        found = nbformat.read(copy, as_version=4)
-        if _sources(found) == _sources(nbformat.read(notebook, as_version=4)):
-            return found
-    return execute(notebook)
+class Executed(NamedTuple):
+    """An executed notebook, and the folder that it ran in, with its records and its cache."""
+
+    node: nbformat.NotebookNode
+    folder: Path
+
+
+def executed(notebook: Path) -> Executed:
+    """Return a notebook executed on the sample: as it was before, or anew if it or what it runs on has changed."""
+    copy, folder = COPIES / notebook.name, COPIES / notebook.stem
+    COPIES.mkdir(parents=True, exist_ok=True)
+    # Another process that is executing it is waited for.
+    with FileLock(COPIES / f"{notebook.stem}.lock"):
+        state, kept = _state(notebook), COPIES / f"{notebook.stem}.sha256"
+        if not (kept.is_file() and kept.read_text(encoding="utf-8") == state):
+            kept.unlink(missing_ok=True)
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir()
+            execute(notebook, folder)
+            kept.write_text(state, encoding="utf-8")
+        return Executed(nbformat.read(copy, as_version=4), folder)
+
+
+def _state(notebook: Path) -> str:
+    """Return a digest of all that an executed notebook depends on: its cells, this file, the packages."""
+    state = sha256(repr(sorted(f"{each.name} {each.version}" for each in distributions())).encode())
+    package = Path(stsbench.__file__).parent
+    for path in (notebook, Path(__file__), *sorted(package.rglob("*"))):
+        if path.is_file() and "__pycache__" not in path.parts:
+            state.update(f"{path}\n".encode() + path.read_bytes())
+    return state.hexdigest()
 
 
 def execute(
-    notebook: Path, folder: Path | None = None, *, data: Path | None = None, copies: Path = COPIES
+    notebook: Path, folder: Path, *, data: Path | None = None, copies: Path = COPIES
 ) -> nbformat.NotebookNode:
     """Execute a notebook in a kernel of its own and write the executed copy.
 
     Args:
         notebook: the file; it stays as it is.
-        folder: where it runs, and leaves its records and its cache; by default one that is deleted afterwards.
+        folder: where it runs, and leaves its records and its cache.
         data: benchmark data (`STSBENCH_DATA`); None for the bundled sample.
         copies: where the executed copy goes.
 
     Raises:
         nbclient.exceptions.CellExecutionError: if a cell fails.
     """
-    if folder is None:
-        with tempfile.TemporaryDirectory() as made:
-            return execute(notebook, Path(made), data=data, copies=copies)
     node = nbformat.read(notebook, as_version=4)
     client = NotebookClient(
         node,
@@ -82,11 +108,7 @@ def _describe_figures(cell: nbformat.NotebookNode) -> None:
             cell.metadata["mystnb"] = {"image": {"alt": alt}}
 
 
-def _sources(node: nbformat.NotebookNode) -> list[tuple[str, str]]:
-    return [(cell.cell_type, cell.source) for cell in node.cells]
-
-
 if __name__ == "__main__":
     for path in [Path(name) for name in sys.argv[1:]] or NOTEBOOKS:
-        execute(path)
+        executed(path)
         print(COPIES / path.name)

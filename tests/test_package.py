@@ -45,7 +45,7 @@ def test_the_wheel_holds_every_file_of_the_package(wheel: Path) -> None:
     assert set(listed) <= packed
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.minilm
 def test_the_wheel_measures_the_sample_and_reports_it_outside_the_checkout(wheel: Path, tmp_path: Path) -> None:
     place = tmp_path / "installed"

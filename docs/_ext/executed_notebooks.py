@@ -1,6 +1,6 @@
 """The notebooks, executed, as pages.
 
-`notebooks/execute.py` returns the copy that the tests executed, or executes a notebook that has none.
+`notebooks/execute.py` returns the copy that the tests executed, or executes a notebook that has none yet.
 """
 
 import sys
@@ -43,7 +43,7 @@ def _pages() -> Iterator[tuple[str, str]]:
     toctree = "\n".join(["```{toctree}", ":hidden:", "", *names, "```"])
     yield "index.md", f"{_moved((NOTEBOOKS / 'README.md').read_text(encoding='utf-8'))}\n{toctree}\n"
     for path in execute.NOTEBOOKS:
-        notebook = execute.executed(path)
+        notebook = execute.executed(path).node
         for cell in notebook.cells:
             if cell.cell_type == "markdown":
                 cell.source = _moved(cell.source)

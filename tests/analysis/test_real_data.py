@@ -14,7 +14,7 @@ import stsbench as sb
 from stsbench.data.benchmarks import load_sts
 from stsbench.data.sentences import sentences_in
 
-pytestmark = [pytest.mark.shared, pytest.mark.minilm, pytest.mark.slow]
+pytestmark = [pytest.mark.shared, pytest.mark.minilm, pytest.mark.long]
 
 
 class Measured:

@@ -1,6 +1,7 @@
 """The command line run in this process, callables to measure, and small data in the benchmarks' layout."""
 
 import re
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -58,6 +59,30 @@ def stsbench(
         return Outcome(code, *capsys.readouterr())
 
     return run
+
+
+@pytest.fixture(scope="session")
+def _records(tmp_path_factory: pytest.TempPathFactory) -> Callable[[tuple[str, ...]], Path]:
+    """Return a function from a measurement's options to the one folder of its record."""
+    folder, known = tmp_path_factory.mktemp("records"), dict[tuple[str, ...], Path]()
+    return lambda options: known.setdefault(options, folder / str(len(known)))
+
+
+@pytest.fixture
+def on_sample(stsbench: Stsbench, _records: Callable[[tuple[str, ...]], Path]) -> Callable[..., None]:
+    """Return a function that puts the record of one of the toys on the sample in a folder.
+
+    It is measured once for all tests: `on_sample("a", "words", "--metric", "pearson")`.
+    """
+
+    def put(name: str | Path, toy: str, *options: str) -> None:
+        record = _records((toy, *options))
+        if not record.exists():
+            done = stsbench("run", "-m", f"toys:{toy}", "--tasks", "sample", "--out", record, *options)
+            assert done.code == 0, done.err
+        shutil.copytree(record, name)
+
+    return put
 
 
 @pytest.fixture

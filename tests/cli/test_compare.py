@@ -14,10 +14,10 @@ Stsbench = Callable[..., Any]
 
 
 @pytest.fixture
-def runs(stsbench: Stsbench) -> Stsbench:
+def runs(stsbench: Stsbench, on_sample: Callable[..., None]) -> Stsbench:
     """Measure two functions on the sample."""
-    for model, name in (("words", "a"), ("letters", "b")):
-        assert stsbench("run", "-m", f"toys:{model}", "--tasks", "sample", "--out", name).code == 0
+    on_sample("a", "words")
+    on_sample("b", "letters")
     return stsbench
 
 

@@ -29,11 +29,10 @@ STARTS = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
 
 
 @pytest.fixture
-def runs(stsbench: Stsbench) -> Stsbench:
+def runs(stsbench: Stsbench, on_sample: Callable[..., None]) -> Stsbench:
     """Measure two functions on the sample."""
-    for model, name in (("words", "a"), ("letters", "b")):
-        measured = stsbench("run", "-m", f"toys:{model}", "--tasks", "sample", "--out", name, "--no-intervals")
-        assert measured.code == 0
+    on_sample("a", "words", "--no-intervals")
+    on_sample("b", "letters", "--no-intervals")
     return stsbench
 
 
@@ -170,9 +169,9 @@ def test_explain_prints_all_of_it_and_writes_a_page(runs: Stsbench) -> None:
     made = {path.name for path in Path("page").iterdir()}
     assert made == {"README.md", *(f"{name}.png" for name in names), *(f"{name}.csv" for name in names)}
     assert {path.name for path in Path().glob("all-*.png")} == {f"all-{name}.png" for name in names}
-    assert list(json.loads(runs("explain", "a", "--no-intervals", "--json").out)) == list(names)
     # As in version 0.1, where `--format` was that of the figures.
-    runs("explain", "a", "--no-intervals", "--out", "drawn", "--format", "svg", "--quiet")
+    drawn = runs("explain", "a", "--no-intervals", "--out", "drawn", "--format", "svg", "--json")
+    assert list(json.loads(drawn.out)) == list(names)
     assert {path.suffix for path in Path("drawn").iterdir()} == {".md", ".csv", ".svg"}
 
 

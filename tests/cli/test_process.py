@@ -138,7 +138,14 @@ def test_an_interrupt_while_something_is_imported_is_quiet_and_ends_with_130(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("module", ["torch", "torch._C", "torch.nn", "transformers", "torch.utils.data"])
+@pytest.mark.parametrize(
+    "module",
+    [
+        "torch",
+        *(pytest.param(name, marks=pytest.mark.long) for name in ("torch._C", "torch.nn", "torch.utils.data")),
+        "transformers",
+    ],
+)
 def test_an_interrupt_while_torch_is_imported_is_quiet_and_ends_with_130(
     process: Callable[..., Any], module: str
 ) -> None:

@@ -13,11 +13,10 @@ Stsbench = Callable[..., Any]
 
 
 @pytest.fixture
-def runs(stsbench: Stsbench) -> Stsbench:
+def runs(stsbench: Stsbench, on_sample: Callable[..., None]) -> Stsbench:
     """Measure two functions on the sample."""
-    for model, name in (("words", "a"), ("letters", "b")):
-        done = stsbench("run", "-m", f"toys:{model}", "--tasks", "sample", "--no-intervals", "--out", name)
-        assert done.code == 0
+    on_sample("a", "words", "--no-intervals")
+    on_sample("b", "letters", "--no-intervals")
     return stsbench
 
 

@@ -412,7 +412,7 @@ def test_the_runner_caches_where_it_is_asked_to(run, tiny_bert, capsys):
 
 @pytest.mark.shared
 @pytest.mark.minilm
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_calls_that_esimcses_readme_names_give_the_published_score_of_minilm(
     run, repository, request, monkeypatch
 ):

@@ -8,7 +8,7 @@ import pytest
 import stsbench as sb
 from stsbench.diagnosis.result import Diagnosis
 
-pytestmark = [pytest.mark.shared, pytest.mark.minilm, pytest.mark.slow]
+pytestmark = [pytest.mark.shared, pytest.mark.minilm, pytest.mark.long]
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,6 @@ def changes(diagnosis: Diagnosis) -> list[dict[str, str]]:
     return [explanation.best.choices for explanation in diagnosis.search.explanations]
 
 
-@pytest.mark.long
 def test_its_mteb_sick_r_is_the_whole_of_it(minilm: Any) -> None:
     found = sb.diagnose(minilm, "SICK-R=77.58")
     assert changes(found)[0] == {"SICK-R split": "all"}
@@ -43,7 +42,6 @@ def test_sts16_by_wmean_is_the_weighted_mean(minilm: Any) -> None:
     assert {row for axis in found.grid.axes if axis.name == "text" for row in axis.values} == {"senteval", "raw"}
 
 
-@pytest.mark.long
 def test_values_taken_with_another_pooler_name_the_pooler(minilm: Any) -> None:
     other = sb.load("minilm", device="cpu", pooling="cls_before_pooler")
     record = sb.evaluate(other, ["STS16", "SICK-R"], intervals=sb.Intervals(None))

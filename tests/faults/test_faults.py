@@ -1,7 +1,7 @@
 """Whatever happens to files, options, disks and processes: the right answer, or one sentence and nothing lost.
 
-The gate holds a few trials of each kind, the same each time. `pytest -m campaign tests/faults` holds all of them
-and writes its counts; `harness` says how.
+The gate holds a few trials of each kind, the same each time, and `pytest -m long` some more.
+`pytest -m campaign tests/faults` holds all of them and writes its counts; `harness` says how.
 """
 
 import os
@@ -52,6 +52,11 @@ RACES: dict[str, Callable[[Bench, int, bool], Any]] = {
 }
 
 
+def so_many(gate: int, long: int) -> pytest.MarkDecorator:
+    """Let the gate hold so many of a test's trials, and the long tests others."""
+    return pytest.mark.parametrize("count", [gate, pytest.param(long, marks=pytest.mark.long)])
+
+
 def few(trials: Sequence[Any], count: int) -> list[Any]:
     """Return so many of the trials, the same each time and spread over all of them."""
     chosen = random.Random(12).sample(range(len(trials)), min(count, len(trials)))
@@ -96,30 +101,34 @@ def test_the_page_on_faults_tells_the_last_counts() -> None:
     assert page_is_current(), "write them with `python tests/faults/harness/counts.py`"
 
 
-def test_damaged_files_of_commands(bench: Bench) -> None:
+@so_many(15, 45)
+def test_damaged_files_of_commands(bench: Bench, count: int) -> None:
     quick = [use for use in READING if not use.is_slow]
     trials = [trial for use in quick for trial in few(file_trials(bench, use, cuts=1, flips=1), 3)]
-    demand_none(hold("files", few(trials, 45), lambda trial: try_file(bench, trial)))
+    demand_none(hold("files", few(trials, count), lambda trial: try_file(bench, trial)))
 
 
-def test_odd_values_of_options(bench: Bench) -> None:
+@so_many(20, 60)
+def test_odd_values_of_options(bench: Bench, count: int) -> None:
     trials = [
         trial
         for name, command in commands().items()
         if not USES[name][0].is_slow
         for trial in typed(name, command)
     ]
-    demand_none(hold("options", few(trials, 60), lambda trial: try_typed(bench, trial)))
+    demand_none(hold("options", few(trials, count), lambda trial: try_typed(bench, trial)))
 
 
-def test_errors_in_the_middle_of_commands_that_write(bench: Bench) -> None:
-    quick = few([use for use in WRITING if not use.is_slow], 6)
+@so_many(2, 6)
+def test_errors_in_the_middle_of_commands_that_write(bench: Bench, count: int) -> None:
+    quick = few([use for use in WRITING if not use.is_slow], count)
     trials = [trial for use in quick for trial in few(disturbed(bench, use, {"errno": ERRORS}, most=200), 2)]
     demand_none(hold("errors", trials, lambda trial: try_disturbed(bench, trial)))
 
 
-def test_kills_and_interrupts_in_the_middle_of_commands_that_write(bench: Bench) -> None:
-    quick = few([use for use in KILLED if not use.is_slow], 5)
+@so_many(2, 5)
+def test_kills_and_interrupts_in_the_middle_of_commands_that_write(bench: Bench, count: int) -> None:
+    quick = few([use for use in KILLED if not use.is_slow], count)
     trials = [trial for use in quick for trial in few(disturbed(bench, use, {"signal": SIGNALS}, most=200), 2)]
     demand_none(hold("signals", trials, lambda trial: try_disturbed(bench, trial)))
 

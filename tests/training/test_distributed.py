@@ -77,17 +77,21 @@ CASES = {
 OUTCOMES = (("of1", 0), ("of2", 0), ("of2", 1))
 
 
-def launch(size: int, arguments: list[str]) -> list[subprocess.Popen[str]]:
+def surroundings() -> dict[str, str]:
+    """Return the variables with a free port for the processes to meet at."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    surroundings = os.environ | {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": str(size)}
     # Three processes with threads that wait for each other would take minutes on a small machine.
-    surroundings["OMP_NUM_THREADS"] = "1"
+    return os.environ | {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "OMP_NUM_THREADS": "1"}
+
+
+def launch(size: int, arguments: list[str]) -> list[subprocess.Popen[str]]:
+    shared = surroundings() | {"WORLD_SIZE": str(size)}
     return [
         subprocess.Popen(
             [sys.executable, "-c", WORKER, *arguments],
-            env=surroundings | {"RANK": str(rank), "LOCAL_RANK": str(rank)},
+            env=shared | {"RANK": str(rank), "LOCAL_RANK": str(rank)},
             stderr=subprocess.PIPE,
             text=True,
         )
@@ -146,26 +150,49 @@ def test_the_shares_are_neighbours_that_cover_each_row_once_the_first_the_larges
     assert max(lengths) - min(lengths) <= 1
 
 
+# Imports once what both processes need; torchrun and accelerate import it in three.
+FORKED = textwrap.dedent(
+    """
+    import os
+
+    import torch, transformers.models.bert.modeling_bert
+    from stsbench.cli.app import main
+    from stsbench.training import train
+
+    first = os.fork() != 0
+    os.environ |= {"RANK": str(int(not first)), "LOCAL_RANK": str(int(not first)), "WORLD_SIZE": "2"}
+    try:
+        main()
+    finally:
+        if first:
+            assert os.wait()[1] == 0
+    """
+)
+
 LAUNCHERS = {
-    "torchrun": ["torch.distributed.run", "--standalone", "--nproc-per-node", "2"],
+    "forked": ["-c", FORKED],
+    "torchrun": ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "stsbench"],
     # Without --multi_gpu, accelerate starts one process where there is no GPU.
     "accelerate": [
+        "-m",
         "accelerate.commands.launch",
         "--multi_gpu",
         "--num_processes",
         "2",
         "--main_process_port",
         "0",
+        "-m",
+        "stsbench",
     ],
 }
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("launcher", ["torchrun", pytest.param("accelerate", marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "launcher", ["forked", *(pytest.param(name, marks=pytest.mark.long) for name in ("torchrun", "accelerate"))]
+)
 def test_the_command_trains_with_two_processes_and_speaks_once(launcher, recipe_file, corpus, tmp_path):
     command = [
-        "-m",
-        "stsbench",
         "train",
         str(recipe_file),
         "--corpus",
@@ -175,12 +202,12 @@ def test_the_command_trains_with_two_processes_and_speaks_once(launcher, recipe_
     ]
     queue = ["--set", "negatives.queue.size=20", "--device", "cpu"]
     done = subprocess.run(
-        [sys.executable, "-m", *LAUNCHERS[launcher], *command, *queue],
+        [sys.executable, *LAUNCHERS[launcher], *command, *queue],
         check=False,
         capture_output=True,
         text=True,
         timeout=300,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        env=surroundings(),
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("sample ") == 1

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -82,31 +83,33 @@ def killed(recipe_file, corpus, tmp_path):
 
 
 @pytest.mark.slow
-def test_killed_at_any_step_or_save_and_resumed_gives_the_same_bits(train, killed):
+@pytest.mark.parametrize(
+    ("where", "at"),
+    [
+        pytest.param("log", 1, marks=pytest.mark.long),
+        pytest.param("log", 3, marks=pytest.mark.long),
+        pytest.param("save", 2, marks=pytest.mark.long),
+        ("log", 5),
+    ],
+)
+def test_killed_at_any_step_or_save_and_resumed_gives_the_same_bits(where, at, train, killed):
     whole = left(train(*ESIMCSE, out="whole").folder)
     assert len(whole[0]) >= 3
     assert len(whole[1]) == 1 + 6 + 4  # the traceable distance; six steps; scores before, at 2, 4 and 6
-    for where, at in (("log", 1), ("log", 3), ("save", 2)):
-        folder = killed(where, at, f"{where}{at}")
-        sb.train(resume=folder, device="cpu")
-        assert left(folder) == whole, (where, at)
-    # Killed twice: once anew, and once while it goes on.
-    folder = killed("log", 5, "twice")
-    with pytest.raises(KeyboardInterrupt):
-        _resumed_and_stopped(folder, 6)
+    folder = killed(where, at, "killed")
+    # Twice: while it goes on, too.
+    with pytest.raises(_StoppedError):
+        sb.train(resume=folder, device="cpu", listeners=[_stopping_at(6)])
     sb.train(resume=folder, device="cpu")
     assert left(folder) == whole
 
 
-def _resumed_and_stopped(folder: Path, step: int) -> None:
+def _stopping_at(step: int) -> Callable[[dict[str, object]], None]:
     def stop(line: dict[str, object]) -> None:
         if line["step"] == step:
             raise _StoppedError
 
-    try:
-        sb.train(resume=folder, device="cpu", listeners=[stop])
-    except _StoppedError as error:
-        raise KeyboardInterrupt from error
+    return stop
 
 
 class _StoppedError(Exception):
@@ -129,8 +132,10 @@ def test_a_second_process_on_the_folder_is_refused(train, tmp_path, recipe_file,
     assert not (tmp_path / "run" / "recipe.yaml").exists()
 
 
-def test_a_resumed_training_is_held_against_what_it_started_from(killed, corpus):
-    folder = killed("log", 3, "run")
+def test_a_resumed_training_is_held_against_what_it_started_from(train, tmp_path, corpus):
+    with pytest.raises(_StoppedError):
+        train("saving.every=2", listeners=[_stopping_at(4)])
+    folder = tmp_path / "run"
     text = corpus.read_text(encoding="utf-8")
     corpus.write_text(text + "One sentence more.\n", encoding="utf-8")
     with pytest.raises(sb.UserError, match="the corpus is another than the training started from"):

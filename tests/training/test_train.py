@@ -221,6 +221,7 @@ def test_the_command_trains_lists_and_prints(recipe_file, corpus, tmp_path, monk
     assert "seed: 3" in (tmp_path / "runs" / "tiny" / "recipe.yaml").read_text(encoding="utf-8")
 
 
+@pytest.mark.usefixtures("drawn")
 def test_the_demo_runs_from_a_tiny_base(base, tmp_path):
     done = sb.train("demo", out=tmp_path / "demo", base=str(base), device="cpu")
     assert done.record.scores[0].task == "sample"

@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from stsbench.base.errors import UserError
 from stsbench.base.files import files_in, require_file
+from stsbench.base.options import Spelled
 from stsbench.base.parsing import parse_json
 from stsbench.base.words import storable
 from stsbench.records.consistency import contradiction
@@ -26,10 +27,10 @@ class NotResultsError(UserError):
 
 
 def import_results(
-    path: str | Path,
+    path: Annotated[str | Path, Spelled("RESULTS")],
     *,
     out: str | Path | None = None,
-    model: str = "",
+    model: Annotated[str, Spelled("--model", "-m")] = "",
     aggregation: str | None = None,
     metric: str = "spearman",
     overwrite: bool = False,
@@ -43,11 +44,11 @@ def import_results(
     Args:
         path: SentEval's dictionary of results as JSON, in either shape; a JSON file of MTEB's for one task; or a
             folder of those.
-        out: folder to save the record in; None to keep it in memory.
+        out: folder of the record. In Python None keeps it in memory.
         model: the model's name; by default what the files say, or else the file's name.
-        aggregation: over subsets; by default `all` if every task has it, else `wmean`.
+        aggregation: over subsets: `all`, `mean` or `wmean`; by default `all` if every task has it, else `wmean`.
         metric: `spearman` or `pearson`.
-        overwrite: whether a record of another measurement in that folder may be replaced.
+        overwrite: whether to replace another measurement in that folder.
         command: the command line, for the record.
 
     Raises:

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from stsbench.encoders.plan import embed
     from stsbench.encoders.saved import SavedVectors
     from stsbench.records.export import export_results
-    from stsbench.records.imports.read import import_results
     from stsbench.records.record import RunRecord
     from stsbench.records.show import show
     from stsbench.records.store import load_run
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
     from stsbench.reproduction.reproductions import reproductions
     from stsbench.scoring.cite import cite
     from stsbench.scoring.evaluate import evaluate, evaluate_similarities
+    from stsbench.scoring.importing import import_results
     from stsbench.scoring.protocols import choose_protocol as protocol
     from stsbench.scoring.settings import Intervals
     from stsbench.scoring.tasks import default_tasks
@@ -113,8 +113,7 @@ _HOMES = {
     "export_results": "stsbench.records.export:export_results",
     "fit": "stsbench.encoders.fitting.fit:fit",
     "geometry": "stsbench.analysis.geometry:geometry",
-    "import_items": "stsbench.scoring.importing:import_items",
-    "import_results": "stsbench.records.imports.read:import_results",
+    "import_results": "stsbench.scoring.importing:import_results",
     "length_bias": "stsbench.analysis.length_bias.verb:length_bias",
     "load": "stsbench.encoders.load:load",
     "load_run": "stsbench.records.store:load_run",

@@ -1,20 +1,18 @@
 """What an analysis is made of: a result with a table, a figure and a report section, and a command.
 
-An analysis is a file (or a folder) with a function that gets its input and returns such a result, and a class of
-its command's own options; `registry` has a line for it. The command line, `explain`, reports and the documentation
-find it there. The files are imported to print a command's help: what is slow to import is so where it is used.
+An analysis is a file (or a folder) with a function that gets its input and returns such a result, and a class for
+its command, which is made from the function; `registry` has a line for it. The command line, `explain`, reports
+and the documentation find it there. The files are imported to print a command's help: what is slow to import is so
+where it is used.
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, fields, replace
 from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from typer import Option
-
-from stsbench.cli.options import DATA, DataDirs
 from stsbench.render.figures import svg_of
 from stsbench.render.result import Result
 from stsbench.render.section import ReportFigure, Section
@@ -96,7 +94,10 @@ class Asked:
 
 @dataclass(frozen=True)
 class AnalysisCommand:
-    """The command of an analysis: its fields are the command's own options, its docstring the command's help."""
+    """The command of an analysis: its docstring is the command's help.
+
+    Its options are the function's own; fields are those that the function takes in another shape.
+    """
 
     verb: ClassVar[Callable[..., AnalysisResult]]
     """The function that makes the analysis."""
@@ -104,12 +105,15 @@ class AnalysisCommand:
     result: ClassVar[type[AnalysisResult]]
     """What that returns."""
 
+    without: ClassVar[tuple[str, ...]] = ()
+    """Parameters of the function that a field stands for."""
+
+    of_pairs: ClassVar[bool] = False
+    """Whether it is of scored pairs, which a run brings. Else a run's tasks do not decide what is looked at."""
+
     def keywords(self) -> dict[str, Any]:
-        """Return the options as the function takes them: by default as they are."""
-        options = {field.name: getattr(self, field.name) for field in fields(self)}
-        if "data_dir" in options:
-            options["data_dirs"] = options.pop("data_dir") or ()
-        return options
+        """Return the fields as the function takes them: by default as they are."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @classmethod
     def explained(cls, asked: Asked) -> dict[str, Any]:
@@ -117,35 +121,13 @@ class AnalysisCommand:
         own = signature(cls.verb).parameters
         return {name: value for name, value in vars(asked).items() if name in own}
 
-    def names_data(self, *, runs: bool) -> bool:
-        """Return whether the person chose the data: by an option, or by naming runs, which bring their pairs."""
-        return True
+    @classmethod
+    def names_data(cls, named: Collection[str], *, runs: bool) -> bool:
+        """Return whether the person chose the data.
 
-
-@dataclass(frozen=True)
-class TaskOptions(AnalysisCommand):
-    """The options of an analysis of one task."""
-
-    task: Annotated[
-        str | None,
-        Option(
-            help="Whose sentences. Default: `STS-B`, or the sample where its data is not here.",
-            rich_help_panel=DATA,
-        ),
-    ] = None
-    data_dir: DataDirs = None
-
-    def names_data(self, *, runs: bool) -> bool:
-        """Return whether a task was named: by default a run's own tasks do not decide what is looked at."""
-        return self.task is not None
-
-
-@dataclass(frozen=True)
-class SentenceOptions(TaskOptions):
-    """The options of an analysis of the sentences of a task."""
-
-    split: Annotated[str | None, Option(help="Default: all that the task has.", rich_help_panel=DATA)] = None
-    text: Annotated[str, Option(help="`senteval` or `raw` text.", rich_help_panel=DATA)] = "senteval"
-
-
-Corpus = Annotated[str, Option(help="A file with one sentence a line, or `sample` for the sample's sentences.")]
+        Args:
+            named: the options that were typed.
+            runs: whether runs were named.
+        """
+        choices = {"task", "tasks"} & set(signature(cls.verb).parameters)
+        return not choices or not choices.isdisjoint(named) or (runs and cls.of_pairs)

@@ -1,7 +1,7 @@
 """The commands that explain a model: one for each analysis that is registered, and `stsbench explain`."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,23 +9,19 @@ from typer import Argument, Option
 
 from stsbench.analysis.registry import ANALYSES, analysis
 from stsbench.base.errors import UserError
-from stsbench.cli.options import (
-    OUTPUT,
-    DataDirs,
-    IntervalOption,
-    Loading,
-    NoIntervals,
-    Output,
-    grouped,
-    new_folder,
-)
-from stsbench.cli.output import drawable, print_result, progress_bars, say, tell
+from stsbench.base.options import OUTPUT
+from stsbench.cli.options import IntervalChoice, Loading, Output, new_folder
+from stsbench.cli.output import FigureFile, drawable, print_result, progress_bars, say, tell
+from stsbench.cli.verbs import Call, Verb
 from stsbench.render.figures import FORMATS, save_figure
 
 if TYPE_CHECKING:
     from stsbench.analysis.analysis import AnalysisCommand, AnalysisResult
 
 _SUBJECTS = "What is analysed"
+
+_NOT_ASKED = ("runs", *(field.name for field in fields(Loading)))
+"""Parameters of every analysis that are no options of its own: what is analysed, and how it is loaded."""
 
 
 @dataclass(frozen=True)
@@ -61,12 +57,6 @@ class Subjects:
         return runs_and_models(self.runs or (), self.model or ())
 
 
-FigureFile = Annotated[
-    Path | None,
-    Option("--figure", help="Draw it, into a .png, .svg or .pdf file.", callback=drawable, rich_help_panel=OUTPUT),
-]
-
-
 def __getattr__(name: str) -> Callable[..., None]:
     if name not in ANALYSES:
         raise AttributeError(f"there is no analysis {name!r}")
@@ -78,40 +68,36 @@ def command_of(name: str) -> Callable[..., None]:
 
     def analyse(
         subjects: Subjects,
-        options: "AnalysisCommand",
+        asked: Call,
+        own: "AnalysisCommand",
         loading: Loading,
         figure: FigureFile = None,
         output: Output = Output(),
     ) -> None:
         output.style  # noqa: B018 (a mistake in it is told before the work)
         with progress_bars(quiet=output.quiet) as progress:
-            result = options.verb(subjects.named(), progress=progress, **options.keywords(), **loading.keywords())
-        if not options.names_data(runs=bool(subjects.runs)) and (result.frame["task"] == "sample").any():
+            result = asked(runs=subjects.named(), progress=progress, **own.keywords(), **loading.keywords())
+        is_chosen = own.names_data(asked.options, runs=bool(subjects.runs))
+        if not is_chosen and (result.frame["task"] == "sample").any():
             from stsbench.scoring.tasks import SAMPLE_USED
 
             tell(SAMPLE_USED, quiet=output.quiet)
         print_result(result, output, figure=figure)
 
     command = analysis(name)
+    place = f"{command.verb.__module__}:{command.verb.__name__}"
     analyse.__doc__, analyse.__name__ = command.__doc__, name
-    analyse.__annotations__["options"] = command
-    return grouped(analyse)
+    analyse.__annotations__ |= {
+        "asked": Annotated[Call, Verb(place, without=(*_NOT_ASKED, *command.without))],
+        "own": command,
+    }
+    return analyse
 
 
-@grouped
 def explain(
     subjects: Subjects,
-    corpus: Annotated[
-        str, Option(help="Of the repetition probe: a file with one sentence a line, or `sample`.")
-    ] = "sample",
-    retrieve_from: Annotated[str, Option(help="The corpus of the neighbours, likewise.")] = "sample",
-    query: Annotated[
-        list[str] | None, Option("--query", help="A sentence to find neighbours of. Repeatable.")
-    ] = None,
-    published: Annotated[bool, Option("--published", help="Put the papers' rows beside them.")] = False,
-    interval: IntervalOption = "dyadic",
-    no_intervals: NoIntervals = False,
-    data_dir: DataDirs = None,
+    asked: Annotated[Call, Verb("stsbench.analysis.explain:explain", without=(*_NOT_ASKED, "leave_out"))],
+    intervals: IntervalChoice = IntervalChoice(),
     loading: Loading = Loading(),
     out: Annotated[
         Path | None,
@@ -149,7 +135,6 @@ def explain(
         # In version 0.1 `--format` was that of the figures.
         figure_format, output = output.format, replace(output, format=None)
     output.style  # noqa: B018 (a mistake in it is told before the work)
-    from stsbench.analysis.explain import explain as make
     from stsbench.analysis.explain import require_kind
     from stsbench.scoring.settings import Intervals
 
@@ -167,14 +152,9 @@ def explain(
             printed.append(part.title)
 
     with progress_bars(quiet=output.quiet) as progress:
-        explanation = make(
-            subjects.named(),
-            corpus=corpus,
-            retrieve_from=retrieve_from,
-            query=query or (),
-            published=published,
-            intervals=Intervals(None if no_intervals else interval),
-            data_dirs=data_dir or (),
+        explanation = asked(
+            runs=subjects.named(),
+            intervals=Intervals(intervals.dependence),
             leave_out=True,
             progress=progress,
             finished=print_part,

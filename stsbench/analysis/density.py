@@ -6,12 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from typer import Option
-
-from stsbench.analysis.analysis import AnalysisResult, TaskOptions
+from stsbench.analysis.analysis import AnalysisCommand, AnalysisResult
 from stsbench.base.errors import UserError
+from stsbench.base.options import Within
 from stsbench.base.progress import Progress, silent
-from stsbench.cli.options import number_within
 from stsbench.render.figures import colours, legend_above, new_figure, style
 from stsbench.render.table import Table, Tables, place
 
@@ -83,7 +81,7 @@ def density(  # noqa: D417 (the options of loading are told of together)
     runs: "Wanted | Sequence[Wanted] | None" = None,
     *,
     task: str | None = None,
-    buckets: int = 5,
+    buckets: Annotated[int, Within(1, 1000)] = 5,
     data_dirs: Sequence[str | Path] = (),
     progress: Progress = silent,
     pooling: str = "auto",
@@ -99,7 +97,7 @@ def density(  # noqa: D417 (the options of loading are told of together)
 
     Args:
         runs: records or their folders; or encoders, or what `load` makes one of, which are measured first.
-        task: by default STS-B; the sample where that is all there is.
+        task: whose pairs; by default `STS-B`, or the sample where that is all there is.
         buckets: how many equal buckets the scale of gold scores is cut into.
         data_dirs: folders to look for data in.
         progress: told how far encoding is.
@@ -251,7 +249,7 @@ def _gaussian_kernels(values: "NDArray[np.float64]", points: "NDArray[np.float64
 
 
 @dataclass(frozen=True)
-class DensityCommand(TaskOptions):
+class DensityCommand(AnalysisCommand):
     """Estimate the density of the cosines in each bucket of gold scores, on STS-B.
 
     Examples:
@@ -261,11 +259,4 @@ class DensityCommand(TaskOptions):
 
     verb = staticmethod(density)
     result = Density
-
-    buckets: Annotated[
-        int, Option(callback=number_within(1, 1000), help="Equal buckets of the scale of gold scores.")
-    ] = 5
-
-    def names_data(self, *, runs: bool) -> bool:
-        """Return whether a task was named, or runs, which bring their pairs."""
-        return runs or super().names_data(runs=runs)
+    of_pairs = True

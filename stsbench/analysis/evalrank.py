@@ -10,12 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-from typer import Option
-
-from stsbench.analysis.analysis import AnalysisResult, SentenceOptions
+from stsbench.analysis.analysis import AnalysisCommand, AnalysisResult
 from stsbench.base.errors import UserError
+from stsbench.base.options import Spelled
 from stsbench.base.progress import Progress, silent
-from stsbench.cli.options import finite
 from stsbench.render.figures import colours, legend_above, new_figure, style
 from stsbench.render.table import Table, Tables, place
 
@@ -118,7 +116,7 @@ def evalrank(  # noqa: D417 (the options of loading are told of together)
     split: str | None = None,
     text: str = "senteval",
     share: float = SHARE,
-    centred: bool = True,
+    centred: Annotated[bool, Spelled("--centred/--uncentred")] = True,
     data_dirs: Sequence[str | Path] = (),
     progress: Progress = silent,
     pooling: str = "auto",
@@ -134,11 +132,11 @@ def evalrank(  # noqa: D417 (the options of loading are told of together)
 
     Args:
         runs: records or their folders; or encoders, or what `load` makes one of.
-        task: whose pairs; by default STS-B, or the sample where its data is not here.
+        task: whose pairs; by default `STS-B`, or the sample where its data is not here.
         split: by default all that the task has, as the authors took STS-B.
-        text: the text variant.
+        text: `senteval` or `raw` text.
         share: of the pairs, those with the highest gold scores are positive; above 0, up to 1.
-        centred: whether the mean vector of all sentences is taken off first, as the authors' code does.
+        centred: whether to take the mean vector of all sentences off first, as the authors' code does.
         data_dirs: folders to look for data in.
         progress: told how far it is.
         pooling, max_length, prompt, precision, device, revision, trust_remote_code, template: how models are
@@ -330,7 +328,7 @@ def match_ranks(
 
 
 @dataclass(frozen=True)
-class EvalRankCommand(SentenceOptions):
+class EvalRankCommand(AnalysisCommand):
     """Look for each sentence's match among all sentences of STS-B: at which rank does a model find it?
 
     EvalRank (Wang, Kuo and Li 2022): mean reciprocal rank, hits at 1 and 3. The better Spearman need
@@ -343,10 +341,3 @@ class EvalRankCommand(SentenceOptions):
 
     verb = staticmethod(evalrank)
     result = EvalRank
-
-    share: Annotated[
-        float, Option(callback=finite, help="Of the pairs: those with the highest gold scores are positive.")
-    ] = SHARE
-    centred: Annotated[
-        bool, Option("--centred/--uncentred", help="Take off the mean vector first, as the authors do, or not.")
-    ] = True

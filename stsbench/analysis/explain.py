@@ -9,6 +9,7 @@ from stsbench.analysis.inputs import analysable, sharing
 from stsbench.analysis.registry import analyses
 from stsbench.base.errors import UserError
 from stsbench.base.files import atomic_path
+from stsbench.base.options import NameOrPath
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import storable, suggestion
 from stsbench.data.benchmarks import load_sample
@@ -111,8 +112,8 @@ def require_kind(kind: str) -> None:
 def explain(  # noqa: D417 (the options of loading are told of together)
     runs: Wanted | Sequence[Wanted] | None = None,
     *,
-    corpus: str | Path = "sample",
-    retrieve_from: str | Path = "sample",
+    corpus: NameOrPath = "sample",
+    retrieve_from: NameOrPath = "sample",
     query: str | Sequence[str] = (),
     published: bool = False,
     intervals: Intervals | None = None,
@@ -134,9 +135,10 @@ def explain(  # noqa: D417 (the options of loading are told of together)
     Args:
         runs: records or their folders; or encoders, or what `load` makes one of.
         corpus: of the repetition probe: a file with one sentence a line, or `sample`.
-        retrieve_from: the corpus that neighbours are looked for in.
-        query: sentences to look for neighbours of; by default one each from three parts of the sample.
-        published: whether the papers' rows stand beside them.
+        retrieve_from: the corpus that neighbours are looked for in, likewise.
+        query: a sentence to look for neighbours of, or several; by default one each from three parts of the
+            sample.
+        published: whether to put the papers' rows beside them.
         intervals: how intervals are computed.
         data_dirs: folders to look for data in.
         leave_out: whether an analysis that is not possible is left out, and told in `missing`; by default it ends

@@ -5,15 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from typer import Option
-
-from stsbench.analysis.analysis import AnalysisResult, SentenceOptions
+from stsbench.analysis.analysis import AnalysisCommand, AnalysisResult
 from stsbench.base.errors import UserError
 from stsbench.base.files import files_in
 from stsbench.base.progress import Progress, silent
-from stsbench.cli.options import finite
 from stsbench.render.figures import colours, legend_above, new_figure, style
 from stsbench.render.table import Table, Tables, place
 
@@ -161,12 +158,12 @@ def geometry(  # noqa: D417 (the options of loading are told of together)
     Args:
         runs: records or their folders (their model's vectors come from the cache); or encoders, or what `load`
             makes one of.
-        path: a training run, or a folder of its checkpoints: they come after `runs`, and are drawn as one path.
-        task: whose sentences; by default STS-B, or the sample where its data is not here.
+        path: a training run, or a folder of its checkpoints: they come after the runs, and are drawn as one path.
+        task: whose sentences; by default `STS-B`, or the sample where its data is not here.
         split: by default all that the task has, as SimCSE's authors took STS-B.
-        text: the text variant.
+        text: `senteval` or `raw` text.
         positive: pairs whose gold score is above are positive pairs.
-        distinct: whether a sentence that occurs several times counts once.
+        distinct: whether to count a sentence once, however often it occurs.
         data_dirs: folders to look for data in.
         progress: told how far it is.
         pooling, max_length, prompt, precision, device, revision, trust_remote_code, template: how models are
@@ -321,7 +318,7 @@ def geometry_frame(
 
 
 @dataclass(frozen=True)
-class GeometryCommand(SentenceOptions):
+class GeometryCommand(AnalysisCommand):
     """Measure alignment, uniformity and the mean cosine of random pairs on the sentences of STS-B.
 
     The figure is the plane of uniformity and alignment, with each run's STS score in brackets.
@@ -334,12 +331,3 @@ class GeometryCommand(SentenceOptions):
 
     verb = staticmethod(geometry)
     result = Geometry
-
-    path: Annotated[
-        Path | None,
-        Option("--path", help="A training run, or a folder of its checkpoints: draw their path, in order."),
-    ] = None
-    positive: Annotated[
-        float, Option(callback=finite, help="Pairs with a gold score above are positive pairs.")
-    ] = 4.0
-    distinct: Annotated[bool, Option("--distinct", help="Count a sentence once, however often it occurs.")] = False

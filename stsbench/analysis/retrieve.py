@@ -6,13 +6,11 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from typer import Option
-
-from stsbench.analysis.analysis import AnalysisCommand, AnalysisResult, Asked, Corpus
+from stsbench.analysis.analysis import AnalysisCommand, AnalysisResult, Asked
 from stsbench.base.errors import UserError
+from stsbench.base.options import Count, NameOrPath, Spelled
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import suggestion
-from stsbench.cli.options import number_within
 from stsbench.render.cells import Key, Named
 from stsbench.render.figures import colours, legend_above, new_figure, style
 from stsbench.render.table import Table, Tables
@@ -85,9 +83,9 @@ def _shortened(text: str) -> str:
 def retrieve(  # noqa: D417 (the options of loading are told of together)
     runs: "Wanted | Sequence[Wanted] | None" = None,
     *,
-    query: str | Sequence[str],
-    corpus: str | Path = "sample",
-    k: int = 5,
+    query: str | Sequence[str] = (),
+    corpus: NameOrPath = "sample",
+    k: Annotated[Count, Spelled("--top", "-k")] = 5,
     search: str = "exact",
     progress: Progress = silent,
     pooling: str = "auto",
@@ -103,11 +101,12 @@ def retrieve(  # noqa: D417 (the options of loading are told of together)
 
     Args:
         runs: records or their folders; or encoders, or what `load` makes one of.
-        query: one sentence or several.
-        corpus: a file with one sentence a line, or `sample`. A sentence that is there twice is found once.
+        query: a sentence to find neighbours of, or several.
+        corpus: a file with one sentence a line, or `sample` for the sample's sentences. A sentence that is there
+            twice is found once.
         k: how many neighbours.
         search: `exact` looks at every sentence; `faiss` asks an HNSW graph of the FAISS library, which is faster
-            for many queries and may miss a neighbour.
+            for many queries and may miss a neighbour (`pip install 'stsbench[faiss]'`).
         progress: told how far encoding is.
         pooling, max_length, prompt, precision, device, revision, trust_remote_code, template: how models are
             loaded, as in `load`; an error where only records are named.
@@ -206,17 +205,6 @@ class RetrieveCommand(AnalysisCommand):
 
     verb = staticmethod(retrieve)
     result = Retrieval
-
-    corpus: Corpus = "sample"
-    query: Annotated[list[str] | None, Option("--query", help="A sentence. Repeatable.")] = None
-    k: Annotated[int, Option("--top", "-k", callback=number_within(1), help="How many neighbours.")] = 5
-    search: Annotated[
-        str, Option(help="`exact`, or `faiss` (an HNSW graph; `pip install 'stsbench[faiss]'`).")
-    ] = "exact"
-
-    def keywords(self) -> dict[str, Any]:
-        """Return the options as `retrieve` takes them."""
-        return super().keywords() | {"query": self.query or ()}
 
     @classmethod
     def explained(cls, asked: Asked) -> dict[str, Any]:

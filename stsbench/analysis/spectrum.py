@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stsbench.analysis.analysis import AnalysisResult, SentenceOptions
+from stsbench.analysis.analysis import AnalysisCommand, AnalysisResult
 from stsbench.base.progress import Progress, silent
 from stsbench.render.figures import colours, legend_above, new_figure, style
 from stsbench.render.table import Table, Tables, place
@@ -107,9 +107,9 @@ def spectrum(  # noqa: D417 (the options of loading are told of together)
 
     Args:
         runs: records or their folders; or encoders, or what `load` makes one of.
-        task: whose sentences; by default STS-B, or the sample where its data is not here.
+        task: whose sentences; by default `STS-B`, or the sample where its data is not here.
         split: by default all that the task has.
-        text: the text variant.
+        text: `senteval` or `raw` text.
         data_dirs: folders to look for data in.
         progress: told how far encoding is.
         pooling, max_length, prompt, precision, device, revision, trust_remote_code, template: how models are
@@ -182,7 +182,7 @@ def _measures(matrix: "NDArray[np.float64]", axes: "PrincipalAxes", *, centred: 
 
 
 @dataclass(frozen=True)
-class SpectrumCommand(SentenceOptions):
+class SpectrumCommand(AnalysisCommand):
     """Measure the singular values of the sentence vectors of STS-B, and how many directions they amount to.
 
     Effective rank, shares of the top directions, isotropy; uncentred and centred. The figure is the singular

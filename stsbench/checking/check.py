@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from stsbench.base.errors import UserError
+from stsbench.base.options import Points
 from stsbench.checking.result import Check
 from stsbench.records.imports.read import read_results
 from stsbench.records.record import RunRecord
@@ -15,24 +16,25 @@ def check(
     run: RunRecord | str | Path,
     against: str | None = None,
     *,
-    tolerance: float | None = None,
+    tolerance: Points | None = None,
     baseline: RunRecord | str | Path | None = None,
-    max_drop: float | None = None,
-    margin: float | None = None,
+    max_drop: Points | None = None,
+    margin: Points | None = None,
     interval: Dependence = DEPENDENCE,
 ) -> Check:
     """Check a run against a published row, or against the run of a predecessor.
 
     Args:
-        run: a record, its folder or `run.json`, or a file of results of SentEval or MTEB.
-        against: `table/row`, a system, the Hub name of a checkpoint; `auto` (the default) finds the row from the
-            run's checkpoint.
-        tolerance: how many points (of 100) a score may be off; 0.05 by default. One that prints as the published
+        run: a run's folder or `run.json`, or a file of results of SentEval or MTEB. In Python also a record.
+        against: what to expect: a system, the Hub name of a checkpoint, `table/row`, or `auto` (the default): the
+            row of the run's own checkpoint.
+        tolerance: points (of 100) that a score may be off; 0.05 by default. One that prints as the published
             value does always passes.
-        baseline: another run to check against instead, read as `run` is.
-        max_drop: how many points a score may be lower than the baseline's; 0.3 by default.
-        margin: instead of `max_drop`: how many points the model may have lost at most, as far as the pairs show.
-        interval: with `margin`: how pairs that share sentences are seen.
+        baseline: check against this run instead, read as `run` is: its predecessor's, say.
+        max_drop: points that a score may be lower than the baseline's; 0.3 by default.
+        margin: points that the model may have lost against the baseline, as far as the pairs can show: a test
+            instead of `max_drop`.
+        interval: with `margin`: which pairs depend on each other.
 
     Returns:
         The check. `.verdict` is `pass`, `fail` or `not comparable`; against a margin `no worse`, `worse` or

@@ -5,8 +5,9 @@ from typing import Annotated
 
 import typer
 
-from stsbench.cli.options import IntervalOption, Output, grouped, new_file, number_within
+from stsbench.cli.options import Output, new_file
 from stsbench.cli.output import print_result, say, tell
+from stsbench.cli.verbs import Call, Verb
 
 _FOR_CI = "For continuous integration"
 
@@ -17,42 +18,8 @@ def _rows(incomplete: str) -> list[str]:
     return [name for name in ("auto", *row_names()) if name.startswith(incomplete)]
 
 
-@grouped
 def check(
-    run: Annotated[
-        Path, typer.Argument(help="A run's folder or run.json, or a file of results of SentEval or MTEB.")
-    ],
-    against: Annotated[
-        str | None,
-        typer.Option(
-            help="What to expect: a system, the Hub name of a checkpoint, `table/row`, or `auto`: the row of the "
-            "run's own checkpoint. Default: `auto`.",
-            autocompletion=_rows,
-        ),
-    ] = None,
-    tolerance: Annotated[
-        float | None,
-        typer.Option(callback=number_within(0, 100), help="Points that a score may be off. Default: 0.05."),
-    ] = None,
-    baseline: Annotated[
-        Path | None, typer.Option(help="Check against this run instead: its predecessor's, say.")
-    ] = None,
-    max_drop: Annotated[
-        float | None,
-        typer.Option(
-            callback=number_within(0, 100),
-            help="Points that a score may be lower than the baseline's. Default: 0.3.",
-        ),
-    ] = None,
-    margin: Annotated[
-        float | None,
-        typer.Option(
-            callback=number_within(0, 100),
-            help="Points that the model may have lost against the baseline, as far as the pairs can show: a test "
-            "instead of --max-drop.",
-        ),
-    ] = None,
-    interval: IntervalOption = "dyadic",
+    asked: Annotated[Call, Verb("stsbench.checking.check:check", completed={"against": _rows})],
     junit: Annotated[
         Path | None,
         typer.Option(callback=new_file, help="Write the verdicts into this file too.", rich_help_panel=_FOR_CI),
@@ -81,11 +48,7 @@ def check(
     * `stsbench check runs/new --baseline runs/old --margin 0.3`
     """
     is_screen = output.style == "terminal"
-    from stsbench.checking import check as verb
-
-    result = verb.check(
-        run, against, tolerance=tolerance, baseline=baseline, max_drop=max_drop, margin=margin, interval=interval
-    )
+    result = asked()
     print_result(result, output)
     if junit is not None:
         result.write_junit(junit)

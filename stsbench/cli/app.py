@@ -19,21 +19,25 @@ from stsbench.base.errors import InterruptError, UserError, by_interrupt
 from stsbench.base.words import shortened
 from stsbench.cli.help import FoldedHelp
 from stsbench.cli.mistakes import UsageError, sentence_of
-from stsbench.cli.options import spelled_out
+from stsbench.cli.old_spellings import current
 from stsbench.cli.output import (
     ReaderLeftError,
     drop_output,
     print_data,
     say,
+    tell,
     tell_mistake,
     unprintable,
     write_any_character,
 )
+from stsbench.cli.verbs import spelled_out
 
 COMMANDS = {
     "run": "stsbench.scoring.command:run",
     "show": "stsbench.records.command:show",
     "compare": "stsbench.comparison.command:app",
+    "plan": "stsbench.comparison.command:plan",
+    "best-of": "stsbench.comparison.command:best_of",
     "rank": "stsbench.comparison.command:rank",
     "check": "stsbench.checking.command:check",
     "report": "stsbench.reports.command:report",
@@ -156,10 +160,14 @@ class _Commands(TyperGroup):
             with formatter.section(heading):
                 formatter.write_dl(rows)
 
-    def make_context(self, *arguments: Any, **more: Any) -> Any:
+    def make_context(self, info_name: Any, args: list[str], *arguments: Any, **more: Any) -> Any:
         """Parse the options before the command; help and version are printed here."""
+        typed = current(args)
+        if typed != args:
+            old, new = (f"`stsbench {shortened(' '.join(words))}`" for words in (args, typed))
+            tell(f"{old} is {new} now: the old spelling goes with the next version.")
         with _past_typer():
-            return super().make_context(*arguments, **more)
+            return super().make_context(info_name, typed, *arguments, **more)
 
     def invoke(self, ctx: Any) -> Any:
         """Parse a command's options, and run it."""

@@ -1,32 +1,24 @@
 """Options that several commands share, in groups: a command names a group, and has its own options beside it.
 
-@grouped
 def spectrum(subjects: Subjects, task: Task = None, output: Output = Output()) -> None: ...
 """
 
-import inspect
 import sys
 from collections.abc import Callable
-from dataclasses import MISSING, dataclass, fields, is_dataclass
-from functools import wraps
+from dataclasses import dataclass
 from itertools import pairwise
 from math import isfinite
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Annotated, Any, Literal
 
 from typer import CallbackParam, Option
 
 from stsbench.base.errors import UserError
+from stsbench.base.options import DEPENDENCE_HELP, LARGEST, MODEL, OUTPUT
 from stsbench.base.words import suggestion
-
-MODEL, DATA, RUN, OUTPUT = "Model", "Data", "Run", "Output"
-"""The headings that options stand under in a command's help."""
 
 FORMATS = ("table", "json", "csv", "markdown", "latex")
 """How a command can print; `table` is for the screen."""
-
-LARGEST = 1_000_000
-"""Of whatever an option counts: draws, buckets, sub-words. More is a slip, and would fill the memory."""
 
 
 def number_within(low: float = -LARGEST, high: float = LARGEST) -> Callable[[CallbackParam, Any], Any]:
@@ -56,13 +48,6 @@ def option_name(param: CallbackParam) -> str:
     """Return what a person calls an option (`--seed`) or an argument (`RUNS`)."""
     longest = max(param.opts, key=len, default=param.name or "")
     return longest if longest.startswith("-") else (param.metavar or longest).upper().removesuffix("...")
-
-
-finite = number_within()
-"""The check of a number that may be of any size but infinite."""
-
-any_seed = number_within(0, 2**32 - 1)
-"""The check of a seed: what NumPy, scikit-learn and torch all take."""
 
 
 def new_file(param: CallbackParam, path: Path | None) -> Path | None:
@@ -95,65 +80,29 @@ def new_folder(param: CallbackParam, path: Path | None) -> Path | None:
     return path
 
 
-NoIntervals = Annotated[bool, Option("--no-intervals", help="Compute no intervals.")]
+INTERVALS = "Intervals"
 
 IntervalName = Literal["dyadic", "components", "independent"]
 """`statistics.dependence.Dependence`, which would load NumPy for a page of help."""
 
-INTERVAL_HELP = (
-    "Which pairs depend on each other: `dyadic` those that share a sentence, `components` those that a chain of "
-    "shared sentences joins, `independent` none."
-)
-IntervalOption = Annotated[IntervalName, Option("--interval", help=INTERVAL_HELP, metavar="METHOD")]
+INTERVAL_HELP = f"Which pairs depend on each other. {DEPENDENCE_HELP}"
 
 
-def grouped(command: Callable[..., None]) -> Callable[..., None]:
-    """Mark a command that has groups of options among its parameters.
+@dataclass(frozen=True)
+class IntervalChoice:
+    """How intervals are computed."""
 
-    A parameter whose type is a dataclass stands for the dataclass's fields, each an option (or an argument, which
-    has to come first) with its default; the command is called with the dataclass. `spelled_out` does it when the
-    command is used: to list all commands, as `stsbench --help` does, takes none of it.
-    """
-    command.is_grouped = True  # type: ignore[attr-defined]
-    return command
+    interval: Annotated[
+        IntervalName, Option("--interval", help=INTERVAL_HELP, metavar="METHOD", rich_help_panel=INTERVALS)
+    ] = "dyadic"
+    no_intervals: Annotated[
+        bool, Option("--no-intervals", help="Compute no intervals.", rich_help_panel=INTERVALS)
+    ] = False
 
-
-def spelled_out(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command whose groups of options are spelled out in its signature, as Typer wants them."""
-    if not getattr(command, "is_grouped", False):
-        return command
-    hints = get_type_hints(command, include_extras=True)
-    groups = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
-    parameters: list[inspect.Parameter] = []
-    for parameter in inspect.signature(command).parameters.values():
-        if parameter.name not in groups:
-            parameters.append(parameter.replace(annotation=hints[parameter.name]))
-            continue
-        group: Any = groups[parameter.name]
-        annotations = get_type_hints(group, include_extras=True)
-        parameters += [
-            inspect.Parameter(
-                field.name,
-                parameter.kind,
-                # An option of a group may be one that has to be given.
-                default=inspect.Parameter.empty if field.default is MISSING else field.default,
-                annotation=annotations[field.name],
-            )
-            for field in fields(group)
-        ]
-
-    @wraps(command)
-    def called(**values: Any) -> None:
-        for name, group in groups.items():
-            build: Any = group
-            values[name] = build(**{field.name: values.pop(field.name) for field in fields(group)})
-        command(**values)
-
-    called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    called.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    # Typer would follow it to the command as it was written.
-    del called.__wrapped__, called.is_grouped  # type: ignore[attr-defined]
-    return called
+    @property
+    def dependence(self) -> IntervalName | None:
+        """Which pairs depend on each other; None for no intervals."""
+        return None if self.no_intervals else self.interval
 
 
 @dataclass(frozen=True)
@@ -254,13 +203,3 @@ class Loading:
         said = dict(vars(self))
         backend = said.pop("backend")
         return said if backend == "torch" else said | {"precision": f"{backend}-{said['precision']}"}
-
-
-DataDirs = Annotated[
-    list[Path] | None,
-    Option("--data-dir", help="Look for data here first. Repeatable.", rich_help_panel=DATA),
-]
-Sentences = Annotated[Path | None, Option(help="The sentences of --vectors, one a line.", rich_help_panel=MODEL)]
-NoCache = Annotated[
-    bool, Option("--no-cache", help="Neither read nor write the embedding cache.", rich_help_panel=RUN)
-]

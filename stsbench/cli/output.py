@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Option
 
 from stsbench.base.errors import UserError
+from stsbench.base.options import OUTPUT
 from stsbench.base.words import duration
 from stsbench.render.cells import harmless, one_line
 
@@ -31,8 +32,9 @@ if TYPE_CHECKING:
     from stsbench.render.table import Tables
 
 QuietFlag = Annotated[
-    bool, Option("--quiet", "-q", help="No progress, notes or signatures.", rich_help_panel="Output")
+    bool, Option("--quiet", "-q", help="No progress, notes or signatures.", rich_help_panel=OUTPUT)
 ]
+SubsetsFlag = Annotated[bool, Option("--subsets", help="Print every subset too.", rich_help_panel=OUTPUT)]
 
 
 class ReaderLeftError(Exception):
@@ -52,6 +54,12 @@ def drawable(path: Path | None) -> Path | None:
         figure_kind(path)
         require_new_file(path)
     return path
+
+
+FigureFile = Annotated[
+    Path | None,
+    Option("--figure", help="Draw it, into a .png, .svg or .pdf file.", callback=drawable, rich_help_panel=OUTPUT),
+]
 
 
 def print_frame(

@@ -4,11 +4,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
 from stsbench.base.errors import UserError
+from stsbench.base.options import Spelled
 from stsbench.base.words import suggestion
 from stsbench.comparison.aligned import common_parts, parts_of
 from stsbench.comparison.recipes import demand_one_recipe
@@ -158,15 +159,18 @@ class BestOf(Result):
 
 
 def best_of(
-    runs: str | Sequence[RunRecord | str | Path], number: float | str | None = None, *, task: str = ""
+    runs: Annotated[str | Sequence[RunRecord | str | Path], Spelled("RUN...")],
+    number: float | str | None = None,
+    *,
+    task: str = "",
 ) -> BestOf:
     """Tell what the best of n runs scores on average, and which n gives a published number.
 
     Args:
         runs: runs of one recipe with different seeds; or a published system that many seeds are known of, or (with
             the task `STS-B:dev` or `SICK-R:dev`) a training log: then n checkpoints of the training are looked at.
-        number: the score x 100 that was told of; or a published row (`table/row`, or a system), whose value is
-            taken. By default of a published system its own.
+        number: of how many runs the best scores this on average: points; or a published row (`table/row`, or a
+            system), whose value is taken. By default of a published system its own.
         task: which score; by default the average over tasks, or the only task.
 
     Returns:

@@ -1,5 +1,7 @@
-"""`stsbench compare`."""
+"""`stsbench compare`, `plan`, `best-of` and `rank`."""
 
+import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -7,17 +9,10 @@ import typer
 from typer.core import TyperCommand
 
 from stsbench.base.errors import UserError
-from stsbench.cli.options import (
-    INTERVAL_HELP,
-    OUTPUT,
-    IntervalName,
-    IntervalOption,
-    Output,
-    any_seed,
-    grouped,
-    number_within,
-)
-from stsbench.cli.output import drawable, print_result, progress_bars, say, tell
+from stsbench.base.options import OUTPUT
+from stsbench.cli.options import INTERVAL_HELP, IntervalName, Output, number_within
+from stsbench.cli.output import FigureFile, SubsetsFlag, print_result, progress_bars, say, tell
+from stsbench.cli.verbs import Call, Verb
 
 _SETS = ("--a", "--b")
 
@@ -40,15 +35,13 @@ class SeveralRuns(TyperCommand):
 
 app = typer.Typer()
 
-_PLANNING = "Planning"
-
 
 @app.command(cls=SeveralRuns)
-@grouped
 def compare(
     runs: Annotated[
         list[Path] | None, typer.Argument(metavar="RUN", help="Two run folders or run.json files.")
     ] = None,
+    *,
     a: Annotated[
         list[str] | None,
         typer.Option(
@@ -59,89 +52,21 @@ def compare(
         list[str] | None,
         typer.Option("--b", metavar="RUN...", help="Runs of the other method.", rich_help_panel="Seeds"),
     ] = None,
-    corpus: Annotated[
-        list[Path] | None,
-        typer.Option(
-            help="Look for the test sentences in a training corpus: a text a line, or .csv; .gz too. Repeatable.",
-            rich_help_panel="Corpus",
-        ),
-    ] = None,
-    data_dir: Annotated[
-        list[Path] | None,
-        typer.Option(help="Look for the test sentences here first. Repeatable.", rich_help_panel="Corpus"),
-    ] = None,
-    resamples: Annotated[
-        int,
-        typer.Option(
-            callback=number_within(1),
-            help="Draws of whole runs, for the interquartile mean and the probability of improvement.",
-            rich_help_panel="Seeds",
-        ),
-    ] = 5000,
-    seed: Annotated[
-        int, typer.Option(callback=any_seed, help="Seed of these draws.", rich_help_panel="Seeds")
-    ] = 12345,
+    asked: Annotated[Call, Verb("stsbench.comparison.compare:compare", without=("a", "b"))],
     interval: Annotated[
         IntervalName | None,
         typer.Option(
             help=f"{INTERVAL_HELP} Default: that of the records; `dyadic` if theirs differ.",
             metavar="METHOD",
-            rich_help_panel="Statistics",
+            rich_help_panel="Intervals",
         ),
     ] = None,
     level: Annotated[
         float,
-        typer.Option(callback=number_within(0, 1), help="Level of the intervals.", rich_help_panel="Statistics"),
+        typer.Option(callback=number_within(0, 1), help="Level of the intervals.", rich_help_panel="Intervals"),
     ] = 0.95,
-    plan: Annotated[
-        bool,
-        typer.Option(
-            "--plan",
-            help="Tell the smallest difference that these pairs show for two models that agree as much as these, "
-            "and how many pairs a difference takes.",
-            rich_help_panel=_PLANNING,
-        ),
-    ] = False,
-    difference: Annotated[
-        float | None,
-        typer.Option(
-            callback=number_within(0, 100),
-            help="With --plan: how many pairs this difference takes, in points. Default: that of the two runs.",
-            rich_help_panel=_PLANNING,
-        ),
-    ] = None,
-    seed_spread: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SD",
-            help="With --difference, of methods: how many seeds it takes where their standard deviation is this, "
-            "in points, or that of a system whose seeds are known.",
-            rich_help_panel=_PLANNING,
-        ),
-    ] = None,
-    best_of: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SCORE",
-            help="Tell of how many runs (those of --a) the best scores this on average: points, or a published "
-            "system; alone, one whose seeds are known.",
-            rich_help_panel="Seeds",
-        ),
-    ] = None,
-    task: Annotated[
-        str, typer.Option(help="With --best-of: which score. Default: the average.", rich_help_panel="Seeds")
-    ] = "",
-    subsets: Annotated[
-        bool, typer.Option("--subsets", help="Print every subset too.", rich_help_panel=OUTPUT)
-    ] = False,
-    figure: Annotated[
-        Path | None,
-        typer.Option(
-            callback=drawable,
-            help="Draw the differences into a .png, .svg or .pdf file.",
-            rich_help_panel=OUTPUT,
-        ),
-    ] = None,
+    subsets: SubsetsFlag = False,
+    figure: FigureFile = None,
     output: Output = Output(),
 ) -> None:
     """Tell whether the difference between two models is real.
@@ -154,37 +79,9 @@ def compare(
     * `stsbench compare runs/a runs/b --subsets --figure difference.pdf`
     * `stsbench compare --a runs/simcse-seed* --b runs/esimcse-seed*`
     * `stsbench compare runs/a runs/b --corpus wiki1m.txt`
-    * `stsbench compare runs/a runs/b --plan --difference 0.5 --seed-spread unsup-simcse-bert-base`
-    * `stsbench compare --a runs/simcse-seed* --best-of 76.25`
     """
     _ = output.style  # Refused before the work, if two formats were asked for.
-    _demand_planning(plan, difference, seed_spread, best_of, task)
-    if best_of is not None:
-        from stsbench.comparison.best_of import best_of as best_verb
-
-        if runs or b:
-            raise UserError("--best-of is of the runs of one method: name them with --a alone.")
-        number = _number(best_of)
-        if not a and isinstance(number, float):
-            raise UserError("--best-of a number takes runs: name them with --a, or name a published system.")
-        best = best_verb(verb_runs(a), number, task=task) if a else best_verb(best_of, task=task)
-        print_result(best, output, figure=figure)
-        tell(best.sentence, *(f"note: {note}" for note in best.notes), quiet=output.quiet)
-        return
     _demand_one_way(runs or [], a or [], b or [])
-    if plan:
-        from stsbench.comparison.planning import plan as plan_verb
-
-        if not runs:
-            raise UserError("--plan takes two runs: name them without --a and --b.")
-        if figure is not None:
-            raise UserError("a plan is a table: leave out --figure.")
-        spread = None if seed_spread is None else _number(seed_spread)
-        planned = plan_verb(*runs, difference=difference, spread=spread, level=level, interval=interval)
-        print_result(planned, output)
-        tell(planned.sentence, *planned.words, quiet=output.quiet)
-        return
-    from stsbench.comparison import compare as verb
     from stsbench.records.intervals import common_interval
     from stsbench.records.store import load_run
     from stsbench.render.figures import save_figure
@@ -194,14 +91,10 @@ def compare(
     one, other = ([load_run(run) for run in side] for side in sides)
     chosen = interval or common_interval([*one, *other])
     with progress_bars(quiet=output.quiet) as progress:
-        comparison = verb.compare(
-            one[0] if runs else one,
-            other[0] if runs else other,
-            corpora=corpus or (),
-            data_dirs=data_dir or (),
+        comparison = asked(
+            a=one[0] if runs else one,
+            b=other[0] if runs else other,
             intervals=Intervals(chosen, level),
-            resamples=resamples,
-            seed=seed,
             progress=progress,
         )
     if figure is not None:
@@ -217,32 +110,50 @@ def compare(
         tell(line, quiet=output.quiet)
 
 
-@grouped
+def plan(asked: Annotated[Call, Verb("stsbench.comparison.planning:plan")], output: Output = Output()) -> None:
+    """Plan a comparison: which difference can these pairs show, and how many pairs and seeds does one take?
+
+    Told for two models that agree as much as those of the two runs.
+
+    Examples:
+    * `stsbench plan runs/a runs/b`
+    * `stsbench plan runs/a runs/b --difference 0.5 --seed-spread unsup-simcse-bert-base`
+    """
+    _ = output.style  # Refused before the work, if two formats were asked for.
+    if "spread" in asked.options and "difference" not in asked.options:
+        raise UserError("--seed-spread goes with --difference: name the difference of two methods, such as 0.5.")
+    with progress_bars(quiet=output.quiet) as progress:
+        planned = asked(progress=progress)
+    print_result(planned, output)
+    tell(planned.sentence, *planned.words, quiet=output.quiet)
+
+
+def best_of(
+    asked: Annotated[Call, Verb("stsbench.comparison.best_of:best_of")],
+    figure: FigureFile = None,
+    output: Output = Output(),
+) -> None:
+    """Tell what the best of n runs scores on average, and of how many runs a number is the best.
+
+    The runs are of one recipe with different seeds; a published system whose seeds are known stands for its own.
+
+    Examples:
+    * `stsbench best-of runs/simcse-seed* --number 76.25`
+    * `stsbench best-of unsup-simcse-bert-base`
+    * `stsbench best-of esimcse-bert-base --task STS-B:dev`
+    """
+    _ = output.style  # Refused before the work, if two formats were asked for.
+    runs = asked.options["runs"]
+    is_system = len(runs) == 1 and not (runs[0].expanduser().exists() or re.search(r"[*?[]", str(runs[0])))
+    with progress_bars(quiet=output.quiet):
+        best = asked(runs=str(runs[0]) if is_system else verb_runs(runs))
+    print_result(best, output, figure=figure)
+    tell(best.sentence, *(f"note: {note}" for note in best.notes), quiet=output.quiet)
+
+
 def rank(
-    runs: Annotated[
-        list[str], typer.Argument(metavar="RUN...", help="Run folders or run.json files: two to 100.")
-    ],
-    simultaneous: Annotated[
-        bool,
-        typer.Option(
-            "--simultaneous", help="Rank intervals that hold all at once. Default: each holds by itself."
-        ),
-    ] = False,
-    adjust: Annotated[
-        str, typer.Option(help="For the many pairs of models: `max` (a max-statistic) or `holm`.")
-    ] = "max",
-    interval: IntervalOption = "dyadic",
-    level: Annotated[float, typer.Option(callback=number_within(0, 1), help="Level of the intervals.")] = 0.95,
-    draws: Annotated[int, typer.Option(callback=number_within(1), help="Draws of the bootstrap.")] = 5000,
-    seed: Annotated[int, typer.Option(callback=any_seed, help="Seed of the draws.")] = 12345,
-    figure: Annotated[
-        Path | None,
-        typer.Option(
-            callback=drawable,
-            help="Draw scores and rank bands into a .png, .svg or .pdf file.",
-            rich_help_panel=OUTPUT,
-        ),
-    ] = None,
+    asked: Annotated[Call, Verb("stsbench.comparison.rank:rank")],
+    figure: FigureFile = None,
     task: Annotated[
         str | None, typer.Option(help="Of which task the figure is. Default: the average.", rich_help_panel=OUTPUT)
     ] = None,
@@ -259,27 +170,18 @@ def rank(
     * `stsbench rank runs/*-avg-sts --latex`
     """
     _ = output.style  # Refused before the work, if two formats were asked for.
+    adjust = asked.options.get("adjustment", "max")
     if adjust not in {"max", "holm"}:
         raise UserError(f"--adjust {adjust!r}: choose `max` or `holm`.")
-    from stsbench.comparison import rank as verb
     from stsbench.render.figures import save_figure
 
-    named = verb_runs(runs)
+    named = verb_runs(asked.options["runs"])
     # A used folder, as the shell names what is in it, holds experiments too.
     experiments = [
         path for path in named if (path / "experiment.yaml").is_file() and not (path / "run.json").exists()
     ]
     with progress_bars(quiet=output.quiet) as progress:
-        ranking = verb.rank(
-            [path for path in named if path not in experiments],
-            simultaneous=simultaneous,
-            adjustment=adjust,  # type: ignore[arg-type]
-            interval=interval,
-            level=level,
-            draws=draws,
-            seed=seed,
-            progress=progress,
-        )
+        ranking = asked(runs=[path for path in named if path not in experiments], progress=progress)
     if figure is not None:
         tell(f"drawn in {save_figure(ranking.plot(task), figure)}", quiet=output.quiet)
     elif task is not None:
@@ -291,32 +193,11 @@ def rank(
     tell(ranking.sentence, *ranking.words, *left_out, quiet=output.quiet)
 
 
-def verb_runs(patterns: list[str] | None) -> list[Path]:
+def verb_runs(patterns: Sequence[str | Path] | None) -> list[Path]:
     """Return the runs that are named or match a pattern."""
     from stsbench.comparison.compare import matching_runs
 
     return matching_runs(patterns or [])
-
-
-def _number(text: str) -> float | str:
-    """Return a number, or the text that is none: a name."""
-    try:
-        return float(text)
-    except ValueError:
-        return text
-
-
-def _demand_planning(
-    plan: bool, difference: float | None, seed_spread: str | None, best_of: str | None, task: str
-) -> None:
-    if plan and best_of is not None:
-        raise UserError("--plan and --best-of cannot go together: ask one thing at a time.")
-    if not plan and (difference is not None or seed_spread is not None):
-        raise UserError(f"--{'seed-spread' if difference is None else 'difference'} goes with --plan: add it.")
-    if difference is None and seed_spread is not None:
-        raise UserError("--seed-spread goes with --difference: name the difference of two methods, such as 0.5.")
-    if task and best_of is None:
-        raise UserError("--task goes with --best-of: it names the score.")
 
 
 def _demand_one_way(runs: list[Path], a: list[str], b: list[str]) -> None:

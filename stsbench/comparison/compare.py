@@ -5,8 +5,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from os.path import commonprefix
 from pathlib import Path
+from typing import Annotated
 
 from stsbench.base.errors import UserError
+from stsbench.base.options import DATA, Count, Panel, Spelled
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import listed
 from stsbench.comparison.overlap import overlaps_of
@@ -31,11 +33,11 @@ def compare(
     a: Run | Sequence[Run],
     b: Run | Sequence[Run] = (),
     *,
-    corpora: Sequence[str | Path] = (),
+    corpora: Annotated[Sequence[str | Path], Spelled("--corpus"), Panel(DATA)] = (),
     data_dirs: Sequence[str | Path] = (),
     intervals: Intervals | None = None,
-    resamples: int = RESAMPLES,
-    seed: int = SEED,
+    resamples: Annotated[Count, Panel("Seeds")] = RESAMPLES,
+    seed: Annotated[int, Panel("Seeds")] = SEED,
     progress: Progress = silent,
 ) -> Comparison | SeedsComparison:
     """Tell whether two models differ, or two methods over several seeds.
@@ -48,13 +50,13 @@ def compare(
     Args:
         a: a run, or a list of runs of one method with different seeds.
         b: the other run, or the other method's runs; without it, the spread of `a` alone is told.
-        corpora: training corpora in which to look for the test sentences: a text a line, or a .csv file each of
+        corpora: a training corpus in which to look for the test sentences: a text a line, or a .csv file each of
             whose cells is a text; .gz or not.
         data_dirs: folders to look for the test sentences in, before `STSBENCH_DATA` and the cache.
         intervals: how intervals and p-values are computed; by default as the records' own (`common_interval`).
-        resamples: of whole runs, where methods are compared: for the interquartile mean and the probability of
-            improvement.
-        seed: of these.
+        resamples: draws of whole runs, where methods are compared: for the interquartile mean and the probability
+            of improvement.
+        seed: seed of these draws.
         progress: told how far it is.
 
     Returns:

@@ -10,11 +10,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
 from stsbench.base.errors import UserError
+from stsbench.base.options import Points, Spelled, Within
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import rounded_up, suggestion
 from stsbench.comparison.aligned import (
@@ -185,27 +186,28 @@ class Plan(Result):
 
 
 def plan(
-    a: RunRecord | str | Path,
-    b: RunRecord | str | Path,
+    a: Annotated[RunRecord | str | Path, Spelled("RUN")],
+    b: Annotated[RunRecord | str | Path, Spelled("RUN")],
     *,
-    difference: float | None = None,
-    spread: float | str | None = None,
+    difference: Points | None = None,
+    spread: Annotated[float | str | None, Spelled("--seed-spread", "SD")] = None,
     level: float = 0.95,
-    power: float = POWER,
+    power: Annotated[float, Within(0, 1)] = POWER,
     interval: Dependence | None = None,
     progress: Progress = silent,
 ) -> Plan:
     """Plan a comparison: what can these pairs show, and how many pairs and seeds does a difference take?
 
     Args:
-        a: a run, or the folder or `run.json` that it is in.
+        a: a run's folder or `run.json`. In Python also a record.
         b: a run of a model that agrees with the first about as much as those to be compared will.
-        difference: to be shown, in points; 0.5, say.
-        spread: for a difference of methods, the standard deviation of a method's scores over seeds, in points: of
-            the average, taken for every task; or a published system whose seeds are known, task by task.
+        difference: how many pairs this difference takes, in points; 0.5, say. By default that of the two runs.
+        spread: how many seeds `difference` takes if it is one of methods: the standard deviation of a method's
+            scores over seeds, in points, of the average, taken for every task; or a published system whose seeds
+            are known, task by task.
         level: 1 - level is the test's size.
         power: the chance to find the difference where it is there.
-        interval: how pairs that share sentences are seen; by default as the records' own intervals see them.
+        interval: which pairs depend on each other; by default as the records' own intervals see them.
         progress: told how far it is.
 
     Returns:

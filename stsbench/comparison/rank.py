@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 
 from stsbench.base.errors import UserError
+from stsbench.base.options import Count, Named, Spelled
 from stsbench.base.progress import Progress, silent
 from stsbench.comparison.aligned import (
     AlignedScores,
@@ -33,13 +35,13 @@ SEED = 12345
 
 
 def rank(
-    runs: Sequence[RunRecord | str | Path],
+    runs: Annotated[Sequence[RunRecord | str | Path], Spelled("RUN...")],
     *,
     simultaneous: bool = False,
-    adjustment: Adjustment = "max",
+    adjustment: Annotated[Adjustment, Named(), Spelled("--adjust")] = "max",
     interval: Dependence = DEPENDENCE,
     level: float = LEVEL,
-    draws: int = DRAWS,
+    draws: Count = DRAWS,
     seed: int = SEED,
     progress: Progress = silent,
 ) -> RankResult:
@@ -54,11 +56,11 @@ def rank(
     below it (see `statistics.ranks`).
 
     Args:
-        runs: records, or the folders or `run.json` that they are in; two to `MOST`.
-        simultaneous: whether all rank intervals of a task hold at once. By default each holds by itself: for
-            whoever asks about one model.
-        adjustment: for the many pairs: `max` (the distribution of the largest difference) or `holm`.
-        interval: how pairs that share sentences are seen.
+        runs: run folders or `run.json` files, two to 100. In Python also records.
+        simultaneous: whether to rank by intervals of which all of a task hold at once. By default each holds by
+            itself: for whoever asks about one model.
+        adjustment: for the many pairs of models: `max` (the distribution of the largest difference) or `holm`.
+        interval: which pairs depend on each other.
         level: of all intervals; two models are told apart at 1 - level.
         draws: of the parametric bootstrap.
         seed: of the draws.

@@ -5,10 +5,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
+from stsbench.base.options import NameOrPath, Spelled
 from stsbench.base.words import listed
 from stsbench.data.benchmarks import load_sample, load_sts
 from stsbench.data.catalogue import data_sets, is_task, task_split_text
@@ -118,7 +119,12 @@ class Description(Result):
         return "".join(Table(table.frame, table.caption)._repr_html_() for table in self.table()) + notes
 
 
-def describe(data: str | Path, *, subset_column: str = "subset", data_dirs: Sequence[Path] = ()) -> Description:
+def describe(
+    data: Annotated[NameOrPath, Spelled("PAIRS")],
+    *,
+    subset_column: str = "subset",
+    data_dirs: Sequence[Path] = (),
+) -> Description:
     """Describe scored pairs: counts, lengths, scores, repetitions, shared sentences, overlap with the tasks.
 
     The smallest difference that the pairs can show is told for an assumed pair of models, and as two limits: if
@@ -126,9 +132,9 @@ def describe(data: str | Path, *, subset_column: str = "subset", data_dirs: Sequ
     takes their records (`plan`).
 
     Args:
-        data: a person's file, as `load_pairs` reads it, or a task (`STS-B:dev`).
+        data: your own pairs (.tsv, .csv, .jsonl, .parquet), or a task (`STS-B:dev`).
         subset_column: the column of that file that names subsets.
-        data_dirs: folders to look for catalogued tasks in (default: the places of `stsbench.data.locate`).
+        data_dirs: folders to look for data in first.
 
     Raises:
         UserError: if the file cannot be read, or no correlation is defined on it.
@@ -159,8 +165,8 @@ def describe(data: str | Path, *, subset_column: str = "subset", data_dirs: Sequ
             "other scores: of those, pairs that were not scored alike.",
             "smallest difference: in points of a correlation, which a test of 5 % finds with 80 % power for two "
             f"models that both correlate {CORRELATION:g} with the scores and {BETWEEN:g} with each other (for "
-            "normal scores; models that agree less need more). With records of two models, `stsbench compare "
-            "--plan` tells it for them.",
+            "normal scores; models that agree less need more). With records of two models, `stsbench plan` "
+            "tells it for them.",
             *notes,
             guessed,
         ),

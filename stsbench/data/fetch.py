@@ -9,10 +9,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import Annotated
 from urllib.parse import quote
 
 from stsbench.base.errors import UserError
 from stsbench.base.files import atomic_path, sha256_of
+from stsbench.base.options import Written
 from stsbench.base.progress import Progress, silent
 from stsbench.data.catalogue import CatalogueFile, Source, data_sets, source, sources
 from stsbench.data.download import DownloadError, download
@@ -42,18 +44,20 @@ class Fetched:
     fresh: bool
 
 
-def get(what: str = "senteval", progress: Progress = silent, *, to: Path | None = None) -> Fetched:
+def get(
+    what: str = "senteval", progress: Progress = silent, *, to: Annotated[Path | None, Written("folder")] = None
+) -> Fetched:
     """Get a source of the catalogue, unless it is there already, whole and unchanged.
 
     The environment variable `HF_ENDPOINT` names a mirror of the Hugging Face Hub. Several processes may ask
     at once: one downloads, the others wait for it.
 
     Args:
-        what: "senteval" (the benchmarks), "wiki1m" or "nli" (training text), or another source of
-            `stsbench data list --json`.
+        what: `senteval` (the benchmarks), `wiki1m` or `nli` (training text), or the source of another set:
+            `biosses`, `sts17`, ... (`stsbench data list --json`).
         progress: told what goes on.
-        to: the folder that the file, or the folder of several or of an archive (`downstream`), goes to; None for
-            the cache.
+        to: the folder to fill instead of the cache; name it in STSBENCH_DATA to have it used. The file goes there,
+            or the folder of several or of an archive (`downstream`).
 
     Raises:
         UserError: if there is no such source, or it cannot be had, saying how to get it by hand; or if `to` holds

@@ -6,9 +6,11 @@ import csv
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated
 
 from stsbench.base.errors import UserError
 from stsbench.base.files import atomic_path
+from stsbench.base.options import Written
 from stsbench.data.rows import decode, read_bytes, split_lines
 
 HEADER = ("sent0", "sent1", "hard_neg")
@@ -26,12 +28,14 @@ class TripletCounts:
         premises: distinct ones.
         triplets: written.
         without: premises that lack an entailed or a contradicting sentence.
+        file: where they are.
     """
 
     pairs: int
     premises: int
     triplets: int
     without: int
+    file: Path
 
 
 @dataclass
@@ -40,7 +44,11 @@ class _Hypotheses:
     contradiction: list[str] = field(default_factory=list)
 
 
-def write_nli_triplets(folders: Sequence[Path], out: Path, split: str = "train") -> TripletCounts:
+def write_nli_triplets(
+    folders: Sequence[Path],
+    out: Annotated[str | Path, Written("file")] = "nli-triplets.csv",
+    split: str = "train",
+) -> TripletCounts:
     """Write triplets (premise, entailment, contradiction) as CSV.
 
     Of each premise the first entailed sentence goes with the first contradicting one, the second with the second,
@@ -48,10 +56,10 @@ def write_nli_triplets(folders: Sequence[Path], out: Path, split: str = "train")
     triplets.
 
     Args:
-        folders: with `s1.SPLIT`, `s2.SPLIT` and `labels.SPLIT`, one line a pair, as SentEval lays out SNLI and
-            InferSent both SNLI and MultiNLI.
-        out: the file to write.
-        split: which part, such as `train` or `dev.matched`.
+        folders: folders with `s1.SPLIT`, `s2.SPLIT` and `labels.SPLIT`, one line a pair, as SentEval lays out SNLI
+            and InferSent both SNLI and MultiNLI.
+        out: the CSV file to write.
+        split: which part: `train`, `dev`, `dev.matched`, ...
 
     Raises:
         UserError: if a file is missing or broken, or no premise has both.
@@ -68,12 +76,12 @@ def write_nli_triplets(folders: Sequence[Path], out: Path, split: str = "train")
     triplets = list(_triplets(by_premise))
     if not triplets:
         raise UserError(f"no premise in {', '.join(map(str, folders))} has an entailment and a contradiction.")
-    with atomic_path(out) as path, path.open("w", encoding="utf-8", newline="") as stream:
+    with atomic_path(Path(out)) as path, path.open("w", encoding="utf-8", newline="") as stream:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(HEADER)
         writer.writerows(triplets)
     without = sum(not (kinds.entailment and kinds.contradiction) for kinds in by_premise.values())
-    return TripletCounts(pairs, len(by_premise), len(triplets), without)
+    return TripletCounts(pairs, len(by_premise), len(triplets), without, Path(out))
 
 
 def _triplets(by_premise: dict[str, _Hypotheses]) -> Iterator[tuple[str, str, str]]:

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations_with_replacement, product
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from stsbench.base.errors import UserError
+from stsbench.base.options import DATA, Commas, NameOrPath, Panel, Spelled, Within
 from stsbench.base.progress import Progress, silent
 from stsbench.data.near_duplicates import NEAR, near_matches, within
 from stsbench.data.sentence_ids import same_letters, unordered_pairs
@@ -124,22 +125,23 @@ _NOTHING = {"shared a": None}
 def overlap(
     tasks: Sequence[str] = (),
     *,
-    corpora: Sequence[str | Path] = (),
-    columns: Sequence[str] | None = None,
-    near: float | None = None,
+    corpora: Annotated[Sequence[NameOrPath], Spelled("--corpus"), Panel(DATA)] = (),
+    columns: Annotated[Sequence[str] | None, Commas(), Panel(DATA)] = None,
+    near: Annotated[float | None, Within(0, 1)] = None,
     data_dirs: Sequence[Path] = (),
     progress: Progress = silent,
 ) -> DataOverlap:
     """Count the sentences and pairs that data sets share.
 
     Args:
-        tasks: `TASK[:split][@text]`, by default all splits of the STS tasks, one set each; `transfer` for the
-            labelled tasks, `all` for both; several joined by `+` are one set (`STS12+STS13`).
-        corpora: training files to hold against each of them instead of them against each other.
-        columns: of the corpora, those that hold sentences; by default all cells but numbers.
-        near: also count sentences that are nearly the same, from this share of common letter triples on
-            (`near_duplicates`; 0.8, say).
-        data_dirs: folders to look in first (default: the places of `stsbench.data.locate`).
+        tasks: their names, such as `STS16` (all its splits, one set each), `STS-B:train`, `STS12@raw`
+            or, as one set, `STS12+STS13`; `sts`, `transfer` or `all`. Default: `sts`.
+        corpora: a training corpus to hold against the tasks, instead of these against each other: a file, or
+            `sample`.
+        columns: the corpora's columns that hold sentences, with commas; by default all cells but numbers.
+        near: also count sentences that are nearly the same: from this share of common letter triples on (0.8,
+            say; see `near_duplicates`).
+        data_dirs: folders to look for data in first.
         progress: told how far it is.
 
     Raises:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from stsbench.base.errors import UserError
+from stsbench.base.options import Spelled
 from stsbench.base.words import plain_name, storable, suggestion
 from stsbench.data.catalogue import (
     UNVERIFIED,
@@ -97,7 +98,7 @@ def list_data(data_dirs: Sequence[Path] = ()) -> DataOverview:
     empty where it is nowhere). Readers are shown some of them, and whether it is here.
 
     Args:
-        data_dirs: folders to look in first (default: the places of `stsbench.data.locate`).
+        data_dirs: folders to look for data in first.
 
     Raises:
         UserError: if a named folder does not exist.
@@ -136,7 +137,9 @@ def list_data(data_dirs: Sequence[Path] = ()) -> DataOverview:
     return DataOverview(rows, headlines)
 
 
-def verify(data_dirs: Sequence[Path] = (), *, what: Sequence[str] = ()) -> DataVerification:
+def verify(
+    data_dirs: Sequence[Path] = (), *, what: Annotated[Sequence[str], Spelled("[WHAT]...")] = ()
+) -> DataVerification:
     """Hold every catalogued file against what is on disk, one row per data set and file.
 
     Columns: task, text, source, file (its path below the root), status ("ok", "unverified" where it is here and
@@ -145,10 +148,10 @@ def verify(data_dirs: Sequence[Path] = (), *, what: Sequence[str] = ()) -> DataV
     there is none). Readers are shown what is not "ok".
 
     Args:
-        data_dirs: folders to look in first (default: the places of `stsbench.data.locate`).
-        what: sources ("senteval", "sts-raw", "sample") and tasks ("STS12", "MR"); none stands for what the default
-            groups of tasks need, and whatever else is here. Of a task that they have, too, other texts count if
-            they are here.
+        data_dirs: folders to look for data in first.
+        what: sources (`senteval`, `sts-raw`) or tasks (`STS12`) to look at; by default what the default groups of
+            tasks need, and whatever else is here. Of a task that they have, too, other texts count if they are
+            here.
 
     Raises:
         UserError: if a named folder does not exist, or what is asked for is no source and no task.
@@ -178,7 +181,7 @@ def where(data_dirs: Sequence[Path] = ()) -> DataOverview:
     are shown what the default groups of tasks need, and whatever else is here.
 
     Args:
-        data_dirs: folders to look in first.
+        data_dirs: folders to look for data in first.
 
     Raises:
         UserError: if a named folder does not exist.

@@ -32,9 +32,9 @@ def sharing(tasks: Sequence[str] = (), data_dirs: Sequence[Path] = ()) -> DataOv
     released, and all tasks both ways.
 
     Args:
-        tasks: names with a split (`STS-B:dev`) and a text (`STS12@raw`) where wanted; by default all STS tasks,
-            test and as SentEval released them.
-        data_dirs: folders to look in first (default: the places of `stsbench.data.locate`).
+        tasks: their names, with a split (`STS-B:dev`) and a text (`STS12@raw`) where wanted; by default all STS
+            tasks, test and as SentEval released them.
+        data_dirs: folders to look for data in first.
 
     Raises:
         UserError: if a task is none with scored pairs, or its data is not here or broken.

@@ -4,11 +4,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from stsbench.base.errors import UserError
+from stsbench.base.options import Named, Panel, Points, Spelled, Within
 from stsbench.base.progress import Progress, silent
 from stsbench.data.benchmarks import load_sts
 from stsbench.data.catalogue import data_set
@@ -37,18 +38,18 @@ _SPLITS = ("test", "dev", "all")
 
 def diagnose(
     encoder: Encoder | str | Path | Callable[[list[str]], Any],
-    claim: str | float | Mapping[str, float],
+    claim: Annotated[str | float | Mapping[str, float], Named(), Spelled("--claim", "-c"), Panel("")],
     *,
-    tasks: str | StsData | Sequence[str | StsData] = "sts",
+    tasks: Annotated[str | StsData | Sequence[str | StsData], Named(), Spelled("--tasks", "-t")] = "sts",
     data: str | Path | None = None,
     data_dirs: Sequence[str | Path] = (),
     protocol: Protocol | None = None,
-    tolerance: float | None = None,
-    lengths: Sequence[int] | None = None,
+    tolerance: Points | None = None,
+    lengths: Annotated[Sequence[int] | None, Spelled("--length"), Within(1)] = None,
     supervised: bool = False,
-    further: int = 1,
-    budget: float = DEFAULT_SECONDS,
-    most_sentences: int | None = None,
+    further: Annotated[int, Within(0, 2)] = 1,
+    budget: Annotated[float, Within(0)] = DEFAULT_SECONDS,
+    most_sentences: Annotated[int | None, Within(0)] = None,
     use_cache: bool = True,
     progress: Progress = silent,
 ) -> Diagnosis:
@@ -61,19 +62,21 @@ def diagnose(
 
     Args:
         encoder: an encoder, or what `load` makes one of; its pooling and maximum length are the default.
-        claim: a number (`76.25`), numbers by task (`"STS16=81.21,SICK-R=77.58"`, or a mapping), or `"row:NAME"`.
-        tasks: what a bare number is of: `sts` (the average of the seven tasks), one task, or several; names, or
-            data that was read already.
-        data: a file of scored pairs of the person's own that a bare number is of, instead of `tasks`.
+        claim: the number to explain: `76.25` (of `tasks`), numbers by task such as `STS16=81.21,SICK-R=77.58`, or
+            `row:NAME` of `stsbench published`. In Python also a mapping by task.
+        tasks: what a bare number is of: `sts` (the average of the seven tasks), `sample`, one task, or several
+            with commas. In Python also data that was read already.
+        data: your own pairs, which a bare number is of, instead of `tasks`.
         data_dirs: folders to look for data in, before `STSBENCH_DATA` and the cache.
         protocol: the other default choices; `simcse` by default (see `stsbench.protocol`).
-        tolerance: how far a score may be from a number; by default half a unit of its last digit, and 0.005.
-        lengths: maximum lengths to try besides the model's own; 32, 64, 128, 256 and 512 by default.
+        tolerance: points that a score may be off; by default half a unit of the number's last digit, and 0.005.
+        lengths: another maximum length to try besides the model's own; 32, 64, 128, 256 and 512 by default, where
+            they cut.
         supervised: whether to try SentEval's trained regressors for STS-B and SICK-R too, which takes minutes.
-        further: how many choices of the other ways of using the encoder may change at once, at most 2: 0 to try
-            none of them.
-        budget: seconds after which none is begun; one that has begun is finished.
-        most_sentences: how many sentences they may send through the model; None for any number.
+        further: where the grid has no answer: how many choices of the other ways of using the encoder (template,
+            rules, layer, precision, padding) may change at once, 0, 1 or 2.
+        budget: seconds after which the search beyond the grid begins no pass; one that has begun is finished.
+        most_sentences: sentences that the search beyond the grid may encode; by default any number.
         use_cache: whether to read and write the embedding cache.
         progress: told how far it is.
 

@@ -4,11 +4,10 @@ from typing import Annotated
 
 import typer
 
-from stsbench.cli.options import Output, grouped
+from stsbench.cli.options import Output
 from stsbench.cli.output import print_result, tell
 
 
-@grouped
 def doctor(output: Output = Output()) -> None:
     """Look at environment, device, data, cache and versions; exit code 1 if something is broken.
 
@@ -27,7 +26,6 @@ cache = typer.Typer(help="Look into what is cached, or clear it.", no_args_is_he
 
 
 @cache.command()
-@grouped
 def info(output: Output = Output()) -> None:
     """List the embeddings that are cached: models, poolings, number of vectors, size.
 

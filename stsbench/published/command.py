@@ -4,19 +4,16 @@ from typing import Annotated
 
 import typer
 
-from stsbench.cli.options import Output, grouped
+from stsbench.cli.options import Output
 from stsbench.cli.output import print_data, print_result, tell
+from stsbench.cli.verbs import Call, Verb
 
 app = typer.Typer(help="Look up numbers from papers, each with where it was printed.", no_args_is_help=True)
 
 
 @app.command("list")
-@grouped
 def list_(
-    what: Annotated[
-        str, typer.Argument(help="`tables`, `exhibits`, `rows`, `systems` or `checkpoints`.")
-    ] = "tables",
-    output: Output = Output(),
+    asked: Annotated[Call, Verb("stsbench.published.lookup:list_published")], output: Output = Output()
 ) -> None:
     """List the tables, exhibits (every table and figure), rows, systems or checkpoints that are known.
 
@@ -24,26 +21,18 @@ def list_(
 
     Example: `stsbench published list checkpoints`
     """
-    from stsbench.published.lookup import list_published
-
-    print_result(list_published(what), output)
+    print_result(asked(), output)
 
 
 @app.command()
-@grouped
-def show(
-    table: Annotated[str, typer.Argument(help="A table's name, as `stsbench published list` gives it.")],
-    output: Output = Output(),
-) -> None:
+def show(asked: Annotated[Call, Verb("stsbench.published.lookup:show_table")], output: Output = Output()) -> None:
     """Print a table as its paper prints it.
 
     JSON and CSV have one record per cell, with the file, the line and the string that it was read from.
 
     Example: `stsbench published show mocose-acl2022-1 --markdown`
     """
-    from stsbench.published.lookup import show_table
-
-    result = show_table(table)
+    result = asked()
     print_result(result, output)
     if output.style in {"json", "csv"}:
         for note in result.notes():
@@ -51,25 +40,18 @@ def show(
 
 
 @app.command()
-@grouped
-def row(
-    name: Annotated[str, typer.Argument(help="A system, a checkpoint's Hub name, or `table/row`.")],
-    output: Output = Output(),
-) -> None:
+def row(asked: Annotated[Call, Verb("stsbench.published.lookup:show_row")], output: Output = Output()) -> None:
     """Print a published row, where it was read, and what other papers print for it.
 
     Example: `stsbench published row esimcse-bert-base`
     """
-    from stsbench.published.lookup import show_row
-
-    result = show_row(name)
+    result = asked()
     print_result(result, output)
     if output.style in {"json", "csv"}:
         tell(result.place, quiet=output.quiet)
 
 
 @app.command()
-@grouped
 def conflicts(
     page: Annotated[bool, typer.Option("--page", help="Print the whole page in Markdown.")] = False,
     output: Output = Output(),

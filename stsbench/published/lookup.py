@@ -16,9 +16,9 @@ from stsbench.published.catalogue import (
     rows,
     rows_of,
     systems,
-    table,
     tables,
 )
+from stsbench.published.catalogue import table as read_table
 from stsbench.published.conflicts import KINDS, Conflict, find_conflicts, other_prints
 from stsbench.published.schema import PublishedCell, PublishedTable
 from stsbench.render.cells import Named
@@ -60,7 +60,9 @@ class Listing(Result):
 def list_published(what: str = "tables") -> Listing:
     """Return the tables, exhibits (tables and figures), rows, systems or checkpoints that are known.
 
-    `left-out` is the list of the results that no document at hand prints.
+    Args:
+        what: `tables`, `exhibits`, `rows`, `systems` or `checkpoints`; `left-out` is the list of the results that
+            no document at hand prints.
 
     Raises:
         UserError: if there is no such list.
@@ -121,8 +123,11 @@ class PrintedTable(Result):
         return (*notes, *filter(None, (entry.missing, *entry.notes)))
 
 
-def show_table(name: str) -> PrintedTable:
+def show_table(table: str) -> PrintedTable:
     """Return a table as it was printed.
+
+    Args:
+        table: a table's name, as `stsbench published list` gives it.
 
     Raises:
         UserError: if there is no such table.
@@ -132,7 +137,7 @@ def show_table(name: str) -> PrintedTable:
     0             glove-avg  55.14  61.32
     1  bert-base-first-last  39.70  56.70
     """
-    return PrintedTable(table(name))
+    return PrintedTable(read_table(table))
 
 
 @dataclass(frozen=True)
@@ -174,7 +179,7 @@ def show_row(name: str) -> PrintedRow:
     """Return a published row, where it was read, and what other papers print for it.
 
     Args:
-        name: `table/row`, a system, or the Hub name of its checkpoint.
+        name: a system, the Hub name of a checkpoint, or `table/row`.
 
     Raises:
         UserError: if there is no such row.

@@ -5,10 +5,11 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from stsbench.base.errors import UserError
 from stsbench.base.files import atomic_path, told_as_unwritable
+from stsbench.base.options import Spelled
 from stsbench.base.words import listed, storable
 from stsbench.records.imports.mteb import MTEB_SPLITS, MTEB_TASKS, NO_REVISION, SIGNATURE
 from stsbench.records.imports.read import read_results
@@ -84,7 +85,11 @@ class ExportedResults(Result):
 
 
 def export_results(
-    run: RunRecord | str | Path, out: str | Path, *, model: str = "", overwrite: bool = False
+    run: RunRecord | str | Path,
+    out: str | Path,
+    *,
+    model: Annotated[str, Spelled("--model", "-m")] = "",
+    overwrite: bool = False,
 ) -> ExportedResults:
     """Write a record's STS scores as MTEB does, `model_meta.json` beside them.
 
@@ -94,10 +99,10 @@ def export_results(
     trained tasks. Beside MTEB's fields each score has the signature.
 
     Args:
-        run: a record, its folder or `run.json`, or results of another program.
-        out: the folder to write into; `mteb.ResultCache(out)` looks there.
-        model: the model's name, `owner/name`; by default the record's.
-        overwrite: whether a file with other scores may be replaced.
+        run: a run folder or `run.json`, or results of another program. In Python also a record.
+        out: the folder to write into, MTEB's cache of results.
+        model: the model's name for MTEB, `owner/name`; by default the record's.
+        overwrite: whether to replace files with other scores in that folder.
 
     Raises:
         UserError: if the record has nothing that MTEB has a task for, or a file is there that differs or cannot be

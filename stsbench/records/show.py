@@ -21,8 +21,8 @@ def show(runs: Run | Sequence[Run], *, subsets: bool = False) -> Scores:
     """Put the scores of runs side by side, as papers print them.
 
     Args:
-        runs: records, their folders or `run.json`; one or several.
-        subsets: whether a table of every subset and metric follows.
+        runs: run folders or `run.json` files, one or several. In Python also records.
+        subsets: whether to add a table of every subset and metric.
 
     Returns:
         The scores. `.table()` has one row per model with a column per task and their average, x 100; of a single

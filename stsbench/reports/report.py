@@ -5,12 +5,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from stsbench._version import __version__
 from stsbench.analysis.explain import explain
 from stsbench.analysis.registry import analysis
 from stsbench.base.errors import UserError
+from stsbench.base.options import Points, Spelled
 from stsbench.base.progress import Progress, silent
 from stsbench.checking.published import AUTO, TOLERANCE, check_published, known_checkpoint, rows_to_check
 from stsbench.comparison.compare import compare
@@ -42,15 +43,15 @@ FEW = 5
 
 
 def report(
-    runs: "Reproduction | RunRecord | str | Path | Sequence[RunRecord | str | Path]",
+    runs: "Annotated[Reproduction | RunRecord | str | Path | Sequence[RunRecord | str | Path], Spelled('RUN...')]",
     out: str | Path = "report",
     *,
     paper: str | None = None,
     against: str = AUTO,
-    tolerance: float = TOLERANCE,
+    tolerance: Points = TOLERANCE,
     title: str = "",
     date: str = "",
-    analyse: bool = True,
+    analyse: Annotated[bool, Spelled("--analyses/--no-analyses")] = True,
     interval: Dependence | None = None,
     data_dirs: Sequence[str | Path] = (),
     progress: Progress = silent,
@@ -58,19 +59,19 @@ def report(
     """Write a folder with a page about some runs, in HTML and in Markdown, with all tables and figures.
 
     Args:
-        runs: records, their folders or `run.json`, files of results of SentEval or MTEB, or the folders of
-            experiments; one or several. Or what `reproduce` returned, whose page takes `out` and `date` alone.
+        runs: folders of runs or experiments, `run.json`, files of results of SentEval or MTEB; one or several. In
+            Python also records, or what `reproduce` returned, whose page takes `out` and `date` alone.
         out: the folder; a report that is in it already is replaced.
         paper: the layout of one paper (`esimcse`, `mocose`, `simcse`, `gaussian-dropout`, or a full name): all of
             its tables in its order, and nothing else but the verdicts and what is needed to repeat them.
-        against: which published row to check against, as in `check`.
-        tolerance: how many points a score may be off.
+        against: the published row to check against, as in `check`.
+        tolerance: points that a score may be off.
         title: of the page; by default it names the models.
         date: what the page is dated; by default `SOURCE_DATE_EPOCH`, or else the newest record's date, so that two
             reports of the same records are the same bytes.
         analyse: whether to analyse and compare up to five runs, which takes a minute or so each.
-        interval: the method of the intervals of analyses and comparisons; by default that of the runs' own, which
-            stand as they were recorded.
+        interval: of analyses and comparisons: which pairs depend on each other; by default as the runs were
+            measured, whose own intervals stand as they were recorded.
         data_dirs: folders to look for the data of the analyses in.
         progress: told how far it is.
 

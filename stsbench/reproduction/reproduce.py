@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from stsbench.base.errors import UserError
+from stsbench.base.options import LARGEST_SEED, Commas, Within
 from stsbench.base.progress import Progress, silent
 from stsbench.published.catalogue import exhibit
 from stsbench.reproduction.counts import counted
@@ -33,10 +34,14 @@ def reproduce(
     out: str | Path | None = None,
     on: str = "local",
     corpus: str | Path | None = None,
-    seeds: Sequence[int] = (),
+    seeds: Annotated[
+        Sequence[int],
+        Within(0, LARGEST_SEED),
+        Commas("{!r} is no seed; give whole numbers with commas, such as 1,2,3"),
+    ] = (),
     settings: Mapping[str, Any] | None = None,
-    threads: int = 1,
-    workers: int | None = None,
+    threads: Annotated[int, Within(1, 1024)] = 1,
+    workers: Annotated[int | None, Within(1, 10_000)] = None,
     device: str = "auto",
     interval: Dependence = DEPENDENCE,
     data_dirs: Sequence[str | Path] = (),
@@ -55,17 +60,17 @@ def reproduce(
         scale: `demo` (a few steps, minutes), `laptop` (the same axis from a small base and a few thousand
             sentences), `paper` (the paper's own base, corpus and seeds) or `wiring` (every row of the paper's from
             random weights, offline: whether all of it can be made).
-        out: the folder; by default `runs/TABLE-SCALE`.
+        out: folder of the experiment; by default `runs/TABLE-SCALE`.
         on: where jobs run: `local`, `ray` or `slurm`.
-        corpus: a file to train on; by default the sample at `demo`, else the fetched `wiki1m`.
-        seeds: of the trainings; by default the scale's.
+        corpus: train on this file; by default the sample at `demo`, else the fetched `wiki1m`.
+        seeds: seeds of the trainings, with commas; by default the scale's.
         settings: changes to every recipe, over the plan's: `{"optimiser.batch": 32}`.
         threads: of every job.
         workers: jobs at once; by default one a GPU, or one for each group of cores that its threads fill.
-        device: of local jobs.
-        interval: how pairs that share sentences are seen, in the tests of the claims.
+        device: of local jobs: `auto`, `cpu`, `cuda` or `mps`.
+        interval: which pairs depend on each other, in the tests of the claims.
         data_dirs: folders to look for data in.
-        retry: whether jobs that failed are tried again.
+        retry: whether to try jobs again that failed.
         dry_run: whether to tell only what there is to do, how long it takes and what room on the disk.
         progress: told how many jobs are done.
         notice: told what the person should know.

@@ -2,13 +2,15 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
+from stsbench.base.options import Spelled
 from stsbench.data.catalogue import data_set
 from stsbench.published.catalogue import known_checkpoint
 from stsbench.records.store import load_run
 
 
-def cite(paths: Sequence[str | Path]) -> dict[str, str]:
+def cite(paths: Annotated[Sequence[str | Path], Spelled("RUNS...")]) -> dict[str, str]:
     """Return the citations for the tasks and models of some records, by what each is for.
 
     Args:

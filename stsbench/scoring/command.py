@@ -1,182 +1,33 @@
 """`stsbench run`, `stsbench import` and `stsbench cite`."""
 
 import sys
-from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from stsbench.base.errors import InterruptError, UserError
+from stsbench.base.options import MODEL, OUTPUT, RUN
 from stsbench.base.words import listed
-from stsbench.cli.options import (
-    DATA,
-    INTERVAL_HELP,
-    LARGEST,
-    MODEL,
-    OUTPUT,
-    RUN,
-    DataDirs,
-    IntervalName,
-    Loading,
-    NoCache,
-    Output,
-    Sentences,
-    any_seed,
-    finite,
-    grouped,
-    new_folder,
-    number_within,
-)
-from stsbench.cli.output import print_data, progress_bars, say, tell
+from stsbench.cli.options import IntervalChoice, Loading, Output, number_within
+from stsbench.cli.output import SubsetsFlag, print_data, progress_bars, say, tell
+from stsbench.cli.verbs import Call, Verb
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from stsbench.scoring.run import Request
 
 _SCORE = "Scores"
 
 Option = typer.Option
 
 
-@grouped
 def run(
-    model: Annotated[
-        list[str] | None,
-        Option(
-            "--model",
-            "-m",
-            help="What to measure: a Hub name, a folder, `minilm`, a published system (`esimcse-bert-base`, say), "
-            "a file of word vectors, or `module:function`. "
-            "Give it several times for several models. Default: the packaged `minilm`.",
-            rich_help_panel=MODEL,
-        ),
-    ] = None,
-    encoder_module: Annotated[
-        list[str] | None,
-        Option(
-            help="A function of your own, `list[str] -> array`: `mymodel:encode`. Repeatable.",
-            rich_help_panel=MODEL,
-        ),
-    ] = None,
+    models: Annotated[Call, Verb("stsbench.scoring.run:choose_models", panel=MODEL)],
+    asked: Annotated[Call, Verb("stsbench.scoring.evaluate:evaluate", without=("encoder",), panel=_SCORE)],
+    protocol: Annotated[Call, Verb("stsbench.scoring.protocols:choose_protocol", panel=_SCORE)],
     loading: Loading = Loading(),
-    dimensions: Annotated[
-        int | None,
-        Option(
-            callback=number_within(-LARGEST),
-            help="Keep the first so many dimensions (Matryoshka).",
-            rich_help_panel=MODEL,
-        ),
-    ] = None,
-    whiten: Annotated[
-        int | None,
-        Option(
-            callback=number_within(0),
-            help="Whiten on each task's sentences, keep so many dimensions (0: all in which they vary).",
-            rich_help_panel=MODEL,
-        ),
-    ] = None,
-    normalize: Annotated[
-        bool | None,
-        Option(
-            "--normalize/--no-normalize",
-            help="Scale vectors to unit length. Default: as the checkpoint says for similarities, never for the "
-            "classifiers of the transfer tasks.",
-            rich_help_panel=MODEL,
-        ),
-    ] = None,
-    vectors: Annotated[
-        Path | None,
-        Option(help="Score saved vectors: a .npy matrix, with --sentences.", rich_help_panel=MODEL),
-    ] = None,
-    sentences: Sentences = None,
-    similarities: Annotated[
-        Path | None,
-        Option(
-            help="Score saved similarities: .npy or one number a line, per pair; or MTEB's predictions, a file "
-            "or a folder of them, whose tasks are the default of --tasks.",
-            rich_help_panel=MODEL,
-        ),
-    ] = None,
-    tasks: Annotated[
-        str | None,
-        Option(
-            "--tasks",
-            "-t",
-            help="`sts` or `transfer` (seven each), `all` (both), `supervised`, `sample`, `sample-transfer`, or "
-            "names with split and text: `STS12,STS-B:dev,STS16@raw,TREC`. Default: `sts` if its data is here, "
-            "else the sample.",
-            rich_help_panel=DATA,
-        ),
-    ] = None,
-    data: Annotated[
-        Path | None,
-        Option(help="Your own pairs instead: .tsv, .csv, .jsonl or .parquet.", rich_help_panel=DATA),
-    ] = None,
-    subset_column: Annotated[
-        str, Option(help="The column of --data that names subsets.", rich_help_panel=DATA)
-    ] = "subset",
-    data_dir: DataDirs = None,
-    exclude_overlap: Annotated[
-        bool,
-        Option(
-            "--exclude-overlap",
-            help="Count a pair in one task alone: the first of the seven, in the papers' order, keeps it.",
-            rich_help_panel=DATA,
-        ),
-    ] = False,
-    exclude: Annotated[
-        list[Path] | None,
-        Option(
-            help="A training corpus: leave out pairs with a sentence that stands in it. Repeatable.",
-            rich_help_panel=DATA,
-        ),
-    ] = None,
-    protocol: Annotated[
-        str, Option(help="`simcse`, `senteval` or `mteb`: sets the four choices below.", rich_help_panel=_SCORE)
-    ] = "simcse",
-    aggregation: Annotated[
-        str | None, Option(help="Over subsets: `all`, `mean` or `wmean`.", rich_help_panel=_SCORE)
-    ] = None,
-    metric: Annotated[
-        str | None, Option(help="`spearman`, `pearson` or `kendall`.", rich_help_panel=_SCORE)
-    ] = None,
-    similarity: Annotated[
-        str | None,
-        Option(help="`cosine`, `dot`, `euclidean` or `manhattan` (distances negative).", rich_help_panel=_SCORE),
-    ] = None,
-    text: Annotated[
-        str | None,
-        Option(help="`senteval` (tokenised, lower-cased) or `raw` text.", rich_help_panel=_SCORE),
-    ] = None,
-    classifier: Annotated[
-        str,
-        Option(
-            help="Of the transfer tasks: `logreg` (converged) or `mlp-adam` (SentEval's net, the SimCSE papers').",
-            rich_help_panel=_SCORE,
-        ),
-    ] = "logreg",
-    kfold: Annotated[
-        int, Option(callback=number_within(), help="Folds of the transfer tasks.", rich_help_panel=_SCORE)
-    ] = 10,
-    classifier_seed: Annotated[
-        int, Option(callback=any_seed, help="Seed of folds and nets.", rich_help_panel=_SCORE)
-    ] = 1111,
-    interval: Annotated[
-        IntervalName, Option(help=INTERVAL_HELP, metavar="METHOD", rich_help_panel=_SCORE)
-    ] = "dyadic",
-    no_intervals: Annotated[
-        bool, Option("--no-intervals", help="Compute no intervals.", rich_help_panel=_SCORE)
-    ] = False,
-    out: Annotated[
-        Path | None,
-        Option(
-            "--out",
-            "-o",
-            callback=new_folder,
-            help="Folder of the record. Default: `runs/<model>-<pooling>-<tasks>`.",
-            rich_help_panel=RUN,
-        ),
-    ] = None,
-    overwrite: Annotated[
-        bool, Option("--overwrite", help="Replace another measurement in that folder.", rich_help_panel=RUN)
-    ] = False,
-    no_cache: NoCache = False,
+    intervals: IntervalChoice = IntervalChoice(),
     gate: Annotated[
         bool,
         Option(
@@ -188,11 +39,13 @@ def run(
     ] = False,
     margin: Annotated[
         float | None,
-        Option(callback=finite, help="Points that --gate allows to be lost. Default: 0.5.", rich_help_panel=RUN),
+        Option(
+            callback=number_within(),
+            help="Points that --gate allows to be lost. Default: 0.5.",
+            rich_help_panel=RUN,
+        ),
     ] = None,
-    subsets: Annotated[
-        bool, Option("--subsets", help="Print every subset too.", rich_help_panel="Output")
-    ] = False,
+    subsets: SubsetsFlag = False,
     output: Output = Output(),
 ) -> None:
     """Measure models on the STS and transfer tasks and record it.
@@ -211,54 +64,29 @@ def run(
     _ = output.style  # Two formats at once are a mistake: better told before the work than after.
     from stsbench.encoders.checkpoint import PACKAGED, hash_ahead
 
-    if vectors is None and similarities is None:
+    named = models.options
+    if not {"vectors", "similarities"} & set(named):
         # Before the other imports, which take longer than the hash.
-        hash_ahead((model or encoder_module or [PACKAGED])[0])
-    from stsbench.data.views import PairView
+        hash_ahead((named.get("models") or named.get("functions") or [PACKAGED])[0])
     from stsbench.encoders.load import LoadOptions
     from stsbench.records.drift import drift_table
-    from stsbench.records.provenance import command_line
     from stsbench.records.record import RunRecord
     from stsbench.records.scores import Scores
     from stsbench.records.show import print_scores
     from stsbench.scoring.drift import MARGIN
-    from stsbench.scoring.predictions import tasks_in
-    from stsbench.scoring.protocols import choose_protocol
-    from stsbench.scoring.run import SAMPLE_BANNER, Request, choose_data, choose_models, measure_each
-    from stsbench.scoring.settings import Classification, Intervals, Postprocessing, Settings
+    from stsbench.scoring.run import SAMPLE_BANNER, choose_data, measure_each
+    from stsbench.scoring.settings import Intervals
 
     if margin is not None and not gate:
         raise UserError("--margin is what --gate allows to be lost: add --gate, or leave it out.")
-    if tasks is None and data is None and similarities is not None:
-        tasks = tasks_in(similarities)
-    request = Request(
-        tasks=tasks,
-        data=data,
-        subset_column=subset_column,
-        data_dirs=tuple(data_dir or ()),
-        view=PairView(exclude_overlap, tuple(exclude or ())),
-        settings=Settings(
-            protocol=choose_protocol(
-                protocol, aggregation=aggregation, metric=metric, similarity=similarity, text=text
-            ),
-            postprocessing=Postprocessing(dimensions=dimensions, whiten=whiten, normalize=normalize),
-            intervals=Intervals(None if no_intervals else interval),
-            classification=Classification(classifier, kfold, classifier_seed),
-            use_cache=not no_cache,
-            out=out and out.expanduser(),
-            overwrite=overwrite,
-            command=command_line(["stsbench", *sys.argv[1:]]),
-            margin=(MARGIN if margin is None else margin) if gate else None,
-        ),
+    request = _request(
+        asked,
+        named.get("similarities"),
+        protocol=protocol(),
+        intervals=Intervals(intervals.dependence),
+        margin=(MARGIN if margin is None else margin) if gate else None,
     )
-    models = choose_models(
-        model or [],
-        LoadOptions(**loading.keywords()),
-        functions=encoder_module or [],
-        vectors=vectors,
-        sentences=sentences,
-        similarities=similarities,
-    )
+    to_measure = models(options=LoadOptions(**loading.keywords()))
     chosen = choose_data(request)
     if chosen.is_sample:
         tell(SAMPLE_BANNER)
@@ -266,11 +94,11 @@ def run(
     records: list[RunRecord] = []
     with progress_bars(quiet=output.quiet) as progress:
         measured = measure_each(
-            models,
+            to_measure,
             chosen,
             request.settings,
             failed=lambda failing, error: failures.append(
-                f"{failing.name}: {error}" if len(models) > 1 else str(error)
+                f"{failing.name}: {error}" if len(to_measure) > 1 else str(error)
             ),
             progress=progress,
         )
@@ -284,7 +112,7 @@ def run(
                 f"interrupted: {kept} recorded, and the same command goes on from the cache."
             ) from error
     if records:
-        print_scores(Scores(records, subsets=subsets), output, as_list=len(models) > 1)
+        print_scores(Scores(records, subsets=subsets), output, as_list=len(to_measure) > 1)
     for record in records:
         if record.drift is not None and output.style == "terminal":
             say("", *str(drift_table(record.drift, record.model.precision)).splitlines())
@@ -296,23 +124,10 @@ def run(
         raise typer.Exit(3)
 
 
-@grouped
 def import_(
-    results: Annotated[
-        Path,
-        typer.Argument(
-            help="SentEval's results saved as JSON, a JSON file of MTEB's, or a folder of those; or a table of "
-            "items, `task, item, score` and `group...`: .csv, .tsv, .jsonl or .parquet."
-        ),
+    asked: Annotated[
+        Call, Verb("stsbench.scoring.importing:import_results", without=("command",), required=("out",))
     ],
-    out: Annotated[Path, Option("--out", "-o", callback=new_folder, help="Folder of the record.")],
-    model: Annotated[str, Option("--model", "-m", help="The model's name, if the files do not say.")] = "",
-    aggregation: Annotated[
-        str | None,
-        Option(help="Over subsets: `all`, `mean` or `wmean`. Default: `all` if it is there, else `wmean`."),
-    ] = None,
-    metric: Annotated[str, Option(help="`spearman` or `pearson`.")] = "spearman",
-    overwrite: Annotated[bool, Option("--overwrite", help="Replace another measurement in that folder.")] = False,
     output: Output = Output(),
 ) -> None:
     """Make a record of the results of another program: to check, show or compare.
@@ -326,43 +141,63 @@ def import_(
     * `stsbench import ndcg.parquet --model my/retriever --out runs/ndcg`
     """
     _ = output.style  # Two formats at once are a mistake: better told before the work than after.
-    from stsbench.records.imports.read import import_results
     from stsbench.records.provenance import command_line
     from stsbench.records.scores import Scores
     from stsbench.records.show import print_scores
-    from stsbench.scoring.importing import import_items
-    from stsbench.scoring.kinds.given import FORMATS_READ
 
-    typed = command_line(["stsbench", *sys.argv[1:]])
-    if any(suffix in FORMATS_READ for suffix in results.suffixes[-2:]):
-        if aggregation is not None:
-            raise UserError("--aggregation is over subsets, which a table of items has not: leave it out.")
-        record = import_items(results, out=out, model=model, overwrite=overwrite, command=typed)
-    else:
-        record = import_results(
-            results,
-            out=out,
-            model=model,
-            aggregation=aggregation,
-            metric=metric,
-            overwrite=overwrite,
-            command=typed,
-        )
+    record = asked(command=command_line(["stsbench", *sys.argv[1:]]))
     print_scores(Scores([record]), output, as_list=False)
     tell(f"recorded in {record.folder}", quiet=output.quiet)
 
 
+def _request(asked: Call, similarities: "Path | None", **chosen: Any) -> "Request":
+    """Return what to measure on and how.
+
+    Args:
+        asked: the options of `evaluate` that were typed.
+        similarities: saved ones, which may say of which tasks they are.
+        chosen: other settings.
+    """
+    from stsbench.data.views import PairView
+    from stsbench.records.provenance import command_line
+    from stsbench.scoring.predictions import tasks_in
+    from stsbench.scoring.run import Request
+    from stsbench.scoring.settings import Classification, Postprocessing, Settings
+
+    options = asked.options
+    tasks = options.get("tasks")
+    if tasks is None and "data" not in options and similarities is not None:
+        tasks = tasks_in(similarities)
+    folder = options.get("out")
+    classification = {
+        word.removeprefix("classifier_"): value
+        for word, value in asked.only("classifier", "kfold", "classifier_seed").items()
+    }
+    return Request(
+        tasks=tasks,
+        data_dirs=tuple(options.get("data_dirs", ())),
+        view=PairView(options.get("exclude_overlap", False), tuple(options.get("exclude", ()))),
+        settings=Settings(
+            postprocessing=Postprocessing(**asked.only("dimensions", "whiten", "normalize")),
+            classification=Classification(**classification),
+            out=folder and folder.expanduser(),
+            command=command_line(["stsbench", *sys.argv[1:]]),
+            **asked.only("use_cache", "overwrite"),
+            **chosen,
+        ),
+        **asked.only("data", "subset_column"),
+    )
+
+
 def cite(
-    runs: Annotated[list[Path], typer.Argument(help="Run folders or run.json files.")],
+    asked: Annotated[Call, Verb("stsbench.scoring.cite:cite")],
     json: Annotated[bool, Option("--json", help="Print JSON.", rich_help_panel=OUTPUT)] = False,
 ) -> None:
     """Print what to cite for the models and tasks of some records, as BibTeX.
 
     Example: `stsbench cite runs/minilm-avg-sts > references.bib`
     """
-    from stsbench.scoring import cite as verb
-
-    citations = verb.cite(runs)
+    citations = asked()
     if json:
         import json as json_
 

@@ -3,8 +3,9 @@
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from stsbench.base.options import DATA, LARGEST_SEED, MODEL, RUN, Help, Named, Panel, Spelled, Within
 from stsbench.base.progress import Progress, silent
 from stsbench.data.views import PairView
 from stsbench.encoders.checkpoint import hash_ahead
@@ -16,7 +17,6 @@ from stsbench.scoring.predictions import SavedPredictions, similarities_from
 from stsbench.scoring.protocols import Protocol
 from stsbench.scoring.saved import SavedSimilarities
 from stsbench.scoring.settings import (
-    CLASSIFIERS,
     KFOLD,
     SEED,
     Classification,
@@ -30,43 +30,47 @@ from stsbench.scoring.tasks import SAMPLE_USED, AnyTask, is_sample, read_data
 
 def evaluate(
     encoder: Encoder | str | Path | Callable[[list[str]], Any],
-    tasks: str | AnyTask | Sequence[str | AnyTask] | None = None,
+    tasks: Annotated[str | AnyTask | Sequence[str | AnyTask] | None, Named(), Spelled("--tasks", "-t")] = None,
     *,
     protocol: Protocol | None = None,
     data: str | Path | None = None,
     subset_column: str = "subset",
     data_dirs: Sequence[str | Path] = (),
-    exclude_overlap: bool = False,
-    exclude: Sequence[str | Path] = (),
-    dimensions: int | None = None,
-    whiten: int | None = None,
-    normalize: bool | None = None,
-    classifier: str = CLASSIFIERS[0],
+    exclude_overlap: Annotated[bool, Panel(DATA)] = False,
+    exclude: Annotated[Sequence[str | Path], Panel(DATA)] = (),
+    dimensions: Annotated[int | None, Panel(MODEL)] = None,
+    whiten: Annotated[int | None, Within(0), Panel(MODEL)] = None,
+    normalize: Annotated[bool | None, Panel(MODEL)] = None,
+    classifier: str = "logreg",
     kfold: int = KFOLD,
-    classifier_seed: int = SEED,
+    classifier_seed: Annotated[int, Within(0, LARGEST_SEED)] = SEED,
     intervals: Intervals | None = None,
     use_cache: bool = True,
-    out: str | Path | None = None,
-    overwrite: bool = False,
+    out: Annotated[
+        str | Path | None,
+        Panel(RUN),
+        Help("Folder of the record. Default: `runs/<model>-<pooling>-<tasks>`."),
+    ] = None,
+    overwrite: Annotated[bool, Panel(RUN)] = False,
     progress: Progress = silent,
 ) -> RunRecord:
     """Measure an encoder on STS and transfer tasks.
 
     Args:
         encoder: an encoder, or what `load` makes one of: a name, a path, a callable `list[str] -> array`.
-        tasks: `sts` or `transfer` (the seven tasks of the papers), `all` (both), `supervised`, `sample`,
-            `sample-transfer`, names such as `STS16`, `STS-B:dev`, `STS12@raw`, `TREC` or `STS-B:supervised`, or
-            data that was read already. By default `sts` if its data is here, else `sample`, with a warning.
+        tasks: `sts` or `transfer` (seven each), `all` (both), `supervised`, `sample`, `sample-transfer`, or names
+            with split and text: `STS12,STS-B:dev,STS16@raw,TREC,STS-B:supervised`. By default `sts` if its data is
+            here, else `sample`, with a warning. In Python also data that was read already.
         protocol: aggregation, metric, similarity and text; `simcse` by default (see `stsbench.protocol`).
-        data: a file of scored pairs of your own instead of `tasks`.
-        subset_column: the column of that file that names each pair's subset.
+        data: your own pairs instead of `tasks`: .tsv, .csv, .jsonl or .parquet.
+        subset_column: the column of `data` that names subsets.
         data_dirs: folders to look for data in, before `STSBENCH_DATA` and the cache.
-        exclude_overlap: whether a pair counts in one task alone: the first of the seven, in the papers' order,
+        exclude_overlap: whether to count a pair in one task alone: the first of the seven, in the papers' order,
             whose test pairs have it keeps it.
-        exclude: training corpora: pairs with a sentence that stands in one of them are left out.
-        dimensions: how many leading dimensions of the vectors to keep (Matryoshka); None for all.
-        whiten: how many dimensions to keep when whitening on each task's own sentences; 0 for all in which they
-            vary, None for no whitening.
+        exclude: a training corpus: leave out pairs with a sentence that stands in it.
+        dimensions: keep the first so many dimensions of the vectors (Matryoshka); by default all.
+        whiten: whiten on each task's sentences, and keep so many dimensions, 0 for all in which they vary; by
+            default vectors are not whitened.
         normalize: whether to scale the vectors to unit length. By default as the checkpoint says for similarities,
             and never for the classifiers of the transfer tasks.
         classifier: of the transfer tasks: `logreg` (converged logistic regression) or `mlp-adam` (SentEval's net,
@@ -76,7 +80,7 @@ def evaluate(
         intervals: how intervals are computed.
         use_cache: whether to read and write the embedding cache.
         out: folder to save the record and its items in; None to keep them in memory.
-        overwrite: whether a record of another measurement in that folder may be replaced.
+        overwrite: whether to replace another measurement in that folder.
         progress: told how far it is.
 
     Returns:

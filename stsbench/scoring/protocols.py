@@ -12,9 +12,10 @@ SentEval trains on STS-B and SICK-R are another measurement and no part of these
 
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from stsbench.base.errors import UserError
+from stsbench.base.options import Panel, Spelled
 from stsbench.base.words import suggestion
 from stsbench.statistics.aggregation import Aggregation
 from stsbench.statistics.correlations import CORRELATIONS, Metric
@@ -59,14 +60,21 @@ PROTOCOLS = MappingProxyType(
 
 
 def choose_protocol(
-    name: str = "simcse",
+    name: Annotated[str, Spelled("--protocol")] = "simcse",
     *,
     aggregation: str | None = None,
     metric: str | None = None,
     similarity: str | None = None,
-    text: str | None = None,
+    text: Annotated[str | None, Panel("Scores")] = None,
 ) -> Protocol:
     """Return a preset with some of its choices replaced.
+
+    Args:
+        name: `simcse`, `senteval` or `mteb`: sets the four choices below.
+        aggregation: over subsets: `all`, `mean` or `wmean`.
+        metric: `spearman`, `pearson` or `kendall`.
+        similarity: `cosine`, `dot`, `euclidean` or `manhattan` (distances negative).
+        text: `senteval` (tokenised, lower-cased) or `raw` text.
 
     Raises:
         UserError: if a name is unknown.

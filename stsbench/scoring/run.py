@@ -5,9 +5,10 @@ import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 from stsbench.base.errors import UserError
+from stsbench.base.options import Spelled
 from stsbench.base.progress import Progress
 from stsbench.data.tables import StsData
 from stsbench.data.views import PairView, split_and_view
@@ -65,10 +66,10 @@ class ChosenData(NamedTuple):
 
 
 def choose_models(
-    models: Sequence[str],
     options: LoadOptions,
     *,
-    functions: Sequence[str] = (),
+    models: Annotated[Sequence[str], Spelled("--model", "-m")] = (),
+    functions: Annotated[Sequence[str], Spelled("--encoder-module")] = (),
     vectors: Path | None = None,
     sentences: Path | None = None,
     similarities: Path | None = None,
@@ -76,12 +77,14 @@ def choose_models(
     """Return what is to be measured, each once; the packaged model if nothing was named.
 
     Args:
-        models: names, paths or `module:function`, as `load` takes them.
         options: how to load them.
-        functions: more of them, each a `module:function`.
-        vectors: a saved matrix.
-        sentences: the sentence of each of its rows.
-        similarities: saved similarities.
+        models: what to measure: a Hub name, a folder, `minilm`, a published system (`esimcse-bert-base`, say), a
+            file of word vectors, or `module:function`. By default the packaged `minilm`.
+        functions: a function of your own, `list[str] -> array`: `mymodel:encode`.
+        vectors: score saved vectors: a .npy matrix, with `sentences`.
+        sentences: the sentences of `vectors`, one a line.
+        similarities: score saved similarities: .npy or one number a line, per pair; or MTEB's predictions, a file
+            or a folder of them, whose tasks are the default of --tasks.
 
     Raises:
         UserError: if the options do not fit together, or nothing was named and no model is packaged.

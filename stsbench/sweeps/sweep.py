@@ -3,8 +3,10 @@
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Annotated
 
 from stsbench.base.errors import UserError
+from stsbench.base.options import Within
 from stsbench.base.progress import Progress, describe, silent
 from stsbench.base.words import suggestion
 from stsbench.scoring.run import RUNS
@@ -29,7 +31,7 @@ def sweep(
     out: str | Path | None = None,
     *,
     on: str = "local",
-    workers: int | None = None,
+    workers: Annotated[int | None, Within(1, 10_000)] = None,
     device: str = "auto",
     data_dirs: Sequence[str | Path] = (),
     retry: bool = False,
@@ -45,15 +47,15 @@ def sweep(
     fails does not stop the rest.
 
     Args:
-        experiment: an experiment, a YAML file, or the folder of one that was begun.
-        out: its folder; by default `runs/NAME`, or the folder that was named.
+        experiment: an experiment's YAML file, or the folder of one that was begun. In Python also an experiment.
+        out: folder of the experiment; by default `runs/NAME`, or the folder that was named.
         on: where jobs run: `local`, `ray` or `slurm`.
         workers: jobs at once; by default one a GPU, or one for each group of cores that its threads fill.
         device: of local jobs: `auto`, `cpu`, `cuda` or `mps`.
         data_dirs: folders to look for data in, before `STSBENCH_DATA` and the cache.
-        retry: whether jobs that failed are tried again.
+        retry: whether to try jobs again that failed.
         dry_run: whether to tell only what there is to do, how long it takes and what room on the disk.
-        status: whether to tell only what is done.
+        status: whether to tell only which jobs are done.
         progress: told how many jobs are done.
         notice: told what the person should know.
 

@@ -2,49 +2,17 @@
 
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Annotated, Any
 
-from typer import Argument, Option
+from typer import Option
 
-from stsbench.cli.options import Output, any_seed, grouped, new_folder
+from stsbench.cli.options import Output
 from stsbench.cli.output import Bars, print_data, print_frame, print_result, progress_bars, say, tell
+from stsbench.cli.verbs import Call, Verb
 
 
-@grouped
 def train(
-    recipe: Annotated[
-        str | None, Argument(help="A known recipe (see --list) or a YAML file.", show_default=False)
-    ] = None,
-    corpus: Annotated[
-        str | None,
-        Option(
-            help="A sentence a line, or .csv, .tsv, .jsonl, .parquet; .gz and .zst too. Default: the recipe's."
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        Option("--out", "-o", callback=new_folder, help="Folder of the training. Default: `runs/<recipe>`."),
-    ] = None,
-    base: Annotated[str | None, Option(help="Checkpoint to start from. Default: the recipe's.")] = None,
-    seed: Annotated[
-        int | None, Option(callback=any_seed, help="Of everything random. Default: the recipe's.")
-    ] = None,
-    set_: Annotated[
-        list[str] | None, Option("--set", metavar="KEY=VALUE", help="Change a value of the recipe. Repeatable.")
-    ] = None,
-    columns: Annotated[
-        str | None, Option(help="Columns of the corpus to read, in order, with commas. Default: all.")
-    ] = None,
-    resume: Annotated[
-        Path | None, Option(help="Go on with the training in this folder, to the same weights bit by bit.")
-    ] = None,
-    device: Annotated[str, Option(help="`auto`, `cpu`, `cuda` or `mps`.")] = "auto",
-    data_dir: Annotated[
-        list[Path] | None, Option("--data-dir", help="Look for the dev set here first. Repeatable.")
-    ] = None,
-    tensorboard: Annotated[bool, Option("--tensorboard", help="Write TensorBoard's files too.")] = False,
-    wandb: Annotated[bool, Option("--wandb", help="Send the log to Weights & Biases too.")] = False,
+    asked: Annotated[Call, Verb("stsbench.training.train:train", without=("command", "shared"))],
     list_: Annotated[bool, Option("--list", help="List the known recipes and exit.")] = False,
     print_: Annotated[bool, Option("--print", help="Print the recipe in full and exit.")] = False,
     output: Output = Output(),
@@ -71,28 +39,15 @@ def train(
             recipes = recipe_list()
             print_frame(recipes if style in {"json", "csv"} else fitted(recipes, "what"), output)
         else:
-            chosen = read_recipe(recipe or "demo", set_ or ())
+            chosen = read_recipe(asked.options.get("recipe", "demo"), asked.options.get("overrides", ()))
             distance = chosen.traceable_sentence()
             said = [*filter(None, (distance, chosen.tasks_sentence())), *chosen.test_remarks()]
             print_data("".join(f"# {sentence}\n" for sentence in said) + as_yaml(chosen))
         return
     from stsbench.records.provenance import command_line
-    from stsbench.training.train import train as run_training
 
     with progress_bars(quiet=quiet) as progress:
-        training = run_training(
-            recipe,
-            corpus,
-            out,
-            base=base,
-            seed=seed,
-            overrides=set_ or (),
-            columns=None if columns is None else [name.strip() for name in columns.split(",")],
-            resume=resume,
-            device=device,
-            data_dirs=data_dir or (),
-            tensorboard=tensorboard,
-            wandb=wandb,
+        training = asked(
             progress=progress,
             listeners=[_listener(progress, quiet=quiet)],
             notice=lambda sentence: tell(sentence, quiet=quiet),

@@ -12,11 +12,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from stsbench._version import __version__
 from stsbench.base.errors import InterruptError, UserError, by_interrupt
 from stsbench.base.files import atomic_path, sha256_of
+from stsbench.base.options import Commas, NameOrPath, Spelled
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import listed
 from stsbench.data.corpus import SAMPLE, corpus_file, read_rows
@@ -60,14 +61,14 @@ _SELECTED = "The checkpoint was selected by this score, which therefore does not
 
 
 def train(
-    recipe: str | Path | None = None,
-    corpus: str | Path | None = None,
+    recipe: NameOrPath | None = None,
+    corpus: NameOrPath | None = None,
     out: str | Path | None = None,
     *,
-    base: str | Path | None = None,
+    base: NameOrPath | None = None,
     seed: int | None = None,
-    overrides: Sequence[str] = (),
-    columns: Sequence[str] | None = None,
+    overrides: Annotated[Sequence[str], Spelled("--set", "KEY=VALUE")] = (),
+    columns: Annotated[Sequence[str] | None, Commas()] = None,
     resume: str | Path | None = None,
     device: str = "auto",
     data_dirs: Sequence[str | Path] = (),
@@ -85,13 +86,15 @@ def train(
 
     Args:
         recipe: a known recipe's name, or a YAML file.
-        corpus: text (one sentence a line), .csv, .tsv, .jsonl or .parquet; by default the recipe's.
+        corpus: text (one sentence a line), .csv, .tsv, .jsonl or .parquet, .gz and .zst too; by default the
+            recipe's.
         out: folder of the training; by default `runs/<recipe>`.
         base: the checkpoint to start from; by default the recipe's.
         seed: of everything random; by default the recipe's.
-        overrides: changes to the recipe, as `key=value`.
-        columns: which columns of the corpus to read, in order.
-        resume: the folder of a training to go on with, in place of all of the above.
+        overrides: change a value of the recipe, as `key=value`.
+        columns: columns of the corpus to read, in order, with commas; by default all.
+        resume: go on with the training in this folder, in place of all of the above, to the same weights bit by
+            bit.
         device: `auto`, `cpu`, `cuda` or `mps`.
         data_dirs: folders to look for the dev set in, before `STSBENCH_DATA` and the cache.
         tensorboard: whether to write TensorBoard's files, too.

@@ -24,6 +24,8 @@ COMMANDS = [
     ("run",),
     ("show",),
     ("compare",),
+    ("plan",),
+    ("best-of",),
     ("rank",),
     ("check",),
     ("report",),

@@ -66,33 +66,49 @@ def test_rank_refuses_what_is_no_ranking_in_a_sentence(runs: Stsbench) -> None:
 
 
 def test_a_plan_and_the_best_of_n_are_printed(runs: Stsbench) -> None:
-    planned = runs("compare", "a", "b", "--plan", "--difference", "20", "--seed-spread", "5")
+    planned = runs("plan", "a", "b", "--difference", "20", "--seed-spread", "5")
     assert planned.code == 0
     assert planned.out.splitlines()[0].split()[:2] == ["task", "pairs"]
     assert "with 80 % power" in planned.err
-    best = runs("compare", "--best-of", "unsup-simcse-bert-base")
+    best = runs("best-of", "unsup-simcse-bert-base")
     assert best.code == 0
     assert "76.25 is what the best of 7 or 8 runs gives on average" in best.err
-    assert json.loads(runs("compare", "--a", "a", "b", "--best-of", "50", "--json").out)["number"] == 50
+    assert json.loads(runs("best-of", "a", "b", "--number", "50", "--json").out)["number"] == 50
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("compare a b --plan --difference 20", "plan a b --difference 20"),
+        ("compare --a a b --best-of 50", "best-of a b --number 50"),
+        ("compare --best-of unsup-simcse-bert-base --csv", "best-of unsup-simcse-bert-base --csv"),
+    ],
+)
+def test_the_old_spelling_gives_the_same_and_says_what_to_type_now(runs: Stsbench, old: str, new: str) -> None:
+    done, expected = runs(*old.split()), runs(*new.split())
+    assert (done.code, done.out) == (0, expected.out)
+    assert (
+        done.err
+        == f"`stsbench {old}` is `stsbench {new}` now: the old spelling goes with the next version.\n"
+        + (expected.err)
+    )
 
 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("a", "b", "--difference", "1"), "--difference goes with --plan"),
-        (("a", "b", "--plan", "--seed-spread", "1"), "--seed-spread goes with --difference"),
-        (("a", "b", "--plan", "--difference", "0", "--seed-spread", "1"), "give more than 0"),
-        (("--a", "a", "--plan"), "--plan takes two runs"),
-        (("a", "b", "--plan", "--best-of", "70"), "cannot go together"),
-        (("a", "b", "--best-of", "70"), "name them with --a alone"),
-        (("--best-of", "70"), "--best-of a number takes runs"),
-        (("a", "b", "--task", "sample"), "--task goes with --best-of"),
+        (("compare", "a", "b", "--difference", "1"), "`stsbench compare` has no option --difference"),
+        (("plan", "a", "b", "--seed-spread", "1"), "--seed-spread goes with --difference"),
+        (("plan", "a", "b", "--difference", "0", "--seed-spread", "1"), "give more than 0"),
+        (("plan", "a"), "RUN is missing"),
+        (("best-of", "70"), "no seeds of '70' are known"),
+        (("best-of", "simcse*"), "no run matches simcse*"),
     ],
 )
 def test_options_that_do_not_fit_are_refused_in_a_sentence(
     arguments: tuple[str, ...], sentence: str, stsbench: Stsbench
 ) -> None:
-    done = stsbench("compare", *arguments)
+    done = stsbench(*arguments)
     assert (done.code, done.out, len(done.err.strip().splitlines())) == (2, "", 1)
     assert sentence in done.err
 

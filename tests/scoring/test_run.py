@@ -62,12 +62,12 @@ def test_the_sample_asked_for_by_name_has_no_banner() -> None:
 
 
 def test_each_model_is_measured_once() -> None:
-    assert [model.name for model in choose_models(["a", "b", "a"], LoadOptions())] == ["a", "b"]
+    assert [model.name for model in choose_models(LoadOptions(), models=["a", "b", "a"])] == ["a", "b"]
 
 
 def test_several_models_cannot_share_a_folder(tmp_path: Path) -> None:
     data = choose_data(Request())
-    wanted = choose_models(["a", "b"], LoadOptions())
+    wanted = choose_models(LoadOptions(), models=["a", "b"])
     settings = Settings(out=tmp_path)
     with pytest.raises(UserError, match="--out names one folder, and several models need one each"):
         list(measure_each(wanted, data, settings, failed=lambda *_: None, progress=lambda *_: None))

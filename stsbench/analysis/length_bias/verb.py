@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from typer import Option
-
 from stsbench.analysis.analysis import AnalysisCommand, AnalysisResult
 from stsbench.analysis.length_bias.measures import (
     ABSOLUTE,
@@ -23,8 +21,9 @@ from stsbench.analysis.length_bias.measures import (
     Lengths,
 )
 from stsbench.base.errors import UserError
+from stsbench.base.options import Commas, Spelled, Within
 from stsbench.base.progress import Progress, silent
-from stsbench.cli.options import DataDirs, IntervalOption, NoIntervals, number_within
+from stsbench.cli.options import IntervalChoice
 from stsbench.records.kinds import AVERAGE
 from stsbench.records.labels import ALL_TASKS
 from stsbench.render.cells import Key, Named, beside
@@ -165,10 +164,10 @@ def _design(frame: "pd.DataFrame") -> "pd.DataFrame":
 def length_bias(  # noqa: D417 (the options of loading are told of together)
     runs: "Wanted | Sequence[Wanted] | None" = None,
     *,
-    tasks: Sequence[str] = (),
+    tasks: Annotated[Sequence[str], Commas(), Spelled("--tasks", "-t")] = (),
     length: str = "words",
-    threshold: int | None = None,
-    bins: Sequence[int] = (),
+    threshold: Annotated[int | None, Within(0)] = None,
+    bins: Annotated[Sequence[int], Commas("give where each bin begins, such as 0,1,2,4,8")] = (),
     published: bool = False,
     intervals: "Intervals | None" = None,
     data_dirs: Sequence[str | Path] = (),
@@ -186,11 +185,12 @@ def length_bias(  # noqa: D417 (the options of loading are told of together)
 
     Args:
         runs: records or their folders; or encoders, or what `load` makes one of, which are measured first.
-        tasks: by default all that a run has; for models the seven STS tasks, or the sample.
+        tasks: their names, with commas; by default all that a run has, for models the seven STS tasks, or the
+            sample.
         length: `words` (whitespace tokens as released), `subwords` or `characters`.
         threshold: the largest length difference that counts as short; by default 3, for characters 15.
-        bins: where the bins of the curve begin, from 0 and rising.
-        published: whether the papers' rows stand beside them (words, threshold 3).
+        bins: where the bins of the curve begin, from 0 and rising, such as `0,1,2,4,8`.
+        published: whether to put the papers' rows beside them (ESimCSE: words, threshold 3).
         intervals: how intervals are computed.
         data_dirs: folders to look for data in.
         progress: told how far encoding is.
@@ -258,7 +258,7 @@ def _published_rows(lengths: Lengths) -> "pd.DataFrame":
 
 
 @dataclass(frozen=True)
-class LengthBiasCommand(AnalysisCommand):
+class LengthBiasCommand(AnalysisCommand, IntervalChoice):
     """Ask whether a model finds sentences more alike because they are of like length.
 
     Spearman and mean similarity difference in the groups of short and long length difference, per task; one slope;
@@ -272,42 +272,10 @@ class LengthBiasCommand(AnalysisCommand):
 
     verb = staticmethod(length_bias)
     result = LengthBias
-
-    tasks: Annotated[
-        str | None,
-        Option("--tasks", "-t", help="Tasks, with commas. Default: all that a run has; the seven for --model."),
-    ] = None
-    length: Annotated[str, Option(help="`words` (as released), `subwords` or `characters`.")] = "words"
-    threshold: Annotated[
-        int | None,
-        Option(
-            callback=number_within(0),
-            help="Largest length difference that counts as short. Default: 3; 15 characters.",
-        ),
-    ] = None
-    bins: Annotated[str | None, Option(help="Where the bins of the curve begin, such as `0,1,2,4,8`.")] = None
-    published: Annotated[bool, Option("--published", help="Put the papers' rows (ESimCSE) beside them.")] = False
-    interval: IntervalOption = "dyadic"
-    no_intervals: NoIntervals = False
-    data_dir: DataDirs = None
+    of_pairs = True
 
     def keywords(self) -> dict[str, Any]:
-        """Return the options as `length_bias` takes them."""
+        """Return how intervals are computed."""
         from stsbench.scoring.settings import Intervals
 
-        options = super().keywords()
-        interval, no_intervals = options.pop("interval"), options.pop("no_intervals")
-        options["intervals"] = Intervals(None if no_intervals else interval)
-        tasks = [name for name in (self.tasks or "").split(",") if name.strip()]
-        return options | {"tasks": tasks, "bins": _starts(self.bins)}
-
-    def names_data(self, *, runs: bool) -> bool:
-        """Return whether tasks were named, or runs, which bring their pairs."""
-        return runs or bool(self.tasks)
-
-
-def _starts(bins: str | None) -> list[int]:
-    try:
-        return [int(start) for start in bins.split(",")] if bins else []
-    except ValueError as error:
-        raise UserError(f"--bins {bins}: give where each bin begins, such as 0,1,2,4,8.") from error
+        return {"intervals": Intervals(self.dependence)}

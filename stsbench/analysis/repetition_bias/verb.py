@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
-from stsbench.analysis.analysis import AnalysisCommand, AnalysisResult, Corpus
+from stsbench.analysis.analysis import AnalysisCommand, AnalysisResult
 from stsbench.base.errors import UserError
+from stsbench.base.options import Count, NameOrPath, Within
 from stsbench.base.progress import Progress, silent
-from stsbench.cli.options import any_seed, number_within
 from stsbench.render.cells import beside
 from stsbench.render.figures import colours, legend_above, new_figure, style
 from stsbench.render.table import Table, Tables, interval
@@ -100,9 +100,9 @@ class RepetitionBias(AnalysisResult):
 def repetition_bias(  # noqa: D417 (the options of loading are told of together)
     runs: "Wanted | Sequence[Wanted] | None" = None,
     *,
-    corpus: str | Path = "sample",
-    queries: int = 100,
-    seeds: int = 5,
+    corpus: NameOrPath = "sample",
+    queries: Count = 100,
+    seeds: Annotated[int, Within(1, 1000)] = 5,
     seed: int = 0,
     low: float = 0.13,
     high: float = 0.17,
@@ -127,16 +127,17 @@ def repetition_bias(  # noqa: D417 (the options of loading are told of together)
 
     Args:
         runs: records or their folders; or encoders, or what `load` makes one of.
-        corpus: a file with one sentence a line, or `sample`.
-        queries: how many, for each seed.
+        corpus: a file with one sentence a line, or `sample` for the sample's sentences.
+        queries: how many queries for each seed.
         seeds: how many draws of queries and candidates.
         seed: the first of their seeds.
         low: smallest overlap, as a share.
         high: largest overlap.
-        share_of: `candidate` (of its tokens those that occur in the query) or `query`.
+        share_of: of whose tokens the overlap is a share: `candidate` (of its tokens those that occur in the query)
+            or `query`.
         tokens: `words` (between spaces, whatever their case) or `subwords`, of the first model's tokeniser; with
             them, words all of whose sub-words are shared are repeated.
-        published: whether the paper's rows stand beside them.
+        published: whether to put the paper's rows (ESimCSE) beside them.
         intervals: how intervals are computed. Queries are drawn apart, and share nothing.
         progress: told how far it is.
         pooling, max_length, prompt, precision, device, revision, trust_remote_code, template: how models are
@@ -327,14 +328,9 @@ class RepetitionBiasCommand(AnalysisCommand):
     verb = staticmethod(repetition_bias)
     result = RepetitionBias
 
-    corpus: Corpus = "sample"
-    queries: Annotated[int, Option(callback=number_within(1), help="Queries for each seed.")] = 100
-    seeds: Annotated[int, Option(callback=number_within(1, 1000), help="Draws of queries and candidates.")] = 5
-    seed: Annotated[int, Option(callback=any_seed, help="The first of their seeds.")] = 0
+    without = ("low", "high")
+
     overlap: Annotated[str, Option(help="Smallest and largest share of common tokens, in per cent.")] = "13-17"
-    share_of: Annotated[str, Option(help="Of whose tokens that is a share: `candidate` or `query`.")] = "candidate"
-    tokens: Annotated[str, Option(help="`words`, or `subwords` of the first model.")] = "words"
-    published: Annotated[bool, Option("--published", help="Put the paper's rows (ESimCSE) beside them.")] = False
 
     def keywords(self) -> dict[str, Any]:
         """Return the options as `repetition_bias` takes them."""

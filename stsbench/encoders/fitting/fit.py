@@ -3,13 +3,14 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stsbench._version import __version__
 from stsbench.base.errors import UserError
+from stsbench.base.options import DATA, MODEL, RUN, Count, Named, NameOrPath, Panel, Spelled, Within
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import suggestion
 from stsbench.data.sentence_ids import folded_ids
@@ -93,17 +94,17 @@ class Fitting(Result):
 
 def fit(
     method: Method,
-    encoder: Encoder | str | Path = PACKAGED,
+    encoder: Annotated[Encoder | NameOrPath, Spelled("--model", "-m"), Panel(MODEL)] = PACKAGED,
     *,
-    sentences: str | Path | Sequence[str],
-    out: str | Path,
-    dimensions: int | None = None,
-    steps: int | None = None,
-    learning_rate: float | None = None,
-    batch: int | None = None,
+    sentences: Annotated[str | Path | Sequence[str], Named(), Spelled("--sentences", "-s"), Panel(DATA)],
+    out: Annotated[str | Path, Panel(RUN)],
+    dimensions: Annotated[Count | None, Panel(RUN)] = None,
+    steps: Count | None = None,
+    learning_rate: Annotated[float | None, Within(1e-8, 1)] = None,
+    batch: Annotated[int | None, Within(1, 2**16)] = None,
     seed: int | None = None,
-    depth: int | None = None,
-    width: int | None = None,
+    depth: Annotated[int | None, Within(1, 64)] = None,
+    width: Annotated[int | None, Within(1, 2**14)] = None,
     coupling: str | None = None,
     data_dirs: Sequence[str | Path] = (),
     use_cache: bool = True,
@@ -118,20 +119,23 @@ def fit(
 
     Args:
         method: `whitening` or `flow`.
-        encoder: the model: an encoder that was loaded, or what `load` makes one of. Not a function, whose weights
-            have no hash.
-        sentences: a task as `--tasks` names it (`STS-B`, `STS-B:all`), `sts`, `nli`, `sample-sentences`, a text
-            file with a sentence a line, or the sentences themselves.
+        encoder: what to fit it for: as in `stsbench run`, but not a function, whose weights have no hash. In
+            Python also an encoder that was loaded.
+        sentences: what to fit on: a task as `run --tasks` names it (`STS-B`, `STS-B:all`, `SICK-R`), `sts`, `nli`
+            (SNLI's dev and test), `sample`, `sample-sentences`, or a text file with a sentence a line; several
+            with commas. In Python also the sentences themselves.
         out: the folder to write, which must not hold anything but the same fit.
-        dimensions: of a whitening, how many to keep; None for all in which the sentences vary. A flow keeps all.
+        dimensions: of a whitening, keep so many directions of largest variance; by default all in which the
+            sentences vary. A flow keeps all.
         steps: of a flow, steps of the optimiser; by default one pass over the sentences. The state in which
             sentences held out were likeliest is kept.
-        learning_rate: of a flow, 1e-3 by default, falling to zero.
+        learning_rate: of a flow, Adam's, 1e-3 by default; it falls to zero by half a cosine.
         batch: of a flow, sentences a step; 256 by default.
-        seed: of a flow, of all that is drawn; 42 by default.
+        seed: of a flow, of its weights, permutations and order; 42 by default.
         depth: of a flow, how many steps the map has; 6 by default.
-        width: of a flow, of the hidden layers of its couplings; 256 by default.
-        coupling: of a flow, `additive` (BERT-flow's, the default) or `affine` (Glow's).
+        width: of a flow, how wide the hidden layers of its couplings are; 256 by default.
+        coupling: of a flow, `additive` (BERT-flow: a shift alone; the default) or `affine` (Glow: shift and
+            scale).
         data_dirs: folders to look for data in, before `STSBENCH_DATA` and the cache.
         use_cache: whether to read and write the embedding cache.
         progress: told how far it is.

@@ -1,4 +1,4 @@
-"""`import_results`: from a file or a folder of another program's results to a record."""
+"""From a file or a folder of another program's results to a record."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -25,7 +25,7 @@ class NotResultsError(UserError):
     """A file that holds no results of SentEval or MTEB."""
 
 
-def import_results(
+def import_scores(
     path: str | Path,
     *,
     out: str | Path | None = None,
@@ -43,11 +43,11 @@ def import_results(
     Args:
         path: SentEval's dictionary of results as JSON, in either shape; a JSON file of MTEB's for one task; or a
             folder of those.
-        out: folder to save the record in; None to keep it in memory.
+        out: folder of the record. In Python None keeps it in memory.
         model: the model's name; by default what the files say, or else the file's name.
-        aggregation: over subsets; by default `all` if every task has it, else `wmean`.
+        aggregation: over subsets: `all`, `mean` or `wmean`; by default `all` if every task has it, else `wmean`.
         metric: `spearman` or `pearson`.
-        overwrite: whether a record of another measurement in that folder may be replaced.
+        overwrite: whether to replace another measurement in that folder.
         command: the command line, for the record.
 
     Raises:
@@ -109,7 +109,7 @@ def read_results(run: RunRecord | str | Path) -> RunRecord:
     if isinstance(run, RunRecord):
         return run
     path = Path(run).expanduser()
-    return load_run(path) if not path.exists() or _is_record(path) else import_results(path)
+    return load_run(path) if not path.exists() or _is_record(path) else import_scores(path)
 
 
 def _is_record(path: Path) -> bool:

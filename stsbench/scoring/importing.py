@@ -38,8 +38,8 @@ def import_results(
     other.
 
     Args:
-        path: SentEval's dictionary of results as JSON, in either shape; a JSON file of MTEB's for one task; a folder
-            of those; or a table of items, `task, item, score` and one or two columns `group...`: .csv, .tsv,
+        path: SentEval's dictionary of results as JSON, in either shape; a JSON file of MTEB's for one task; a
+            folder of those; or a table of items, `task, item, score` and one or two columns `group...`: .csv, .tsv,
             .jsonl or .parquet.
         out: folder of the record. In Python None keeps it in memory.
         model: the model's name; by default what the files say, or else the file's name.

@@ -13,13 +13,13 @@ from stsbench.cli.options import (
     OUTPUT,
     DataDirs,
     IntervalOption,
-    Loading,
     NoIntervals,
     Output,
     grouped,
     new_folder,
 )
 from stsbench.cli.output import drawable, print_result, progress_bars, say, tell
+from stsbench.encoders.use import Use
 from stsbench.render.figures import FORMATS, save_figure
 
 if TYPE_CHECKING:
@@ -79,13 +79,13 @@ def command_of(name: str) -> Callable[..., None]:
     def analyse(
         subjects: Subjects,
         options: "AnalysisCommand",
-        loading: Loading,
+        use: Use,
         figure: FigureFile = None,
         output: Output = Output(),
     ) -> None:
         output.style  # noqa: B018 (a mistake in it is told before the work)
         with progress_bars(quiet=output.quiet) as progress:
-            result = options.verb(subjects.named(), progress=progress, **options.keywords(), **loading.keywords())
+            result = options.verb(subjects.named(), progress=progress, **options.keywords(), **vars(use))
         if not options.names_data(runs=bool(subjects.runs)) and (result.frame["task"] == "sample").any():
             from stsbench.scoring.tasks import SAMPLE_USED
 
@@ -112,7 +112,7 @@ def explain(
     interval: IntervalOption = "dyadic",
     no_intervals: NoIntervals = False,
     data_dir: DataDirs = None,
-    loading: Loading = Loading(),
+    use: Use = Use(),
     out: Annotated[
         Path | None,
         Option(
@@ -178,7 +178,7 @@ def explain(
             leave_out=True,
             progress=progress,
             finished=print_part,
-            **loading.keywords(),
+            **vars(use),
         )
     if out is not None:
         tell(f"written to {explanation.save(out, figure_format)}", quiet=output.quiet)

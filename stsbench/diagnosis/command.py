@@ -11,7 +11,6 @@ from stsbench.cli.options import (
     MODEL,
     OUTPUT,
     DataDirs,
-    Loading,
     NoCache,
     Output,
     Sentences,
@@ -20,6 +19,7 @@ from stsbench.cli.options import (
     number_within,
 )
 from stsbench.cli.output import drawable, print_result, progress_bars, say, tell
+from stsbench.encoders.use import Loading, Use
 
 if TYPE_CHECKING:
     from stsbench.diagnosis.result import Diagnosis
@@ -148,14 +148,11 @@ def diagnose(
     """
     _ = output.style  # a mistake in it is told before the work
     from stsbench.diagnosis.diagnose import diagnose as verb
-    from stsbench.encoders.load import LoadOptions
     from stsbench.encoders.protocol import Encoder
     from stsbench.scoring.protocols import choose_protocol
     from stsbench.scoring.run import choose_models
 
-    chosen = choose_models(
-        [model] if model else [], LoadOptions(**loading.keywords()), vectors=vectors, sentences=sentences
-    )
+    chosen = choose_models([model] if model else [], Use(**vars(loading)), vectors=vectors, sentences=sentences)
     if len(chosen) > 1:
         raise UserError("--model and --vectors cannot go together: diagnose looks at one of them.")
     encoder = chosen[0].load()

@@ -2,9 +2,11 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from operator import attrgetter
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
+from stsbench.encoders.use import names
 from stsbench.records.provenance import redact
 from stsbench.render.cells import told_apart
 
@@ -17,17 +19,7 @@ ALL_TASKS = "all tasks"
 """What the mean over tasks, and all of their pairs together, are called where tasks are: no task is."""
 
 # In what records of one model may differ, most telling first.
-_TELLING = (
-    "pooling",
-    "max_length",
-    "prompt",
-    "template",
-    "dimensions",
-    "postprocessing",
-    "precision",
-    "weights_sha256",
-    "device",
-)
+_TELLING = (*(f"use.{name}" for name in names("encoding", "afterwards")), "fitted", "weights_sha256")
 
 
 def task_labels(parts: "Sequence[ScoredPart]") -> list[str]:
@@ -74,20 +66,24 @@ def model_labels(models: "Sequence[ModelPart]", folders: Sequence[Path | None] =
         folders: of their records, None for a model without one; by default none has one.
     """
     folders = folders or [None] * len(models)
-    names = list(map(_model_name, models))
+    called = list(map(_model_name, models))
     namesakes = defaultdict(list)
-    for model, name in zip(models, names, strict=True):
+    for model, name in zip(models, called, strict=True):
         namesakes[name].append(model)
     differing_of = {
-        name: [field for field in _TELLING if len({getattr(model, field) for model in alike}) > 1]
+        name: [field for field in _TELLING if len({attrgetter(field)(model) for model in alike}) > 1]
         for name, alike in namesakes.items()
     }
     chosen = []
-    for model, name in zip(models, names, strict=True):
+    for model, name in zip(models, called, strict=True):
         differing = differing_of[name]
         # A choice that was not made (no dimensions left out, no prompt) goes without saying.
-        values = {field: getattr(model, field) for field in differing if getattr(model, field) not in {None, ""}}
-        choices = ", ".join(f"{field} {str(value)[:20]}" for field, value in values.items())
+        values = {field: attrgetter(field)(model) for field in differing}
+        choices = ", ".join(
+            f"{field.removeprefix('use.')} {str(value)[:20]}"
+            for field, value in values.items()
+            if value not in {None, ""}
+        )
         chosen.append(f"{name} ({choices})" if choices else name)
     places = [str(number) if folder is None else folder.name for number, folder in enumerate(folders, 1)]
     in_full = [

@@ -11,13 +11,11 @@ from stsbench.base.words import listed
 from stsbench.cli.options import (
     DATA,
     INTERVAL_HELP,
-    LARGEST,
     MODEL,
     OUTPUT,
     RUN,
     DataDirs,
     IntervalName,
-    Loading,
     NoCache,
     Output,
     Sentences,
@@ -28,6 +26,7 @@ from stsbench.cli.options import (
     number_within,
 )
 from stsbench.cli.output import print_data, progress_bars, say, tell
+from stsbench.encoders.use import Use
 
 _SCORE = "Scores"
 
@@ -54,32 +53,7 @@ def run(
             rich_help_panel=MODEL,
         ),
     ] = None,
-    loading: Loading = Loading(),
-    dimensions: Annotated[
-        int | None,
-        Option(
-            callback=number_within(-LARGEST),
-            help="Keep the first so many dimensions (Matryoshka).",
-            rich_help_panel=MODEL,
-        ),
-    ] = None,
-    whiten: Annotated[
-        int | None,
-        Option(
-            callback=number_within(0),
-            help="Whiten on each task's sentences, keep so many dimensions (0: all in which they vary).",
-            rich_help_panel=MODEL,
-        ),
-    ] = None,
-    normalize: Annotated[
-        bool | None,
-        Option(
-            "--normalize/--no-normalize",
-            help="Scale vectors to unit length. Default: as the checkpoint says for similarities, never for the "
-            "classifiers of the transfer tasks.",
-            rich_help_panel=MODEL,
-        ),
-    ] = None,
+    use: Use = Use(),
     vectors: Annotated[
         Path | None,
         Option(help="Score saved vectors: a .npy matrix, with --sentences.", rich_help_panel=MODEL),
@@ -215,7 +189,6 @@ def run(
         # Before the other imports, which take longer than the hash.
         hash_ahead((model or encoder_module or [PACKAGED])[0])
     from stsbench.data.views import PairView
-    from stsbench.encoders.load import LoadOptions
     from stsbench.records.drift import drift_table
     from stsbench.records.provenance import command_line
     from stsbench.records.record import RunRecord
@@ -225,7 +198,7 @@ def run(
     from stsbench.scoring.predictions import tasks_in
     from stsbench.scoring.protocols import choose_protocol
     from stsbench.scoring.run import SAMPLE_BANNER, Request, choose_data, choose_models, measure_each
-    from stsbench.scoring.settings import Classification, Intervals, Postprocessing, Settings
+    from stsbench.scoring.settings import Classification, Intervals, Settings
 
     if margin is not None and not gate:
         raise UserError("--margin is what --gate allows to be lost: add --gate, or leave it out.")
@@ -241,7 +214,7 @@ def run(
             protocol=choose_protocol(
                 protocol, aggregation=aggregation, metric=metric, similarity=similarity, text=text
             ),
-            postprocessing=Postprocessing(dimensions=dimensions, whiten=whiten, normalize=normalize),
+            use=use,
             intervals=Intervals(None if no_intervals else interval),
             classification=Classification(classifier, kfold, classifier_seed),
             use_cache=not no_cache,
@@ -253,7 +226,7 @@ def run(
     )
     models = choose_models(
         model or [],
-        LoadOptions(**loading.keywords()),
+        use,
         functions=encoder_module or [],
         vectors=vectors,
         sentences=sentences,
@@ -287,7 +260,7 @@ def run(
         print_scores(Scores(records, subsets=subsets), output, as_list=len(models) > 1)
     for record in records:
         if record.drift is not None and output.style == "terminal":
-            say("", *str(drift_table(record.drift, record.model.precision)).splitlines())
+            say("", *str(drift_table(record.drift, record.model.use.computed_in)).splitlines())
         replaced = ", where it replaced the record of the same measurement" if record.replaced else ""
         tell(f"recorded in {record.folder}{replaced}", quiet=output.quiet)
     if failures:

@@ -19,6 +19,7 @@ from stsbench.encoders.plan import Embeddings, embed
 from stsbench.encoders.postprocess import normalize
 from stsbench.encoders.protocol import Encoder
 from stsbench.encoders.transformer import TransformerEncoder
+from stsbench.encoders.use import FP32, TORCH
 from stsbench.records.parts import DriftPart, TaskDrift
 from stsbench.scoring.intervals import sharing_of
 from stsbench.scoring.settings import Settings
@@ -77,14 +78,14 @@ def require_gate(encoder: Encoder, sets: Sequence[TaskData], settings: Settings)
         raise UserError(f"--gate judges {' or '.join(TERMS)}, not {settings.protocol.metric}: choose one of them.")
     if not isinstance(encoder, TransformerEncoder):
         raise UserError(f"--gate: {encoder.identity.name} is no checkpoint that can be had in fp32: leave it out.")
-    if encoder.precision == "fp32":
+    if encoder.use.computed_in == FP32:
         raise UserError(
             "--gate holds a lower precision against fp32, which this is: add --precision bf16, or --backend "
             "openvino --precision int8."
         )
-    if settings.postprocessing.whiten is not None:
+    if encoder.use.whiten is not None:
         raise UserError("--gate looks at a sample, and whitening is of all of a task's sentences: leave one out.")
-    return replace(encoder, precision="fp32", loaded=None)
+    return encoder.with_use(precision=FP32, backend=TORCH)
 
 
 def sample(task: StsData, table: PlainTable, rows: NDArray[np.int64]) -> Sampled:

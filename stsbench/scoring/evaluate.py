@@ -3,13 +3,15 @@
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
+from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.data.views import PairView
 from stsbench.encoders.checkpoint import hash_ahead
-from stsbench.encoders.load import load
+from stsbench.encoders.load import load_with
 from stsbench.encoders.protocol import Encoder
+from stsbench.encoders.use import Use, UseOptions, names, option_of, takes_use
 from stsbench.records.record import RunRecord
 from stsbench.scoring.measure import measure_encoder, measure_similarities
 from stsbench.scoring.predictions import SavedPredictions, similarities_from
@@ -21,13 +23,13 @@ from stsbench.scoring.settings import (
     SEED,
     Classification,
     Intervals,
-    Postprocessing,
     Settings,
     Stages,
 )
 from stsbench.scoring.tasks import SAMPLE, SAMPLE_USED, TaskData, read_data, source_of
 
 
+@takes_use
 def evaluate(
     encoder: Encoder | str | Path | Callable[[list[str]], Any],
     tasks: str | TaskData | Sequence[str | TaskData] | None = None,
@@ -38,9 +40,6 @@ def evaluate(
     data_dirs: Sequence[str | Path] = (),
     exclude_overlap: bool = False,
     exclude: Sequence[str | Path] = (),
-    dimensions: int | None = None,
-    whiten: int | None = None,
-    normalize: bool | None = None,
     classifier: str = CLASSIFIERS[0],
     kfold: int = KFOLD,
     classifier_seed: int = SEED,
@@ -49,6 +48,7 @@ def evaluate(
     out: str | Path | None = None,
     overwrite: bool = False,
     progress: Progress = silent,
+    **use: Unpack[UseOptions],
 ) -> RunRecord:
     """Measure an encoder on STS and transfer tasks.
 
@@ -64,11 +64,6 @@ def evaluate(
         exclude_overlap: whether a pair counts in one task alone: the first of the seven, in the papers' order,
             whose test pairs have it keeps it.
         exclude: training corpora: pairs with a sentence that stands in one of them are left out.
-        dimensions: how many leading dimensions of the vectors to keep (Matryoshka); None for all.
-        whiten: how many dimensions to keep when whitening on each task's own sentences; 0 for all in which they
-            vary, None for no whitening.
-        normalize: whether to scale the vectors to unit length. By default as the checkpoint says for similarities,
-            and never for the classifiers of the transfer tasks.
         classifier: of the transfer tasks: `logreg` (converged logistic regression) or `mlp-adam` (SentEval's net,
             the SimCSE papers').
         kfold: folds of the transfer tasks, at either level.
@@ -78,6 +73,7 @@ def evaluate(
         out: folder to save the record and its tables in; None to keep them in memory.
         overwrite: whether a record of another measurement in that folder may be replaced.
         progress: told how far it is.
+        **use: how the model is used; of an encoder that is loaded already, what is done to its vectors alone.
 
     Returns:
         The record; `.table()`, `.frame`, `.signature`, `.pairs` and `.items` look into it.
@@ -92,10 +88,11 @@ def evaluate(
     stages = Stages(progress)
     if isinstance(encoder, str | Path):
         hash_ahead(encoder)
-    encoder = encoder if isinstance(encoder, Encoder) else load(encoder)
+    asked = Use(**use)
+    encoder = _loaded(encoder, asked)
     settings = Settings(
         protocol=protocol or Protocol(),
-        postprocessing=Postprocessing(dimensions, whiten, normalize),
+        use=asked,
         classification=Classification(classifier, kfold, classifier_seed),
         intervals=intervals or Intervals(),
         use_cache=use_cache,
@@ -114,6 +111,23 @@ def evaluate(
         warnings.warn(SAMPLE_USED, stacklevel=2)
     stages.done("data")
     return measure_encoder(encoder, sets, settings, stages)
+
+
+def _loaded(encoder: Encoder | str | Path | Callable[[list[str]], Any], use: Use) -> Encoder:
+    """Return the encoder, loaded if it is not.
+
+    Raises:
+        UserError: if it is, and was to be loaded in another way; or it cannot be loaded.
+    """
+    if not isinstance(encoder, Encoder):
+        return load_with(encoder, use)
+    for name in use.changed():
+        if name not in names("afterwards"):
+            raise UserError(
+                f"{option_of(name)} is for models that are to be loaded, and this one is loaded already: give it "
+                "to `load`, or name the model."
+            )
+    return encoder
 
 
 def evaluate_similarities(

@@ -12,13 +12,14 @@ from stsbench.encoders.fitted.encoder import seen_note
 from stsbench.encoders.plan import Embeddings, embed
 from stsbench.encoders.postprocess import normalize, truncate, whiten
 from stsbench.encoders.protocol import Encoder
+from stsbench.records.parts import ModelPart
 from stsbench.records.record import RunRecord
 from stsbench.scoring.drift import drift_of, embed_sample, require_gate, sample
 from stsbench.scoring.predictions import SavedPredictions
 from stsbench.scoring.recording import Measurements, Recording
 from stsbench.scoring.relatedness import Supervised, score_relatedness
 from stsbench.scoring.saved import SavedSimilarities
-from stsbench.scoring.settings import Postprocessing, Settings, Stages
+from stsbench.scoring.settings import Settings, Stages
 from stsbench.scoring.sts import pair_table, pair_table_of_similarities
 from stsbench.scoring.tasks import TaskData, sentences_of, source_of, split_by_kind
 from stsbench.scoring.transfer import score_labelled
@@ -46,7 +47,7 @@ def measure_encoder(encoder: Encoder, sets: Sequence[TaskData], settings: Settin
     )
     stages.done("encode")
     stages.seconds |= {stage: round(value, 3) for stage, value in embeddings.cost.seconds.items()}
-    vectors = _Vectors.of(embeddings, identity.normalize, settings.postprocessing)
+    vectors = _Vectors.of(embeddings, recording.model)
     ends = np.cumsum([len(of_task) for of_task in sentences]).tolist()
     places = [slice(end - len(of_task), end) for of_task, end in zip(sentences, ends, strict=True)]
 
@@ -69,7 +70,7 @@ def measure_encoder(encoder: Encoder, sets: Sequence[TaskData], settings: Settin
     stages.done("similarities")
     if full is not None:
         again = embed_sample(full, sampled, settings, stages.progress)
-        reference = _Vectors.of(again, identity.normalize, settings.postprocessing).compared
+        reference = _Vectors.of(again, recording.model).compared
         measured.drift = drift_of(sampled, vectors.compared, again, reference, settings)
         stages.done("drift")
 
@@ -77,7 +78,7 @@ def measure_encoder(encoder: Encoder, sets: Sequence[TaskData], settings: Settin
         stages.progress("training", number, len(trained))
         trained_on, notes = vectors.to_train_on(rows, source_of(task).task)
         measured.notes += notes
-        _train(task, trained_on, settings, identity.device, measured)
+        _train(task, trained_on, settings, identity.use.device, measured)
     if trained:
         stages.progress("training", len(trained), len(trained))
         stages.done("train")
@@ -97,7 +98,7 @@ def measure_similarities(
         UserError: if there is not one finite number for each pair, a task needs vectors, or the record cannot be
             saved.
     """
-    if settings.postprocessing != Postprocessing():
+    if settings.use.changed("afterwards"):
         raise UserError(
             "similarities have no vectors any more: --dimensions, --whiten and --normalize are not for them."
         )
@@ -130,13 +131,14 @@ class _Vectors:
     whiten: int | None
 
     @classmethod
-    def of(cls, embeddings: Embeddings, normalized: bool, post: Postprocessing) -> "_Vectors":
-        """Return them from those of the one pooler, which the checkpoint says are `normalized` or not."""
+    def of(cls, embeddings: Embeddings, model: ModelPart) -> "_Vectors":
+        """Return them from those of the one pooler, as it says how the model is used."""
         (plain,) = embeddings.vectors.values()
-        if post.dimensions is not None:
-            plain = truncate(plain, post.dimensions)
-        compared = normalize(plain) if (normalized if post.normalize is None else post.normalize) else plain
-        return cls(compared, compared if post.normalize else plain, post.whiten)
+        use = model.use
+        if use.dimensions is not None:
+            plain = truncate(plain, use.dimensions)
+        compared = normalize(plain) if model.normalize else plain
+        return cls(compared, compared if use.normalize else plain, use.whiten)
 
     def to_compare(self, rows: NDArray[np.int64], task: str) -> tuple[NDArray[np.floating], list[str]]:
         """Return all vectors, whitened by those of a task if that is wanted, and what is to be said of that."""

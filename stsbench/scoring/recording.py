@@ -1,7 +1,7 @@
 """From what measuring gave to a run record: what each score means, what it was computed from, and the averages."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
@@ -111,11 +111,8 @@ class Recording:
     def of(cls, sets: Sequence[TaskData], identity: Identity, settings: Settings) -> "Recording":
         """Begin to record what `identity` says of a model."""
         similarity = GIVEN if identity.kind == "similarities" else settings.protocol.similarity
-        post = settings.postprocessing
-        said = identity.as_dict() | {"name": redact(identity.name)}
-        if post.normalize is not None:
-            said["normalize"] = post.normalize
-        model = ModelPart(**said, dimensions=post.dimensions, whiten=post.whiten)
+        use = identity.use.processed(settings.use)
+        model = ModelPart(**vars(identity) | {"name": redact(identity.name), "use": use})
         ordered = [task for kind in split_by_kind(sets) for task in kind]
         signatures = tuple(_signature(task, similarity, model, settings) for task in ordered)
         return cls(ordered, model, similarity, signatures, settings)
@@ -228,7 +225,7 @@ def _signature(task: TaskData, similarity: str, model: ModelPart, settings: Sett
     """Return what a task's score means; what is trained names its design, `acc` and the classifier instead."""
     data, protocol = source_of(task), settings.protocol
     what: tuple[str, str, str, str]
-    normalize = settings.postprocessing.normalize is True
+    normalize = model.use.normalize
     if isinstance(task, StsData):
         what = (task.split, protocol.aggregation, protocol.metric, similarity)
         normalize = model.normalize
@@ -243,14 +240,8 @@ def _signature(task: TaskData, similarity: str, model: ModelPart, settings: Sett
         *what,
         text=data.text,
         data=data.sha256,
-        pooling=model.pooling,
-        max_length=model.max_length,
-        prompt=model.prompt,
-        template=model.template.short if model.template else "",
-        precision=model.precision,
-        normalize=normalize,
-        dimensions=model.dimensions,
-        postprocessing=model.postprocessing,
+        use=replace(model.use, normalize=normalize),
+        fitted=model.fitted,
         version=__version__,
     )
 

@@ -12,9 +12,10 @@ from stsbench.base.progress import Progress
 from stsbench.data.tables import StsData
 from stsbench.data.views import PairView, split_and_view
 from stsbench.encoders.checkpoint import PACKAGED, hash_ahead, packaged_model
-from stsbench.encoders.load import LoadOptions, load_with
+from stsbench.encoders.load import load_with
 from stsbench.encoders.protocol import Encoder, Identity
 from stsbench.encoders.saved import SavedVectors
+from stsbench.encoders.use import Use, name_parts
 from stsbench.records.record import RunRecord
 from stsbench.records.store import held_by
 from stsbench.scoring.measure import measure_encoder, measure_similarities
@@ -65,7 +66,7 @@ class ChosenData(NamedTuple):
 
 def choose_models(
     models: Sequence[str],
-    options: LoadOptions,
+    use: Use,
     *,
     functions: Sequence[str] = (),
     vectors: Path | None = None,
@@ -76,7 +77,7 @@ def choose_models(
 
     Args:
         models: names, paths or `module:function`, as `load` takes them.
-        options: how to load them.
+        use: how they are used.
         functions: more of them, each a `module:function`.
         vectors: a saved matrix.
         sentences: the sentence of each of its rows.
@@ -92,7 +93,7 @@ def choose_models(
             raise UserError(f"--encoder-module {name}: name a module and a function in it, as in mymodel:encode.")
 
     def by_name(name: str) -> LazyModel:
-        return LazyModel(name, lambda: load_with(name, options))
+        return LazyModel(name, lambda: load_with(name, use))
 
     chosen = [by_name(name) for name in dict.fromkeys([*models, *functions])]
     if models:
@@ -205,24 +206,20 @@ def choose_folder(
 
 def run_name(identity: Identity, sets: Sequence[TaskData], settings: Settings) -> str:
     """Return a name for a run: model, pooling, tasks, and every choice that is not the default."""
-    default, protocol, post, how = Protocol(), settings.protocol, settings.postprocessing, settings.classification
-    usual = Classification()
+    default, protocol, how, usual = Protocol(), settings.protocol, settings.classification, Classification()
+    use = identity.use.processed(settings.use)
     choices = ("name", "aggregation", "metric", "similarity", "text")
     is_path = identity.kind not in {"function", "vectors", "similarities", KIND}
     parts = [
         # Resolved, because the folder `.` has a name too.
         Path(identity.name).expanduser().resolve().name if is_path else identity.name,
-        identity.pooling,
-        *([] if identity.template is None else [identity.template.name]),
+        *name_parts(use, leading=True),
         _tasks(sets),
         *dict.fromkeys(
             filter(None, [split_and_view(task.split)[1] for task in sets if isinstance(task, StsData)])
         ),
         *(getattr(protocol, name) for name in choices if getattr(protocol, name) != getattr(default, name)),
-        *([] if identity.precision == "fp32" else [identity.precision]),
-        *([] if post.dimensions is None else [f"dim{post.dimensions}"]),
-        *([] if post.normalize is None else ["norm" if post.normalize else "unnorm"]),
-        *([] if post.whiten is None else [f"whiten{post.whiten or ''}"]),
+        *name_parts(use, leading=False),
         *([] if how.classifier == usual.classifier else [how.classifier]),
         *([] if how.kfold == usual.kfold else [f"kfold{how.kfold}"]),
         *([] if how.seed == usual.seed else [f"seed{how.seed}"]),

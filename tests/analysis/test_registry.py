@@ -21,7 +21,7 @@ from stsbench.analysis.inputs import analysable
 from stsbench.analysis.registry import ANALYSES, analyses, analysis
 from stsbench.base.progress import Progress, silent
 from stsbench.cli.app import main
-from stsbench.encoders.load import LoadOptions
+from stsbench.encoders.use import Use
 from stsbench.render.figures import new_figure
 from stsbench.render.table import Table, Tables
 from stsbench.reports.report import analyses as report_section
@@ -61,9 +61,9 @@ def test_a_command_has_the_options_of_its_function_and_their_defaults(name: str)
     command = analysis(name)
     parameters = inspect.signature(command.verb).parameters
     assert not [parameter for parameter in parameters.values() if parameter.kind == parameter.VAR_KEYWORD]
-    assert {field.name for field in fields(LoadOptions)} <= set(parameters)
+    assert {field.name for field in fields(Use)} <= set(parameters)
     keywords = command().keywords()
-    assert set(keywords) | {field.name for field in fields(LoadOptions)} | {"runs", "progress"} == set(parameters)
+    assert set(keywords) | {field.name for field in fields(Use)} | {"runs", "progress"} == set(parameters)
     for option, value in keywords.items():
         default = parameters[option].default
         # `--interval` and `--no-intervals` make the intervals, whose defaults are theirs.
@@ -106,7 +106,7 @@ class Counts(AnalysisResult):
 def toy_counts(
     runs: Any = None, *, times: int = 1, published: bool = False, progress: Progress = silent, **loading: Any
 ) -> Counts:
-    subjects = analysable(runs, LoadOptions(**loading))
+    subjects = analysable(runs, Use(**loading))
     return Counts(pd.DataFrame({"model": list(subjects), "count": times, "published": published}))
 
 

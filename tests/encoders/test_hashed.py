@@ -30,7 +30,7 @@ Tiny = Callable[..., Path]
 
 def vectors(encoder: Any, **options: Any) -> Any:
     found = embed(encoder, TEXTS, **options)
-    return found.vectors[encoder.identity.pooling][found.rows]
+    return found.vectors[encoder.identity.use.pooling][found.rows]
 
 
 def scaled(weights: Path) -> bytes:

@@ -49,7 +49,7 @@ def test_what_is_written_is_read_back_to_the_same_scores(record: sb.RunRecord, t
     ours = {(part.task, part.split): part.scores["all"] for part in record.tasks}
     theirs = {(part.task, part.split): part.scores["all"] for part in back.tasks}
     assert theirs == {key: ours[key] for key in (("STS12", "test"), ("STS-B", "test"), ("STS-B", "dev"))}
-    assert (back.model.name, back.model.revision) == ("owner/my model", None)
+    assert (back.model.name, back.model.use.revision) == ("owner/my model", None)
     assert any("own and SICK-R" in note or "SICK-R:test and own" in note for note in exported.notes)
     assert any("9,927" in note for note in exported.notes)
 

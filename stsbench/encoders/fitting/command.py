@@ -12,7 +12,6 @@ from stsbench.cli.options import (
     MODEL,
     RUN,
     DataDirs,
-    Loading,
     NoCache,
     Output,
     any_seed,
@@ -21,6 +20,7 @@ from stsbench.cli.options import (
     number_within,
 )
 from stsbench.cli.output import print_result, progress_bars, tell
+from stsbench.encoders.use import Loading, Use
 
 app = typer.Typer(help="Fit post-processing to a model's vectors: whitening, or a flow.", no_args_is_help=True)
 
@@ -169,9 +169,9 @@ def _fit(
 ) -> None:
     _ = output.style  # Refused before the work, if two formats were asked for.
     from stsbench.encoders.fitting.fit import fit
-    from stsbench.encoders.load import LoadOptions, load_with
+    from stsbench.encoders.load import load_with
 
-    encoder = load_with(wanted.model, LoadOptions(**loading.keywords()))
+    encoder = load_with(wanted.model, Use(**vars(loading)))
     with progress_bars(quiet=output.quiet) as progress:
         fitted = fit(
             method,

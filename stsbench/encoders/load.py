@@ -355,6 +355,7 @@ def _load_natively(checkpoint: Checkpoint, saved: TransformerSettings | None, as
         pooling=pooling,
         max_length=settings.use.max_length if asked.max_length is None else asked.max_length,
         prompt=prompt,
+        template=template,
     )
     if template is not None and template.precision and asked.computed_in == FP32:
         use = replace(use, precision=template.precision)

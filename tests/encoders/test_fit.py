@@ -273,7 +273,7 @@ def flip(file: Path) -> None:
 
 DAMAGES = {
     "no json": ("fit.json", lambda file: file.unlink(), "which says what was fitted"),
-    "another version": ("fit.json", lambda file: edit(file, version=2), "another version of stsbench"),
+    "another version": ("fit.json", lambda file: edit(file, version=1), "another version of stsbench"),
     "no object": ("fit.json", lambda file: file.write_text("[]"), "does not say what a fit's does"),
     "cut": ("fit.json", lambda file: file.write_text(file.read_text()[:50]), "does not say what a fit's does"),
     "another method": ("fit.json", lambda file: edit(file, method="rotation"), "does not say what a fit's does"),

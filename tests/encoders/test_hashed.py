@@ -116,7 +116,7 @@ def test_weights_written_over_while_they_are_used_are_told_by_whatever_shares_th
         "plain": encoder,
         "template": encoder.with_template(Template(name="it", texts="it: {sentence}", pooling="avg")),
         "cut": recut(encoder, 5),
-        "half": replace(encoder, precision="bf16", loaded=None),
+        "half": encoder.with_use(precision="bf16"),
     }[variant]
     with (folder / "model.safetensors").open("r+b") as stream:
         stream.write(other.read_bytes())

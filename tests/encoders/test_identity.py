@@ -220,7 +220,7 @@ def _device(world: World, other: bool) -> Encoder:
 
     if not torch.cuda.is_available():
         encoder: Any = load(world.plain(), pooling="avg", device="cpu")
-        assert replace(encoder, device="cuda").identity.key() != encoder.identity.key()
+        assert encoder.with_use(device="cuda").identity.key() != encoder.identity.key()
         pytest.skip("needs a CUDA device")
     return load(world.plain(), pooling="avg", device="cuda" if other else "cpu")
 

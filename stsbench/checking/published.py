@@ -192,8 +192,8 @@ def _model_remarks(row: PublishedRow, record: RunRecord) -> Iterator[str]:
     elif "pooling" in stated.unverified:
         yield f"pooling: no document gives the row's, {stated.pooling} is likely{here}"
     if stated and _lengths_differ(stated, record) and not _length_matters(stated, record):
-        own = model.use.max_length
-        yield f"max_length: {stated.max_length} for the row; {own} here, where no sentence was cut"
+        length = model.use.max_length
+        yield f"max_length: {stated.max_length} for the row; {length} here, where no sentence was cut"
     compared = stated.files_compared(model.weights_sha256, model.tokenizer_sha256) if stated else ()
     for what, is_same, own in compared:
         same = "the" if is_same else f"other {what.split()[-1]} than the"

@@ -207,7 +207,7 @@ class Use(Loading):
     def signed(self) -> "Use":
         """Return what a signature says of it, a template by its short name, as `read_signature` gives it back."""
         said = {name: getattr(self, name) or _DEFAULTS[name] for name in SIGNED}
-        return Use(**said | {"template": self.template and str(self.template), "whiten": self.whiten})
+        return Use(**said | {"template": str(self.template) if self.template else None, "whiten": self.whiten})
 
     def signature(self) -> str:
         """Return its part of a signature: `cls_before_pooler|len512|fp32`; the whitening stands elsewhere."""

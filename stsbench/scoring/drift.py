@@ -83,7 +83,7 @@ def require_gate(encoder: Encoder, sets: Sequence[TaskData], settings: Settings)
             "--gate holds a lower precision against fp32, which this is: add --precision bf16, or --backend "
             "openvino --precision int8."
         )
-    if encoder.use.whiten is not None:
+    if encoder.use.processed(settings.use).whiten is not None:
         raise UserError("--gate looks at a sample, and whitening is of all of a task's sentences: leave one out.")
     return encoder.with_use(precision=FP32, backend=TORCH)
 

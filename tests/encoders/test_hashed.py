@@ -105,7 +105,6 @@ def test_weights_replaced_before_the_first_look_are_those_that_are_named(two: tu
 def test_weights_written_over_while_they_are_used_are_told_by_whatever_shares_them(
     variant: str, two: tuple[Path, Path]
 ) -> None:
-    from dataclasses import replace
 
     from stsbench.encoders.template import Template
 

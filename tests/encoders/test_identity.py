@@ -7,7 +7,7 @@ file in a checkpoint, is to have a row, or to stand among what changes nothing, 
 import json
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 

@@ -83,7 +83,7 @@ def test_a_system_and_the_hub_name_of_its_checkpoint_are_used_alike(asked: Use) 
         # Where several systems share a checkpoint, the Hub name stands for the first of them.
         if entry.hub and known_checkpoint(entry.hub) == entry and entry.name != "all-minilm-l6-v2":
             by_system, by_hub_name = resolve(entry.name, asked), resolve(entry.hub, asked)
-            assert (by_system.name, by_system.options) == (by_hub_name.name, by_hub_name.options), entry.name
+            assert (by_system.name, by_system.use) == (by_hub_name.name, by_hub_name.use), entry.name
 
 
 def test_mirror_bert_is_pooled_alike_by_either_name_and_the_doubt_is_told(loaded: dict[str, Any]) -> None:

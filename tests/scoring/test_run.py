@@ -120,7 +120,7 @@ def test_another_measurement_of_that_name_gets_a_folder_of_its_own_and_the_same_
     plain = choose_folder(MINILM, sets, Settings())
     assert plain == Path("runs/minilm-avg-toy")
     make_run(MINILM, sets, plain)
-    shorter = replace(MINILM, max_length=128)
+    shorter = replace(MINILM, use=replace(MINILM.use, max_length=128))
     trained = replace(MINILM, weights_sha256="b" * 64)
     folders = [choose_folder(identity, sets, Settings()) for identity in (MINILM, shorter, trained)]
     assert folders[0] == plain

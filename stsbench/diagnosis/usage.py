@@ -7,7 +7,7 @@ those with the fewest changes first.
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from stsbench.base.errors import UserError

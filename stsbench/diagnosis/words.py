@@ -81,7 +81,9 @@ def facts(claim: Claim, identity: Identity, *, measured: float | None) -> list[s
         measured: its average over the STS test sets in the default setting, x 100, if that is at hand.
     """
     row = claim.row
-    of_model = known_checkpoint(identity.name, pooling=identity.use.pooling, weights_sha256=identity.weights_sha256)
+    of_model = known_checkpoint(
+        identity.name, pooling=identity.use.pooling, weights_sha256=identity.weights_sha256
+    )
     of_row = known_checkpoint(row.row.system) if row else None
     sentences = []
     if row and of_model and of_row and of_model.name != of_row.name:

@@ -14,13 +14,13 @@ from stsbench.cli.options import spelled_out
 from stsbench.data.tables import StsData
 from stsbench.encoders.protocol import Identity
 from stsbench.encoders.use import ABOUT, Loading, Use, UseOptions, names, own_use, takes_use
-from stsbench.experiments.experiment import PostprocessingChoice
-from stsbench.experiments.jobs import _LOADING
 from stsbench.records.labels import model_labels
 from stsbench.records.parts import ModelPart
 from stsbench.records.signature import Signature
 from stsbench.scoring.run import run_name
 from stsbench.scoring.settings import Settings
+from stsbench.sweeps.experiment import PostprocessingChoice
+from stsbench.sweeps.jobs import _LOADING
 
 OTHER: dict[str, Any] = {
     "pooling": "cls",

@@ -177,7 +177,7 @@ def test_two_planted_changes_together_are_found_and_both_are_named(
         other = other.with_use(pooling=pooling)
     expected = {
         change.choice.name: str(change.value)
-        for of_pooling in changes_of(mine, other, way, [other.identity.pooling]).values()
+        for of_pooling in changes_of(mine, other, way, [other.identity.use.pooling]).values()
         for change in of_pooling
     }
     expected = expected | layer | protocol

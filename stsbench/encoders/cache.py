@@ -190,11 +190,12 @@ class EmbeddingCache:
                 whole = {
                     by_key[key]: CachedText(sequence, length, bool(cut))
                     for key, sequence, length, cut, digest in block
-                    if digest == _text_digest(salt, key, sequence, length, cut)
+                    # Of a damaged index comes a row that nobody asked for.
+                    if key in by_key and digest == _text_digest(salt, key, sequence, length, cut)
                 }
                 known |= whole
                 if len(whole) < len(block):
-                    damaged += [(key,) for key, *_ in block if by_key[key] not in whole]
+                    damaged += [(key,) for key, *_ in block if by_key.get(key) not in whole]
             file.executemany("DELETE FROM texts WHERE text = ?", damaged)
             return known, len(damaged)
 

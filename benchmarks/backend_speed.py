@@ -39,8 +39,9 @@ def main() -> None:
     for model in wanted.models:
         encoders = {}
         for name in wanted.precisions:
+            backend, _, precision = name.rpartition("-")
             try:
-                encoders[name] = sb.load(model, precision=name, device="cpu")
+                encoders[name] = sb.load(model, backend=backend or "torch", precision=precision, device="cpu")
             except UserError as error:
                 print(f"left out: {error}")
         times: dict[str, list[float]] = {name: [] for name in encoders}

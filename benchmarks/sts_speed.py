@@ -48,7 +48,7 @@ def time_stsbench(threads: int, template: str | None) -> None:
     torch.set_num_threads(threads)
     encoder = sb.load("minilm", device="cpu", template=template)
     encoder.prepare(weights=True)
-    encoder.forward(encoder.tokenize(["warm up"]).sequences, [encoder.identity.pooling])
+    encoder.forward(encoder.tokenize(["warm up"]).sequences, [encoder.identity.use.pooling])
     start = time.perf_counter()
     record = sb.evaluate(encoder, "sts", out=Path(os.environ["STSBENCH_CACHE"]) / "run")
     seconds = time.perf_counter() - start

@@ -10,9 +10,10 @@ from typer import Argument, Option
 from stsbench.analysis.registry import ANALYSES, analysis
 from stsbench.base.errors import UserError
 from stsbench.base.options import OUTPUT
-from stsbench.cli.options import IntervalChoice, Loading, Output, new_folder
+from stsbench.cli.options import IntervalChoice, Output, new_folder
 from stsbench.cli.output import FigureFile, drawable, print_result, progress_bars, say, tell
 from stsbench.cli.verbs import Call, Verb
+from stsbench.encoders.use import Use
 from stsbench.render.figures import FORMATS, save_figure
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 _SUBJECTS = "What is analysed"
 
-_NOT_ASKED = ("runs", *(field.name for field in fields(Loading)))
+_NOT_ASKED = ("runs", *(field.name for field in fields(Use)))
 """Parameters of every analysis that are no options of its own: what is analysed, and how it is loaded."""
 
 
@@ -70,13 +71,13 @@ def command_of(name: str) -> Callable[..., None]:
         subjects: Subjects,
         asked: Call,
         own: "AnalysisCommand",
-        loading: Loading,
+        use: Use,
         figure: FigureFile = None,
         output: Output = Output(),
     ) -> None:
         output.style  # noqa: B018 (a mistake in it is told before the work)
         with progress_bars(quiet=output.quiet) as progress:
-            result = asked(runs=subjects.named(), progress=progress, **own.keywords(), **loading.keywords())
+            result = asked(runs=subjects.named(), progress=progress, **own.keywords(), **vars(use))
         is_chosen = own.names_data(asked.options, runs=bool(subjects.runs))
         if not is_chosen and (result.frame["task"] == "sample").any():
             from stsbench.scoring.tasks import SAMPLE_USED
@@ -98,7 +99,7 @@ def explain(
     subjects: Subjects,
     asked: Annotated[Call, Verb("stsbench.analysis.explain:explain", without=(*_NOT_ASKED, "leave_out"))],
     intervals: IntervalChoice = IntervalChoice(),
-    loading: Loading = Loading(),
+    use: Use = Use(),
     out: Annotated[
         Path | None,
         Option(
@@ -158,7 +159,7 @@ def explain(
             leave_out=True,
             progress=progress,
             finished=print_part,
-            **loading.keywords(),
+            **vars(use),
         )
     if out is not None:
         tell(f"written to {explanation.save(out, figure_format)}", quiet=output.quiet)

@@ -4,12 +4,13 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 from stsbench.analysis.analysis import AnalysisCommand, AnalysisResult
 from stsbench.base.errors import UserError
 from stsbench.base.options import Within
 from stsbench.base.progress import Progress, silent
+from stsbench.encoders.use import Use, UseOptions, takes_use
 from stsbench.render.figures import colours, legend_above, new_figure, style
 from stsbench.render.table import Table, Tables, place
 
@@ -77,21 +78,15 @@ class Density(AnalysisResult):
         return figure
 
 
-def density(  # noqa: D417 (the options of loading are told of together)
+@takes_use
+def density(
     runs: "Wanted | Sequence[Wanted] | None" = None,
     *,
     task: str | None = None,
     buckets: Annotated[int, Within(1, 1000)] = 5,
     data_dirs: Sequence[str | Path] = (),
     progress: Progress = silent,
-    pooling: str = "auto",
-    max_length: int | None = None,
-    prompt: str | None = None,
-    precision: str = "fp32",
-    device: str = "auto",
-    revision: str | None = None,
-    trust_remote_code: bool = False,
-    template: str | Path | None = None,
+    **use: Unpack[UseOptions],
 ) -> Density:
     """Estimate the density of the cosines of a task's pairs in each bucket of gold scores.
 
@@ -101,8 +96,7 @@ def density(  # noqa: D417 (the options of loading are told of together)
         buckets: how many equal buckets the scale of gold scores is cut into.
         data_dirs: folders to look for data in.
         progress: told how far encoding is.
-        pooling, max_length, prompt, precision, device, revision, trust_remote_code, template: how models are
-            loaded, as in `load`; an error where only records are named.
+        **use: how models are used; an error where only records are named.
 
     Returns:
         A row for each model, bucket and point; see `density_frame`. `task` says of what.
@@ -117,14 +111,12 @@ def density(  # noqa: D417 (the options of loading are told of together)
     import pandas as pd
 
     from stsbench.analysis.inputs import analysable
-    from stsbench.encoders.load import LoadOptions
     from stsbench.scoring.subjects import gold_ranges, pair_tables
     from stsbench.scoring.tasks import canonical
 
     if buckets < 1:
         raise UserError(f"{buckets} buckets: give 1 or more.")
-    loading = LoadOptions(pooling, max_length, prompt, precision, device, revision, trust_remote_code, template)
-    subjects = analysable(runs, loading)
+    subjects = analysable(runs, Use(**use))
     chosen = canonical(task) if task else _default_task(subjects, data_dirs)
     tables = pair_tables(subjects, [chosen], data_dirs=data_dirs, progress=progress)
     for name, table in tables.items():

@@ -8,12 +8,13 @@ Where the paper leaves something open, this is what its public code does: BinWan
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Unpack
 
 from stsbench.analysis.analysis import AnalysisCommand, AnalysisResult
 from stsbench.base.errors import UserError
 from stsbench.base.options import Spelled
 from stsbench.base.progress import Progress, silent
+from stsbench.encoders.use import Use, UseOptions, takes_use
 from stsbench.render.figures import colours, legend_above, new_figure, style
 from stsbench.render.table import Table, Tables, place
 
@@ -109,7 +110,8 @@ class EvalRank(AnalysisResult):
         return figure
 
 
-def evalrank(  # noqa: D417 (the options of loading are told of together)
+@takes_use
+def evalrank(
     runs: "Wanted | Sequence[Wanted] | None" = None,
     *,
     task: str | None = None,
@@ -119,14 +121,7 @@ def evalrank(  # noqa: D417 (the options of loading are told of together)
     centred: Annotated[bool, Spelled("--centred/--uncentred")] = True,
     data_dirs: Sequence[str | Path] = (),
     progress: Progress = silent,
-    pooling: str = "auto",
-    max_length: int | None = None,
-    prompt: str | None = None,
-    precision: str = "fp32",
-    device: str = "auto",
-    revision: str | None = None,
-    trust_remote_code: bool = False,
-    template: str | Path | None = None,
+    **use: Unpack[UseOptions],
 ) -> EvalRank:
     """Look for each sentence's match among all sentences of a task, and tell at which rank it is found.
 
@@ -139,8 +134,7 @@ def evalrank(  # noqa: D417 (the options of loading are told of together)
         centred: whether to take the mean vector of all sentences off first, as the authors' code does.
         data_dirs: folders to look for data in.
         progress: told how far it is.
-        pooling, max_length, prompt, precision, device, revision, trust_remote_code, template: how models are
-            loaded, as in `load`; an error where only records are named.
+        **use: how models are used; an error where only records are named.
 
     Returns:
         A row for each model and k; see `evalrank_frame`. `task`, `split` and `text` say of what.
@@ -159,13 +153,11 @@ def evalrank(  # noqa: D417 (the options of loading are told of together)
     from stsbench.analysis.geometry import PairVectors
     from stsbench.analysis.inputs import analysable, task_vectors
     from stsbench.data.sentences import sentences_in
-    from stsbench.encoders.load import LoadOptions
 
     if not 0 < share <= 1:
         raise UserError(f"a share of {share:g} of the pairs: give one above 0 and up to 1, such as {SHARE}.")
-    loading = LoadOptions(pooling, max_length, prompt, precision, device, revision, trust_remote_code, template)
     data, models = task_vectors(
-        analysable(runs, loading), task, split, text, data_dirs=data_dirs, progress=progress
+        analysable(runs, Use(**use)), task, split, text, data_dirs=data_dirs, progress=progress
     )
     gold = data.table["gold"].astype(float)
     if not len(highest(gold, share)):

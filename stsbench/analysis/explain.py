@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from stsbench.analysis.analysis import AnalysisResult, Asked
 from stsbench.analysis.inputs import analysable, sharing
@@ -13,7 +13,7 @@ from stsbench.base.options import NameOrPath
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import storable, suggestion
 from stsbench.data.benchmarks import load_sample
-from stsbench.encoders.load import LoadOptions
+from stsbench.encoders.use import Use, UseOptions, takes_use
 from stsbench.records.record import RunRecord
 from stsbench.render.figures import FORMATS, save_figure
 from stsbench.render.result import Result
@@ -109,7 +109,8 @@ def require_kind(kind: str) -> None:
         raise UserError(f"figures as {kind!r}: {suggestion(kind, FORMATS)}")
 
 
-def explain(  # noqa: D417 (the options of loading are told of together)
+@takes_use
+def explain(
     runs: Wanted | Sequence[Wanted] | None = None,
     *,
     corpus: NameOrPath = "sample",
@@ -121,14 +122,7 @@ def explain(  # noqa: D417 (the options of loading are told of together)
     leave_out: bool = False,
     progress: Progress = silent,
     finished: Callable[[AnalysisResult], None] = lambda _: None,
-    pooling: str = "auto",
-    max_length: int | None = None,
-    prompt: str | None = None,
-    precision: str = "fp32",
-    device: str = "auto",
-    revision: str | None = None,
-    trust_remote_code: bool = False,
-    template: str | Path | None = None,
+    **use: Unpack[UseOptions],
 ) -> Explanation:
     """Make every analysis of some runs or models, each with its own defaults.
 
@@ -145,8 +139,7 @@ def explain(  # noqa: D417 (the options of loading are told of together)
             all.
         progress: told how far it is, by analysis.
         finished: given each analysis when it is done.
-        pooling, max_length, prompt, precision, device, revision, trust_remote_code, template: how models are
-            loaded, as in `load`; an error where only records are named.
+        **use: how models are used; an error where only records are named.
 
     Raises:
         UserError: if a record was imported, which has nothing to analyse; or if an analysis is not possible.
@@ -155,8 +148,7 @@ def explain(  # noqa: D417 (the options of loading are told of together)
     >>> explain(encode, intervals=Intervals(None))["geometry"].frame["sentences"].tolist()
     [504]
     """
-    loading = LoadOptions(pooling, max_length, prompt, precision, device, revision, trust_remote_code, template)
-    subjects = analysable(runs, loading)
+    subjects = analysable(runs, Use(**use))
     queries = [query] if isinstance(query, str) else list(query)
     asked = Asked(corpus, retrieve_from, queries or _queries(), published, intervals, data_dirs)
     parts, missing = {}, {}

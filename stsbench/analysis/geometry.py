@@ -5,12 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from stsbench.analysis.analysis import AnalysisCommand, AnalysisResult
 from stsbench.base.errors import UserError
 from stsbench.base.files import files_in
 from stsbench.base.progress import Progress, silent
+from stsbench.encoders.use import Use, UseOptions, takes_use
 from stsbench.render.figures import colours, legend_above, new_figure, style
 from stsbench.render.table import Table, Tables, place
 
@@ -133,7 +134,8 @@ def _draw_path(axes: "Axes", steps: "pd.DataFrame", colour: str) -> None:
     axes.margins(0.2)
 
 
-def geometry(  # noqa: D417 (the options of loading are told of together)
+@takes_use
+def geometry(
     runs: "Wanted | Sequence[Wanted] | None" = None,
     *,
     path: str | Path | None = None,
@@ -144,14 +146,7 @@ def geometry(  # noqa: D417 (the options of loading are told of together)
     distinct: bool = False,
     data_dirs: Sequence[str | Path] = (),
     progress: Progress = silent,
-    pooling: str = "auto",
-    max_length: int | None = None,
-    prompt: str | None = None,
-    precision: str = "fp32",
-    device: str = "auto",
-    revision: str | None = None,
-    trust_remote_code: bool = False,
-    template: str | Path | None = None,
+    **use: Unpack[UseOptions],
 ) -> Geometry:
     """Measure alignment, uniformity and the mean cosine of random pairs for runs or models.
 
@@ -166,8 +161,7 @@ def geometry(  # noqa: D417 (the options of loading are told of together)
         distinct: whether to count a sentence once, however often it occurs.
         data_dirs: folders to look for data in.
         progress: told how far it is.
-        pooling, max_length, prompt, precision, device, revision, trust_remote_code, template: how models are
-            loaded, as in `load`; an error where only records are named.
+        **use: how models are used; an error where only records are named.
 
     Returns:
         One row per model; see `geometry_frame`. `task`, `split` and `text` say of what, and `sts` is a run's own
@@ -183,11 +177,9 @@ def geometry(  # noqa: D417 (the options of loading are told of together)
     import numpy as np
 
     from stsbench.analysis.inputs import analysable, task_vectors
-    from stsbench.encoders.load import LoadOptions
 
     checkpoints = checkpoints_in(Path(path)) if path else []
-    loading = LoadOptions(pooling, max_length, prompt, precision, device, revision, trust_remote_code, template)
-    subjects = analysable(runs, loading, checkpoints)
+    subjects = analysable(runs, Use(**use), checkpoints)
     data, models = task_vectors(subjects, task, split, text, data_dirs=data_dirs, progress=progress)
     gold = data.table["gold"].astype(float)
     pairs = {}

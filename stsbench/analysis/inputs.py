@@ -10,7 +10,7 @@ from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress
 from stsbench.data.sentences import sentences_in
 from stsbench.data.tables import StsData
-from stsbench.encoders.load import LoadOptions
+from stsbench.encoders.use import Use
 from stsbench.records.record import RunRecord
 from stsbench.scoring.subjects import Subject, Wanted, named_subjects
 from stsbench.scoring.tasks import read_pairs_of
@@ -30,13 +30,13 @@ class TaskVectors(NamedTuple):
 
 
 def analysable(
-    runs: Wanted | Sequence[Wanted] | None, loading: LoadOptions, checkpoints: Sequence[Path] = ()
+    runs: Wanted | Sequence[Wanted] | None, use: Use, checkpoints: Sequence[Path] = ()
 ) -> dict[str, Subject]:
     """Return what is to be analysed, by the names that tables and figures give it.
 
     Args:
         runs: records or their folders; or encoders, or what `load` makes one of; None for the packaged model.
-        loading: how models are loaded.
+        use: how the models among them are used.
         checkpoints: more models, which come after them.
 
     Raises:
@@ -45,7 +45,7 @@ def analysable(
     if checkpoints:
         named: list[Any] = list(runs) if isinstance(runs, list | tuple) else [] if runs is None else [runs]
         runs = [*named, *checkpoints]
-    subjects = named_subjects(runs, loading)
+    subjects = named_subjects(runs, use)
     for name, subject in subjects.items():
         if isinstance(subject, RunRecord) and subject.is_imported:
             raise UserError(

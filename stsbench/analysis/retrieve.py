@@ -3,14 +3,14 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 from stsbench.analysis.analysis import AnalysisCommand, AnalysisResult, Asked
 from stsbench.base.errors import UserError
 from stsbench.base.options import Count, NameOrPath, Spelled
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import suggestion
+from stsbench.encoders.use import Use, UseOptions, takes_use
 from stsbench.render.cells import Key, Named
 from stsbench.render.figures import colours, legend_above, new_figure, style
 from stsbench.render.table import Table, Tables
@@ -80,7 +80,8 @@ def _shortened(text: str) -> str:
     return text if len(text) <= _TITLE_CHARACTERS else f"{text[: _TITLE_CHARACTERS - 1].rstrip()}…"
 
 
-def retrieve(  # noqa: D417 (the options of loading are told of together)
+@takes_use
+def retrieve(
     runs: "Wanted | Sequence[Wanted] | None" = None,
     *,
     query: str | Sequence[str] = (),
@@ -88,14 +89,7 @@ def retrieve(  # noqa: D417 (the options of loading are told of together)
     k: Annotated[Count, Spelled("--top", "-k")] = 5,
     search: str = "exact",
     progress: Progress = silent,
-    pooling: str = "auto",
-    max_length: int | None = None,
-    prompt: str | None = None,
-    precision: str = "fp32",
-    device: str = "auto",
-    revision: str | None = None,
-    trust_remote_code: bool = False,
-    template: str | Path | None = None,
+    **use: Unpack[UseOptions],
 ) -> Retrieval:
     """Find the sentences of a corpus that are nearest to a sentence by cosine.
 
@@ -108,8 +102,7 @@ def retrieve(  # noqa: D417 (the options of loading are told of together)
         search: `exact` looks at every sentence; `faiss` asks an HNSW graph of the FAISS library, which is faster
             for many queries and may miss a neighbour (`pip install 'stsbench[faiss]'`).
         progress: told how far encoding is.
-        pooling, max_length, prompt, precision, device, revision, trust_remote_code, template: how models are
-            loaded, as in `load`; an error where only records are named.
+        **use: how models are used; an error where only records are named.
 
     Returns:
         A row for each model, query and rank; see `neighbours_frame`.
@@ -124,7 +117,6 @@ def retrieve(  # noqa: D417 (the options of loading are told of together)
     from stsbench.analysis.inputs import analysable
     from stsbench.analysis.neighbours import find_neighbours
     from stsbench.data.corpus import load_corpus
-    from stsbench.encoders.load import LoadOptions
 
     queries = list(dict.fromkeys([query] if isinstance(query, str) else query))
     if not queries or not all(text.strip() for text in queries):
@@ -134,9 +126,8 @@ def retrieve(  # noqa: D417 (the options of loading are told of together)
     sentences = load_corpus(corpus)
     if not 1 <= k <= len(sentences):
         raise UserError(f"{k} neighbours: the corpus has {len(sentences)} sentences.")
-    loading = LoadOptions(pooling, max_length, prompt, precision, device, revision, trust_remote_code, template)
     models = {}
-    for name, subject in analysable(runs, loading).items():
+    for name, subject in analysable(runs, Use(**use)).items():
         parts = _vectors_in_parts(subject, [*queries, *sentences], progress)
         first = next(parts)
         asked, rest = first[: len(queries)], chain([first[len(queries) :]], parts)
@@ -152,8 +143,8 @@ def _vectors_in_parts(subject: "Subject", texts: Sequence[str], progress: Progre
     from stsbench.records.record import RunRecord
     from stsbench.scoring.vectors import vectors_of
 
-    is_whitened = isinstance(subject, RunRecord) and subject.model.whiten is not None
-    if is_whitened or len(texts) <= _AT_ONCE:
+    use = (subject.model if isinstance(subject, RunRecord) else subject.identity).use
+    if use.whiten is not None or len(texts) <= _AT_ONCE:
         yield vectors_of(subject, texts, progress).each()
         return
     for start in range(0, len(texts), _AT_ONCE):

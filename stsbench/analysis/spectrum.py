@@ -3,10 +3,11 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from stsbench.analysis.analysis import AnalysisCommand, AnalysisResult
 from stsbench.base.progress import Progress, silent
+from stsbench.encoders.use import Use, UseOptions, takes_use
 from stsbench.render.figures import colours, legend_above, new_figure, style
 from stsbench.render.table import Table, Tables, place
 
@@ -86,7 +87,8 @@ class Spectrum(AnalysisResult):
         return figure
 
 
-def spectrum(  # noqa: D417 (the options of loading are told of together)
+@takes_use
+def spectrum(
     runs: "Wanted | Sequence[Wanted] | None" = None,
     *,
     task: str | None = None,
@@ -94,14 +96,7 @@ def spectrum(  # noqa: D417 (the options of loading are told of together)
     text: str = "senteval",
     data_dirs: Sequence[str | Path] = (),
     progress: Progress = silent,
-    pooling: str = "auto",
-    max_length: int | None = None,
-    prompt: str | None = None,
-    precision: str = "fp32",
-    device: str = "auto",
-    revision: str | None = None,
-    trust_remote_code: bool = False,
-    template: str | Path | None = None,
+    **use: Unpack[UseOptions],
 ) -> Spectrum:
     """Measure the singular values of the sentence vectors of runs or models, and what they amount to.
 
@@ -112,8 +107,7 @@ def spectrum(  # noqa: D417 (the options of loading are told of together)
         text: `senteval` or `raw` text.
         data_dirs: folders to look for data in.
         progress: told how far encoding is.
-        pooling, max_length, prompt, precision, device, revision, trust_remote_code, template: how models are
-            loaded, as in `load`; an error where only records are named.
+        **use: how models are used; an error where only records are named.
 
     Returns:
         Uncentred and centred; see `spectrum_frame`. `task`, `split` and `text` say of what.
@@ -126,11 +120,9 @@ def spectrum(  # noqa: D417 (the options of loading are told of together)
     [1, 2, 3]
     """
     from stsbench.analysis.inputs import analysable, task_vectors
-    from stsbench.encoders.load import LoadOptions
 
-    loading = LoadOptions(pooling, max_length, prompt, precision, device, revision, trust_remote_code, template)
     data, models = task_vectors(
-        analysable(runs, loading), task, split, text, data_dirs=data_dirs, progress=progress
+        analysable(runs, Use(**use)), task, split, text, data_dirs=data_dirs, progress=progress
     )
     frame = spectrum_frame({name: vectors.each() for name, vectors in models.items()})
     return Spectrum(frame.assign(task=data.task, split=data.split, text=data.text))

@@ -10,7 +10,7 @@ from stsbench.records.kinds import AVERAGE, TRANSFER_AVERAGE
 from stsbench.records.labels import distinct_labels
 from stsbench.records.parts import plain_mean
 from stsbench.records.record import RunRecord
-from stsbench.records.signature import MODEL_FIELDS, PROTOCOL_FIELDS, UNKNOWN, Signature, differing_fields
+from stsbench.records.signature import PROTOCOL_FIELDS, UNKNOWN, Signature, differing_fields
 
 MAX_DROP = 0.3
 """How many points a score may be lower by default."""
@@ -87,8 +87,9 @@ def _differences(old: Signature, new: Signature) -> tuple[FieldDifference, ...]:
 
 def _notes(record: RunRecord, baseline: RunRecord) -> Iterator[str]:
     old, new = baseline.signatures[0], record.signatures[0]
-    for name in MODEL_FIELDS:
-        here, there = getattr(new, name), getattr(old, name)
+    of_baseline = old.model_fields()
+    for name, here in new.model_fields().items():
+        there = of_baseline[name]
         if here != there:
             yield f"{name}: {here or 'none'} here, {there or 'none'} in the baseline"
     open_ = {

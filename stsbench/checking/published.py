@@ -58,7 +58,7 @@ def known_checkpoint(record: RunRecord) -> KnownCheckpoint | None:
     several poolings, the run's own pooling decides.
     """
     model = record.model
-    known = catalogue.known_checkpoint(model.name, pooling=model.pooling, weights_sha256=model.weights_sha256)
+    known = catalogue.known_checkpoint(model.name, pooling=model.use.pooling, weights_sha256=model.weights_sha256)
     return known if known is not None and known.system else None
 
 
@@ -167,21 +167,23 @@ def _model_differences(row: PublishedRow, record: RunRecord) -> tuple[FieldDiffe
         return ()
     differences = []
     verified = "pooling" not in stated.unverified and model.kind in _POOLED_HERE
-    if verified and model.pooling != stated.pooling:
+    if verified and model.use.pooling != stated.pooling:
         differences.append(
-            FieldDifference("pooling", model.pooling, stated.pooling, f"measure with --pooling {stated.pooling}")
+            FieldDifference(
+                "pooling", model.use.pooling, stated.pooling, f"measure with --pooling {stated.pooling}"
+            )
         )
     if _length_matters(stated, record):
         there = str(stated.max_length)
         remedy = f"measure with --max-length {there}"
-        differences.append(FieldDifference("max_length", str(model.max_length), there, remedy))
+        differences.append(FieldDifference("max_length", str(model.use.max_length), there, remedy))
     return tuple(differences)
 
 
 def _model_remarks(row: PublishedRow, record: RunRecord) -> Iterator[str]:
     """Yield what is to be known about how the model was used: what is open, and what is unusual."""
     stated, model = _checkpoint_of(row), record.model
-    here = "" if model.pooling == UNKNOWN else f"; {model.pooling} here"
+    here = "" if model.use.pooling == UNKNOWN else f"; {model.use.pooling} here"
     if stated is None:
         what = f"a variant ({row.row.variant})" if row.row.variant else "a system without a known checkpoint"
         yield f"pooling: the row is of {what} and states none{here}"
@@ -190,14 +192,21 @@ def _model_remarks(row: PublishedRow, record: RunRecord) -> Iterator[str]:
     elif "pooling" in stated.unverified:
         yield f"pooling: no document gives the row's, {stated.pooling} is likely{here}"
     if stated and _lengths_differ(stated, record) and not _length_matters(stated, record):
-        yield f"max_length: {stated.max_length} for the row; {model.max_length} here, where no sentence was cut"
+        length = model.use.max_length
+        yield f"max_length: {stated.max_length} for the row; {length} here, where no sentence was cut"
     compared = stated.files_compared(model.weights_sha256, model.tokenizer_sha256) if stated else ()
     for what, is_same, own in compared:
         same = "the" if is_same else f"other {what.split()[-1]} than the"
         yield f"{what}: {same} ones that the row was taken with (SHA-256 {own[:12]}…)"
     said = {"template": row.usage.template, "precision": row.usage.precision}
-    used = {name: getattr(model, name) for name in _UNSTATED}
-    used["template"] = model.template.name if model.template else ""
+    use = model.use
+    used = {
+        "prompt": use.prompt or "",
+        "template": getattr(use.template, "name", ""),
+        "precision": use.computed_in,
+        "dimensions": use.dimensions,
+        "postprocessing": model.postprocessing,
+    }
     for name, usual in _UNSTATED.items():
         there = said.get(name, "")
         if (chosen := used[name]) not in {there or usual, UNKNOWN}:
@@ -205,7 +214,7 @@ def _model_remarks(row: PublishedRow, record: RunRecord) -> Iterator[str]:
 
 
 def _lengths_differ(stated: KnownCheckpoint, record: RunRecord) -> bool:
-    here, there = record.model.max_length, stated.max_length
+    here, there = record.model.use.max_length, stated.max_length
     return here is not None and there is not None and here != there
 
 

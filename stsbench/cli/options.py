@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 from typer import CallbackParam, Option
 
 from stsbench.base.errors import UserError
-from stsbench.base.options import DEPENDENCE_HELP, LARGEST, MODEL, OUTPUT
+from stsbench.base.options import DEPENDENCE_HELP, LARGEST, OUTPUT
 from stsbench.base.words import suggestion
 
 FORMATS = ("table", "json", "csv", "markdown", "latex")
@@ -152,54 +152,3 @@ class Output:
         if self.spreadsheet_safe and chosen != "csv":
             raise UserError("--spreadsheet-safe is about CSV: add --csv, or leave it out.")
         return "terminal" if chosen == "table" else chosen
-
-
-@dataclass(frozen=True)
-class Loading:
-    """How the models that a command names are loaded."""
-
-    pooling: Annotated[
-        str,
-        Option(
-            help="`auto` (the checkpoint's own), `cls`, `cls_before_pooler`, `avg`, `avg_top2`, `avg_first_last`, "
-            "`avg_static_last`, `max`, `last`; with layers as in `last@-2`.",
-            rich_help_panel=MODEL,
-        ),
-    ] = "auto"
-    max_length: Annotated[
-        int | None,
-        Option(
-            callback=number_within(1),
-            help="Sub-words kept. Default: the model's own limit.",
-            rich_help_panel=MODEL,
-        ),
-    ] = None
-    prompt: Annotated[
-        str | None,
-        Option(help="Text before every sentence. Default: the checkpoint's own.", rich_help_panel=MODEL),
-    ] = None
-    precision: Annotated[
-        str, Option(help="`fp32`, `bf16` or `fp16`; with a --backend `int8` too.", rich_help_panel=MODEL)
-    ] = "fp32"
-    backend: Annotated[
-        str,
-        Option(help="What computes: `torch`, `openvino` or `onnx` (on the CPU).", rich_help_panel=MODEL),
-    ] = "torch"
-    device: Annotated[str, Option(help="`auto`, `cpu`, `cuda` or `mps`.", rich_help_panel=MODEL)] = "auto"
-    revision: Annotated[str | None, Option(help="Branch, tag or commit on the Hub.", rich_help_panel=MODEL)] = None
-    trust_remote_code: Annotated[
-        bool, Option("--trust-remote-code", help="Let code from the checkpoint run.", rich_help_panel=MODEL)
-    ] = False
-    template: Annotated[
-        str | None,
-        Option(
-            help="Text around every sentence and where it is read: a name as `promptbert`, a .yaml file, `none`.",
-            rich_help_panel=MODEL,
-        ),
-    ] = None
-
-    def keywords(self) -> dict[str, Any]:
-        """Return what `load` takes, to which the back end is a part of the precision's name: `openvino-int8`."""
-        said = dict(vars(self))
-        backend = said.pop("backend")
-        return said if backend == "torch" else said | {"precision": f"{backend}-{said['precision']}"}

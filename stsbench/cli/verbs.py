@@ -16,7 +16,7 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 from typer import Argument, Option
 
-from stsbench.base.options import Commas, Help, More, Panel, Spelled, Within, Written
+from stsbench.base.options import MODEL, Commas, Help, More, Panel, Spelled, Within, Written
 from stsbench.cli.declared import VerbOption, options_of
 from stsbench.cli.options import new_file, new_folder, number_within
 from stsbench.cli.output import drawable
@@ -100,8 +100,21 @@ def spelled_out(command: Callable[..., None]) -> Callable[..., None]:
     return called
 
 
+def _annotations(group: Any) -> dict[str, Any]:
+    """Return each field of a group as Typer wants it: as it is annotated, or as it says of itself (`Use`)."""
+    if not all("about" in each.metadata for each in fields(group)):
+        return get_type_hints(group, include_extras=True)
+    annotations = {}
+    for each in fields(group):
+        about = each.metadata["about"]
+        check = None if about.least is None else number_within(about.least)
+        option = Option(*about.flags, help=about.help, callback=check, rich_help_panel=MODEL)
+        annotations[each.name] = Annotated[about.type, option]
+    return annotations
+
+
 def _of_group(group: Any) -> tuple[list[inspect.Parameter], Callable[[dict[str, Any]], Any]]:
-    annotations = get_type_hints(group, include_extras=True)
+    annotations = _annotations(group)
     parameters = [
         inspect.Parameter(
             each.name,

@@ -8,22 +8,11 @@ import yaml
 
 from stsbench.base.errors import UserError
 from stsbench.base.parsing import parse_yaml
+from stsbench.encoders.use import ABOUT, names
+from stsbench.records.parts import ModelPart
 from stsbench.records.record import RunRecord
 
 RECIPE = "recipe.yaml"
-
-_USE = (
-    "pooling",
-    "max_length",
-    "prompt",
-    "precision",
-    "normalize",
-    "fitted",
-    "dimensions",
-    "whiten",
-    "tokenizer_sha256",
-)
-"""Fields of a model in which seeds of one recipe agree."""
 
 _OF_A_SEED = {"seed"}
 """Keys of a recipe in which they need not."""
@@ -42,14 +31,22 @@ def demand_one_recipe(runs: Mapping[str, RunRecord]) -> None:
     (first_name, first), *others = runs.items()
     recipe = _recipe_of(first)
     for name, record in others:
-        for field in _USE:
-            here, there = getattr(first.model, field), getattr(record.model, field)
+        used = _used(record.model)
+        for field, here in _used(first.model).items():
+            there = used[field]
             if here is not None and there is not None and here != there:
                 raise _different(first_name, name, field, here, there)
         other = _recipe_of(record)
         if recipe and other:
             for key, here, there in _differing(recipe, other):
                 raise _different(first_name, name, key, here, there)
+
+
+def _used(model: ModelPart) -> dict[str, object]:
+    """Return by name in what of a model the seeds of one recipe agree."""
+    use = {name: getattr(model.use, name) for name in names("encoding", "afterwards") if not ABOUT[name].of_place}
+    more = {"fitted": model.fitted, "tokenizer_sha256": model.tokenizer_sha256}
+    return use | {"normalize": model.normalize} | more
 
 
 def _different(first: str, second: str, field: str, here: object, there: object) -> UserError:

@@ -116,7 +116,7 @@ class Comparing:
 
     Attributes:
         similarity: a similarity, or `supervised` for the regressor that SentEval trains on a task.
-        normalize: whether vectors are scaled to unit length first, as in `Postprocessing`: None as the model says.
+        normalize: whether vectors are scaled to unit length first, as in `Use`: None as the model says.
     """
 
     similarity: Similarity | Literal["supervised"]

@@ -7,9 +7,10 @@ import typer
 
 from stsbench.base.errors import UserError
 from stsbench.base.options import MODEL, OUTPUT
-from stsbench.cli.options import Loading, Output, new_folder
+from stsbench.cli.options import Output, new_folder
 from stsbench.cli.output import FigureFile, print_result, progress_bars, say, tell
 from stsbench.cli.verbs import Call, Verb
+from stsbench.encoders.use import Loading, Use
 
 if TYPE_CHECKING:
     from stsbench.diagnosis.result import Diagnosis
@@ -63,11 +64,10 @@ def diagnose(
     * `stsbench diagnose -m my/checkpoint --pooling avg --claim STS12=68.40,STS13=82.41 --figure heatmap.png`
     """
     _ = output.style  # a mistake in it is told before the work
-    from stsbench.encoders.load import LoadOptions
     from stsbench.encoders.protocol import Encoder
     from stsbench.scoring.protocols import choose_protocol
 
-    chosen = saved(options=LoadOptions(**loading.keywords()), models=[model] if model else [])
+    chosen = saved(options=Use(**vars(loading)), models=[model] if model else [])
     if len(chosen) > 1:
         raise UserError("--model and --vectors cannot go together: diagnose looks at one of them.")
     encoder = chosen[0].load()

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import isfinite
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Unpack
 
 import numpy as np
 
@@ -24,8 +24,9 @@ from stsbench.diagnosis.result import Diagnosis
 from stsbench.diagnosis.scores import DiagnosisData, TaskPairs, build_grid
 from stsbench.diagnosis.search import WEAK, Search
 from stsbench.diagnosis.words import facts
-from stsbench.encoders.load import load
+from stsbench.encoders.load import load_with
 from stsbench.encoders.protocol import Encoder
+from stsbench.encoders.use import Use, UseOptions, option_of, takes_use
 from stsbench.published.catalogue import known_checkpoint
 from stsbench.records.kinds import AVERAGE
 from stsbench.scoring.kinds.sts import demand_spread
@@ -36,6 +37,7 @@ from stsbench.scoring.tasks import SAMPLE, STS_TASKS
 _SPLITS = ("test", "dev", "all")
 
 
+@takes_use
 def diagnose(
     encoder: Encoder | str | Path | Callable[[list[str]], Any],
     claim: Annotated[str | float | Mapping[str, float], Named(), Spelled("--claim", "-c"), Panel("")],
@@ -52,6 +54,7 @@ def diagnose(
     most_sentences: Annotated[int | None, Within(0)] = None,
     use_cache: bool = True,
     progress: Progress = silent,
+    **use: Unpack[UseOptions],
 ) -> Diagnosis:
     """Find out which setting gives a number that was measured, or read, elsewhere.
 
@@ -79,6 +82,7 @@ def diagnose(
         most_sentences: sentences that the search beyond the grid may encode; by default any number.
         use_cache: whether to read and write the embedding cache.
         progress: told how far it is.
+        **use: how a model that is to be loaded is used: the person's own setting.
 
     Returns:
         A diagnosis, whose `.verdict` says it in words, `.table()` lists the settings that matter, `.frame` has all
@@ -97,7 +101,10 @@ def diagnose(
     chosen = _tasks_of(read, tasks, data)
     names = tuple(task if isinstance(task, str) else task.task for task in chosen)
     read, is_sts = read.about(names), names == STS_TASKS
-    encoder = encoder if isinstance(encoder, Encoder) else load(encoder)
+    encoder = encoder if isinstance(encoder, Encoder) else load_with(encoder, Use(**use))
+    for name in encoder.identity.use.changed("afterwards"):
+        if name != "normalize":
+            raise UserError(f"{option_of(name)} is none of the choices that diagnose tries: leave it out.")
     pairs = _read_all(
         chosen, names, protocol, [Path(folder) for folder in data_dirs], sample=is_sts and AVERAGE in read.tasks
     )

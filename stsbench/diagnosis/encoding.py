@@ -76,9 +76,9 @@ def encode_all(
         UserError: if the encoder cannot do it.
     """
     whole, notes = _embed_by_every_pooler(encoder, texts, use_cache=use_cache, progress=progress)
-    limit, poolings = encoder.identity.max_length, tuple(whole.vectors)
+    limit, poolings = encoder.identity.use.max_length, tuple(whole.vectors)
     # A prompt is no part of a text's length; it has at most as many sub-words as bytes.
-    most_around = _SPECIAL_TOKENS + len(encoder.identity.prompt.encode())
+    most_around = _SPECIAL_TOKENS + len((encoder.identity.use.prompt or "").encode())
     parts, cuts = [whole], [Cut(limit, whole.rows, np.zeros(len(texts), dtype=bool))]
     start = len(whole.vectors[poolings[0]])
     for length in USUAL_LENGTHS if lengths is None else lengths:
@@ -126,10 +126,10 @@ def _embed_by_every_pooler(
         note = f"{identity.name} has no poolers or maximum lengths to choose from: the grid is the smaller for it."
         return by(None), (note,)
     # The person's own may be none of those that every checkpoint has, as a template's mask.
-    poolings = tuple(dict.fromkeys((*POOLING_NAMES, identity.pooling)))
+    poolings = tuple(dict.fromkeys((*POOLING_NAMES, identity.use.pooling)))
     try:
         return by(poolings), ()
     except NoHeadError as error:  # told at the first batch
-        if identity.pooling == "cls":
+        if identity.use.pooling == "cls":
             raise
         return by([name for name in poolings if name != "cls"]), (f"Not tried: {error}",)

@@ -215,7 +215,7 @@ class _Explorer:
     def __post_init__(self) -> None:
         """Begin with the person's own setting alone."""
         identity = self.encoder.identity
-        self._comparisons = comparisons_of(self.encoded.vectors[identity.pooling], unit=identity.normalize)
+        self._comparisons = comparisons_of(self.encoded.vectors[identity.use.pooling], unit=identity.normalize)
         self.search = self._searched()
 
     def is_answered(self, count: int, *, all_of_them: bool) -> bool:
@@ -239,7 +239,7 @@ class _Explorer:
         scores: dict[str, dict[str, Scores]] = {pooling: {} for pooling in changes}
         reads_otherwise = False
         for task in self.tasks if changes else ():
-            texts = sentences_of(task.pairs.data, way, by_template=varied.identity.template is not None)
+            texts = sentences_of(task.pairs.data, way, by_template=varied.identity.use.own_template is not None)
             changed = (
                 self._changed(task, varied, texts) if way.is_of_sentences else np.ones(len(texts), dtype=bool)
             )

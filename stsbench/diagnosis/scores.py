@@ -104,8 +104,10 @@ def build_grid(
         supervised: whether to train SentEval's regressors on the default vectors too.
         progress: told how far it is.
     """
-    comparisons = comparisons_of(encoded.vectors[identity.pooling], unit=identity.normalize)
-    axes = _axes(data, encoded, [*comparisons, *([REGRESSOR] if supervised else [])], identity.pooling, protocol)
+    comparisons = comparisons_of(encoded.vectors[identity.use.pooling], unit=identity.normalize)
+    axes = _axes(
+        data, encoded, [*comparisons, *([REGRESSOR] if supervised else [])], identity.use.pooling, protocol
+    )
     values = {axis.choice: axis.values for axis in axes}
     scores: dict[str, Scores] = {}
     views: list[tuple[TaskPairs, slice, Scores]] = []
@@ -131,11 +133,11 @@ def build_grid(
     for done, _ in enumerate(in_threads(fill, range(len(poolings))), 1):
         progress("scoring", done, len(poolings))
     if supervised:
-        number, vectors = poolings.index(identity.pooling), encoded.vectors[identity.pooling]
+        number, vectors = poolings.index(identity.use.pooling), encoded.vectors[identity.use.pooling]
         for pairs, place, view in views:
             if pairs.text in {None, protocol.text}:
                 own = encoded.cuts[0].rows[place]
-                _fill_supervised(view[number, 0], pairs, vectors[own], device=identity.device)
+                _fill_supervised(view[number, 0], pairs, vectors[own], device=identity.use.device)
     dimensions = (TEXT, POOLING, MAX_LENGTH, COMPARISON, METRIC, AGGREGATION)
     return Grid(axes, {task: along(axes, (*dimensions, split_of(task)), its) for task, its in scores.items()})
 

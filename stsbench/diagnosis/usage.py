@@ -7,7 +7,7 @@ those with the fewest changes first.
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from stsbench.base.errors import UserError
@@ -30,6 +30,7 @@ from stsbench.encoders.protocol import Encoder
 from stsbench.encoders.template import RULES, SENTENCE, Template
 from stsbench.encoders.template_files import NO_TEMPLATE, read_template, template_names
 from stsbench.encoders.transformer import TransformerEncoder
+from stsbench.encoders.use import TORCH
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -107,7 +108,7 @@ def values_to_try(
     values[PADDING] = [RAGGED] if PADDED_TASKS & set(tasks) else []
     if isinstance(encoder, TransformerEncoder):
         values[TEMPLATE] = fitting_templates(encoder, likely)
-        values[PRECISION] = [name for name in PRECISIONS if name != encoder.precision]
+        values[PRECISION] = [name for name in PRECISIONS if name != encoder.use.computed_in]
     return values
 
 
@@ -146,13 +147,13 @@ def ways_to_read(
 def rules_without(encoder: Encoder, way: Way) -> Rules:
     """Return the rules for the sentence that a way has where it chooses none: its template's, or the encoder's."""
     if way[TEMPLATE] is None:
-        return Rules(encoder.identity.template.rules if encoder.identity.template else ())
+        return Rules(encoder.identity.use.own_template.rules if encoder.identity.use.own_template else ())
     return Rules(() if way[TEMPLATE] == NO_TEMPLATE else read_template(way[TEMPLATE]).rules)
 
 
 def fitting_templates(encoder: TransformerEncoder, likely: Sequence[str] = ()) -> list[str]:
     """Return the known templates that the encoder can read and does not have, the likely ones first."""
-    own, fitting = encoder.identity.template, []
+    own, fitting = encoder.identity.use.own_template, []
     for name in template_names():
         template = read_template(name)
         plain = template.texts == (f"{{{SENTENCE}}}",) and not template.rules and template.subtract == "no"
@@ -160,7 +161,7 @@ def fitting_templates(encoder: TransformerEncoder, likely: Sequence[str] = ()) -
             continue
         fitting.append((name not in likely, len(template.texts), template.pooling == "last", name))
     names = [name for *_, name in sorted(fitting)]
-    has_own = own is not None or bool(encoder.identity.prompt)
+    has_own = own is not None or bool(encoder.identity.use.prompt)
     return [NO_TEMPLATE, *names] if has_own else names
 
 
@@ -182,21 +183,17 @@ def encoder_of(encoder: Encoder, way: Way) -> Encoder:
         return encoder
     varied = encoder
     if way[PRECISION] is not None:
-        varied = replace(varied, precision=way[PRECISION], loaded=None)
+        varied = varied.with_use(precision=way[PRECISION], backend=TORCH)
     if way[TEMPLATE] is not None:
         template = None if way[TEMPLATE] == NO_TEMPLATE else read_template(way[TEMPLATE])
         varied = varied.with_template(template)
-        if template is None and parse_pooling(varied.settings.pooling).is_of_template:
-            varied = _pooled(varied, "avg")
-    template = varied.settings.template
+        if template is None and parse_pooling(varied.use.pooling).is_of_template:
+            varied = varied.with_use(pooling="avg")
+    template = varied.use.own_template
     if way[SENTENCE_RULES] is not None and template is not None:
         ruled = varied.with_template(template.model_copy(update={"rules": tuple(way[SENTENCE_RULES])}))
-        varied = _pooled(ruled, varied.settings.pooling)
+        varied = ruled.with_use(pooling=varied.use.pooling)
     return varied
-
-
-def _pooled(encoder: TransformerEncoder, pooling: str) -> TransformerEncoder:
-    return replace(encoder, settings=replace(encoder.settings, pooling=pooling))
 
 
 def sentences_of(data: StsData, way: Way, *, by_template: bool) -> list[str]:
@@ -238,12 +235,12 @@ def changes_of(
         way: of reading the sentences.
         poolings: those that it reads.
     """
-    identity, its = encoder.identity, varied.identity.pooling
-    without = f"prompt {identity.prompt!r}" if identity.prompt else NO_TEMPLATE
+    identity, its = encoder.identity, varied.identity.use.pooling
+    without = f"prompt {identity.use.prompt!r}" if identity.use.prompt else NO_TEMPLATE
     own = {
-        TEMPLATE: identity.template.name if identity.template else without,
+        TEMPLATE: identity.use.own_template.name if identity.use.own_template else without,
         SENTENCE_RULES: rules_without(encoder, way),
-        PRECISION: identity.precision,
+        PRECISION: identity.use.computed_in,
         PADDING: "",
     }
     common = tuple(Change(choice, value, own[choice]) for choice, value in way.values)
@@ -270,12 +267,12 @@ def poolings_of(encoder: Encoder, varied: Encoder, way: Way, known: Iterable[str
         way: of reading the sentences; every layer is read where it reads them as the encoder does.
         known: the poolings that the checkpoint has (it may lack a head).
     """
-    its = varied.identity.pooling
+    its = varied.identity.use.pooling
     if not isinstance(varied, TransformerEncoder):
         return [its]
     by_layer = _other_layers(its, number_of_layers(varied), only_near=bool(way.values))
-    usual = [encoder.identity.pooling, *POOLING_NAMES] if way.values else []
-    has_template = varied.settings.template is not None
+    usual = [encoder.identity.use.pooling, *POOLING_NAMES] if way.values else []
+    has_template = varied.use.own_template is not None
     kept = [name for name in usual if has_template or not parse_pooling(name).is_of_template]
     poolings = list(dict.fromkeys([its, *(name for name in kept if name in known), *by_layer]))
     # The vectors of sentences that are read as before come from those at hand.

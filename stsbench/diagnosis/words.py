@@ -81,7 +81,9 @@ def facts(claim: Claim, identity: Identity, *, measured: float | None) -> list[s
         measured: its average over the STS test sets in the default setting, x 100, if that is at hand.
     """
     row = claim.row
-    of_model = known_checkpoint(identity.name, pooling=identity.pooling, weights_sha256=identity.weights_sha256)
+    of_model = known_checkpoint(
+        identity.name, pooling=identity.use.pooling, weights_sha256=identity.weights_sha256
+    )
     of_row = known_checkpoint(row.row.system) if row else None
     sentences = []
     if row and of_model and of_row and of_model.name != of_row.name:
@@ -98,12 +100,12 @@ def facts(claim: Claim, identity: Identity, *, measured: float | None) -> list[s
 def _used_otherwise(expected: KnownCheckpoint, identity: Identity, *, with_files: bool) -> list[str]:
     """Return how a known checkpoint was used when it was scored, where the person uses it otherwise."""
     sentences = []
-    if expected.pooling and expected.pooling != identity.pooling:
+    if expected.pooling and expected.pooling != identity.use.pooling:
         sentences.append(
             f"{expected.name} was scored with pooling `{expected.pooling}` ({expected.pooling_source}); "
-            f"your setting is `{identity.pooling}`."
+            f"your setting is `{identity.use.pooling}`."
         )
-    template = identity.template.name if identity.template else ""
+    template = identity.use.own_template.name if identity.use.own_template else ""
     if expected.template and expected.template != template:
         yours = f"`{template}`" if template else "none"
         sentences.append(f"{expected.name} was scored with the template `{expected.template}`; yours is {yours}.")

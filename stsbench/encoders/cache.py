@@ -44,7 +44,7 @@ from stsbench.encoders.protocol import FloatMatrix, Identity
 DEFAULT_MAX_BYTES = 10 * 1024**3
 
 # Raised when the layout below, or the meaning of a vector, changes.
-_FORMAT = 4
+_FORMAT = 5
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS about (identity TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS texts (
@@ -169,7 +169,8 @@ class EmbeddingCache:
 
     def __init__(self, identity: Identity, pooling: str, folder: Path | None = None) -> None:
         chosen = {"pooling": pooling, "format": _FORMAT}
-        description, key = identity.as_dict() | chosen, identity.key() | chosen
+        key, use = identity.key() | chosen, identity.use
+        description = identity.as_dict() | {"precision": use.computed_in, "device": use.device} | chosen
         digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()
         self.path = (folder or embeddings_dir()) / f"{digest[:32]}.sqlite"
         self._description = json.dumps(description, sort_keys=True)
@@ -189,11 +190,12 @@ class EmbeddingCache:
                 whole = {
                     by_key[key]: CachedText(sequence, length, bool(cut))
                     for key, sequence, length, cut, digest in block
-                    if digest == _text_digest(salt, key, sequence, length, cut)
+                    # Of a damaged index comes a row that nobody asked for.
+                    if key in by_key and digest == _text_digest(salt, key, sequence, length, cut)
                 }
                 known |= whole
                 if len(whole) < len(block):
-                    damaged += [(key,) for key, *_ in block if by_key[key] not in whole]
+                    damaged += [(key,) for key, *_ in block if by_key.get(key) not in whole]
             file.executemany("DELETE FROM texts WHERE text = ?", damaged)
             return known, len(damaged)
 

@@ -22,6 +22,7 @@ from stsbench.encoders.protocol import (
     as_float32,
     require_own_pooling,
 )
+from stsbench.encoders.use import USUAL, Use, own_use
 
 EncodeFunction = Callable[[list[str]], Any]
 
@@ -125,7 +126,7 @@ def is_callable(value: object) -> bool:
     return callable(value) or (not isinstance(value, str) and callable(getattr(value, "encode", None)))
 
 
-def from_function(encode: Any, *, name: str | None = None) -> CallableEncoder:
+def from_function(encode: Any, use: Use = USUAL, *, name: str | None = None) -> CallableEncoder:
     """Wrap a callable `list[str] -> array`, or an object with such a method `encode`.
 
     >>> encoder = from_function(lambda sentences: [[len(s), 1.0] for s in sentences], name="length")
@@ -137,10 +138,10 @@ def from_function(encode: Any, *, name: str | None = None) -> CallableEncoder:
     definition = encode if hasattr(encode, "__qualname__") else type(encode)
     name = name or f"{definition.__module__}:{definition.__qualname__}"
     note = f"{name} is a callable: it has no weight file to hash, so its vectors are not cached."
-    return CallableEncoder(method, Identity(name, "function", "own"), (note,))
+    return CallableEncoder(method, Identity(name, "function", own_use("own", use)), (note,))
 
 
-def import_function(target: str) -> CallableEncoder:
+def import_function(target: str, use: Use = USUAL) -> CallableEncoder:
     """Import `module:function`, looking in the current folder too, and wrap it.
 
     Raises:
@@ -166,7 +167,7 @@ def import_function(target: str) -> CallableEncoder:
         member = getattr(member, part)
     if not is_callable(member):
         raise UserError(f"{target} is a {type(member).__name__}, not a callable list[str] -> array.")
-    return from_function(member, name=target)
+    return from_function(member, use, name=target)
 
 
 def _as_array(returned: Any) -> NDArray[Any]:

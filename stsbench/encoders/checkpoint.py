@@ -200,13 +200,13 @@ class Checkpoint:
         Args:
             with_code: whether Python code that comes with the checkpoint runs. It may read any file.
         """
-        return self.all_files() if with_code and self._named_code() else files_in(self.folder, *_CONFIG_PATTERNS)
+        return self.all_files() if with_code and self.named_code() else files_in(self.folder, *_CONFIG_PATTERNS)
 
     def code_elsewhere(self) -> str | None:
         """Return the name of code that the checkpoint's files name in another repository, if they do."""
-        return next((name for name in self._named_code() if _ELSEWHERE in name), None)
+        return next((name for name in self.named_code() if _ELSEWHERE in name), None)
 
-    def _named_code(self) -> list[str]:
+    def named_code(self) -> list[str]:
         """Return the classes that the checkpoint's files name outside of the libraries."""
         mapped = [self.json(file).get("auto_map") for file in ("config.json", "tokenizer_config.json")]
         types = [module.type for module in self.modules() if not module.type.startswith("sentence_transformers.")]

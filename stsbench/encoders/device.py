@@ -9,6 +9,7 @@ from pathlib import Path
 
 from stsbench.base.errors import UserError
 from stsbench.base.words import suggestion
+from stsbench.encoders.use import TORCH
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
 PRECISIONS = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
@@ -30,7 +31,6 @@ class Backend:
     cannot: str = ""
 
 
-TORCH = "torch"
 BACKENDS = {
     "openvino": Backend(("fp32", "bf16", "int8"), ("openvino", "nncf")),
     "onnx": Backend(
@@ -42,17 +42,13 @@ BACKENDS = {
 """The programs beside torch, all on the CPU."""
 
 
-def split_precision(name: str) -> tuple[str, str]:
-    """Return the back end and its precision.
-
-    >>> split_precision("openvino-int8"), split_precision("fp32")
-    (('openvino', 'int8'), ('torch', 'fp32'))
+def require_precision(backend: str, precision: str) -> None:
+    """Refuse a back end that there is not, or a precision that it has not.
 
     Raises:
-        UserError: if there is no such back end, or it has no such precision.
+        UserError: naming those that there are.
     """
-    backend, dash, precision = name.rpartition("-")
-    if not dash:
+    if backend == TORCH:
         if precision == "int8":
             raise UserError(
                 "torch's int8 scales by what else is in the batch, so that a sentence has no one vector: use "
@@ -60,14 +56,13 @@ def split_precision(name: str) -> tuple[str, str]:
             )
         if precision not in PRECISIONS:
             raise UserError(f"unknown precision {precision!r}: {suggestion(precision, [*PRECISIONS, 'int8'])}")
-        return TORCH, precision
+        return
     if backend not in BACKENDS:
         raise UserError(f"unknown back end {backend!r}: {suggestion(backend, BACKENDS)}")
-    found = BACKENDS[backend]
-    if precision not in found.precisions:
-        why = f" ({found.cannot})" if found.cannot else ""
-        raise UserError(f"{backend} has no {precision}{why}: use {', '.join(found.precisions)}.")
-    return backend, precision
+    program = BACKENDS[backend]
+    if precision not in program.precisions:
+        why = f" ({program.cannot})" if program.cannot else ""
+        raise UserError(f"{backend} has no {precision}{why}: use {', '.join(program.precisions)}.")
 
 
 def require_backend(backend: str, device: str) -> None:

@@ -23,7 +23,9 @@ from stsbench.base.progress import Progress, silent
 from stsbench.encoders.cache import CachedText, EmbeddingCache, KnownVectors, max_cache_bytes, touch_and_trim
 from stsbench.encoders.fitted.encoder import FittedEncoder
 from stsbench.encoders.postprocess import normalize as to_unit_length
+from stsbench.encoders.postprocess import processed, whiten
 from stsbench.encoders.protocol import DeviceOutOfMemory, Encoder, FloatMatrix, TokenSequence
+from stsbench.encoders.use import FP32
 
 _Work = tuple[bytes, TokenSequence]
 
@@ -89,8 +91,8 @@ def embed(
         encoder: what encodes.
         texts: any number, equal ones included.
         poolings: the poolings wanted, all from one pass; the encoder's own by default.
-        normalize: whether to scale the vectors to unit length; None for what the checkpoint says. The cache holds
-            them as they were before.
+        normalize: whether to scale the vectors to unit length; None for what the encoder's identity
+            says, with fewer dimensions and whitening on these texts, too. The cache holds them as they were.
         use_cache: whether to read and write the embedding cache. An encoder without a weight hash has none.
         cache_folder: where the cache is; None for the person's.
         token_budget: padded tokens in a batch; the encoder's own by default. It moves a score by rounding
@@ -100,7 +102,7 @@ def embed(
     Raises:
         UserError: if the encoder returns no finite vectors, or one sentence does not fit in memory.
     """
-    poolings = tuple(dict.fromkeys(poolings or (encoder.identity.pooling,)))
+    poolings = tuple(dict.fromkeys(poolings or (encoder.identity.use.pooling,)))
     caches = _caches(encoder, poolings, cache_folder) if use_cache else {}
     cache_size = max_cache_bytes()
     clock = _Stopwatch()
@@ -140,18 +142,27 @@ def embed(
         touch_and_trim(cache.path, cache_size)
     clock.lap("encode")
 
-    if encoder.identity.normalize if normalize is None else normalize:
-        for matrix in vectors.matrices.values():
-            to_unit_length(matrix, out=matrix)
     place = {text: number for number, text in enumerate(distinct)}
     places = np.fromiter(map(place.__getitem__, texts), dtype=np.int64, count=len(texts))
+    rows = np.array([vectors.row_of[row.sequence] for row in of_distinct], dtype=np.int64)[places]
+    for pooling, matrix in vectors.matrices.items():
+        if normalize is None:
+            vectors.matrices[pooling] = _processed(matrix, rows, encoder)
+        elif normalize:
+            to_unit_length(matrix, out=matrix)
     return Embeddings(
-        rows=np.array([vectors.row_of[row.sequence] for row in of_distinct], dtype=np.int64)[places],
+        rows=rows,
         vectors=vectors.matrices,
         lengths=np.array([row.length for row in of_distinct], dtype=np.int64)[places],
         truncated=np.array([row.truncated for row in of_distinct], dtype=bool)[places],
         cost=EncodingCost(len(distinct), len(keys), len(missing), tokens, padded, clock.seconds),
     )
+
+
+def _processed(vectors: FloatMatrix, rows: NDArray[np.int64], encoder: Encoder) -> FloatMatrix:
+    """Return the vectors with what the encoder says is done to them afterwards, whitened by those of some rows."""
+    vectors, dimensions = processed(vectors, encoder.identity), encoder.identity.use.whiten
+    return vectors if dimensions is None else whiten(vectors, vectors[rows], dimensions or None).astype(np.float32)
 
 
 class _Vectors:
@@ -367,7 +378,7 @@ def _save(
 def _require_finite(matrix: FloatMatrix, encoder: Encoder) -> None:
     bad = int((~np.isfinite(matrix).all(axis=1)).sum())
     if bad:
-        half = encoder.identity.precision != "fp32"
+        half = encoder.identity.use.computed_in != FP32
         advice = "use --precision fp32" if half else "look at what it computes"
         raise UserError(
             f"{encoder.identity.name} gives NaN or infinite values in {bad} of {len(matrix)} vectors: {advice}."

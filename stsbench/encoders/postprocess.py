@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
-from stsbench.encoders.protocol import FloatMatrix
+from stsbench.encoders.protocol import FloatMatrix, Identity
 
 # Directions with a smaller share of the largest variance are rounding noise: dividing by them would blow it up.
 _NOISE = 1e-8
@@ -32,6 +32,18 @@ def normalize(vectors: FloatMatrix, out: FloatMatrix | None = None) -> FloatMatr
     np.divide(vectors, lengths, out=unit, where=lengths > 0)
     unit[extreme] = rescued
     return unit
+
+
+def processed(vectors: FloatMatrix, identity: Identity) -> FloatMatrix:
+    """Return an encoder's vectors with what is done to them afterwards, but for a whitening; in their place.
+
+    Args:
+        vectors: shape (rows, d).
+        identity: of the encoder, which says what is done to them.
+    """
+    if identity.use.dimensions is not None:
+        vectors = truncate(vectors, identity.use.dimensions)
+    return normalize(vectors, out=vectors) if identity.normalize else vectors
 
 
 def truncate(vectors: FloatMatrix, dimensions: int) -> FloatMatrix:

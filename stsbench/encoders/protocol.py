@@ -1,7 +1,7 @@
 """What an encoder is: token sequences in, one matrix per pooling out."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -11,14 +11,15 @@ from numpy.typing import NDArray
 from typing_extensions import Protocol, runtime_checkable
 
 from stsbench.base.errors import UserError
-from stsbench.encoders.template import Template
+from stsbench.encoders.use import Use
 
 FloatMatrix = NDArray[np.float32]
 
 _LARGEST, _SMALLEST = float(np.finfo(np.float32).max), float(np.finfo(np.float32).tiny)
 
-_APART = {"name", "revision", "normalize"}
-"""The fields of an identity that make no other vectors: the planner normalises behind the cache."""
+_APART = {"name", "use", "normalizes"}
+"""The fields of an identity that make no other vectors: `Use` knows its own, and the planner normalises behind
+the cache."""
 
 TokenSequence = tuple[int, ...] | tuple[str, ...] | str
 """What the forward pass reads of one text: token ids, known words, or the text itself (for a callable)."""
@@ -32,39 +33,34 @@ class Identity:
         name: the model as the person named it.
         kind: `transformer`, `sentence-transformers`, `sentence-transformers-library`, `static`, `function`,
             `vectors` or `fitted`.
-        revision: the Hub commit the files came from, if they came from the Hub.
+        use: how it is used, with what choices that were left open became: the `revision` is the Hub's commit (None
+            where the files did not come from the Hub), `trust_remote_code` says whether there was code to run. How
+            vectors are processed afterwards stays as it was asked.
         weights_sha256: hash of the weight file (of several: of their paths and hashes, in the order of the
             modules); None where nothing can be hashed that the vectors depend on, as for a callable.
         tokenizer_sha256: hash over the tokenizer's files.
         config_sha256: hash over the configuration files that shape the network.
-        pooling: how token vectors become one vector.
-        max_length: sub-words kept, special tokens included; None if unlimited or unknown.
-        prompt: text put before every sentence.
-        template: the text around every sentence, and its rules; None for none.
-        precision: `fp32`, `bf16` or `fp16`.
-        device: `cpu`, `cuda` or `mps`.
         modules: what else is done inside, in order (`lower_case`, `dense:Tanh`, a `normalize` before a layer).
-        normalize: whether vectors are to be scaled to unit length at the very end. The planner does that, so that
-            they can be had without.
+        normalizes: whether the model itself scales vectors to unit length at the very end. The planner does that,
+            so that they can be had without.
         fitted: the post-processing that was fitted and is part of the encoder, with its dimensions and what it was
             fitted on; empty for none.
     """
 
     name: str
     kind: str
-    pooling: str
-    revision: str | None = None
+    use: Use
     weights_sha256: str | None = None
     tokenizer_sha256: str | None = None
     config_sha256: str | None = None
-    max_length: int | None = None
-    prompt: str = ""
-    template: Template | None = None
-    precision: str = "fp32"
-    device: str = "cpu"
     modules: tuple[str, ...] = ()
-    normalize: bool = False
+    normalizes: bool = False
     fitted: str = ""
+
+    @property
+    def normalize(self) -> bool:
+        """Whether vectors are scaled to unit length: as the person says, or else as the model does."""
+        return self.normalizes if self.use.normalize is None else self.use.normalize
 
     def key(self) -> dict[str, Any]:
         """Return what tells vectors apart, before the closing normalisation: equal keys, equal vectors.
@@ -72,11 +68,11 @@ class Identity:
         A name and a commit are names of what is hashed, and a template is what is in it.
         """
         said = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in _APART}
-        return said | {"template": self.template and self.template.digest}
+        return said | self.use.key()
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields as plain data."""
-        return asdict(self) | {"template": self.template and self.template.model_dump(mode="json")}
+        return vars(self) | {"use": self.use.as_dict()}
 
 
 @dataclass(frozen=True)
@@ -158,5 +154,5 @@ def require_own_pooling(identity: Identity, poolings: Sequence[str]) -> None:
         UserError: naming the first of the others.
     """
     for pooling in poolings:
-        if pooling != identity.pooling:
-            raise UserError(f"{identity.name} has no pooling {pooling!r}: its own is {identity.pooling!r}.")
+        if pooling != identity.use.pooling:
+            raise UserError(f"{identity.name} has no pooling {pooling!r}: its own is {identity.use.pooling!r}.")

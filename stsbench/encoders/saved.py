@@ -18,6 +18,7 @@ from stsbench.encoders.protocol import (
     as_float32,
     require_own_pooling,
 )
+from stsbench.encoders.use import own_use
 
 
 @dataclass
@@ -46,7 +47,7 @@ class SavedVectors:
         return Identity(
             self.path.stem,
             "vectors",
-            "own",
+            own_use("own"),
             weights_sha256=self._hashed.sha256(self.path),
             tokenizer_sha256=self._hashed.sha256(self.sentences),
         )

@@ -3,6 +3,7 @@
 Where a module or an option is not one that is read here, the library itself encodes.
 """
 
+from dataclasses import replace
 from typing import Any
 
 from stsbench.base.errors import UserError
@@ -14,6 +15,7 @@ from stsbench.encoders.network import ACTIVATIONS, TailModule
 from stsbench.encoders.protocol import Identity
 from stsbench.encoders.tokenizer import model_limit, position_limit
 from stsbench.encoders.transformer import TransformerSettings
+from stsbench.encoders.use import Use
 from stsbench.encoders.weights import refuse_unlike
 
 # The library's names for poolings that are read natively; any other goes through the library.
@@ -57,12 +59,14 @@ def read_settings(checkpoint: Checkpoint, *, trust_remote_code: bool = False) ->
     modules_after = [module for module in tail if module is not None]
     closing = [module.kind for module in modules_after[-1:]] == ["normalize"]
     return TransformerSettings(
-        pooling=pooling,
-        max_length=min(wanted, longest or wanted) if wanted else model_limit(checkpoint),
-        prompt=own_prompt(checkpoint),
+        Use(
+            pooling=pooling,
+            max_length=min(wanted, longest or wanted) if wanted else model_limit(checkpoint),
+            prompt=own_prompt(checkpoint),
+        ),
         lower_case=bool(transformer.get("do_lower_case")),
         tail=tuple(modules_after[:-1] if closing else modules_after),
-        normalize=closing,
+        normalizes=closing,
     )
 
 
@@ -196,27 +200,15 @@ def _unusual(transformer: dict[str, Any]) -> bool:
     return any(value and value != _PLAIN_TEXT.get(key) for key, value in rest.items())
 
 
-def load_with_library(
-    checkpoint: Checkpoint,
-    *,
-    max_length: int | None,
-    prompt: str | None,
-    precision: str,
-    device: str,
-    trust_remote_code: bool,
-) -> CallableEncoder:
+def load_with_library(checkpoint: Checkpoint, use: Use) -> CallableEncoder:
     """Return an encoder that calls `SentenceTransformer.encode`, pooled as the checkpoint says.
 
     Args:
         checkpoint: with modules that are not read natively.
-        max_length: as in `load`, as are the others.
-        prompt: None for the checkpoint's own.
-        precision: one of `PRECISIONS`.
-        device: `cpu`, `cuda` or `mps`.
-        trust_remote_code: whether Python code that comes with the checkpoint may run.
+        use: what the person asked for, with a device.
     """
-    named = notes_on_prompt(checkpoint, prompt)
-    prompt = own_prompt(checkpoint) if prompt is None else prompt
+    named = notes_on_prompt(checkpoint, use.prompt)
+    prompt = own_prompt(checkpoint) if use.prompt is None else use.prompt
     model: Any = None
 
     def load_model() -> None:
@@ -225,7 +217,7 @@ def load_with_library(
             return
         # Every file counts: which of them a module of unknown kind reads is not known here.
         with checkpoint.reading(checkpoint.all_files):
-            model = _load(checkpoint, max_length, precision, device, trust_remote_code)
+            model = _load(checkpoint, use)
 
     def encode(sentences: list[str]) -> Any:
         load_model()
@@ -234,18 +226,20 @@ def load_with_library(
         checkpoint.hashed.require_unchanged()
         return vectors
 
-    elsewhere = checkpoint.code_elsewhere() if trust_remote_code else None
+    elsewhere = checkpoint.code_elsewhere() if use.trust_remote_code else None
 
     identity = Identity(
         name=checkpoint.name,
         kind="sentence-transformers-library",
-        pooling="own",
-        revision=checkpoint.revision,
+        use=replace(
+            use,
+            pooling="own",
+            prompt=prompt,
+            template=None,
+            revision=checkpoint.revision,
+            trust_remote_code=use.trust_remote_code and bool(checkpoint.named_code()),
+        ),
         weights_sha256=None if elsewhere else checkpoint.sha256(checkpoint.all_files()),
-        max_length=max_length,
-        prompt=prompt,
-        precision=precision,
-        device=device,
     )
     note = (
         f"{checkpoint.name} has modules that are not read natively: the sentence-transformers library "
@@ -262,9 +256,7 @@ def notes_on_code(name: str, elsewhere: str | None) -> tuple[str, ...]:
     return (f"{name} runs code from another repository ({elsewhere}), which is not hashed here: no cache.",)
 
 
-def _load(
-    checkpoint: Checkpoint, max_length: int | None, precision: str, device: str, trust_remote_code: bool
-) -> Any:
+def _load(checkpoint: Checkpoint, use: Use) -> Any:
     try:
         from sentence_transformers import SentenceTransformer
     except ImportError as error:
@@ -277,14 +269,14 @@ def _load(
     with quiet_transformers(), told(f"load {checkpoint.name}"):
         model = SentenceTransformer(
             str(checkpoint.folder),
-            device=device,
-            trust_remote_code=trust_remote_code,
+            device=use.device,
+            trust_remote_code=use.trust_remote_code,
             local_files_only=True,
         )
-        _require_own_weights(checkpoint, model, trust_remote_code)
-    if max_length is not None:
-        model.max_seq_length = max_length
-    return model.to(getattr(torch, PRECISIONS[precision]))
+        _require_own_weights(checkpoint, model, use.trust_remote_code)
+    if use.max_length is not None:
+        model.max_seq_length = use.max_length
+    return model.to(getattr(torch, PRECISIONS[use.precision]))
 
 
 def _require_own_weights(checkpoint: Checkpoint, model: Any, trust_remote_code: bool) -> None:

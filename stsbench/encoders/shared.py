@@ -43,7 +43,7 @@ def shared_vectors(
     Raises:
         UserError: if the encoder fails, or the folder cannot be written.
     """
-    wanted = tuple(dict.fromkeys(poolings or (encoder.identity.pooling,)))
+    wanted = tuple(dict.fromkeys(poolings or (encoder.identity.use.pooling,)))
     digest = hashlib.sha256()
     for pooling in wanted:
         digest.update(EmbeddingCache(encoder.identity, pooling, folder).path.stem.encode())
@@ -56,5 +56,5 @@ def shared_vectors(
     with FileLock(folder / f".{place.name}.lock"):
         if not place.is_dir():
             with atomic_folder(place) as building:
-                embed(encoder, texts, poolings=wanted, cache_folder=building, progress=progress)
+                embed(encoder, texts, poolings=wanted, normalize=False, cache_folder=building, progress=progress)
     return place

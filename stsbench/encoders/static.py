@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from stsbench.base.errors import UserError
 from stsbench.encoders.hashed import HashedFiles
 from stsbench.encoders.protocol import FloatMatrix, Identity, Tokenized, TokenSequence, require_own_pooling
+from stsbench.encoders.use import USUAL, Use, own_use
 
 SUFFIXES = (".txt", ".vec", ".bin", ".gz")
 
@@ -29,10 +30,13 @@ class StaticEncoder:
 
     Attributes:
         path: a GloVe text file, or a word2vec text or binary file; may be gzipped.
+        name: as the person named it.
+        asked: how it is to be used.
     """
 
     path: Path
     name: str
+    asked: Use = USUAL
     notes: tuple[str, ...] = ()
     _vectors: dict[str, NDArray[np.float32] | None] = field(default_factory=dict, repr=False)
     _hashed: HashedFiles = field(default_factory=HashedFiles, repr=False)
@@ -41,7 +45,8 @@ class StaticEncoder:
     def identity(self) -> Identity:
         """The file's hash, and averaging."""
         digest = self._hashed.sha256(self.path)
-        return Identity(self.name, "static", "avg", weights_sha256=digest, modules=("lower_case",))
+        use = own_use("avg", self.asked)
+        return Identity(self.name, "static", use, weights_sha256=digest, modules=("lower_case",))
 
     @property
     def token_budget(self) -> int:

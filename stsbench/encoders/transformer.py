@@ -3,17 +3,18 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Unpack
 
 from stsbench.base.errors import UserError
 from stsbench.encoders.adapter import adapter_file, hash_with
 from stsbench.encoders.backends.calibration import Calibration, calibration
 from stsbench.encoders.checkpoint import ADAPTER_CONFIG, Checkpoint
-from stsbench.encoders.device import TORCH, split_precision
 from stsbench.encoders.network import Network, TailModule, Without, load_network, weight_files
 from stsbench.encoders.protocol import Encoder, FloatMatrix, Identity, Tokenized, TokenSequence
 from stsbench.encoders.rendering import alone, render
 from stsbench.encoders.template import Template
 from stsbench.encoders.tokenizer import Tokenizer, position_limit
+from stsbench.encoders.use import FP32, TORCH, Use, UseOptions
 
 # Padded tokens a batch. On a CPU a small batch stays in the cache of a core and is faster than a large one;
 # a GPU wants to be filled.
@@ -25,22 +26,16 @@ class TransformerSettings:
     """How a checkpoint is to be used, as its own files or the person say.
 
     Attributes:
-        pooling: one of `POOLING_NAMES`.
-        max_length: sub-words kept, special tokens included; None for a model without limit.
-        prompt: text put before every sentence.
-        template: the text around every sentence, in the place of a prompt; None for none.
+        use: with nothing left open: a pooling of the checkpoint, a prompt, a device.
         lower_case: whether sentences (and what is around them) are lower-cased first.
         tail: modules after the pooling.
-        normalize: whether a normalisation closes it all.
+        normalizes: whether a normalisation closes it all.
     """
 
-    pooling: str
-    max_length: int | None
-    prompt: str = ""
-    template: Template | None = None
+    use: Use
     lower_case: bool = False
     tail: tuple[TailModule, ...] = ()
-    normalize: bool = False
+    normalizes: bool = False
 
 
 @dataclass
@@ -49,12 +44,9 @@ class TransformerEncoder:
 
     Attributes:
         checkpoint: where its files are.
-        settings: pooling, length, prompt and what follows.
+        settings: how it is used, and what follows the pooling.
         kind: `transformer` or `sentence-transformers`.
-        precision: `fp32`, `bf16` or `fp16`; of another back end than torch `openvino-int8` and the like.
-        device: `cpu`, `cuda` or `mps`.
         notes: choices and mismatches to tell the person about.
-        trust_remote_code: whether model code from the checkpoint may run.
         adapter: the differences that are merged into its weights; None for none.
         loaded: another encoder of this checkpoint whose network is used, so that it is loaded once; None for none.
     """
@@ -62,48 +54,48 @@ class TransformerEncoder:
     checkpoint: Checkpoint
     settings: TransformerSettings
     kind: str = "transformer"
-    precision: str = "fp32"
-    device: str = "cpu"
     notes: tuple[str, ...] = ()
-    trust_remote_code: bool = False
     adapter: Checkpoint | None = None
     loaded: "TransformerEncoder | None" = None
+
+    @property
+    def use(self) -> Use:
+        """How it is used."""
+        return self.settings.use
 
     @cached_property
     def identity(self) -> Identity:
         """What the vectors depend on; reads and hashes the checkpoint's files."""
-        checkpoint, settings = self.checkpoint, self.settings
+        checkpoint, settings, use = self.checkpoint, self.settings, self.use
         weights_hash = checkpoint.sha256(weight_files(checkpoint, settings.tail))
-        config_hash = checkpoint.sha256(checkpoint.config_files(with_code=self.trust_remote_code))
+        config_hash = checkpoint.sha256(checkpoint.config_files(with_code=use.trust_remote_code))
         modules = (*(["lower_case"] if settings.lower_case else []), *(module.label for module in settings.tail))
         if self.adapter is not None:
             weights_hash = hash_with(self.adapter, weights_hash, adapter_file(self.adapter))
             config_hash = hash_with(self.adapter, config_hash, self.adapter.folder / ADAPTER_CONFIG)
             modules = ("lora", *modules)
-        runs_code_elsewhere = self.trust_remote_code and checkpoint.code_elsewhere() is not None
+        calibrated = self._calibration
+        runs_code_elsewhere = use.trust_remote_code and checkpoint.code_elsewhere() is not None
         return Identity(
             name=checkpoint.name,
             kind=self.kind,
-            revision=checkpoint.revision,
+            use=replace(
+                use,
+                revision=checkpoint.revision,
+                precision=f"{use.precision}#{calibrated.digest}" if calibrated else use.precision,
+                trust_remote_code=use.trust_remote_code and bool(checkpoint.named_code()),
+            ),
             weights_sha256=None if runs_code_elsewhere else weights_hash,
             tokenizer_sha256=checkpoint.tokenizer_sha256(),
             config_sha256=config_hash,
-            pooling=settings.pooling,
-            max_length=settings.max_length,
-            prompt=settings.prompt,
-            template=settings.template,
-            precision=self.precision
-            if self._calibration is None
-            else f"{self.precision}#{self._calibration.digest}",
-            device=self.device,
             modules=modules,
-            normalize=settings.normalize,
+            normalizes=settings.normalizes,
         )
 
     @property
     def token_budget(self) -> int:
         """Padded tokens in one batch."""
-        return _TOKEN_BUDGETS[self.device]
+        return _TOKEN_BUDGETS[self.use.device]
 
     def prepare(self, *, weights: bool) -> None:
         """Load the tokeniser, and the weights if asked."""
@@ -111,25 +103,22 @@ class TransformerEncoder:
 
     def tokenize(self, texts: Sequence[str]) -> Tokenized:
         """Return the token ids that the model reads of each text, its whole length, and if it was cut."""
-        settings, tokenizer = self.settings, self._tokenizer
-        if settings.template is not None:
-            rendered, cut = render(self._as_read(texts), settings.template, tokenizer, settings.max_length)
+        use, tokenizer = self.use, self._tokenizer
+        if (template := self.use.own_template) is not None:
+            rendered, cut = render(self._as_read(texts), template, tokenizer, use.max_length)
             return Tokenized(list(rendered), self._lengths(texts), cut)
-        read = self._as_read([settings.prompt + text for text in texts])
-        sequences = tokenizer(read, settings.max_length)
+        read = self._as_read([(use.prompt or "") + text for text in texts])
+        sequences = tokenizer(read, use.max_length)
         lengths = [len(sequence) for sequence in sequences]
         # Only a sequence at the limit can have been cut: those few are tokenised again whole.
-        full = [row for row, length in enumerate(lengths) if length == settings.max_length]
+        full = [row for row, length in enumerate(lengths) if length == use.max_length]
         truncated = [False] * len(texts)
         for row, whole in zip(full, tokenizer([read[row] for row in full]), strict=True):
             truncated[row] = len(whole) > lengths[row]
             lengths[row] = len(whole)
-        if settings.prompt:
-            # A prompt can run into the first word's token, so it cannot be subtracted.
-            lengths = self._lengths(texts)
-        else:
-            lengths = [length - tokenizer.special_tokens for length in lengths]
-        return Tokenized(list(sequences), lengths, truncated)
+        # A prompt can run into the first word's token, so it cannot be subtracted.
+        plain = self._lengths(texts) if use.prompt else [length - tokenizer.special_tokens for length in lengths]
+        return Tokenized(list(sequences), plain, truncated)
 
     def forward(self, sequences: Sequence[TokenSequence], poolings: Sequence[str]) -> dict[str, FloatMatrix]:
         """Return for each pooling an array of shape (len(sequences), dimensions), float32.
@@ -137,7 +126,7 @@ class TransformerEncoder:
         Raises:
             UserError: if a file of the checkpoint is not what it was when it was hashed.
         """
-        template = self.settings.template
+        template = self.use.own_template
         if template is None:
             vectors = self._network(sequences, poolings)
         else:
@@ -155,9 +144,14 @@ class TransformerEncoder:
         Args:
             template: of `read_template`, or changed with `model_copy`; None for none.
         """
-        pooling = self.settings.pooling if template is None else template.reading
-        settings = replace(self.settings, template=template, prompt="", pooling=pooling)
-        return replace(self, settings=settings, loaded=self.loaded or self)
+        pooling = self.use.pooling if template is None else template.reading
+        return self.with_use(template=template, prompt="", pooling=pooling)
+
+    def with_use(self, **changes: Unpack[UseOptions]) -> "TransformerEncoder":
+        """Return the encoder used otherwise; both share the network, unless it is to compute in another way."""
+        settings = replace(self.settings, use=replace(self.use, **changes))
+        apart = changes.keys() & {"backend", "precision", "device"}
+        return replace(self, settings=settings, loaded=None if apart else self.loaded or self)
 
     def _lengths(self, texts: Sequence[str]) -> list[int]:
         """Return how many sub-words texts have, without special tokens and what is around them."""
@@ -170,39 +164,37 @@ class TransformerEncoder:
     def _network(self) -> Network:
         if self.loaded is not None:
             return self.loaded._network
-        backend, precision = split_precision(self.precision)
+        use = self.use
         network = load_network(
             self.checkpoint,
-            precision=precision if backend == TORCH else "fp32",
-            device=self.device,
+            precision=use.precision if use.backend == TORCH else FP32,
+            device=use.device,
             pad_id=self._tokenizer.pad_id,
             tail=self.settings.tail,
-            trust_remote_code=self.trust_remote_code,
+            trust_remote_code=use.trust_remote_code,
             adapter=self.adapter,
         )
-        if backend == TORCH:
+        if use.backend == TORCH:
             return network
         from stsbench.encoders.backends.compiled import compiled
 
         # Calibrated on plain sentences: encoders with other templates use the same network.
-        samples = (
-            [] if (found := self._calibration) is None else self._tokenizer(self._as_read(found.sentences), 64)
-        )
+        samples = [] if (by := self._calibration) is None else self._tokenizer(self._as_read(by.sentences), 64)
         about = (self.identity.weights_sha256, self.identity.config_sha256)
         if None in about:
             raise UserError(
                 f"{self.checkpoint.name} runs code from another repository, which is not hashed, so what is "
                 "compiled of it cannot be kept: leave out --backend."
             )
-        return compiled(network, backend, precision, about, samples=samples)
+        return compiled(network, use.backend, use.precision, about, samples=samples)
 
     @property
     def _calibration(self) -> Calibration | None:
-        return calibration() if split_precision(self.precision)[1] == "int8" else None
+        return calibration() if self.use.precision == "int8" else None
 
     @cached_property
     def _without(self) -> Without | None:
-        template = self.settings.template
+        template = self.use.own_template
         if template is None or template.subtract == "no":
             return None
         return Without(
@@ -215,7 +207,7 @@ class TransformerEncoder:
     def _tokenizer(self) -> Tokenizer:
         if self.loaded is not None:
             return self.loaded._tokenizer
-        return Tokenizer(self.checkpoint, trust_remote_code=self.trust_remote_code)
+        return Tokenizer(self.checkpoint, trust_remote_code=self.use.trust_remote_code)
 
 
 @dataclass(frozen=True)
@@ -233,7 +225,8 @@ class RecutEncoder:
     @cached_property
     def identity(self) -> Identity:
         """The checkpoint's, with the other length."""
-        return replace(self.encoder.identity, max_length=self.max_length)
+        identity = self.encoder.identity
+        return replace(identity, use=replace(identity.use, max_length=self.max_length))
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -262,8 +255,7 @@ class RecutEncoder:
     @cached_property
     def _tokenizing(self) -> TransformerEncoder:
         # Its network is never asked for, so no weights are loaded.
-        settings = replace(self.encoder.settings, max_length=self.max_length)
-        return replace(self.encoder, settings=settings, loaded=self.encoder.loaded or self.encoder)
+        return self.encoder.with_use(max_length=self.max_length)
 
 
 def recut(encoder: Encoder, max_length: int) -> Encoder | None:

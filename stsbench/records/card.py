@@ -53,7 +53,7 @@ def model_card(
     """
     from huggingface_hub import ModelCardData
 
-    models = {(record.model.name, record.model.weights_sha256, record.model.pooling) for record in records}
+    models = {(record.model.name, record.model.weights_sha256, record.model.use.pooling) for record in records}
     if len(models) > 1:
         names = ", ".join(record.model.name for record in records)
         raise UserError(f"a model card is of one model, these are runs of several ({names}): name one.")

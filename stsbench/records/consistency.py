@@ -7,12 +7,14 @@ without the items. What the items tell, `stsbench.scoring.recompute` computes ag
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import lru_cache
 from itertools import chain
 from typing import Any
 
 from stsbench.data.tables import FileRead, combined_sha256
+from stsbench.encoders.use import ABOUT
 from stsbench.records.kinds import KINDS, Kind
 from stsbench.records.parts import AveragePart, Number, ProtocolPart, RunFields, Score, Training
 from stsbench.records.signature import UNKNOWN, Signature
@@ -85,12 +87,9 @@ def _of_the_run(record: RunFields) -> Iterator[str]:
 
 def _of_model(record: RunFields) -> Iterator[str]:
     model = record.model
-    for name, number, least in (
-        ("max_length", model.max_length, 1),
-        ("dimensions", model.dimensions, 1),
-        ("whiten", model.whiten, 0),
-    ):
-        if number is not None and number < least:
+    for name, about in ABOUT.items():
+        number = getattr(model.use, name)
+        if about.least is not None and number is not None and number < about.least:
             yield f"the model's {name} is {number}"
     threads = record.environment.get("threads", 1)
     if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
@@ -236,13 +235,7 @@ def _of_signature(score: Score, signature: Signature, record: RunFields) -> Iter
         "text": score.text,
         "metric": score.statistic,
         "data": score.data.sha256[: len(signature.data)] if signature.data else score.data.sha256,
-        "pooling": model.pooling,
-        "max_length": model.max_length,
-        "prompt": model.prompt,
-        "template": model.template.short if model.template else "",
-        "precision": model.precision,
-        "dimensions": model.dimensions,
-        "postprocessing": model.postprocessing,
+        "fitted": model.fitted,
         "version": UNKNOWN if record.is_imported else record.stsbench,
     }
     if training is None:
@@ -253,13 +246,14 @@ def _of_signature(score: Score, signature: Signature, record: RunFields) -> Iter
     else:
         folds = UNKNOWN if training.kfold is None else f"{training.design}{training.kfold}"
         fields |= {"similarity": training.method, "aggregation": folds}
+    said = {field: getattr(signature, field) for field in fields}
     # What is trained gets vectors of unit length only where that was asked for.
-    if training is None or (signature.normalize and not model.normalize):
-        fields["normalize"] = model.normalize
+    normalize = model.use.normalize if training else model.normalize
+    fields |= vars(replace(model.use, normalize=normalize).signed())
+    said |= vars(signature.use)
     for field, value in fields.items():
-        said = getattr(signature, field)
-        if said != value:
-            yield _says(f"the {field} of {score.task}", value, "the fields of its signature", said)
+        if said[field] != value:
+            yield _says(f"the {field} of {score.task}", value, "the fields of its signature", said[field])
 
 
 def _of_data(score: Score) -> Iterator[str]:

@@ -129,9 +129,9 @@ def export_results(
             | {SIGNATURE: part.signature}
         ]
         rows.append((task, split, scores["cosine_spearman"], part.signature, f"{task}.json"))
-    revision = record.model.revision or NO_REVISION
+    revision = record.model.use.revision or NO_REVISION
     folder = Path(out).expanduser() / _RESULTS / _as_folder(name) / _as_folder(revision)
-    about = _META_FIELDS | {"name": name, "revision": revision, "max_tokens": record.model.max_length}
+    about = _META_FIELDS | {"name": name, "revision": revision, "max_tokens": record.model.use.max_length}
     files = {f"{task}.json": content for task, content in contents.items()} | {META: about}
     _write(files, folder, overwrite=overwrite)
     return ExportedResults(

@@ -2,9 +2,11 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from operator import attrgetter
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
+from stsbench.encoders.use import names
 from stsbench.records.kinds import AVERAGES
 from stsbench.records.provenance import redact
 from stsbench.render.cells import told_apart
@@ -16,17 +18,7 @@ ALL_TASKS = "all tasks"
 """What the mean over tasks, and all of their pairs together, are called where tasks are: no task is."""
 
 # In what records of one model may differ, most telling first.
-_TELLING = (
-    "pooling",
-    "max_length",
-    "prompt",
-    "template",
-    "dimensions",
-    "postprocessing",
-    "precision",
-    "weights_sha256",
-    "device",
-)
+_TELLING = (*(f"use.{name}" for name in names("encoding", "afterwards")), "fitted", "weights_sha256")
 
 
 def task_labels(scores: "Sequence[Score]") -> list[str]:
@@ -76,11 +68,11 @@ def model_labels(models: "Sequence[ModelPart]", folders: Sequence[Path | None] =
         folders: of their records, None for a model without one; by default none has one.
     """
     folders = folders or [None] * len(models)
-    names = _names_with_choices(models)
-    times = Counter(names)
-    distinct = _names_with_places(names, folders)
+    called = _names_with_choices(models)
+    times = Counter(called)
+    distinct = _names_with_places(called, folders)
     # A model may be called what another was labelled.
-    return told_apart([place if times[name] > 1 else name for name, place in zip(names, distinct, strict=True)])
+    return told_apart([place if times[name] > 1 else name for name, place in zip(called, distinct, strict=True)])
 
 
 def _names_with_choices(models: "Sequence[ModelPart]") -> list[str]:
@@ -89,30 +81,30 @@ def _names_with_choices(models: "Sequence[ModelPart]") -> list[str]:
     for model in models:
         namesakes[_model_name(model)].append(model)
     differing = {
-        name: [field for field in _TELLING if len({getattr(model, field) for model in alike}) > 1]
+        name: [field for field in _TELLING if len({attrgetter(field)(model) for model in alike}) > 1]
         for name, alike in namesakes.items()
     }
-    names = []
+    called = []
     for model in models:
         name = _model_name(model)
         # A choice that was not made (no dimensions left out, no prompt) goes without saying.
-        values = {
-            field: getattr(model, field) for field in differing[name] if getattr(model, field) not in {None, ""}
-        }
-        choices = ", ".join(f"{field} {str(value)[:20]}" for field, value in values.items())
-        names.append(f"{name} ({choices})" if choices else name)
-    return names
+        values = [(field, attrgetter(field)(model)) for field in differing[name]]
+        choices = ", ".join(
+            f"{field.removeprefix('use.')} {str(value)[:20]}" for field, value in values if value not in {None, ""}
+        )
+        called.append(f"{name} ({choices})" if choices else name)
+    return called
 
 
-def _names_with_places(names: Sequence[str], folders: Sequence[Path | None]) -> list[str]:
+def _names_with_places(called: Sequence[str], folders: Sequence[Path | None]) -> list[str]:
     """Return names with their records' folders, or as much of those as tells them apart; else with numbers."""
-    numbers = [str(number) for number, _ in enumerate(names, 1)]
+    numbers = [str(number) for number, _ in enumerate(called, 1)]
     short = [number if folder is None else folder.name for number, folder in zip(numbers, folders, strict=True)]
     in_full = [
         number if folder is None else redact(str(folder)) for number, folder in zip(numbers, folders, strict=True)
     ]
     for places in (short, in_full, numbers):
-        several = [f"{name} ({place})" for name, place in zip(names, places, strict=True)]
+        several = [f"{name} ({place})" for name, place in zip(called, places, strict=True)]
         if len(set(several)) == len(several):
             break
     return several

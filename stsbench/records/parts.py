@@ -8,6 +8,7 @@ import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr
 
 from stsbench.encoders.template import Template
+from stsbench.encoders.use import Use
 from stsbench.records.kinds import KINDS, Kind
 from stsbench.records.signature import Signature
 from stsbench.statistics.dependence import Dependence
@@ -42,42 +43,36 @@ class RecordPart(BaseModel):
 
 
 class ModelPart(RecordPart):
-    """The model that was measured: `Identity` of the encoders, and what was done to its vectors.
+    """The model that was measured, as `Identity` of the encoders has it.
 
     Attributes:
-        template: the text around every sentence and how it was read, in full; None for none.
-        normalize: whether the vectors were scaled to unit length.
+        use: how it was used, what was done to its vectors afterwards as it was asked; a template in full.
+        normalizes: whether the model itself scales vectors to unit length.
         fitted: the post-processing that was fitted and is part of the model (`whitening256+STS-B-test`).
-        dimensions: how many leading dimensions were kept (Matryoshka); None for all.
-        whiten: how many dimensions whitening kept; 0 for all, None for no whitening.
     """
 
     name: str
     kind: str
-    revision: str | None = None
+    use: Use
     weights_sha256: str | None = None
     tokenizer_sha256: str | None = None
     config_sha256: str | None = None
-    pooling: str
-    max_length: int | None = None
-    prompt: str = ""
-    template: Template | None = None
-    precision: str = "fp32"
-    device: str = "cpu"
     modules: tuple[str, ...] = ()
-    normalize: bool = False
+    normalizes: bool = False
     fitted: str = ""
-    dimensions: int | None = None
-    whiten: int | None = None
+
+    @property
+    def normalize(self) -> bool:
+        """Whether similarities were taken of vectors of unit length."""
+        return self.normalizes if self.use.normalize is None else self.use.normalize
 
     @property
     def postprocessing(self) -> str:
-        """How the signature names what was done to vectors, by what was fitted, and the whitening of the run.
+        """How the signature names what was done to vectors, by what was fitted, and the whitening of the run."""
+        return ",".join(filter(None, [self.fitted, self.use.whitening]))
 
-        That is `whiten128`, or `whiten` with all dimensions kept; of both, a comma stands between.
-        """
-        whitened = "" if self.whiten is None else f"whiten{self.whiten or ''}"
-        return ",".join(filter(None, [self.fitted, whitened]))
+
+ModelPart.model_rebuild(_types_namespace={"Template": Template})
 
 
 class DataFile(RecordPart):

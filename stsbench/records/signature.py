@@ -7,17 +7,22 @@ how it was used, which two models may well differ in.
 """
 
 import re
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 from urllib.parse import quote, unquote
 
 from stsbench.base.errors import UserError
+from stsbench.encoders.use import SIGNATURE, SIGNED, USUAL, Use, read_signature
 
 _DATA_DIGITS = 6
 
 UNKNOWN = "-"
 """What stands where a score was imported and its file does not say."""
+
+
+PROTOCOL_FIELDS = ("task", "split", "aggregation", "metric", "similarity", "text", "data")
+"""Two scores compare only if they agree in these."""
 
 
 @dataclass(frozen=True)
@@ -32,20 +37,15 @@ class Signature:
         similarity: `cosine`, `dot`, `euclidean` or `manhattan` (distances negative), or `given`.
         text: the text variant, for example `senteval` or `raw`.
         data: the first digits of the hash over the files that were read.
-        pooling: how token vectors became one vector.
-        max_length: sub-words kept; None where unlimited or unknown.
-        prompt: text put before every sentence.
-        template: the text around every sentence: its name, and digits that stand for it, as in `promptbert#1a2b`.
-        precision: of the network.
-        normalize: whether the vectors were scaled to unit length, as the checkpoint or the person says.
-        dimensions: the number of leading dimensions kept (Matryoshka); None for all.
-        postprocessing: what was done to the vectors afterwards: `whiten256` by the run, `whitening256+STS-B-test`
-            by what was fitted.
+        use: how the model was used, as far as a signature says it; a template is its name, and digits that stand
+            for it, as in `promptbert#1a2b`.
+        fitted: what was done to the vectors by what was fitted: `whitening256+STS-B-test`.
         version: of stsbench.
 
     A field is `UNKNOWN` where the score was imported and its file does not say.
 
-    >>> str(Signature("STS16", "test", "all", "spearman", "cosine", "senteval", "3f2a91" + "0" * 58, "avg", 256))
+    >>> use = Use(pooling="avg", max_length=256)
+    >>> str(Signature("STS16", "test", "all", "spearman", "cosine", "senteval", "3f2a91" + "0" * 58, use))
     'STS16:test:all|spearman|cosine|text:senteval|data:3f2a91||avg|len256|fp32|stsbench:...'
     """
 
@@ -56,19 +56,14 @@ class Signature:
     similarity: str
     text: str
     data: str
-    pooling: str
-    max_length: int | None = None
-    prompt: str = ""
-    template: str = ""
-    precision: str = "fp32"
-    normalize: bool = False
-    dimensions: int | None = None
-    postprocessing: str = ""
+    use: Use = USUAL
+    fitted: str = ""
     version: str = ""
 
     def __post_init__(self) -> None:
-        """Keep the data hash as short as it is printed, so that a parsed signature equals its origin."""
+        """Keep what is printed alone, so that a parsed signature equals its origin."""
         object.__setattr__(self, "data", self.data[:_DATA_DIGITS])
+        object.__setattr__(self, "use", self.use.signed())
 
     @property
     def protocol(self) -> str:
@@ -86,21 +81,19 @@ class Signature:
     @property
     def model(self) -> str:
         """The part that says how the model was used."""
-        parts = [quote(self.pooling, safe="+@,")]
-        if self.max_length is not None:
-            parts.append(f"len{self.max_length}")
-        if self.prompt:
-            parts.append(f"prompt:{_quoted(self.prompt)}")
-        if self.template:
-            parts.append(f"tmpl:{quote(self.template, safe='+#')}")
-        parts.append(self.precision)
-        if self.normalize:
-            parts.append("norm")
-        if self.dimensions is not None:
-            parts.append(f"dim{self.dimensions}")
-        if self.postprocessing:
-            parts.append(f"post:{_quoted(self.postprocessing)}")
+        post = [f"post:{_quoted(self.postprocessing)}"] if self.postprocessing else []
+        parts = [self.use.signature(), *post]
         return "|".join([*parts, f"stsbench:{_quoted(self.version)}"])
+
+    @property
+    def postprocessing(self) -> str:
+        """What was done to the vectors by what was fitted, and by the run: `whitening256+STS-B-test,whiten128`."""
+        return ",".join(filter(None, [self.fitted, self.use.whitening]))
+
+    def model_fields(self) -> dict[str, Any]:
+        """Return by name what the part says that is about the model."""
+        used = {name: getattr(self.use, name) for name in SIGNED}
+        return used | {"postprocessing": self.postprocessing, "version": self.version}
 
     def __str__(self) -> str:
         """Return the whole signature."""
@@ -119,37 +112,34 @@ class Signature:
 _SIGNATURE = re.compile(
     r"(?P<task>[^|:]*):(?P<split>[^|:]*):(?P<aggregation>[^|:]*)\|(?P<metric>[^|:]*)\|(?P<similarity>[^|:]*)"
     r"\|text:(?P<text>[^|:]*)\|data:(?P<data>[^|:]*)\|\|"
-    r"(?P<pooling>[^|:]*)(?:\|len(?P<max_length>\d+))?(?:\|prompt:(?P<prompt>[^|:]*))?(?:\|tmpl:(?P<template>[^|:]*))?"
-    r"\|(?P<precision>(?:[a-z]+-)?(?:fp32|bf16|fp16|int8)(?:#[0-9a-f]+)?|-)(?:\|(?P<normalize>norm))?(?:\|dim(?P<dimensions>\d+))?(?:\|post:(?P<postprocessing>[^|:]*))?"
-    r"\|stsbench:(?P<version>[^|:]*)"
+    rf"(?P<use>{SIGNATURE})(?:post:(?P<post>[^|:]*)\|)?stsbench:(?P<version>[^|:]*)"
 )
 
 
 @lru_cache(maxsize=2**12)
 def _parsed(text: str) -> Signature:
     # Kept, as a record's signatures are read again by all that is said about it.
-    found = _SIGNATURE.fullmatch(text)
-    if found is None:
+    read = _SIGNATURE.fullmatch(text)
+    if read is None:
         raise ValueError(f"not a signature: {text!r}")
-    values: dict[str, Any] = {name: unquote(value) for name, value in found.groupdict("").items()}
-    for number in ("max_length", "dimensions"):
-        values[number] = int(values[number]) if values[number] else None
-    values["normalize"] = bool(values["normalize"])
-    return Signature(**values)
-
-
-PROTOCOL_FIELDS = ("task", "split", "aggregation", "metric", "similarity", "text", "data")
-"""Two scores compare only if they agree in these."""
-
-MODEL_FIELDS = tuple(field.name for field in fields(Signature) if field.name not in PROTOCOL_FIELDS)
+    groups = read.groupdict("")
+    *fitted, last = unquote(groups["post"]).split(",")
+    whitening = re.fullmatch(r"whiten(\d*)", last)
+    use = replace(read_signature(groups), whiten=int(whitening[1] or 0) if whitening else None)
+    return Signature(
+        **{name: unquote(groups[name]) for name in PROTOCOL_FIELDS},
+        use=use,
+        fitted=",".join(fitted if whitening else [*fitted, last]),
+        version=unquote(groups["version"]),
+    )
 
 
 def differing_fields(one: Signature, other: Signature) -> tuple[str, ...]:
     """Return the fields of the protocol in which two scores differ; none if they compare.
 
     >>> from dataclasses import replace
-    >>> signature = Signature("STS16", "test", "all", "spearman", "cosine", "senteval", "3f2a91", "avg")
-    >>> differing_fields(signature, replace(signature, metric="pearson", pooling="cls"))
+    >>> signature = Signature("STS16", "test", "all", "spearman", "cosine", "senteval", "3f2a91")
+    >>> differing_fields(signature, replace(signature, metric="pearson", use=Use(pooling="cls")))
     ('metric',)
     """
     return tuple(name for name in PROTOCOL_FIELDS if getattr(one, name) != getattr(other, name))

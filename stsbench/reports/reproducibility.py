@@ -1,8 +1,10 @@
 """What fixes each number, and how to get it again."""
 
 import shlex
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from stsbench.records.parts import ModelPart
 from stsbench.records.provenance import redact
 from stsbench.render.cells import Key, Named, Rows
 from stsbench.render.section import Section
@@ -12,18 +14,6 @@ from stsbench.reports.scores import Runs
 if TYPE_CHECKING:
     import pandas as pd
 
-_MODEL = (
-    "kind",
-    "revision",
-    "pooling",
-    "max_length",
-    "prompt",
-    "precision",
-    "device",
-    "normalize",
-    "dimensions",
-    "postprocessing",
-)
 _HASHES = ("weights_sha256", "tokenizer_sha256", "config_sha256")
 
 
@@ -32,8 +22,8 @@ def reproducibility(runs: Runs) -> Section:
     import pandas as pd
 
     tables = [
-        Table(_frame(runs, _MODEL), "Models as they were used", name="models"),
-        Table(_frame(runs, _HASHES), "SHA-256 of weights, tokenizer and configuration", name="weights"),
+        Table(_frame(runs, _used), "Models as they were used", name="models"),
+        Table(_frame(runs, _hashes), "SHA-256 of weights, tokenizer and configuration", name="weights"),
         Table(pd.DataFrame(_signatures(runs)), "Signatures: what fixes each score", name="signatures"),
         Table(pd.DataFrame(_data(runs)), "Data that was read", name="data"),
         Table(_environments(runs), "Where it was measured", name="environment"),
@@ -50,12 +40,22 @@ def reproducibility(runs: Runs) -> Section:
     )
 
 
-def _frame(runs: Runs, fields: tuple[str, ...]) -> "pd.DataFrame":
+def _used(model: ModelPart) -> dict[str, object]:
+    # The whitening of the run stands with what was fitted.
+    use = {name: value for name, value in vars(model.use).items() if name != "whiten"}
+    return {"kind": model.kind, **use, "normalize": model.normalize, "postprocessing": model.postprocessing}
+
+
+def _hashes(model: ModelPart) -> dict[str, object]:
+    return {name: getattr(model, name) for name in _HASHES}
+
+
+def _frame(runs: Runs, told_of: Callable[[ModelPart], dict[str, object]]) -> "pd.DataFrame":
     """Return a row per run, without the columns in which no run says anything."""
     import pandas as pd
 
     rows: list[dict[str, str | None]] = [
-        {"model": label, **{name: _told(getattr(run.model, name)) for name in fields}}
+        {"model": label, **{name: _told(value) for name, value in told_of(run.model).items()}}
         for label, run in runs.items()
     ]
     frame = pd.DataFrame(rows)

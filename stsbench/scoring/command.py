@@ -8,9 +8,10 @@ import typer
 from stsbench.base.errors import InterruptError, UserError
 from stsbench.base.options import MODEL, OUTPUT, RUN
 from stsbench.base.words import listed
-from stsbench.cli.options import IntervalChoice, Loading, Output, number_within
+from stsbench.cli.options import IntervalChoice, Output, number_within
 from stsbench.cli.output import SubsetsFlag, print_data, progress_bars, say, tell
 from stsbench.cli.verbs import Call, Verb
+from stsbench.encoders.use import Use
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,7 +27,7 @@ def run(
     models: Annotated[Call, Verb("stsbench.scoring.run:choose_models", panel=MODEL)],
     asked: Annotated[Call, Verb("stsbench.scoring.evaluate:evaluate", without=("encoder",), panel=_SCORE)],
     protocol: Annotated[Call, Verb("stsbench.scoring.protocols:choose_protocol", panel=_SCORE)],
-    loading: Loading = Loading(),
+    use: Use = Use(),
     intervals: IntervalChoice = IntervalChoice(),
     gate: Annotated[
         bool,
@@ -68,7 +69,6 @@ def run(
     if not {"vectors", "similarities"} & set(named):
         # Before the other imports, which take longer than the hash.
         hash_ahead((named.get("models") or named.get("functions") or [PACKAGED])[0])
-    from stsbench.encoders.load import LoadOptions
     from stsbench.records.drift import drift_table
     from stsbench.records.record import RunRecord
     from stsbench.records.scores import Scores
@@ -86,7 +86,7 @@ def run(
         intervals=Intervals(intervals.dependence),
         margin=(MARGIN if margin is None else margin) if gate else None,
     )
-    to_measure = models(options=LoadOptions(**loading.keywords()))
+    to_measure = models(options=use)
     chosen = choose_data(request)
     if chosen.is_sample:
         tell(SAMPLE_BANNER)
@@ -115,7 +115,7 @@ def run(
         print_scores(Scores(records, subsets=subsets), output, as_list=len(to_measure) > 1)
     for record in records:
         if record.drift is not None and output.style == "terminal":
-            say("", *str(drift_table(record.drift, record.model.precision)).splitlines())
+            say("", *str(drift_table(record.drift, record.model.use.computed_in)).splitlines())
         replaced = ", where it replaced the record of the same measurement" if record.replaced else ""
         tell(f"recorded in {record.folder}{replaced}", quiet=output.quiet)
     if failures:
@@ -162,7 +162,7 @@ def _request(asked: Call, similarities: "Path | None", **chosen: Any) -> "Reques
     from stsbench.records.provenance import command_line
     from stsbench.scoring.predictions import tasks_in
     from stsbench.scoring.run import Request
-    from stsbench.scoring.settings import Classification, Postprocessing, Settings
+    from stsbench.scoring.settings import Classification, Settings
 
     options = asked.options
     tasks = options.get("tasks")
@@ -178,7 +178,6 @@ def _request(asked: Call, similarities: "Path | None", **chosen: Any) -> "Reques
         data_dirs=tuple(options.get("data_dirs", ())),
         view=PairView(options.get("exclude_overlap", False), tuple(options.get("exclude", ()))),
         settings=Settings(
-            postprocessing=Postprocessing(**asked.only("dimensions", "whiten", "normalize")),
             classification=Classification(**classification),
             out=folder and folder.expanduser(),
             command=command_line(["stsbench", *sys.argv[1:]]),

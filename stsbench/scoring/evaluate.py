@@ -3,14 +3,16 @@
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Unpack
 
-from stsbench.base.options import DATA, LARGEST_SEED, MODEL, RUN, Help, Named, Panel, Spelled, Within
+from stsbench.base.errors import UserError
+from stsbench.base.options import DATA, LARGEST_SEED, RUN, Help, Named, Panel, Spelled, Within
 from stsbench.base.progress import Progress, silent
 from stsbench.data.views import PairView
 from stsbench.encoders.checkpoint import hash_ahead
-from stsbench.encoders.load import load
+from stsbench.encoders.load import load_with
 from stsbench.encoders.protocol import Encoder
+from stsbench.encoders.use import Use, UseOptions, names, option_of, takes_use
 from stsbench.records.record import RunRecord
 from stsbench.scoring.measure import measure_encoder, measure_similarities
 from stsbench.scoring.predictions import SavedPredictions, similarities_from
@@ -21,13 +23,13 @@ from stsbench.scoring.settings import (
     SEED,
     Classification,
     Intervals,
-    Postprocessing,
     Settings,
     Stages,
 )
 from stsbench.scoring.tasks import SAMPLE_USED, AnyTask, is_sample, read_data
 
 
+@takes_use
 def evaluate(
     encoder: Encoder | str | Path | Callable[[list[str]], Any],
     tasks: Annotated[str | AnyTask | Sequence[str | AnyTask] | None, Named(), Spelled("--tasks", "-t")] = None,
@@ -38,9 +40,6 @@ def evaluate(
     data_dirs: Sequence[str | Path] = (),
     exclude_overlap: Annotated[bool, Panel(DATA)] = False,
     exclude: Annotated[Sequence[str | Path], Panel(DATA)] = (),
-    dimensions: Annotated[int | None, Panel(MODEL)] = None,
-    whiten: Annotated[int | None, Within(0), Panel(MODEL)] = None,
-    normalize: Annotated[bool | None, Panel(MODEL)] = None,
     classifier: str = "logreg",
     kfold: int = KFOLD,
     classifier_seed: Annotated[int, Within(0, LARGEST_SEED)] = SEED,
@@ -53,6 +52,7 @@ def evaluate(
     ] = None,
     overwrite: Annotated[bool, Panel(RUN)] = False,
     progress: Progress = silent,
+    **use: Unpack[UseOptions],
 ) -> RunRecord:
     """Measure an encoder on STS and transfer tasks.
 
@@ -68,11 +68,6 @@ def evaluate(
         exclude_overlap: whether to count a pair in one task alone: the first of the seven, in the papers' order,
             whose test pairs have it keeps it.
         exclude: a training corpus: leave out pairs with a sentence that stands in it.
-        dimensions: keep the first so many dimensions of the vectors (Matryoshka); by default all.
-        whiten: whiten on each task's sentences, and keep so many dimensions, 0 for all in which they vary; by
-            default vectors are not whitened.
-        normalize: whether to scale the vectors to unit length. By default as the checkpoint says for similarities,
-            and never for the classifiers of the transfer tasks.
         classifier: of the transfer tasks: `logreg` (converged logistic regression) or `mlp-adam` (SentEval's net,
             the SimCSE papers').
         kfold: folds of the transfer tasks, at either level.
@@ -82,6 +77,7 @@ def evaluate(
         out: folder to save the record and its items in; None to keep them in memory.
         overwrite: whether to replace another measurement in that folder.
         progress: told how far it is.
+        **use: how the model is used; of an encoder that is loaded already, what is done to its vectors alone.
 
     Returns:
         The record; `.table()`, `.frame`, `.signature` and `.items` look into it.
@@ -96,10 +92,11 @@ def evaluate(
     stages = Stages(progress)
     if isinstance(encoder, str | Path):
         hash_ahead(encoder)
-    encoder = encoder if isinstance(encoder, Encoder) else load(encoder)
+    asked = Use(**use)
+    encoder = _loaded(encoder, asked)
     settings = Settings(
         protocol=protocol or Protocol(),
-        postprocessing=Postprocessing(dimensions, whiten, normalize),
+        use=asked,
         classification=Classification(classifier, kfold, classifier_seed),
         intervals=intervals or Intervals(),
         use_cache=use_cache,
@@ -118,6 +115,23 @@ def evaluate(
         warnings.warn(SAMPLE_USED, stacklevel=2)
     stages.done("data")
     return measure_encoder(encoder, sets, settings, stages)
+
+
+def _loaded(encoder: Encoder | str | Path | Callable[[list[str]], Any], use: Use) -> Encoder:
+    """Return the encoder, loaded if it is not.
+
+    Raises:
+        UserError: if it is, and was to be loaded in another way; or it cannot be loaded.
+    """
+    if not isinstance(encoder, Encoder):
+        return load_with(encoder, use)
+    for name in use.changed():
+        if name not in names("afterwards"):
+            raise UserError(
+                f"{option_of(name)} is for models that are to be loaded, and this one is loaded already: give it "
+                "to `load`, or name the model."
+            )
+    return encoder
 
 
 def evaluate_similarities(

@@ -9,6 +9,7 @@ from stsbench.base.files import sha256_of
 from stsbench.base.options import Spelled
 from stsbench.base.words import storable
 from stsbench.encoders.protocol import Identity
+from stsbench.encoders.use import Use
 from stsbench.records.imports.read import import_scores
 from stsbench.records.kinds import GIVEN
 from stsbench.records.record import RunRecord
@@ -39,8 +40,8 @@ def import_results(
 
     Args:
         path: SentEval's dictionary of results as JSON, in either shape; a JSON file of MTEB's for one task; a
-            folder of those; or a table of items, `task, item, score` and one or two columns `group...`: .csv, .tsv,
-            .jsonl or .parquet.
+            folder of those; or a table of items, `task, item, score` and one or two columns `group...`: .csv,
+            .tsv, .jsonl or .parquet.
         out: folder of the record. In Python None keeps it in memory.
         model: the model's name; by default what the files say, or else the file's name.
         aggregation: over subsets: `all`, `mean` or `wmean`; by default `all` if every task has it, else `wmean`.
@@ -82,9 +83,7 @@ def _import_items(path: Path, model: str, settings: Settings) -> RunRecord:
     identity = Identity(
         storable(model) or storable(path.stem),
         "items",
-        UNKNOWN,
-        precision=UNKNOWN,
-        device=UNKNOWN,
+        Use(pooling=UNKNOWN, prompt="", precision=UNKNOWN, device=UNKNOWN),
         weights_sha256=sha256_of(path),
     )
     how = replace(settings, protocol=Protocol("given", metric="mean", similarity=GIVEN))

@@ -12,12 +12,13 @@ from stsbench.encoders.fitted.encoder import seen_note
 from stsbench.encoders.plan import Embeddings, embed
 from stsbench.encoders.postprocess import normalize, truncate, whiten
 from stsbench.encoders.protocol import Encoder
+from stsbench.records.parts import ModelPart
 from stsbench.records.record import RunRecord
 from stsbench.scoring.kinds.sts import compared_elsewhere
 from stsbench.scoring.predictions import SavedPredictions
 from stsbench.scoring.recording import Measured, Recording
 from stsbench.scoring.saved import SavedSimilarities
-from stsbench.scoring.settings import Postprocessing, Settings, Stages
+from stsbench.scoring.settings import Settings, Stages
 from stsbench.scoring.task import Items, Task, Vectors
 
 
@@ -42,9 +43,9 @@ def measure_encoder(encoder: Encoder, tasks: Sequence[Task], settings: Settings,
     )
     stages.done("encode")
     stages.seconds |= {stage: round(value, 3) for stage, value in embeddings.cost.seconds.items()}
-    vectors = _AllVectors.of(embeddings, identity.normalize, settings.postprocessing)
+    vectors = _AllVectors.of(embeddings, recording.model)
     # Apple's GPU has no float64, in which the logistic regression is solved.
-    device = "cuda" if identity.device == "cuda" else "cpu"
+    device = "cuda" if identity.use.device == "cuda" else "cpu"
 
     items, truncated, notes = [], [], list(encoder.notes)
     ends = np.cumsum([len(of_task) for of_task in sentences]).tolist()
@@ -80,7 +81,7 @@ def measure_similarities(
         UserError: if there is not one finite number for each pair, a task needs vectors, or the record cannot be
             saved.
     """
-    if settings.postprocessing != Postprocessing():
+    if settings.use.changed("afterwards"):
         raise UserError(
             "similarities have no vectors any more: --dimensions, --whiten and --normalize are not for them."
         )
@@ -110,13 +111,14 @@ class _AllVectors:
     whiten: int | None
 
     @classmethod
-    def of(cls, embeddings: Embeddings, normalized: bool, post: Postprocessing) -> "_AllVectors":
-        """Return them from those of the one pooler, which the checkpoint says are `normalized` or not."""
+    def of(cls, embeddings: Embeddings, model: ModelPart) -> "_AllVectors":
+        """Return them from those of the one pooler, as it says how the model is used."""
         (plain,) = embeddings.vectors.values()
-        if post.dimensions is not None:
-            plain = truncate(plain, post.dimensions)
-        compared = normalize(plain) if (normalized if post.normalize is None else post.normalize) else plain
-        return cls(compared, compared if post.normalize else plain, post.whiten)
+        use = model.use
+        if use.dimensions is not None:
+            plain = truncate(plain, use.dimensions)
+        compared = normalize(plain) if model.normalize else plain
+        return cls(compared, compared if use.normalize else plain, use.whiten)
 
     def of_task(self, task: Task, embeddings: Embeddings, place: slice, device: str) -> tuple[Vectors, list[str]]:
         """Return the vectors of a task, whitened by those of its sentences if wanted, and what to say of that."""

@@ -1,7 +1,7 @@
 """MTEB's predictions as similarities to score: which of our tasks they are of, and whether the pairs are those."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from stsbench.base.words import listed
 from stsbench.data.tables import StsData
 from stsbench.data.views import split_and_view
 from stsbench.encoders.protocol import Identity
+from stsbench.encoders.use import own_use
 from stsbench.records.imports.mteb import MTEB_SPLITS, MTEB_TASKS
 from stsbench.records.imports.mteb_predictions import (
     PredictedPairs,
@@ -63,9 +64,8 @@ class SavedPredictions:
     def identity(self) -> Identity:
         """The model's name and commit as the files tell them, and their hash."""
         held = self.read
-        return Identity(
-            held.model or self.path.stem, KIND, GIVEN, revision=held.revision, weights_sha256=held.sha256
-        )
+        use = replace(own_use(GIVEN), revision=held.revision)
+        return Identity(held.model or self.path.stem, KIND, use, weights_sha256=held.sha256)
 
     @property
     def tasks(self) -> list[str]:

@@ -77,13 +77,10 @@ class Recording:
     @classmethod
     def of(cls, tasks: Sequence[Task], identity: Identity, settings: Settings) -> "Recording":
         """Begin to record what `identity` says of a model."""
-        post = settings.postprocessing
-        said = identity.as_dict() | {"name": redact(identity.name)}
-        if post.normalize is not None:
-            said["normalize"] = post.normalize
         if identity.kind == "similarities":
             settings = replace(settings, protocol=replace(settings.protocol, similarity=GIVEN))
-        model = ModelPart(**said, dimensions=post.dimensions, whiten=post.whiten)
+        use = identity.use.processed(settings.use)
+        model = ModelPart(**vars(identity) | {"name": redact(identity.name), "use": use})
         ordered = in_order(tasks)
         signatures = tuple(_signature(task, model, settings) for task in ordered)
         return cls(ordered, model, settings.protocol.similarity, signatures, settings)
@@ -211,20 +208,14 @@ def averages(
 def _signature(task: Task, model: ModelPart, settings: Settings) -> Signature:
     """Return what a task's score means."""
     # What is trained gets vectors of unit length only where that was asked for.
-    normalize = settings.postprocessing.normalize is True if task.is_trained else model.normalize
+    normalize = model.use.normalize if task.is_trained else model.normalize
     return Signature(
         task.data.task,
         *task.meaning(settings),
         text=task.data.text,
         data=task.data.sha256,
-        pooling=model.pooling,
-        max_length=model.max_length,
-        prompt=model.prompt,
-        template=model.template.short if model.template else "",
-        precision=model.precision,
-        normalize=normalize,
-        dimensions=model.dimensions,
-        postprocessing=model.postprocessing,
+        use=replace(model.use, normalize=normalize),
+        fitted=model.fitted,
         version=__version__,
     )
 

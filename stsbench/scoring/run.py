@@ -13,9 +13,10 @@ from stsbench.base.progress import Progress
 from stsbench.data.tables import StsData
 from stsbench.data.views import PairView, split_and_view
 from stsbench.encoders.checkpoint import PACKAGED, hash_ahead, packaged_model
-from stsbench.encoders.load import LoadOptions, load_with
+from stsbench.encoders.load import load_with
 from stsbench.encoders.protocol import Encoder, Identity
 from stsbench.encoders.saved import SavedVectors
+from stsbench.encoders.use import Use, name_parts
 from stsbench.records.kinds import KINDS
 from stsbench.records.record import RunRecord
 from stsbench.records.store import held_by
@@ -66,7 +67,7 @@ class ChosenData(NamedTuple):
 
 
 def choose_models(
-    options: LoadOptions,
+    use: Use,
     *,
     models: Annotated[Sequence[str], Spelled("--model", "-m")] = (),
     functions: Annotated[Sequence[str], Spelled("--encoder-module")] = (),
@@ -77,7 +78,7 @@ def choose_models(
     """Return what is to be measured, each once; the packaged model if nothing was named.
 
     Args:
-        options: how to load them.
+        use: how they are used.
         models: what to measure: a Hub name, a folder, `minilm`, a published system (`esimcse-bert-base`, say), a
             file of word vectors, or `module:function`. By default the packaged `minilm`.
         functions: a function of your own, `list[str] -> array`: `mymodel:encode`.
@@ -96,7 +97,7 @@ def choose_models(
             raise UserError(f"--encoder-module {name}: name a module and a function in it, as in mymodel:encode.")
 
     def by_name(name: str) -> LazyModel:
-        return LazyModel(name, lambda: load_with(name, options))
+        return LazyModel(name, lambda: load_with(name, use))
 
     chosen = [by_name(name) for name in dict.fromkeys([*models, *functions])]
     if models:
@@ -209,24 +210,20 @@ def choose_folder(
 
 def run_name(identity: Identity, sets: Sequence[Task], settings: Settings) -> str:
     """Return a name for a run: model, pooling, tasks, and every choice that is not the default."""
-    default, protocol, post, how = Protocol(), settings.protocol, settings.postprocessing, settings.classification
-    usual = Classification()
+    default, protocol, how, usual = Protocol(), settings.protocol, settings.classification, Classification()
+    use = identity.use.processed(settings.use)
     choices = ("name", "aggregation", "metric", "similarity", "text")
     is_path = identity.kind not in {"function", "vectors", "similarities", KIND}
     parts = [
         # Resolved, because the folder `.` has a name too.
         Path(identity.name).expanduser().resolve().name if is_path else identity.name,
-        identity.pooling,
-        *([] if identity.template is None else [identity.template.name]),
+        *name_parts(use, leading=True),
         _tasks(sets),
         *dict.fromkeys(
             filter(None, [split_and_view(task.data.split)[1] for task in sets if isinstance(task.data, StsData)])
         ),
         *(getattr(protocol, name) for name in choices if getattr(protocol, name) != getattr(default, name)),
-        *([] if identity.precision == "fp32" else [identity.precision]),
-        *([] if post.dimensions is None else [f"dim{post.dimensions}"]),
-        *([] if post.normalize is None else ["norm" if post.normalize else "unnorm"]),
-        *([] if post.whiten is None else [f"whiten{post.whiten or ''}"]),
+        *name_parts(use, leading=False),
         *([] if how.classifier == usual.classifier else [how.classifier]),
         *([] if how.kfold == usual.kfold else [f"kfold{how.kfold}"]),
         *([] if how.seed == usual.seed else [f"seed{how.seed}"]),

@@ -12,6 +12,7 @@ from stsbench.base.errors import UserError
 from stsbench.data.tables import StsData
 from stsbench.encoders.hashed import HashedFiles
 from stsbench.encoders.protocol import Identity
+from stsbench.encoders.use import own_use
 from stsbench.scoring.kinds.sts import GIVEN
 
 
@@ -34,7 +35,9 @@ class SavedSimilarities:
             UserError: if there is no such file.
         """
         self._demand_file()
-        return Identity(self.path.stem, "similarities", GIVEN, weights_sha256=self._hashed.sha256(self.path))
+        return Identity(
+            self.path.stem, "similarities", own_use(GIVEN), weights_sha256=self._hashed.sha256(self.path)
+        )
 
     @cached_property
     def values(self) -> NDArray[np.float64]:

@@ -9,6 +9,7 @@ from typing import get_args
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import suggestion
+from stsbench.encoders.use import USUAL, Use
 from stsbench.records.parts import ProtocolPart
 from stsbench.scoring.protocols import Protocol
 from stsbench.statistics.dependence import DEPENDENCE, LEVEL, Dependence
@@ -73,24 +74,6 @@ class Intervals:
 
 
 @dataclass(frozen=True)
-class Postprocessing:
-    """What is done to vectors before they are compared.
-
-    Attributes:
-        dimensions: how many leading dimensions to keep (Matryoshka); None for all.
-        whiten: how many dimensions to keep when whitening on each task's own sentences; 0 for all in which they
-            vary, None for no whitening.
-        normalize: whether to scale them to unit length at the end. None: as the checkpoint says where similarities
-            are taken; never for the classifiers of the transfer tasks, as SentEval's scripts give them vectors
-            straight from the pooling, and its regularisers are made for their scale.
-    """
-
-    dimensions: int | None = None
-    whiten: int | None = None
-    normalize: bool | None = None
-
-
-@dataclass(frozen=True)
 class Classification:
     """How the transfer tasks are classified.
 
@@ -121,7 +104,7 @@ class Settings:
 
     Attributes:
         protocol: aggregation, metric, similarity and text.
-        postprocessing: what is done to vectors first.
+        use: of which what is done to vectors afterwards is done to those of any encoder.
         intervals: how intervals are computed.
         classification: how the transfer tasks are classified.
         use_cache: whether to read and write the embedding cache.
@@ -132,7 +115,7 @@ class Settings:
     """
 
     protocol: Protocol = field(default_factory=Protocol)
-    postprocessing: Postprocessing = field(default_factory=Postprocessing)
+    use: Use = USUAL
     intervals: Intervals = field(default_factory=Intervals)
     classification: Classification = field(default_factory=Classification)
     use_cache: bool = True

@@ -8,8 +8,9 @@ from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.data.catalogue import data_sets
 from stsbench.encoders.checkpoint import PACKAGED, packaged_model
-from stsbench.encoders.load import LoadOptions, load_with
+from stsbench.encoders.load import load_with
 from stsbench.encoders.protocol import Encoder
+from stsbench.encoders.use import USUAL, Use, option_of
 from stsbench.records.labels import model_labels
 from stsbench.records.parts import ModelPart
 from stsbench.records.record import RECORD, RunRecord
@@ -26,37 +27,33 @@ Wanted = RunRecord | Encoder | str | Path | Callable[[list[str]], Any]
 """A record, its folder or its `run.json`; or an encoder, or what `load` makes one of."""
 
 
-def named_subjects(
-    wanted: Wanted | Sequence[Wanted] | None, options: LoadOptions | None = None
-) -> dict[str, Subject]:
+def named_subjects(wanted: Wanted | Sequence[Wanted] | None, use: Use = USUAL) -> dict[str, Subject]:
     """Return what is to be analysed, by the names that tables and figures give it.
 
     Args:
         wanted: one or several; None or none for the packaged model.
-        options: how to load models; the defaults of `load` if there are none.
+        use: how the models among them are used.
 
     Raises:
         UserError: if something is not there; nothing was named and no model is packaged; or an option was chosen
             where no model is loaded.
     """
-    options = options or LoadOptions()
     several: list[Any] = list(wanted) if isinstance(wanted, list | tuple) else [] if wanted is None else [wanted]
     if not several:
         if packaged_model() is None:
             raise UserError("nothing was named: give a run, or --model NAME.")
         several = [PACKAGED]
     made = [_made(each) for each in several]
-    if options.changed() and None not in made:
+    if use.changed() and None not in made:
         raise UserError(
-            f"--{options.changed()[0].replace('_', '-')} is for models that are to be loaded, and what was given "
+            f"{option_of(use.changed()[0])} is for models that are to be loaded, and what was given "
             "is loaded or measured already: leave it out, or name a model."
         )
     subjects = [
-        load_with(each, options) if subject is None else subject
-        for each, subject in zip(several, made, strict=True)
+        load_with(each, use) if subject is None else subject for each, subject in zip(several, made, strict=True)
     ]
     models = [
-        subject.model if isinstance(subject, RunRecord) else ModelPart(**subject.identity.as_dict())
+        subject.model if isinstance(subject, RunRecord) else ModelPart(**vars(subject.identity))
         for subject in subjects
     ]
     folders = [subject.folder if isinstance(subject, RunRecord) else None for subject in subjects]

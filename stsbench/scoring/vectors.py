@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,11 +17,13 @@ from stsbench.base.words import shown_difference
 from stsbench.data.plain_table import PlainTable
 from stsbench.data.sentence_ids import SENTENCES, sentence_ids
 from stsbench.data.sentences import sentences_in
-from stsbench.encoders.load import load
+from stsbench.encoders.load import load_with
 from stsbench.encoders.plan import embed
-from stsbench.encoders.postprocess import normalize, truncate, whiten
+from stsbench.encoders.poolers import AUTO
+from stsbench.encoders.postprocess import processed, whiten
 from stsbench.encoders.protocol import Encoder, FloatMatrix, Identity, Tokenized, TokenSequence
 from stsbench.encoders.template_files import NO_TEMPLATE
+from stsbench.encoders.use import Use
 from stsbench.records.parts import ModelPart
 from stsbench.records.record import MissingTableError, RunRecord
 from stsbench.scoring.tasks import read_pairs_of
@@ -101,19 +103,8 @@ class RecordedModel:
                 f"some of these sentences have no vector of {model.name} in the cache, and the record of {what} "
                 "cannot make any: measure a checkpoint with `stsbench run --model`, or pass the encoder in Python."
             )
-        # What is a choice only for a checkpoint is not said to a file of word vectors or to a function.
-        chosen = model.kind not in {"static", "function"}
         try:
-            encoder = load(
-                model.name,
-                pooling=model.pooling if model.kind in {"transformer", "sentence-transformers"} else "auto",
-                max_length=model.max_length if chosen else None,
-                prompt=model.prompt if chosen and model.template is None else None,
-                template=(model.template or NO_TEMPLATE) if chosen else None,
-                precision=model.precision if chosen else "fp32",
-                device=model.device if chosen else "auto",
-                revision=model.revision if chosen else None,
-            )
+            encoder = load_with(model.name, _asked(model))
             identity = encoder.identity
         except UserError as error:
             raise UserError(
@@ -130,6 +121,22 @@ class RecordedModel:
                     f"the record's {recorded}; measure it again with `{command}`."
                 )
         return encoder
+
+
+def _asked(model: ModelPart) -> Use:
+    """Return how a recorded model is asked for again. That its code may run, only the person can say."""
+    use = model.use
+    if model.kind in {"static", "function"}:
+        # What is a choice only for a checkpoint is not said to a file of word vectors or to a function.
+        return Use().processed(use)
+    return replace(
+        use,
+        pooling=use.pooling if model.kind in {"transformer", "sentence-transformers"} else AUTO,
+        prompt=use.prompt if use.template is None else None,
+        template=use.template or NO_TEMPLATE,
+        precision=use.precision.partition("#")[0],
+        trust_remote_code=False,
+    )
 
 
 def _command(model: ModelPart) -> str:
@@ -168,27 +175,19 @@ def vectors_of(
     Raises:
         UserError: if a text was never encoded and the model is not here, or is not as it was.
     """
-    if not isinstance(subject, RunRecord):
-        embeddings = embed(subject, texts, progress=progress)
-        (vectors,) = embeddings.vectors.values()
-        return SentenceVectors(vectors, embeddings.rows)
-    model, encoder = subject.model, RecordedModel(subject.model)
-    if model.weights_sha256 is None:
+    encoder = RecordedModel(subject.model) if isinstance(subject, RunRecord) else subject
+    if isinstance(subject, RunRecord) and subject.model.weights_sha256 is None:
         _require_same_behaviour(subject, encoder, texts, data_dirs)
-    vectors, rows = _vectors_before_whitening(model, encoder, texts, progress)
-    if model.whiten is not None:
-        return SentenceVectors(whiten(vectors, vectors[rows], model.whiten or None), rows)
+    vectors, rows = _vectors_before_whitening(encoder, texts, progress)
+    if (whitened := encoder.identity.use.whiten) is not None:
+        return SentenceVectors(whiten(vectors, vectors[rows], whitened or None), rows)
     return SentenceVectors(vectors, rows)
 
 
-def _vectors_before_whitening(
-    model: ModelPart, encoder: Encoder, texts: Sequence[str], progress: Progress
-) -> SentenceVectors:
+def _vectors_before_whitening(encoder: Encoder, texts: Sequence[str], progress: Progress) -> SentenceVectors:
     embeddings = embed(encoder, texts, normalize=False, progress=progress)
     (vectors,) = embeddings.vectors.values()
-    if model.dimensions is not None:
-        vectors = truncate(vectors, model.dimensions)
-    return SentenceVectors(normalize(vectors) if model.normalize else vectors, embeddings.rows)
+    return SentenceVectors(processed(vectors, encoder.identity), embeddings.rows)
 
 
 def _require_same_behaviour(
@@ -202,7 +201,7 @@ def _require_same_behaviour(
         UserError: if a similarity is another one.
     """
     name = record.model.name
-    if record.model.whiten is not None:
+    if record.model.use.whiten is not None:
         _tell_unknown(name, "its vectors were whitened")
         return
     try:
@@ -217,7 +216,7 @@ def _require_same_behaviour(
     # Spread over the table, and always the same ones.
     pairs = known[:: -(-len(known) // _ENCODED_AGAIN)]
     sides = [[pair.first for pair in pairs], [pair.second for pair in pairs]]
-    vectors, rows = _vectors_before_whitening(record.model, encoder, [*sides[0], *sides[1]], silent)
+    vectors, rows = _vectors_before_whitening(encoder, [*sides[0], *sides[1]], silent)
     left, right = np.split(rows, 2)
     for kind, now in pair_similarities(vectors, left, right, tuple(SIMILARITIES)).items():
         then = table[kind][[pair.row for pair in pairs]]

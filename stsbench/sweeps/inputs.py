@@ -10,12 +10,13 @@ from stsbench.base.files import files_below, sha256_of
 from stsbench.data.corpus import SAMPLE, corpus_file
 from stsbench.data.rows import ending_of
 from stsbench.encoders.checkpoint import ADAPTER_CONFIG, PACKAGED, packaged_model
-from stsbench.encoders.load import LoadOptions, load, resolve
+from stsbench.encoders.load import load, resolve
 from stsbench.encoders.template_files import NO_TEMPLATE
+from stsbench.encoders.use import Use
 from stsbench.training.recipe import Recipe
 
 _NO_CONTENT = ("revision", "device")
-"""Of an identity: where the files are from, and where they are computed."""
+"""Of how a model is used: where the files are from, and where they are computed."""
 
 
 def checkpoint_inputs(name: str, options: Mapping[str, Any], *, fetch: bool) -> dict[str, Any]:
@@ -87,9 +88,11 @@ def _content(name: str, options: Mapping[str, Any], *, fetch: bool) -> dict[str,
     if not fetch and not _is_here(name, options):
         return None
     identity = load(name, **options, device="cpu").identity
-    # What has no weights, as a function, is known by its name alone.
-    known = {*_NO_CONTENT, "name"} if identity.weights_sha256 else {*_NO_CONTENT}
-    content = {key: value for key, value in identity.as_dict().items() if key not in known}
+    content = identity.as_dict() | {
+        "use": {k: v for k, v in identity.use.as_dict().items() if k not in _NO_CONTENT}
+    }
+    if identity.weights_sha256:  # What has none, as a function, is known by its name alone.
+        del content["name"]
     plain: dict[str, Any] = json.loads(json.dumps(content))
     return plain
 
@@ -98,7 +101,7 @@ def _is_here(name: str, options: Mapping[str, Any]) -> bool:
     """Return whether a checkpoint can be loaded without fetching anything."""
     if ":" in name or Path(name).expanduser().exists():
         return True
-    address = resolve(name, LoadOptions(**options)).name
+    address = resolve(name, Use(**options)).name
     if address == PACKAGED:
         return packaged_model() is not None
     from huggingface_hub import try_to_load_from_cache

@@ -7,7 +7,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from itertools import product
 from typing import Any
@@ -17,8 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 from stsbench.base.errors import UserError
 from stsbench.base.words import listed, suggestion
 from stsbench.encoders.checkpoint import PACKAGED
-from stsbench.encoders.device import TORCH
-from stsbench.encoders.load import LoadOptions
+from stsbench.encoders.use import ABOUT, Use, names
 from stsbench.sweeps.experiment import Changes, Experiment, PostprocessingChoice, choices_of
 from stsbench.sweeps.inputs import checkpoint_inputs, training_inputs, with_paths
 from stsbench.training.recipe import Recipe
@@ -33,9 +32,7 @@ _NO_RESULT_OF = ("saving", "log_every")
 _RECIPE_FILE = re.compile(r"(.+\.ya?ml)((?::[^:]*)?)")
 """A file, and which of the variants in it."""
 
-_BACKEND = "backend"
-
-_LOADING = (*(option.name for option in fields(LoadOptions) if option.name != "device"), _BACKEND)
+_LOADING = tuple(name for name in names("encoding", "nothing") if not ABOUT[name].of_place)
 """What may be changed of a checkpoint that is measured as it is; its device is that of where its job runs. Of a
 training, any key of its recipe may be."""
 
@@ -320,14 +317,13 @@ def _checkpoint(experiment: Experiment, cell: _Cell) -> GivenCheckpoint:
                 f"{cell.places[key]}: {key} cannot be changed of a checkpoint that is measured as it is: "
                 f"{suggestion(key, _LOADING)}"
             )
-    backend = options.pop(_BACKEND, TORCH)
+    from stsbench.encoders.template import Template  # noqa: F401 (the type of a field of `Use`)
+
     try:
-        checked = TypeAdapter(LoadOptions).validate_python(options)
+        checked = TypeAdapter(Use).validate_python(options)
     except ValidationError as error:
         key, message = str(error.errors()[0]["loc"][0]), error.errors()[0]["msg"]
         raise UserError(f"{cell.places[key]}: {key}: {message}.") from error
-    if backend != TORCH:
-        options["precision"] = f"{backend}-{checked.precision}"
     if isinstance(checked.template, str) and checked.template.endswith((".yaml", ".yml")):
         options["template"] = experiment.path(checked.template)
     name = str(cell.changes["checkpoint"])

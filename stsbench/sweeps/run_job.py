@@ -183,8 +183,8 @@ def _take_shared(
         str(use): use for planned in jobs if (use := planned.checkpoint) is not None and use.name == given.name
     }
     identities = [load(use.name, **use.options).identity for use in uses.values()]
-    pooled = replace(encoder.identity, pooling="")
-    poolings = {identity.pooling for identity in identities if replace(identity, pooling="") == pooled}
+    own = encoder.identity.key() | {"pooling": ""}
+    poolings = {identity.use.pooling for identity in identities if identity.key() | {"pooling": ""} == own}
     shared = folder.vectors(job.threads)
     kept = shared_vectors(encoder, sentences, shared, poolings=sorted(poolings), progress=progress)
     with told_as_unwritable(cache):

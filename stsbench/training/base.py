@@ -59,7 +59,7 @@ def find_base(recipe: Recipe, device: str) -> Base:
         raise UserError(f"{recipe.base} is no Transformers checkpoint: training needs one to start from.")
     if encoder.adapter is not None:
         raise UserError(f"{recipe.base} is an adapter, which is not trained here: choose another --base.")
-    if encoder.settings.prompt:
+    if encoder.use.prompt:
         raise UserError(
             f"{recipe.base} puts a prompt before every sentence, which is not trained here: choose another --base."
         )
@@ -71,8 +71,8 @@ def find_base(recipe: Recipe, device: str) -> Base:
         )
     # The objective compares cosines (or products) of the vectors themselves: a closing normalisation changes no
     # score, so training goes without it and the checkpoint has it again. What stands before it is not trained.
-    tail, normalizes = encoder.settings.tail, encoder.settings.normalize
-    encoder.settings = replace(encoder.settings, tail=(), normalize=False)
+    tail, normalizes = encoder.settings.tail, encoder.settings.normalizes
+    encoder.settings = replace(encoder.settings, tail=(), normalizes=False)
     notes = [*encoder.notes]
     if tail:
         kinds = listed([module.kind for module in tail])

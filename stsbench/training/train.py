@@ -375,7 +375,7 @@ class _Job:
             trainer.model,
             self.base.checkpoint,
             self.recipe,
-            settings.max_length,
+            settings.use.max_length,
             settings.lower_case,
             self.test_remarks,
             normalize=self.base.normalizes,

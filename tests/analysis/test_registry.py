@@ -21,7 +21,7 @@ from stsbench.analysis.registry import ANALYSES, analyses, analysis
 from stsbench.base.progress import Progress, silent
 from stsbench.cli.app import main
 from stsbench.cli.declared import options_of
-from stsbench.encoders.load import LoadOptions
+from stsbench.encoders.use import Use
 from stsbench.render.figures import new_figure
 from stsbench.render.table import Table, Tables
 from stsbench.reports.report import analyses as report_section
@@ -64,7 +64,8 @@ def test_what_a_command_does_not_take_from_its_function_are_fields_of_its_own(na
     keywords = command().keywords()
     # Queries share nothing, so that their intervals leave no choice.
     fixed = {"intervals"} if name == "repetition-bias" else set()
-    assert set(keywords) | (typed - set(command.without)) | {"runs", "progress"} | fixed == parameters
+    used = {field.name for field in fields(Use)}
+    assert set(keywords) | (typed - set(command.without)) | {"runs", "progress"} | fixed | used == parameters
     # `--interval` and `--no-intervals` make the intervals, whose defaults are theirs.
     assert keywords.get("intervals") in (None, sb.Intervals())
     assert {word: keywords.get(word) for word in command.without} == {
@@ -114,7 +115,7 @@ def toy_counts(
         progress: told nothing.
         **loading: how models are loaded.
     """
-    subjects = analysable(runs, LoadOptions(**loading))
+    subjects = analysable(runs, Use(**loading))
     return Counts(pd.DataFrame({"model": list(subjects), "count": times, "published": published}))
 
 

@@ -1,16 +1,19 @@
 """Records whose scores are chosen: what a run must look like to be judged."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 import stsbench as sb
+from stsbench.encoders.use import Use, names
 from stsbench.published.catalogue import row
 from stsbench.records.parts import DataPart, ModelPart, ProtocolPart, SubsetPart, TaskPart
 from stsbench.records.signature import Signature
 
-MODEL = {"name": "mine", "kind": "transformer", "pooling": "cls_before_pooler", "max_length": 512}
+MODEL = {"name": "mine", "kind": "transformer"}
+USE = Use(pooling="cls_before_pooler", max_length=512, prompt="", device="cpu")
 PROTOCOL = {"aggregation": "all", "metric": "spearman", "similarity": "cosine"}
 
 
@@ -27,9 +30,7 @@ def make_part(
 ) -> TaskPart:
     chosen = PROTOCOL | protocol
     share = None if score is None else score / 100
-    signature = Signature(
-        task, split, text=text, data="3f2a91", pooling=model.pooling, max_length=model.max_length, **chosen
-    )
+    signature = Signature(task, split, text=text, data="3f2a91", use=model.use, **chosen)
     names = ("one", "two") if task[-2:].isdigit() else ("whole",)
     values = {chosen["metric"]: share}
     return TaskPart(
@@ -55,7 +56,9 @@ def make_run() -> Callable[..., sb.RunRecord]:
     def make(
         scores: Mapping[str, float | None], model: Mapping[str, Any] | None = None, **every: Any
     ) -> sb.RunRecord:
-        used = ModelPart(**(MODEL | dict(model or {})))
+        chosen = dict(model or {})
+        use = replace(USE, **{name: chosen.pop(name) for name in names() if name in chosen})
+        used = ModelPart(**(MODEL | chosen), use=use)
         protocol = PROTOCOL | {name: every[name] for name in PROTOCOL if name in every}
         return sb.RunRecord(
             stsbench="0",

@@ -11,6 +11,7 @@ from stsbench.base.errors import UserError
 from stsbench.checking.published import check_published
 from stsbench.checking.result import Check
 from stsbench.encoders.template_files import read_template
+from stsbench.encoders.use import Use
 from stsbench.published.catalogue import checkpoints, row
 from stsbench.published.measured import seeds
 from stsbench.records.parts import DataPart, SupervisedPart, TransferPart
@@ -199,7 +200,7 @@ def test_a_variant_of_a_system_states_no_pooling(make_run: MakeRun) -> None:
 
 
 def test_a_prompt_or_whitening_is_noted(make_run: MakeRun) -> None:
-    notes = check(make_run({"STS-B": 76.85}, {"prompt": "query: ", "postprocessing": "whiten"})).notes
+    notes = check(make_run({"STS-B": 76.85}, {"prompt": "query: ", "whiten": 0})).notes
     assert "prompt: the row states none; query:  here" in notes
     assert "postprocessing: the row states none; whiten here" in notes
 
@@ -314,13 +315,16 @@ def test_the_whole_finding_is_plain_data(make_run: MakeRun) -> None:
     assert replace(found, cells=()).exit_code == 2
 
 
+USE = Use(pooling="cls_before_pooler", max_length=512)
+
+
 def transfer_run(make_run: MakeRun, off: float = 0.0, text: str = "senteval") -> sb.RunRecord:
     """Return a record of the transfer tasks with SimCSE's final accuracies, and on dev two points more."""
     parts = []
     for cell in row(TRANSFER).cells[:7]:
         assert cell.score is not None
         acc, task = (cell.score + off) / 100, cell.setting.task
-        signature = Signature(task, "test", "kfold10", "acc", "logreg", text, "3f2a91", "cls_before_pooler", 512)
+        signature = Signature(task, "test", "kfold10", "acc", "logreg", text, "3f2a91", USE)
         part = TransferPart(
             task=task, text=text, design="kfold", classifier="logreg", kfold=10, seed=1111, ndev=9, ntest=9,
             acc=acc, devacc=acc + 0.02, grid=(), chosen=(), signature=str(signature), truncated_sentences=0,
@@ -348,7 +352,8 @@ def test_a_dev_accuracy_is_checked_against_one_on_dev(make_run: MakeRun) -> None
 
 
 def test_a_regressors_score_does_not_compare_with_a_similaritys(make_run: MakeRun) -> None:
-    signature = Signature("STS-B", "test", "all", "pearson", "supervised", "senteval", "3f2a91", "avg")
+    use = Use(pooling="avg")
+    signature = Signature("STS-B", "test", "all", "pearson", "supervised", "senteval", "3f2a91", use)
     part = SupervisedPart(
         task="STS-B", text="senteval", stop_by="pearson", seed=1, ndev=9, ntest=9, dev=0.8, pearson=0.77,
         spearman=0.76, mse=1.0, signature=str(signature), truncated_sentences=0,

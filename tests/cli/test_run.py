@@ -311,7 +311,7 @@ def test_without_arguments_the_packaged_model_is_measured(stsbench: Stsbench) ->
     done = stsbench("run")
     assert done.code == 0
     record = sb.load_run("runs/minilm-avg-sample")
-    assert (record.model.name, record.model.pooling, record.model.max_length) == ("minilm", "avg", 256)
+    assert (record.model.name, record.model.use.pooling, record.model.use.max_length) == ("minilm", "avg", 256)
     assert (record.scores[0].value or 0) > 0.6
     again = json.loads(stsbench("run", "--json").out)
     assert again["encoding"]["encoded"] == 0

@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -217,5 +218,5 @@ def test_models_are_ranked_by_kendalls_correlation_too(measure: Measure) -> None
 
 
 def test_the_same_weights_used_otherwise_are_another_model(runs: list[sb.RunRecord]) -> None:
-    shorter = runs[0].model.model_copy(update={"dimensions": 4})
+    shorter = runs[0].model.model_copy(update={"use": replace(runs[0].model.use, dimensions=4)})
     assert len(sb.rank([runs[0], runs[0].model_copy(update={"model": shorter})]).models) == 2

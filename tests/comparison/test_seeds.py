@@ -3,6 +3,7 @@
 import hashlib
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ import stsbench as sb
 from stsbench.comparison.seeds import compare_seeds
 from stsbench.comparison.seeds_result import SeedsComparison
 from stsbench.data.tables import StsData
+from stsbench.records.parts import ModelPart
 from stsbench.statistics.significance import holm
 
 Measure = Callable[..., sb.RunRecord]
@@ -189,10 +191,14 @@ def test_without_tables_the_interval_is_of_seeds_alone_and_says_so(measure: Meas
     assert math.isnan(row.a_pair_share)
 
 
+def with_length(model: ModelPart, length: int) -> ModelPart:
+    return model.model_copy(update={"use": replace(model.use, max_length=length)})
+
+
 def test_seeds_of_different_recipes_are_refused(measure: Measure, tmp_path: Path) -> None:
     runs = runs_of(measure(), [0.7, 0.8], "a")
-    other = runs["a1"].model_copy(update={"model": runs["a1"].model.model_copy(update={"max_length": 8})})
-    shorter = runs["a0"].model_copy(update={"model": runs["a0"].model.model_copy(update={"max_length": 16})})
+    other = runs["a1"].model_copy(update={"model": with_length(runs["a1"].model, 8)})
+    shorter = runs["a0"].model_copy(update={"model": with_length(runs["a0"].model, 16)})
     with pytest.raises(sb.UserError, match="a0 and a1 are not seeds of one recipe: max_length is 16 in one and 8"):
         compared({"a0": shorter, "a1": other}, {})
     # Two methods may differ in it.

@@ -173,11 +173,11 @@ def test_two_planted_changes_together_are_found_and_both_are_named(
     mine = sb.load(tiny_bert, device="cpu")
     other = encoder_of(mine, way)
     if layer:
-        pooling = f"{other.identity.pooling}@-2"
-        other = replace(other, settings=replace(other.settings, pooling=pooling))
+        pooling = f"{other.identity.use.pooling}@-2"
+        other = other.with_use(pooling=pooling)
     expected = {
         change.choice.name: str(change.value)
-        for of_pooling in changes_of(mine, other, way, [other.identity.pooling]).values()
+        for of_pooling in changes_of(mine, other, way, [other.identity.use.pooling]).values()
         for change in of_pooling
     }
     expected = expected | layer | protocol

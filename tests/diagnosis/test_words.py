@@ -10,6 +10,7 @@ from stsbench.diagnosis.result import Diagnosis
 from stsbench.diagnosis.search import Search
 from stsbench.diagnosis.words import facts
 from stsbench.encoders.protocol import Identity
+from stsbench.encoders.use import own_use
 from stsbench.published.catalogue import checkpoints
 
 POOLINGS = Axis(POOLING, ("avg", "cls_before_pooler"))
@@ -103,7 +104,9 @@ def test_the_grid_has_a_row_per_score() -> None:
 def test_a_row_is_held_against_the_pooler_that_its_paper_used_and_against_other_seeds() -> None:
     claim = read_claim("row:unsup-simcse-bert-base")
     said = facts(
-        claim, Identity("princeton-nlp/unsup-simcse-bert-base-uncased", "transformer", "avg"), measured=75.0
+        claim,
+        Identity("princeton-nlp/unsup-simcse-bert-base-uncased", "transformer", own_use("avg")),
+        measured=75.0,
     )
     assert said[0].startswith("unsup-simcse-bert-base was scored with pooling `cls_before_pooler` (README")
     assert "Over 50 seeds unsup-simcse-bert-base averages 75.11, from 73.16 to 76.70" in said[1]
@@ -112,23 +115,23 @@ def test_a_row_is_held_against_the_pooler_that_its_paper_used_and_against_other_
 
 def test_a_row_of_another_model_is_said_to_be_one_and_the_measured_is_no_seed_of_it() -> None:
     said = facts(
-        read_claim("row:unsup-simcse-bert-base"), Identity("minilm", "transformer", "avg"), measured=78.87
+        read_claim("row:unsup-simcse-bert-base"), Identity("minilm", "transformer", own_use("avg")), measured=78.87
     )
     assert "is a row of princeton-nlp/unsup-simcse-bert-base-uncased; you measured minilm." in said[0]
     assert not any("78.87" in sentence for sentence in said)
 
 
 def test_a_number_that_is_printed_somewhere_is_said_to_be() -> None:
-    (sentence,) = facts(read_claim("avg=74.54"), Identity("my/own", "transformer", "avg"), measured=None)
+    (sentence,) = facts(read_claim("avg=74.54"), Identity("my/own", "transformer", own_use("avg")), measured=None)
     assert sentence.startswith("74.54 as the average is printed in ")
     assert "simcse-slides-sts/unsup-simcse-bert-base-preprint" in sentence
-    assert facts(read_claim("avg=74.5"), Identity("my/own", "transformer", "avg"), measured=None) == []
+    assert facts(read_claim("avg=74.5"), Identity("my/own", "transformer", own_use("avg")), measured=None) == []
 
 
 def test_a_number_that_is_printed_of_the_models_own_weights_is_said_to_be() -> None:
     known = checkpoints()["all-minilm-l6-v2"]
     for name in ("minilm", "my/folder"):
-        identity = Identity(name, "transformer", "avg", weights_sha256=known.weights_sha256)
+        identity = Identity(name, "transformer", own_use("avg"), weights_sha256=known.weights_sha256)
         (sentence,) = facts(read_claim("STS16=78.99"), identity, measured=None)
         assert sentence == (
             "78.99 on STS16 is printed in mteb-all-minilm-l6-v2/all-minilm-l6-v2 (your model's), "
@@ -139,7 +142,7 @@ def test_a_number_that_is_printed_of_the_models_own_weights_is_said_to_be() -> N
 def test_files_that_are_not_those_of_the_known_checkpoint_are_told() -> None:
     known = checkpoints()["all-minilm-l6-v2"]
     identity = Identity(
-        "minilm", "transformer", "avg", weights_sha256=known.weights_sha256, tokenizer_sha256="0" * 64
+        "minilm", "transformer", own_use("avg"), weights_sha256=known.weights_sha256, tokenizer_sha256="0" * 64
     )
     said = facts(read_claim("STS16=12.34"), identity, measured=None)
     assert said == [

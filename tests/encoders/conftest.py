@@ -216,7 +216,7 @@ def vectors_of() -> Callable[..., NDArray[np.float32]]:
     def vectors(encoder: Any, texts: Sequence[str], pooling: str | None = None, **options: Any) -> Any:
         from stsbench.encoders.plan import embed
 
-        wanted = pooling or encoder.identity.pooling
+        wanted = pooling or encoder.identity.use.pooling
         found = embed(encoder, texts, poolings=[wanted], **{"use_cache": False} | options)
         return found.vectors[wanted][found.rows]
 

@@ -11,7 +11,7 @@ from stsbench.encoders import device
 from stsbench.encoders.backends.calibration import SENTENCES as CALIBRATED
 from stsbench.encoders.backends.calibration import calibration
 from stsbench.encoders.backends.compiled import CompiledModel
-from stsbench.encoders.device import require_backend, split_precision
+from stsbench.encoders.device import require_backend
 from stsbench.encoders.load import load
 from stsbench.encoders.plan import embed
 from stsbench.encoders.poolers import POOLING_NAMES
@@ -69,23 +69,25 @@ def test_what_the_compiled_layers_do_not_read_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "sentence"),
+    ("backend", "precision", "sentence"),
     [
-        ("int8", "use --backend openvino --precision int8"),
-        ("fp8", "unknown precision 'fp8'"),
-        ("-fp32", "unknown back end ''"),
-        ("opnvino-int8", "unknown back end 'opnvino': did you mean openvino"),
-        ("openvino-fp16", "openvino has no fp16: use fp32, bf16, int8"),
-        ("onnx-int8", r"onnx has no int8 \(ONNX Runtime's int8 scales by what else is in the batch"),
+        ("torch", "int8", "use --backend openvino --precision int8"),
+        ("torch", "fp8", "unknown precision 'fp8'"),
+        ("torch", "openvino-int8", "unknown precision 'openvino-int8'"),
+        ("", "fp32", "unknown back end ''"),
+        ("opnvino", "int8", "unknown back end 'opnvino': did you mean openvino"),
+        ("openvino", "fp16", "openvino has no fp16: use fp32, bf16, int8"),
+        ("onnx", "int8", r"onnx has no int8 \(ONNX Runtime's int8 scales by what else is in the batch"),
     ],
 )
-def test_a_precision_that_is_not_there_is_told(name: str, sentence: str, tiny_bert: Path) -> None:
+def test_a_precision_that_is_not_there_is_told(
+    backend: str, precision: str, sentence: str, tiny_bert: Path
+) -> None:
     with pytest.raises(UserError, match=sentence):
-        load(tiny_bert, precision=name)
+        load(tiny_bert, backend=backend, precision=precision)
 
 
 def test_a_back_end_needs_its_packages_and_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert split_precision("openvino-int8") == ("openvino", "int8")
     monkeypatch.setattr(device, "find_spec", lambda name: None)
     with pytest.raises(UserError, match=r"needs openvino and nncf: pip install 'stsbench\[openvino\]'"):
         require_backend("openvino", "cpu")
@@ -101,11 +103,11 @@ def test_the_calibration_holds_no_sentence_that_is_scored() -> None:
     assert not set(found.sentences) & {*pairs["sentence1"], *pairs["sentence2"]}
 
 
-@pytest.mark.parametrize("name", ["openvino-fp32", "onnx-fp32"])
-def test_fp32_of_a_back_end_is_torchs(name: str, tiny_bert: Path) -> None:
-    _require(name)
+@pytest.mark.parametrize("backend", ["openvino", "onnx"])
+def test_fp32_of_a_back_end_is_torchs(backend: str, tiny_bert: Path) -> None:
+    _require(backend)
     expected = embed(load(tiny_bert), TEXTS, poolings=["avg", "avg_first_last"], use_cache=False)
-    found = embed(load(tiny_bert, precision=name), TEXTS, poolings=["avg", "avg_first_last"], use_cache=False)
+    found = embed(load(tiny_bert, backend=backend), TEXTS, poolings=["avg", "avg_first_last"], use_cache=False)
     for pooling, vectors in expected.vectors.items():
         norms = np.linalg.norm(vectors, axis=1, keepdims=True)
         assert (np.abs(found.vectors[pooling] - vectors) / norms).max() < 1e-5
@@ -114,9 +116,9 @@ def test_fp32_of_a_back_end_is_torchs(name: str, tiny_bert: Path) -> None:
 def test_int8_gives_a_sentence_one_vector_and_says_what_it_is(
     tiny_bert: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _require("openvino-int8")
-    encoder = load(tiny_bert, precision="openvino-int8")
-    assert encoder.identity.precision == f"openvino-int8#{calibration().digest}"
+    _require("openvino")
+    encoder = load(tiny_bert, backend="openvino", precision="int8")
+    assert encoder.identity.use.computed_in == f"openvino-int8#{calibration().digest}"
     together = embed(encoder, TEXTS, use_cache=False).vectors["avg"]
     exact = embed(load(tiny_bert), TEXTS, use_cache=False).vectors["avg"]
     assert np.abs(together - exact).max() > 1e-4
@@ -125,12 +127,11 @@ def test_int8_gives_a_sentence_one_vector_and_says_what_it_is(
     from stsbench.encoders.backends import openvino
 
     monkeypatch.setattr(openvino, "export", None)
-    again = load(tiny_bert, precision="openvino-int8")
+    again = load(tiny_bert, backend="openvino", precision="int8")
     alone = np.concatenate([embed(again, [text], use_cache=False).vectors["avg"] for text in TEXTS])
     np.testing.assert_allclose(alone, together, atol=1e-5)
 
 
-def _require(name: str) -> None:
-    backend, _ = split_precision(name)
+def _require(backend: str) -> None:
     for module in device.BACKENDS[backend].modules:
         pytest.importorskip(module, reason=f"needs {module}: pip install 'stsbench[{backend}]'")

@@ -22,6 +22,7 @@ from stsbench.encoders.network import Network
 from stsbench.encoders.plan import embed
 from stsbench.encoders.protocol import Identity
 from stsbench.encoders.tokenizer import Tokenizer
+from stsbench.encoders.use import own_use
 
 
 def flip_a_bit(path, place):
@@ -34,7 +35,9 @@ def flip_a_bit(path, place):
 
 
 def cache_of(number, folder=None):
-    return EmbeddingCache(Identity("model", "transformer", "avg", weights_sha256=f"{number:064d}"), "avg", folder)
+    return EmbeddingCache(
+        Identity("model", "transformer", own_use("avg"), weights_sha256=f"{number:064d}"), "avg", folder
+    )
 
 
 def fill(cache, size=10, start=0):

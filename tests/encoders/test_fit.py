@@ -13,7 +13,8 @@ from stsbench.base.errors import UserError
 from stsbench.data.benchmarks import sample_sentences
 from stsbench.data.sentences import read_sentences
 from stsbench.encoders.fitted.encoder import FittedEncoder
-from stsbench.encoders.load import LoadOptions, load_with
+from stsbench.encoders.load import load_with
+from stsbench.encoders.use import Use
 
 NO_INTERVALS = sb.Intervals(None)
 TEXTS = [*sample_sentences()[:150], *sample_sentences()[:30]]
@@ -110,8 +111,8 @@ def test_sentence_transformers_reads_a_whitening_and_gives_the_same_vectors(norm
     theirs = library.SentenceTransformer(str(fitted.folder), device="cpu").encode(TEXTS[:20])
     np.testing.assert_allclose(vectors(fitted.folder, TEXTS[:20]), theirs, rtol=1e-3, atol=1e-3)
     identity = sb.load(fitted.folder).identity
-    assert (identity.modules, identity.normalize, identity.prompt) == (("normalize",), False, "this is ")
-    assert identity.max_length == 40
+    assert (identity.modules, identity.normalize, identity.use.prompt) == (("normalize",), False, "this is ")
+    assert identity.use.max_length == 40
 
 
 @pytest.mark.parametrize("method", ["whitening", "flow"])
@@ -143,7 +144,7 @@ def test_forward_gives_what_the_planner_makes_from_the_cache(flow, white):
         encoder = sb.load(folder)
         encoder.prepare(weights=True)
         sequences = encoder.tokenize(TEXTS[:4]).sequences
-        forward = encoder.forward(sequences, [encoder.identity.pooling])[encoder.identity.pooling]
+        forward = encoder.forward(sequences, [encoder.identity.use.pooling])[encoder.identity.use.pooling]
         np.testing.assert_allclose(forward, vectors(encoder, TEXTS[:4]), rtol=1e-4, atol=1e-4)
         with pytest.raises(UserError, match="has no pooling 'max'"):
             encoder.forward(sequences, ["max"])
@@ -237,20 +238,20 @@ def test_a_whitening_of_word_vectors_and_of_a_pooling_that_the_library_lacks_nam
     found = vectors(fitted.folder, [*TEXTS, "zzzz"])
     np.testing.assert_allclose(np.cov(found[:-1], rowvar=False), np.eye(3), atol=1e-4)
     assert not found[-1].any()  # no known word: no vector
-    layers = load_with(tiny_bert, LoadOptions(pooling="avg_first_last", max_length=20))
+    layers = load_with(tiny_bert, Use(pooling="avg_first_last", max_length=20))
     other = sb.fit("whitening", layers, sentences=TEXTS, out=tmp_path / "x", dimensions=3)
     again = sb.load(other.folder)
-    assert (again.identity.pooling, again.identity.max_length) == ("avg_first_last", 20)
+    assert (again.identity.use.pooling, again.identity.use.max_length) == ("avg_first_last", 20)
     np.testing.assert_allclose(np.cov(vectors(again, TEXTS), rowvar=False), np.eye(3), atol=1e-4)
 
 
 def test_another_use_than_that_of_the_fit_is_told_and_another_pooling_refused(white, flow):
     for folder in (white, flow):
-        notes = load_with(folder, LoadOptions(max_length=16)).notes
+        notes = load_with(folder, Use(max_length=16)).notes
         assert any("fitted with max_length 64, and is used with 16" in note for note in notes)
         with pytest.raises(UserError, match=r"fitted with pooling avg: leave out --pooling max"):
-            load_with(folder, LoadOptions(pooling="max"))
-        assert load_with(folder, LoadOptions(pooling="avg")).identity == sb.load(folder).identity
+            load_with(folder, Use(pooling="max"))
+        assert load_with(folder, Use(pooling="avg")).identity == sb.load(folder).identity
 
 
 def edit(file: Path, **entries) -> None:
@@ -272,7 +273,7 @@ def flip(file: Path) -> None:
 
 DAMAGES = {
     "no json": ("fit.json", lambda file: file.unlink(), "which says what was fitted"),
-    "another version": ("fit.json", lambda file: edit(file, version=2), "another version of stsbench"),
+    "another version": ("fit.json", lambda file: edit(file, version=1), "another version of stsbench"),
     "no object": ("fit.json", lambda file: file.write_text("[]"), "does not say what a fit's does"),
     "cut": ("fit.json", lambda file: file.write_text(file.read_text()[:50]), "does not say what a fit's does"),
     "another method": ("fit.json", lambda file: edit(file, method="rotation"), "does not say what a fit's does"),
@@ -328,7 +329,7 @@ def test_the_dense_layer_of_a_whitening_belongs_to_it(white):
     layer.write_bytes(whole)
     edit_length = white / "sentence_bert_config.json"
     edit_length.write_text(json.dumps({"max_seq_length": 7, "do_lower_case": False}))
-    assert sb.load(white).identity.max_length == 64  # what it was fitted with
+    assert sb.load(white).identity.use.max_length == 64  # what it was fitted with
     modules = json.loads((white / "modules.json").read_text())
     (white / "modules.json").write_text(json.dumps(modules[:-1]))
     with pytest.raises(UserError, match="no longer ends in the dense layer"):

@@ -30,7 +30,7 @@ Tiny = Callable[..., Path]
 
 def vectors(encoder: Any, **options: Any) -> Any:
     found = embed(encoder, TEXTS, **options)
-    return found.vectors[encoder.identity.pooling][found.rows]
+    return found.vectors[encoder.identity.use.pooling][found.rows]
 
 
 def scaled(weights: Path) -> bytes:
@@ -105,7 +105,6 @@ def test_weights_replaced_before_the_first_look_are_those_that_are_named(two: tu
 def test_weights_written_over_while_they_are_used_are_told_by_whatever_shares_them(
     variant: str, two: tuple[Path, Path]
 ) -> None:
-    from dataclasses import replace
 
     from stsbench.encoders.template import Template
 
@@ -116,7 +115,7 @@ def test_weights_written_over_while_they_are_used_are_told_by_whatever_shares_th
         "plain": encoder,
         "template": encoder.with_template(Template(name="it", texts="it: {sentence}", pooling="avg")),
         "cut": recut(encoder, 5),
-        "half": replace(encoder, precision="bf16", loaded=None),
+        "half": encoder.with_use(precision="bf16"),
     }[variant]
     with (folder / "model.safetensors").open("r+b") as stream:
         stream.write(other.read_bytes())

@@ -123,7 +123,7 @@ def ask(hub, tmp_path):
 
 LOAD = f"""
     encoder = load("{NAME}", pooling="avg")
-    print(encoder.identity.name, encoder.identity.revision, encoder.checkpoint.folder)
+    print(encoder.identity.name, encoder.identity.use.revision, encoder.checkpoint.folder)
 """
 
 
@@ -144,7 +144,7 @@ def test_a_model_is_fetched_in_one_format_with_its_revision_and_read_offline_aft
 
 def test_a_revision_can_be_asked_for(hub, ask):
     lines = f"""
-        print(load("{NAME}", pooling="avg", revision="{COMMIT}").identity.revision)
+        print(load("{NAME}", pooling="avg", revision="{COMMIT}").identity.use.revision)
         told("{NAME}", revision="no-such-branch")
     """
     revision, refused = ask(lines).splitlines()

@@ -7,7 +7,7 @@ file in a checkpoint, is to have a row, or to stand among what changes nothing, 
 import json
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +16,14 @@ import pytest
 from numpy.typing import NDArray
 
 import stsbench as sb
-from stsbench.encoders.load import LoadOptions, load
+from stsbench.encoders.load import load
 from stsbench.encoders.network import TailModule
 from stsbench.encoders.plan import embed
 from stsbench.encoders.protocol import Encoder, Identity
 from stsbench.encoders.saved import SavedVectors
 from stsbench.encoders.template import Template
 from stsbench.encoders.transformer import TransformerEncoder, TransformerSettings
+from stsbench.encoders.use import Use
 
 TEXTS = [
     "A small cat sat on the old mat by the door.",
@@ -168,19 +169,22 @@ def template(field: str, second: Any, *, first: Any = None, only_rounds: bool = 
 
 
 # How a model is loaded.
-option(["LoadOptions.pooling", "TransformerSettings.pooling", "Identity.pooling"], "avg", "cls_before_pooler")
-option(["LoadOptions.pooling"], "last@-1", "last@-2")
-option(["LoadOptions.pooling"], "avg", "avg@-1,-2")
-option(["LoadOptions.max_length", "TransformerSettings.max_length", "Identity.max_length"], None, 5)
-option(["LoadOptions.prompt", "TransformerSettings.prompt", "Identity.prompt"], "", "query: ")
-option(["LoadOptions.prompt"], "represent this sentence for a search: ", "represent this sentence for a river: ")
-option(["LoadOptions.precision", "TransformerEncoder.precision", "Identity.precision"], "fp32", "bf16")
+option(["Use.pooling"], "avg", "cls_before_pooler")
+option(["Use.pooling"], "last@-1", "last@-2")
+option(["Use.pooling"], "avg", "avg@-1,-2")
+option(["Use.max_length"], None, 5)
+option(["Use.prompt"], "", "query: ")
+option(["Use.prompt"], "represent this sentence for a search: ", "represent this sentence for a river: ")
+option(["Use.precision"], "fp32", "bf16")
 option(
-    ["LoadOptions.template", "TransformerSettings.template", "Identity.template"],
+    ["Use.template"],
     "none",
     ASKED,
     pooling="auto",
 )
+option(["Use.normalize"], False, True)
+option(["Use.dimensions"], 8, 16)
+option(["Use.whiten"], None, 2)
 template("texts", ('it: "{sentence}" {mask} so {mask} !',))
 template("rules", ("full_stop",), first=("strip",))
 template("tokenize", "apart", texts=("{sentence}, it means {mask}",))
@@ -194,7 +198,7 @@ template("padding", "left", pooling="last", only_rounds=True)
 template("precision", "bf16")
 
 
-@row("LoadOptions.revision")
+@row("Use.revision")
 def _revision(world: World, other: bool) -> Encoder:
     folders = {"one": world.plain(name="one"), "two": world.plain(name="two")}
     world.scale(folders["two"] / "model.safetensors", -1.5)
@@ -203,18 +207,25 @@ def _revision(world: World, other: bool) -> Encoder:
     return load("someone/it", pooling="avg", revision="two" if other else "one")
 
 
-@row("LoadOptions.device", "TransformerEncoder.device", "Identity.device")
+@row("Use.backend")
+def _backend(world: World, other: bool) -> Encoder:
+    pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnx")
+    return load(world.plain(), pooling="avg", backend="onnx" if other else "torch")
+
+
+@row("Use.device")
 def _device(world: World, other: bool) -> Encoder:
     import torch
 
     if not torch.cuda.is_available():
         encoder: Any = load(world.plain(), pooling="avg", device="cpu")
-        assert replace(encoder, device="cuda").identity.key() != encoder.identity.key()
+        assert encoder.with_use(device="cuda").identity.key() != encoder.identity.key()
         pytest.skip("needs a CUDA device")
     return load(world.plain(), pooling="avg", device="cuda" if other else "cpu")
 
 
-@row("LoadOptions.trust_remote_code", "TransformerEncoder.trust_remote_code")
+@row("Use.trust_remote_code")
 def _trusted(world: World, other: bool) -> Encoder:
     folder = world.plain()
     (folder / "own.py").write_text(
@@ -332,7 +343,7 @@ def _normalized_between(world: World, other: bool) -> Encoder:
     return load(folder)
 
 
-@row("modules.json", "TransformerSettings.normalize", "Identity.normalize")
+@row("modules.json", "TransformerSettings.normalizes", "Identity.normalizes")
 def _normalized(world: World, other: bool) -> Encoder:
     folder = world.modular()
     world.modules(folder, "2_Dense", *(["Normalize"] if other else []))
@@ -533,7 +544,8 @@ def _function(_world: World, other: bool) -> Encoder:
 
 CHANGES_NOTHING = {
     "Identity.name": "the model's name; what it names is hashed",
-    "Identity.revision": "a commit's name; its files are hashed",
+    "Identity.use": "each of its fields has a row",
+    "TransformerSettings.use": "each of its fields has a row",
     "Template.name": "what is in a template is hashed",
     "Template.title": "words for readers",
     "Template.note": "words for readers",
@@ -574,7 +586,7 @@ def test_what_changes_a_vector_changes_what_the_cache_answers(entry: Row, world:
 
 
 @pytest.mark.parametrize(
-    "described", [LoadOptions, TransformerSettings, TransformerEncoder, TailModule, Identity, Template]
+    "described", [Use, TransformerSettings, TransformerEncoder, TailModule, Identity, Template]
 )
 def test_everything_that_is_said_of_a_model_has_a_row(described: Any) -> None:
     names = described.model_fields if described is Template else [field.name for field in fields(described)]
@@ -592,7 +604,7 @@ def test_every_file_of_a_checkpoint_has_a_row(world: World) -> None:
 def test_the_table_names_nothing_that_there_is_not() -> None:
     known = {
         f"{described.__name__}.{name}"
-        for described in (LoadOptions, TransformerSettings, TransformerEncoder, TailModule, Identity)
+        for described in (Use, TransformerSettings, TransformerEncoder, TailModule, Identity)
         for name in (field.name for field in fields(described))
     } | {f"Template.{name}" for name in Template.model_fields}
     named = {name for entry in ROWS for name in entry.covers} | CHANGES_NOTHING.keys()

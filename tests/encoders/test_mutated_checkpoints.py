@@ -102,7 +102,7 @@ def _said(whole: Path, mutation: Mutation) -> str:
     try:
         encoder = load(folder)
         found = embed(encoder, TEXTS, use_cache=False)
-        vectors = found.vectors[encoder.identity.pooling][found.rows]
+        vectors = found.vectors[encoder.identity.use.pooling][found.rows]
         return "" if vectors.shape[0] == len(TEXTS) and np.isfinite(vectors).all() else "no vectors"
     except UserError as error:
         return "several lines" if "\n" in str(error) else ""

@@ -9,6 +9,7 @@ from stsbench.base.errors import UserError
 from stsbench.encoders.load import load
 from stsbench.encoders.plan import embed
 from stsbench.encoders.protocol import DeviceOutOfMemory, Encoder, Identity, Tokenized
+from stsbench.encoders.use import own_use
 
 TEXTS = ["x" * length for length in (3, 9, 1, 4, 4, 7, 2, 5)]
 
@@ -17,7 +18,7 @@ class Recorder:
     """Encodes a text as its length, and notes the batches; runs out of memory above `room` padded tokens."""
 
     def __init__(self, room=10**9, weights=None):
-        self.identity = Identity("recorder", "transformer", "avg", weights_sha256=weights)
+        self.identity = Identity("recorder", "transformer", own_use("avg"), weights_sha256=weights)
         self.notes: tuple[str, ...] = ()
         self.token_budget = 20
         self.room = room

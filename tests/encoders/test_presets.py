@@ -205,7 +205,7 @@ def assert_equal(folder: str | Path, preset: str, theirs: Sequence[Any]) -> None
         found = embed(
             encoder, SENTENCES[: len(theirs)], normalize=False, use_cache=False, token_budget=token_budget
         )
-        return found.vectors[encoder.identity.pooling][found.rows]
+        return found.vectors[encoder.identity.use.pooling][found.rows]
 
     off = np.linalg.norm(vectors(1) - expected, axis=1) / norms[:, 0]
     assert off.max() < 1e-6, off

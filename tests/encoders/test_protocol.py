@@ -4,6 +4,7 @@ import pytest
 
 from stsbench.encoders.load import load
 from stsbench.encoders.protocol import Encoder, Identity, Tokenized
+from stsbench.encoders.use import own_use
 
 
 class Costly:
@@ -41,11 +42,11 @@ def test_members_set_on_the_object_count():
         prepare = tokenize = forward = Costly.forward
 
         def __init__(self):
-            self.identity, self.notes = Identity("plain", "function", "own"), ()
+            self.identity, self.notes = Identity("plain", "function", own_use("own")), ()
 
     assert isinstance(Plain(), Encoder)
 
 
-@pytest.mark.parametrize("value", ["minilm", len, None, object(), Identity("a", "function", "own")])
+@pytest.mark.parametrize("value", ["minilm", len, None, object(), Identity("a", "function", own_use("own"))])
 def test_nothing_else_is_one(value):
     assert not isinstance(value, Encoder)

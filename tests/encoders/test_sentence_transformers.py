@@ -154,7 +154,7 @@ def test_old_style_settings_are_read_natively(tiny, edit, sentences, vectors_of)
     old_style(folder, edit, max_seq_length=8, do_lower_case=False)
     encoder = load(folder)
     assert encoder.identity.kind == "sentence-transformers"
-    assert encoder.identity.max_length == 8
+    assert encoder.identity.use.max_length == 8
     found = embed(encoder, sentences, use_cache=False)
     assert found.truncated.sum() > 2
     np.testing.assert_allclose(found.vectors["avg"][found.rows], by_library(folder, sentences), atol=1e-5)
@@ -180,16 +180,16 @@ def test_the_current_librarys_length_is_read(tiny, sentences, vectors_of):
     model.max_seq_length = 7
     model.save(str(folder))
     encoder = load(folder)
-    assert encoder.identity.max_length == 7
+    assert encoder.identity.use.max_length == 7
     np.testing.assert_allclose(vectors_of(encoder, sentences), by_library(folder, sentences), atol=1e-5)
-    assert load(folder, max_length=30).identity.max_length == 30
+    assert load(folder, max_length=30).identity.use.max_length == 30
 
 
 def test_a_length_beyond_the_models_positions_is_cut_to_them(tiny, edit):
     folder = build(tiny("roberta"))
     old_style(folder, edit, max_seq_length=50)
     encoder = load(folder)
-    assert encoder.identity.max_length == 48
+    assert encoder.identity.use.max_length == 48
     assert embed(encoder, ["the dog and the cat " * 30], use_cache=False).truncated.all()
 
 
@@ -198,7 +198,7 @@ def test_the_checkpoints_own_prompt_is_used_unless_another_is_given(kind, tiny, 
     prompts = {"query": "so she ", "passage": "the dog "}
     folder = build(tiny(kind), prompts=prompts, default_prompt_name="query")
     encoder = load(folder)
-    assert (encoder.identity.kind, encoder.identity.prompt) == ("sentence-transformers", "so she ")
+    assert (encoder.identity.kind, encoder.identity.use.prompt) == ("sentence-transformers", "so she ")
     np.testing.assert_allclose(vectors_of(encoder, sentences), by_library(folder, sentences), atol=1e-5)
     for prompt in ("", "the dog "):
         ours = vectors_of(load(folder, prompt=prompt), sentences)
@@ -286,7 +286,7 @@ def test_what_is_not_read_natively_goes_through_the_library(make, tiny, sentence
 def test_the_librarys_prompts_lengths_and_precision_are_the_persons(tiny, sentences, vectors_of):
     folder = build(tiny(), pooling="weightedmean", prompts={"query": "so she "}, default_prompt_name="query")
     texts = [text for text in sentences if text]
-    assert load(folder).identity.prompt == "so she "
+    assert load(folder).identity.use.prompt == "so she "
     for prompt in ("", "the dog "):
         ours = vectors_of(load(folder, prompt=prompt), texts)
         np.testing.assert_allclose(ours, by_library(folder, texts, prompt=prompt), atol=1e-5)

@@ -11,6 +11,7 @@ from stsbench.base.errors import UserError
 from stsbench.encoders.plan import embed
 from stsbench.encoders.protocol import FloatMatrix, Identity, Tokenized, TokenSequence
 from stsbench.encoders.shared import shared_vectors
+from stsbench.encoders.use import own_use
 
 TEXTS = ["a cat", "a dog sleeps", "rain", "a cat"]
 
@@ -21,7 +22,7 @@ class Counting:
     notes, token_budget = (), 100
 
     def __init__(self) -> None:
-        self.identity = Identity("counting", "transformer", "avg", weights_sha256="0" * 64)
+        self.identity = Identity("counting", "transformer", own_use("avg"), weights_sha256="0" * 64)
         self.passes = 0
         self.fails = False
 

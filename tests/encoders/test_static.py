@@ -89,7 +89,7 @@ def mean(*words):
 @pytest.mark.parametrize("write", WRITERS)
 def test_every_format_gives_the_mean_of_the_known_words(write, tmp_path, vectors_of):
     encoder = load(write(tmp_path))
-    assert (encoder.identity.kind, encoder.identity.pooling) == ("static", "avg")
+    assert (encoder.identity.kind, encoder.identity.use.pooling) == ("static", "avg")
     expected = [
         mean("the", "dog", "ran"),
         mean("the", "dog"),
@@ -215,7 +215,7 @@ def test_a_damaged_gzip_file_is_told(damage, tmp_path):
 
 def test_poolings_other_than_the_mean_are_refused(tmp_path):
     path = glove(tmp_path)
-    assert load(path, pooling="avg").identity.pooling == "avg"
+    assert load(path, pooling="avg").identity.use.pooling == "avg"
     with pytest.raises(UserError, match="--pooling: not for word vectors, which are averaged"):
         load(path, pooling="max")
     with pytest.raises(UserError, match="has no pooling 'max'"):

@@ -9,11 +9,12 @@ import pytest
 
 from stsbench.base.errors import UserError
 from stsbench.encoders.cache import EmbeddingCache
-from stsbench.encoders.load import LoadOptions, load, load_with
+from stsbench.encoders.load import load, load_with
 from stsbench.encoders.plan import embed
 from stsbench.encoders.poolers import parse_pooling
 from stsbench.encoders.template import RULES, Template
 from stsbench.encoders.template_files import read_template, template_names
+from stsbench.encoders.use import Use
 
 EOL = Template(name="eol", texts='It means "{sentence}" in a word:"', pooling="last", padding="left")
 
@@ -66,9 +67,9 @@ def test_a_template_of_ones_own_is_used(tmp_path: Path, tiny: Callable[..., Path
     plain = embed(
         load(tiny(name="again"), pooling="avg_top2", prompt="so: "), ["The dog ran home."], use_cache=False
     )
-    assert encoder.identity.pooling == "avg@-1,-2"
-    assert encoder.identity.template is not None
-    assert encoder.identity.template.short.startswith("mine#")
+    assert encoder.identity.use.pooling == "avg@-1,-2"
+    assert encoder.identity.use.template is not None
+    assert encoder.identity.use.template.short.startswith("mine#")
     np.testing.assert_allclose(found.vectors["avg@-1,-2"], plain.vectors["avg_top2"], rtol=0, atol=1e-6)
     assert found.lengths.tolist() == [4]  # of the sentence alone, as it was given
 
@@ -219,8 +220,8 @@ def test_a_known_checkpoint_brings_its_template_unless_told_otherwise(
     monkeypatch.setattr("stsbench.encoders.load.hub_checkpoints", lambda _name: [known])
     folder = tiny()
     brought: Any = load(folder)
-    assert (brought.identity.pooling, brought.settings.template.name) == ("mask", "promptbert")
-    assert load(folder, template="none", pooling="avg").identity.template is None
+    assert (brought.identity.use.pooling, brought.use.template.name) == ("mask", "promptbert")
+    assert load(folder, template="none", pooling="avg").identity.use.template is None
     other: Any = load(folder, template="sncse", pooling="avg")
     assert any("template sncse differs from promptbert" in note for note in other.notes)
     assert any("pooling avg differs from mask, where template sncse is read" in note for note in other.notes)
@@ -287,7 +288,7 @@ def test_a_tokenizer_without_padding_token_pads_with_its_last_one(
     edit(folder / "tokenizer_config.json", pad_token=None)
     texts = ["a cat", "Rain fell all night."]
     vectors = [
-        embed(load_with(path, LoadOptions(template=EOL)), texts, use_cache=False).vectors["last"]
+        embed(load_with(path, Use(template=EOL)), texts, use_cache=False).vectors["last"]
         for path in (folder, asked_model("llama"))
     ]
     np.testing.assert_allclose(*vectors, rtol=0, atol=1e-6)
@@ -303,7 +304,7 @@ def test_a_record_holds_the_template_in_full_and_its_signature_in_short(
     sb.evaluate(encoder, "sample", out=tmp_path / "run", intervals=sb.Intervals(None))
     record = sb.load_run(tmp_path / "run")
     template = read_template("promptbert")
-    assert record.model.template == template
+    assert record.model.use.template == template
     signature = record.scores[0].signature
     assert f"||mask|len48|tmpl:{template.short}|fp32|" in signature
     assert Signature.parse(signature).template == template.short
@@ -313,9 +314,9 @@ def test_a_record_holds_the_template_in_full_and_its_signature_in_short(
 def test_a_precision_of_the_template_holds_where_the_person_names_none(tiny: Callable[..., Path]) -> None:
     half = Template(name="half", texts="{sentence}", pooling="avg", precision="bf16")
     encoder = load(tiny(), template=half)
-    assert encoder.identity.precision == "bf16"
+    assert encoder.identity.use.computed_in == "bf16"
     assert "template half asks for bf16." in encoder.notes
-    assert load(tiny(name="other"), template=half, precision="fp16").identity.precision == "fp16"
+    assert load(tiny(name="other"), template=half, precision="fp16").identity.use.computed_in == "fp16"
 
 
 def test_the_page_on_templates_names_every_key_and_rule_and_the_signature_as_it_is() -> None:

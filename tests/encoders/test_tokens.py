@@ -80,7 +80,7 @@ def test_a_text_is_cut_at_the_limit_and_only_cut_ones_are_counted(tiny, vectors_
 @pytest.mark.parametrize("kind", ["bert", "roberta", "mpnet", "gpt2", "distilbert", "albert"])
 def test_a_text_longer_than_the_model_reads_is_cut_at_its_positions(kind, tiny, vectors_of):
     encoder = load(tiny(kind), pooling="avg")
-    assert encoder.identity.max_length == 48
+    assert encoder.identity.use.max_length == 48
     found = embed(encoder, ["the dog and the cat " * 40, "the dog"], use_cache=False)
     assert found.truncated.tolist() == [True, False]
     assert len(encoder.tokenize(["the dog and the cat " * 40]).sequences[0]) == 48
@@ -90,15 +90,15 @@ def test_the_padding_offset_holds_where_the_config_leaves_it_to_the_default(tiny
     folder = tiny("roberta")
     edit(folder / "config.json", pad_token_id=None)
     encoder = load(folder, pooling="avg")
-    assert encoder.identity.max_length == 48
+    assert encoder.identity.use.max_length == 48
     assert embed(encoder, ["the dog and the cat " * 40], use_cache=False).truncated.all()
 
 
 def test_the_tokenizers_own_limit_counts_unless_the_person_asks_for_more(tiny, edit):
     folder = tiny()
     edit(folder / "tokenizer_config.json", model_max_length=16)
-    assert load(folder, pooling="avg").identity.max_length == 16
-    assert load(folder, pooling="avg", max_length=40).identity.max_length == 40
+    assert load(folder, pooling="avg").identity.use.max_length == 16
+    assert load(folder, pooling="avg", max_length=40).identity.use.max_length == 40
     with pytest.raises(UserError, match="reads at most 48 sub-words: --max-length 49 is too long"):
         load(folder, pooling="avg", max_length=49)
     with pytest.raises(UserError, match="maximum length of 2 leaves no room"):

@@ -49,7 +49,7 @@ def test_what_is_written_is_read_back_to_the_same_scores(record: sb.RunRecord, t
     ours = {(part.task, part.split): part.scores["all"] for part in record.tasks}
     theirs = {(part.task, part.split): part.scores["all"] for part in back.tasks}
     assert theirs == {key: ours[key] for key in (("STS12", "test"), ("STS-B", "test"), ("STS-B", "dev"))}
-    assert (back.model.name, back.model.revision) == ("owner/my model", None)
+    assert (back.model.name, back.model.use.revision) == ("owner/my model", None)
     assert any("own and SICK-R" in note or "SICK-R:test and own" in note for note in exported.notes)
     assert any("9,927" in note for note in exported.notes)
 
@@ -63,7 +63,8 @@ def test_what_the_export_states_the_import_knows(
     assert sb.load_run(tmp_path / "back") == back
     for ours, theirs in zip(run.signatures, back.signatures, strict=True):
         assert theirs == replace(ours, version="-")
-    assert back.model == run.model.model_copy(update={"kind": "imported", "device": "-"})
+    use = replace(run.model.use, prompt=None, device="-")
+    assert back.model == run.model.model_copy(update={"kind": "imported", "use": use})
     assert back.notes[-1] == "text and data are those of the signatures that stsbench exported."
     checked = sb.check(run, baseline=back)
     assert checked.passed
@@ -85,7 +86,7 @@ def test_what_scores_of_one_model_state_otherwise_or_in_short_is_not_known(
     export_results(one, tmp_path)
     folder = export_results(sb.evaluate(hash_encode, toy_data("STS-B", seed=1), whiten=4), tmp_path).folder
     back = import_results(folder)
-    assert {(signature.pooling, signature.text) for signature in back.signatures} == {("-", one.tasks[0].text)}
+    assert {(signature.use.pooling, signature.text) for signature in back.signatures} == {("-", one.tasks[0].text)}
     assert {signature.data for signature in back.signatures} != {"-"}
     (folder / "STSBenchmark.json").unlink()
 
@@ -94,8 +95,9 @@ def test_what_scores_of_one_model_state_otherwise_or_in_short_is_not_known(
         content["scores"]["test"][0]["stsbench_signature"] = signature
         (folder / "STS12.json").write_text(json.dumps(content), encoding="utf-8")
 
-    state(str(replace(one.signatures[0], template="promptbert#1a2b")))
-    assert (import_results(folder).signatures[0].pooling, import_results(folder).model.template) == ("-", None)
+    state(str(replace(one.signatures[0], use=replace(one.signatures[0].use, template="promptbert#1a2b"))))
+    of_template = import_results(folder)
+    assert (of_template.signatures[0].use.pooling, of_template.model.use.template) == ("-", None)
     state(str(replace(one.signatures[0], task="STS13")))
     with pytest.raises(sb.UserError, match="its signature is of STS13:test, and the score of STS12:test"):
         import_results(folder)

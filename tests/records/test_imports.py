@@ -148,7 +148,7 @@ def test_a_folder_of_mtebs_is_one_record_and_says_what_was_left_out(write: Write
     assert any("Banking77Classification" in note for note in run.notes)
     write({"name": "them/theirs", "revision": "5c38ec7"}, where + "model_meta.json")
     named = import_results(folder)
-    assert (named.model.name, named.model.revision) == ("them/theirs", "5c38ec7")
+    assert (named.model.name, named.model.use.revision) == ("them/theirs", "5c38ec7")
     assert import_results(folder, model="mine").model.name == "mine"
 
 

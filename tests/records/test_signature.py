@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stsbench.base.errors import UserError
+from stsbench.encoders.use import SIGNED, Use
 from stsbench.records.signature import (
-    MODEL_FIELDS,
     PROTOCOL_FIELDS,
     Signature,
     differing_fields,
@@ -16,7 +16,15 @@ from stsbench.records.signature import (
 )
 
 PLAIN = Signature(
-    "STS16", "test", "all", "spearman", "cosine", "senteval", "3f2a91" + "0" * 58, "avg", 256, version="0.1.0"
+    "STS16",
+    "test",
+    "all",
+    "spearman",
+    "cosine",
+    "senteval",
+    "3f2a91" + "0" * 58,
+    Use(pooling="avg", max_length=256),
+    version="0.1.0",
 )
 
 HOSTILE = (
@@ -41,24 +49,31 @@ def test_a_signature_reads_as_documented() -> None:
 
 
 def test_prompt_normalisation_dimensions_and_postprocessing_stand_in_it() -> None:
-    full = replace(
-        PLAIN, prompt="query: ", normalize=True, dimensions=64, postprocessing="whiten32", precision="bf16"
-    )
+    use = replace(PLAIN.use, prompt="query: ", normalize=True, dimensions=64, whiten=32, precision="bf16")
+    full = replace(PLAIN, use=use)
     assert full.model == "avg|len256|prompt:query%3A%20|bf16|norm|dim64|post:whiten32|stsbench:0.1.0"
+    compiled = replace(PLAIN, use=replace(use, backend="openvino", precision="int8#1a2b"), fitted="flow8+a")
+    assert compiled.model.endswith("|openvino-int8#1a2b|norm|dim64|post:flow8+a%2Cwhiten32|stsbench:0.1.0")
 
 
 @given(
     task=hostile_text,
     split=hostile_text,
     text=hostile_text,
-    pooling=hostile_text,
-    prompt=hostile_text,
-    postprocessing=hostile_text,
+    fitted=hostile_text,
     version=hostile_text,
-    max_length=st.none() | st.integers(0, 10**6),
-    dimensions=st.none() | st.integers(0, 10**6),
-    precision=st.sampled_from(["fp32", "bf16", "fp16"]),
-    normalize=st.booleans(),
+    use=st.builds(
+        Use,
+        pooling=hostile_text,
+        prompt=hostile_text,
+        template=hostile_text,
+        backend=st.sampled_from(["torch", "openvino", "onnx"]),
+        precision=st.sampled_from(["fp32", "bf16", "fp16", "int8#1a2b"]),
+        normalize=st.none() | st.booleans(),
+        max_length=st.none() | st.integers(1, 10**6),
+        dimensions=st.none() | st.integers(1, 10**6),
+        whiten=st.none() | st.integers(0, 10**6),
+    ),
 )
 def test_any_signature_reads_back_as_itself_from_one_line(**values: object) -> None:
     signature = replace(PLAIN, **values)
@@ -87,20 +102,21 @@ def test_what_is_no_signature_is_refused_as_a_value_error(text: str) -> None:
 
 
 def test_every_field_belongs_to_protocol_or_model_and_changes_its_part_alone() -> None:
-    changed = {"max_length": 128, "dimensions": 8, "precision": "bf16", "normalize": True}
+    changed = {"max_length": 128, "dimensions": 8, "precision": "bf16", "backend": "onnx", "normalize": True}
     for name in PROTOCOL_FIELDS:
         other = replace(PLAIN, **{name: "other"})
         assert other.protocol != PLAIN.protocol
         assert other.model == PLAIN.model
-    for name in MODEL_FIELDS:
-        other = replace(PLAIN, **{name: changed.get(name, "other")})
+    for name in SIGNED:
+        other = replace(PLAIN, use=replace(PLAIN.use, **{name: changed.get(name, "other")}))
         assert other.protocol == PLAIN.protocol
         assert other.model != PLAIN.model
+        assert other.model_fields() != PLAIN.model_fields()
 
 
 def test_two_scores_compare_if_their_protocols_agree_and_else_the_first_field_is_named() -> None:
-    other = replace(PLAIN, similarity="dot", metric="pearson", pooling="cls")
-    assert differing_fields(PLAIN, replace(PLAIN, pooling="cls", version="0.2.0")) == ()
+    other = replace(PLAIN, similarity="dot", metric="pearson", use=Use(pooling="cls"))
+    assert differing_fields(PLAIN, replace(PLAIN, use=Use(pooling="cls"), version="0.2.0")) == ()
     assert differing_fields(PLAIN, other) == ("metric", "similarity")
     require_same_protocol(PLAIN, PLAIN, names=("a", "b"), task="STS16", remedy="measure again")
     with pytest.raises(

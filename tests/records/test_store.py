@@ -334,26 +334,6 @@ def test_a_reader_finds_the_table_that_is_moved_while_it_looks(
     assert len(record.pairs) == 60
 
 
-def test_a_record_of_version_0_1_is_read_with_its_whitening(make_record: Maker, tmp_path: Path) -> None:
-    def as_in_0_1(content: dict[str, Any]) -> None:
-        content["schema_version"] = 1
-        assert content.pop("digest")
-        assert content["model"].pop("whiten") is None
-        content["model"]["postprocessing"] = "whiten128"
-        for task in content["tasks"]:
-            task["signature"] = task["signature"].replace("|stsbench:", "|post:whiten128|stsbench:")
-
-    save_run(make_record(), tmp_path)
-    rewrite(tmp_path, as_in_0_1)
-    model = load_run(tmp_path).model
-    assert (model.whiten, model.postprocessing) == (128, "whiten128")
-    for text, whiten in (("", None), ("whiten", 0)):
-        old = model.model_dump() | {"postprocessing": text}
-        del old["whiten"]
-        read = type(model).model_validate(old)
-        assert (read.whiten, read.postprocessing) == (whiten, text)
-
-
 def test_a_record_says_whether_it_replaced_the_same_measurement(make_record: Maker, tmp_path: Path) -> None:
     record = make_record()
     assert not save_run(record, tmp_path).replaced

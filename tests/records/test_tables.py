@@ -1,6 +1,7 @@
 """Records as tables: side by side only where they compare, and told apart where they are of one model."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 import stsbench as sb
 from stsbench.data.tables import StsData
+from stsbench.encoders.use import names
 from stsbench.records.intervals import INTERVAL_OF, METHODS
 from stsbench.records.labels import distinct_labels, labels, task_labels
 from stsbench.records.scores import Scores, require_comparable
@@ -28,7 +30,8 @@ def subsets_table(records: list[sb.RunRecord]) -> pd.DataFrame:
 
 
 def renamed(record: sb.RunRecord, **changes: Any) -> sb.RunRecord:
-    return record.model_copy(update={"model": record.model.model_copy(update=changes)})
+    use = replace(record.model.use, **{name: changes.pop(name) for name in names() if name in changes})
+    return record.model_copy(update={"model": record.model.model_copy(update=changes | {"use": use})})
 
 
 @pytest.fixture

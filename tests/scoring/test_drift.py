@@ -15,12 +15,13 @@ from stsbench.data.benchmarks import load_sample
 from stsbench.data.tables import StsData
 from stsbench.encoders.load import load
 from stsbench.encoders.plan import embed
+from stsbench.encoders.use import Use
 from stsbench.records.drift import drift_table
 from stsbench.records.record import RunRecord
 from stsbench.scoring import drift
 from stsbench.scoring.measure import measure_encoder
 from stsbench.scoring.protocols import Protocol
-from stsbench.scoring.settings import Postprocessing, Settings, Stages
+from stsbench.scoring.settings import Settings, Stages
 
 SETTINGS = Settings(use_cache=False, margin=0.5)
 
@@ -70,7 +71,7 @@ def test_scores_cosines_and_neighbours_are_those_of_the_sample(
     shared = np.mean([len({*a} & {*b}) / 10 for a, b in zip(*nearest, strict=True)])
     # In float64; the last of two that are equally near may be the other one.
     assert found.overlap == pytest.approx(shared, abs=0.03)
-    assert "bf16 against fp32, margin 0.5" in str(drift_table(found, record.model.precision))
+    assert "bf16 against fp32, margin 0.5" in str(drift_table(found, record.model.use.computed_in))
 
 
 def test_the_bound_decides(tiny_bert: Path) -> None:
@@ -104,7 +105,7 @@ def test_a_copy_of_itself_loses_nothing(tiny_bert: Path) -> None:
     ("settings", "precision", "sentence"),
     [
         (SETTINGS, "fp32", "against fp32, which this is"),
-        (replace(SETTINGS, postprocessing=Postprocessing(whiten=8)), "bf16", "whitening is of all"),
+        (replace(SETTINGS, use=Use(whiten=8)), "bf16", "whitening is of all"),
         (replace(SETTINGS, protocol=Protocol(metric="kendall")), "bf16", "spearman or pearson, not kendall"),
     ],
 )

@@ -99,7 +99,7 @@ def test_dimensions_and_whitening_stand_in_the_signature_and_change_the_vectors(
         record.signatures[0].model.removesuffix(f"|stsbench:{sb.__version__}") for record in (cut, white, both)
     ]
     assert models == ["own|fp32|dim3", "own|fp32|post:whiten", "own|fp32|dim6|post:whiten4"]
-    assert [(record.model.dimensions, record.model.whiten) for record in (plain, cut, white, both)] == [
+    assert [(record.model.use.dimensions, record.model.use.whiten) for record in (plain, cut, white, both)] == [
         (None, None),
         (3, None),
         (None, 0),

@@ -9,10 +9,10 @@ import pytest
 
 import stsbench as sb
 from stsbench.base.errors import UserError
-from stsbench.cli.options import Loading
 from stsbench.encoders import load as module
 from stsbench.encoders.callables import from_function
-from stsbench.encoders.load import LoadOptions, Resolved, load_with, resolve
+from stsbench.encoders.load import Resolved, load_with, resolve
+from stsbench.encoders.use import Use
 from stsbench.published.catalogue import checkpoints, known_checkpoint
 from stsbench.records.store import save_run
 from stsbench.scoring.cite import cite
@@ -23,7 +23,7 @@ def loaded(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """Put a callable in place of any checkpoint, and return what was asked of the loader last."""
     asked: dict[str, Any] = {}
 
-    def load(name: str, options: LoadOptions) -> Any:
+    def load(name: str, options: Use) -> Any:
         asked.update(vars(options), model=name)
         return from_function(lambda sentences: [[len(sentence), 1.0] for sentence in sentences])
 
@@ -68,22 +68,22 @@ def test_a_system_without_a_public_checkpoint_is_told_as_such(name: str) -> None
 
 @pytest.mark.parametrize("name", ["minilm", "toys:esimcse", "gpt2", "nobody/esimcse-bert-base-uncased"])
 def test_every_other_name_is_left_alone(name: str) -> None:
-    assert resolve(name) == Resolved(name, LoadOptions())
+    assert resolve(name) == Resolved(name, Use())
 
 
 def test_a_folder_of_that_name_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "esimcse-bert-base").mkdir()
     monkeypatch.chdir(tmp_path)
-    assert resolve("esimcse-bert-base") == Resolved("esimcse-bert-base", LoadOptions())
+    assert resolve("esimcse-bert-base") == Resolved("esimcse-bert-base", Use())
 
 
-@pytest.mark.parametrize("asked", [LoadOptions(), LoadOptions(pooling="avg", max_length=64, prompt="query: ")])
-def test_a_system_and_the_hub_name_of_its_checkpoint_are_used_alike(asked: LoadOptions) -> None:
+@pytest.mark.parametrize("asked", [Use(), Use(pooling="avg", max_length=64, prompt="query: ")])
+def test_a_system_and_the_hub_name_of_its_checkpoint_are_used_alike(asked: Use) -> None:
     for entry in checkpoints().values():
         # Where several systems share a checkpoint, the Hub name stands for the first of them.
         if entry.hub and known_checkpoint(entry.hub) == entry and entry.name != "all-minilm-l6-v2":
             by_system, by_hub_name = resolve(entry.name, asked), resolve(entry.hub, asked)
-            assert (by_system.name, by_system.options) == (by_hub_name.name, by_hub_name.options), entry.name
+            assert (by_system.name, by_system.use) == (by_hub_name.name, by_hub_name.use), entry.name
 
 
 def test_mirror_bert_is_pooled_alike_by_either_name_and_the_doubt_is_told(loaded: dict[str, Any]) -> None:
@@ -104,33 +104,35 @@ def test_every_known_checkpoint_resolves_to_what_its_entry_says() -> None:
         if entry.hub:
             resolved = resolve(entry.name)
             name = "minilm" if entry.name == "all-minilm-l6-v2" else entry.hub
-            options = LoadOptions(pooling=entry.pooling, max_length=entry.max_length)
-            assert (resolved.name, resolved.options) == (name, options)
+            options = Use(pooling=entry.pooling, max_length=entry.max_length)
+            assert (resolved.name, resolved.use) == (name, options)
 
 
 def test_the_options_of_loading_are_one_list_with_one_set_of_defaults() -> None:
-    of_fields = {field.name: field.default for field in dataclasses.fields(LoadOptions)}
+    of_fields = {field.name: field.default for field in dataclasses.fields(Use)}
     signature = inspect.signature(sb.load).parameters.values()
     assert of_fields == {
         parameter.name: parameter.default
         for parameter in signature
         if parameter.kind is inspect.Parameter.KEYWORD_ONLY
     }
-    # On the command line the back end is an option of its own, in the loader a part of the precision's name.
-    of_options = {field.name: field.default for field in dataclasses.fields(Loading)}
-    assert of_options.pop("backend") == "torch"
-    assert of_fields == of_options
-    assert LoadOptions(**Loading().keywords()) == LoadOptions()
-    assert Loading(backend="openvino", precision="int8").keywords()["precision"] == "openvino-int8"
 
 
 def test_options_of_loading_know_which_differ_from_the_defaults() -> None:
-    assert LoadOptions().changed() == []
-    assert LoadOptions(prompt="", device="cpu").changed() == ["prompt", "device"]
+    assert Use().changed() == []
+    assert Use(prompt="", device="cpu").changed() == ["prompt", "device"]
 
 
 def test_every_option_of_load_reaches_the_loader(loaded: dict[str, Any]) -> None:
-    options = LoadOptions("max", 9, "q: ", "bf16", "cpu", "v2", trust_remote_code=True)
+    options = Use(
+        pooling="max",
+        max_length=9,
+        prompt="q: ",
+        precision="bf16",
+        device="cpu",
+        revision="v2",
+        trust_remote_code=True,
+    )
     sb.load("some/model", **vars(options))
     assert loaded == vars(options) | {"model": "some/model"}
     load_with("other/model", options)

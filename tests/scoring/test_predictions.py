@@ -64,7 +64,7 @@ def test_predictions_score_as_the_vectors_that_they_came_from(
     for kind in FIELDS:
         assert read.pairs[kind].tolist() == record.pairs[kind].tolist()
     assert read.pairs["dot"].isna().all()
-    assert (read.model.name, read.model.revision, read.model.kind) == ("owner/model", None, "predictions")
+    assert (read.model.name, read.model.use.revision, read.model.kind) == ("owner/model", None, "predictions")
     assert read.signatures[0].similarity == "cosine"
     assert read.signatures[0].pooling == "given"
     assert any("Banking77Classification_predictions.json" in note for note in read.notes)
@@ -199,7 +199,7 @@ def test_what_mteb_saves_of_our_encoder_is_read_to_its_own_scores(
     saved = tmp_path / "predictions"
     theirs = scored_by_mteb(data, hash_encode, prediction_folder=saved)
     read = sb.evaluate_similarities(saved, data)
-    assert (read.model.name, read.model.revision) == ("owner/ours", "1")
+    assert (read.model.name, read.model.use.revision) == ("owner/ours", "1")
     assert read.tasks[0].score == pytest.approx(theirs["cosine_spearman"], abs=1e-12)
     assert read.tasks[0].scores["all"]["pearson"] == pytest.approx(theirs["cosine_pearson"], abs=1e-12)
     ours = sb.evaluate(hash_encode, data).pairs

@@ -9,8 +9,8 @@ import pytest
 from stsbench import UserError, protocol
 from stsbench.data.benchmarks import load_sample
 from stsbench.data.tables import StsData
-from stsbench.encoders.load import LoadOptions
 from stsbench.encoders.protocol import Identity
+from stsbench.encoders.use import Use, own_use
 from stsbench.records.record import RunRecord
 from stsbench.scoring.run import (
     SAMPLE_BANNER,
@@ -21,10 +21,10 @@ from stsbench.scoring.run import (
     measure_each,
     run_name,
 )
-from stsbench.scoring.settings import Postprocessing, Settings
+from stsbench.scoring.settings import Settings
 
 Data = Callable[..., StsData]
-MINILM = Identity("minilm", "sentence-transformers", "avg", weights_sha256="a" * 64, max_length=256)
+MINILM = Identity("minilm", "sentence-transformers", replace(own_use("avg"), max_length=256), "a" * 64)
 
 
 def test_without_data_the_sample_is_scored_and_the_banner_counts_its_pairs() -> None:
@@ -62,12 +62,12 @@ def test_the_sample_asked_for_by_name_has_no_banner() -> None:
 
 
 def test_each_model_is_measured_once() -> None:
-    assert [model.name for model in choose_models(LoadOptions(), models=["a", "b", "a"])] == ["a", "b"]
+    assert [model.name for model in choose_models(Use(), models=["a", "b", "a"])] == ["a", "b"]
 
 
 def test_several_models_cannot_share_a_folder(tmp_path: Path) -> None:
     data = choose_data(Request())
-    wanted = choose_models(LoadOptions(), models=["a", "b"])
+    wanted = choose_models(Use(), models=["a", "b"])
     settings = Settings(out=tmp_path)
     with pytest.raises(UserError, match="--out names one folder, and several models need one each"):
         list(measure_each(wanted, data, settings, failed=lambda *_: None, progress=lambda *_: None))
@@ -79,13 +79,13 @@ def test_several_models_cannot_share_a_folder(tmp_path: Path) -> None:
         (MINILM, Settings(), "minilm-avg-toy"),
         (replace(MINILM, name="org/model"), Settings(), "model-avg-toy"),
         (replace(MINILM, name="/models/my model/"), Settings(), "my_model-avg-toy"),
-        (replace(MINILM, precision="bf16"), Settings(), "minilm-avg-toy-bf16"),
+        (replace(MINILM, use=replace(MINILM.use, precision="bf16")), Settings(), "minilm-avg-toy-bf16"),
         (MINILM, Settings(protocol("senteval")), "minilm-avg-toy-senteval-wmean"),
         (MINILM, Settings(protocol(metric="pearson", text="raw")), "minilm-avg-toy-pearson-raw"),
-        (MINILM, Settings(postprocessing=Postprocessing(64, 32)), "minilm-avg-toy-dim64-whiten32"),
-        (Identity("my.module:encode", "function", "own"), Settings(), "my.module_encode-own-toy"),
-        (Identity("../../x", "similarities", "given"), Settings(), "x-given-toy"),
-        (Identity("…", "function", "own"), Settings(), "own-toy"),
+        (MINILM, Settings(use=Use(dimensions=64, whiten=32)), "minilm-avg-toy-dim64-whiten32"),
+        (Identity("my.module:encode", "function", own_use("own")), Settings(), "my.module_encode-own-toy"),
+        (Identity("../../x", "similarities", own_use("given")), Settings(), "x-given-toy"),
+        (Identity("…", "function", own_use("own")), Settings(), "own-toy"),
     ],
 )
 def test_a_folder_s_name_tells_model_pooling_tasks_and_unusual_choices(
@@ -120,7 +120,7 @@ def test_another_measurement_of_that_name_gets_a_folder_of_its_own_and_the_same_
     plain = choose_folder(MINILM, sets, Settings())
     assert plain == Path("runs/minilm-avg-toy")
     make_run(MINILM, sets, plain)
-    shorter = replace(MINILM, max_length=128)
+    shorter = replace(MINILM, use=replace(MINILM.use, max_length=128))
     trained = replace(MINILM, weights_sha256="b" * 64)
     folders = [choose_folder(identity, sets, Settings()) for identity in (MINILM, shorter, trained)]
     assert folders[0] == plain

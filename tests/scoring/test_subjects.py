@@ -8,7 +8,7 @@ import pytest
 
 import stsbench as sb
 from stsbench.data.tables import StsData
-from stsbench.encoders.load import LoadOptions
+from stsbench.encoders.use import Use
 from stsbench.scoring.subjects import named_subjects
 
 Encode = Callable[[list[str]], Any]
@@ -27,15 +27,15 @@ def test_two_records_of_one_model_are_named_by_their_folders(run: sb.RunRecord, 
 
 
 @pytest.mark.parametrize(
-    ("options", "name"), [(LoadOptions(pooling="cls"), "--pooling"), (LoadOptions(max_length=9), "--max-length")]
+    ("options", "name"), [(Use(pooling="cls"), "--pooling"), (Use(max_length=9), "--max-length")]
 )
 def test_how_to_load_a_model_is_refused_where_none_is_to_be_loaded(
-    options: LoadOptions, name: str, run: sb.RunRecord
+    options: Use, name: str, run: sb.RunRecord
 ) -> None:
     for measured in (run, str(run.folder), [run, run.folder]):
         with pytest.raises(sb.UserError, match=f"^{name} is for models that are to be loaded"):
             named_subjects(measured, options)
-    assert named_subjects(run, LoadOptions())
+    assert named_subjects(run, Use())
 
 
 def test_a_wrong_keyword_of_an_analysis_is_not_swallowed(run: sb.RunRecord) -> None:

@@ -12,6 +12,7 @@ from stsbench.base.errors import UserError
 from stsbench.data.benchmarks import load_sample
 from stsbench.data.tables import StsData
 from stsbench.encoders.protocol import Identity
+from stsbench.encoders.use import own_use
 from stsbench.scoring import vectors as vectors_module
 from stsbench.scoring.tasks import sentences_of
 from stsbench.scoring.vectors import vectors_of
@@ -108,6 +109,6 @@ def test_an_identity_is_compared_whole_and_the_difference_is_shown(tmp_path: Pat
 
 def test_modules_that_differ_at_the_end_alone_are_another_identity() -> None:
     shorter, longer = (
-        Identity("it", "transformer", "avg", modules=("dense:Tanh",) * count).key() for count in (2, 3)
+        Identity("it", "transformer", own_use("avg"), modules=("dense:Tanh",) * count).key() for count in (2, 3)
     )
     assert {name for name in shorter if shorter[name] != longer[name]} == {"modules"}

@@ -93,7 +93,7 @@ def test_a_job_has_its_record_its_training_and_its_threads(finished: Sweep) -> N
         record = sb.load_run(folder)
         assert record.environment["threads"] == row["threads"] == 1
         assert 100 * record.tasks[0].score == pytest.approx(row["sample"])
-        assert record.model.whiten == (8 if row["postprocessing"] == "whiten 8" else None)
+        assert record.model.use.whiten == (8 if row["postprocessing"] == "whiten 8" else None)
         assert {"recipe.yaml", "log.jsonl", "job.json", "analyses", "last"} < {
             path.name for path in folder.iterdir()
         }

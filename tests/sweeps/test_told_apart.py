@@ -3,7 +3,6 @@
 import json
 import shutil
 from collections.abc import Callable
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,7 @@ from full_disk import files_of_at_most
 import stsbench as sb
 from stsbench.base.digest import digest_of
 from stsbench.base.errors import UserError
-from stsbench.encoders.load import LoadOptions
-from stsbench.scoring.settings import Postprocessing
+from stsbench.encoders.use import ABOUT, names
 from stsbench.sweeps.experiment import Experiment, PostprocessingChoice
 from stsbench.sweeps.figure import axis_figure
 from stsbench.sweeps.folder import JOB, ExperimentFolder
@@ -296,10 +294,8 @@ def test_every_loading_option_and_every_part_of_post_processing_may_be_an_axis(
         "whiten": [4, 8],
         "normalize": [True, False],
     }
-    assert set(two) == {option.name for option in fields(LoadOptions)} - {"device"} | {"backend"} | {
-        part.name for part in fields(Postprocessing)
-    }
-    assert set(PostprocessingChoice.model_fields) == {part.name for part in fields(Postprocessing)}
+    assert set(two) == {name for name, about in ABOUT.items() if not about.of_place}
+    assert set(PostprocessingChoice.model_fields) == set(names("afterwards"))
     for name, values in two.items():
         axes: dict[str, Any] = {"row": {"base": {"checkpoint": str(tiny.parent / "base")}}, name: values}
         asked = Experiment(name="a", axes=axes)

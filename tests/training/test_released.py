@@ -218,7 +218,7 @@ def test_a_released_recipe_trains_from_a_tiny_base(name, base, corpus, tmp_path)
         name, corpus, tmp_path / "run", base=base, overrides=[*SMALL, *queue], device="cpu", columns=None
     )
     assert done.steps == 2
-    assert sb.load(done.folder).identity.pooling == "cls_before_pooler"
+    assert sb.load(done.folder).identity.use.pooling == "cls_before_pooler"
 
 
 @pytest.mark.parametrize("variant", ["position-shuffle", "token-cutoff"])

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 from stsbench.analysis.analysis import AnalysisCommand, AnalysisResult
 from stsbench.analysis.length_bias.measures import (
@@ -24,6 +24,7 @@ from stsbench.base.errors import UserError
 from stsbench.base.options import Commas, Spelled, Within
 from stsbench.base.progress import Progress, silent
 from stsbench.cli.options import IntervalChoice
+from stsbench.encoders.use import Use, UseOptions, takes_use
 from stsbench.records.kinds import AVERAGE
 from stsbench.records.labels import ALL_TASKS
 from stsbench.render.cells import Key, Named, beside
@@ -161,7 +162,8 @@ def _design(frame: "pd.DataFrame") -> "pd.DataFrame":
     return frame[["model", "measure", "group", "pairs", "value"]].assign(interval=limits)
 
 
-def length_bias(  # noqa: D417 (the options of loading are told of together)
+@takes_use
+def length_bias(
     runs: "Wanted | Sequence[Wanted] | None" = None,
     *,
     tasks: Annotated[Sequence[str], Commas(), Spelled("--tasks", "-t")] = (),
@@ -172,14 +174,7 @@ def length_bias(  # noqa: D417 (the options of loading are told of together)
     intervals: "Intervals | None" = None,
     data_dirs: Sequence[str | Path] = (),
     progress: Progress = silent,
-    pooling: str = "auto",
-    max_length: int | None = None,
-    prompt: str | None = None,
-    precision: str = "fp32",
-    device: str = "auto",
-    revision: str | None = None,
-    trust_remote_code: bool = False,
-    template: str | Path | None = None,
+    **use: Unpack[UseOptions],
 ) -> LengthBias:
     """Measure the length bias of runs or models.
 
@@ -194,8 +189,7 @@ def length_bias(  # noqa: D417 (the options of loading are told of together)
         intervals: how intervals are computed.
         data_dirs: folders to look for data in.
         progress: told how far encoding is.
-        pooling, max_length, prompt, precision, device, revision, trust_remote_code, template: how models are
-            loaded, as in `load`; an error where only records are named.
+        **use: how models are used; an error where only records are named.
 
     Returns:
         A row for each model, task, measure and group; see `length_bias_frame`.
@@ -211,14 +205,12 @@ def length_bias(  # noqa: D417 (the options of loading are told of together)
 
     from stsbench.analysis.inputs import analysable
     from stsbench.analysis.length_bias.numbers import length_bias_frame
-    from stsbench.encoders.load import LoadOptions
     from stsbench.scoring.subjects import gold_ranges, pair_tables
 
     lengths = Lengths(length, threshold, tuple(bins))
     if published and (lengths.unit != "words" or lengths.longest_short != 3):
         raise UserError("the papers' rows are of differences in words up to 3 and above: leave --published out.")
-    loading = LoadOptions(pooling, max_length, prompt, precision, device, revision, trust_remote_code, template)
-    tables = pair_tables(analysable(runs, loading), tasks, data_dirs=data_dirs, progress=progress)
+    tables = pair_tables(analysable(runs, Use(**use)), tasks, data_dirs=data_dirs, progress=progress)
     ranges = gold_ranges(pd.concat(tables.values(), ignore_index=True))
     frame = length_bias_frame(tables, ranges, lengths, intervals)
     # Whole numbers although the papers do not print how many pairs a value is of.

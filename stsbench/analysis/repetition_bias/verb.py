@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import reduce
 from operator import add
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 from typer import Option
 
@@ -13,6 +13,7 @@ from stsbench.analysis.analysis import AnalysisCommand, AnalysisResult
 from stsbench.base.errors import UserError
 from stsbench.base.options import Count, NameOrPath, Within
 from stsbench.base.progress import Progress, silent
+from stsbench.encoders.use import Use, UseOptions, takes_use
 from stsbench.render.cells import beside
 from stsbench.render.figures import colours, legend_above, new_figure, style
 from stsbench.render.table import Table, Tables, interval
@@ -97,7 +98,8 @@ class RepetitionBias(AnalysisResult):
         return figure
 
 
-def repetition_bias(  # noqa: D417 (the options of loading are told of together)
+@takes_use
+def repetition_bias(
     runs: "Wanted | Sequence[Wanted] | None" = None,
     *,
     corpus: NameOrPath = "sample",
@@ -111,14 +113,7 @@ def repetition_bias(  # noqa: D417 (the options of loading are told of together)
     published: bool = False,
     intervals: "Intervals | None" = None,
     progress: Progress = silent,
-    pooling: str = "auto",
-    max_length: int | None = None,
-    prompt: str | None = None,
-    precision: str = "fp32",
-    device: str = "auto",
-    revision: str | None = None,
-    trust_remote_code: bool = False,
-    template: str | Path | None = None,
+    **use: Unpack[UseOptions],
 ) -> RepetitionBias:
     """Probe runs or models for repetition bias (ESimCSE COLING 2022, table 8).
 
@@ -140,8 +135,7 @@ def repetition_bias(  # noqa: D417 (the options of loading are told of together)
         published: whether to put the paper's rows (ESimCSE) beside them.
         intervals: how intervals are computed. Queries are drawn apart, and share nothing.
         progress: told how far it is.
-        pooling, max_length, prompt, precision, device, revision, trust_remote_code, template: how models are
-            loaded, as in `load`; an error where only records are named.
+        **use: how models are used; an error where only records are named.
 
     Returns:
         A row for each model, seed, measure and interval; see `repetition_frame`. `corpus` names the file.
@@ -159,14 +153,12 @@ def repetition_bias(  # noqa: D417 (the options of loading are told of together)
     from stsbench.analysis.inputs import analysable
     from stsbench.analysis.repetition_bias.pairs import RepetitionProbe
     from stsbench.data.corpus import load_corpus
-    from stsbench.encoders.load import LoadOptions
     from stsbench.scoring.settings import Intervals
     from stsbench.statistics.draws import generator
 
     if queries < 1 or seeds < 1:
         raise UserError(f"{queries} queries and {seeds} seeds: give at least one of each.")
-    loading = LoadOptions(pooling, max_length, prompt, precision, device, revision, trust_remote_code, template)
-    subjects = analysable(runs, loading)
+    subjects = analysable(runs, Use(**use))
     units = units_of(tokens, next(iter(subjects.values())))
     probe = RepetitionProbe(load_corpus(corpus), units=units, share_of=share_of, low=low, high=high)
     drawn = {

@@ -25,6 +25,8 @@ from stsbench.encoders.protocol import (
     as_float32,
     require_own_pooling,
 )
+from stsbench.encoders.template import Template
+from stsbench.encoders.use import Use
 
 Method = Literal["whitening", "flow"]
 Map = Callable[[FloatMatrix], NDArray[np.float64]]
@@ -33,7 +35,7 @@ Map = Callable[[FloatMatrix], NDArray[np.float64]]
 KIND = "fitted"
 """The kind of the identity of such an encoder."""
 
-_SAME = ("weights_sha256", "tokenizer_sha256", "config_sha256", "pooling", "modules", "normalize")
+_SAME = ("weights_sha256", "tokenizer_sha256", "config_sha256", "modules", "normalizes")
 _LONGEST_NAME = 60
 
 
@@ -59,17 +61,16 @@ class BaseModelPart(_Part):
 
     name: str
     kind: str
-    revision: str | None
+    use: Use
     weights_sha256: str
     tokenizer_sha256: str | None
     config_sha256: str | None
-    pooling: str
-    max_length: int | None
-    prompt: str
-    precision: str
     modules: tuple[str, ...]
-    normalize: bool
+    normalizes: bool
     is_here: bool
+
+
+BaseModelPart.model_rebuild(_types_namespace={"Template": Template})
 
 
 class FitAbout(_Part):
@@ -88,7 +89,7 @@ class FitAbout(_Part):
         digest: over all of the above.
     """
 
-    version: Literal[1] = 1
+    version: Literal[2] = 2
     stsbench: str
     method: Method
     dimensions: int
@@ -149,8 +150,8 @@ class FittedEncoder:
             UserError: if the model is not the one that it was fitted for.
         """
         base, fitted_for = self.base.identity, self.about.model
-        for field in _SAME:
-            here, there = getattr(base, field), getattr(fitted_for, field)
+        same = [(name, getattr(base, name), getattr(fitted_for, name)) for name in _SAME]
+        for field, here, there in [*same, ("pooling", base.use.pooling, fitted_for.use.pooling)]:
             if here != there:
                 then, now = shown_difference(str(there), str(here))
                 raise UserError(
@@ -163,10 +164,10 @@ class FittedEncoder:
             base,
             name=self.name,
             kind=KIND,
-            revision=None,
+            use=replace(base.use, revision=None),
             weights_sha256=both,
-            modules=(*base.modules, *(["normalize"] if base.normalize else [])),
-            normalize=False,
+            modules=(*base.modules, *(["normalize"] if base.normalizes else [])),
+            normalizes=False,
             fitted=self.about.label,
         )
 
@@ -188,7 +189,7 @@ class FittedEncoder:
     def forward(self, sequences: Sequence[TokenSequence], poolings: Sequence[str]) -> dict[str, FloatMatrix]:
         """Return the mapped vectors, shape (len(sequences), dimensions), float32."""
         require_own_pooling(self.identity, poolings)
-        (vectors,) = self.base.forward(sequences, [self.base.identity.pooling]).values()
+        (vectors,) = self.base.forward(sequences, [self.base.identity.use.pooling]).values()
         return dict.fromkeys(poolings, self.derive(vectors))
 
     def derive(self, vectors: FloatMatrix) -> FloatMatrix:
@@ -198,7 +199,7 @@ class FittedEncoder:
                 f"{self.name} was fitted to vectors of {self.about.width} dimensions, and the model's have "
                 f"{vectors.shape[1]}: fit again."
             )
-        given = normalize(vectors) if self.base.identity.normalize else vectors
+        given = normalize(vectors) if self.base.identity.normalizes else vectors
         mapped = as_float32(self._map(given), self.name)
         mapped[~given.any(axis=1)] = 0
         return mapped

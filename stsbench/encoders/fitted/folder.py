@@ -139,7 +139,7 @@ def read_about(folder: Path) -> FitAbout:
     file = folder / FIT
     try:
         content = parse_json(file.read_bytes(), once=True, nan=False)
-        if isinstance(content, dict) and content.get("version") != 1:
+        if isinstance(content, dict) and content.get("version") != 2:
             raise UserError(f"{file} was written by another version of stsbench: {_AGAIN}.")
         about = FitAbout.model_validate_json(json.dumps(content))
     except (OSError, ValueError, ValidationError) as error:

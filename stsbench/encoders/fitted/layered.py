@@ -28,8 +28,8 @@ def can_be_layered(base: object) -> bool:
     """Return whether a model's files and a dense layer make a checkpoint that the library reads."""
     return (
         isinstance(base, TransformerEncoder)
-        and pooling_config(base.settings.pooling, 1) is not None
-        and not base.trust_remote_code
+        and pooling_config(base.use.pooling, 1) is not None
+        and not base.use.trust_remote_code
     )
 
 
@@ -46,7 +46,7 @@ def write_layered(folder: Path, base: TransformerEncoder, layer: Mapping[str, ND
     """
     from safetensors.numpy import save
 
-    checkpoint, settings = base.checkpoint, base.settings
+    checkpoint, settings, use = base.checkpoint, base.settings, base.use
     source = checkpoint.folder
     dense = [module for module in settings.tail if module.kind == "dense"]
     for path in dict.fromkeys(
@@ -65,7 +65,7 @@ def write_layered(folder: Path, base: TransformerEncoder, layer: Mapping[str, ND
     modules = [("", "Transformer"), ("1_Pooling", "Pooling")]
     for kind, place in [
         *((module.kind, module.folder) for module in settings.tail),
-        *([("normalize", "")] if settings.normalize else []),
+        *([("normalize", "")] if settings.normalizes else []),
     ]:
         modules.append((place, "Dense") if kind == "dense" else (f"{len(modules)}_Normalize", "Normalize"))
     taken = {place for place, _ in modules}
@@ -80,17 +80,17 @@ def write_layered(folder: Path, base: TransformerEncoder, layer: Mapping[str, ND
         for number, (where, kind) in enumerate(modules)
     ]
     files: dict[str, Any] = {
-        "1_Pooling/config.json": pooling_config(settings.pooling, pooled),
+        "1_Pooling/config.json": pooling_config(use.pooling, pooled),
         "sentence_bert_config.json": {
-            "max_seq_length": settings.max_length,
+            "max_seq_length": use.max_length,
             "do_lower_case": settings.lower_case,
         },
         f"{place}/config.json": about,
         "modules.json": listing,
     }
-    if settings.prompt:
+    if use.prompt:
         files["config_sentence_transformers.json"] = {
-            "prompts": {_PROMPT: settings.prompt},
+            "prompts": {_PROMPT: use.prompt},
             "default_prompt_name": _PROMPT,
         }
     for where, _ in modules:
@@ -104,11 +104,11 @@ def write_layered(folder: Path, base: TransformerEncoder, layer: Mapping[str, ND
 
 def has_layer(settings: TransformerSettings) -> bool:
     """Return whether a dense layer closes a checkpoint."""
-    return not settings.normalize and bool(settings.tail) and settings.tail[-1].kind == "dense"
+    return not settings.normalizes and bool(settings.tail) and settings.tail[-1].kind == "dense"
 
 
 def without_layer(settings: TransformerSettings) -> TransformerSettings:
     """Return how the model in a whitening's folder is used: without the dense layer that closes it."""
     rest = settings.tail[:-1]
     closing = bool(rest) and rest[-1].kind == "normalize"
-    return replace(settings, tail=rest[:-1] if closing else rest, normalize=closing)
+    return replace(settings, tail=rest[:-1] if closing else rest, normalizes=closing)

@@ -4,9 +4,10 @@ from typing import Annotated
 
 import typer
 
-from stsbench.cli.options import Loading, Output
+from stsbench.cli.options import Output
 from stsbench.cli.output import print_result, progress_bars, tell
 from stsbench.cli.verbs import Call, Verb
+from stsbench.encoders.use import Loading, Use
 
 app = typer.Typer(help="Fit post-processing to a model's vectors: whitening, or a flow.", no_args_is_help=True)
 
@@ -54,9 +55,9 @@ def flow(
 def _fit(method: str, asked: Call, loading: Loading, output: Output) -> None:
     _ = output.style  # Refused before the work, if two formats were asked for.
     from stsbench.encoders.checkpoint import PACKAGED
-    from stsbench.encoders.load import LoadOptions, load_with
+    from stsbench.encoders.load import load_with
 
-    encoder = load_with(asked.options.get("encoder", PACKAGED), LoadOptions(**loading.keywords()))
+    encoder = load_with(asked.options.get("encoder", PACKAGED), Use(**vars(loading)))
     with progress_bars(quiet=output.quiet) as progress:
         fitted = asked(method=method, encoder=encoder, progress=progress)
     print_result(fitted, output)

@@ -24,6 +24,7 @@ from stsbench.encoders.plan import embed
 from stsbench.encoders.postprocess import whitening_of
 from stsbench.encoders.protocol import Encoder, FloatMatrix
 from stsbench.encoders.transformer import TransformerEncoder
+from stsbench.encoders.use import option_of
 from stsbench.render.result import Result
 from stsbench.render.table import Table, Tables
 
@@ -165,8 +166,12 @@ def fit(
     if identity.weights_sha256 is None or identity.kind in {"vectors", KIND}:
         what = "something fitted already" if identity.kind == KIND else "no model whose weights have a hash"
         raise UserError(f"{identity.name} is {what}, which nothing can be fitted for: give a checkpoint.")
-    if identity.template is not None:
+    if identity.use.template is not None:
         raise UserError(f"{identity.name} is used with a template, which nothing is fitted for: leave it out.")
+    for name in identity.use.changed("afterwards"):
+        raise UserError(
+            f"{identity.name} is used with {option_of(name)}, which nothing is fitted for: leave it out."
+        )
     texts = _sentences(sentences, data_dirs)
     embeddings = embed(base, texts.texts, use_cache=use_cache, progress=progress)
     (vectors,) = embeddings.vectors.values()

@@ -1,12 +1,12 @@
 """What a file of results says, whichever program wrote it, and the record of it: the rest is marked as unknown."""
 
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from stsbench._version import __version__
+from stsbench.encoders.use import Use
 from stsbench.records.kinds import KINDS, STS, TRANSFER
 from stsbench.records.parts import (
     IMPORTED,
@@ -20,7 +20,7 @@ from stsbench.records.parts import (
 )
 from stsbench.records.provenance import now
 from stsbench.records.record import RunRecord
-from stsbench.records.signature import MODEL_FIELDS, UNKNOWN, Signature
+from stsbench.records.signature import UNKNOWN, Signature
 from stsbench.statistics.dependence import LEVEL
 
 TEXT = "senteval"
@@ -162,8 +162,8 @@ def build_record(results: ImportedResults, aggregation: str, metric: str, comman
         metric: the headline's, likewise.
         command: the command line, for the record.
     """
-    use = _use(results)
-    sts = [_score(task, aggregation, metric, use) for task in results.tasks]
+    use, fitted = _how_used(results)
+    sts = [_score(task, aggregation, metric, use, fitted) for task in results.tasks]
     scores = (*sts, *map(_transfer_score, results.transfer))
     averages = [
         AveragePart.of(
@@ -180,10 +180,9 @@ def build_record(results: ImportedResults, aggregation: str, metric: str, comman
         model=ModelPart(
             name=results.model,
             kind=IMPORTED,
-            revision=results.revision,
+            use=replace(use, revision=results.revision, device=UNKNOWN),
             weights_sha256=results.weights_sha256,
-            device=UNKNOWN,
-            **_model_fields(use),
+            fitted=fitted,
         ),
         protocol=ProtocolPart(
             name=_PROTOCOLS[results.program].get(aggregation, results.program.lower()),
@@ -202,35 +201,33 @@ def build_record(results: ImportedResults, aggregation: str, metric: str, comman
     )
 
 
-_NO_USE = Signature("", "", "", "", "", "", "", pooling=UNKNOWN, precision=UNKNOWN)
+_NO_USE = Use(pooling=UNKNOWN, precision=UNKNOWN)
 
 
-def _use(results: ImportedResults) -> Signature:
-    """Return a signature that tells how the model was used: as all scores state it, or else that nobody knows.
+def _how_used(results: ImportedResults) -> tuple[Use, str]:
+    """Return how the model was used, and what was fitted: as all scores state it, or else that nobody knows.
 
     A template is stated by its name and digits alone, which do not make one: nothing is known then either.
     """
-    stated = [task.stated or _NO_USE for task in results.tasks]
-    uses = {tuple(getattr(signature, name) for name in _USE) for signature in stated}
-    return stated[0] if len(uses) == 1 and not stated[0].template else _NO_USE
+    stated = {(task.stated.use, task.stated.fitted) if task.stated else (_NO_USE, "") for task in results.tasks}
+    use, fitted = next(iter(stated), (_NO_USE, ""))
+    return (use, fitted) if len(stated) == 1 and use.template is None else (_NO_USE, "")
 
 
-_USE = tuple(name for name in MODEL_FIELDS if name != "version")
-
-
-def _model_fields(use: Signature) -> dict[str, Any]:
-    """Return the fields of the model part that a signature tells."""
-    fields = {name: getattr(use, name) for name in _USE if name not in {"template", "postprocessing"}}
-    fitted, _, last = use.postprocessing.rpartition(",")
-    if whitened := re.fullmatch(r"whiten(\d*)", last):
-        return fields | {"fitted": fitted, "whiten": int(whitened[1] or 0)}
-    return fields | {"fitted": use.postprocessing}
-
-
-def _score(task: ImportedTask, aggregation: str, metric: str, use: Signature) -> Score:
+def _score(task: ImportedTask, aggregation: str, metric: str, use: Use, fitted: str) -> Score:
     data = DataPart(status="unknown", sha256=task.stated.data) if task.stated else _NO_DATA
-    meaning = replace(use, task=task.task, split=task.split, aggregation=aggregation, metric=metric)
-    meaning = replace(meaning, similarity="cosine", text=task.text, data=data.sha256, version=UNKNOWN)
+    meaning = Signature(
+        task.task,
+        task.split,
+        aggregation,
+        metric,
+        "cosine",
+        task.text,
+        data.sha256,
+        use,
+        fitted,
+        version=UNKNOWN,
+    )
     headline = (metric, aggregation, "")
     return Score(
         kind=STS,
@@ -247,7 +244,7 @@ def _transfer_score(task: ImportedTransfer) -> Score:
     split = "all" if task.design == "nested" else "test"
     # The number of folds stands in a signature, and no file of results tells it.
     aggregation = "split" if task.design == "split" else UNKNOWN
-    what = Signature(task.task, split, aggregation, "acc", UNKNOWN, TEXT, data=UNKNOWN, pooling=UNKNOWN)
+    what = Signature(task.task, split, aggregation, "acc", UNKNOWN, TEXT, data=UNKNOWN, use=_NO_USE)
     numbers = [
         Number(statistic="acc", value=task.acc, items=task.ntest),
         Number(statistic="devacc", value=task.devacc, items=task.ndev),
@@ -260,7 +257,7 @@ def _transfer_score(task: ImportedTransfer) -> Score:
         split=split,
         text=TEXT,
         numbers=tuple(numbers),
-        signature=str(replace(what, precision=UNKNOWN, version=UNKNOWN)),
+        signature=str(replace(what, version=UNKNOWN)),
         data=_NO_DATA,
         training=Training(method=UNKNOWN, design=task.design),
     )

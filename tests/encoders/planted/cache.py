@@ -17,6 +17,7 @@ from stsbench.base.errors import UserError
 from stsbench.encoders.cache import EmbeddingCache, embeddings_dir
 from stsbench.encoders.plan import Embeddings, embed
 from stsbench.encoders.protocol import Identity, Tokenized
+from stsbench.encoders.use import own_use
 
 TEXTS = [f"word {number} " * (number % 7 + 1) for number in range(40)]
 DIMENSIONS = 16
@@ -36,7 +37,7 @@ class Encoder:
     token_budget = 10_000
 
     def __init__(self, weights: str = "0") -> None:
-        self.identity = Identity("model", "transformer", "avg", weights_sha256=weights * 64)
+        self.identity = Identity("model", "transformer", own_use("avg"), weights_sha256=weights * 64)
 
     def prepare(self, *, weights: bool) -> None:
         """Nothing to load."""

@@ -78,7 +78,7 @@ def measured(folder: Path) -> Measured:
     found = embed(encoder, TEXTS, use_cache=False)
     apart = {"name", "revision"}
     identity = {name: value for name, value in encoder.identity.as_dict().items() if name not in apart}
-    return Measured(found.vectors[encoder.identity.pooling][found.rows], identity)
+    return Measured(found.vectors[encoder.identity.use.pooling][found.rows], identity)
 
 
 def outcome(variant: Variant, whole: Path, before: Measured) -> str:

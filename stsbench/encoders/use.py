@@ -1,0 +1,358 @@
+"""How a model is used: one value, whose fields say of themselves what others need to know about them.
+
+Loading, the identity of an encoder and the record hold the whole value. The command line's options, the cache's
+key, signature, run name, labels, the checks of a record and what a sweep may vary iterate over the fields. So a
+new option is a field here, its line in `UseOptions`, and the code that obeys it.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, fields, replace
+from functools import wraps
+from inspect import Parameter, signature
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, ParamSpec, TypedDict, TypeVar
+from urllib.parse import quote, unquote
+
+from stsbench.base.words import suggestion
+from stsbench.encoders.poolers import AUTO
+
+if TYPE_CHECKING:
+    from stsbench.encoders.template import Template
+
+TORCH = "torch"
+FP32 = "fp32"
+
+_UNKNOWN = "-"
+"""A precision that the file of an imported score does not state."""
+
+_PRECISION = rf"(?:fp32|bf16|fp16|int8)(?:#[0-9a-f]+)?|{_UNKNOWN}"
+
+
+@dataclass(frozen=True)
+class About:
+    """What a field of `Use` says of itself.
+
+    Attributes:
+        help: for the command line and for `help()`.
+        type: of its value on the command line.
+        changes: `encoding`: the vectors that the encoder gives, and so the cache's key; `afterwards`: what is made
+            of these vectors, which the cache holds as they were; `nothing`: no vector.
+        sign: what stands before its value in a signature; None where it is no part of one.
+        always: whether the signature has it where it has the default, too.
+        end: what stands behind its value in a signature.
+        safe: characters of its value that a signature does not escape.
+        pattern: what its value looks like in a signature; empty for what its type says.
+        named: its part of a run's name, by the whole value; None where it has none.
+        leads: whether that stands before the tasks.
+        least: the lowest number that makes sense.
+        flags: on the command line, where they are not the field's name.
+        of_place: whether it is a matter of where a model runs, which nobody varies to see what it does.
+    """
+
+    help: str
+    type: Any = str
+    changes: Literal["encoding", "afterwards", "nothing"] = "encoding"
+    sign: str | None = None
+    always: bool = False
+    end: str = "|"
+    safe: str = "+"
+    pattern: str = ""
+    named: "Callable[[Use], str] | None" = None
+    leads: bool = False
+    least: int | None = None
+    flags: tuple[str, ...] = ()
+    of_place: bool = False
+
+
+def _option(default: Any, help: str, **about: Any) -> Any:
+    return field(default=default, metadata={"about": About(help, **about)})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loading:
+    """The part of a `Use` that an encoder itself obeys: not what is done to its vectors afterwards."""
+
+    pooling: str = _option(
+        AUTO,
+        "`auto` (the checkpoint's own), `cls`, `cls_before_pooler`, `avg`, `avg_top2`, `avg_first_last`, "
+        "`avg_static_last`, `max`, `last`; with layers as in `last@-2`.",
+        sign="",
+        always=True,
+        safe="+@,",
+        named=lambda use: use.pooling,
+        leads=True,
+    )
+    max_length: int | None = _option(
+        None, "Sub-words kept. Default: the model's own limit.", type=int | None, sign="len", least=1
+    )
+    prompt: str | None = _option(
+        None, "Text before every sentence. Default: the checkpoint's own.", type=str | None, sign="prompt:"
+    )
+    template: "str | Path | Template | None" = _option(
+        None,
+        "Text around every sentence and where it is read: a name as `promptbert`, a .yaml file, `none`.",
+        type=str | None,
+        sign="tmpl:",
+        safe="+#",
+        named=lambda use: getattr(use.template, "name", ""),
+        leads=True,
+    )
+    backend: str = _option(
+        TORCH,
+        "What computes: `torch`, `openvino` or `onnx` (on the CPU).",
+        sign="",
+        end="-",
+        pattern="[a-z]+",
+    )
+    precision: str = _option(
+        FP32,
+        "`fp32`, `bf16` or `fp16`; with a --backend `int8` too.",
+        sign="",
+        always=True,
+        safe="#",
+        pattern=_PRECISION,
+        named=lambda use: "" if use.computed_in == FP32 else use.computed_in,
+    )
+    revision: str | None = _option(None, "Branch, tag or commit on the Hub.", type=str | None, changes="nothing")
+    device: str = _option(AUTO, "`auto`, `cpu`, `cuda` or `mps`.", of_place=True)
+    trust_remote_code: bool = _option(
+        False,
+        "Let code from the checkpoint run.",
+        type=bool,
+        changes="nothing",
+        flags=("--trust-remote-code",),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Use(Loading):
+    """How a model is used. An encoder's identity and a record hold what a choice that was left open became.
+
+    The fields stand in the order of the signature; `UseOptions` says what each is.
+
+    >>> Use(pooling="cls", max_length=128).changed()
+    ['pooling', 'max_length']
+    """
+
+    # A record holds it: what it does not know is refused, and so is what JSON does not have.
+    __pydantic_config__: ClassVar[Any] = {"extra": "forbid", "allow_inf_nan": False}
+
+    normalize: bool | None = _option(
+        None,
+        "Scale vectors to unit length. Default: as the checkpoint says for similarities, never for the "
+        "classifiers of the transfer tasks.",
+        type=bool | None,
+        changes="afterwards",
+        sign="norm",
+        named=lambda use: {None: "", True: "norm", False: "unnorm"}[use.normalize],
+        flags=("--normalize/--no-normalize",),
+    )
+    dimensions: int | None = _option(
+        None,
+        "Keep the first so many dimensions (Matryoshka).",
+        type=int | None,
+        changes="afterwards",
+        sign="dim",
+        named=lambda use: "" if use.dimensions is None else f"dim{use.dimensions}",
+        least=1,
+    )
+    whiten: int | None = _option(
+        None,
+        "Whiten on each task's sentences, keep so many dimensions (0: all in which they vary).",
+        type=int | None,
+        changes="afterwards",
+        named=lambda use: use.whitening,
+        least=0,
+    )
+
+    @property
+    def computed_in(self) -> str:
+        """The precision with its back end, as the signature has it: `fp32`, `openvino-int8`."""
+        return self.precision if self.backend == TORCH else f"{self.backend}-{self.precision}"
+
+    @property
+    def whitening(self) -> str:
+        """The whitening, as the signature has it: `whiten128`, `whiten` with all dimensions kept, or nothing."""
+        return "" if self.whiten is None else f"whiten{self.whiten or ''}"
+
+    @property
+    def own_template(self) -> "Template | None":
+        """The template of an encoder, which was read when it was loaded."""
+        assert not isinstance(self.template, str | Path), "it is what somebody asks for"
+        return self.template
+
+    def changed(self, changes: str | None = None) -> list[str]:
+        """Return the names of the fields that differ from the defaults; of one kind of change, or of all."""
+        return [
+            name
+            for name, about in ABOUT.items()
+            if getattr(self, name) != _DEFAULTS[name] and changes in {None, about.changes}
+        ]
+
+    def key(self) -> dict[str, Any]:
+        """Return what tells the encoder's vectors apart: a template by what is in it."""
+        said = {name: getattr(self, name) for name in names("encoding")}
+        return {name: getattr(value, "digest", value) for name, value in said.items()}
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the fields as plain data."""
+        template = self.own_template
+        return vars(self) | {"template": template and template.model_dump(mode="json")}
+
+    def processed(self, asked: "Use") -> "Use":
+        """Return it with what else is asked to be done to the vectors afterwards."""
+        return replace(self, **{name: getattr(asked, name) for name in asked.changed("afterwards")})
+
+    def signed(self) -> "Use":
+        """Return what a signature says of it, a template by its short name, as `read_signature` gives it back."""
+        said = {name: getattr(self, name) or _DEFAULTS[name] for name in SIGNED}
+        return Use(**said | {"template": str(self.template) if self.template else None, "whiten": self.whiten})
+
+    def signature(self) -> str:
+        """Return its part of a signature: `cls_before_pooler|len512|fp32`; the whitening stands elsewhere."""
+        text = ""
+        for name in SIGNED:
+            about, value = ABOUT[name], getattr(self, name)
+            if not about.always and value in {_DEFAULTS[name], "", False}:
+                continue
+            shown = "" if isinstance(value, bool) else quote(str(value), safe=about.safe)
+            text += f"{about.sign}{shown}{about.end}"
+        return text.removesuffix("|")
+
+
+USUAL = Use()
+"""Nothing is chosen: the model is used as it says itself."""
+
+ABOUT: dict[str, About] = {each.name: each.metadata["about"] for each in fields(Use)}
+"""What each field says of itself, in their order."""
+
+_DEFAULTS: dict[str, Any] = {each.name: each.default for each in fields(Use)}
+
+
+SIGNED = tuple(name for name, about in ABOUT.items() if about.sign is not None)
+"""The fields that have a part of their own in a signature."""
+
+
+def names(*changes: str) -> tuple[str, ...]:
+    """Return the names of the fields that change something of some kinds (see `About.changes`), or of all."""
+    return tuple(name for name, about in ABOUT.items() if not changes or about.changes in changes)
+
+
+def option_of(name: str) -> str:
+    """Return what a person calls a field: `--max-length`."""
+    return f"--{name.replace('_', '-')}"
+
+
+def own_use(pooling: str, asked: Use = USUAL) -> Use:
+    """Return how a model is used that leaves no choice but of what is done to its vectors afterwards.
+
+    Args:
+        pooling: what its own is called.
+        asked: by the person.
+    """
+    return Use(pooling=pooling, prompt="", device="cpu").processed(asked)
+
+
+def _pattern(name: str, about: About) -> str:
+    plain = {int | None: r"\d+", bool | None: about.sign}.get(about.type, "[^|:]*")
+    before = "" if about.type == bool | None else about.sign
+    text = f"{before}(?P<{name}>{about.pattern or plain}){re.escape(about.end)}"
+    return text if about.always else f"(?:{text})?"
+
+
+SIGNATURE = "".join(_pattern(name, ABOUT[name]) for name in SIGNED)
+"""The regular expression of what `Use.signature` writes, with its end; a group for each field."""
+
+
+def read_signature(groups: "dict[str, str]") -> Use:
+    """Return what the groups of `SIGNATURE` say.
+
+    >>> read_signature(re.fullmatch(SIGNATURE, "avg|len256|openvino-int8|norm|").groupdict("")).signature()
+    'avg|len256|openvino-int8|norm'
+    """
+    said: dict[str, Any] = {}
+    for name, text in groups.items():
+        if name in ABOUT and text:
+            kind = ABOUT[name].type
+            said[name] = int(text) if kind == int | None else True if kind == bool | None else unquote(text)
+    return Use(**said)
+
+
+class UseOptions(TypedDict, total=False):
+    """The fields of `Use`, for a verb that takes them: `**use: Unpack[UseOptions]`.
+
+    Attributes:
+        pooling: one of `POOLING_NAMES`, a place with layers and head such as `last@-2`, or `auto`: the template's,
+            the published one, the checkpoint's own, or else what its paper used.
+        max_length: sub-words kept, special tokens included; None for the published one, or the model's own limit.
+        prompt: text put before every sentence; None for the checkpoint's own, "" for none.
+        template: the text around every sentence and where its vector is read: the name of a known one such as
+            `promptbert`, a YAML file, or a `Template`; None for what the checkpoint is known for, `none` for none.
+        backend: the program that computes: `torch`, `openvino` or `onnx`.
+        precision: `fp32`, `bf16` or `fp16`; with `openvino` `int8`, too.
+        normalize: whether to scale the vectors to unit length. By default as the checkpoint says for similarities,
+            and never for the classifiers of the transfer tasks: SentEval's scripts give these the vectors straight
+            from the pooling, and its regularisers are made for their scale.
+        dimensions: how many leading dimensions of the vectors to keep (Matryoshka); None for all.
+        whiten: how many dimensions to keep when whitening on each task's own sentences; 0 for all in which they
+            vary, None for no whitening.
+        revision: a branch, tag or commit on the Hub.
+        device: `auto`, `cpu`, `cuda` or `mps`.
+        trust_remote_code: whether Python code that comes with a checkpoint may run.
+    """
+
+    pooling: str
+    max_length: int | None
+    prompt: str | None
+    template: "str | Path | Template | None"
+    backend: str
+    precision: str
+    normalize: bool | None
+    dimensions: int | None
+    whiten: int | None
+    revision: str | None
+    device: str
+    trust_remote_code: bool
+
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+def takes_use(verb: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Spell out the `**use` of a verb: `help()` lists each option with its default, and a mistyped one is refused.
+
+    What the verb's docstring says of `**use` is followed by what each option is.
+    """
+    plain = signature(verb)
+    own = [parameter for parameter in plain.parameters.values() if parameter.kind is not Parameter.VAR_KEYWORD]
+    options = [
+        Parameter(each.name, Parameter.KEYWORD_ONLY, default=each.default, annotation=each.type)
+        for each in fields(Use)
+    ]
+    known = [parameter.name for parameter in [*own, *options]]
+
+    @wraps(verb)
+    def called(*arguments: _P.args, **keywords: _P.kwargs) -> _R:
+        for name in keywords:
+            if name not in known:
+                raise TypeError(f"{verb.__name__}() has no option {name!r}: {suggestion(name, known)}")
+        return verb(*arguments, **keywords)
+
+    called.__signature__ = plain.replace(parameters=[*own, *options])  # type: ignore[attr-defined]
+    called.__doc__ = _spelled(verb.__doc__ or "")
+    return called
+
+
+def _spelled(doc: str) -> str:
+    """Return a docstring in which what `UseOptions` says of each option stands behind the line of `**use`."""
+    options = (UseOptions.__doc__ or "").partition("Attributes:\n")[2].rstrip()
+    return re.sub(r"^ +\*\*use: .*$", lambda line: f"{line[0]}\n{options}", doc, flags=re.MULTILINE)
+
+
+def name_parts(use: Use, *, leading: bool) -> Iterator[str]:
+    """Yield what a run's name says of how its model is used: before the tasks (`leading`), or after them."""
+    for about in ABOUT.values():
+        if about.named is not None and about.leads == leading and (part := about.named(use)):
+            yield part

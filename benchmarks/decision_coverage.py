@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from synthetic_tasks import Effects, Task, World, read_tasks
 
-from stsbench.checking.margin import judged
-from stsbench.comparison.aligned import AlignedScores
+from stsbench.judging.aligned import AlignedScores
+from stsbench.judging.margin import judged
 from stsbench.statistics.aggregation import correlate_task
 from stsbench.statistics.dependence import Sharing, covariance
 from stsbench.statistics.influence import task_terms

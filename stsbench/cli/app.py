@@ -33,9 +33,9 @@ from stsbench.cli.output import (
 COMMANDS = {
     "run": "stsbench.scoring.command:run",
     "show": "stsbench.records.command:show",
-    "compare": "stsbench.comparison.command:app",
-    "rank": "stsbench.comparison.command:rank",
-    "check": "stsbench.checking.command:check",
+    "compare": "stsbench.judging.command:app",
+    "rank": "stsbench.judging.command:rank",
+    "check": "stsbench.judging.check_command:check",
     "report": "stsbench.reports.command:report",
     "import": "stsbench.scoring.command:import_",
     "export": "stsbench.records.command:export",

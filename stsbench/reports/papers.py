@@ -6,9 +6,9 @@ from typing import Any
 
 from stsbench.base.errors import UserError
 from stsbench.base.words import listed
-from stsbench.checking.fitting import AVERAGES, DEVACC, Fit, MeasuredScore, fitting, measured_scores
-from stsbench.checking.published import TOLERANCE, check_published, known_checkpoint
-from stsbench.checking.result import CellCheck, in_words
+from stsbench.judging.fitting import AVERAGES, DEVACC, Fit, MeasuredScore, fitting, measured_scores
+from stsbench.judging.published import TOLERANCE, check_published, known_checkpoint
+from stsbench.judging.verdicts import CellCheck, in_words
 from stsbench.published.catalogue import PublishedRow, papers, rows_of, systems, tables
 from stsbench.published.schema import Paper, PublishedCell, PublishedTable, Setting
 from stsbench.records.record import RunRecord

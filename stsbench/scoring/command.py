@@ -181,8 +181,9 @@ def run(
         bool,
         Option(
             "--gate",
-            help="Hold a lower precision against fp32 on a sample of each STS task. Exit code 3 unless no task is "
-            "worse by --margin.",
+            help="Measure the same checkpoint in fp32 too (the folder's name ends in -fp32), and hold the lower "
+            "precision against it, as `check --baseline --margin` does. Exit code 3 unless no score is worse by "
+            "--margin.",
             rich_help_panel=RUN,
         ),
     ] = False,
@@ -216,19 +217,28 @@ def run(
         hash_ahead((model or encoder_module or [PACKAGED])[0])
     from stsbench.data.views import PairView
     from stsbench.encoders.load import LoadOptions
-    from stsbench.records.drift import drift_table
+    from stsbench.judging.margin import MARGIN, check_margin, require_margin
     from stsbench.records.provenance import command_line
     from stsbench.records.record import RunRecord
     from stsbench.records.scores import Scores
     from stsbench.records.show import print_scores
-    from stsbench.scoring.drift import MARGIN
     from stsbench.scoring.predictions import tasks_in
     from stsbench.scoring.protocols import choose_protocol
-    from stsbench.scoring.run import SAMPLE_BANNER, Request, choose_data, choose_models, measure_each
+    from stsbench.scoring.run import (
+        SAMPLE_BANNER,
+        LazyModel,
+        Request,
+        choose_data,
+        choose_models,
+        measure_each,
+        with_full_precision,
+    )
     from stsbench.scoring.settings import Classification, Intervals, Postprocessing, Settings
 
     if margin is not None and not gate:
         raise UserError("--margin is what --gate allows to be lost: add --gate, or leave it out.")
+    margin = MARGIN if margin is None else margin
+    require_margin(margin)
     if tasks is None and data is None and similarities is not None:
         tasks = tasks_in(similarities)
     request = Request(
@@ -248,7 +258,6 @@ def run(
             out=out and out.expanduser(),
             overwrite=overwrite,
             command=command_line(["stsbench", *sys.argv[1:]]),
-            margin=(MARGIN if margin is None else margin) if gate else None,
         ),
     )
     models = choose_models(
@@ -263,10 +272,11 @@ def run(
     if chosen.is_sample:
         tell(SAMPLE_BANNER)
     failures: list[str] = []
-    records: list[RunRecord] = []
+    measured: list[tuple[LazyModel, RunRecord]] = []
+    to_measure = [each for model in models for each in with_full_precision(model)] if gate else models
     with progress_bars(quiet=output.quiet) as progress:
-        measured = measure_each(
-            models,
+        each_measured = measure_each(
+            to_measure,
             chosen,
             request.settings,
             failed=lambda failing, error: failures.append(
@@ -275,24 +285,32 @@ def run(
             progress=progress,
         )
         try:
-            records.extend(measured)
+            measured.extend(each_measured)
         except KeyboardInterrupt as error:
-            if not records:
+            if not measured:
                 raise
-            kept = listed([str(record.folder) for record in records])
+            kept = listed([str(record.folder) for _, record in measured])
             raise InterruptError(
                 f"interrupted: {kept} recorded, and the same command goes on from the cache."
             ) from error
-    if records:
+    if records := [record for of, record in measured if not of.beside]:
         print_scores(Scores(records, subsets=subsets), output, as_list=len(models) > 1)
-    for record in records:
-        if record.drift is not None and output.style == "terminal":
-            say("", *str(drift_table(record.drift, record.model.precision)).splitlines())
+    for _, record in measured:
         replaced = ", where it replaced the record of the same measurement" if record.replaced else ""
         tell(f"recorded in {record.folder}{replaced}", quiet=output.quiet)
+    references = {of.name: record for of, record in measured if of.beside}
+    checks = [
+        check_margin(record, references[of.name], margin, interval=interval)
+        for of, record in measured
+        if not of.beside and of.name in references
+    ]
+    for check in checks:
+        if output.style == "terminal":
+            say("", *str(check.table()).splitlines())
+        tell(check.sentence, quiet=output.quiet and check.passed)
     if failures:
         raise UserError(*failures)
-    if any(record.drift is not None and not record.drift.passes for record in records):
+    if not all(check.passed for check in checks):
         raise typer.Exit(3)
 
 

@@ -8,9 +8,9 @@ import pytest
 
 import stsbench as sb
 from stsbench.base.errors import UserError
-from stsbench.checking.published import check_published
-from stsbench.checking.result import Check
 from stsbench.encoders.template_files import read_template
+from stsbench.judging.published import check_published
+from stsbench.judging.verdicts import Check
 from stsbench.published.catalogue import checkpoints, row
 from stsbench.published.measured import seeds
 from stsbench.records.parts import DataPart, SupervisedPart, TransferPart

@@ -9,7 +9,7 @@ import pytest
 
 import stsbench as sb
 from stsbench.base.errors import UserError
-from stsbench.checking.baseline import check_baseline
+from stsbench.judging.baseline import check_baseline
 from stsbench.records.parts import TransferPart
 from stsbench.records.signature import Signature
 

@@ -6,7 +6,7 @@ import pytest
 
 import stsbench as sb
 from stsbench.base.errors import UserError
-from stsbench.checking.published import rows_to_check
+from stsbench.judging.published import rows_to_check
 
 MakeRun = Callable[..., sb.RunRecord]
 

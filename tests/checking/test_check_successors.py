@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 import pytest
 
 import stsbench as sb
-from stsbench.checking.check import check
+from stsbench.judging.check import check
 from stsbench.published.catalogue import checkpoints, row
 
 MakeRun = Callable[..., sb.RunRecord]

@@ -11,9 +11,9 @@ import pytest
 from numpy.typing import NDArray
 
 import stsbench as sb
-from stsbench.checking.margin import judged
-from stsbench.comparison.aligned import AlignedScores, aligned_scores
 from stsbench.data.tables import StsData
+from stsbench.judging.aligned import AlignedScores, aligned_scores
+from stsbench.judging.margin import judged
 from stsbench.statistics.aggregation import correlate_task
 from stsbench.statistics.dependence import Sharing
 from stsbench.statistics.influence import pearson_terms

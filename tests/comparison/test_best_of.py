@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 import stsbench as sb
-from stsbench.checking.published import best_of_seeds
+from stsbench.judging.published import best_of_seeds
 from stsbench.statistics.best_of import expected_best
 
 Measure = Callable[..., sb.RunRecord]

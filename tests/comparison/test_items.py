@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 
 import stsbench as sb
-from stsbench.comparison.paired import compare_items
-from stsbench.comparison.result import Comparison, Difference
 from stsbench.data.sentence_ids import FOLDED, SENTENCES
+from stsbench.judging.comparison import Comparison, Difference
+from stsbench.judging.differences import compare_items
 from stsbench.statistics.significance import mcnemar
 
 DYADIC = sb.Intervals()

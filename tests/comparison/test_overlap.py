@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import stsbench as sb
-from stsbench.comparison.overlap import overlap, overlaps_of
+from stsbench.judging.overlap import overlap, overlaps_of
 from stsbench.data.benchmarks import load_sts
 
 TASKS = {

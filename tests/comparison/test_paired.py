@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import stsbench as sb
-from stsbench.comparison.paired import compare_pairs, dependence_notes
-from stsbench.comparison.result import Difference
 from stsbench.data.tables import StsData
+from stsbench.judging.comparison import Difference
+from stsbench.judging.differences import compare_pairs, dependence_notes
 from stsbench.records.intervals import INTERVAL_OF
 from stsbench.statistics.correlations import spearman
 from stsbench.statistics.dependence import Sharing, variance

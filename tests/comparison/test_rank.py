@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import stsbench as sb
-from stsbench.comparison.aligned import aligned_scores, named_runs
 from stsbench.data.tables import StsData
+from stsbench.judging.aligned import aligned_scores, named_runs
 from stsbench.records.store import save_run
 from stsbench.statistics.dependence import covariance
 from stsbench.statistics.influence import task_terms

@@ -10,9 +10,9 @@ import pytest
 import scipy.stats
 
 import stsbench as sb
-from stsbench.comparison.seeds import compare_seeds
-from stsbench.comparison.seeds_result import SeedsComparison
 from stsbench.data.tables import StsData
+from stsbench.judging.seeds import compare_seeds
+from stsbench.judging.seeds_result import SeedsComparison
 from stsbench.statistics.significance import holm
 
 Measure = Callable[..., sb.RunRecord]

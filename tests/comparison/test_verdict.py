@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from stsbench.comparison.result import Difference, verdict
+from stsbench.judging.comparison import Difference, verdict
 
 
 def row(task: str, difference: float, p: float, p_holm: float = math.nan) -> Difference:

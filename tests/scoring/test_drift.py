@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.stats import spearmanr
+from stsbench.records.drift import drift_table
 from typer.testing import CliRunner
 
 from stsbench.base.errors import UserError
@@ -15,7 +16,6 @@ from stsbench.data.benchmarks import load_sample
 from stsbench.data.tables import StsData
 from stsbench.encoders.load import load
 from stsbench.encoders.plan import embed
-from stsbench.records.drift import drift_table
 from stsbench.records.record import RunRecord
 from stsbench.scoring import drift
 from stsbench.scoring.measure import measure_encoder

@@ -13,15 +13,17 @@ from stsbench.base.progress import Progress, silent
 from stsbench.data.rows import open_rows
 from stsbench.data.sentence_ids import same_case, same_letters
 from stsbench.data.shared import keys_met
+from stsbench.data.sentences import sentences_in
 from stsbench.data.tables import LabelledData
 from stsbench.data.views import split_and_view
+from stsbench.records.kinds import SUPERVISED
 from stsbench.records.labels import ALL_TASKS
-from stsbench.records.parts import TaskPart, TransferPart
 from stsbench.records.record import RunRecord
 from stsbench.records.signature import Signature
 from stsbench.render.cells import file_labels
 from stsbench.render.table import Table
-from stsbench.scoring.tasks import TaskData, TaskSpec, read_task, sentences_of, source_of
+from stsbench.scoring.task import Task
+from stsbench.scoring.tasks import TaskSpec, read_task
 
 EVERYWHERE = ALL_TASKS
 
@@ -59,7 +61,7 @@ def overlaps_of(
     """Return what of the records' test sentences stands in each corpus, and what a reader should know.
 
     Args:
-        records: of STS and transfer tasks.
+        records: whose test sentences to look for.
         corpora: see `overlap`.
         data_dirs: folders to look for the test sentences in, before `STSBENCH_DATA` and the cache.
         progress: told how far it is.
@@ -70,20 +72,18 @@ def overlaps_of(
     sentences: dict[str, list[str]] = {}
     notes = []
     folders = [Path(folder) for folder in data_dirs]
-    parts: list[TaskPart | TransferPart] = []
-    for record in records:
-        parts += record.tasks
-        parts += record.transfer
-    for part in {part.signature.partition("||")[0]: part for part in parts}.values():
-        if part.text == "user":
-            notes.append(f"the sentences of {part.task} are in a file of your own: not looked for in the corpus.")
+    scores = [score for record in records for score in record.scores if score.kind != SUPERVISED]
+    for score in {score.signature.partition("||")[0]: score for score in scores}.values():
+        if score.text == "user":
+            notes.append(f"the sentences of {score.task} are in a file of your own: not looked for in the corpus.")
             continue
         # The sentences of a view are looked for among those of its whole split.
-        split = split_and_view(part.split)[0] if isinstance(part, TaskPart) else ""
-        task = read_task(TaskSpec(part.task, split, part.text), folders)
-        if not source_of(task).sha256.startswith(Signature.parse(part.signature).data):
-            notes.append(f"the sentences of {part.task} that are here are not those that the runs were scored on.")
-        sentences.setdefault(part.task, []).extend(_test_sentences(task))
+        task = read_task(TaskSpec(score.task, split_and_view(score.split)[0], score.text), folders)
+        if not task.data.sha256.startswith(Signature.parse(score.signature).data):
+            notes.append(
+                f"the sentences of {score.task} that are here are not those that the runs were scored on."
+            )
+        sentences.setdefault(score.task, []).extend(_test_sentences(task))
     paths = [Path(corpus).expanduser() for corpus in corpora]
     entries = [
         replace(entry, corpus=name)
@@ -93,10 +93,11 @@ def overlaps_of(
     return tuple(entries), tuple(notes)
 
 
-def _test_sentences(task: TaskData) -> list[str]:
-    if isinstance(task, LabelledData) and (is_test := task.items["split"] == "test").any():
-        task = replace(task, items=task.items[is_test])
-    return sentences_of(task)
+def _test_sentences(task: Task) -> list[str]:
+    data = task.data
+    if isinstance(data, LabelledData) and (is_test := data.items["split"] == "test").any():
+        return sentences_in(replace(data, items=data.items[is_test]))
+    return task.sentences()
 
 
 def same_words(text: str) -> str:

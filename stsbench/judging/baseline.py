@@ -1,22 +1,17 @@
 """Is a model no worse than its predecessor: a gate for continuous integration."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from stsbench.base.errors import UserError
-from stsbench.checking.fitting import ACC, STS, SUPERVISED, MeasuredScore, measured_scores
-from stsbench.checking.result import CellCheck, Check, FieldDifference, in_words, within
-from stsbench.records.kinds import AVERAGE, TRANSFER_AVERAGE
-from stsbench.records.labels import distinct_labels
-from stsbench.records.parts import plain_mean
+from stsbench.judging.verdicts import CellCheck, Check, FieldDifference, in_words, within
+from stsbench.records.kinds import KINDS
+from stsbench.records.labels import task_labels
+from stsbench.records.parts import Score, plain_mean
 from stsbench.records.record import RunRecord
 from stsbench.records.signature import MODEL_FIELDS, PROTOCOL_FIELDS, UNKNOWN, Signature, differing_fields
 
 MAX_DROP = 0.3
 """How many points a score may be lower by default."""
-
-_GATED = {STS: AVERAGE, ACC: TRANSFER_AVERAGE, SUPERVISED: ""}
-"""The headline scores, with the name of their average."""
 
 
 def check_baseline(record: RunRecord, baseline: RunRecord, max_drop: float = MAX_DROP) -> Check:
@@ -35,35 +30,39 @@ def check_baseline(record: RunRecord, baseline: RunRecord, max_drop: float = MAX
     """
     if not max_drop >= 0:
         raise UserError(f"a drop of {max_drop:g} points: give 0 or more.")
-    scores = measured_scores(record)
-    known = measured_scores(baseline)
-    # Of two splits or texts of a task, and of own pairs that are called as a task, the name says which.
-    names = distinct_labels([(old.name, old.signature.split, old.signature.text) for old in known])
+    names = task_labels(baseline.scores)
     cells: list[CellCheck] = []
-    for quantity, average in _GATED.items():
+    for kind in KINDS.values():
         checked = [
-            replace(_check(old, _closest(old, scores), max_drop), name=name)
-            for name, old in zip(names, known, strict=True)
-            if old.quantity == quantity
+            _check(name, old, _closest(old, record.scores), max_drop)
+            for name, old in zip(names, baseline.scores, strict=True)
+            if old.kind == kind.name
         ]
         cells += checked
-        if average and len(checked) > 1 and all(cell.difference is not None for cell in checked):
+        if kind.average and len(checked) > 1 and all(cell.difference is not None for cell in checked):
             means = (
                 plain_mean([cell.expected for cell in checked]),
                 plain_mean([cell.measured for cell in checked]),
             )
-            cells.append(_cell(average, *means, max_drop))
+            cells.append(_cell(kind.average, *means, max_drop))
     name = f"the baseline {baseline.folder or baseline.model.name}"
     return Check(record.model.name, (name,), "baseline", max_drop, tuple(cells), tuple(_notes(record, baseline)))
 
 
-def _check(old: MeasuredScore, new: MeasuredScore | None, max_drop: float) -> CellCheck:
+def _check(name: str, old: Score, new: Score | None, max_drop: float) -> CellCheck:
+    expected, measured = _points(old), None if new is None else _points(new)
     if new is None:
-        gap = FieldDifference("task", "not measured", old.name, f"measure with --tasks {old.task}")
-        return CellCheck(old.name, old.score, None, "not comparable", in_words([gap]), (gap,))
-    if different := _differences(old.signature, new.signature):
-        return CellCheck(old.name, old.score, new.score, "not comparable", in_words(different), different)
-    return _cell(old.name, old.score, new.score, max_drop)
+        # What a kind says after a task's name is how a trained one is asked for.
+        wanted = old.task + (old.about.suffix if old.training else "")
+        gap = FieldDifference("task", "not measured", name, f"measure with --tasks {wanted}")
+        return CellCheck(name, expected, None, "not comparable", in_words([gap]), (gap,))
+    if different := _differences(old, new):
+        return CellCheck(name, expected, measured, "not comparable", in_words(different), different)
+    return _cell(name, expected, measured, max_drop)
+
+
+def _points(score: Score) -> float | None:
+    return None if score.value is None else 100 * score.value
 
 
 def _cell(name: str, old: float | None, new: float | None, max_drop: float) -> CellCheck:
@@ -73,13 +72,14 @@ def _cell(name: str, old: float | None, new: float | None, max_drop: float) -> C
     return CellCheck(name, old, new, "pass" if within(old - new, max_drop) else "fail")
 
 
-def _closest(old: MeasuredScore, scores: Sequence[MeasuredScore]) -> MeasuredScore | None:
-    same = [score for score in scores if (score.task, score.quantity) == (old.task, old.quantity)]
-    return min(same, key=lambda score: len(_differences(old.signature, score.signature)), default=None)
+def _closest(old: Score, scores: Sequence[Score]) -> Score | None:
+    same = [score for score in scores if (score.task, score.kind) == (old.task, old.kind)]
+    return min(same, key=lambda score: len(_differences(old, score)), default=None)
 
 
-def _differences(old: Signature, new: Signature) -> tuple[FieldDifference, ...]:
-    fields = ((name, getattr(new, name), getattr(old, name)) for name in differing_fields(old, new))
+def _differences(old: Score, new: Score) -> tuple[FieldDifference, ...]:
+    before, after = Signature.parse(old.signature), Signature.parse(new.signature)
+    fields = ((name, getattr(after, name), getattr(before, name)) for name in differing_fields(before, after))
     return tuple(
         FieldDifference(name, here, there) for name, here, there in fields if UNKNOWN not in {here, there}
     )
@@ -91,11 +91,6 @@ def _notes(record: RunRecord, baseline: RunRecord) -> Iterator[str]:
         here, there = getattr(new, name), getattr(old, name)
         if here != there:
             yield f"{name}: {here or 'none'} here, {there or 'none'} in the baseline"
-    open_ = {
-        name
-        for signature in (*record.signatures, *baseline.signatures)
-        for name in PROTOCOL_FIELDS
-        if getattr(signature, name) == UNKNOWN
-    }
-    for name in sorted(open_):
-        yield f"{name}: an imported file does not say"
+    for name in sorted(PROTOCOL_FIELDS):
+        if any(getattr(signature, name) == UNKNOWN for signature in (*record.signatures, *baseline.signatures)):
+            yield f"{name}: an imported file does not say"

@@ -3,13 +3,13 @@
 import html
 import math
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from stsbench.base.words import listed
-from stsbench.comparison.overlap import Overlap, overlap_sentences, overlap_table
-from stsbench.records.kinds import AVERAGE, TRANSFER_AVERAGE
+from stsbench.judging.overlap import Overlap, overlap_sentences, overlap_table
+from stsbench.records.kinds import AVERAGES, KINDS
 from stsbench.render.charts import forest
 from stsbench.render.figures import shortened, svg_of
 from stsbench.render.result import Result
@@ -22,13 +22,14 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-Kind = Literal["sts", "transfer"]
-AVERAGES: dict[Kind, str] = {"sts": AVERAGE, "transfer": TRANSFER_AVERAGE}
-"""What the average of each kind of task is called."""
 
-_KINDS: dict[Kind, str] = {"sts": "STS", "transfer": "Transfer"}
-_TESTS: dict[Kind, str] = {"sts": "Williams", "transfer": "McNemar"}
-_EFFECTS: dict[Kind, str] = {"sts": "q", "transfer": "h"}
+class _Named(NamedTuple):
+    name: str
+    whose: str
+
+
+TESTS = {"williams": _Named("Williams", "Williams'"), "mcnemar": _Named("McNemar", "McNemar's")}
+"""The tests that take items for independent, for a reader."""
 
 
 @dataclass(frozen=True)
@@ -36,8 +37,8 @@ class Difference:
     """How B differs from A on one task, one subset or on average. NaN where something is undefined.
 
     Attributes:
-        kind: `sts` (scores are correlations) or `transfer` (accuracies).
-        task: its name; `Avg.` or `Avg. transfer` for the average of a kind.
+        kind: of the task (see `stsbench.records.kinds`).
+        task: its name; of an average what that of its kind is called.
         subset: empty for a task as a whole.
         size: the number of pairs or items.
         a: the score of A, x 100; `b`: of B.
@@ -45,7 +46,8 @@ class Difference:
         p: two-sided, below 1 - level exactly where the interval leaves out 0; `p_holm`: after Holm's correction
             over the tasks of a kind (or over all its subsets). The average is one question of its own: not
             corrected.
-        effect: Cohen's q (correlations) or h (accuracies), with the limits `effect_low` and `effect_high`.
+        effect_size: Cohen's `q` (of correlations) or `h` (of accuracies); empty where there is no usual one.
+        effect: how large it is, with the limits `effect_low` and `effect_high`.
         test: `williams` or `mcnemar`, which take pairs and items for independent; empty where neither is defined.
         test_p: its p-value; `test_p_holm`: after correction.
         interval: how the interval and the p-value see pairs that share sentences.
@@ -54,7 +56,7 @@ class Difference:
             the test's statistics and counts.
     """
 
-    kind: Kind
+    kind: str
     task: str
     subset: str
     size: int
@@ -67,6 +69,7 @@ class Difference:
     effect: float
     effect_low: float
     effect_high: float
+    effect_size: str = ""
     p_holm: float = math.nan
     test: str = ""
     test_p: float = math.nan
@@ -77,7 +80,7 @@ class Difference:
     @property
     def is_task(self) -> bool:
         """Whether this is a task as a whole."""
-        return not self.subset and self.task not in AVERAGES.values()
+        return not self.subset and self.task not in AVERAGES
 
 
 def corrected(rows: Sequence[Difference]) -> tuple[Difference, ...]:
@@ -200,15 +203,14 @@ class Comparison(ComparisonResult):
 
     @property
     def sentence(self) -> str:
-        """What is to be said of the two, a sentence for the STS tasks and one for the transfer tasks."""
+        """What is to be said of the two, a sentence for each kind of task."""
         sentences = {
-            kind: verdict(rows, self.level, (self.a, self.b))
-            for kind in AVERAGES
-            if (rows := [row for row in self.rows if row.kind == kind and not row.subset])
+            kind: verdict([row for row in rows if not row.subset], self.level, (self.a, self.b))
+            for kind, rows in by_kind(self.rows).items()
         }
         if len(sentences) == 1:
             return next(iter(sentences.values()))
-        return " ".join(f"{_KINDS[kind]}: {sentence}" for kind, sentence in sentences.items())
+        return " ".join(f"{capitalised(KINDS[kind].words)}: {sentence}" for kind, sentence in sentences.items())
 
     @property
     def frame(self) -> "pd.DataFrame":
@@ -227,8 +229,8 @@ class Comparison(ComparisonResult):
         import pandas as pd
 
         rows = [row for row in self.rows if subsets or not row.subset]
-        by_kind = [[self._cells(row, subsets) for row in rows if row.kind == kind] for kind in AVERAGES]
-        return result_tables([pd.DataFrame(cells) for cells in by_kind if cells], self.overlaps)
+        frames = [pd.DataFrame(self._cells(of_kind, subsets)) for of_kind in by_kind(rows).values()]
+        return result_tables(frames, self.overlaps)
 
     def plot(self) -> "Figure":
         """Return a forest plot: the differences with their intervals, filled where they are real."""
@@ -255,21 +257,49 @@ class Comparison(ComparisonResult):
     def _title(self) -> str:
         return f"{self.b} less {self.a}, with {100 * self.level:g} % intervals"
 
-    def _cells(self, row: Difference, subsets: bool) -> dict[str, object]:
+    def _cells(self, rows: Sequence[Difference], subsets: bool) -> Iterator[dict[str, object]]:
+        """Yield the rows of one kind's table; a column that none has anything for is left out."""
         low, high = self._limits
-        return {
-            "task": row.task,
-            **({"subset": row.subset} if subsets else {}),
-            "A": row.a,
-            "B": row.b,
-            "B − A": row.difference,
-            low: row.low,
-            high: row.high,
-            _EFFECTS[row.kind]: None if math.isnan(row.effect) else f"{row.effect:.3f}",
-            "p": p_text(row.p),
-            "p (Holm)": p_text(row.p_holm),
-            f"{_TESTS[row.kind]} p (Holm)": p_text(row.test_p_holm),
-        }
+        effect = next((row.effect_size for row in rows if row.effect_size), "")
+        test = next((TESTS[row.test].name for row in rows if row.test), "")
+        for row in rows:
+            effect_text = None if math.isnan(row.effect) else f"{row.effect:.3f}"
+            yield {
+                "task": row.task,
+                **({"subset": row.subset} if subsets else {}),
+                "A": row.a,
+                "B": row.b,
+                "B − A": row.difference,
+                low: row.low,
+                high: row.high,
+                **({effect: effect_text} if effect else {}),
+                "p": p_text(row.p),
+                "p (Holm)": p_text(row.p_holm),
+                **({f"{test} p (Holm)": p_text(row.test_p_holm)} if test else {}),
+            }
+
+
+class OfKind(Protocol):
+    """What has a kind of task."""
+
+    @property
+    def kind(self) -> str: ...
+
+
+_Row = TypeVar("_Row", bound=OfKind)
+
+
+def by_kind(rows: Iterable[_Row]) -> dict[str, list[_Row]]:
+    """Return rows by the kind of their task, in their order."""
+    kinds: dict[str, list[_Row]] = {}
+    for row in rows:
+        kinds.setdefault(row.kind, []).append(row)
+    return kinds
+
+
+def capitalised(words: str) -> str:
+    """Return words as a sentence begins."""
+    return words[:1].upper() + words[1:]
 
 
 class Judged(Protocol):
@@ -297,14 +327,13 @@ def verdict(rows: Sequence[Judged], level: float, names: tuple[str, str] = ("A",
     A task counts as different if its p-value is below 1 - level after Holm's correction; the average by its own.
 
     Args:
-        rows: the tasks of one kind; their average last, if there are several.
+        rows: the tasks of one kind; their average last, if there are several and the kind has one.
         level: of the intervals.
         names: of A and B.
     """
     alpha = 1 - level
     tasks = [row for row in rows if row.is_task]
-    average = rows[-1]
-    if average.is_task:
+    if len(tasks) == 1:
         (only,) = tasks
         winner = f"{names[only.difference > 0]} is better" if only.p < alpha else "Neither is shown to be better"
         return f"{winner} on {only.task}: {_judged(only, 'the', alpha)}."
@@ -316,8 +345,10 @@ def verdict(rows: Sequence[Judged], level: float, names: tuple[str, str] = ("A",
     undefined = [row.task for row in tasks if math.isnan(row.p)]
     if undefined:
         parts.append(f"{listed(undefined)} could not be tested")
-    start = "; ".join(parts) or "No task shows a difference"
-    return f"{start}; {_judged(average, 'the average', alpha)}."
+    parts = parts or ["No task shows a difference"]
+    if not rows[-1].is_task:
+        parts.append(_judged(rows[-1], "the average", alpha))
+    return f"{'; '.join(parts)}."
 
 
 def _judged(row: Judged, which: str, alpha: float) -> str:

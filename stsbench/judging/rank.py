@@ -7,19 +7,16 @@ import numpy as np
 
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
-from stsbench.comparison.aligned import (
+from stsbench.judging.aligned import (
     AlignedScores,
     aligned_scores,
-    common_parts,
+    common_scores,
     demand_distinct_models,
     model_of,
     named_runs,
-    parts_of,
-    score_limits,
+    require_items,
 )
-from stsbench.comparison.paired import require_pairs
-from stsbench.comparison.ranked import RankedScore, RankedTask, RankResult
-from stsbench.comparison.result import AVERAGES
+from stsbench.judging.ranked import RankedScore, RankedTask, RankResult
 from stsbench.records.record import RunRecord
 from stsbench.statistics.dependence import DEPENDENCE, LEVEL, Dependence
 from stsbench.statistics.intervals import Limits
@@ -105,7 +102,7 @@ def rank(
             draws=draws,
             seed=seed,
         )
-        limits = [score_limits(task, place, method, level) for place in range(len(named))]
+        limits = [task.limits(place, method, level) for place in range(len(named))]
         ranked.append(_in_order(task, tuple(named), ranking, limits))
     return RankResult(
         tuple(named), tuple(ranked), simultaneous, adjustment, method, level, draws, seed, (*left_out, *notes)
@@ -123,13 +120,12 @@ def _comparable(runs: dict[str, RunRecord]) -> tuple[dict[str, RunRecord], tuple
         """Return why a run is not ranked with others, which compare with each other; None if it is."""
         first, folder = group[0], runs[name].folder
         try:
-            require_pairs({each: runs[each] for each in (first, name)})
-            shared = [
-                common_parts({each: parts_of(runs[each], kind) for each in (first, name)}) for kind in AVERAGES
-            ]
+            two = {each: runs[each] for each in (first, name)}
+            require_items(two)
+            common, _ = common_scores(two)
         except UserError as error:
             return str(error)
-        if not any(parts for parts, _ in shared):
+        if not common:
             return f"{name} was measured on no task of {first}."
         twins = (each for each in group if models[name] and models[each] == models[name])
         if (twin := next(twins, None)) is not None and runs[twin].folder != folder:

@@ -5,8 +5,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from stsbench.comparison.overlap import Overlap
-from stsbench.comparison.result import AVERAGES, ComparisonResult, Kind, p_text, result_tables, verdict
+from stsbench.judging.comparison import ComparisonResult, by_kind, p_text, result_tables, verdict
+from stsbench.judging.overlap import Overlap
+from stsbench.records.kinds import AVERAGES, KINDS
 from stsbench.render.charts import forest
 from stsbench.render.table import Table, Tables, interval
 from stsbench.statistics.seeds import spread_factors
@@ -24,8 +25,8 @@ class SeedsDifference:
     """How two methods score on one task, or on average; scores x 100. NaN where something is undefined.
 
     Attributes:
-        kind: `sts` or `transfer`.
-        task: its name; `Avg.` or `Avg. transfer` for the average of a kind.
+        kind: of the task (see `stsbench.records.kinds`).
+        task: its name; of an average what that of its kind is called.
         a_runs: the number of runs of A; `a_mean`, `a_sd` (sample standard deviation), `a_lowest` and `a_highest`
             of their scores; the same of B, whose `b_runs` is 0 where there is none.
         a_low: lower limit of the interval of A's mean over other seeds and other pairs, and `a_high` the upper;
@@ -44,7 +45,7 @@ class SeedsDifference:
             of the bootstrap over whole runs.
     """
 
-    kind: Kind
+    kind: str
     task: str
     a_runs: int
     a_mean: float
@@ -88,7 +89,7 @@ class SeedsDifference:
     @property
     def is_task(self) -> bool:
         """Whether this is a task, not the average."""
-        return self.task not in AVERAGES.values()
+        return self.task not in AVERAGES
 
 
 @dataclass(frozen=True)
@@ -113,8 +114,7 @@ class SeedsComparison(ComparisonResult):
     @property
     def sentence(self) -> str:
         """What is to be said, in a sentence for each kind of task; a claim only from `ENOUGH` runs on."""
-        by_kind = [[row for row in self.rows if row.kind == kind] for kind in AVERAGES]
-        return " ".join(self._sentence(rows) for rows in by_kind if rows)
+        return " ".join(map(self._sentence, by_kind(self.rows).values()))
 
     @property
     def frame(self) -> "pd.DataFrame":
@@ -165,7 +165,7 @@ class SeedsComparison(ComparisonResult):
 
     def _sentence(self, rows: Sequence[SeedsDifference]) -> str:
         last = rows[-1]
-        where = f"on {last.task}" if last.is_task else f"on {'STS' if last.kind == 'sts' else 'transfer'} average"
+        where = f"on {last.task}" if last.is_task else f"on {KINDS[last.kind].words} average"
         spreads = f"{self.a}: {_spread_text(last.a_mean, last.a_sd, last.a_runs)}"
         if not last.b_runs:
             return f"{spreads} {where}."

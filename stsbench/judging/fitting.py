@@ -4,8 +4,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stsbench.checking.result import FieldDifference
-from stsbench.records.parts import SupervisedPart, TaskPart, TransferPart, plain_mean
+from stsbench.judging.verdicts import FieldDifference
+from stsbench.records.parts import Score, plain_mean
 from stsbench.records.record import RunRecord
 from stsbench.records.signature import UNKNOWN, Signature
 from stsbench.scoring.protocols import AGGREGATIONS, TEXTS
@@ -19,72 +19,69 @@ if TYPE_CHECKING:
 AVERAGES = {"Avg. STS": STS_TASKS, "Avg. transfer": TRANSFER_TASKS}
 """What published averages are the mean of."""
 
-STS, ACC, DEVACC, SUPERVISED = "sts", "acc", "devacc", "supervised"
-"""What is measured: a similarity's correlation, an accuracy on test or dev, a trained regressor's correlation."""
-
-_DISTINCT = {STS: "", ACC: "", DEVACC: " devacc", SUPERVISED: ":supervised"}
+_METRICS = {"acc": "accuracy", "devacc": "accuracy"}
+"""What papers call statistics that records call otherwise: an accuracy is on test, or the choice was by it."""
 
 
 @dataclass(frozen=True)
 class MeasuredScore:
-    """One score of a record.
+    """One number of a record that papers print.
 
     Attributes:
-        signature: what it means.
-        quantity: `STS`, `ACC`, `DEVACC` or `SUPERVISED`.
-        score: on the scale from 0 to 100; None where it is undefined.
+        of: the score that it is a number of.
+        statistic: which number: the headline's, or what follows it (`devacc`).
         choices: what fixes it, by the names of a published setting; `data` is the status of the files.
     """
 
-    signature: Signature
-    quantity: str
-    score: float | None
+    of: Score
+    statistic: str
     choices: Mapping[str, str]
+
+    @property
+    def score(self) -> float | None:
+        """On the scale from 0 to 100; None where it is undefined."""
+        number = self.of.number(self.statistic)
+        return None if number is None or number.value is None else 100 * number.value
 
     @property
     def task(self) -> str:
         """The task that was scored."""
-        return self.signature.task
+        return self.of.task
 
     @property
     def name(self) -> str:
         """The task, with what keeps it apart from the task's other scores."""
-        return self.task + _DISTINCT[self.quantity]
+        return self.task + self.of.about.suffix + ("" if self.is_headline else f" {self.statistic}")
+
+    @property
+    def is_headline(self) -> bool:
+        """Whether it is the score that tables show."""
+        return self.statistic == self.of.statistic
 
 
 def measured_scores(record: RunRecord) -> Sequence[MeasuredScore]:
-    """Return the scores of a record: each STS task's, each transfer task's on test and on dev, and supervised."""
+    """Return the numbers of a record that papers print: each headline, and what follows it."""
     return [
-        *(_of_sts(part) for part in record.tasks),
-        *(score for part in record.transfer for score in _of_transfer(part)),
-        *(_of_supervised(part) for part in record.supervised),
+        MeasuredScore(score, statistic, _choices(score, statistic))
+        for score in record.scores
+        for statistic in filter(None, (score.statistic, score.about.below))
+        if score.number(statistic) is not None
     ]
 
 
-def _of_sts(part: TaskPart) -> MeasuredScore:
-    signature = Signature.parse(part.signature)
-    choices = {name: str(getattr(signature, name)) for name in ("split", "metric", "similarity", "text")}
-    if len(part.subsets) != 1:
+def _choices(score: Score, statistic: str) -> Mapping[str, str]:
+    """Return what fixes a number, by the names of a published setting."""
+    signature = Signature.parse(score.signature)
+    split = signature.split if score.training is None else "dev" if statistic == score.about.below else "test"
+    choices = {"split": split, "metric": _METRICS.get(statistic, statistic), "text": score.text}
+    if score.about.by_similarity:
+        choices["similarity"] = signature.similarity
+    elif score.training is not None:
+        choices["classifier"] = score.training.method
+    if score.training is None and len(score.subsets) != 1:
         # Over a single subset every aggregation is the same number. (An imported task may name none.)
         choices["aggregation"] = signature.aggregation
-    choices["data"] = part.data.status
-    return MeasuredScore(signature, STS, None if part.score is None else 100 * part.score, choices)
-
-
-def _of_transfer(part: TransferPart) -> list[MeasuredScore]:
-    signature = Signature.parse(part.signature)
-    # Papers call both an accuracy: on test (of nested folds: the outer ones), or the one that the choice was by.
-    common = {"metric": "accuracy", "text": part.text, "data": part.data.status, "classifier": part.classifier}
-    return [
-        MeasuredScore(signature, ACC, 100 * part.acc, common | {"split": "test"}),
-        MeasuredScore(signature, DEVACC, 100 * part.devacc, common | {"split": "dev"}),
-    ]
-
-
-def _of_supervised(part: SupervisedPart) -> MeasuredScore:
-    signature = Signature.parse(part.signature)
-    choices = {"split": "test", "metric": "pearson", "similarity": SUPERVISED, "text": part.text}
-    return MeasuredScore(signature, SUPERVISED, 100 * part.pearson, choices | {"data": part.data.status})
+    return {**choices, "data": score.data.status}
 
 
 _FIELDS = ("split", "aggregation", "metric", "similarity", "text")

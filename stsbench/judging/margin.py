@@ -11,12 +11,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from stsbench.base.errors import UserError
-from stsbench.base.words import listed, rounded_up
-from stsbench.checking.baseline import check_baseline
-from stsbench.checking.result import CellCheck, Check
-from stsbench.comparison.aligned import AlignedScores, aligned_scores
+from stsbench.base.words import rounded_up
+from stsbench.judging.aligned import AlignedScores, aligned_scores
+from stsbench.judging.baseline import check_baseline
+from stsbench.judging.differences import FEWEST
+from stsbench.judging.verdicts import CellCheck, Check
+from stsbench.records.kinds import KINDS
 from stsbench.records.record import RunRecord
-from stsbench.scoring.settings import require_margin
 from stsbench.statistics.dependence import DEPENDENCE, Dependence, Variance
 from stsbench.statistics.intervals import lower_bound, one_sided_p, upper_bound
 from stsbench.statistics.power import pairs_needed
@@ -25,8 +26,8 @@ from stsbench.statistics.significance import holm
 LEVEL = 0.95
 """Of the one-sided bounds."""
 
-_FEWEST = 4
-"""Pairs below which nothing is said of their spread."""
+MARGIN = 0.5
+"""Points of 100: what a lower precision may lose against fp32 unless a person says otherwise."""
 
 _CONTRAST = (1.0, -1.0)
 """The loss: the baseline's score less the run's."""
@@ -42,8 +43,8 @@ def check_margin(
 ) -> Check:
     """Tell whether a run is no worse than a predecessor's by more than a margin, on the same pairs and items.
 
-    Everything that was measured for the baseline must have been measured by the same protocol on the same pairs;
-    averages are looked at too. Transfer tasks are compared by the share of their items that are right.
+    Everything that was measured for the baseline must have been measured by the same protocol on the same items;
+    averages are looked at too. Classifiers are compared by the share of their items that are right.
 
     Args:
         record: the run.
@@ -67,14 +68,26 @@ def check_margin(
         )
     tasks, notes = aligned_scores({"the baseline": baseline, "the run": record})
     cells = judged(tasks, margin, interval=interval, level=level)
-    regressors = [part.task for part in baseline.supervised]
-    if regressors:
-        notes = (*notes, f"the trained regressors of {listed(regressors)} are not held against the margin.")
     # What only the run holds is none of the baseline's business.
     notes = tuple(note for note in notes if not note.startswith("not all records hold"))
     return replace(
         compared, kind="margin", allowed=margin, level=level, cells=tuple(cells), notes=(*compared.notes, *notes)
     )
+
+
+def require_margin(margin: float) -> None:
+    """Refuse a margin that no number of pairs could show to be kept.
+
+    Args:
+        margin: how many points (of 100) a score may be lower.
+
+    Raises:
+        UserError: if it is no positive number.
+    """
+    if not (math.isfinite(margin) and margin > 0):
+        raise UserError(
+            f"a margin of {margin:g} points: give more than 0, as no number of pairs shows that nothing was lost."
+        )
 
 
 def judged(
@@ -105,12 +118,12 @@ def _cell(
     task: AlignedScores, loss: float, variance: Variance, margin: float, level: float, *, worse: bool
 ) -> CellCheck:
     old, new = (100 * task.scores).tolist()
-    cell = CellCheck(task.task, old, new, "cannot tell")
+    cell, unit = CellCheck(task.task, old, new, "cannot tell"), KINDS[task.kind].unit
     if variance.value <= 0 and loss == 0:
         # Two models that order all pairs alike.
         return replace(cell, verdict="no worse", loss_low=0.0, loss_high=0.0)
-    if variance.value <= 0 or task.size < _FEWEST:
-        return replace(cell, reason=f"its {task.size} pairs show no spread: more pairs would tell")
+    if variance.value <= 0 or task.size < FEWEST:
+        return replace(cell, reason=f"its {task.size} {unit} show no spread: more {unit} would tell")
     low, high = lower_bound(loss, variance, level), upper_bound(loss, variance, level)
     cell = replace(cell, loss_low=100 * low, loss_high=100 * high)
     if high < margin:
@@ -122,7 +135,7 @@ def _cell(
 
 def _remedy(task: AlignedScores, loss: float, high: float, margin: float) -> str:
     """Return in words what would let the gate tell."""
-    what = "items" if task.kind == "transfer" else "pairs"
+    what = KINDS[task.kind].unit
     passing = f"a margin above {math.ceil(1e4 * high) / 100:.2f} would pass"
     gap = abs(margin - loss)
     needed = pairs_needed(task.size, gap, high - loss)

@@ -10,15 +10,15 @@ import numpy as np
 
 from stsbench.base.errors import UserError
 from stsbench.base.words import suggestion
-from stsbench.comparison.aligned import common_parts, parts_of
-from stsbench.comparison.recipes import demand_one_recipe
+from stsbench.judging.aligned import common_scores
+from stsbench.judging.recipes import demand_one_recipe
 from stsbench.published.catalogue import row
 from stsbench.published.measured import logged_dev_scores, logged_systems, seeded_systems, seeds, source
-from stsbench.records.kinds import AVERAGE
-from stsbench.records.parts import TransferPart
+from stsbench.records.kinds import AVERAGE, AVERAGES, KINDS
+from stsbench.records.parts import plain_mean
 from stsbench.records.record import RunRecord
 from stsbench.records.store import load_run
-from stsbench.render.cells import Named, beside
+from stsbench.render.cells import Named
 from stsbench.render.figures import COLUMN_WIDTH, colours, new_figure, style
 from stsbench.render.result import Result
 from stsbench.render.table import Table, Tables
@@ -234,18 +234,20 @@ def _own_scores(records: Sequence[RunRecord], task: str) -> tuple[str, str, list
         if run.model.weights_sha256 and (other := first_of.setdefault(run.model.weights_sha256, name)) != name:
             raise UserError(f"{other} and {name} are runs of the same weights, which is one seed: give it once.")
     demand_one_recipe(names)
-    common, _ = common_parts({name: parts_of(run, "sts") for name, run in names.items()})
-    more, _ = common_parts({name: parts_of(run, "transfer") for name, run in names.items()})
+    common, _ = common_scores(names)
     scores: dict[str, list[float]] = {}
-    called = beside(more, common)
-    for label, parts in [*((called[label], parts) for label, parts in more.items()), *common.items()]:
-        values = [part.acc if isinstance(part, TransferPart) else part.score for part in parts.values()]
-        if all(value is not None for value in values):
-            scores[label] = [100 * float(value or 0.0) for value in values]
-    tasks = [label for label in common if label in scores]
-    if tasks and len(tasks) == len(common) > 1:
-        scores[AVERAGE] = np.mean([scores[label] for label in tasks], axis=0).tolist()
-    chosen = task or (AVERAGE if AVERAGE in scores else next(iter(scores), ""))
+    for kind in KINDS.values():
+        of_kind = {
+            label: [score.value for score in by_run.values()]
+            for label, by_run in common.items()
+            if next(iter(by_run.values())).kind == kind.name
+        }
+        if kind.average and len(of_kind) > 1:
+            of_kind[kind.average] = [plain_mean(values) for values in zip(*of_kind.values(), strict=True)]
+        for label, values in of_kind.items():
+            if None not in values:
+                scores[label] = [100 * value for value in values if value is not None]
+    chosen = task or next((name for name in (*AVERAGES, *scores) if name in scores), "")
     if chosen not in scores:
         raise UserError(
             f"the runs have no score in common on {chosen or 'any task'!r}: {suggestion(chosen, scores)}"

@@ -160,7 +160,7 @@ def compare(
     _ = output.style  # Refused before the work, if two formats were asked for.
     _demand_planning(plan, difference, seed_spread, best_of, task)
     if best_of is not None:
-        from stsbench.comparison.best_of import best_of as best_verb
+        from stsbench.judging.best_of import best_of as best_verb
 
         if runs or b:
             raise UserError("--best-of is of the runs of one method: name them with --a alone.")
@@ -173,7 +173,7 @@ def compare(
         return
     _demand_one_way(runs or [], a or [], b or [])
     if plan:
-        from stsbench.comparison.planning import plan as plan_verb
+        from stsbench.judging.planning import plan as plan_verb
 
         if not runs:
             raise UserError("--plan takes two runs: name them without --a and --b.")
@@ -184,7 +184,7 @@ def compare(
         print_result(planned, output)
         tell(planned.sentence, *planned.words, quiet=output.quiet)
         return
-    from stsbench.comparison import compare as verb
+    from stsbench.judging import compare as verb
     from stsbench.records.intervals import common_interval
     from stsbench.records.store import load_run
     from stsbench.render.figures import save_figure
@@ -261,7 +261,7 @@ def rank(
     _ = output.style  # Refused before the work, if two formats were asked for.
     if adjust not in {"max", "holm"}:
         raise UserError(f"--adjust {adjust!r}: choose `max` or `holm`.")
-    from stsbench.comparison import rank as verb
+    from stsbench.judging import rank as verb
     from stsbench.render.figures import save_figure
 
     named = verb_runs(runs)
@@ -293,7 +293,7 @@ def rank(
 
 def verb_runs(patterns: list[str] | None) -> list[Path]:
     """Return the runs that are named or match a pattern."""
-    from stsbench.comparison.compare import matching_runs
+    from stsbench.judging.compare import matching_runs
 
     return matching_runs(patterns or [])
 

@@ -13,18 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
-from stsbench.comparison.aligned import (
-    AlignedScores,
-    aligned_scores,
-    common_parts,
-    parts_of,
-    shown_interval,
-)
-from stsbench.comparison.paired import left_out
-from stsbench.comparison.recipes import demand_one_recipe
-from stsbench.comparison.result import AVERAGES, Kind
-from stsbench.comparison.seeds_result import ENOUGH, SeedsComparison, SeedsDifference
-from stsbench.records.parts import TransferPart
+from stsbench.judging.aligned import AlignedScores, aligned_scores, common_scores, left_out, shown_interval
+from stsbench.judging.recipes import demand_one_recipe
+from stsbench.judging.seeds_result import ENOUGH, SeedsComparison, SeedsDifference
+from stsbench.records.kinds import KINDS
 from stsbench.records.record import RunRecord
 from stsbench.statistics.dependence import DEPENDENCE, Dependence
 from stsbench.statistics.draws import generator
@@ -90,7 +82,7 @@ def compare_seeds(
     drawn = resampled_runs([len(a), *([len(b)] if b else [])], resamples, generator(seed, "runs"))
     chosen = _Method(interval, level, drawn)
     rows: list[SeedsDifference] = []
-    for kind in AVERAGES:
+    for kind in KINDS:
         of_kind = [
             _row((kind, task), values[: len(a)], values[len(a) :], aligned.get(task), chosen)
             for (held, task), values in scores.items()
@@ -117,26 +109,23 @@ def _demand_distinct(runs: Mapping[str, RunRecord]) -> None:
             )
 
 
-def _scores(runs: Mapping[str, RunRecord]) -> tuple[dict[tuple[Kind, str], Floats], list[str]]:
-    """Return the scores x 100 of all runs by task, averages after the tasks of a kind; and tasks not all hold."""
-    values: dict[tuple[Kind, str], Floats] = {}
-    alone: list[str] = []
-    for kind in AVERAGES:
-        common, rest = common_parts({name: parts_of(record, kind) for name, record in runs.items()})
-        alone += rest
-        of_kind = {}
-        for task, parts in common.items():
-            of_kind[task] = np.empty(len(runs))
-            for place, (name, part) in enumerate(parts.items()):
-                score = part.acc if isinstance(part, TransferPart) else part.score
-                if score is None:
+def _scores(runs: Mapping[str, RunRecord]) -> tuple[dict[tuple[str, str], Floats], list[str]]:
+    """Return the scores x 100 of all runs by kind and task, averages after the tasks; and tasks not all hold."""
+    common, alone = common_scores(runs)
+    values: dict[tuple[str, str], Floats] = {}
+    for kind in KINDS.values():
+        of_kind: dict[str, Floats] = {}
+        for task, by_run in common.items():
+            for name, score in by_run.items():
+                if score.value is None:
                     raise UserError(
                         f"{name} has no score on {task} (its similarities are constant): leave it out."
                     )
-                of_kind[task][place] = 100 * score
-        if len(common) > 1:
-            of_kind[AVERAGES[kind]] = np.mean(list(of_kind.values()), axis=0)
-        values |= {(kind, task): scores for task, scores in of_kind.items()}
+            if next(iter(by_run.values())).kind == kind.name:
+                of_kind[task] = np.array([100 * (score.value or 0.0) for score in by_run.values()])
+        if kind.average and len(of_kind) > 1:
+            of_kind[kind.average] = np.mean(list(of_kind.values()), axis=0)
+        values |= {(kind.name, task): scores for task, scores in of_kind.items()}
     return values, alone
 
 
@@ -149,7 +138,7 @@ def _aligned(runs: Mapping[str, RunRecord]) -> tuple[dict[str, AlignedScores], l
     if not why:
         try:
             for record in runs.values():
-                _ = record.tasks and record.pairs, record.transfer and record.items
+                record.item_table()
         except UserError as error:
             why = str(error).rstrip(".")
     if why:
@@ -159,7 +148,7 @@ def _aligned(runs: Mapping[str, RunRecord]) -> tuple[dict[str, AlignedScores], l
 
 
 def _row(
-    named: tuple[Kind, str], a: Floats, b: Floats, aligned: AlignedScores | None, chosen: _Method
+    named: tuple[str, str], a: Floats, b: Floats, aligned: AlignedScores | None, chosen: _Method
 ) -> SeedsDifference:
     size, mean, sd, lowest, highest = spread(a)
     row = SeedsDifference(*named, size, mean, sd, lowest, highest, **_of_method("a", a, aligned, 0, chosen))

@@ -9,11 +9,12 @@ from pathlib import Path
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import listed
-from stsbench.comparison.overlap import overlaps_of
-from stsbench.comparison.paired import compare_pairs, compare_transfer, dependence_notes, require_pairs
-from stsbench.comparison.result import Comparison
-from stsbench.comparison.seeds import compare_seeds
-from stsbench.comparison.seeds_result import SeedsComparison
+from stsbench.judging.aligned import aligned_scores, named_runs
+from stsbench.judging.comparison import Comparison
+from stsbench.judging.differences import dependence_notes, differences
+from stsbench.judging.overlap import overlaps_of
+from stsbench.judging.seeds import compare_seeds
+from stsbench.judging.seeds_result import SeedsComparison
 from stsbench.records.intervals import common_interval, recorded_intervals
 from stsbench.records.labels import labels
 from stsbench.records.record import RunRecord
@@ -121,18 +122,10 @@ def _records(runs: Run | Sequence[Run]) -> list[RunRecord]:
 
 
 def _compare_models(a: RunRecord, b: RunRecord, intervals: Intervals, progress: Progress) -> Comparison:
-    first, second = labels([a, b])
-    names = (first, second)
-    require_pairs({first: a, second: b})
-    pairs, notes_on_pairs = compare_pairs(a, b, names, intervals=intervals, progress=progress)
-    items, notes_on_items = compare_transfer(a, b, names, intervals=intervals)
-    if not (pairs or items):
-        raise UserError(f"{first} and {second} have no task in common: measure both on the same tasks.")
-    rows = (*pairs, *items)
-    notes = [*notes_on_pairs, *notes_on_items, *dependence_notes(rows, intervals)]
-    if a.supervised or b.supervised:
-        notes.append("tasks with a trained regressor are not compared.")
-    return Comparison(first, second, rows, intervals.level, notes=tuple(notes))
+    runs = named_runs([a, b])
+    aligned, notes = aligned_scores(runs, may_be_undefined=True, progress=progress)
+    rows = differences(aligned, intervals)
+    return Comparison(*runs, rows, intervals.level, notes=(*notes, *dependence_notes(rows, intervals)))
 
 
 def _compare_methods(

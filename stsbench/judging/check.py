@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from stsbench.base.errors import UserError
-from stsbench.checking.result import Check
+from stsbench.judging.verdicts import Check
 from stsbench.records.imports.read import read_results
 from stsbench.records.record import RunRecord
 from stsbench.scoring.recompute import require_recomputed
@@ -58,18 +58,18 @@ def check(
         record, predecessor = read_results(run), read_results(baseline)
         notes = require_recomputed(record, predecessor)
         if margin is None:
-            from stsbench.checking.baseline import MAX_DROP, check_baseline
+            from stsbench.judging.baseline import MAX_DROP, check_baseline
 
             result = check_baseline(record, predecessor, MAX_DROP if max_drop is None else max_drop)
         else:
-            from stsbench.checking.margin import check_margin
+            from stsbench.judging.margin import check_margin
 
             result = check_margin(record, predecessor, margin, interval=interval)
         return replace(result, notes=(*result.notes, *notes))
     if max_drop is not None or margin is not None:
         given = "--max-drop" if margin is None else "--margin"
         raise UserError(f"{given} goes with --baseline: name the run that may not be missed by more.")
-    from stsbench.checking.published import AUTO, TOLERANCE, check_published, rows_to_check
+    from stsbench.judging.published import AUTO, TOLERANCE, check_published, rows_to_check
 
     record = read_results(run)
     rows = rows_to_check(record, against or AUTO)

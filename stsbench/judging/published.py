@@ -5,9 +5,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stsbench.base.errors import UserError
-from stsbench.checking.fitting import MeasuredScore, fitting, measured_scores, open_fields
-from stsbench.checking.result import CellCheck, Check, FieldDifference, in_words, within
-from stsbench.comparison.best_of import BestOf
+from stsbench.judging.best_of import BestOf
+from stsbench.judging.fitting import MeasuredScore, fitting, measured_scores, open_fields
+from stsbench.judging.verdicts import CellCheck, Check, FieldDifference, in_words, within
 from stsbench.published import catalogue
 from stsbench.published.catalogue import PublishedRow, checkpoint_of_system, checkpoints, row, rows
 from stsbench.published.measured import seeded_systems, seeds
@@ -70,7 +70,7 @@ def _of_system(named: PublishedRow) -> list[PublishedRow]:
 
 def _measured(candidates: Iterable[PublishedRow], record: RunRecord) -> list[PublishedRow]:
     """Return those rows that have a value for a task of the record."""
-    tasks = {part.task for part in record.parts}
+    tasks = {score.task for score in record.scores}
     return [row for row in candidates if any(cell.setting.task in tasks for cell in row.cells)]
 
 
@@ -211,7 +211,7 @@ def _lengths_differ(stated: KnownCheckpoint, record: RunRecord) -> bool:
 
 def _length_matters(stated: KnownCheckpoint, record: RunRecord) -> bool:
     """Return whether the lengths differ and a sentence was cut here: where none was, longer reads the same."""
-    return _lengths_differ(stated, record) and any(part.truncated_sentences for part in record.parts)
+    return _lengths_differ(stated, record) and any(score.truncated_sentences for score in record.scores)
 
 
 _SEEDED_COLUMNS = {"Avg. STS": "Avg."}

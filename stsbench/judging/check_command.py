@@ -81,7 +81,7 @@ def check(
     * `stsbench check runs/new --baseline runs/old --margin 0.3`
     """
     is_screen = output.style == "terminal"
-    from stsbench.checking import check as verb
+    from stsbench.judging import check as verb
 
     result = verb.check(
         run, against, tolerance=tolerance, baseline=baseline, max_drop=max_drop, margin=margin, interval=interval

@@ -17,15 +17,15 @@ import numpy as np
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import rounded_up, suggestion
-from stsbench.comparison.aligned import (
+from stsbench.judging.aligned import (
     AlignedScores,
     aligned_scores,
     demand_distinct_models,
     named_runs,
 )
-from stsbench.comparison.result import AVERAGES, Kind
 from stsbench.published.measured import seeded_systems, seeds
 from stsbench.records.intervals import common_interval
+from stsbench.records.kinds import AVERAGES
 from stsbench.records.record import RunRecord
 from stsbench.render.result import Result
 from stsbench.render.table import Table, Tables
@@ -46,8 +46,8 @@ class PlannedTask:
     """What can be shown on one task or on average; scores and differences x 100. NaN where something is not known.
 
     Attributes:
-        kind: `sts` or `transfer`.
-        task: its name; `Avg.` or `Avg. transfer` for the average of a kind.
+        kind: of the task (see `stsbench.records.kinds`).
+        task: its name; of an average what that of its kind is called.
         size: the number of pairs or items.
         a: the score of A; `b`: of B.
         error: standard error of their difference.
@@ -59,7 +59,7 @@ class PlannedTask:
         seeds_anywhere: runs of each that show it for other pairs like these, too; 0 where no number is enough.
     """
 
-    kind: Kind
+    kind: str
     task: str
     size: int
     a: float
@@ -268,7 +268,7 @@ def _spreads(spread: float | str | None, tasks: Sequence[str]) -> tuple[Mapping[
         return known, f"that of {len(frame)} seeds of {spread}"
     if not (math.isfinite(spread) and spread > 0):
         raise UserError(f"a standard deviation of {spread:g} points: give more than 0, such as 0.8.")
-    averages = [task for task in tasks if task in AVERAGES.values()]
+    averages = [task for task in tasks if task in AVERAGES]
     # Of the average, which tasks need not share; where there is one task alone, of that.
     return dict.fromkeys(averages or tasks, spread), f"a standard deviation of {spread:g}, as given"
 

@@ -6,7 +6,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from stsbench.base.words import listed
-from stsbench.comparison.result import AVERAGES, Kind
+from stsbench.judging.comparison import by_kind
+from stsbench.records.kinds import AVERAGES, KINDS
 from stsbench.render.cells import Named
 from stsbench.render.figures import COLUMN_WIDTH, new_figure, shortened, style, svg_of
 from stsbench.render.result import Result
@@ -54,14 +55,14 @@ class RankedTask:
     """A ranking of all models on one task or on average.
 
     Attributes:
-        kind: `sts` or `transfer`.
-        task: its name; `Avg.` or `Avg. transfer` for the average of a kind.
+        kind: of the task (see `stsbench.records.kinds`).
+        task: its name; of an average what that of its kind is called.
         size: the number of pairs or items.
         rows: the models, the highest score first.
         p: the p-values of all differences in the order of `rows`, corrected for all pairs of models.
     """
 
-    kind: Kind
+    kind: str
     task: str
     size: int
     rows: tuple[RankedScore, ...]
@@ -70,7 +71,7 @@ class RankedTask:
     @property
     def is_average(self) -> bool:
         """Whether this is the average over tasks."""
-        return self.task in AVERAGES.values()
+        return self.task in AVERAGES
 
 
 @dataclass(frozen=True)
@@ -100,9 +101,9 @@ class RankResult(Result):
 
     @property
     def headlines(self) -> list[RankedTask]:
-        """The ranking that matters most of each kind, which is that of the average or of the only task."""
-        kinds = dict.fromkeys(task.kind for task in self.tasks)
-        return [[task for task in self.tasks if task.kind == kind][-1] for kind in kinds]
+        """The rankings that matter most: of each kind that of the average, or of its tasks where it has none."""
+        kinds = by_kind(self.tasks).values()
+        return [task for tasks in kinds for task in (tasks[-1:] if tasks[-1].is_average else tasks)]
 
     @property
     def sentence(self) -> str:
@@ -201,9 +202,9 @@ class RankResult(Result):
                 for row in task.rows
             ]
             yield Table(pd.DataFrame(rows), headline=Named("task", task.task))
-            tasks = [item for item in self.tasks if item.kind == task.kind]
-            if len(tasks) == 1:
+            if not task.is_average:
                 continue
+            tasks = by_kind(self.tasks)[task.kind]
             cells = {
                 Named("task", item.task): {row.model: f"{row.score:.2f} {row.letters}" for row in item.rows}
                 for item in tasks
@@ -219,11 +220,7 @@ class RankResult(Result):
 
     def _sentence(self, task: RankedTask) -> str:
         first, *others = task.rows
-        where = (
-            f"on {task.task}"
-            if not task.is_average
-            else f"on {'STS' if task.kind == 'sts' else 'transfer'} average"
-        )
+        where = f"on {KINDS[task.kind].words} average" if task.is_average else f"on {task.task}"
         alike = [row.model for row, p in zip(others, task.p[0][1:], strict=True) if p >= 1 - self.level]
         leads = f"{first.model} leads {where} with {first.score:.2f}"
         if not alike:

@@ -231,7 +231,7 @@ class RankResult(Result):
             else f"{listed([*alike[: _FEW - 1], f'{len(alike) - _FEW + 1} more'])}"
         )
         apart = len(others) - len(alike)
-        rest = f", {apart} others are below it" if apart else ""
+        rest = f", {apart} {'others are' if apart > 1 else 'other is'} below it" if apart else ""
         return f"{leads}; {names} cannot be told apart from it at {100 * (1 - self.level):g} %{rest}."
 
 

@@ -82,8 +82,12 @@ def _faults_in_rows(table: PlainTable, record: RunFields) -> Iterator[str]:
     for score in record.scores:
         for number in score.subsets or score.numbers[:1]:
             expected[*score.key, number.subset] += number.items or 0
-    keys = list(zip(*(table[name] for name in (*KEY, "subset")), strict=True))
-    rows = Counter(tuple("" if part is None else str(part) for part in key) for key in keys)
+    # Of some kinds no number is of a subset, although the items name them.
+    undivided = {score.key for score in record.scores if not score.subsets}
+    rows: Counter[tuple[str, ...]] = Counter()
+    for cells in zip(*(table[name] for name in (*KEY, "subset")), strict=True):
+        *key, subset = ("" if cell is None else str(cell) for cell in cells)
+        rows[*key, "" if tuple(key) in undivided else subset] += 1
     held_out = {(score.kind, score.task, score.text): score.held_out for score in record.scores}
     for key in {**expected, **rows}:
         if key not in expected and (place := (key[0], key[1], key[3])) in held_out:

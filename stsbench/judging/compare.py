@@ -124,8 +124,8 @@ def _records(runs: Run | Sequence[Run]) -> list[RunRecord]:
 def _compare_models(a: RunRecord, b: RunRecord, intervals: Intervals, progress: Progress) -> Comparison:
     runs = named_runs([a, b])
     aligned, notes = aligned_scores(runs, may_be_undefined=True, progress=progress)
-    rows = differences(aligned, intervals)
-    return Comparison(*runs, rows, intervals.level, notes=(*notes, *dependence_notes(rows, intervals)))
+    rows, (first, second) = differences(aligned, intervals), runs
+    return Comparison(first, second, rows, intervals.level, notes=(*notes, *dependence_notes(rows, intervals)))
 
 
 def _compare_methods(

@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     from stsbench.analysis.retrieve import retrieve
     from stsbench.analysis.spectrum import spectrum
     from stsbench.base.errors import UserError
-    from stsbench.judging.check import check
-    from stsbench.judging.best_of import best_of
-    from stsbench.judging.compare import compare
-    from stsbench.judging.planning import plan
-    from stsbench.judging.rank import rank
     from stsbench.diagnosis.diagnose import diagnose
     from stsbench.encoders.fitting.fit import fit
     from stsbench.encoders.load import load
     from stsbench.encoders.plan import embed
     from stsbench.encoders.saved import SavedVectors
+    from stsbench.judging.best_of import best_of
+    from stsbench.judging.check import check
+    from stsbench.judging.compare import compare
+    from stsbench.judging.planning import plan
+    from stsbench.judging.rank import rank
     from stsbench.records.export import export_results
     from stsbench.records.imports.read import import_results
     from stsbench.records.record import RunRecord

@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -28,6 +28,12 @@ from stsbench.cli.options import (
     number_within,
 )
 from stsbench.cli.output import print_data, progress_bars, say, tell
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stsbench.records.record import RunRecord
+    from stsbench.scoring.run import LazyModel
 
 _SCORE = "Scores"
 
@@ -217,7 +223,7 @@ def run(
         hash_ahead((model or encoder_module or [PACKAGED])[0])
     from stsbench.data.views import PairView
     from stsbench.encoders.load import LoadOptions
-    from stsbench.judging.margin import MARGIN, check_margin, require_margin
+    from stsbench.judging.margin import MARGIN, require_margin
     from stsbench.records.provenance import command_line
     from stsbench.records.record import RunRecord
     from stsbench.records.scores import Scores
@@ -298,20 +304,30 @@ def run(
     for _, record in measured:
         replaced = ", where it replaced the record of the same measurement" if record.replaced else ""
         tell(f"recorded in {record.folder}{replaced}", quiet=output.quiet)
+    passed = _judged(measured, margin, interval, output)
+    if failures:
+        raise UserError(*failures)
+    if not passed:
+        raise typer.Exit(3)
+
+
+def _judged(
+    measured: "Sequence[tuple[LazyModel, RunRecord]]", margin: float, interval: IntervalName, output: Output
+) -> bool:
+    """Hold each record against that of its model in fp32, if there is one; print and return the verdict."""
+    from stsbench.judging.margin import check_margin
+
     references = {of.name: record for of, record in measured if of.beside}
-    checks = [
-        check_margin(record, references[of.name], margin, interval=interval)
-        for of, record in measured
-        if not of.beside and of.name in references
-    ]
-    for check in checks:
+    passed = True
+    for of, record in measured:
+        if of.beside or of.name not in references:
+            continue
+        check = check_margin(record, references[of.name], margin, interval=interval)
         if output.style == "terminal":
             say("", *str(check.table()).splitlines())
         tell(check.sentence, quiet=output.quiet and check.passed)
-    if failures:
-        raise UserError(*failures)
-    if not all(check.passed for check in checks):
-        raise typer.Exit(3)
+        passed = passed and check.passed
+    return passed
 
 
 @grouped

@@ -1,20 +1,39 @@
-"""Records whose scores are chosen: what a run must look like to be judged."""
+"""What is judged: models measured on small data, and records whose scores are chosen."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 import stsbench as sb
+from stsbench.data.tables import StsData
 from stsbench.published.catalogue import row
-from stsbench.records.parts import DataPart, ModelPart, ProtocolPart, SubsetPart, TaskPart
+from stsbench.records.parts import DataPart, ModelPart, Number, ProtocolPart, Score
 from stsbench.records.signature import Signature
+
+Measure = Callable[..., sb.RunRecord]
 
 MODEL = {"name": "mine", "kind": "transformer", "pooling": "cls_before_pooler", "max_length": 512}
 PROTOCOL = {"aggregation": "all", "metric": "spearman", "similarity": "cosine"}
 
 
-def make_part(
+@pytest.fixture
+def measure(hash_encode: Callable[[list[str]], NDArray[np.float64]], toy_data: Callable[..., StsData]) -> Measure:
+    """Return a function that measures vectors with so much noise on toy tasks; the seed draws the noise."""
+
+    def run(tasks: Any = None, *, noise: float = 0.0, seed: int = 0, **options: Any) -> sb.RunRecord:
+        def encode(sentences: list[str]) -> NDArray[np.float64]:
+            vectors = hash_encode(sentences)
+            return vectors + noise * np.random.default_rng(seed).normal(size=vectors.shape)
+
+        return sb.evaluate(encode, tasks or [toy_data("x", pairs=60), toy_data("y", seed=1)], **options)
+
+    return run
+
+
+def made_score(
     task: str,
     score: float | None,
     model: ModelPart,
@@ -24,26 +43,23 @@ def make_part(
     status: Any = "verified",
     truncated: int = 0,
     **protocol: str,
-) -> TaskPart:
+) -> Score:
     chosen = PROTOCOL | protocol
     share = None if score is None else score / 100
     signature = Signature(
         task, split, text=text, data="3f2a91", pooling=model.pooling, max_length=model.max_length, **chosen
     )
-    names = ("one", "two") if task[-2:].isdigit() else ("whole",)
-    values = {chosen["metric"]: share}
-    return TaskPart(
+    subsets = ("one", "two") if task[-2:].isdigit() else ("whole",)
+    metric = chosen["metric"]
+    whole = Number(statistic=metric, aggregation=chosen["aggregation"], value=share, items=10)
+    return Score(
+        kind="sts",
         task=task,
         split=split,
         text=text,
-        pairs=10,
-        score=share,
-        scores={chosen["aggregation"]: values},
-        subsets=tuple(SubsetPart(name=name, pairs=5, scores=values) for name in names),
+        numbers=(whole, *(Number(statistic=metric, subset=name, value=share, items=5) for name in subsets)),
         signature=str(signature),
         data=DataPart(status=status, sha256="3f2a91" + "0" * 58),
-        identical_pairs=0,
-        zero_pairs=0,
         truncated_sentences=truncated,
     )
 
@@ -62,7 +78,7 @@ def make_run() -> Callable[..., sb.RunRecord]:
             created="",
             model=used,
             protocol=ProtocolPart(name="simcse", **protocol, interval=None, level=0.95),
-            tasks=tuple(make_part(task, score, used, **every) for task, score in scores.items()),
+            scores=tuple(made_score(task, score, used, **every) for task, score in scores.items()),
             environment={},
             seconds={},
             encoding={},

@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable
 
 import pytest
+from changed_records import with_values
 
 import stsbench as sb
 from stsbench.judging.published import best_of_seeds
@@ -16,9 +17,7 @@ Measure = Callable[..., sb.RunRecord]
 def seed(record: sb.RunRecord, score: float, name: str, **changes: object) -> sb.RunRecord:
     """Return a record as of a seed that scores this on every task."""
     weights = hashlib.sha256(name.encode()).hexdigest()
-    model = record.model.model_copy(update={"weights_sha256": weights, **changes})
-    tasks = tuple(task.model_copy(update={"score": score / 100}) for task in record.tasks)
-    return record.model_copy(update={"model": model, "tasks": tasks})
+    return with_values(record, score / 100, weights_sha256=weights, **changes)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from stsbench.judging.published import check_published
 from stsbench.judging.verdicts import Check
 from stsbench.published.catalogue import checkpoints, row
 from stsbench.published.measured import seeds
-from stsbench.records.parts import DataPart, SupervisedPart, TransferPart
+from stsbench.records.parts import DataPart, Number, Score, Training
 from stsbench.records.signature import Signature
 
 MakeRun = Callable[..., sb.RunRecord]
@@ -105,7 +105,7 @@ def test_sick_r_on_its_test_split_does_not_compare_with_mteb_and_the_rest_does(
 def test_of_two_measurements_of_a_task_the_one_that_compares_is_taken(make_run: MakeRun, printed: Printed) -> None:
     run = make_run(printed(MINILM), {"pooling": "avg"})
     both = make_run({"SICK-R": printed(MINILM)["SICK-R"]}, {"pooling": "avg"}, split="all")
-    merged = run.model_copy(update={"tasks": (*run.tasks, *both.tasks)})
+    merged = run.model_copy(update={"scores": (*run.scores, *both.scores)})
     assert check(merged, MINILM).verdict == "pass"
 
 
@@ -199,7 +199,7 @@ def test_a_variant_of_a_system_states_no_pooling(make_run: MakeRun) -> None:
 
 
 def test_a_prompt_or_whitening_is_noted(make_run: MakeRun) -> None:
-    notes = check(make_run({"STS-B": 76.85}, {"prompt": "query: ", "postprocessing": "whiten"})).notes
+    notes = check(make_run({"STS-B": 76.85}, {"prompt": "query: ", "whiten": 0})).notes
     assert "prompt: the row states none; query:  here" in notes
     assert "postprocessing: the row states none; whiten here" in notes
 
@@ -316,18 +316,20 @@ def test_the_whole_finding_is_plain_data(make_run: MakeRun) -> None:
 
 def transfer_run(make_run: MakeRun, off: float = 0.0, text: str = "senteval") -> sb.RunRecord:
     """Return a record of the transfer tasks with SimCSE's final accuracies, and on dev two points more."""
-    parts = []
+    scores = []
     for cell in row(TRANSFER).cells[:7]:
         assert cell.score is not None
         acc, task = (cell.score + off) / 100, cell.setting.task
         signature = Signature(task, "test", "kfold10", "acc", "logreg", text, "3f2a91", "cls_before_pooler", 512)
-        part = TransferPart(
-            task=task, text=text, design="kfold", classifier="logreg", kfold=10, seed=1111, ndev=9, ntest=9,
-            acc=acc, devacc=acc + 0.02, grid=(), chosen=(), signature=str(signature), truncated_sentences=0,
-            data=DataPart(status="verified", sha256="3f2a91"),
+        numbers = (Number(statistic="acc", value=acc), Number(statistic="devacc", value=acc + 0.02))
+        scores.append(
+            Score(
+                kind="transfer", task=task, split="test", text=text, numbers=numbers, signature=str(signature),
+                training=Training(method="logreg", design="kfold", kfold=10, seed=1111),
+                data=DataPart(status="verified", sha256="3f2a91"),
+            )
         )  # fmt: skip
-        parts.append(part)
-    return make_run({"STS-B": 76.85}).model_copy(update={"tasks": (), "transfer": tuple(parts)})
+    return make_run({"STS-B": 76.85}).model_copy(update={"scores": tuple(scores)})
 
 
 def test_transfer_tasks_are_checked_by_their_accuracy_on_test(make_run: MakeRun) -> None:
@@ -340,7 +342,7 @@ def test_transfer_tasks_are_checked_by_their_accuracy_on_test(make_run: MakeRun)
 
 def test_a_dev_accuracy_is_checked_against_one_on_dev(make_run: MakeRun) -> None:
     run = transfer_run(make_run)
-    mean = sum(part.devacc for part in run.transfer) / 7
+    mean = sum(score.numbers[1].value or 0 for score in run.scores) / 7
     found = check(run, "simcse-slides-pooling-and-mlm/mlm-0.01")
     cell = next(cell for cell in found.cells if cell.name == "transfer")
     assert cell.measured == pytest.approx(100 * mean)
@@ -349,12 +351,13 @@ def test_a_dev_accuracy_is_checked_against_one_on_dev(make_run: MakeRun) -> None
 
 def test_a_regressors_score_does_not_compare_with_a_similaritys(make_run: MakeRun) -> None:
     signature = Signature("STS-B", "test", "all", "pearson", "supervised", "senteval", "3f2a91", "avg")
-    part = SupervisedPart(
-        task="STS-B", text="senteval", stop_by="pearson", seed=1, ndev=9, ntest=9, dev=0.8, pearson=0.77,
-        spearman=0.76, mse=1.0, signature=str(signature), truncated_sentences=0,
+    score = Score(
+        kind="supervised", task="STS-B", split="test", text="senteval", signature=str(signature),
+        numbers=(Number(statistic="pearson", value=0.77), Number(statistic="spearman", value=0.76)),
+        training=Training(method="supervised", design="split", seed=1, stop_by="pearson"),
         data=DataPart(status="verified", sha256="3f2a91"),
     )  # fmt: skip
-    run = make_run({"STS-B": 76.85}).model_copy(update={"tasks": (), "supervised": (part,)})
+    run = make_run({"STS-B": 76.85}).model_copy(update={"scores": (score,)})
     assert "similarity is supervised here and cosine there" in check(run).sentence
 
 

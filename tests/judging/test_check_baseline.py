@@ -10,7 +10,7 @@ import pytest
 import stsbench as sb
 from stsbench.base.errors import UserError
 from stsbench.judging.baseline import check_baseline
-from stsbench.records.parts import TransferPart
+from stsbench.records.parts import Score
 from stsbench.records.signature import Signature
 
 MakeRun = Callable[..., sb.RunRecord]
@@ -55,11 +55,11 @@ def test_another_protocol_does_not_compare(field: str, value: str, make_run: Mak
 
 def test_other_data_does_not_compare(make_run: MakeRun) -> None:
     old, new = make_run(OLD), make_run(OLD)
-    tasks = tuple(
-        part.model_copy(update={"signature": part.signature.replace("data:3f2a91", "data:000000")})
-        for part in new.tasks
+    scores = tuple(
+        score.model_copy(update={"signature": score.signature.replace("data:3f2a91", "data:000000")})
+        for score in new.scores
     )
-    found = check_baseline(new.model_copy(update={"tasks": tasks}), old)
+    found = check_baseline(new.model_copy(update={"scores": scores}), old)
     assert "data is 000000 here and 3f2a91 there" in found.sentence
 
 
@@ -87,16 +87,16 @@ def test_folds_that_a_file_does_not_tell_match_with_a_note(folds: str, tmp_path:
     file.write_text(json.dumps({"MRPC": entry, "TREC": entry}), encoding="utf-8")
     theirs = sb.import_results(file)
 
-    def measured(part: TransferPart) -> TransferPart:
-        stated = replace(Signature.parse(part.signature), aggregation=folds, similarity="logreg", data="3f2a91")
-        return part.model_copy(update={"signature": str(stated)})
+    def measured(score: Score) -> Score:
+        stated = replace(Signature.parse(score.signature), aggregation=folds, similarity="logreg", data="3f2a91")
+        return score.model_copy(update={"signature": str(stated)})
 
-    ours = theirs.model_copy(update={"transfer": tuple(map(measured, theirs.transfer))})
+    ours = theirs.model_copy(update={"scores": tuple(map(measured, theirs.scores))})
     for found in (check_baseline(ours, theirs), check_baseline(theirs, ours)):
         assert found.verdict == "pass", found.sentence
         assert "aggregation: an imported file does not say" in found.notes
     others = [
-        part.model_copy(update={"signature": part.signature.replace(folds, "kfold7")}) for part in ours.transfer
+        score.model_copy(update={"signature": score.signature.replace(folds, "kfold7")}) for score in ours.scores
     ]
-    other = ours.model_copy(update={"transfer": tuple(others)})
+    other = ours.model_copy(update={"scores": tuple(others)})
     assert check_baseline(other, ours).verdict == "not comparable"

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from changed_records import of_scores, with_columns
 
 import stsbench as sb
 
@@ -35,10 +36,11 @@ def test_both_kinds_of_task_are_compared_each_with_its_own_test(
     assert table["kind"].tolist() == ["sts", "transfer", "transfer", "transfer"]
     assert table["task"].tolist() == ["sample", "sample-questions", "sample-products", "Avg. transfer"]
     assert table["test"].tolist() == ["williams", "mcnemar", "mcnemar", ""]
-    for part in a.transfer:
-        row = table.set_index("task").loc[part.task]
+    for score in a.scores_of("transfer"):
+        row, training = table.set_index("task").loc[score.task], score.training
         # Of nested folds the record holds the mean over the folds, the comparison the share of all items.
-        assert row["a"] == pytest.approx(100 * part.acc, abs=1.0 if part.design == "nested" else 0.01)
+        is_nested = training is not None and training.design == "nested"
+        assert row["a"] == pytest.approx(100 * (score.value or 0), abs=1.0 if is_nested else 0.01)
     assert len(found.table()) == 2
     assert len(found.plot().axes[0].get_yticks()) == 4
     assert found.sentence.startswith("STS: ")
@@ -53,11 +55,11 @@ def test_records_read_from_their_folders_say_the_same(records: tuple[sb.RunRecor
 
 def test_transfer_tasks_by_other_classifiers_do_not_compare(records: tuple[sb.RunRecord, sb.RunRecord]) -> None:
     a, _ = records
-    part = a.transfer[0]
-    other = part.model_copy(update={"signature": part.signature.replace("|logreg|", "|mlp-adam|")})
-    assert other.signature != part.signature
-    changed = a.model_copy(update={"transfer": (other, *a.transfer[1:])}).with_tables(a.pairs, a.items)
-    with pytest.raises(sb.UserError, match=f"do not compare on {part.task}: similarity is logreg in one and mlp"):
+    sts, score, *others = a.scores
+    other = score.model_copy(update={"signature": score.signature.replace("|logreg|", "|mlp-adam|")})
+    assert other.signature != score.signature
+    changed = a.model_copy(update={"scores": (sts, other, *others)}).with_items(a.item_table())
+    with pytest.raises(sb.UserError, match=f"do not compare on {score.task}: similarity is logreg in one and mlp"):
         sb.compare(a, changed)
 
 
@@ -65,8 +67,7 @@ def test_runs_without_a_common_task_are_refused(
     records: tuple[sb.RunRecord, sb.RunRecord], hash_encode: Encode
 ) -> None:
     a, _ = records
-    only_transfer = a.model_copy(update={"tasks": (), "average": None}).with_tables(None, a.items)
-    only_sts = a.model_copy(update={"transfer": (), "transfer_average": None}).with_tables(a.pairs)
+    only_transfer, only_sts = of_scores(a, "transfer"), of_scores(a, "sts")
     with pytest.raises(sb.UserError, match="have no task in common"):
         sb.compare(only_transfer, only_sts)
     assert {row.kind for row in sb.compare(a, only_sts).rows} == {"sts"}
@@ -77,7 +78,9 @@ def test_seeds_have_rows_for_both_kinds(records: tuple[sb.RunRecord, sb.RunRecor
     a, b = records
     found = sb.compare([a], [b])
     assert found.frame["task"].tolist() == ["sample", "sample-questions", "sample-products", "Avg. transfer"]
-    assert found.frame["a_mean"].tolist()[1:3] == pytest.approx([100 * part.acc for part in a.transfer])
+    assert found.frame["a_mean"].tolist()[1:3] == pytest.approx(
+        [100 * (score.value or 0) for score in a.scores_of("transfer")]
+    )
     assert found.frame["a_mean"].iloc[3] == pytest.approx(np.mean(found.frame["a_mean"][1:3]))
     assert found.sentence.endswith("on transfer average; no claim: that takes 5 runs of each.")
 
@@ -102,7 +105,7 @@ def test_a_comparison_sees_shared_sentences_as_the_records_intervals_do(
 ) -> None:
     def as_seen_by(interval: Any, record: sb.RunRecord) -> sb.RunRecord:
         protocol = record.protocol.model_copy(update={"interval": interval})
-        return record.model_copy(update={"protocol": protocol}).with_tables(record.pairs, record.items)
+        return record.model_copy(update={"protocol": protocol}).with_items(record.item_table())
 
     independent = [as_seen_by("independent", record) for record in records]
     same = sb.compare(*independent)
@@ -144,8 +147,8 @@ def test_what_is_better_is_called_by_its_name(records: tuple[sb.RunRecord, sb.Ru
         record.model_copy(update={"model": record.model.model_copy(update={"name": name, "kind": "transformer"})})
         for record, name in zip(records, ("org/words", "org/letters"), strict=True)
     ]
-    a, b = (record.with_tables(whole.pairs, whole.items) for record, whole in zip(named, records, strict=True))
-    swapped = a.with_tables(a.pairs.assign(cosine=a.pairs["gold"]), a.items)
+    a, b = (record.with_items(whole.item_table()) for record, whole in zip(named, records, strict=True))
+    swapped = with_columns(a, cosine=a.item_table()["gold"])
     assert "org/words is better on sample: " in sb.compare(b, swapped).sentence
 
 

@@ -8,17 +8,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+from changed_records import scored_again, with_columns, with_rows
 from numpy.typing import NDArray
 
 import stsbench as sb
 from stsbench.data.tables import StsData
 from stsbench.judging.aligned import AlignedScores, aligned_scores
 from stsbench.judging.margin import judged
-from stsbench.statistics.aggregation import correlate_task
+from stsbench.scoring.statistic import Correlation
 from stsbench.statistics.dependence import Sharing
 from stsbench.statistics.influence import pearson_terms
 
 PAIRS, HUBS = 240, 60
+PEARSON = Correlation("pearson", "all", "cosine")
 SHARING = Sharing.of(np.arange(PAIRS) % HUBS, HUBS + np.arange(PAIRS))
 
 
@@ -34,7 +36,7 @@ def compared(rng: np.random.Generator, old: float, new: float, strength: float =
     sides = [rho * gold + np.sqrt(1 - rho**2) * shared(rng, strength) for rho in (old, new)]
     scores = np.array([np.corrcoef(gold, side)[0, 1] for side in sides])
     terms = np.array([pearson_terms(gold, side) for side in sides])
-    return AlignedScores("sts", "x", "pearson", scores, terms, SHARING, SHARING)
+    return AlignedScores("sts", "x", PEARSON, scores, terms, SHARING, SHARING)
 
 
 def share_of(verdict: str, loss: float, *, trials: int = 1000, **options: Any) -> float:
@@ -93,15 +95,9 @@ def run(data: list[StsData]) -> Records:
     record = sb.evaluate(lambda texts: [[len(s), s.count("o")] for s in texts], data, intervals=sb.Intervals(None))
 
     def make(noise: float) -> sb.RunRecord:
-        pairs, rng = record.pairs.copy(), np.random.default_rng(0)
-        base, own = rng.normal(size=(2, len(pairs)))
-        pairs["cosine"] = pairs["gold"] + base + noise * own
-        parts = []
-        for part in record.tasks:
-            rows = pairs[pairs["task"] == part.task]
-            scored = correlate_task(rows["gold"], rows["cosine"], np.zeros(len(rows), dtype=int))
-            parts.append(part.model_copy(update={"score": scored.aggregates["all"]}))
-        return record.model_copy(update={"tasks": tuple(parts)}).with_tables(pairs)
+        gold, rng = record.item_table()["gold"], np.random.default_rng(0)
+        base, own = rng.normal(size=(2, len(gold)))
+        return scored_again(with_columns(record, cosine=gold + base + noise * own))
 
     return make
 
@@ -189,7 +185,7 @@ def test_programs_get_the_bounds(run: Records) -> None:
 
 def test_what_was_not_measured_keeps_the_gate_shut(run: Records) -> None:
     new, old = run(0.1), run(0.0)
-    fewer = new.model_copy(update={"tasks": new.tasks[:1]}).with_tables(new.pairs)
+    fewer = new.model_copy(update={"scores": new.scores[:1]})
     check = sb.check(fewer, baseline=old, margin=1.0)
     assert (check.verdict, check.exit_code) == ("not comparable", 2)
 
@@ -209,7 +205,5 @@ def test_options_that_do_not_go_together_are_refused(run: Records) -> None:
 
 def test_other_pairs_are_refused(run: Records) -> None:
     old, new = run(0.0), run(0.1)
-    with pytest.raises(
-        sb.UserError, match="the baseline and the run: the two do not compare on x: pair_id differs"
-    ):
-        sb.check(new.with_tables(new.pairs.drop(index=5)), baseline=old, margin=1.0)
+    with pytest.raises(sb.UserError, match="the baseline and the run do not compare on x: item_id differs"):
+        sb.check(with_rows(new, np.arange(len(new.item_table())) != 5), baseline=old, margin=1.0)

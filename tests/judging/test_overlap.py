@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import stsbench as sb
-from stsbench.judging.overlap import overlap, overlaps_of
 from stsbench.data.benchmarks import load_sts
+from stsbench.judging.overlap import overlap, overlaps_of
 
 TASKS = {
     "x": ["An owl sings .", "An owl sings .", "the bus is late", "it 's raining"],
@@ -107,7 +107,7 @@ def test_of_a_run_with_a_view_the_sentences_of_the_whole_split_are_looked_for(
 ) -> None:
     options = {"data_dirs": [benchmark_folder], "intervals": sb.Intervals(None), "use_cache": False}
     view = sb.evaluate(hash_encode, "STS16", exclude_overlap=True, **options)
-    assert view.tasks[0].split == "test~overlap"
+    assert view.scores[0].split == "test~overlap"
     sentences = load_sts("STS16", data_dirs=[benchmark_folder]).table["sentence1"]
     corpus = write(tmp_path / "a.txt", sentences[0])
     (entry,), notes = overlaps_of([view], [corpus], [benchmark_folder])

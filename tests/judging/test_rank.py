@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from changed_records import scored_again, with_columns, with_rows
 
 import stsbench as sb
 from stsbench.data.tables import StsData
@@ -29,18 +30,8 @@ def of_weights(record: sb.RunRecord, name: str) -> sb.RunRecord:
 
 def near_gold(record: sb.RunRecord, noise: float, seed: int) -> sb.RunRecord:
     """Return a record whose similarities are the gold scores with so much noise."""
-    from stsbench.statistics.aggregation import correlate_task
-
-    pairs = record.pairs.copy()
-    rng = np.random.default_rng(seed)
-    pairs["cosine"] = pairs["gold"] + noise * rng.normal(size=len(pairs))
-    parts = []
-    for part in record.tasks:
-        rows = pairs[pairs["task"] == part.task]
-        codes = rows["subset"].factorize()[0]
-        score = correlate_task(rows["gold"], rows["cosine"], codes).aggregates["all"]
-        parts.append(part.model_copy(update={"score": score}))
-    changed = record.model_copy(update={"tasks": tuple(parts)}).with_tables(pairs)
+    gold, rng = record.item_table()["gold"], np.random.default_rng(seed)
+    changed = scored_again(with_columns(record, cosine=gold + noise * rng.normal(size=len(gold))))
     return of_weights(changed, f"noise {noise:g}")
 
 
@@ -72,14 +63,13 @@ def test_the_good_one_leads_two_cannot_be_told_apart_and_the_bad_one_is_last(run
 def test_its_scores_and_intervals_are_those_of_the_records(measure: Measure) -> None:
     runs = [of_weights(measure(noise=noise, seed=7), str(noise)) for noise in (0.0, 2.0)]
     ranking = sb.rank(runs)
-    for task, part in zip(ranking.tasks, runs[0].tasks, strict=False):
+    for task, score in zip(ranking.tasks, runs[0].scores, strict=False):
         row = next(row for row in task.rows if row.model == "0.0")
-        assert row.score == pytest.approx(100 * (part.score or 0))
-        assert (row.low, row.high) == pytest.approx(tuple(100 * limit for limit in part.interval or ()))
+        assert row.score == pytest.approx(100 * (score.value or 0))
+        assert (row.low, row.high) == pytest.approx(tuple(100 * limit for limit in score.interval or ()))
     average = next(row for row in ranking.tasks[-1].rows if row.model == "0.0")
-    assert runs[0].average is not None
     assert (average.low, average.high) == pytest.approx(
-        tuple(100 * limit for limit in runs[0].average.interval or ())
+        tuple(100 * limit for limit in runs[0].averages[0].interval or ())
     )
 
 
@@ -89,7 +79,7 @@ def test_the_covariance_of_the_average_counts_sentences_that_tasks_share(measure
     (x, y, average), _ = aligned_scores(named_runs(runs))
     assert average.covariance("dyadic") == pytest.approx(x.covariance("dyadic"))
     assert average.covariance("independent") == pytest.approx(x.covariance("independent") / 2)
-    pairs = runs[0].pairs[runs[0].pairs["task"] == "x"]
+    pairs = runs[0].items[runs[0].items["task"] == "x"]
     terms = task_terms(pairs["gold"], pairs["cosine"], pairs["subset"].factorize()[0])
     assert x.covariance("dyadic")[0, 0] == pytest.approx(covariance(terms, x.sharing)[0, 0])
     assert y.scores == pytest.approx(x.scores)
@@ -144,16 +134,6 @@ def test_transfer_tasks_are_ranked_by_their_items(measure: Measure) -> None:
     assert next(row.score for row in task.rows if row.model == "0") == pytest.approx(100 * expected)
 
 
-def test_tables_that_do_not_say_what_pairs_share_are_told(runs: list[sb.RunRecord]) -> None:
-    columns = ["sentence_a", "sentence_b", "folded_a", "folded_b"]
-    old = [run.with_tables(run.pairs.drop(columns=columns)) for run in runs]
-    ranking = sb.rank(old)
-    assert "the tables do not say which pairs of x and y share sentences" in ranking.notes[0]
-    assert ranking.frame["rank"].tolist() == sb.rank(runs).frame["rank"].tolist()
-    # One side that says is enough.
-    assert not sb.rank([runs[0], *old[1:]]).notes
-
-
 def test_imported_scores_are_left_out_of_a_ranking_of_pairs(runs: list[sb.RunRecord]) -> None:
     imported = runs[0].model.model_copy(update={"kind": "imported", "name": "theirs", "weights_sha256": None})
     ranking = sb.rank([runs[0].model_copy(update={"model": imported}), *runs])
@@ -199,12 +179,10 @@ def test_what_is_no_ranking_is_refused_in_a_sentence(
     others = of_weights(measure([toy_data("x", pairs=149), toy_data("y", pairs=150, seed=1)]), "others")
     with pytest.raises(sb.UserError, match="do not compare on x: data is"):
         sb.rank([runs[0], others])
-    fewer = runs[1].with_tables(runs[1].pairs.drop(index=3))
-    with pytest.raises(
-        sb.UserError, match=r"noise 3 and noise 0\.2: the two do not compare on x: pair_id differs"
-    ):
+    fewer = with_rows(runs[1], np.arange(300) != 3)
+    with pytest.raises(sb.UserError, match=r"noise 3 and noise 0\.2 do not compare on x: item_id differs"):
         sb.rank([runs[0], fewer])
-    with pytest.raises(sb.UserError, match="there is no task that noise 3 and a were all measured on"):
+    with pytest.raises(sb.UserError, match="noise 3 and a have no task in common"):
         sb.rank([runs[0], of_weights(measure([toy_data("z")]), "a")])
     with pytest.raises(sb.UserError, match="an interval of level 2"):
         sb.rank(runs, level=2)

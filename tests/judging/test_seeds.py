@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.stats
+from changed_records import with_values
 
 import stsbench as sb
 from stsbench.data.tables import StsData
@@ -23,12 +24,7 @@ Runs = dict[str, sb.RunRecord]
 def trained(record: sb.RunRecord, name: str, score: float) -> sb.RunRecord:
     """Return a record as of a checkpoint of its own, with this score on every task."""
     weights = hashlib.sha256(name.encode()).hexdigest()
-    return record.model_copy(
-        update={
-            "model": record.model.model_copy(update={"weights_sha256": weights}),
-            "tasks": tuple(task.model_copy(update={"score": score}) for task in record.tasks),
-        }
-    )
+    return with_values(record, score, weights_sha256=weights)
 
 
 @pytest.fixture(scope="module")
@@ -107,10 +103,7 @@ def test_runs_that_do_not_compare_or_have_no_score_are_refused(measure: Measure,
         compared(runs, {"b0": other})
     with pytest.raises(sb.UserError, match="no task that all runs were measured on"):
         compared(runs, {"b0": trained(measure([toy_data("z")]), "b", 0.7)})
-    undefined = trained(measure(), "b", 0.7)
-    undefined = undefined.model_copy(
-        update={"tasks": tuple(task.model_copy(update={"score": None}) for task in undefined.tasks)}
-    )
+    undefined = with_values(trained(measure(), "b", 0.7), None)
     with pytest.raises(sb.UserError, match="b0 has no score on x"):
         compared(runs, {"b0": undefined})
 
@@ -130,7 +123,7 @@ def seeds(measure: Measure, noise: float, first: int, count: int) -> Runs:
 def test_the_interval_of_a_mean_is_of_other_seeds_and_other_pairs(measure: Measure) -> None:
     runs = seeds(measure, 0.7, 0, 5)
     row = compared(runs, {}).rows[-1]
-    scores = np.array([100 * (run.average.score or 0) for run in runs.values() if run.average])
+    scores = np.array([100 * (run.averages[0].value or 0) for run in runs.values()])
     seeds_alone = scipy.stats.t.ppf(0.975, 4) * scores.std(ddof=1) / math.sqrt(5)
     assert row.a_high - row.a_mean == pytest.approx(row.a_mean - row.a_low)
     assert row.a_high - row.a_mean > seeds_alone
@@ -145,7 +138,7 @@ def test_the_difference_of_methods_has_both_and_beside_it_seeds_alone(measure: M
     result = compared(one, two)
     row = result.rows[-1]
     test = scipy.stats.ttest_ind(
-        *([100 * (run.average.score or 0) for run in runs.values() if run.average] for runs in (two, one)),
+        *([100 * (run.averages[0].value or 0) for run in runs.values()] for runs in (two, one)),
         equal_var=False,
     )
     limits = test.confidence_interval()
@@ -180,7 +173,7 @@ def test_what_few_runs_allow_to_say_is_said(count: int, said: str, measure: Meas
 
 def test_without_tables_the_interval_is_of_seeds_alone_and_says_so(measure: Measure) -> None:
     runs = runs_of(measure(), [0.74, 0.75, 0.77], "a")
-    lost = {name: run.with_tables(None) for name, run in runs.items()}
+    lost = {name: run.with_items(None) for name, run in runs.items()}
     result = compared(lost, {})
     assert "what other pairs would change is not known" in result.notes[0]
     row = result.rows[-1]

@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 from synthetic_tasks import Effects, Task, World, read_tasks
 
-from stsbench.checking.margin import judged
-from stsbench.comparison.aligned import AlignedScores
+from stsbench.judging.aligned import AlignedScores
+from stsbench.judging.margin import judged
+from stsbench.scoring.statistic import Correlation
 from stsbench.statistics.aggregation import correlate_task
 from stsbench.statistics.dependence import Sharing, covariance
 from stsbench.statistics.influence import task_terms
@@ -27,6 +28,8 @@ from stsbench.statistics.ranks import difference_errors, rank_scores
 GAINS = (0.0, 0.0, 0.0, -0.03, -0.03, -0.06)
 LOWEST, HIGHEST = np.array([1, 1, 1, 4, 4, 6]), np.array([3, 3, 3, 5, 5, 6])
 
+SPEARMAN = Correlation("spearman", "all", "cosine")
+
 CELLS: tuple[tuple[Effects, float], ...] = (("none", 0.0), ("hub", 0.5), ("both", 0.5))
 
 
@@ -34,7 +37,7 @@ def drawn(world: World, task: Task, sharing: Sharing, rng: np.random.Generator) 
     gold, similarities = world.draw(GAINS, rng)
     scores = [correlate_task(gold, side, task.codes).aggregates["all"] for side in similarities]
     terms = np.array([task_terms(gold, side, task.codes) for side in similarities])
-    return AlignedScores("sts", task.name, "spearman", np.array(scores), terms, sharing, sharing)
+    return AlignedScores("sts", task.name, SPEARMAN, np.array(scores), terms, sharing, sharing)
 
 
 def ranks_held(aligned: AlignedScores, seed: int) -> tuple[NDArray[np.bool_], bool]:
@@ -86,7 +89,7 @@ def main() -> None:
 def two(aligned: AlignedScores) -> AlignedScores:
     """Return the best model and the worst alone."""
     scores, terms = aligned.scores[[0, 5]], aligned.terms[[0, 5]]
-    return AlignedScores("sts", aligned.task, "spearman", scores, terms, aligned.sharing, aligned.folded)
+    return AlignedScores("sts", aligned.task, SPEARMAN, scores, terms, aligned.sharing, aligned.folded)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 
-from stsbench.comparison.aligned import AlignedScores, aligned_scores
+from stsbench.judging.aligned import AlignedScores, aligned_scores
 from stsbench.records.labels import labels
 from stsbench.records.store import load_run
 from stsbench.statistics.dependence import Dependence

@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     from stsbench.analysis.retrieve import retrieve
     from stsbench.analysis.spectrum import spectrum
     from stsbench.base.errors import UserError
-    from stsbench.checking.check import check
-    from stsbench.comparison.best_of import best_of
-    from stsbench.comparison.compare import compare
-    from stsbench.comparison.planning import plan
-    from stsbench.comparison.rank import rank
     from stsbench.diagnosis.diagnose import diagnose
     from stsbench.encoders.fitting.fit import fit
     from stsbench.encoders.load import load
     from stsbench.encoders.plan import embed
     from stsbench.encoders.saved import SavedVectors
+    from stsbench.judging.best_of import best_of
+    from stsbench.judging.check import check
+    from stsbench.judging.compare import compare
+    from stsbench.judging.planning import plan
+    from stsbench.judging.rank import rank
     from stsbench.records.export import export_results
     from stsbench.records.record import RunRecord
     from stsbench.records.show import show
@@ -98,10 +98,10 @@ _HOMES = {
     "SavedVectors": "stsbench.encoders.saved:SavedVectors",
     "UserError": "stsbench.base.errors:UserError",
     "badge": "stsbench.reports.cards:badge",
-    "best_of": "stsbench.comparison.best_of:best_of",
-    "check": "stsbench.checking.check:check",
+    "best_of": "stsbench.judging.best_of:best_of",
+    "check": "stsbench.judging.check:check",
     "cite": "stsbench.scoring.cite:cite",
-    "compare": "stsbench.comparison.compare:compare",
+    "compare": "stsbench.judging.compare:compare",
     "default_tasks": "stsbench.scoring.tasks:default_tasks",
     "density": "stsbench.analysis.density:density",
     "diagnose": "stsbench.diagnosis.diagnose:diagnose",
@@ -118,9 +118,9 @@ _HOMES = {
     "load": "stsbench.encoders.load:load",
     "load_run": "stsbench.records.store:load_run",
     "model_card": "stsbench.reports.cards:model_card",
-    "plan": "stsbench.comparison.planning:plan",
+    "plan": "stsbench.judging.planning:plan",
     "protocol": "stsbench.scoring.protocols:choose_protocol",
-    "rank": "stsbench.comparison.rank:rank",
+    "rank": "stsbench.judging.rank:rank",
     "repetition_bias": "stsbench.analysis.repetition_bias.verb:repetition_bias",
     "report": "stsbench.reports.report:report",
     "reproduce": "stsbench.reproduction.reproduce:reproduce",

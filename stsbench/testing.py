@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from stsbench.checking.check import check
-from stsbench.checking.published import AUTO, TOLERANCE
-from stsbench.checking.result import Check
+from stsbench.judging.check import check
+from stsbench.judging.published import AUTO, TOLERANCE
+from stsbench.judging.verdicts import Check
 from stsbench.records.record import RunRecord
 
 __all__ = ["assert_matches_published"]

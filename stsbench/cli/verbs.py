@@ -2,7 +2,7 @@
 
 A command names its verb, and has beside it only what the verb has no use for:
 
-    def check(asked: Annotated[Call, Verb("stsbench.checking.check:check")], output: Output = Output()) -> None:
+    def check(asked: Annotated[Call, Verb("stsbench.judging.check:check")], output: Output = Output()) -> None:
         result = asked()
 """
 

@@ -17,6 +17,7 @@ class Kind:
         name: as a record says it.
         average: what the plain mean over its tasks is called; empty where nobody takes one.
         unit: what its items are, in the plural.
+        words: what the kind is called in a sentence.
         statistics: what a table of all numbers shows, the headline first; empty for the headline alone.
         printed: the statistic that papers' tables of such tasks hold, where it is another than the headline.
         below: what follows the headline in a row of its own, where papers print it (`devacc`).
@@ -32,6 +33,7 @@ class Kind:
     name: str
     average: str
     unit: str
+    words: str
     statistics: tuple[str, ...] = ()
     printed: str = ""
     below: str = ""
@@ -60,11 +62,12 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
     {
         kind.name: kind
         for kind in (
-            Kind(STS, AVERAGE, "pairs", columns=_COMPARED, by_similarity=True),
+            Kind(STS, AVERAGE, "pairs", "STS", columns=_COMPARED, by_similarity=True),
             Kind(
                 TRANSFER,
                 TRANSFER_AVERAGE,
                 "items",
+                "transfer",
                 statistics=("acc", "devacc", "f1"),
                 below="devacc",
                 lowest=0.0,
@@ -76,6 +79,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
                 SUPERVISED,
                 "",
                 "pairs",
+                "supervised",
                 statistics=("pearson", "spearman"),
                 printed="spearman",
                 columns=("gold",),
@@ -86,13 +90,16 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
                 PAIR_CLASSIFICATION,
                 "Avg. pair classification",
                 "pairs",
+                "pair classification",
                 statistics=("ap", "accuracy"),
                 lowest=0.0,
                 columns=_COMPARED,
                 by_similarity=True,
                 on_the_hub="pair-classification",
             ),
-            Kind(GIVEN, "Avg. given", "items", lowest=-float("inf"), columns=("score",), on_the_hub="other"),
+            Kind(
+                GIVEN, "Avg. given", "items", "given", lowest=-float("inf"), columns=("score",), on_the_hub="other"
+            ),
         )
     }
 )

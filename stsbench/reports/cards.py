@@ -6,8 +6,8 @@ from xml.sax.saxutils import escape, quoteattr
 
 from stsbench.base.errors import UserError
 from stsbench.base.files import atomic_path, remove_leftovers, told_as_unwritable
-from stsbench.checking.check import check as run_check
-from stsbench.checking.result import Check, Verdict
+from stsbench.judging.check import check as run_check
+from stsbench.judging.verdicts import Check, Verdict
 from stsbench.records import card as cards
 from stsbench.records.imports.read import read_results
 from stsbench.records.labels import labels

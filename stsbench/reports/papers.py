@@ -6,9 +6,9 @@ from typing import Any
 
 from stsbench.base.errors import UserError
 from stsbench.base.words import listed
-from stsbench.checking.fitting import AVERAGES, DEVACC, Fit, MeasuredScore, fitting, measured_scores
-from stsbench.checking.published import TOLERANCE, check_published, known_checkpoint
-from stsbench.checking.result import CellCheck, in_words
+from stsbench.judging.fitting import AVERAGES, Fit, MeasuredScore, fitting, measured_scores
+from stsbench.judging.published import TOLERANCE, check_published, known_checkpoint
+from stsbench.judging.verdicts import CellCheck, in_words
 from stsbench.published.catalogue import PublishedRow, papers, rows_of, systems, tables
 from stsbench.published.schema import Paper, PublishedCell, PublishedTable, Setting
 from stsbench.records.record import RunRecord
@@ -219,12 +219,9 @@ def _printed(cell: PublishedCell) -> float | None:
 def _interval(record: RunRecord, task: str, fit: Fit) -> tuple[float, float] | None:
     if task in AVERAGES:
         return next((mean.interval for mean in record.averages if set(mean.tasks) == set(AVERAGES[task])), None)
-    (score,) = fit.scores
-    for held in record.scores:
-        if held.signature == str(score.signature):
-            number = held.number("devacc") if score.quantity == DEVACC else held.numbers[0]
-            return None if number is None else number.interval
-    return None
+    (measured,) = fit.scores
+    number = measured.of.number(measured.statistic)
+    return None if number is None else number.interval
 
 
 def paper_named(name: str) -> Paper:

@@ -13,8 +13,8 @@ from stsbench.analysis.registry import analysis
 from stsbench.base.errors import UserError
 from stsbench.base.options import Points, Spelled
 from stsbench.base.progress import Progress, silent
-from stsbench.checking.published import AUTO, TOLERANCE, check_published, known_checkpoint, rows_to_check
-from stsbench.comparison.compare import compare
+from stsbench.judging.compare import compare
+from stsbench.judging.published import AUTO, TOLERANCE, check_published, known_checkpoint, rows_to_check
 from stsbench.records.imports.read import read_results
 from stsbench.records.labels import labels
 from stsbench.records.record import RunRecord

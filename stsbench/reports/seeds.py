@@ -5,8 +5,8 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from stsbench.base.errors import UserError
-from stsbench.checking.published import known_checkpoint
-from stsbench.comparison.seeds import compare_seeds
+from stsbench.judging.published import known_checkpoint
+from stsbench.judging.seeds import compare_seeds
 from stsbench.published.measured import seeded_systems, seeds, source
 from stsbench.records.kinds import STS
 from stsbench.records.record import RunRecord

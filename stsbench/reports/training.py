@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from stsbench.base.errors import UserError
-from stsbench.checking.published import known_checkpoint
+from stsbench.judging.published import known_checkpoint
 from stsbench.published.measured import logged_dev_scores, logged_systems, source
 from stsbench.render.charts import curves as draw
 from stsbench.render.figures import svg_of

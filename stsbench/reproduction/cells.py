@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from stsbench.comparison.aligned import shown_interval
+from stsbench.judging.aligned import shown_interval
 from stsbench.reproduction.differences import LEVEL, Numbers, error_of
 from stsbench.reproduction.layout import Layout, Made
 from stsbench.reproduction.planned_experiment import OF_HEADS, measure_of, on_sample

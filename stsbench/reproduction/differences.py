@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from stsbench.base.errors import UserError
-from stsbench.comparison.aligned import AlignedScores, aligned_scores, shown_interval
+from stsbench.judging.aligned import AlignedScores, aligned_scores, shown_interval
 from stsbench.records.record import RunRecord
 from stsbench.statistics.dependence import DEPENDENCE, Dependence, Variance
 from stsbench.statistics.power import seeds_needed

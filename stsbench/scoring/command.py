@@ -8,7 +8,7 @@ import typer
 from stsbench.base.errors import InterruptError, UserError
 from stsbench.base.options import MODEL, OUTPUT, RUN
 from stsbench.base.words import listed
-from stsbench.cli.options import IntervalChoice, Output, number_within
+from stsbench.cli.options import IntervalChoice, IntervalName, Output, number_within
 from stsbench.cli.output import SubsetsFlag, print_data, progress_bars, say, tell
 from stsbench.cli.verbs import Call, Verb
 from stsbench.encoders.use import Use
@@ -17,6 +17,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from stsbench.scoring.run import Request
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stsbench.records.record import RunRecord
+    from stsbench.scoring.run import LazyModel
 
 _SCORE = "Scores"
 
@@ -33,8 +39,9 @@ def run(
         bool,
         Option(
             "--gate",
-            help="Hold a lower precision against fp32 on a sample of each STS task. Exit code 3 unless no task is "
-            "worse by --margin.",
+            help="Measure the same checkpoint in fp32 too (the folder's name ends in -fp32), and hold the lower "
+            "precision against it, as `check --baseline --margin` does. Exit code 3 unless no score is worse by "
+            "--margin.",
             rich_help_panel=RUN,
         ),
     ] = False,
@@ -69,59 +76,79 @@ def run(
     if not {"vectors", "similarities"} & set(named):
         # Before the other imports, which take longer than the hash.
         hash_ahead((named.get("models") or named.get("functions") or [PACKAGED])[0])
-    from stsbench.records.drift import drift_table
+    from stsbench.judging.margin import MARGIN, require_margin
     from stsbench.records.record import RunRecord
     from stsbench.records.scores import Scores
     from stsbench.records.show import print_scores
-    from stsbench.scoring.drift import MARGIN
-    from stsbench.scoring.run import SAMPLE_BANNER, choose_data, measure_each
+    from stsbench.scoring.run import SAMPLE_BANNER, LazyModel, choose_data, measure_each, with_full_precision
     from stsbench.scoring.settings import Intervals
 
     if margin is not None and not gate:
         raise UserError("--margin is what --gate allows to be lost: add --gate, or leave it out.")
+    margin = MARGIN if margin is None else margin
+    require_margin(margin)
     request = _request(
         asked,
         named.get("similarities"),
         protocol=protocol(),
         intervals=Intervals(intervals.dependence),
-        margin=(MARGIN if margin is None else margin) if gate else None,
+        use=use,
     )
-    to_measure = models(options=use)
+    wanted = models(use=use)
     chosen = choose_data(request)
     if chosen.is_sample:
         tell(SAMPLE_BANNER)
     failures: list[str] = []
-    records: list[RunRecord] = []
+    measured: list[tuple[LazyModel, RunRecord]] = []
+    to_measure = [each for model in wanted for each in with_full_precision(model)] if gate else wanted
     with progress_bars(quiet=output.quiet) as progress:
-        measured = measure_each(
+        each_measured = measure_each(
             to_measure,
             chosen,
             request.settings,
             failed=lambda failing, error: failures.append(
-                f"{failing.name}: {error}" if len(to_measure) > 1 else str(error)
+                f"{failing.name}: {error}" if len(wanted) > 1 else str(error)
             ),
             progress=progress,
         )
         try:
-            records.extend(measured)
+            measured.extend(each_measured)
         except KeyboardInterrupt as error:
-            if not records:
+            if not measured:
                 raise
-            kept = listed([str(record.folder) for record in records])
+            kept = listed([str(record.folder) for _, record in measured])
             raise InterruptError(
                 f"interrupted: {kept} recorded, and the same command goes on from the cache."
             ) from error
-    if records:
-        print_scores(Scores(records, subsets=subsets), output, as_list=len(to_measure) > 1)
-    for record in records:
-        if record.drift is not None and output.style == "terminal":
-            say("", *str(drift_table(record.drift, record.model.use.computed_in)).splitlines())
+    if records := [record for of, record in measured if not of.beside]:
+        print_scores(Scores(records, subsets=subsets), output, as_list=len(wanted) > 1)
+    for _, record in measured:
         replaced = ", where it replaced the record of the same measurement" if record.replaced else ""
         tell(f"recorded in {record.folder}{replaced}", quiet=output.quiet)
+    passed = _judged(measured, margin, intervals.interval, output)
     if failures:
         raise UserError(*failures)
-    if any(record.drift is not None and not record.drift.passes for record in records):
+    if not passed:
         raise typer.Exit(3)
+
+
+def _judged(
+    measured: "Sequence[tuple[LazyModel, RunRecord]]", margin: float, interval: IntervalName, output: Output
+) -> bool:
+    """Hold each record against that of its model in fp32, if there is one; print and return the verdict."""
+    from stsbench.judging.margin import check_margin
+
+    references = {of.name: record for of, record in measured if of.beside}
+    passed = True
+    for of, record in measured:
+        if of.beside or of.name not in references:
+            continue
+        check = check_margin(record, references[of.name], margin, interval=interval)
+        if output.style == "terminal":
+            say("", *str(check.table()).splitlines())
+        tell(check.sentence, quiet=output.quiet and check.passed)
+        passed = passed and check.passed
+    return passed
 
 
 def import_(

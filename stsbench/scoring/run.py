@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from stsbench.base.errors import UserError
 from stsbench.base.options import Spelled
@@ -16,7 +16,7 @@ from stsbench.encoders.checkpoint import PACKAGED, hash_ahead, packaged_model
 from stsbench.encoders.load import load_with
 from stsbench.encoders.protocol import Encoder, Identity
 from stsbench.encoders.saved import SavedVectors
-from stsbench.encoders.use import Use, name_parts
+from stsbench.encoders.use import FP32, TORCH, Use, name_parts
 from stsbench.records.kinds import KINDS
 from stsbench.records.record import RunRecord
 from stsbench.records.store import held_by
@@ -28,6 +28,9 @@ from stsbench.scoring.saved import SavedSimilarities
 from stsbench.scoring.settings import Classification, Settings, Stages
 from stsbench.scoring.task import Task
 from stsbench.scoring.tasks import GROUPS, WHOLE, is_sample, read_data
+
+if TYPE_CHECKING:
+    from stsbench.encoders.transformer import TransformerEncoder
 
 RUNS = Path("runs")
 """The folder of the records of runs that were not told where to."""
@@ -52,10 +55,17 @@ class Request:
 
 @dataclass(frozen=True)
 class LazyModel:
-    """A model to measure, loaded when its turn comes: its name, and how to load it."""
+    """A model to measure, loaded when its turn comes.
+
+    Attributes:
+        name: its name.
+        load: loads it.
+        beside: what follows the name of a folder that was given, for a model that another is held against.
+    """
 
     name: str
     load: Callable[[], Encoder | SavedSimilarities | SavedPredictions]
+    beside: str = ""
 
 
 class ChosenData(NamedTuple):
@@ -116,6 +126,31 @@ def choose_models(
     return chosen
 
 
+def with_full_precision(model: LazyModel) -> tuple[LazyModel, LazyModel]:
+    """Return a model, and the same checkpoint in fp32, which it is held against.
+
+    Loading either raises `UserError` where it is fp32 already, or no checkpoint that can be had so.
+    """
+
+    def lower() -> "TransformerEncoder":
+        from stsbench.encoders.transformer import TransformerEncoder
+
+        encoder = model.load()
+        if not isinstance(encoder, TransformerEncoder):
+            raise UserError(f"--gate: {model.name} is no checkpoint that can be had in fp32: leave it out.")
+        if encoder.use.computed_in == FP32:
+            raise UserError(
+                "--gate holds a lower precision against fp32, which this is: add --precision bf16, or --backend "
+                "openvino --precision int8."
+            )
+        return encoder
+
+    return (
+        LazyModel(model.name, lower),
+        LazyModel(model.name, lambda: lower().with_use(precision=FP32, backend=TORCH), beside="-fp32"),
+    )
+
+
 def choose_data(request: Request) -> ChosenData:
     """Read what to score.
 
@@ -147,8 +182,10 @@ def measure_each(
     *,
     failed: Callable[[LazyModel, UserError], None],
     progress: Progress,
-) -> Iterator[RunRecord]:
+) -> Iterator[tuple[LazyModel, RunRecord]]:
     """Measure and record one after the other; one that cannot be measured does not keep the others from it.
+
+    What such a one would have been held against is not measured either.
 
     Args:
         models: what to measure.
@@ -160,14 +197,26 @@ def measure_each(
     Raises:
         UserError: if several models are to share one folder.
     """
-    if settings.out is not None and len(models) > 1:
+    if settings.out is not None and sum(not model.beside for model in models) > 1:
         raise UserError("--out names one folder, and several models need one each: leave it out.")
     taken: set[Path] = set()
+    failures: set[str] = set()
+
+    def gave_up(model: LazyModel, error: UserError) -> None:
+        failures.add(model.name)
+        failed(model, error)
+
     for model in models:
+        if model.beside and model.name in failures:
+            continue
         stages = Stages(progress, {"data": data.seconds})
         try:
             loaded = model.load()
-            out = settings.out or choose_folder(loaded.identity, data.sets, settings, taken)
+            out = (
+                choose_folder(loaded.identity, data.sets, settings, taken)
+                if settings.out is None
+                else settings.out.with_name(settings.out.name + model.beside)
+            )
             with_folder = replace(settings, out=out)
             record = (
                 measure_similarities(loaded, data.sets, with_folder, stages)
@@ -176,14 +225,14 @@ def measure_each(
             )
         except SavedBesideError as error:
             if settings.out is not None:
-                failed(model, error)
+                gave_up(model, error)
                 continue
             record = error.record  # The name was ours to choose.
         except UserError as error:
-            failed(model, error)
+            gave_up(model, error)
             continue
         taken.add(record.folder or out)
-        yield record
+        yield model, record
 
 
 def choose_folder(

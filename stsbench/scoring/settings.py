@@ -2,7 +2,6 @@
 
 import time
 from dataclasses import dataclass, field
-from math import isfinite
 from pathlib import Path
 from typing import get_args
 
@@ -23,21 +22,6 @@ INTERVALS: tuple[Dependence, ...] = get_args(Dependence)
 KFOLD = 10
 SEED = 1111
 """SentEval's folds and seed."""
-
-
-def require_margin(margin: float) -> None:
-    """Refuse a margin that no number of pairs could show to be kept.
-
-    Args:
-        margin: how many points (of 100) a score may be lower.
-
-    Raises:
-        UserError: if it is no positive number.
-    """
-    if not (isfinite(margin) and margin > 0):
-        raise UserError(
-            f"a margin of {margin:g} points: give more than 0, as no number of pairs shows that nothing was lost."
-        )
 
 
 @dataclass(frozen=True)
@@ -111,7 +95,6 @@ class Settings:
         out: folder to save the record in; None to keep it in memory.
         overwrite: whether the record of another measurement in that folder may be replaced.
         command: the command line, for the record.
-        margin: how many points of 100 a lower precision may lose against fp32 on a sample; None not to look.
     """
 
     protocol: Protocol = field(default_factory=Protocol)
@@ -122,12 +105,6 @@ class Settings:
     out: Path | None = None
     overwrite: bool = False
     command: str = ""
-    margin: float | None = None
-
-    def __post_init__(self) -> None:
-        """Check what a person may have set."""
-        if self.margin is not None:
-            require_margin(self.margin)
 
 
 @dataclass

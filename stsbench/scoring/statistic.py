@@ -4,8 +4,10 @@ A term is an item's first-order influence on the value, divided by the number of
 `stsbench.statistics.influence`).
 """
 
-from dataclasses import dataclass
-from typing import Protocol
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,12 +20,63 @@ from stsbench.statistics.dependence import Variance
 from stsbench.statistics.influence import mean_terms, ratio_terms, task_terms
 from stsbench.statistics.intervals import Limits, correlation_interval, plain_interval, share_interval
 from stsbench.statistics.precision import average_precision, average_precision_terms, best_threshold
+from stsbench.statistics.significance import mcnemar, steiger, williams
 
 Floats = NDArray[np.float64]
 
 
+class EffectSize(NamedTuple):
+    """The scale on which two values differ by an effect size, and its slope (Cohen 1988, chapters 4 and 6)."""
+
+    name: str
+    of: Callable[[Floats], Floats]
+    slope: Callable[[Floats], Floats]
+
+
+COHENS_Q = EffectSize("q", np.arctanh, lambda correlations: 1 / (1 - correlations**2))
+"""Of two correlations: the difference by Fisher's z."""
+
+COHENS_H = EffectSize(
+    "h", lambda shares: 2 * np.arcsin(np.sqrt(shares)), lambda shares: 1 / np.sqrt(shares * (1 - shares))
+)
+"""Of two shares: the difference of twice the arcsine of the root."""
+
+
+class IndependentTest(NamedTuple):
+    """What a test of two models found that takes items for independent; `name` is empty where none is known."""
+
+    name: str = ""
+    p: float = math.nan
+    details: Mapping[str, float] = {}
+
+
 class Statistic(Protocol):
-    """What turns items into a number."""
+    """What turns items into a number.
+
+    Attributes:
+        effect: how large a difference of two values is; None where there is no usual measure of it.
+    """
+
+    effect: ClassVar[EffectSize | None] = None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the items that hold what the model says of them."""
+
+    @property
+    def of_subset(self) -> "Statistic":
+        """The statistic of one subset alone."""
+        return self
+
+    def independent_test(self, values: Floats, a: PlainTable, b: PlainTable) -> IndependentTest:
+        """Test two models, taking items for independent.
+
+        Args:
+            values: (2,) of the two.
+            a: the items as the one has them.
+            b: the same items in the same order, as the other has them.
+        """
+        return IndependentTest()
 
     def value(self, items: PlainTable) -> float:
         """Return the number; NaN where it is undefined."""
@@ -36,12 +89,44 @@ class Statistic(Protocol):
 
 
 @dataclass(frozen=True)
-class Correlation:
+class Correlation(Statistic):
     """The correlation of gold scores and a similarity, by the subsets' aggregation."""
 
     metric: Metric
     aggregation: Aggregation
     similarity: str
+
+    effect: ClassVar[EffectSize | None] = COHENS_Q
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The similarity."""
+        return (self.similarity,)
+
+    @property
+    def of_subset(self) -> Statistic:
+        """The correlation itself, of which nothing is aggregated."""
+        return replace(self, aggregation="all")
+
+    def independent_test(self, values: Floats, a: PlainTable, b: PlainTable) -> IndependentTest:
+        """Return Williams' and Steiger's tests of two dependent correlations.
+
+        There is none of a mean over subsets, which is no correlation, and none is known for Kendall's.
+        """
+        if self.metric == "kendall" or (self.aggregation != "all" and len(set(a["subset"])) > 1):
+            return IndependentTest()
+        between = CORRELATIONS[self.metric](a[self.similarity], b[self.similarity])
+        first, second = values.tolist()
+        by_williams, by_steiger = (
+            test(second, first, between, len(a), ranks=self.metric == "spearman") for test in (williams, steiger)
+        )
+        details = {
+            "correlation_between": between,
+            "williams_t": by_williams.statistic,
+            "steiger_z": by_steiger.statistic,
+            "steiger_p": by_steiger.p_value,
+        }
+        return IndependentTest("williams", by_williams.p_value, details)
 
     def value(self, items: PlainTable) -> float:
         """Return the correlation."""
@@ -61,8 +146,17 @@ class Correlation:
 
 
 @dataclass(frozen=True)
-class Accuracy:
+class Accuracy(Statistic):
     """The share of items that are right."""
+
+    effect: ClassVar[EffectSize | None] = COHENS_H
+    columns = ("correct",)
+
+    def independent_test(self, values: Floats, a: PlainTable, b: PlainTable) -> IndependentTest:
+        """Return McNemar's test."""
+        result = mcnemar(a["correct"] > 0, b["correct"] > 0)
+        counts = {"only_a": float(result.only_first), "only_b": float(result.only_second)}
+        return IndependentTest("mcnemar", result.p_value, counts)
 
     def value(self, items: PlainTable) -> float:
         """Return the share."""
@@ -78,10 +172,12 @@ class Accuracy:
 
 
 @dataclass(frozen=True)
-class F1:
+class F1(Statistic):
     """The harmonic mean of precision and recall of one class."""
 
     positive: str
+
+    columns = ("prediction",)
 
     def shares(self, items: PlainTable) -> tuple[Floats, Floats]:
         """Return what each item adds to the upper and to the lower sum of F1."""
@@ -103,10 +199,15 @@ class F1:
 
 
 @dataclass(frozen=True)
-class AveragePrecision:
+class AveragePrecision(Statistic):
     """The mean precision at the pairs that belong together, by falling similarity."""
 
     similarity: str
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The similarity."""
+        return (self.similarity,)
 
     def value(self, items: PlainTable) -> float:
         """Return the average precision."""
@@ -122,13 +223,20 @@ class AveragePrecision:
 
 
 @dataclass(frozen=True)
-class ThresholdAccuracy:
+class ThresholdAccuracy(Statistic):
     """The share of pairs that the best threshold of a similarity puts right.
 
     The threshold is chosen on the same pairs: it moves the share by nothing of first order.
     """
 
     similarity: str
+
+    effect: ClassVar[EffectSize | None] = COHENS_H
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The similarity."""
+        return (self.similarity,)
 
     def _correct(self, items: PlainTable) -> Floats:
         threshold = best_threshold(items["gold"], items[self.similarity]).threshold
@@ -149,8 +257,10 @@ class ThresholdAccuracy:
 
 
 @dataclass(frozen=True)
-class Mean:
+class Mean(Statistic):
     """The mean of what another tool gave each item."""
+
+    columns = ("score",)
 
     def value(self, items: PlainTable) -> float:
         """Return the mean."""

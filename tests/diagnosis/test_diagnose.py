@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from stsbench.scoring.relatedness import score_relatedness
 
 import stsbench as sb
 from stsbench.base.errors import UserError
 from stsbench.data.benchmarks import load_sample, load_sts
 from stsbench.diagnosis import encoding
 from stsbench.diagnosis.result import Diagnosis
-from stsbench.scoring.relatedness import score_relatedness
 from stsbench.scoring.settings import Intervals
 
 NO_INTERVALS = Intervals(None)

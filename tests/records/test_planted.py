@@ -20,6 +20,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from stsbench.scoring.relatedness import Supervised
 
 import stsbench as sb
 from stsbench.base.digest import DIGEST, digest_of
@@ -28,7 +29,6 @@ from stsbench.data.tables import StsData
 from stsbench.records.record import RECORD
 from stsbench.records.tables import ITEMS, PAIRS
 from stsbench.scoring.recompute import require_recomputed
-from stsbench.scoring.relatedness import Supervised
 
 Path_ = tuple[str | int, ...]
 Content = dict[str, Any]

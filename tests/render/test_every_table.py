@@ -39,13 +39,6 @@ from stsbench.analysis.length_bias.verb import LengthBias
 from stsbench.analysis.repetition_bias.verb import Q_S1, Q_S2, QUERIES, RISE, SEEDS, TOGETHER, RepetitionBias
 from stsbench.analysis.retrieve import Retrieval
 from stsbench.analysis.spectrum import Spectrum, spectrum_frame
-from stsbench.checking.result import CellCheck, Check
-from stsbench.comparison.best_of import BestOf
-from stsbench.comparison.overlap import Overlap
-from stsbench.comparison.planning import Plan, PlannedTask
-from stsbench.comparison.ranked import RankedScore, RankedTask, RankResult
-from stsbench.comparison.result import Comparison, Difference
-from stsbench.comparison.seeds_result import SeedsComparison, SeedsDifference
 from stsbench.data.benchmarks import load_sample
 from stsbench.data.describe import Description
 from stsbench.data.overlap import PAIRS, SENTENCES, DataOverlap
@@ -60,6 +53,13 @@ from stsbench.doctor.cache import CacheContents
 from stsbench.doctor.doctor import Examination, Finding
 from stsbench.encoders.cache import CacheFile
 from stsbench.encoders.fitting.fit import Fitting
+from stsbench.judging.best_of import BestOf
+from stsbench.judging.comparison import Comparison, Difference
+from stsbench.judging.overlap import Overlap
+from stsbench.judging.planning import Plan, PlannedTask
+from stsbench.judging.ranked import RankedScore, RankedTask, RankResult
+from stsbench.judging.seeds_result import SeedsComparison, SeedsDifference
+from stsbench.judging.verdicts import CellCheck, Check
 from stsbench.published import catalogue
 from stsbench.published.catalogue import exhibits
 from stsbench.published.conflicts import Conflict

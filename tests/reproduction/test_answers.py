@@ -211,7 +211,7 @@ def test_with_records_the_error_is_of_seeds_and_pairs(runs: Callable[..., Number
 
 
 def test_the_error_is_that_of_comparing_methods_over_seeds(runs: Callable[..., Numbers]) -> None:
-    from stsbench.comparison.seeds import compare_seeds
+    from stsbench.judging.seeds import compare_seeds
 
     a, b = runs(2.0, range(5), "a"), runs(0.3, range(5, 10), "b")
     found = Comparer().difference("b less a", b, a)

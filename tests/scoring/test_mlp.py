@@ -5,11 +5,11 @@ import copy
 import numpy as np
 import pytest
 import torch
+from stsbench.scoring.transfer import score_labelled
 
 from stsbench.base.errors import UserError
 from stsbench.scoring.classifiers import FinalFit, Fold
 from stsbench.scoring.mlp import Adam, Mlp, NetSettings, loss_slope, make_optimizer, net_settings
-from stsbench.scoring.transfer import score_labelled
 
 
 def rows(n=150, classes=3, seed=0):

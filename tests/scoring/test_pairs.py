@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.spatial import distance
+from stsbench.scoring.sts import GIVEN, pair_table, pair_table_of_similarities
 
 from stsbench.data.benchmarks import load_sample
 from stsbench.data.tables import StsData
-from stsbench.scoring.sts import GIVEN, pair_table, pair_table_of_similarities
 from stsbench.scoring.tasks import sentences_of
 
 COLUMNS = {

@@ -5,11 +5,11 @@ import pandas as pd
 import pytest
 import scipy.stats
 import torch
+from stsbench.scoring.relatedness import score_relatedness, spread_over_bins
 
 from stsbench.base.errors import UserError
 from stsbench.data.benchmarks import load_sts
 from stsbench.data.tables import StsData
-from stsbench.scoring.relatedness import score_relatedness, spread_over_bins
 
 
 @pytest.fixture

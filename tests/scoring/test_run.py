@@ -136,10 +136,10 @@ def test_another_measurement_of_that_name_gets_a_folder_of_its_own_and_the_same_
 def make_run() -> Callable[..., RunRecord]:
     """Return a maker of saved records of models that need not exist."""
     import numpy as np
+    from stsbench.scoring.sts import pair_table
 
     from stsbench.scoring.recording import Measurements, Recording
     from stsbench.scoring.settings import Stages
-    from stsbench.scoring.sts import pair_table
     from stsbench.scoring.tasks import sentences_of
 
     def make(identity: Identity, sets: list[StsData], folder: Path) -> RunRecord:

@@ -5,11 +5,11 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
 from sklearn.model_selection import StratifiedKFold
+from stsbench.scoring.transfer import choose, score_labelled
 
 from stsbench.base.errors import UserError
 from stsbench.scoring.classifiers import arrange
 from stsbench.scoring.settings import Intervals
-from stsbench.scoring.transfer import choose, score_labelled
 from stsbench.statistics.dependence import Sharing, variance
 from stsbench.statistics.influence import mean_terms
 from stsbench.statistics.intervals import share_interval

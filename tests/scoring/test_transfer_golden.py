@@ -5,13 +5,13 @@ import json
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
+from stsbench.scoring.transfer import pair_features, score_labelled
 
 import stsbench as sb
 from stsbench.data.benchmarks import load_labelled
 from stsbench.scoring.classifiers import LogisticRegression as Ours
 from stsbench.scoring.classifiers import arrange, stratified
 from stsbench.scoring.settings import Intervals
-from stsbench.scoring.transfer import pair_features, score_labelled
 
 pytestmark = [pytest.mark.shared, pytest.mark.minilm]
 

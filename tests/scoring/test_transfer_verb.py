@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from stsbench.scoring.relatedness import Supervised
+from stsbench.scoring.transfer import score_labelled
 
 import stsbench as sb
 from stsbench.data.benchmarks import load_labelled
@@ -16,9 +18,7 @@ from stsbench.encoders.callables import CallableEncoder, from_function
 from stsbench.records.scores import Scores
 from stsbench.records.signature import Signature
 from stsbench.records.store import load_run
-from stsbench.scoring.relatedness import Supervised
 from stsbench.scoring.settings import Intervals
-from stsbench.scoring.transfer import score_labelled
 
 Encode = Callable[[list[str]], Any]
 FEW = Intervals()

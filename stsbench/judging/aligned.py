@@ -1,0 +1,333 @@
+"""Any number of models on the same items: their scores, and what each item contributes to each of them.
+
+All that is said of several models at once (two that differ, a ranking, a plan, a gate, a method over seeds) is
+computed from these: the scores, their covariance, and the variance of any sum of them.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from stsbench.base.errors import UserError
+from stsbench.base.progress import Progress, silent
+from stsbench.base.words import listed
+from stsbench.data.plain_table import PlainTable, coded
+from stsbench.records.kinds import AVERAGES, KINDS
+from stsbench.records.labels import labels, task_labels
+from stsbench.records.parts import Score
+from stsbench.records.record import RunRecord
+from stsbench.records.signature import Signature, require_same_protocol
+from stsbench.records.store import load_run
+from stsbench.scoring.intervals import sharing_of
+from stsbench.scoring.recompute import EXACT
+from stsbench.scoring.statistic import Statistic, statistic_of
+from stsbench.statistics.aggregation import members_of
+from stsbench.statistics.dependence import Dependence, Sharing, Variance, covariance, variance
+from stsbench.statistics.intervals import Limits, plain_interval, two_sided_p
+
+Floats = NDArray[np.float64]
+
+ONE_PROTOCOL = "measure both by one protocol"
+"""What to do about scores that do not compare."""
+
+_ITEM = ("subset", "item_id")
+"""What tells an item from the others of its task."""
+
+_TRUTHS = ("gold", "label")
+"""The columns that two tables must agree on, where they have them."""
+
+
+@dataclass(frozen=True, eq=False)
+class AlignedScores:
+    """One task, one of its subsets, or the average over some tasks, as m models were scored on the same n items.
+
+    Attributes:
+        kind: of the task, or of the tasks (see `stsbench.records.kinds`).
+        task: the task's label, or what the average is called.
+        statistic: what the scores are; of an average, those that it is the mean of.
+        scores: (m,) as the statistic gives them: a correlation from -1 to 1, say.
+        terms: (m, n) what each item contributes to each score (see `statistics.influence`).
+        sharing: which items share a sentence: of one task as released, of an average by letters and digits.
+        folded: which do by letters and digits.
+        items: the subset, the truth and what the model says of each item, by model; empty for an average.
+    """
+
+    kind: str
+    task: str
+    statistic: Statistic
+    scores: Floats
+    terms: Floats
+    sharing: Sharing
+    folded: Sharing
+    items: tuple[PlainTable, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """The number of items."""
+        return self.sharing.pairs
+
+    @property
+    def is_average(self) -> bool:
+        """Whether this is the average over tasks."""
+        return self.task in AVERAGES
+
+    def covariance(self, method: Dependence) -> Floats:
+        """Return the (m, m) covariance of the scores."""
+        return covariance(self.terms, self.sharing, method)
+
+    def variance_of(self, weights: ArrayLike, method: Dependence) -> Variance:
+        """Return the variance of a weighted sum of the scores.
+
+        Args:
+            weights: (m,) -1 for A and 1 for B, say.
+            method: which items depend on each other.
+        """
+        return variance(np.asarray(weights, dtype=np.float64) @ self.terms, self.sharing, method)
+
+    def limits(self, place: int, method: Dependence, level: float) -> Limits:
+        """Return the interval of one model's score, the one that its record and every analysis shows."""
+        value, spread = float(self.scores[place]), variance(self.terms[place], self.sharing, method)
+        if self.is_average:
+            return plain_interval(value, spread, level)
+        return self.statistic.limits(value, spread, self.size, level)
+
+    def subsets(self) -> "Iterator[tuple[str, AlignedScores]]":
+        """Yield the subsets with their names, in the order of the data; none where there is one alone."""
+        if not self.items:
+            return
+        names, codes = coded(self.items[0]["subset"])
+        if len(names) == 1:
+            return
+        statistic = self.statistic.of_subset
+        for name, members in zip(names, members_of(codes, self.size), strict=True):
+            items = tuple(table.take(members) for table in self.items)
+            yield (
+                name,
+                replace(
+                    self,
+                    statistic=statistic,
+                    scores=np.array([statistic.value(table) for table in items]),
+                    terms=np.array([statistic.terms(table) for table in items]),
+                    sharing=self.sharing.take(members),
+                    folded=self.folded.take(members),
+                    items=items,
+                ),
+            )
+
+
+def aligned_scores(
+    runs: Mapping[str, RunRecord], *, may_be_undefined: bool = False, progress: Progress = silent
+) -> tuple[tuple[AlignedScores, ...], tuple[str, ...]]:
+    """Return the tasks that all records hold, an average after the tasks of each kind, and what to know.
+
+    Args:
+        runs: the records, by what to call each.
+        may_be_undefined: whether a score may be.
+        progress: told how far it is.
+
+    Raises:
+        UserError: if the records hold no task in common, their protocols differ on one, they were scored on other
+            items, a score is undefined, or a table is missing.
+    """
+    require_items(runs)
+    common, alone = common_scores(runs)
+    if not common:
+        raise UserError(f"{listed(list(runs))} have no task in common: measure them on the same tasks.")
+    first_name = next(iter(runs))
+    first: dict[str, PlainTable] = {}
+    statistics = {
+        label: statistic_of(Signature.parse(by_run[first_name].signature)) for label, by_run in common.items()
+    }
+    sides: dict[str, list[tuple[float, Floats, PlainTable]]] = {label: [] for label in common}
+    # Record by record: the tables of a hundred of them are more than one wants to hold.
+    for number, (name, record) in enumerate(runs.items()):
+        progress("pairs", number, len(runs))
+        rows = record.rows_by_score()
+        for label, by_run in common.items():
+            table, statistic = rows[by_run[name].key], statistics[label]
+            of_first = first.setdefault(label, table)
+            truths = [truth for truth in _TRUTHS if truth in by_run[name].about.columns]
+            if table is not of_first:
+                what = f"{first_name} and {name} do not compare on {label}"
+                table = _in_order_of(of_first, table, truths, what)
+            own = {column: table[column] for column in statistic.columns}
+            items = of_first.select(["subset", *truths]).with_columns(own)
+            value = statistic.value(items)
+            if math.isnan(value) and not may_be_undefined:
+                raise UserError(f"{name} has no score on {label} (its similarities are constant): leave it out.")
+            # One in memory alone was measured by this very process.
+            if record.folder is not None:
+                _require_stated(by_run[name], value, f"{name} on {label}")
+            sides[label].append((value, statistic.terms(items), items))
+    progress("pairs", len(runs), len(runs))
+    tasks = []
+    for label, of_models in sides.items():
+        values, terms, tables = zip(*of_models, strict=True)
+        sharing, folded = sharing_of(first[label]), sharing_of(first[label], folded=True)
+        kind = common[label][first_name].kind
+        tasks.append(
+            AlignedScores(
+                kind, label, statistics[label], np.array(values), np.array(terms), sharing, folded, tables
+            )
+        )
+    by_kind = [[task for task in tasks if task.kind == kind] for kind in KINDS]
+    return tuple(task for of_kind in by_kind for task in with_average(of_kind)), left_out(alone)
+
+
+def _require_stated(score: Score, given: float, what: str) -> None:
+    """Raise unless a record's score is what its items give; some protocols round it, or take a mean over folds."""
+    if score.about.rounded or math.isnan(given):
+        return
+    if score.value is None or not abs(given - score.value) <= EXACT:
+        stated = "undefined" if score.value is None else f"{100 * score.value:.4f}"
+        raise UserError(
+            f"the score of {what} is {stated} in its record, and its items give {100 * given:.4f}: measure again."
+        )
+
+
+def with_average(tasks: Sequence[AlignedScores]) -> list[AlignedScores]:
+    """Return tasks of one kind, with their average after them if there are several and the kind has one."""
+    if len(tasks) < 2 or not KINDS[tasks[0].kind].average:
+        return list(tasks)
+    joined = Sharing.join([task.folded for task in tasks])
+    average = replace(
+        tasks[0],
+        task=KINDS[tasks[0].kind].average,
+        scores=np.mean(np.stack([task.scores for task in tasks], axis=1), axis=1),
+        terms=np.concatenate([task.terms for task in tasks], axis=1) / len(tasks),
+        sharing=joined,
+        folded=joined,
+        items=(),
+    )
+    return [*tasks, average]
+
+
+def common_scores(runs: Mapping[str, RunRecord]) -> tuple[dict[str, dict[str, Score]], list[str]]:
+    """Return the scores of the tasks that all runs hold by one protocol, by label and run; and the other tasks.
+
+    A task that some measured on other splits or texts is common, too: the one to be refused.
+
+    Raises:
+        UserError: if protocols differ on a task, naming the field.
+    """
+    held = {name: {score.key: score for score in record.scores} for name, record in runs.items()}
+    every = {key: score for scores in held.values() for key, score in scores.items()}
+    (first_name, first), *others = held.items()
+    keys = [key for key in first if all(_namesakes(scores, first[key]) for _, scores in others)]
+    common: dict[str, dict[str, Score]] = {}
+    for key, label in zip(keys, task_labels([first[key] for key in keys]), strict=True):
+        by_run = {first_name: first[key]}
+        for name, scores in others:
+            namesakes = _namesakes(scores, first[key])
+            if key not in scores and all(namesake.key in first for namesake in namesakes):
+                # It holds another split of the task, which is compared with its own.
+                break
+            by_run[name] = scores.get(key) or namesakes[0]
+            signatures = (Signature.parse(by_run[side].signature) for side in (first_name, name))
+            require_same_protocol(*signatures, names=(first_name, name), task=label, remedy=ONE_PROTOCOL)
+        else:
+            common[label] = by_run
+    kept = {score.key for by_run in common.values() for score in by_run.values()}
+    named = zip(every, task_labels(list(every.values())), strict=True)
+    return common, [label for key, label in named if key not in kept]
+
+
+def _namesakes(scores: Mapping[Any, Score], wanted: Score) -> list[Score]:
+    return [score for score in scores.values() if (score.kind, score.task) == (wanted.kind, wanted.task)]
+
+
+def _in_order_of(first: PlainTable, table: PlainTable, truths: Sequence[str], what: str) -> PlainTable:
+    """Return the rows of a table in the order of the first's.
+
+    Raises:
+        UserError: if they do not hold the same items with the same truth.
+    """
+    if not all(np.array_equal(first[column], table[column]) for column in _ITEM):
+        wanted, keys = (list(zip(*(side[column] for column in _ITEM), strict=True)) for side in (first, table))
+        places = dict(zip(keys, range(len(keys)), strict=True))
+        missing = sum(key not in places for key in wanted)
+        if missing or not len(wanted) == len(places) == len(keys):
+            raise UserError(
+                f"{what}: item_id differs ({missing or abs(len(keys) - len(wanted))} of one are not in the "
+                "other): measure both on the same data."
+            )
+        table = table.take(np.array([places[key] for key in wanted], dtype=np.intp))
+    for truth in truths:
+        if not np.array_equal(first[truth], table[truth]):
+            raise UserError(f"{what}: {truth} differs for the same item_id: measure both on the same data.")
+    return table
+
+
+def require_items(runs: Mapping[str, RunRecord]) -> None:
+    """Refuse records of imported scores, which have no items to compare.
+
+    Raises:
+        UserError: naming the first.
+    """
+    for name, record in runs.items():
+        if record.is_imported:
+            raise UserError(
+                f"{name} was imported, with scores alone, and pairs are compared: measure it, or hold its scores "
+                "against another's with `stsbench check RUN --baseline OTHER`."
+            )
+
+
+def left_out(tasks: Sequence[str]) -> tuple[str, ...]:
+    """Return the note on tasks that not all records hold."""
+    return (f"not all records hold {', '.join(tasks)}: left out.",) if tasks else ()
+
+
+def demand_distinct_models(runs: Mapping[str, RunRecord]) -> None:
+    """Refuse one run named twice, and two runs of the same weights, used alike.
+
+    Raises:
+        UserError: naming them.
+    """
+    first_of: dict[Any, str] = {}
+    for name, record in runs.items():
+        if record.folder is not None and (other := first_of.setdefault(record.folder.resolve(), name)) != name:
+            raise UserError(f"{record.folder} is named twice: give each run once.")
+        model = model_of(record)
+        if model is not None and (other := first_of.setdefault(model, name)) != name:
+            raise UserError(
+                f"{other} and {name} are runs of the same weights, used alike, which is one model: name it once."
+            )
+
+
+def model_of(record: RunRecord) -> tuple[str, ...] | None:
+    """Return what tells a record's model from others, weights and use; None where no weights are known."""
+    if record.model.weights_sha256 is None:
+        return None
+    use = record.model.model_dump(exclude={"name", "kind", "revision", "device"})
+    return tuple(sorted(map(repr, use.items())))
+
+
+def named_runs(runs: Sequence[RunRecord | str | Path]) -> dict[str, RunRecord]:
+    """Return records by what their models are called, read where they are folders.
+
+    Raises:
+        UserError: if one cannot be read.
+    """
+    records = [run if isinstance(run, RunRecord) else load_run(run) for run in runs]
+    return dict(zip(labels(records), records, strict=True))
+
+
+def shown_interval(
+    value: float, squared_error: float, df: float, level: float
+) -> tuple[tuple[float, float], float]:
+    """Return the interval of a mean or a difference and its two-sided p-value, by Student's t.
+
+    Args:
+        value: the mean or the difference.
+        squared_error: its variance.
+        df: degrees of freedom.
+        level: of the interval.
+    """
+    spread = Variance(squared_error, squared_error, df)
+    limits = plain_interval(value, spread, level)
+    return (limits.low, limits.high), two_sided_p(value, spread)

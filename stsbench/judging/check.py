@@ -1,0 +1,80 @@
+"""`check`: is a run's number right, or no worse than its predecessor's?"""
+
+from dataclasses import replace
+from pathlib import Path
+
+from stsbench.base.errors import UserError
+from stsbench.base.options import Points
+from stsbench.judging.verdicts import Check
+from stsbench.records.imports.read import read_results
+from stsbench.records.record import RunRecord
+from stsbench.scoring.recompute import require_recomputed
+from stsbench.statistics.dependence import DEPENDENCE, Dependence
+
+
+def check(
+    run: RunRecord | str | Path,
+    against: str | None = None,
+    *,
+    tolerance: Points | None = None,
+    baseline: RunRecord | str | Path | None = None,
+    max_drop: Points | None = None,
+    margin: Points | None = None,
+    interval: Dependence = DEPENDENCE,
+) -> Check:
+    """Check a run against a published row, or against the run of a predecessor.
+
+    Args:
+        run: a run's folder or `run.json`, or a file of results of SentEval or MTEB. In Python also a record.
+        against: what to expect: a system, the Hub name of a checkpoint, `table/row`, or `auto` (the default): the
+            row of the run's own checkpoint.
+        tolerance: points (of 100) that a score may be off; 0.05 by default. One that prints as the published
+            value does always passes.
+        baseline: check against this run instead, read as `run` is: its predecessor's, say.
+        max_drop: points that a score may be lower than the baseline's; 0.3 by default.
+        margin: points that the model may have lost against the baseline, as far as the pairs can show: a test
+            instead of `max_drop`.
+        interval: with `margin`: which pairs depend on each other.
+
+    Returns:
+        The check. `.verdict` is `pass`, `fail` or `not comparable`; against a margin `no worse`, `worse` or
+        `cannot tell`. `.frame` has a row per score, `.sentence` says it, `.notes` tells what matched only because
+        somebody leaves it open.
+
+    Raises:
+        UserError: if a run or a row cannot be found, a record does not say what its tables give, or the options
+            do not fit together.
+
+    >>> import stsbench as sb
+    >>> run = sb.evaluate(lambda sentences: [[len(s), s.count("e")] for s in sentences], "sample")
+    >>> check(run, baseline=run).verdict
+    'pass'
+    """
+    # Imported where they are needed: each brings a room of its own, and a gate is not to wait for the others.
+    if baseline is not None:
+        if against is not None or tolerance is not None:
+            given = "--against" if against is not None else "--tolerance"
+            raise UserError(f"{given} and --baseline cannot go together: check against a row, or against a run.")
+        if margin is not None and max_drop is not None:
+            raise UserError("--max-drop and --margin cannot go together: choose the one or the other.")
+        record, predecessor = read_results(run), read_results(baseline)
+        notes = require_recomputed(record, predecessor)
+        if margin is None:
+            from stsbench.judging.baseline import MAX_DROP, check_baseline
+
+            result = check_baseline(record, predecessor, MAX_DROP if max_drop is None else max_drop)
+        else:
+            from stsbench.judging.margin import check_margin
+
+            result = check_margin(record, predecessor, margin, interval=interval)
+        return replace(result, notes=(*result.notes, *notes))
+    if max_drop is not None or margin is not None:
+        given = "--max-drop" if margin is None else "--margin"
+        raise UserError(f"{given} goes with --baseline: name the run that may not be missed by more.")
+    from stsbench.judging.published import AUTO, TOLERANCE, check_published, rows_to_check
+
+    record = read_results(run)
+    rows = rows_to_check(record, against or AUTO)
+    notes = require_recomputed(record)
+    result = check_published(record, rows, TOLERANCE if tolerance is None else tolerance)
+    return replace(result, notes=(*result.notes, *notes))

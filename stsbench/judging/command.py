@@ -1,0 +1,210 @@
+"""`stsbench compare`, `plan`, `best-of` and `rank`."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+from stsbench.base.errors import UserError
+from stsbench.base.options import OUTPUT
+from stsbench.cli.options import INTERVAL_HELP, IntervalName, Output, number_within
+from stsbench.cli.output import FigureFile, SubsetsFlag, print_result, progress_bars, say, tell
+from stsbench.cli.verbs import Call, Verb
+
+_SETS = ("--a", "--b")
+
+
+class SeveralRuns(TyperCommand):
+    """Takes all runs that follow `--a` or `--b`, as a shell writes them for `--a runs/simcse-seed*`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Repeat the option before each of its runs, which is what the parser understands."""
+        understood: list[str] = []
+        option = ""
+        for argument in args:
+            if argument.startswith("-"):
+                option = argument if argument in _SETS else ""
+                understood += [] if option else [argument]
+            else:
+                understood += [option, argument] if option else [argument]
+        return super().parse_args(ctx, understood)
+
+
+app = typer.Typer()
+
+
+@app.command(cls=SeveralRuns)
+def compare(
+    runs: Annotated[
+        list[Path] | None, typer.Argument(metavar="RUN", help="Two run folders or run.json files.")
+    ] = None,
+    *,
+    a: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--a", metavar="RUN...", help="Runs of one method with different seeds.", rich_help_panel="Seeds"
+        ),
+    ] = None,
+    b: Annotated[
+        list[str] | None,
+        typer.Option("--b", metavar="RUN...", help="Runs of the other method.", rich_help_panel="Seeds"),
+    ] = None,
+    asked: Annotated[Call, Verb("stsbench.judging.compare:compare", without=("a", "b"))],
+    interval: Annotated[
+        IntervalName | None,
+        typer.Option(
+            help=f"{INTERVAL_HELP} Default: that of the records; `dyadic` if theirs differ.",
+            metavar="METHOD",
+            rich_help_panel="Intervals",
+        ),
+    ] = None,
+    level: Annotated[
+        float,
+        typer.Option(callback=number_within(0, 1), help="Level of the intervals.", rich_help_panel="Intervals"),
+    ] = 0.95,
+    subsets: SubsetsFlag = False,
+    figure: FigureFile = None,
+    output: Output = Output(),
+) -> None:
+    """Tell whether the difference between two models is real.
+
+    Two runs are compared pair by pair, with pairs that share a sentence taken for dependent (beside it Williams'
+    test, which takes none for so; Holm's correction); with `--a` and `--b`, two methods over several seeds.
+
+    Examples:
+    * `stsbench compare runs/mine-avg-sts runs/theirs-avg-sts`
+    * `stsbench compare runs/a runs/b --subsets --figure difference.pdf`
+    * `stsbench compare --a runs/simcse-seed* --b runs/esimcse-seed*`
+    * `stsbench compare runs/a runs/b --corpus wiki1m.txt`
+    """
+    _ = output.style  # Refused before the work, if two formats were asked for.
+    _demand_one_way(runs or [], a or [], b or [])
+    from stsbench.records.intervals import common_interval
+    from stsbench.records.store import load_run
+    from stsbench.render.figures import save_figure
+    from stsbench.scoring.settings import Intervals
+
+    sides = (runs[:1], runs[1:]) if runs else (verb_runs(a), verb_runs(b))
+    one, other = ([load_run(run) for run in side] for side in sides)
+    chosen = interval or common_interval([*one, *other])
+    with progress_bars(quiet=output.quiet) as progress:
+        comparison = asked(
+            a=one[0] if runs else one,
+            b=other[0] if runs else other,
+            intervals=Intervals(chosen, level),
+            progress=progress,
+        )
+    if figure is not None:
+        tell(f"drawn in {save_figure(comparison.plot(), figure)}", quiet=output.quiet)
+    is_screen = output.style == "terminal"
+    # Beside a table for a paper the words stand on standard error; a program gets them with the rest.
+    is_silent = output.quiet or output.style in {"json", "csv"}
+    say(*comparison.legend, "") if is_screen else tell(*comparison.legend, quiet=is_silent)
+    print_result(comparison, output, tables=comparison.table(subsets=subsets))
+    words = comparison.sentence.splitlines()
+    say("", *words) if is_screen else tell(*words, quiet=is_silent)
+    for line in comparison.remarks:
+        tell(line, quiet=output.quiet)
+
+
+def plan(asked: Annotated[Call, Verb("stsbench.judging.planning:plan")], output: Output = Output()) -> None:
+    """Plan a comparison: which difference can these pairs show, and how many pairs and seeds does one take?
+
+    Told for two models that agree as much as those of the two runs.
+
+    Examples:
+    * `stsbench plan runs/a runs/b`
+    * `stsbench plan runs/a runs/b --difference 0.5 --seed-spread unsup-simcse-bert-base`
+    """
+    _ = output.style  # Refused before the work, if two formats were asked for.
+    if "spread" in asked.options and "difference" not in asked.options:
+        raise UserError("--seed-spread goes with --difference: name the difference of two methods, such as 0.5.")
+    with progress_bars(quiet=output.quiet) as progress:
+        planned = asked(progress=progress)
+    print_result(planned, output)
+    tell(planned.sentence, *planned.words, quiet=output.quiet)
+
+
+def best_of(
+    asked: Annotated[Call, Verb("stsbench.judging.best_of:best_of")],
+    figure: FigureFile = None,
+    output: Output = Output(),
+) -> None:
+    """Tell what the best of n runs scores on average, and of how many runs a number is the best.
+
+    The runs are of one recipe with different seeds; a published system whose seeds are known stands for its own.
+
+    Examples:
+    * `stsbench best-of runs/simcse-seed* --number 76.25`
+    * `stsbench best-of unsup-simcse-bert-base`
+    * `stsbench best-of esimcse-bert-base --task STS-B:dev`
+    """
+    _ = output.style  # Refused before the work, if two formats were asked for.
+    runs = asked.options["runs"]
+    is_system = len(runs) == 1 and not (runs[0].expanduser().exists() or re.search(r"[*?[]", str(runs[0])))
+    with progress_bars(quiet=output.quiet):
+        best = asked(runs=str(runs[0]) if is_system else verb_runs(runs))
+    print_result(best, output, figure=figure)
+    tell(best.sentence, *(f"note: {note}" for note in best.notes), quiet=output.quiet)
+
+
+def rank(
+    asked: Annotated[Call, Verb("stsbench.judging.rank:rank")],
+    figure: FigureFile = None,
+    task: Annotated[
+        str | None, typer.Option(help="Of which task the figure is. Default: the average.", rich_help_panel=OUTPUT)
+    ] = None,
+    output: Output = Output(),
+) -> None:
+    """Rank models, and tell how much of the order the pairs show.
+
+    Each model gets the ranks that it can have, and a letter for each group that cannot be told apart: for each
+    task and on average, corrected for all pairs of models.
+
+    Examples:
+    * `stsbench rank runs/*-avg-sts`
+    * `stsbench rank runs/a runs/b runs/c --simultaneous --figure ranks.pdf`
+    * `stsbench rank runs/*-avg-sts --latex`
+    """
+    _ = output.style  # Refused before the work, if two formats were asked for.
+    adjust = asked.options.get("adjustment", "max")
+    if adjust not in {"max", "holm"}:
+        raise UserError(f"--adjust {adjust!r}: choose `max` or `holm`.")
+    from stsbench.render.figures import save_figure
+
+    named = verb_runs(asked.options["runs"])
+    # A used folder, as the shell names what is in it, holds experiments too.
+    experiments = [
+        path for path in named if (path / "experiment.yaml").is_file() and not (path / "run.json").exists()
+    ]
+    with progress_bars(quiet=output.quiet) as progress:
+        ranking = asked(runs=[path for path in named if path not in experiments], progress=progress)
+    if figure is not None:
+        tell(f"drawn in {save_figure(ranking.plot(task), figure)}", quiet=output.quiet)
+    elif task is not None:
+        raise UserError("--task chooses what the figure is of: add --figure.")
+    print_result(ranking, output)
+    left_out = [
+        f"note: left out: {path} is an experiment; its runs are in {path / 'jobs'}." for path in experiments
+    ]
+    tell(ranking.sentence, *ranking.words, *left_out, quiet=output.quiet)
+
+
+def verb_runs(patterns: Sequence[str | Path] | None) -> list[Path]:
+    """Return the runs that are named or match a pattern."""
+    from stsbench.judging.compare import matching_runs
+
+    return matching_runs(patterns or [])
+
+
+def _demand_one_way(runs: list[Path], a: list[str], b: list[str]) -> None:
+    if (a or b) and runs:
+        raise UserError("two runs, or methods with --a and --b: leave out the one or the other.")
+    if not a and len(runs) != 2:
+        raise UserError(
+            "name two runs, as in `stsbench compare runs/a runs/b`, or the runs of methods over seeds, as in "
+            "`stsbench compare --a runs/simcse-seed* --b runs/esimcse-seed*`."
+        )

@@ -1,0 +1,286 @@
+"""A run against published rows: which rows to expect of it, and whether it reproduces them, value by value."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from stsbench.base.errors import UserError
+from stsbench.judging.best_of import BestOf
+from stsbench.judging.fitting import MeasuredScore, fitting, measured_scores, open_fields
+from stsbench.judging.verdicts import CellCheck, Check, FieldDifference, in_words, within
+from stsbench.published import catalogue
+from stsbench.published.catalogue import PublishedRow, checkpoint_of_system, checkpoints, row, rows
+from stsbench.published.measured import seeded_systems, seeds
+from stsbench.published.schema import KnownCheckpoint, PublishedCell
+from stsbench.records.record import RunRecord
+from stsbench.records.signature import UNKNOWN
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+AUTO = "auto"
+"""Stands for the rows of the run's own checkpoint."""
+
+TOLERANCE = 0.05
+"""How many points a score may be off by default: what another machine, library or rounding can do."""
+
+
+def rows_to_check(record: RunRecord, against: str = AUTO) -> list[PublishedRow]:
+    """Return the rows that a run should reproduce.
+
+    Args:
+        record: the run.
+        against: `table/row`; a system or the Hub name of its checkpoint, which stands for all rows to expect of
+            it; or `auto` for those of the run's own checkpoint.
+
+    Raises:
+        UserError: if there is no such row, or none is known for the run's checkpoint.
+    """
+    if against != AUTO:
+        named = row(against)
+        return [named] if "/" in against and against in rows() else _measured(_of_system(named), record) or [named]
+    known = known_checkpoint(record)
+    if known is None:
+        raise UserError(
+            f"no published row is known for {record.model.name}: name one with --against "
+            "(`stsbench published list rows` lists them)."
+        )
+    expected = [rows()[name] for name in known.expected]
+    if not expected:
+        raise UserError(f"no row of {known.name} is published in a document at hand: {known.note}")
+    return _measured(expected, record) or expected
+
+
+def known_checkpoint(record: RunRecord) -> KnownCheckpoint | None:
+    """Return the known checkpoint that a run measured, of a system that is published.
+
+    It is known by its Hub name, by a folder that bears that, or by its weights. Where one checkpoint has rows with
+    several poolings, the run's own pooling decides.
+    """
+    model = record.model
+    known = catalogue.known_checkpoint(model.name, pooling=model.use.pooling, weights_sha256=model.weights_sha256)
+    return known if known is not None and known.system else None
+
+
+def _of_system(named: PublishedRow) -> list[PublishedRow]:
+    """Return the row, and the others to expect of the same checkpoint (of the transfer tasks, say)."""
+    expected = [entry.expected for entry in checkpoints().values() if named.name in entry.expected]
+    return [named, *(rows()[name] for name in dict.fromkeys(sum(expected, ())) if name != named.name)]
+
+
+def _measured(candidates: Iterable[PublishedRow], record: RunRecord) -> list[PublishedRow]:
+    """Return those rows that have a value for a task of the record."""
+    tasks = {score.task for score in record.scores}
+    return [row for row in candidates if any(cell.setting.task in tasks for cell in row.cells)]
+
+
+def check_published(record: RunRecord, rows: Sequence[PublishedRow], tolerance: float = TOLERANCE) -> Check:
+    """Compare a run with published rows.
+
+    A score passes if it is within the tolerance of the printed value, or prints as that does: 82.449 is 82.4.
+    Columns of differences and of counts are not looked at.
+
+    Args:
+        record: the run.
+        rows: what it should reproduce.
+        tolerance: how many points (of 100) a score may be off.
+
+    Raises:
+        UserError: if the tolerance is no number of points.
+    """
+    if not tolerance >= 0:
+        raise UserError(f"a tolerance of {tolerance:g} points: give 0 or more.")
+    scores = measured_scores(record)
+    cells: list[CellCheck] = []
+    notes: list[str] = []
+    for expected in rows:
+        model = _model_differences(expected, record)
+        checked = [
+            _check_cell(expected, cell, scores, model, tolerance) for cell in expected.cells if _is_score(cell)
+        ]
+        settings = [expected.cell(cell.name).setting for cell in checked if cell.difference is not None]
+        remarks = [*open_fields(settings, scores), *_model_remarks(expected, record)]
+        remarks += [*_place_among_seeds(expected, checked), *expected.row.notes, *expected.table.notes]
+        of_row = f"{expected.name}: " if len(rows) > 1 else ""
+        notes += [of_row + remark for remark in remarks if remark]
+        cells += checked
+    names = tuple(expected.name for expected in rows)
+    return Check(record.model.name, names, "published", tolerance, tuple(cells), tuple(notes))
+
+
+def _is_score(cell: PublishedCell) -> bool:
+    return cell.setting.task != "delta" and cell.setting.unit != "pairs"
+
+
+def _check_cell(
+    row: PublishedRow,
+    cell: PublishedCell,
+    scores: Sequence[MeasuredScore],
+    model: tuple[FieldDifference, ...],
+    tolerance: float,
+) -> CellCheck:
+    expected = CellCheck(cell.column, cell.score, None, "no value", cell.how, origin=row.name, source=cell.place)
+    if cell.score is None:
+        return expected if expected.reason else replace(expected, reason="the paper prints no value")
+    fit = fitting(cell.setting, scores)
+    if fit.missing:
+        return replace(expected, verdict="not measured", reason=f"not measured: {', '.join(fit.missing)}")
+    value = fit.value
+    if different := tuple(dict.fromkeys((*fit.differences, *model))):
+        return replace(
+            expected,
+            measured=value,
+            verdict="not comparable",
+            reason=in_words(different),
+            differences=different,
+        )
+    if value is None:
+        return replace(expected, verdict="fail", reason="the correlation is undefined (constant similarities)")
+    # A value passes if it prints as the published one does, too.
+    passes = within(abs(value - cell.score), max(tolerance, cell.rounding))
+    of_seeds = _seed_scores(row, cell)
+    return replace(
+        expected,
+        measured=value,
+        verdict="pass" if passes else "fail",
+        reason=f"the printed value was restored: {cell.how}" if cell.status in {"restored", "derived"} else "",
+        seeds_below=None if of_seeds is None else float((of_seeds < value).mean()),
+    )
+
+
+_POOLED_HERE = {"transformer", "sentence-transformers", "static"}
+"""Kinds of models whose pooling is known: of a callable, or of saved vectors, it is not."""
+
+_UNSTATED = {"prompt": "", "template": "", "precision": "fp32", "dimensions": None, "postprocessing": ""}
+"""What no row states, and what is usual: anything else is remarked on."""
+
+
+def _checkpoint_of(row: PublishedRow) -> KnownCheckpoint | None:
+    """Return how the system of a row is used; None if that is not known, or the row is of a variant of it."""
+    return None if row.row.variant else checkpoint_of_system(row.row.system)
+
+
+def _model_differences(row: PublishedRow, record: RunRecord) -> tuple[FieldDifference, ...]:
+    """Return in what the model was used otherwise than for the row, of what a document states."""
+    stated, model = _checkpoint_of(row), record.model
+    if stated is None:
+        return ()
+    differences = []
+    verified = "pooling" not in stated.unverified and model.kind in _POOLED_HERE
+    if verified and model.use.pooling != stated.pooling:
+        differences.append(
+            FieldDifference(
+                "pooling", model.use.pooling, stated.pooling, f"measure with --pooling {stated.pooling}"
+            )
+        )
+    if _length_matters(stated, record):
+        there = str(stated.max_length)
+        remedy = f"measure with --max-length {there}"
+        differences.append(FieldDifference("max_length", str(model.use.max_length), there, remedy))
+    return tuple(differences)
+
+
+def _model_remarks(row: PublishedRow, record: RunRecord) -> Iterator[str]:
+    """Yield what is to be known about how the model was used: what is open, and what is unusual."""
+    stated, model = _checkpoint_of(row), record.model
+    here = "" if model.use.pooling == UNKNOWN else f"; {model.use.pooling} here"
+    if stated is None:
+        what = f"a variant ({row.row.variant})" if row.row.variant else "a system without a known checkpoint"
+        yield f"pooling: the row is of {what} and states none{here}"
+    elif model.kind not in _POOLED_HERE:
+        yield f"pooling: {stated.pooling} for the row; how {model.name} pools is not known"
+    elif "pooling" in stated.unverified:
+        yield f"pooling: no document gives the row's, {stated.pooling} is likely{here}"
+    if stated and _lengths_differ(stated, record) and not _length_matters(stated, record):
+        length = model.use.max_length
+        yield f"max_length: {stated.max_length} for the row; {length} here, where no sentence was cut"
+    compared = stated.files_compared(model.weights_sha256, model.tokenizer_sha256) if stated else ()
+    for what, is_same, own in compared:
+        same = "the" if is_same else f"other {what.split()[-1]} than the"
+        yield f"{what}: {same} ones that the row was taken with (SHA-256 {own[:12]}…)"
+    said = {"template": row.usage.template, "precision": row.usage.precision}
+    use = model.use
+    used = {
+        "prompt": use.prompt or "",
+        "template": getattr(use.template, "name", ""),
+        "precision": use.computed_in,
+        "dimensions": use.dimensions,
+        "postprocessing": model.postprocessing,
+    }
+    for name, usual in _UNSTATED.items():
+        there = said.get(name, "")
+        if (chosen := used[name]) not in {there or usual, UNKNOWN}:
+            yield f"{name}: {f'{there} for the row' if there else 'the row states none'}; {chosen or 'none'} here"
+
+
+def _lengths_differ(stated: KnownCheckpoint, record: RunRecord) -> bool:
+    here, there = record.model.use.max_length, stated.max_length
+    return here is not None and there is not None and here != there
+
+
+def _length_matters(stated: KnownCheckpoint, record: RunRecord) -> bool:
+    """Return whether the lengths differ and a sentence was cut here: where none was, longer reads the same."""
+    return _lengths_differ(stated, record) and any(score.truncated_sentences for score in record.scores)
+
+
+_SEEDED_COLUMNS = {"Avg. STS": "Avg."}
+"""Where the seeds' columns are not called as the task is."""
+
+
+def _seed_scores(row: PublishedRow, cell: PublishedCell) -> "pd.Series[float] | None":
+    """Return what known seeds of a row's own system score, in its own configuration; None where none are known.
+
+    They are by Spearman on test.
+
+    >>> from stsbench.published.catalogue import row
+    >>> average = row("unsup-simcse-bert-base")
+    >>> float((_seed_scores(average, average.cell("Avg.")) < 76.25).mean())
+    0.9
+    """
+    setting, system = cell.setting, row.row.system
+    comparable = (setting.metric, setting.split, setting.group, setting.variant) == ("spearman", "test", "", "")
+    if not comparable or system not in seeded_systems():
+        return None
+    scores = seeds(system)
+    return scores.get(_SEEDED_COLUMNS.get(setting.task, setting.task))
+
+
+def _place_among_seeds(row: PublishedRow, cells: Sequence[CellCheck]) -> Iterator[str]:
+    """Yield in a sentence where the run lies among the seeds, if any are known.
+
+    That is the place of the average if it was measured, else of the first score that was.
+    """
+    seeded = {cell.name: cell for cell in cells if cell.seeds_below is not None}
+    published = [row.cell(name) for name in seeded]
+    average = next((cell for cell in published if cell.setting.task == "Avg. STS"), next(iter(published), None))
+    scores = None if average is None else _seed_scores(row, average)
+    if average is None or scores is None:
+        return
+    cell = seeded[average.column]
+    low, high, measured, expected = scores.min(), scores.max(), cell.measured or 0.0, cell.expected or 0.0
+    best = best_of_seeds(scores.tolist(), expected)
+    outside = "" if low <= measured <= high else "; the run lies outside their range"
+    yield (
+        f"the row is one training run: in {len(scores)} of an independent reproduction that differ in the seed "
+        f"(raw text: close to the papers' protocol, not the same) {cell.name} is {scores.mean():.2f} ± "
+        f"{scores.std():.2f}, from {low:.2f} to {high:.2f}; {_share(scores < measured)} are below the "
+        f"{measured:.2f} measured here, {_share(scores < expected)} below the {expected:.2f} published"
+        f"{best}{outside}"
+    )
+
+
+def best_of_seeds(scores: Sequence[float], published: float) -> str:
+    """Return of how many seeds the best scores as much as a published value on average, as a clause; or nothing.
+
+    >>> best_of_seeds([74.0, 75.0, 76.0], 75.5)
+    ', which is what the best of 1 or 2 of them gives on average'
+    """
+    typical = BestOf("", "", tuple(scores), published).typical
+    if typical is None:
+        return ", which is more than the best of all of them"
+    below, above = typical
+    return f", which is what the best of {below} or {above} of them gives on average" if below else ""
+
+
+def _share(below: "pd.Series[bool]") -> str:
+    return f"{100 * float(below.mean()):.0f} %"

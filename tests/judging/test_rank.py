@@ -1,0 +1,200 @@
+"""Several models on the same pairs: their order, and how much of it the pairs show."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from changed_records import scored_again, with_columns, with_rows
+
+import stsbench as sb
+from stsbench.data.tables import StsData
+from stsbench.judging.aligned import aligned_scores, named_runs
+from stsbench.records.store import save_run
+from stsbench.statistics.dependence import covariance
+from stsbench.statistics.influence import task_terms
+
+Measure = Callable[..., sb.RunRecord]
+Data = Callable[..., StsData]
+
+
+def of_weights(record: sb.RunRecord, name: str) -> sb.RunRecord:
+    """Return a record as of a checkpoint of this name."""
+    weights = hashlib.sha256(name.encode()).hexdigest()
+    return record.model_copy(
+        update={"model": record.model.model_copy(update={"name": name, "weights_sha256": weights})}
+    )
+
+
+def near_gold(record: sb.RunRecord, noise: float, seed: int) -> sb.RunRecord:
+    """Return a record whose similarities are the gold scores with so much noise."""
+    gold, rng = record.item_table()["gold"], np.random.default_rng(seed)
+    changed = scored_again(with_columns(record, cosine=gold + noise * rng.normal(size=len(gold))))
+    return of_weights(changed, f"noise {noise:g}")
+
+
+@pytest.fixture
+def runs(measure: Measure, toy_data: Data) -> list[sb.RunRecord]:
+    """Return a good model, two that are alike, and a bad one."""
+    record = measure([toy_data("x", pairs=150), toy_data("y", pairs=150, seed=1)])
+    return [near_gold(record, noise, seed) for seed, noise in enumerate((3.0, 0.2, 3.01, 40.0))]
+
+
+def test_the_good_one_leads_two_cannot_be_told_apart_and_the_bad_one_is_last(runs: list[sb.RunRecord]) -> None:
+    ranking = sb.rank(runs)
+    assert [task.task for task in ranking.tasks] == ["x", "y", "Avg."]
+    average = ranking.headlines[0]
+    names = [row.model for row in average.rows]
+    assert names[0] == "noise 0.2"
+    assert set(names[1:3]) == {"noise 3", "noise 3.01"}
+    assert [(row.best, row.worst) for row in average.rows] == [(1, 1), (2, 3), (2, 3), (4, 4)]
+    assert [row.letters for row in average.rows] == ["a", "b", "b", "c"]
+    assert average.rows[0].first == 1.0
+    assert ranking.sentence == (
+        f"noise 0.2 leads on STS average with {average.rows[0].score:.2f}, and is told apart from every other at "
+        "5 %."
+    )
+    two = sb.rank([runs[0], runs[2]])
+    assert "cannot be told apart from it at 5 %" in two.sentence
+
+
+def test_its_scores_and_intervals_are_those_of_the_records(measure: Measure) -> None:
+    runs = [of_weights(measure(noise=noise, seed=7), str(noise)) for noise in (0.0, 2.0)]
+    ranking = sb.rank(runs)
+    for task, score in zip(ranking.tasks, runs[0].scores, strict=False):
+        row = next(row for row in task.rows if row.model == "0.0")
+        assert row.score == pytest.approx(100 * (score.value or 0))
+        assert (row.low, row.high) == pytest.approx(tuple(100 * limit for limit in score.interval or ()))
+    average = next(row for row in ranking.tasks[-1].rows if row.model == "0.0")
+    assert (average.low, average.high) == pytest.approx(
+        tuple(100 * limit for limit in runs[0].averages[0].interval or ())
+    )
+
+
+def test_the_covariance_of_the_average_counts_sentences_that_tasks_share(measure: Measure, toy_data: Data) -> None:
+    # The same pairs under two names: the average varies as one of them does.
+    runs = [of_weights(measure([toy_data("x"), toy_data("y")], noise=n, seed=3), str(n)) for n in (0.5, 1.5)]
+    (x, y, average), _ = aligned_scores(named_runs(runs))
+    assert average.covariance("dyadic") == pytest.approx(x.covariance("dyadic"))
+    assert average.covariance("independent") == pytest.approx(x.covariance("independent") / 2)
+    pairs = runs[0].items[runs[0].items["task"] == "x"]
+    terms = task_terms(pairs["gold"], pairs["cosine"], pairs["subset"].factorize()[0])
+    assert x.covariance("dyadic")[0, 0] == pytest.approx(covariance(terms, x.sharing)[0, 0])
+    assert y.scores == pytest.approx(x.scores)
+
+
+def test_simultaneous_intervals_are_no_narrower_and_the_output_says_which(runs: list[sb.RunRecord]) -> None:
+    marginal, together = sb.rank(runs), sb.rank(runs, simultaneous=True)
+    for one, other in zip(marginal.tasks, together.tasks, strict=True):
+        for own, wide in zip(one.rows, other.rows, strict=True):
+            assert wide.best <= own.best <= own.rank <= own.worst <= wide.worst
+    assert "rank intervals that hold each by itself" in str(marginal)
+    assert "rank intervals that hold all of them at once" in str(together)
+    assert "by Holm's procedure" in str(sb.rank(runs, adjustment="holm"))
+
+
+def test_the_same_seed_ranks_alike(runs: list[sb.RunRecord]) -> None:
+    assert sb.rank(runs, draws=200).to("json") == sb.rank(runs, draws=200).to("json")
+    assert sb.rank(runs, draws=200).to("json") != sb.rank(runs, draws=200, seed=1).to("json")
+
+
+def test_it_is_a_table_for_papers_a_frame_plain_data_and_a_figure(runs: list[sb.RunRecord]) -> None:
+    ranking = sb.rank(runs)
+    headline, tasks = ranking.table()
+    assert headline.frame["model"][0] == "noise 0.2"
+    assert list(tasks.frame.columns) == ["model", "x", "y", "Avg."]
+    assert ranking.to("latex").count(r"\begin{tabular}") == 2
+    assert len(ranking.frame) == 3 * 4
+    told = json.loads(ranking.to("json"))
+    assert told["sentence"] == ranking.sentence
+    assert len(told["tasks"][0]["p"]) == 4
+    scores, bands = ranking.plot().axes[:2]
+    assert scores.get_yticklabels()[0].get_text() == "noise 0.2"
+    assert "rank" in bands.get_xlabel()
+    assert ranking.plot("x").axes[0].get_xlabel().startswith("x with")
+    assert "noise 0.2" in ranking._repr_html_()
+
+
+def test_a_hundred_models_fit_into_the_figure(runs: list[sb.RunRecord]) -> None:
+    ranking = sb.rank([near_gold(runs[0], 0.2 + number / 5, number) for number in range(40)], draws=100)
+    assert len(ranking.plot().axes[0].get_yticklabels()) == 40
+
+
+def test_transfer_tasks_are_ranked_by_their_items(measure: Measure) -> None:
+    measured = [
+        measure("sample-sentiment", noise=noise, seed=1, intervals=sb.Intervals(None)) for noise in (0.0, 30.0)
+    ]
+    runs = [of_weights(run, str(number)) for number, run in enumerate(measured)]
+    (task,) = sb.rank(runs).tasks
+    assert (task.kind, task.task) == ("transfer", "sample-sentiment")
+    correct = runs[0].items.query("split == 'test'")["correct"] if "test" in set(runs[0].items["split"]) else None
+    expected = (runs[0].items["correct"] if correct is None else correct).mean()
+    assert next(row.score for row in task.rows if row.model == "0") == pytest.approx(100 * expected)
+
+
+def test_imported_scores_are_left_out_of_a_ranking_of_pairs(runs: list[sb.RunRecord]) -> None:
+    imported = runs[0].model.model_copy(update={"kind": "imported", "name": "theirs", "weights_sha256": None})
+    ranking = sb.rank([runs[0].model_copy(update={"model": imported}), *runs])
+    assert len(ranking.tasks[0].rows) == len(runs)
+    assert any("theirs was imported, with scores alone" in note for note in ranking.notes)
+
+
+def test_of_runs_that_do_not_all_compare_the_largest_group_is_ranked_and_the_others_are_named(
+    runs: list[sb.RunRecord], measure: Measure, toy_data: Data, tmp_path: Path
+) -> None:
+    elsewhere = of_weights(measure([toy_data("z")]), "elsewhere")
+    by_dot = of_weights(
+        measure(
+            [toy_data("x", pairs=150), toy_data("y", pairs=150, seed=1)], protocol=sb.protocol(similarity="dot")
+        ),
+        "noise 3",
+    )
+    again = save_run(runs[1], tmp_path / "again")
+    ranking = sb.rank([elsewhere, runs[0], by_dot, *runs[1:], again])
+    assert ranking.frame["score"].tolist() == sb.rank(runs).frame["score"].tolist()
+    assert len(ranking.models) == 4
+    elsewhere_out, by_dot_out, again_out = (note for note in ranking.notes if note.startswith("left out: "))
+    assert "elsewhere was measured on no task of noise 3" in elsewhere_out
+    assert "similarity is cosine in one and dot in the other" in by_dot_out
+    assert "(again) is the model of noise 0.2" in again_out
+    assert all(f"note: {note}" in ranking.words for note in ranking.notes)
+
+
+def test_what_is_no_ranking_is_refused_in_a_sentence(
+    runs: list[sb.RunRecord], measure: Measure, toy_data: Data
+) -> None:
+    with pytest.raises(sb.UserError, match="one model has no rank: name 2 to 100 runs"):
+        sb.rank(runs[:1])
+    with pytest.raises(sb.UserError, match="101 models are no ranking"):
+        sb.rank([runs[0]] * 101)
+    with pytest.raises(sb.UserError, match="are runs of the same weights, used alike, which is one model"):
+        sb.rank([runs[0], runs[0]])
+    by_dot = measure(
+        [toy_data("x", pairs=150), toy_data("y", pairs=150, seed=1)], protocol=sb.protocol(similarity="dot")
+    )
+    with pytest.raises(sb.UserError, match="similarity is cosine in one and dot in the other"):
+        sb.rank([runs[0], of_weights(by_dot, "noise 3")])
+    others = of_weights(measure([toy_data("x", pairs=149), toy_data("y", pairs=150, seed=1)]), "others")
+    with pytest.raises(sb.UserError, match="do not compare on x: data is"):
+        sb.rank([runs[0], others])
+    fewer = with_rows(runs[1], np.arange(300) != 3)
+    with pytest.raises(sb.UserError, match=r"noise 3 and noise 0\.2 do not compare on x: item_id differs"):
+        sb.rank([runs[0], fewer])
+    with pytest.raises(sb.UserError, match="noise 3 and a have no task in common"):
+        sb.rank([runs[0], of_weights(measure([toy_data("z")]), "a")])
+    with pytest.raises(sb.UserError, match="an interval of level 2"):
+        sb.rank(runs, level=2)
+
+
+def test_models_are_ranked_by_kendalls_correlation_too(measure: Measure) -> None:
+    protocol = sb.protocol(metric="kendall")
+    ranked = sb.rank([measure(protocol=protocol), measure(noise=1, protocol=protocol)])
+    assert ranked.frame["low"].notna().all()
+
+
+def test_the_same_weights_used_otherwise_are_another_model(runs: list[sb.RunRecord]) -> None:
+    shorter = runs[0].model.model_copy(update={"use": replace(runs[0].model.use, dimensions=4)})
+    assert len(sb.rank([runs[0], runs[0].model_copy(update={"model": shorter})]).models) == 2

@@ -1,0 +1,57 @@
+"""Records some of whose scores or items are changed, in memory."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import stsbench as sb
+from stsbench.records.parts import Score
+from stsbench.records.signature import Signature
+from stsbench.scoring.recompute import rows_of_scores
+from stsbench.scoring.statistic import statistic_of
+
+
+def with_value(score: Score, value: float | None) -> Score:
+    """Return a score with another headline."""
+    first, *others = score.numbers
+    return score.model_copy(update={"numbers": (first.model_copy(update={"value": value}), *others)})
+
+
+def with_values(record: sb.RunRecord, value: float | None, **model: Any) -> sb.RunRecord:
+    """Return a record with this headline of every task, and other fields of the model."""
+    scores = tuple(with_value(score, value) for score in record.scores)
+    used = record.model.model_copy(update=model)
+    return record.model_copy(update={"scores": scores, "model": used})
+
+
+def with_columns(record: sb.RunRecord, **columns: Any) -> sb.RunRecord:
+    """Return a record with other columns in its items, and its scores as they were."""
+    given = {name: np.asarray(values) for name, values in columns.items()}
+    return record.with_items(record.item_table().with_columns(given))
+
+
+def with_rows(record: sb.RunRecord, rows: NDArray[Any]) -> sb.RunRecord:
+    """Return a record with some of its items: (k,) positions, or (n,) truth values."""
+    return record.with_items(record.item_table().take(np.asarray(rows)))
+
+
+def scored_again(record: sb.RunRecord) -> sb.RunRecord:
+    """Return a record whose headlines are what its items give."""
+    scores = tuple(
+        with_value(score, statistic_of(Signature.parse(score.signature)).value(rows.scored))
+        for score, rows in zip(record.scores, rows_of_scores(record), strict=True)
+    )
+    return record.model_copy(update={"scores": scores})
+
+
+def of_scores(record: sb.RunRecord, *kinds: str) -> sb.RunRecord:
+    """Return a record with its scores of some kinds alone."""
+    table = record.item_table()
+    kept = record.model_copy(
+        update={
+            "scores": tuple(score for score in record.scores if score.kind in kinds),
+            "averages": tuple(average for average in record.averages if average.kind in kinds),
+        }
+    )
+    return kept.with_items(table.take(np.isin(table["kind"], kinds)))

@@ -58,7 +58,6 @@ COMMANDS = [
     ("published", "list"),
     ("published", "show"),
     ("published", "row"),
-    ("published", "conflicts"),
 ]
 
 ENCODERS = """

@@ -23,7 +23,8 @@ from stsbench.training.distributed import World
 from stsbench.training.model import Chunk, Forward, SentenceModel, at_least_single
 from stsbench.training.negatives import InBatch
 from stsbench.training.noise import NoisePart
-from stsbench.training.recipe import MaskedLanguage, Recipe
+from stsbench.training.recipe import Recipe
+from stsbench.training.recipe_parts import MaskedLanguage
 
 IGNORED = -100
 """The label of a token that is not guessed."""

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from stsbench.training.recipe import Optimiser
+from stsbench.training.recipe_parts import Optimiser
 
 # What Transformers takes by default, and so do the papers' scripts.
 _BETAS, _EPSILON = (0.9, 0.999), 1e-8

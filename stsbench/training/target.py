@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from stsbench.training.model import SentenceModel
-from stsbench.training.recipe import CosineDecay, Target
+from stsbench.training.recipe_parts import CosineDecay, Target
 
 
 def decay_at(decay: float | CosineDecay, step: int, steps: int) -> float:

@@ -141,8 +141,7 @@ class Trainer:
             module.load_state_dict(state["modules"][name])
         self.negatives.load_state_dict(state["negatives"])
         if self.target is not None:
-            # stsbench 0.1 kept the target with the queue.
-            self.target.load_state_dict(state["target"] if "target" in state else state["negatives"]["momentum"])
+            self.target.load_state_dict(state["target"])
         if self.adversary is not None:
             self.adversary.load_state_dict(state["adversary"])
         self.descent.load_state_dict(state["descent"])

@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from damages import flip, make_a_folder
 from full_disk import files_of_at_most
 
 import stsbench as sb
@@ -128,31 +129,20 @@ def stop_after(train, step, *, resume=None, **options):
         (begin if resume is None else go_on)(listeners=[stop], **options)
 
 
-def _flip(path, at=0.6):
-    content = bytearray(path.read_bytes())
-    content[int(len(content) * at)] ^= 1
-    path.write_bytes(content)
-
-
-def _folder(path):
-    path.unlink()
-    path.mkdir()
-
-
 @pytest.mark.parametrize(
     ("name", "damage", "message"),
     [
-        ("training/state.pt", _flip, "state.pt is damaged"),
-        ("training/state.pt", _folder, "state.pt is no file: move it away"),
+        ("training/state.pt", flip, "state.pt is damaged"),
+        ("training/state.pt", make_a_folder, "state.pt is no file: move it away"),
         (
             "training/checkpoints/{best}/model.safetensors",
-            _flip,
+            flip,
             "model.safetensors is not what the training saved",
         ),
         ("training/checkpoints/{best}/config.json", Path.unlink, "config.json is not what the training saved"),
-        ("log.jsonl", lambda path: _flip(path, 0.1), "log.jsonl is not what the training wrote"),
+        ("log.jsonl", lambda path: flip(path, 0.1), "log.jsonl is not what the training wrote"),
         ("log.jsonl", Path.unlink, "log.jsonl is not what the training wrote"),
-        ("recipe.yaml", _folder, "recipe.yaml is no file: move it away"),
+        ("recipe.yaml", make_a_folder, "recipe.yaml is no file: move it away"),
     ],
 )
 def test_what_a_training_saved_and_is_changed_since_is_told_and_stays_as_it_is(

@@ -12,8 +12,8 @@ import stsbench as sb
 from stsbench.training.heads import HeadBase, Layers
 from stsbench.training.noise import PositionShuffle, TokenCutoff
 from stsbench.training.optimisation import Descent
-from stsbench.training.recipe import Optimiser
 from stsbench.training.recipe_files import read_recipe, recipe_names
+from stsbench.training.recipe_parts import Optimiser
 
 RELEASED = [name for name in recipe_names() if "-released" in name]
 

@@ -72,8 +72,8 @@ def info_nce(
     rows = torch.arange(len(query), device=query.device)
     if not in_batch:
         own_key = (query * scaled(key)).sum(-1, keepdim=True) / temperature
-        others = [query @ scaled(torch.cat(columns)).T / temperature] if columns else []
-        return functional.cross_entropy(torch.cat([own_key, *others], dim=1), torch.zeros_like(rows))
+        negatives = [query @ scaled(torch.cat(columns)).T / temperature] if columns else []
+        return functional.cross_entropy(torch.cat([own_key, *negatives], dim=1), torch.zeros_like(rows))
     logits = query @ scaled(torch.cat(columns)).T / temperature
     if hard is not None and hard_weight != 1:
         own = torch.zeros_like(logits)
@@ -351,10 +351,10 @@ def mask_tokens(
         inner = (places >= before) & (places < len(sequence) - behind)
         chosen = inner & (rng.random(len(sequence)) < share)
         what = rng.random(len(sequence))
-        other = rng.integers(vocabulary, size=len(sequence))
+        random = rng.integers(vocabulary, size=len(sequence))
         seen.append(
             np.select(
-                [chosen & (what < 0.8), chosen & (what < 0.9)], [np.full_like(sequence, mask_id), other], sequence
+                [chosen & (what < 0.8), chosen & (what < 0.9)], [np.full_like(sequence, mask_id), random], sequence
             )
         )
         labels.append(np.where(chosen, sequence, IGNORED))

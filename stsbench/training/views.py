@@ -23,13 +23,17 @@ Tokens = NDArray[np.integer]
 """The token ids of one sentence, special tokens apart."""
 
 
-class TokenView(RecipePart, ABC):
-    """A view of the sub-words that the model reads, special tokens apart."""
+class SentenceView(RecipePart, ABC):
+    """What views of text and of sub-words have in common."""
 
     @property
     def once(self) -> bool:
         """Whether a sentence's draw is the same each time it is seen."""
         return False
+
+
+class TokenView(SentenceView):
+    """A view of the sub-words that the model reads, special tokens apart."""
 
     @property
     def cut(self) -> bool:
@@ -41,13 +45,8 @@ class TokenView(RecipePart, ABC):
         """Return the changed tokens."""
 
 
-class TextView(RecipePart, ABC):
+class TextView(SentenceView):
     """A view of the sentence before it is tokenised."""
-
-    @property
-    def once(self) -> bool:
-        """Whether a sentence's draw is the same each time it is seen."""
-        return False
 
     def require(self, device: str) -> tuple[Path, ...]:
         """Make sure, before a training begins, that all is there that it reads beside the sentences.
@@ -409,10 +408,10 @@ class InTurn(TextView):
         >>> InTurn(kind="in-turn", views=(crop, delete)).text("a b c d", np.random.default_rng(0))
         'c'
         """
-        found = list(sentences)
+        texts = list(sentences)
         for view in self.views:
-            found = view.texts(found, draws)
-        return found
+            texts = view.texts(texts, draws)
+        return texts
 
 
 _KnownTextView: TypeAlias = (

@@ -243,7 +243,7 @@ class Contrastive:
                 branch.model,
                 branch.head,
                 chunks,
-                dropout_seed(self.recipe.seed, batch, self.world, branch.draws),
+                dropout_seed(self.recipe.seed, self.world, branch.draws, *batch.name),
                 noise=noise,
                 dropout=branch.dropout,
                 altered=None if self.adversary is None else self.adversary.altered,
@@ -286,7 +286,7 @@ class MaskedLanguageTerm:
             place = self.world.share(len(ids)) if ids else slice(0)
             seen += ids[place]
             labels += own_labels[place]
-        seed = dropout_seed(self.seed, batch, self.world, "mlm")
+        seed = dropout_seed(self.seed, self.world, "mlm", *batch.name)
         total = torch.zeros((), device=self.forward.device)
         for chunk in self.forward.chunks(seen) if count else ():
             torch.manual_seed(seed(chunk.places[0]))
@@ -361,12 +361,17 @@ def mask_tokens(
     return seen, labels
 
 
-def dropout_seed(seed: int, batch: Batch, world: World, name: str) -> Callable[[int], int]:
-    """Return the seed of the dropout of each chunk: it follows from the batch, so no random state need be kept."""
+def dropout_seed(seed: int, world: World, *names: str) -> Callable[[int], int]:
+    """Return the seed of the dropout of each chunk: it follows from the batch, so no random state need be kept.
+
+    Args:
+        seed: of the recipe.
+        world: the processes.
+        names: of the term and of the batch.
+    """
 
     def of_chunk(place: int) -> int:
-        rng = generator(seed, "dropout", name, *batch.name, str(world.rank), str(place))
-        return int(rng.integers(2**63))
+        return int(generator(seed, "dropout", *names, str(world.rank), str(place)).integers(2**63))
 
     return of_chunk
 

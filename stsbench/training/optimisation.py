@@ -50,12 +50,12 @@ class Descent:
 
     @classmethod
     def of(
-        cls, named: Iterable[tuple[str, nn.Parameter]], part: Optimiser, steps: int, device: str, precision: str
+        cls, parameters: Iterable[nn.Parameter], part: Optimiser, steps: int, device: str, precision: str
     ) -> "Descent":
-        """Make the optimiser of some named parameters. Biases and normalisations do not decay."""
-        trained = [(name, parameter) for name, parameter in named if parameter.requires_grad]
-        decaying = [parameter for _, parameter in trained if parameter.ndim > 1]
-        plain = [parameter for _, parameter in trained if parameter.ndim <= 1]
+        """Make the optimiser of some parameters. Biases and normalisations do not decay."""
+        trained = [parameter for parameter in parameters if parameter.requires_grad]
+        decaying = [parameter for parameter in trained if parameter.ndim > 1]
+        plain = [parameter for parameter in trained if parameter.ndim <= 1]
         groups = [{"params": decaying, "weight_decay": part.weight_decay}, {"params": plain, "weight_decay": 0.0}]
         adam: torch.optim.Optimizer
         if part.adam_epsilon == "before_correction":

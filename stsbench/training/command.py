@@ -66,7 +66,7 @@ def train(
     if list_ or print_:
         from stsbench.render.fitting import fitted
         from stsbench.training.recipe_files import as_yaml, read_recipe, recipe_list
-        from stsbench.training.remarks import tasks_sentence, test_remarks, traceable_sentence
+        from stsbench.training.remarks import remarks_on_tests, tasks_sentence, traceable_sentence
 
         if list_:
             recipes = recipe_list()
@@ -74,7 +74,7 @@ def train(
         else:
             chosen = read_recipe(recipe or "demo", set_ or ())
             distance = traceable_sentence(chosen)
-            said = [*filter(None, (distance, tasks_sentence(chosen))), *test_remarks(chosen)]
+            said = [*filter(None, (distance, tasks_sentence(chosen))), *remarks_on_tests(chosen)]
             print_data("".join(f"# {sentence}\n" for sentence in said) + as_yaml(chosen))
         return
     from stsbench.records.provenance import command_line

@@ -23,7 +23,7 @@ from stsbench.training.labelled import LabelledTask, read_tasks, table_file
 from stsbench.training.leakage import CorpusOverlap
 from stsbench.training.log import Listener, Log
 from stsbench.training.recipe import Recipe
-from stsbench.training.remarks import remarks, test_remarks, traceable_sentence
+from stsbench.training.remarks import remarks, remarks_on_tests, traceable_sentence
 from stsbench.training.selection import LiveEncoder, Selector
 from stsbench.training.token_store import TokenStore, open_store, tokens_dir
 from stsbench.training.views import TextView
@@ -106,7 +106,7 @@ class Job:
     @property
     def test_remarks(self) -> list[str]:
         """How the training has met what encoders are measured on: as the recipe says, and as its tables show."""
-        return [*test_remarks(self.recipe), *filter(None, (task.test_remark() for task in self.tasks))]
+        return [*remarks_on_tests(self.recipe), *filter(None, (task.test_remark() for task in self.tasks))]
 
     def run(self, listeners: Sequence[Listener]) -> int:
         """Take all steps that are left; return the number of all."""

@@ -60,11 +60,11 @@ def tasks_sentence(recipe: Recipe) -> str | None:
     return f"heads, each scored on dev by its own measure: {tasks}; {when}"
 
 
-def test_remarks(recipe: Recipe) -> list[str]:
+def remarks_on_tests(recipe: Recipe) -> list[str]:
     """Return how the training has met what encoders are measured on, a sentence for each way.
 
     >>> from stsbench.training.recipe_files import read_recipe
-    >>> test_remarks(read_recipe("demo"))
+    >>> remarks_on_tests(read_recipe("demo"))
     []
     """
     sentences = [SELECTED_ON_TEST.format(task=recipe.selection.task)] if recipe.selection.on_test else []

@@ -9,8 +9,7 @@ import yaml
 
 import stsbench as sb
 from stsbench.training.recipe_files import as_yaml, read_recipe, recipe_names
-from stsbench.training.remarks import remarks
-from stsbench.training.remarks import test_remarks as of_tests
+from stsbench.training.remarks import remarks, remarks_on_tests
 
 known = cache(read_recipe)
 """A recipe that comes with stsbench; each is read once for all tests here."""
@@ -478,12 +477,12 @@ def test_a_mistake_about_tasks_is_told_with_its_option_and_with_its_line(overrid
 def test_tasks_on_kept_test_pairs_are_selected_on_something_else_and_say_so():
     recipe = read_recipe("multitask-bert-base-test-pairs")
     assert recipe.selection.task == "SICK-R:dev"
-    (said,) = of_tests(recipe)
+    (said,) = remarks_on_tests(recipe)
     assert said.startswith("Trained on test pairs: ")
     assert "paraphrase and similarity" in said
     # One sentence has no pair.
     alone = read_recipe("demo", [TASK % ("classification", "", ""), "labelled.test_pairs=kept"])
-    assert of_tests(alone) == []
+    assert remarks_on_tests(alone) == []
 
 
 def test_a_recipe_that_extends_itself_is_refused(tmp_path: Path):

@@ -67,9 +67,7 @@ def time_forward(threads: int, template: str | None) -> None:
 
     torch.set_num_threads(threads)
     encoder = sb.load("minilm", device="cpu", template=template)
-    texts = dict.fromkeys(
-        text for spec in parse_tasks("sts", Protocol()) for text in read_task(spec).sentences()
-    )
+    texts = dict.fromkeys(text for spec in parse_tasks("sts", Protocol()) for text in read_task(spec).sentences())
     sequences = sorted(set(encoder.tokenize(list(texts)).sequences), key=len, reverse=True)
     model = AutoModel.from_pretrained(get_model_path(), dtype=torch.float32).eval()
     batches, start, padded = [], 0, 0

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from stsbench.cli.options import Output
-from stsbench.cli.output import print_data, print_result, tell
+from stsbench.cli.output import print_result, tell
 from stsbench.cli.verbs import Call, Verb
 
 app = typer.Typer(help="Look up numbers from papers, each with where it was printed.", no_args_is_help=True)
@@ -49,22 +49,3 @@ def row(asked: Annotated[Call, Verb("stsbench.published.lookup:show_row")], outp
     print_result(result, output)
     if output.style in {"json", "csv"}:
         tell(result.place, quiet=output.quiet)
-
-
-@app.command()
-def conflicts(
-    page: Annotated[bool, typer.Option("--page", help="Print the whole page in Markdown.")] = False,
-    output: Output = Output(),
-) -> None:
-    """List what does not add up: averages, differences, and what papers print differently.
-
-    Example: `stsbench published conflicts --page > docs/published-conflicts.md`
-    """
-    if page:
-        from stsbench.published.conflicts_page import conflicts_page
-
-        print_data(conflicts_page())
-        return
-    from stsbench.published.lookup import conflicts as look_for_conflicts
-
-    print_result(look_for_conflicts(), output)

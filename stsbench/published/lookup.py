@@ -1,4 +1,4 @@
-"""The verbs of `stsbench published`: what there is, one table, one row, and what does not add up."""
+"""The verbs of `stsbench published`: what there is, one table, and one row with what other papers print for it."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -19,7 +19,6 @@ from stsbench.published.catalogue import (
     tables,
 )
 from stsbench.published.catalogue import table as read_table
-from stsbench.published.conflicts import KINDS, Conflict, find_conflicts, other_prints
 from stsbench.published.schema import PublishedCell, PublishedTable
 from stsbench.render.cells import Named
 from stsbench.render.fitting import fitted
@@ -28,6 +27,9 @@ from stsbench.render.table import Table, Tables
 
 if TYPE_CHECKING:
     import pandas as pd
+
+Quantity = tuple[str, ...]
+"""What a cell is a measurement of: system (whatever its edition), task, metric, split, group, variant."""
 
 # Programs get every digit; people read four.
 _MOST_DECIMALS = 4
@@ -190,33 +192,26 @@ def show_row(name: str) -> PrintedRow:
     return PrintedRow(row(name))
 
 
-@dataclass(frozen=True)
-class Conflicts(Result):
-    """What does not add up in the published numbers.
+def quantity(cell: PublishedCell) -> Quantity | None:
+    """Return what a cell is a measurement of; None for counts and differences, which are no measurements."""
+    setting = cell.setting
+    if not cell.system or setting.task == "delta":
+        return None
+    edition_of = systems()[cell.system].edition_of if cell.system in systems() else ""
+    base = edition_of or cell.system
+    return (base, setting.task, setting.metric, setting.split, setting.group, setting.variant)
 
-    Attributes:
-        conflicts: by kind in the order of `KINDS`, then in the order of the tables.
+
+def other_prints(cell: PublishedCell, among: Iterable[PublishedRow]) -> list[PublishedCell]:
+    """Return the other cells that print the same thing, earlier editions included.
+
+    >>> [other.table for other in other_prints(row("is-bert-base").cell("STS12"), rows().values())]
+    ['esimcse-coling2022-3', 'mocose-acl2022-1']
     """
-
-    conflicts: tuple[Conflict, ...]
-
-    @property
-    def frame(self) -> "pd.DataFrame":
-        """One row for each conflict, with its kind in words."""
-        import pandas as pd
-
-        columns = ["kind", "table", "row", "column", "printed", "expected", "message", "meaning", "file", "line"]
-        records = [vars(conflict) | {"meaning": KINDS[conflict.kind]} for conflict in self.conflicts]
-        return pd.DataFrame(records, columns=columns)
-
-    def table(self) -> Tables:
-        """Return where each is, and the conflict in words."""
-        return Tables([Table(self.frame[["kind", "table", "row", "column", "message"]])])
-
-
-def conflicts() -> Conflicts:
-    """Return what does not add up: averages, differences, and what papers print differently."""
-    return Conflicts(tuple(find_conflicts()))
+    wanted = quantity(cell)
+    if wanted is None:
+        return []
+    return [other for row in among for other in row.cells if other != cell and quantity(other) == wanted]
 
 
 def cells_frame(published: Iterable[PublishedRow]) -> "pd.DataFrame":

@@ -164,7 +164,7 @@ def average_ranks(values: ArrayLike) -> NDArray[np.float64]:
         >>> average_ranks([0.3, 0.1, 0.3]).tolist()
         [2.5, 1.0, 2.5]
     """
-    # As `scipy.stats.rankdata`, which takes seconds to import: every run ranks, and a cached one takes no longer.
+    # As `scipy.stats.rankdata`, whose import takes half a second, and every run ranks.
     values = np.asarray(values, dtype=np.float64)
     if np.isnan(values).any():
         return np.full(values.shape, np.nan)

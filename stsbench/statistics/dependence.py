@@ -154,7 +154,11 @@ class Sharing:
     @cached_property
     def components(self) -> Codes:
         """(n,) code of the connected component that each pair is in, numbered by first appearance."""
-        labels = _lowest_connected(self.first, self.second, self.sentences)[self.first]
+        from scipy.sparse import coo_array
+        from scipy.sparse.csgraph import connected_components
+
+        joined = coo_array((np.ones(self.pairs), (self.first, self.second)), shape=(self.sentences,) * 2)
+        labels = connected_components(joined, directed=False)[1][self.first]
         _, firsts, codes = np.unique(labels, return_index=True, return_inverse=True)
         places = np.empty(len(firsts), dtype=np.intp)
         places[np.argsort(firsts)] = np.arange(len(firsts))
@@ -302,24 +306,6 @@ def _rows(terms: ArrayLike, sharing: Sharing) -> Floats:
     if rows.ndim != 2 or rows.shape[1] != sharing.pairs:
         raise ValueError(f"expected terms of {sharing.pairs} pairs, got shape {rows.shape}")
     return rows
-
-
-def _lowest_connected(first: Codes, second: Codes, size: int) -> Codes:
-    """Return for each of `size` sentences the lowest that it is joined to by a chain of pairs.
-
-    As `scipy.sparse.csgraph.connected_components` does, which takes twenty times as long to import as to run.
-    """
-    lowest = np.arange(size)
-    while True:
-        low = np.minimum(lowest[first], lowest[second])
-        joined = lowest.copy()
-        np.minimum.at(joined, lowest[first], low)
-        np.minimum.at(joined, lowest[second], low)
-        # What now leads to another sentence goes on to where that one leads: chains get shorter by half.
-        joined = joined[joined]
-        if np.array_equal(joined, lowest):
-            return lowest
-        lowest = joined
 
 
 def _sums_of(rows: Floats, sharing: Sharing, method: Dependence) -> tuple[Floats, Floats]:

@@ -55,8 +55,8 @@ class Adversary:
     def learn(self, loss: Tensor) -> None:
         """Take the gradient of the loss of a clean pass, which leaves none in the weights."""
         tensors = [embedded for _, embedded in self._watched]
-        found = torch.autograd.grad(loss, tensors, allow_unused=True)
-        self._take([(chunk, part) for (chunk, _), part in zip(self._watched, found, strict=True)])
+        gradients = torch.autograd.grad(loss, tensors, allow_unused=True)
+        self._take([(chunk, part) for (chunk, _), part in zip(self._watched, gradients, strict=True)])
 
     def remember(self) -> None:
         """After the backward pass: keep its gradient for the next step, or forget that of this one."""
@@ -87,12 +87,12 @@ class Adversary:
         """Return the gradient at the rows of a chunk, (rows, width, d): zero where there is none."""
         assert self.gradient is not None
         rows, width = chunk.ids.shape
-        found = self.gradient.new_zeros((rows, width, self.gradient.shape[2]))
+        of_rows = self.gradient.new_zeros((rows, width, self.gradient.shape[2]))
         places = self._row_of(chunk).to(self.gradient.device)
         there = torch.nonzero(places < len(self.gradient)).flatten()
         shared = min(width, self.gradient.shape[1])
-        found[there, :shared] = self.gradient[places[there], :shared]
-        return found
+        of_rows[there, :shared] = self.gradient[places[there], :shared]
+        return of_rows
 
     def _row_of(self, chunk: Chunk) -> Tensor:
         # The sides of a branch follow one another, each with all rows.

@@ -172,8 +172,8 @@ class BatchReader:
         query = self._columns(rows, 0, views.query_columns, ("query", *name))
         key = self._columns(rows, min(1, columns - 1), views.key_columns, ("key", *name))
         return Batch(
-            query=self._seen(rows, query, views.query, ("query", *name)),
-            key=self._seen(rows, key, views.key, ("key", *name)),
+            query=self._viewed(rows, query, views.query, ("query", *name)),
+            key=self._viewed(rows, key, views.key, ("key", *name)),
             hard=self._plain(rows, 2) if self.recipe.negatives.hard else [],
             name=name,
         )
@@ -190,7 +190,7 @@ class BatchReader:
     def _plain(self, rows: NDArray[np.int64], column: int) -> Sequences:
         return self._around([self.store.tokens(int(row), column) for row in rows], cut=True)
 
-    def _seen(
+    def _viewed(
         self, rows: NDArray[np.int64], columns: Sequence[int], view: View, name: tuple[str, ...]
     ) -> Sequences:
         shared, seed = generator(self.recipe.seed, "view", *name), self.recipe.seed
@@ -200,8 +200,8 @@ class BatchReader:
             texts = view.texts([self.store.text(row, column) for row, column in places], draws)
             read = [text.lower() for text in texts] if self.lower_case else texts
             return self._around([np.array(ids) for ids in self.tokenizer(read, special_tokens=False)], cut=True)
-        seen = [view.tokens(self.store.tokens(*place), rng) for place, rng in zip(places, draws, strict=True)]
-        return self._around(seen, cut=view.cut)
+        changed = [view.tokens(self.store.tokens(*place), rng) for place, rng in zip(places, draws, strict=True)]
+        return self._around(changed, cut=view.cut)
 
     def _around(self, sentences: Sequence[Tokens], *, cut: bool) -> Sequences:
         before, behind = self._special_tokens

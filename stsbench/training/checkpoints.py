@@ -219,14 +219,13 @@ class Keeper:
         state = load_state(self.folder.state, device)
         self.best = None if state["best"] is None else Best(**state["best"])
         self._saves = list(state["saves"])
-        # A state that an earlier version saved has neither hash.
-        self._best_files = dict(state.get("best_files", {}))
+        self._best_files = dict(state["best_files"])
         self._demand_saved(state)
         return state
 
     def _demand_saved(self, state: Mapping[str, Any]) -> None:
         log, remedy = self.folder.log, "put it back as it was, or start the training again"
-        if state.get("log_sha256") not in {None, _sha256_of_start(log, int(state["log_size"]))}:
+        if state["log_sha256"] != _sha256_of_start(log, int(state["log_size"])):
             raise UserError(f"{log} is not what the training wrote: {remedy}.")
         for name, written in self._best_files.items():
             assert self.best is not None
@@ -270,7 +269,7 @@ def _demand_checksums(path: Path) -> None:
             raise ValueError("a checksum does not agree")
 
 
-def publish(checkpoint: Path, folder: Path) -> None:
+def copy_checkpoint(checkpoint: Path, folder: Path) -> None:
     """Copy a checkpoint's files into the folder of the training; what makes it a checkpoint comes last.
 
     Raises:

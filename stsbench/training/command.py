@@ -34,14 +34,15 @@ def train(
     if list_ or print_:
         from stsbench.render.fitting import fitted
         from stsbench.training.recipe_files import as_yaml, read_recipe, recipe_list
+        from stsbench.training.remarks import remarks_on_tests, tasks_sentence, traceable_sentence
 
         if list_:
             recipes = recipe_list()
             print_frame(recipes if style in {"json", "csv"} else fitted(recipes, "what"), output)
         else:
             chosen = read_recipe(asked.options.get("recipe", "demo"), asked.options.get("overrides", ()))
-            distance = chosen.traceable_sentence()
-            said = [*filter(None, (distance, chosen.tasks_sentence())), *chosen.test_remarks()]
+            distance = traceable_sentence(chosen)
+            said = [*filter(None, (distance, tasks_sentence(chosen))), *remarks_on_tests(chosen)]
             print_data("".join(f"# {sentence}\n" for sentence in said) + as_yaml(chosen))
         return
     from stsbench.records.provenance import command_line

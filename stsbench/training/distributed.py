@@ -51,9 +51,9 @@ class World:
         longest = shares[0].stop
         padded = own.new_zeros((longest, own.shape[1]))
         padded[: len(own)] = own.detach()
-        found = [torch.empty_like(padded) for _ in shares]
-        dist.all_gather(found, padded)
-        parts = [part[: place.stop - place.start] for part, place in zip(found, shares, strict=True)]
+        gathered = [torch.empty_like(padded) for _ in shares]
+        dist.all_gather(gathered, padded)
+        parts = [part[: place.stop - place.start] for part, place in zip(gathered, shares, strict=True)]
         parts[self.rank] = own
         return torch.cat(parts)
 

@@ -50,7 +50,7 @@ def make_gaussian(transformer: nn.Module) -> None:
     Raises:
         UserError: if the model's code does not let its attention be replaced.
     """
-    with _told_if_not_exchanged(transformer, "dropout_kind", "gaussian", "binary"):
+    with _exchange_allowed(transformer, "dropout_kind", "gaussian", "binary"):
         from transformers.masking_utils import eager_mask
 
         _exchange(transformer, GaussianDropout, "stsbench_gaussian", _gaussian_attention, eager_mask)
@@ -62,21 +62,21 @@ def let_numpy_draw(transformer: nn.Module) -> None:
     Raises:
         UserError: if the model's code does not let its attention be replaced.
     """
-    with _told_if_not_exchanged(transformer, "dropout_draws", "numpy", "torch"):
+    with _exchange_allowed(transformer, "dropout_draws", "numpy", "torch"):
         from transformers.masking_utils import sdpa_mask
 
         _exchange(transformer, NumpyDropout, "stsbench_numpy", _binary_attention, sdpa_mask)
 
 
 @contextmanager
-def _told_if_not_exchanged(transformer: nn.Module, key: str, chosen: str, other: str) -> Iterator[None]:
+def _exchange_allowed(transformer: nn.Module, key: str, chosen: str, allowed: str) -> Iterator[None]:
     """Say in a sentence that a model does not allow a value of a recipe's key, and which one it does."""
     try:
         yield
     except (ImportError, AttributeError, ValueError) as error:
         raise UserError(
             f"{key} {chosen}: the attention of {type(transformer).__name__} cannot be replaced with this "
-            f"version of Transformers; use --set {key}={other}."
+            f"version of Transformers; use --set {key}={allowed}."
         ) from error
 
 
@@ -213,10 +213,10 @@ def _binary_attention(  # noqa: PLR0917 - as Transformers calls it
     if dropout == 0 or not module.training:
         from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
-        found: tuple[Tensor, None] = sdpa_attention_forward(
+        attended: tuple[Tensor, None] = sdpa_attention_forward(
             module, query, key, value, attention_mask, scaling=scaling, **others
         )
-        return found
+        return attended
     rows, heads, width, size = query.shape
     query, key, value = (states.reshape(rows * heads, -1, size) for states in (query, key, value))
     scale = size**-0.5 if scaling is None else scaling

@@ -18,61 +18,33 @@ from stsbench.training.log import LOG
 from stsbench.training.recipe import Recipe
 from stsbench.training.recipe_files import as_yaml, read_recipe
 
-_VERSION = 1
+_VERSION = 2
 
 
-@dataclass(frozen=True)
 class RunFolder:
     """The folder of one training.
 
     At the top lie the recipe, the log, and at the end the best checkpoint with its record and dev curve; below
     `training/` what resuming needs.
+
+    Attributes:
+        path: of the folder.
+        recipe: the recipe in full.
+        log: the training log.
+        card: the model card.
+        curve: the picture of the dev curve; the same stands beside it as `.svg`.
+        start: what the training started from.
+        state: the last state saved.
+        checkpoints: the folder of the checkpoints kept.
     """
 
-    path: Path
-
-    @property
-    def recipe(self) -> Path:
-        """The recipe in full."""
-        return self.path / "recipe.yaml"
-
-    @property
-    def log(self) -> Path:
-        """The training log."""
-        return self.path / LOG
-
-    @property
-    def card(self) -> Path:
-        """The model card."""
-        return self.path / "README.md"
-
-    @property
-    def curve(self) -> Path:
-        """The picture of the dev curve; the same stands beside it as `.svg`."""
-        return self.path / "dev-curve.png"
-
-    @property
-    def start(self) -> Path:
-        """What the training started from."""
-        return self._inner / "start.json"
-
-    @property
-    def state(self) -> Path:
-        """The last state saved."""
-        return self._inner / "state.pt"
-
-    @property
-    def checkpoints(self) -> Path:
-        """The folder of the checkpoints kept."""
-        return self._inner / "checkpoints"
-
-    @property
-    def _inner(self) -> Path:
-        return self.path / "training"
-
-    @property
-    def _lock(self) -> Path:
-        return self._inner / ".lock"
+    def __init__(self, path: Path) -> None:
+        """Name what lies in a folder; nothing is read or written."""
+        self.path, self._inner = path, path / "training"
+        self.recipe, self.log, self.card = path / "recipe.yaml", path / LOG, path / "README.md"
+        self.curve = path / "dev-curve.png"
+        self.start, self.state = self._inner / "start.json", self._inner / "state.pt"
+        self.checkpoints, self._lock = self._inner / "checkpoints", self._inner / ".lock"
 
     @property
     def is_finished(self) -> bool:
@@ -121,14 +93,8 @@ class RunFolder:
 
     def _clean(self) -> None:
         with told_as_unwritable(self.path):
-            for target in (
-                self.recipe,
-                self.card,
-                self.curve,
-                self.curve.with_suffix(".svg"),
-                self.start,
-                self.state,
-            ):
+            curves = (self.curve, self.curve.with_suffix(".svg"))
+            for target in (self.recipe, self.card, *curves, self.start, self.state):
                 remove_leftovers(target)
                 if target.exists() and not target.is_file():
                     raise UserError(f"{target} is no file: move it away.")
@@ -150,9 +116,11 @@ class RunFolder:
             way = "" if self.is_finished else f"go on with it (`stsbench train --resume {self.path}`), or "
             raise UserError(f"{self.path} holds {what}: {way}choose another folder with --out.")
         ours = {self._inner, self._lock}
-        others = [path for path in (*self.path.iterdir(), *self._inner.glob("*")) if path not in ours]
-        if others:
-            raise UserError(f"{self.path} is not empty ({others[0].name}, ...): choose another folder with --out.")
+        foreign = [path for path in (*self.path.iterdir(), *self._inner.glob("*")) if path not in ours]
+        if foreign:
+            raise UserError(
+                f"{self.path} is not empty ({foreign[0].name}, ...): choose another folder with --out."
+            )
 
 
 @dataclass(frozen=True)
@@ -165,12 +133,12 @@ class Start:
         dev_sha256: of the dev set.
         base_sha256: of the base's weights.
         tokenizer_sha256: of the base's tokenizer.
+        tasks_sha256: of the labelled tables; "" where there are none.
+        views_sha256: of the files that views read beside the corpus; "" where they read none.
         threads: that torch computed with.
         world: processes.
         command: as it was typed.
         environment: versions.
-        tasks_sha256: of the labelled tables; "" where there are none.
-        views_sha256: of the files that views read beside the corpus; "" where they read none.
         finished: whether the training has ended and its checkpoint is published; its state may still be there.
     """
 
@@ -179,13 +147,13 @@ class Start:
     dev_sha256: str
     base_sha256: str
     tokenizer_sha256: str
+    tasks_sha256: str
+    views_sha256: str
     threads: int
     world: int
     command: str
     environment: dict[str, Any]
     finished: bool = False
-    views_sha256: str = ""
-    tasks_sha256: str = ""
     version: int = _VERSION
 
     def differences(self, now: "Start") -> list[str]:
@@ -234,12 +202,14 @@ def read_start(folder: RunFolder) -> Start:
     if not folder.start.is_file():
         raise UserError(f"{folder.path} holds no training: start one with `stsbench train RECIPE --out`.")
     try:
-        start = Start(**parse_json(folder.start.read_bytes()))
+        content = parse_json(folder.start.read_bytes())
+        if isinstance(content, dict) and content.get("version") != _VERSION:
+            raise UserError(
+                f"{folder.start} was written by another version of stsbench: start the training again."
+            )
+        return Start(**content)
     except (OSError, ValueError, TypeError) as error:
         raise UserError(f"{folder.start} cannot be read ({error}): start the training again.") from error
-    if start.version != _VERSION:
-        raise UserError(f"{folder.start} was written by another version of stsbench: start the training again.")
-    return start
 
 
 def started_recipe(start: Start) -> Recipe:
@@ -272,13 +242,13 @@ def edits(folder: RunFolder, recipe: Recipe) -> list[str]:
     ]
 
 
-def _differing(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
+def _differing(written: dict[str, Any], started: dict[str, Any]) -> list[str]:
     """Return the keys that differ, with dots."""
     names = []
-    for key in dict.fromkeys([*one, *other]):
-        a, b = one.get(key), other.get(key)
-        if isinstance(a, dict) and isinstance(b, dict):
-            names += [f"{key}.{name}" for name in _differing(a, b)]
-        elif a != b:
+    for key in dict.fromkeys([*written, *started]):
+        new, old = written.get(key), started.get(key)
+        if isinstance(new, dict) and isinstance(old, dict):
+            names += [f"{key}.{name}" for name in _differing(new, old)]
+        elif new != old:
             names.append(key)
     return names

@@ -30,10 +30,10 @@ def guesser(name: str, device: str | None = None) -> "Guesser":
     """
     if name not in _loaded:
         _loaded[name] = _load(name)
-    found = _loaded[name]
-    if device not in {None, found.device}:
-        found.network, found.device = found.network.to(device), str(device)
-    return found
+    model = _loaded[name]
+    if device not in {None, model.device}:
+        model.network, model.device = model.network.to(device), str(device)
+    return model
 
 
 def masked_language_network(checkpoint: Checkpoint) -> Any:
@@ -88,10 +88,12 @@ class Guesser:
         for start in range(0, len(order), _ROWS_AT_ONCE):
             rows = order[start : start + _ROWS_AT_ONCE]
             places = [self._open_places(sequences[row], sentences[row]) for row in rows]
-            wanted = [(number, place) for number, found in enumerate(places) for place in found]
+            wanted = [(number, place) for number, open_places in enumerate(places) for place in open_places]
             if not wanted:
                 continue
-            draws = [draw for row, found in zip(rows, places, strict=True) for draw in uniform[row][: len(found)]]
+            draws = [
+                draw for row, of_row in zip(rows, places, strict=True) for draw in uniform[row][: len(of_row)]
+            ]
             logits = self._logits([sequences[row] for row in rows])[tuple(torch.tensor(wanted).T)]
             guesses = self.tokenizer.texts(drawn(logits, torch.tensor(draws), top))
             for (number, _), guess in zip(wanted, guesses, strict=True):

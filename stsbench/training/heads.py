@@ -59,7 +59,6 @@ class NoHead(HeadPart):
     evaluate: Literal[False] = False
 
     def build(self, base: HeadBase) -> "nn.Module":
-        """Return a module that changes nothing."""
         from torch import nn
 
         return nn.Identity()

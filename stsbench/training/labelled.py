@@ -69,10 +69,10 @@ class LabelledTask:
 
     def sentence(self) -> str:
         """Return what was found in its table."""
-        found = [f"{len(self.train):,} rows to train on, {len(self.dev):,} to score"]
-        found += [f"left out {self.left_out:,} with an empty cell"] if self.left_out else []
-        found += [] if self.overlap is None else [self.overlap.sentence()]
-        return f"task {self.name}: {'; '.join(filter(None, found))}."
+        facts = [f"{len(self.train):,} rows to train on, {len(self.dev):,} to score"]
+        facts += [f"left out {self.left_out:,} with an empty cell"] if self.left_out else []
+        facts += [] if self.overlap is None else [self.overlap.sentence()]
+        return f"task {self.name}: {'; '.join(filter(None, facts))}."
 
     def test_remark(self) -> str | None:
         """Return what everybody should know who reads a score of what it trains; None if that is nothing."""

@@ -48,7 +48,7 @@ def read_lexicon(name: str) -> Mapping[str, tuple[str, ...]]:
             synonyms[word.casefold()].add(synonym)
     if not synonyms:
         raise UserError(f"{path} holds no synonym: write `word<TAB>synonym|synonym` a line.")
-    return {word: tuple(sorted(others)) for word, others in synonyms.items()}
+    return {word: tuple(sorted(of_word)) for word, of_word in synonyms.items()}
 
 
 def lexicon_files(name: str) -> tuple[Path, ...]:
@@ -61,11 +61,11 @@ def _table(path: Path) -> Iterator[tuple[str, str]]:
     for line, text in text_lines(path):
         if not text.strip():
             continue
-        word, tab, others = text.partition("\t")
-        found = [other.strip() for other in others.split("|")]
-        if not (tab and word.strip() and all(found)):
+        word, tab, listing = text.partition("\t")
+        synonyms = [synonym.strip() for synonym in listing.split("|")]
+        if not (tab and word.strip() and all(synonyms)):
             raise UserError(f"{path}, line {line}: write `word<TAB>synonym|synonym`.")
-        yield from ((word.strip(), other) for other in found)
+        yield from ((word.strip(), synonym) for synonym in synonyms)
 
 
 def _object(path: Path) -> Iterator[tuple[str, str]]:
@@ -76,10 +76,10 @@ def _object(path: Path) -> Iterator[tuple[str, str]]:
     wrong = f"{path} is no lexicon: write an object from words to lists of their synonyms."
     if not isinstance(content, dict):
         raise UserError(wrong)
-    for word, others in content.items():
-        if not isinstance(others, list) or not all(isinstance(other, str) and other.strip() for other in others):
+    for word, synonyms in content.items():
+        if not isinstance(synonyms, list) or not all(isinstance(name, str) and name.strip() for name in synonyms):
             raise UserError(f"{wrong} {word!r} has no such list.")
-        yield from ((word.strip(), other.strip()) for other in others)
+        yield from ((word.strip(), synonym.strip()) for synonym in synonyms)
 
 
 def _wordnet(folder: Path) -> Iterator[tuple[str, str]]:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from stsbench.base.errors import UserError
 from stsbench.base.files import told_as_unwritable
@@ -19,6 +19,9 @@ from stsbench.base.parsing import parse_json
 if TYPE_CHECKING:
     import pandas as pd
     from torch import Tensor
+
+    from stsbench.training.batches import Batch
+    from stsbench.training.task_heads import LabelledBatch
 
 LOG = "log.jsonl"
 """Its name in the folder of a training."""
@@ -109,14 +112,6 @@ def log_frame(lines: Sequence[dict[str, Any]]) -> "pd.DataFrame":
     return frame.astype({name: float for name in frame if name != "step"} | {"step": int})
 
 
-class Counted(Protocol):
-    """A batch, as far as the log is concerned."""
-
-    @property
-    def sequences(self) -> Sequence[Any]:
-        """Token ids of all its sentences."""
-
-
 def _of_tasks(line: dict[str, Any]) -> Iterator[tuple[str, float | None]]:
     """Yield what a line says of the parts of a loss and of tasks, named for a column."""
     losses, tasks = line.get("losses"), line.get("tasks")
@@ -140,7 +135,9 @@ class Meter:
     tokens: int = 0
     since: float = field(default_factory=time.perf_counter)
 
-    def add(self, loss: "Tensor", batches: Sequence[Counted], parts: "Mapping[str, Tensor]") -> None:
+    def add(
+        self, loss: "Tensor", batches: "Sequence[Batch | LabelledBatch]", parts: "Mapping[str, Tensor]"
+    ) -> None:
         """Count a step; `parts` are what its loss is the sum of, where a line is to say that."""
         self.losses.append(loss)
         for name, part in parts.items():

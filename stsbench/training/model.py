@@ -280,9 +280,9 @@ class Forward:
                 pooled = self._pooled(model, inputs, chunk, noise, dropout=dropout, seed=drawn_by)
                 vectors.append(head(pooled) if by_chunk else pooled)
             together = torch.cat(vectors)
-            found = at_least_single(together if by_chunk else head(together))
+            in_chunks = at_least_single(together if by_chunk else head(together))
         order = torch.tensor([place for chunk in chunks for place in chunk.places])
-        return found[self.move(torch.argsort(order))]
+        return in_chunks[self.move(torch.argsort(order))]
 
     def _pooled(
         self,

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from stsbench.training.batches import Batch
-from stsbench.training.recipe import Queue
+from stsbench.training.recipe_parts import Queue
 
 
 @dataclass
@@ -67,13 +67,11 @@ class VectorQueue(InBatch):
         return torch.cat([newest_first[first:last] for first, last in self.part.uses])
 
     def start_epoch(self) -> None:
-        """Start anew, if each epoch is to."""
         if self.part.emptied == "each_epoch":
             self.vectors = self._initial()
 
     @torch.no_grad()
     def push(self, batch: Batch, keys: Tensor) -> None:
-        """Take in the vectors of a batch, and drop the oldest."""
         newest = keys if self.encode is None else self.encode(batch)
         # Cut at its oldest end: the newest batch first leaves the oldest its first rows, the newest last its last.
         if self.part.keeps == "first_rows":
@@ -82,11 +80,9 @@ class VectorQueue(InBatch):
             self.vectors = torch.cat([self.vectors, newest])[-self.part.size :]
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the vectors."""
         return {"vectors": self.vectors}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Put back what `state_dict` returned."""
         self.vectors = state["vectors"].to(self.vectors.device)
 
     def _initial(self) -> Tensor:

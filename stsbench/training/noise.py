@@ -66,7 +66,6 @@ class PositionShuffle(NoisePart):
     padded_to: int | None = Field(None, ge=1)
 
     def for_batch(self, rng: "np.random.Generator") -> NoisePart:
-        """Return it with the batch's order, if there is one."""
         return (
             self if self.padded_to is None else _Reordered(order=tuple(rng.permutation(self.padded_to).tolist()))
         )
@@ -90,7 +89,6 @@ class _Reordered(NoisePart):
     order: tuple[int, ...]
 
     def positions(self, positions: "Tensor", mask: "Tensor") -> "Tensor":
-        """Return the position that each has in the order."""
         import torch
 
         first = positions.min()
@@ -115,16 +113,13 @@ class Cutoff(NoisePart):
     place: Literal["words", "layer"] = "words"
 
     def embeddings(self, embedded: "Tensor", mask: "Tensor") -> "Tensor":
-        """Return the embeddings as they were looked up, some numbers zero."""
         return embedded * self.kept(embedded, mask) if self.place == "words" else embedded
 
     def embedding_layer(self, states: "Tensor", mask: "Tensor") -> "Tensor":
-        """Return the output of the embedding layer, some numbers zero."""
         return states * self.kept(states, mask) if self.place == "layer" else states
 
     @property
     def changes_embedding_layer(self) -> bool:
-        """Whether it changes the output of the embedding layer."""
         return self.place == "layer"
 
     @abstractmethod
@@ -165,7 +160,6 @@ class TokenCutoff(Cutoff):
         return self
 
     def kept(self, states: "Tensor", mask: "Tensor") -> "Tensor":
-        """Return which tokens stay: (rows, width, 1)."""
         rows, width = mask.shape
         among = mask if self.padded_to is None else mask.new_ones((rows, max(width, self.padded_to)))
         return self.chosen(among.bool())[:, :width].unsqueeze(-1)
@@ -177,7 +171,6 @@ class FeatureCutoff(Cutoff):
     kind: Literal["feature-cutoff"]
 
     def kept(self, states: "Tensor", mask: "Tensor") -> "Tensor":
-        """Return which dimensions stay: (rows, 1, d)."""
         rows, _, width = states.shape
         return self.chosen(states.new_ones((rows, width)).bool()).unsqueeze(1)
 
@@ -188,7 +181,6 @@ class ElementCutoff(Cutoff):
     kind: Literal["element-cutoff"]
 
     def kept(self, states: "Tensor", mask: "Tensor") -> "Tensor":
-        """Return which numbers stay: (rows, width, d)."""
         among = mask.bool().unsqueeze(-1).expand_as(states)
         return self.chosen(among.flatten(1)).view_as(states)
 
@@ -204,7 +196,6 @@ class GaussianEmbeddings(NoisePart):
     std: float = Field(gt=0)
 
     def embeddings(self, embedded: "Tensor", mask: "Tensor") -> "Tensor":
-        """Return the embeddings with noise."""
         import torch
 
         return embedded + self.std * torch.randn_like(embedded)
@@ -226,7 +217,6 @@ class GaussianReplacement(NoisePart):
     std: float = Field(0.1, gt=0)
 
     def vectors(self, pooled: "Tensor") -> "Tensor":
-        """Return the vectors, some activations replaced; what is kept is not scaled."""
         import torch
 
         replaced = torch.rand_like(pooled) < self.rate

@@ -23,7 +23,8 @@ from stsbench.training.distributed import World
 from stsbench.training.model import Chunk, Forward, SentenceModel, at_least_single
 from stsbench.training.negatives import InBatch
 from stsbench.training.noise import NoisePart
-from stsbench.training.recipe import MaskedLanguage, Recipe
+from stsbench.training.recipe import Recipe
+from stsbench.training.recipe_parts import MaskedLanguage
 
 IGNORED = -100
 """The label of a token that is not guessed."""
@@ -71,8 +72,8 @@ def info_nce(
     rows = torch.arange(len(query), device=query.device)
     if not in_batch:
         own_key = (query * scaled(key)).sum(-1, keepdim=True) / temperature
-        others = [query @ scaled(torch.cat(columns)).T / temperature] if columns else []
-        return functional.cross_entropy(torch.cat([own_key, *others], dim=1), torch.zeros_like(rows))
+        negatives = [query @ scaled(torch.cat(columns)).T / temperature] if columns else []
+        return functional.cross_entropy(torch.cat([own_key, *negatives], dim=1), torch.zeros_like(rows))
     logits = query @ scaled(torch.cat(columns)).T / temperature
     if hard is not None and hard_weight != 1:
         own = torch.zeros_like(logits)
@@ -242,7 +243,7 @@ class Contrastive:
                 branch.model,
                 branch.head,
                 chunks,
-                dropout_seed(self.recipe.seed, batch, self.world, branch.draws),
+                dropout_seed(self.recipe.seed, self.world, branch.draws, *batch.name),
                 noise=noise,
                 dropout=branch.dropout,
                 altered=None if self.adversary is None else self.adversary.altered,
@@ -285,7 +286,7 @@ class MaskedLanguageTerm:
             place = self.world.share(len(ids)) if ids else slice(0)
             seen += ids[place]
             labels += own_labels[place]
-        seed = dropout_seed(self.seed, batch, self.world, "mlm")
+        seed = dropout_seed(self.seed, self.world, "mlm", *batch.name)
         total = torch.zeros((), device=self.forward.device)
         for chunk in self.forward.chunks(seen) if count else ():
             torch.manual_seed(seed(chunk.places[0]))
@@ -350,22 +351,27 @@ def mask_tokens(
         inner = (places >= before) & (places < len(sequence) - behind)
         chosen = inner & (rng.random(len(sequence)) < share)
         what = rng.random(len(sequence))
-        other = rng.integers(vocabulary, size=len(sequence))
+        random = rng.integers(vocabulary, size=len(sequence))
         seen.append(
             np.select(
-                [chosen & (what < 0.8), chosen & (what < 0.9)], [np.full_like(sequence, mask_id), other], sequence
+                [chosen & (what < 0.8), chosen & (what < 0.9)], [np.full_like(sequence, mask_id), random], sequence
             )
         )
         labels.append(np.where(chosen, sequence, IGNORED))
     return seen, labels
 
 
-def dropout_seed(seed: int, batch: Batch, world: World, name: str) -> Callable[[int], int]:
-    """Return the seed of the dropout of each chunk: it follows from the batch, so no random state need be kept."""
+def dropout_seed(seed: int, world: World, *names: str) -> Callable[[int], int]:
+    """Return the seed of the dropout of each chunk: it follows from the batch, so no random state need be kept.
+
+    Args:
+        seed: of the recipe.
+        world: the processes.
+        names: of the term and of the batch.
+    """
 
     def of_chunk(place: int) -> int:
-        rng = generator(seed, "dropout", name, *batch.name, str(world.rank), str(place))
-        return int(rng.integers(2**63))
+        return int(generator(seed, "dropout", *names, str(world.rank), str(place)).integers(2**63))
 
     return of_chunk
 

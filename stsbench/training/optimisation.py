@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from stsbench.training.recipe import Optimiser
+from stsbench.training.recipe_parts import Optimiser
 
 # What Transformers takes by default, and so do the papers' scripts.
 _BETAS, _EPSILON = (0.9, 0.999), 1e-8
@@ -50,20 +50,20 @@ class Descent:
 
     @classmethod
     def of(
-        cls, named: Iterable[tuple[str, nn.Parameter]], part: Optimiser, steps: int, device: str, precision: str
+        cls, parameters: Iterable[nn.Parameter], part: Optimiser, steps: int, device: str, precision: str
     ) -> "Descent":
-        """Make the optimiser of some named parameters. Biases and normalisations do not decay."""
-        trained = [(name, parameter) for name, parameter in named if parameter.requires_grad]
-        decaying = [parameter for _, parameter in trained if parameter.ndim > 1]
-        others = [parameter for _, parameter in trained if parameter.ndim <= 1]
-        groups = [{"params": decaying, "weight_decay": part.weight_decay}, {"params": others, "weight_decay": 0.0}]
+        """Make the optimiser of some parameters. Biases and normalisations do not decay."""
+        trained = [parameter for parameter in parameters if parameter.requires_grad]
+        decaying = [parameter for parameter in trained if parameter.ndim > 1]
+        plain = [parameter for parameter in trained if parameter.ndim <= 1]
+        groups = [{"params": decaying, "weight_decay": part.weight_decay}, {"params": plain, "weight_decay": 0.0}]
         adam: torch.optim.Optimizer
         if part.adam_epsilon == "before_correction":
             adam = _AdamWOfTransformers(groups, {"lr": part.learning_rate})
         else:
             adam = torch.optim.AdamW(groups, lr=part.learning_rate, betas=_BETAS, eps=_EPSILON, fused=True)
         scaler = torch.amp.GradScaler(device.partition(":")[0], enabled=precision == "fp16")
-        return cls([*decaying, *others], part, steps, scaler, adam)
+        return cls([*decaying, *plain], part, steps, scaler, adam)
 
     def scale(self, losses: int) -> Callable[[Tensor], Tensor]:
         """Return what multiplies each of `losses` losses that make a step."""

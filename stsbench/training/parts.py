@@ -40,15 +40,15 @@ def part_of(*families: type[RecipePart]) -> Callable[[Any, ValidatorFunctionWrap
 def _imported(kind: str, families: tuple[type[RecipePart], ...]) -> type[RecipePart]:
     module, _, name = kind.rpartition(":")
     try:
-        found = getattr(
+        part = getattr(
             _from_file(Path(module)) if module.endswith(".py") else importlib.import_module(module), name
         )
     except Exception as error:  # whatever the person's own module raises
         raise ValueError(f"{kind} cannot be imported ({type(error).__name__}: {error})") from error
-    if not (isinstance(found, type) and issubclass(found, families)):
+    if not (isinstance(part, type) and issubclass(part, families)):
         wanted = " or ".join(family.__name__ for family in families)
         raise ValueError(f"{kind} is no class of the kind {wanted}")  # noqa: TRY004 - a value of the recipe
-    return found
+    return part
 
 
 def _from_file(path: Path) -> Any:

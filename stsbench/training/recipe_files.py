@@ -99,8 +99,8 @@ def _summary(place: _Place) -> str:
     text = place.file.read_text(encoding="utf-8")
     if place.variant is None:
         return text.partition("\n")[0].removeprefix("#").strip()
-    found = re.search(rf"^ +{re.escape(place.variant)}:.*?#(.*)$", text, re.MULTILINE)
-    return found[1].strip() if found else ""
+    comment = re.search(rf"^ +{re.escape(place.variant)}:.*?#(.*)$", text, re.MULTILINE)
+    return comment[1].strip() if comment else ""
 
 
 def _folder() -> Path:

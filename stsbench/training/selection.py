@@ -115,14 +115,14 @@ class DevScore:
 
     def line(self, step: int, best: "Best | None") -> dict[str, Any]:
         """Return it as a line of the log."""
-        reached = {} if best is None else {"best": _finite(best.score), "best_step": best.step}
+        best_so_far = {} if best is None else {"best": _finite(best.score), "best_step": best.step}
         times = {"seconds": round(self.seconds, 4)}
-        tasks = {name: {found.measure: _finite(found.score)} for name, found in self.tasks.items()}
+        tasks = {name: {reached.measure: _finite(reached.score)} for name, reached in self.tasks.items()}
         return {
             "kind": "dev",
             "step": step,
             "dev": _finite(self.score),
-            **reached,
+            **best_so_far,
             **self.geometry,
             **({"tasks": tasks} if tasks else {}),
             "time": times,

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from stsbench.training.model import SentenceModel
-from stsbench.training.recipe import CosineDecay, Target
+from stsbench.training.recipe_parts import CosineDecay, Target
 
 
 def decay_at(decay: float | CosineDecay, step: int, steps: int) -> float:
@@ -70,10 +70,9 @@ class TargetModel:
             self.model.transformer.embeddings = self.online.transformer.embeddings
         self._pairs = self._followed()
 
-    def trained(self) -> dict[str, nn.Parameter]:
-        """Return the weights of its own that the optimiser trains too, by name."""
-        named = ((name, getattr(self.model, name).named_parameters()) for name in self.part.trained)
-        return {f"target.{name}.{inner}": weight for name, weights in named for inner, weight in weights}
+    def trained(self) -> list[nn.Parameter]:
+        """Return the weights of its own that the optimiser trains too."""
+        return [weight for name in self.part.trained for weight in getattr(self.model, name).parameters()]
 
     def dropout(self, rate: float | None) -> float | None:
         """Return the rate of a forward pass through it that is to have `rate`: none at all, if it has no dropout.

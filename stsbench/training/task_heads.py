@@ -22,6 +22,7 @@ from stsbench.training.distributed import World
 from stsbench.training.heads import HeadBase
 from stsbench.training.labelled import LabelledTask
 from stsbench.training.model import Forward, SentenceModel, at_least_single
+from stsbench.training.objectives import dropout_seed
 from stsbench.training.recipe import Recipe
 from stsbench.training.selection import LiveEncoder, TaskScore
 
@@ -107,7 +108,7 @@ class TaskTerm:
         own = batch.share(self.world.share(len(batch.targets)))
         loss = torch.zeros((), device=self.encode.forward.device)
         if len(own.targets):  # a process may have no share of a short last batch
-            outputs = self.outputs(own, self._seed(turn))
+            outputs = self.outputs(own, dropout_seed(self.seed, self.world, "task", self.name, str(turn)))
             targets = torch.from_numpy(own.targets).to(outputs)
             summed = self.task.part.losses(outputs, targets).sum()
             loss = summed * (self.task.part.weight / len(batch.targets))
@@ -128,13 +129,6 @@ class TaskTerm:
         features = self.task.part.features(*sides)
         outputs: Tensor = self.head(features)
         return outputs
-
-    def _seed(self, turn: int) -> Callable[[int], int]:
-        def of_chunk(place: int) -> int:
-            named = ("dropout", "task", self.name, str(turn), str(self.world.rank), str(place))
-            return int(generator(self.seed, *named).integers(2**63))
-
-        return of_chunk
 
 
 def task_terms(

@@ -10,6 +10,7 @@ It states neither losses, nor weights, nor how often each set is read; what is h
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, SerializeAsAny, WrapValidator, model_validator
@@ -79,6 +80,10 @@ class TaskHead(RecipePart, ABC):
             raise ValueError("dev and held_out: a dev table is there, so nothing is held out; remove one")
         return self
 
+    def with_paths(self, change: Callable[[str], str]) -> Self:
+        """Return it with the paths of its tables changed."""
+        return self.model_copy(update={"train": change(self.train), "dev": self.dev and change(self.dev)})
+
     @property
     def share_held_out(self) -> float:
         """The share of the training table that is its dev set; 0 where it has a dev table."""
@@ -138,15 +143,12 @@ class _ClassHead(TaskHead):
 
     @property
     def known_labels(self) -> tuple[Label, ...] | None:
-        """The classes, where the recipe names them."""
         return self.classes
 
     def outputs(self, classes: int) -> int:
-        """Return the number of classes: a logit each."""
         return classes
 
     def losses(self, outputs: "Tensor", targets: "Tensor") -> "Tensor":
-        """Return the cross-entropy of each row."""
         from torch.nn import functional
 
         if outputs.shape[1] == 1:
@@ -194,7 +196,6 @@ class PairClassificationHead(_PairHead, _ClassHead):
     kind: Literal["pair-classification"]
 
     def outputs(self, classes: int) -> int:
-        """Return 1 for two classes, else their number."""
         return 1 if classes == 2 else classes
 
 
@@ -221,15 +222,12 @@ class RegressionHead(_PairHead):
 
     @property
     def known_labels(self) -> tuple[float, float] | None:
-        """The scale, where the recipe names it."""
         return self.scale
 
     def outputs(self, classes: int) -> int:
-        """Return 1: the score."""
         return 1
 
     def losses(self, outputs: "Tensor", targets: "Tensor") -> "Tensor":
-        """Return the squared error of each row."""
         return (outputs[:, 0] - targets) ** 2
 
     def score(self, outputs: "Tensor", targets: "Tensor") -> float:

@@ -9,7 +9,6 @@ starts at once. Before a store is used its files are held against the hashes tha
 damaged one is made again.
 """
 
-import hashlib
 import json
 import logging
 import shutil
@@ -23,6 +22,7 @@ import numpy as np
 from filelock import FileLock
 from numpy.typing import NDArray
 
+from stsbench.base.digest import DIGEST, digest_of
 from stsbench.base.errors import UserError
 from stsbench.base.files import atomic_folder, cache_dir, sha256_of, told_as_unwritable
 from stsbench.base.parsing import parse_json
@@ -33,7 +33,7 @@ from stsbench.training.views import Tokens
 
 _log = logging.getLogger(__name__)
 
-_LAYOUT = 2
+_LAYOUT = 3
 _ROWS_AT_ONCE = 4096
 
 
@@ -127,8 +127,7 @@ def open_store(
         UserError: if the corpus holds no sentence, or the disk is full.
     """
     about = {**meaning, "layout": _LAYOUT, "limit": limit, "lower_case": lower_case, "with_text": with_text}
-    key = hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:32]
-    folder = root / key
+    folder = root / digest_of(about)[:32]
     with told_as_unwritable(root):
         root.mkdir(parents=True, exist_ok=True)
         # Of two that want it at once, the second waits for what the first builds.
@@ -155,17 +154,12 @@ def _is_whole(folder: Path) -> bool:
         if not (folder / "about.json").is_file():
             return False
         about = parse_json((folder / "about.json").read_bytes())
-        digest = about.pop("digest")
-        return bool(digest == _digest(about)) and all(
+        return bool(about[DIGEST] == digest_of(about)) and all(
             (folder / name).is_file() and sha256_of(folder / name) == written
             for name, written in about["files"].items()
         )
     except (OSError, ValueError, TypeError, LookupError, AttributeError, UserError):
         return False
-
-
-def _digest(about: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()
 
 
 def tokens_dir() -> Path:
@@ -234,7 +228,7 @@ def _build(
     counts = CorpusCounts(kept, columns, empty, cut, tokens.end)
     files = {path.name: sha256_of(path) for path in sorted(folder.iterdir())}
     about: dict[str, Any] = {"counts": asdict(counts), "dtype": dtype.name, "files": files}
-    about["digest"] = _digest(about)
+    about[DIGEST] = digest_of(about)
     (folder / "about.json").write_text(json.dumps(about), encoding="utf-8")
 
 

@@ -18,7 +18,7 @@ from stsbench.training.checkpoints import Keeper
 from stsbench.training.distributed import World
 from stsbench.training.graphs import Graphs, has_graphs
 from stsbench.training.labelled import LabelledTask
-from stsbench.training.log import Counted, Log, Meter
+from stsbench.training.log import Log, Meter
 from stsbench.training.model import Forward, SentenceModel
 from stsbench.training.negatives import InBatch, VectorQueue
 from stsbench.training.objectives import Branch, Contrastive, MaskedLanguageTerm, Term
@@ -26,7 +26,7 @@ from stsbench.training.optimisation import Descent
 from stsbench.training.recipe import Recipe
 from stsbench.training.selection import Selector
 from stsbench.training.target import TargetModel
-from stsbench.training.task_heads import Encoding, TaskTerm, score_tasks, task_terms
+from stsbench.training.task_heads import Encoding, LabelledBatch, TaskTerm, score_tasks, task_terms
 from stsbench.training.tasks import CONTRASTIVE
 from stsbench.training.timetable import Timetable, make_timetable
 from stsbench.training.token_store import TokenStore
@@ -47,7 +47,7 @@ class Step(NamedTuple):
     """
 
     loss: Tensor
-    batches: Sequence[Counted]
+    batches: Sequence[Batch | LabelledBatch]
     rate: float
     losses: dict[str, Tensor]
 
@@ -91,7 +91,7 @@ class Trainer:
     def step(self, number: int) -> Step:
         """Take an optimiser step, counted from 0."""
         losses: dict[str, Tensor] = {}
-        batches: list[Counted] = []
+        batches: list[Batch | LabelledBatch] = []
         if self.graphs is not None:
             self.graphs.start_step()
         turn = self.timetable.turn(CONTRASTIVE, number)
@@ -127,25 +127,19 @@ class Trainer:
 
     def state_dict(self) -> dict[str, Any]:
         """Return everything that the next step depends on and the recipe does not say."""
-        return {
-            "modules": {name: module.state_dict() for name, module in self.modules.items()},
-            "negatives": self.negatives.state_dict(),
-            "target": {} if self.target is None else self.target.state_dict(),
-            "adversary": {} if self.adversary is None else self.adversary.state_dict(),
-            "descent": self.descent.state_dict(),
-        }
+        modules = {name: module.state_dict() for name, module in self.modules.items()}
+        return {"modules": modules, **{name: part.state_dict() for name, part in self._with_a_state().items()}}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Put back what `state_dict` returned."""
         for name, module in self.modules.items():
             module.load_state_dict(state["modules"][name])
-        self.negatives.load_state_dict(state["negatives"])
-        if self.target is not None:
-            # stsbench 0.1 kept the target with the queue.
-            self.target.load_state_dict(state["target"] if "target" in state else state["negatives"]["momentum"])
-        if self.adversary is not None:
-            self.adversary.load_state_dict(state["adversary"])
-        self.descent.load_state_dict(state["descent"])
+        for name, part in self._with_a_state().items():
+            part.load_state_dict(state[name])
+
+    def _with_a_state(self) -> dict[str, InBatch | TargetModel | Adversary | Descent]:
+        parts = {"negatives": self.negatives, "target": self.target, "adversary": self.adversary}
+        return {name: part for name, part in parts.items() if part is not None} | {"descent": self.descent}
 
 
 def assemble(
@@ -204,9 +198,9 @@ def assemble(
         )
     modules |= {f"tasks.{head.name}": head.head for head in heads}
     # A parameter that two modules share is trained once.
-    named = {id(p): (name, p) for module in modules.values() for name, p in module.named_parameters()}
-    named |= {id(p): (name, p) for name, p in ({} if target is None else target.trained()).items()}
-    descent = Descent.of(named.values(), recipe.optimiser, timetable.steps, device, recipe.precision)
+    trained = [parameter for module in modules.values() for parameter in module.parameters()]
+    trained += [] if target is None else target.trained()
+    descent = Descent.of(dict.fromkeys(trained), recipe.optimiser, timetable.steps, device, recipe.precision)
     return Trainer(
         model,
         evaluating,

@@ -23,13 +23,17 @@ Tokens = NDArray[np.integer]
 """The token ids of one sentence, special tokens apart."""
 
 
-class TokenView(RecipePart, ABC):
-    """A view of the sub-words that the model reads, special tokens apart."""
+class SentenceView(RecipePart, ABC):
+    """What views of text and of sub-words have in common."""
 
     @property
     def once(self) -> bool:
         """Whether a sentence's draw is the same each time it is seen."""
         return False
+
+
+class TokenView(SentenceView):
+    """A view of the sub-words that the model reads, special tokens apart."""
 
     @property
     def cut(self) -> bool:
@@ -41,13 +45,8 @@ class TokenView(RecipePart, ABC):
         """Return the changed tokens."""
 
 
-class TextView(RecipePart, ABC):
+class TextView(SentenceView):
     """A view of the sentence before it is tokenised."""
-
-    @property
-    def once(self) -> bool:
-        """Whether a sentence's draw is the same each time it is seen."""
-        return False
 
     def require(self, device: str) -> tuple[Path, ...]:
         """Make sure, before a training begins, that all is there that it reads beside the sentences.
@@ -87,7 +86,6 @@ class Unchanged(TokenView):
     kind: Literal["identity"] = "identity"
 
     def tokens(self, tokens: Tokens, rng: np.random.Generator) -> Tokens:
-        """Return the tokens unchanged."""
         return tokens
 
 
@@ -110,12 +108,10 @@ class SubwordRepetition(TokenView):
 
     @property
     def once(self) -> bool:
-        """Whether a sentence's draw is the same each time it is seen."""
         return self.variant == "released"
 
     @property
     def cut(self) -> bool:
-        """Whether a sentence that became longer is cut back to the maximum length."""
         return self.variant == "paper"
 
     def tokens(self, tokens: Tokens, rng: np.random.Generator) -> Tokens:
@@ -199,7 +195,6 @@ class StopWords(TextView):
     rate: float = Field(gt=0, le=1)
 
     def text(self, sentence: str, rng: np.random.Generator) -> str:
-        """Return the sentence with stop-words in it."""
         return _with_words(sentence, self.rate, rng, lambda: _stop_words()[int(rng.integers(len(_stop_words())))])
 
 
@@ -274,15 +269,9 @@ class Synonyms(TextView):
         return lexicon_files(self.lexicon)
 
     def with_paths(self, change: Callable[[str], str]) -> Self:
-        """Return it with the lexicon's name changed."""
         return self if self.lexicon is None else self.model_copy(update={"lexicon": change(self.lexicon)})
 
     def text(self, sentence: str, rng: np.random.Generator) -> str:
-        """Return the sentence, some words replaced.
-
-        Raises:
-            UserError: if there is no lexicon.
-        """
         if self.lexicon is None:
             self.require("cpu")
         lexicon = read_lexicon(str(self.lexicon))
@@ -313,7 +302,6 @@ class MaskedPrediction(TextView):
 
     @property
     def once(self) -> bool:
-        """Whether a sentence's draw is the same each time it is seen."""
         return self.drawn == "once"
 
     def require(self, device: str) -> tuple[Path, ...]:
@@ -327,15 +315,12 @@ class MaskedPrediction(TextView):
         return tuple(guesser(self.model, device).checkpoint.weight_files())
 
     def with_paths(self, change: Callable[[str], str]) -> Self:
-        """Return it with the model's name changed."""
         return self.model_copy(update={"model": change(self.model)})
 
     def text(self, sentence: str, rng: np.random.Generator) -> str:
-        """Return the changed sentence."""
         return self.texts([sentence], [rng])[0]
 
     def texts(self, sentences: Sequence[str], draws: Sequence[np.random.Generator]) -> list[str]:
-        """Return the changed sentences."""
         from stsbench.training.guesses import guesser
 
         masked = [self.masked(sentence.split(), rng) for sentence, rng in zip(sentences, draws, strict=True)]
@@ -361,7 +346,6 @@ class MaskedInsertion(MaskedPrediction):
     rate: float = Field(gt=0, le=1)
 
     def masked(self, words: list[str], rng: np.random.Generator) -> list[str | None]:
-        """Return the words, some with a place behind them."""
         marks = doubled(len(words), _most_paper(self.rate, len(words)), rng)
         pieces: list[list[str | None]] = [
             [word, None] if mark else [word] for word, mark in zip(words, marks, strict=True)
@@ -383,7 +367,6 @@ class MaskedReplacement(MaskedPrediction):
     rate: float = Field(gt=0, le=1)
 
     def masked(self, words: list[str], rng: np.random.Generator) -> list[str | None]:
-        """Return the words, some of them left open; which ones is uniform."""
         count = max(1, round(self.rate * len(words)))
         open_places = set(rng.permutation(len(words))[:count].tolist())
         return [None if place in open_places else word for place, word in enumerate(words)]
@@ -407,23 +390,15 @@ class InTurn(TextView):
 
     @property
     def once(self) -> bool:
-        """Whether a sentence's draw is the same each time it is seen."""
         return self.views[0].once
 
     def require(self, device: str) -> tuple[Path, ...]:
-        """Make sure that all views have what they need, and return their files.
-
-        Raises:
-            UserError: if something is missing.
-        """
         return tuple(file for view in self.views for file in view.require(device))
 
     def with_paths(self, change: Callable[[str], str]) -> Self:
-        """Return it with the names in its views changed."""
         return self.model_copy(update={"views": tuple(view.with_paths(change) for view in self.views)})
 
     def text(self, sentence: str, rng: np.random.Generator) -> str:
-        """Return the sentence after the last view."""
         return self.texts([sentence], [rng])[0]
 
     def texts(self, sentences: Sequence[str], draws: Sequence[np.random.Generator]) -> list[str]:
@@ -433,10 +408,10 @@ class InTurn(TextView):
         >>> InTurn(kind="in-turn", views=(crop, delete)).text("a b c d", np.random.default_rng(0))
         'c'
         """
-        found = list(sentences)
+        texts = list(sentences)
         for view in self.views:
-            found = view.texts(found, draws)
-        return found
+            texts = view.texts(texts, draws)
+        return texts
 
 
 _KnownTextView: TypeAlias = (

@@ -60,7 +60,6 @@ COMMANDS = [
     ("published", "list"),
     ("published", "show"),
     ("published", "row"),
-    ("published", "conflicts"),
 ]
 
 ENCODERS = """

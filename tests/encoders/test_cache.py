@@ -5,6 +5,7 @@ import sqlite3
 
 import numpy as np
 import pytest
+from damages import flip
 
 from stsbench.base.errors import UserError
 from stsbench.encoders.cache import (
@@ -23,15 +24,6 @@ from stsbench.encoders.plan import embed
 from stsbench.encoders.protocol import Identity
 from stsbench.encoders.tokenizer import Tokenizer
 from stsbench.encoders.use import own_use
-
-
-def flip_a_bit(path, place):
-    """Change a file but neither its size nor its time stamps."""
-    stamp = path.stat()
-    content = bytearray(path.read_bytes())
-    content[place] ^= 1
-    path.write_bytes(content)
-    os.utime(path, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
 
 
 def cache_of(number, folder=None):
@@ -84,7 +76,10 @@ def test_without_the_cache_nothing_is_read_or_written(tiny, sentences):
 def test_a_weight_file_changed_in_place_is_noticed_though_size_and_time_are_the_same(tiny):
     folder = tiny()
     before = embed(load(folder), ["the dog"])
-    flip_a_bit(folder / "model.safetensors", -2)
+    weights = folder / "model.safetensors"
+    stamp = weights.stat()
+    flip(weights, 0.99)
+    os.utime(weights, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
     assert embed(load(folder), ["the dog"]).cost.encoded == 1
     assert before.cost.encoded == 1
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from damages import cut, flip
 
 import stsbench as sb
 from stsbench.base.digest import digest_of
@@ -265,17 +266,11 @@ def leave(file: Path) -> None:
     edit(file, files=files | {"../outside": "0" * 64})
 
 
-def flip(file: Path) -> None:
-    content = bytearray(file.read_bytes())
-    content[-7] ^= 4
-    file.write_bytes(content)
-
-
 DAMAGES = {
     "no json": ("fit.json", lambda file: file.unlink(), "which says what was fitted"),
     "another version": ("fit.json", lambda file: edit(file, version=1), "another version of stsbench"),
     "no object": ("fit.json", lambda file: file.write_text("[]"), "does not say what a fit's does"),
-    "cut": ("fit.json", lambda file: file.write_text(file.read_text()[:50]), "does not say what a fit's does"),
+    "cut": ("fit.json", lambda file: cut(file, 0.1), "does not say what a fit's does"),
     "another method": ("fit.json", lambda file: edit(file, method="rotation"), "does not say what a fit's does"),
     "a field more": ("fit.json", lambda file: edit(file, more=1), "does not say what a fit's does"),
     "no files": ("fit.json", lambda file: edit(file, files={}), "was changed since it was written"),
@@ -291,7 +286,7 @@ DAMAGES = {
         "does not hold what its",
     ),
     "no tensors": ("fit.safetensors", lambda file: file.unlink(), "lacks fit.safetensors"),
-    "a byte": ("fit.safetensors", flip, "is not the file that"),
+    "a byte": ("fit.safetensors", lambda file: flip(file, 0.99), "is not the file that"),
 }
 
 
@@ -309,7 +304,7 @@ def test_a_damaged_fit_is_told_in_one_sentence(kind, damage, request):
 def test_a_model_that_is_another_now_is_refused(tiny_bert, tmp_path, white):
     model = Path(shutil.copytree(tiny_bert, tmp_path / "model"))
     folder = sb.fit("flow", model, sentences=TEXTS, out=tmp_path / "f", **FLOW).folder
-    flip(model / "model.safetensors")
+    flip(model / "model.safetensors", 0.99)
     with pytest.raises(UserError, match=r"was fitted for .*model when its weights_sha256 was"):
         _ = sb.load(folder).identity
     shutil.rmtree(model)

@@ -7,7 +7,8 @@ from typer.testing import CliRunner
 
 from stsbench.base.errors import UserError
 from stsbench.cli.app import app
-from stsbench.published.lookup import conflicts, list_published, show_row, show_table
+from stsbench.published.catalogue import row, rows
+from stsbench.published.lookup import list_published, other_prints, show_row, show_table
 
 
 def output(*arguments: str) -> str:
@@ -75,11 +76,6 @@ def test_an_unknown_row_is_the_person_s_mistake() -> None:
         output("row", "esimcse-bert-bse")
 
 
-def test_conflicts_lists_the_findings_and_prints_the_page() -> None:
-    assert "69.45 instead of 69.54" in output("conflicts", "--csv")
-    assert output("conflicts", "--page").startswith("# What does not add up")
-
-
 def test_a_score_that_was_printed_as_a_fraction_is_shown_like_the_others_and_says_so() -> None:
     result = CliRunner().invoke(app, ["published", "row", "minilm"], env={"COLUMNS": "200"})
     assert ["STS12", "72.37", "test", "spearman", "printed", "0.72369"] in [
@@ -91,15 +87,21 @@ def test_a_score_that_was_printed_as_a_fraction_is_shown_like_the_others_and_say
     assert (first["value"], first["unit"], first["score"]) == (0.72369, "1", 72.369)
 
 
-@pytest.mark.parametrize("arguments", [["list"], ["show", "mocose-acl2022-1"], ["row", "mocose"], ["conflicts"]])
+@pytest.mark.parametrize("arguments", [["list"], ["show", "mocose-acl2022-1"], ["row", "mocose"]])
 @pytest.mark.parametrize("style", ["json", "csv", "markdown", "latex"])
 def test_every_command_has_one_format_and_its_old_flags(arguments: list[str], style: str) -> None:
     assert output(*arguments, "--format", style) == output(*arguments, f"--{style}")
 
 
 def test_results_show_themselves() -> None:
-    for result in (list_published("systems"), show_table("mocose-acl2022-1"), show_row("mocose"), conflicts()):
+    for result in (list_published("systems"), show_table("mocose-acl2022-1"), show_row("mocose")):
         assert isinstance(result.to_dict(), list)
         assert len(result.to_dict()) == len(result.frame)
         assert "<table>" in result._repr_html_()
         assert str(result) == str(result.table())
+
+
+def test_other_prints_of_a_cell_are_linked() -> None:
+    cell = row("esimcse-coling2022-3/bert-base-flow").cell("Avg.")
+    found = {(other.table, other.value) for other in other_prints(cell, rows().values())}
+    assert found == {("simcse-slides-sts", 66.55), ("mocose-acl2022-1", 66.55)}

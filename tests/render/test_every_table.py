@@ -62,8 +62,7 @@ from stsbench.judging.seeds_result import SeedsComparison, SeedsDifference
 from stsbench.judging.verdicts import CellCheck, Check
 from stsbench.published import catalogue
 from stsbench.published.catalogue import exhibits
-from stsbench.published.conflicts import Conflict
-from stsbench.published.lookup import Conflicts, Listing, PrintedRow, PrintedTable
+from stsbench.published.lookup import Listing, PrintedRow, PrintedTable
 from stsbench.records.export import ExportedResults
 from stsbench.records.labels import labels, task_labels
 from stsbench.records.parts import AveragePart, HeadScore
@@ -459,14 +458,6 @@ def exported(names: Names, number: Numbers) -> Made:
     return ExportedResults(Path(), rows, ()), [(0, down(values, 100))]
 
 
-def conflicts(names: Names, number: Numbers) -> Made:
-    values = [number.text() for _ in names]
-    found = [
-        Conflict("average", n, n, n, "f", 1, 1.0, 2.0, f"{n} {v}") for n, v in zip(names, values, strict=True)
-    ]
-    return Conflicts(tuple(found)), [(0, [[v] for v in values])]
-
-
 def printed_entry(names: Names) -> tuple[Any, Grid_]:
     """Return a published table with columns of these names."""
     entry, number = catalogue.table("mocose-acl2022-1"), Numbers(2001)  # as percentages
@@ -660,7 +651,6 @@ RESULTS: dict[type[Result], Callable[[Names, Numbers], Made]] = {
     CacheContents: cache_contents,
     ExportedResults: exported,
     Listing: lambda names, number: (Listing("tables"), []),
-    Conflicts: conflicts,
     PrintedTable: printed_table,
     PrintedRow: printed_row,
     Fitting: fitted,

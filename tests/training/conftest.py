@@ -1,6 +1,7 @@
 """Tiny checkpoints to start from, a small corpus, and the plain reference computations."""
 
 import json
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,9 @@ from numpy.typing import NDArray
 from tiny_words import sample_word_pieces
 
 import stsbench as sb
+from stsbench.base.errors import InterruptError
 from stsbench.data.benchmarks import sample_sentences
+from stsbench.training.folder import RunFolder
 
 RECIPE = """
 name: tiny
@@ -69,15 +72,44 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def corpus(tmp_path: Path) -> Path:
     """Return a file of 42 sentences: five batches of eight, and a short one."""
-    path = tmp_path / "corpus.txt"
-    path.write_text("".join(f"{sentence}\n" for sentence in sample_sentences()[:42]), encoding="utf-8")
-    return path
+    return write_corpus(tmp_path)
 
 
 @pytest.fixture
 def recipe_file(tmp_path: Path, base: Path) -> Path:
     """Return a small SimCSE recipe from the tiny base."""
-    path = tmp_path / "tiny.yaml"
+    return write_recipe(tmp_path, base)
+
+
+@pytest.fixture(scope="session")
+def _stopped(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("stopped")
+    recipe, corpus = write_recipe(folder, base), write_corpus(folder)
+
+    def stop(line: dict[str, Any]) -> None:
+        if line["step"] > 4:
+            raise KeyboardInterrupt
+
+    changes = ("saving.every=2", "log_every=1")
+    with pytest.raises(InterruptError):
+        sb.train(recipe, corpus, folder / "run", overrides=changes, device="cpu", listeners=[stop])
+    return folder / "run"
+
+
+@pytest.fixture
+def stopped(_stopped: Path, tmp_path: Path) -> RunFolder:
+    """Return the folder of a training of six steps that was stopped behind its fourth, which was saved."""
+    return RunFolder(Path(shutil.copytree(_stopped, tmp_path / "run")))
+
+
+def write_corpus(folder: Path) -> Path:
+    path = folder / "corpus.txt"
+    path.write_text("".join(f"{sentence}\n" for sentence in sample_sentences()[:42]), encoding="utf-8")
+    return path
+
+
+def write_recipe(folder: Path, base: Path) -> Path:
+    path = folder / "tiny.yaml"
     path.write_text(RECIPE.replace("BASE", json.dumps(str(base))), encoding="utf-8")
     return path
 

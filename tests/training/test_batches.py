@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from damages import cut, flip, lengthen, make_a_folder
 from transformers import AutoTokenizer
 
 import stsbench as sb
@@ -192,28 +193,13 @@ def test_pairs_and_hard_negatives_go_where_they_belong(store_of, tokenizer):
     assert store.counts.columns == 3
 
 
-def _half(path):
-    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-
-
-def _flip(path):
-    content = bytearray(path.read_bytes())
-    content[len(content) // 3] ^= 1
-    path.write_bytes(content)
-
-
-def _folder(path):
-    path.unlink()
-    path.mkdir()
-
-
 DAMAGES = {
     "gone": Path.unlink,
     "empty": lambda path: path.write_bytes(b""),
-    "half": _half,
-    "a bit turned": _flip,
-    "longer": lambda path: path.write_bytes(path.read_bytes() + bytes(8)),
-    "a folder": _folder,
+    "half": cut,
+    "a bit turned": flip,
+    "longer": lengthen,
+    "a folder": make_a_folder,
 }
 
 

@@ -1,19 +1,28 @@
 """A full disk, a killed writer, files that were changed: told in a sentence, and nothing half-written."""
 
-import functools
 import json
 import sys
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from damages import flip, make_a_folder
 from full_disk import files_of_at_most
 
 import stsbench as sb
+from stsbench.base.errors import InterruptError
 from stsbench.cli.app import main
 from stsbench.training import checkpoints
 from stsbench.training.checkpoints import CheckpointWriter, load_state
-from stsbench.training.folder import RunFolder, read_start
+from stsbench.training.folder import RunFolder
+
+
+def interrupt(line: dict[str, object]) -> None:
+    raise KeyboardInterrupt
+
+
+def contents(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file() and path.name != ".lock"}
 
 
 def hidden(folder: Path) -> list[str]:
@@ -48,57 +57,45 @@ def test_a_full_disk_is_one_sentence_and_the_training_goes_on_afterwards(
     assert sb.train(resume=run, device="cpu").steps == 6
 
 
-def test_what_a_killed_writer_left_is_gone_after_the_next_start(train, tmp_path):
-    stop_after(train, 4)
-    folder = RunFolder(tmp_path / "run")
-    state = folder.state.with_name(".state.stsbench-abc123.pt")
-    checkpoint = folder.checkpoints / ".step-000004.stsbench-xyz"
+def test_what_a_killed_writer_left_is_gone_after_the_next_start(stopped):
+    state = stopped.state.with_name(".state.stsbench-abc123.pt")
+    checkpoint = stopped.checkpoints / ".step-000004.stsbench-xyz"
     state.write_bytes(b"half")
     checkpoint.mkdir()
     (checkpoint / "config.json").write_text("{", encoding="utf-8")
-    sb.train(resume=folder.path, device="cpu")
-    assert not hidden(folder.path)
+    sb.train(resume=stopped.path, device="cpu")
+    assert not hidden(stopped.path)
 
 
-def test_an_edited_recipe_is_told_at_resume_and_the_training_goes_on_as_it_began(train, tmp_path):
-    stop_after(train, 4)
-    folder = RunFolder(tmp_path / "run")
-    text = folder.recipe.read_text(encoding="utf-8")
-    folder.recipe.write_text(
+def test_an_edited_recipe_is_told_at_resume_and_the_training_goes_on_as_it_began(stopped):
+    text = stopped.recipe.read_text(encoding="utf-8")
+    stopped.recipe.write_text(
         text.replace("learning_rate: 0.001", "learning_rate: 0.5").replace("seed: 7", "seed: 8"), encoding="utf-8"
     )
     notices: list[str] = []
-    done = sb.train(resume=folder.path, device="cpu", notice=notices.append)
+    done = sb.train(resume=stopped.path, device="cpu", notice=notices.append)
     (told,) = [notice for notice in notices if "recipe.yaml" in notice]
     assert "was changed since the training began (optimiser.learning_rate and seed)" in told
     assert "goes on with the recipe that it started with" in told
     assert done.recipe.optimiser.learning_rate == 0.001
-    assert folder.recipe.read_text(encoding="utf-8") == text
+    assert stopped.recipe.read_text(encoding="utf-8") == text
 
 
-def test_a_recipe_that_was_not_edited_is_not_spoken_of_and_a_broken_one_is(train, tmp_path):
-    stop_after(train, 4)
-    folder = RunFolder(tmp_path / "run")
+def test_a_recipe_that_was_not_edited_is_not_spoken_of_and_a_broken_one_is(stopped):
     notices: list[str] = []
-    stop_after(train, 5, resume=folder.path, notice=notices.append)
+    with pytest.raises(InterruptError):
+        sb.train(resume=stopped.path, device="cpu", notice=notices.append, listeners=[interrupt])
     assert not [notice for notice in notices if "recipe.yaml" in notice]
-    folder.recipe.write_text("pooling: [", encoding="utf-8")
-    sb.train(resume=folder.path, device="cpu", notice=notices.append)
+    stopped.recipe.write_text("pooling: [", encoding="utf-8")
+    sb.train(resume=stopped.path, device="cpu", notice=notices.append)
     assert [notice for notice in notices if "recipe.yaml was changed" in notice and "not valid YAML" in notice]
 
 
-def test_a_training_begun_before_a_key_was_known_goes_on(train, tmp_path):
-    stop_after(train, 4)
-    folder = RunFolder(tmp_path / "run")
-    start = json.loads(folder.start.read_text(encoding="utf-8"))
-    del start["recipe"]["selection"]["on_test"]
-    folder.start.write_text(json.dumps(start), encoding="utf-8")
-    lines = [line for line in folder.recipe.read_text(encoding="utf-8").splitlines() if "on_test" not in line]
-    folder.recipe.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    notices: list[str] = []
-    assert sb.train(resume=folder.path, device="cpu", notice=notices.append).steps == 6
-    assert not [notice for notice in notices if "recipe.yaml" in notice]
-    assert read_start(folder).finished
+def test_a_training_that_another_version_began_is_refused_in_a_sentence(stopped):
+    start = json.loads(stopped.start.read_text(encoding="utf-8"))
+    stopped.start.write_text(json.dumps({"recipe": start["recipe"], "version": 1}), encoding="utf-8")
+    with pytest.raises(sb.UserError, match=r"start\.json was written by another version of stsbench: start the"):
+        sb.train(resume=stopped.path, device="cpu")
 
 
 def test_a_table_is_not_read_from_the_store_of_a_text_with_the_same_bytes(train, tmp_path):
@@ -111,61 +108,33 @@ def test_a_table_is_not_read_from_the_store_of_a_text_with_the_same_bytes(train,
     assert rows == ["21", "20"]
 
 
-class _StoppedError(Exception):
-    """Stands for a crash."""
-
-
-def stop_after(train, step, *, resume=None, **options):
-    """Train until a line of the log says that a step was taken, and stop as a crash does."""
-
-    def stop(line):
-        if line["step"] > step:
-            raise _StoppedError
-
-    begin = functools.partial(train, "saving.every=2", "log_every=1")
-    go_on = functools.partial(sb.train, resume=resume, device="cpu")
-    with pytest.raises(_StoppedError):
-        (begin if resume is None else go_on)(listeners=[stop], **options)
-
-
-def _flip(path, at=0.6):
-    content = bytearray(path.read_bytes())
-    content[int(len(content) * at)] ^= 1
-    path.write_bytes(content)
-
-
-def _folder(path):
-    path.unlink()
-    path.mkdir()
-
-
 @pytest.mark.parametrize(
     ("name", "damage", "message"),
     [
-        ("training/state.pt", _flip, "state.pt is damaged"),
-        ("training/state.pt", _folder, "state.pt is no file: move it away"),
+        ("training/state.pt", flip, "state.pt is damaged"),
+        ("training/state.pt", make_a_folder, "state.pt is no file: move it away"),
         (
             "training/checkpoints/{best}/model.safetensors",
-            _flip,
+            flip,
             "model.safetensors is not what the training saved",
         ),
         ("training/checkpoints/{best}/config.json", Path.unlink, "config.json is not what the training saved"),
-        ("log.jsonl", lambda path: _flip(path, 0.1), "log.jsonl is not what the training wrote"),
+        ("log.jsonl", lambda path: flip(path, 0.1), "log.jsonl is not what the training wrote"),
         ("log.jsonl", Path.unlink, "log.jsonl is not what the training wrote"),
-        ("recipe.yaml", _folder, "recipe.yaml is no file: move it away"),
+        ("recipe.yaml", make_a_folder, "recipe.yaml is no file: move it away"),
     ],
 )
-def test_what_a_training_saved_and_is_changed_since_is_told_and_stays_as_it_is(
-    train, tmp_path, name, damage, message
-):
-    stop_after(train, 4)
-    run = RunFolder(tmp_path / "run")
-    best = load_state(run.state, "cpu")["best"]["step"]
-    damage(run.path / name.format(best=f"step-{best:06d}"))
-    before = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file() and path.name != ".lock"}
+def test_what_a_training_saved_and_is_changed_since_is_told_and_stays_as_it_is(stopped, name, damage, message):
+    best = load_state(stopped.state, "cpu")["best"]["step"]
+    damage(stopped.path / name.format(best=f"step-{best:06d}"))
+    before = {
+        path: path.read_bytes() for path in stopped.path.rglob("*") if path.is_file() and path.name != ".lock"
+    }
     with pytest.raises(sb.UserError, match=message):
-        sb.train(resume=run.path, device="cpu")
-    after = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file() and path.name != ".lock"}
+        sb.train(resume=stopped.path, device="cpu")
+    after = {
+        path: path.read_bytes() for path in stopped.path.rglob("*") if path.is_file() and path.name != ".lock"
+    }
     assert after == before
 
 

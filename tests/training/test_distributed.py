@@ -69,7 +69,8 @@ CASES = {
     "simcse": (),
     "esimcse": (
         "views.key={kind: subword-repetition, rate: 0.5}",
-        "negatives.queue={size: 20, decay: 0.9}",
+        "negatives.queue.size=20",
+        "target.decay=0.9",
         "head=dense-tanh",
     ),
     "mlm": ("objective.mlm.weight=0.1", "optimiser.gradient_cache=true", "optimiser.chunk=2"),

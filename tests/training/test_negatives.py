@@ -36,7 +36,7 @@ class ListReference:
 
 def test_after_each_step_queue_and_momentum_are_those_of_the_list_reference(assembled):
     trainer = assembled(
-        REPEATED, "negatives.queue={size: 20, decay: 0.9}", "head=dense-tanh", "optimiser.epochs=2"
+        REPEATED, "negatives.queue.size=20", "target.decay=0.9", "head=dense-tanh", "optimiser.epochs=2"
     )
     reference, columns = ListReference(trainer, 20, 0.9), []
     for step in range(8):
@@ -66,7 +66,8 @@ def test_the_momentum_encoder_has_no_dropout_and_no_gradient(assembled):
 
 def test_the_released_order_moves_before_the_loss_uses_the_online_head_and_empties_each_epoch(assembled):
     trainer = assembled(
-        "negatives.queue={size: 20, decay: 0.9, update: before_loss, head: online, start: random}",
+        "negatives.queue.size=20",
+        "target={decay: 0.9, update: before_loss, modules: [encoder], start: random}",
         "negatives.queue.emptied=each_epoch",
         "head=dense-tanh",
         "optimiser.epochs=2",
@@ -123,7 +124,7 @@ def test_without_a_queue_there_are_no_columns(assembled):
 
 @pytest.mark.parametrize("decay", [0.0, 0.995])
 def test_the_state_is_the_queue_and_the_momentum_encoder(decay, assembled):
-    one, other = (assembled(f"negatives.queue={{size: 20, decay: {decay}}}") for _ in range(2))
+    one, other = (assembled("negatives.queue.size=20", f"target.decay={decay}") for _ in range(2))
     for step in range(3):
         one.step(step)
     other.load_state_dict(copy.deepcopy(one.state_dict()))

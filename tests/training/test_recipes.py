@@ -9,6 +9,7 @@ import yaml
 
 import stsbench as sb
 from stsbench.training.recipe_files import as_yaml, read_recipe, recipe_names
+from stsbench.training.remarks import remarks, remarks_on_tests
 
 known = cache(read_recipe)
 """A recipe that comes with stsbench; each is read once for all tests here."""
@@ -407,12 +408,12 @@ def test_keys_that_do_not_fit_together_are_told_with_the_line_of_one_of_them(tmp
     ],
 )
 def test_a_value_that_trains_nothing_is_remarked_upon_and_not_refused(override, remark):
-    (sentence,) = read_recipe("esimcse-bert-base", [override]).remarks()
+    (sentence,) = remarks(read_recipe("esimcse-bert-base", [override]))
     assert re.match(remark, sentence)
 
 
 def test_no_known_recipe_is_remarked_upon():
-    assert not [name for name in recipe_names() if known(name).remarks()]
+    assert not [name for name in recipe_names() if remarks(known(name))]
 
 
 TASK = "tasks={t: {kind: %s, train: t.csv, columns: [a, b%s]%s}}"
@@ -476,12 +477,12 @@ def test_a_mistake_about_tasks_is_told_with_its_option_and_with_its_line(overrid
 def test_tasks_on_kept_test_pairs_are_selected_on_something_else_and_say_so():
     recipe = read_recipe("multitask-bert-base-test-pairs")
     assert recipe.selection.task == "SICK-R:dev"
-    (said,) = recipe.test_remarks()
+    (said,) = remarks_on_tests(recipe)
     assert said.startswith("Trained on test pairs: ")
     assert "paraphrase and similarity" in said
     # One sentence has no pair.
     alone = read_recipe("demo", [TASK % ("classification", "", ""), "labelled.test_pairs=kept"])
-    assert alone.test_remarks() == []
+    assert remarks_on_tests(alone) == []
 
 
 def test_a_recipe_that_extends_itself_is_refused(tmp_path: Path):

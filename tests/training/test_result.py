@@ -9,10 +9,10 @@ import yaml
 
 import stsbench as sb
 from stsbench.scoring.tasks import read_data
-from stsbench.training import train as train_module
+from stsbench.training import job
 from stsbench.training.log import log_frame, read_log
+from stsbench.training.publishing import _public_name
 from stsbench.training.result import dev_curves
-from stsbench.training.train import _public_name
 
 ASKED = "selection.on_test=true"
 
@@ -25,7 +25,7 @@ def test_set(monkeypatch):
         (sample,) = read_data("sample", **options)
         return [replace(sample, task="STS-B")] if task == "STS-B" else [sample]
 
-    monkeypatch.setattr(train_module, "read_data", read)
+    monkeypatch.setattr(job, "read_data", read)
 
 
 def test_a_training_is_a_result(train):

@@ -13,7 +13,7 @@ import torch
 from trained_folder import left
 
 import stsbench as sb
-from stsbench.training import train as training
+from stsbench.training import job, publishing
 from stsbench.training.folder import RunFolder, Start
 from stsbench.training.log import Log
 from stsbench.training.recipe import Recipe
@@ -48,7 +48,8 @@ KILLED = textwrap.dedent(
 
 ESIMCSE = (
     "views.key={kind: subword-repetition, rate: 0.5}",
-    "negatives.queue={size: 20, decay: 0.9}",
+    "negatives.queue.size=20",
+    "target.decay=0.9",
     "head=dense-tanh",
     "objective.mlm.weight=0.1",
     "optimiser={epochs: 2, accumulate: 2}",
@@ -189,7 +190,7 @@ def test_ctrl_c_before_anything_is_written_leaves_the_folder_to_the_same_command
     def stop(*_arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(training._Job, "_run", stop)
+    monkeypatch.setattr(job.Job, "_run", stop)
     typed = ["train", str(recipe_file), "--corpus", str(corpus), "--out", str(tmp_path / "run"), "--device", "cpu"]
     monkeypatch.setattr(sys, "argv", ["stsbench", *typed, "-q"])
     with pytest.raises(SystemExit) as ended:
@@ -202,14 +203,14 @@ def test_ctrl_c_before_anything_is_written_leaves_the_folder_to_the_same_command
 
 
 def test_stopped_with_all_published_and_the_state_about_to_go_it_is_published_again(train, tmp_path, monkeypatch):
-    write_start = training.write_start
+    write_start = publishing.write_start
 
     def mark(folder: RunFolder, start: Start, recipe: Recipe) -> None:
         write_start(folder, start, recipe)
         if start.finished:
             raise _StoppedError
 
-    monkeypatch.setattr(training, "write_start", mark)
+    monkeypatch.setattr(publishing, "write_start", mark)
     with pytest.raises(_StoppedError):
         train()
     monkeypatch.undo()

@@ -17,8 +17,9 @@ from stsbench.training.noise import (
     PositionShuffle,
     TokenCutoff,
 )
-from stsbench.training.recipe import CosineDecay
 from stsbench.training.recipe_files import read_recipe
+from stsbench.training.recipe_parts import CosineDecay
+from stsbench.training.remarks import traceable_distance, traceable_sentence
 from stsbench.training.target import decay_at
 
 MOCOSE = (
@@ -387,14 +388,14 @@ def test_the_maximum_traceable_distance_follows_from_the_recipe():
     values = ["negatives.queue={size: 512}", "target={decay: 0.85}"]
     constant = read_recipe("simcse-bert-base", values)
     # The best for base by the paper's own figure (section 5.7).
-    assert constant.traceable_distance() == pytest.approx((14.67, 14.67), abs=0.005)
-    assert "distance 14.67 steps" in constant.traceable_sentence()
+    assert traceable_distance(constant) == pytest.approx((14.67, 14.67), abs=0.005)
+    assert "distance 14.67 steps" in traceable_sentence(constant)
     mocose = read_recipe("mocose-bert-base")
-    assert mocose.traceable_distance() == pytest.approx((4 + 8, 20 + 8))
-    assert "12.00 to 28.00" in mocose.traceable_sentence()
-    assert read_recipe("mocose-bert-base-released").traceable_distance()[1] == math.inf
-    assert read_recipe("simcse-bert-base").traceable_distance() is None
-    assert read_recipe("simcse-bert-base").traceable_sentence() is None
+    assert traceable_distance(mocose) == pytest.approx((4 + 8, 20 + 8))
+    assert "12.00 to 28.00" in traceable_sentence(mocose)
+    assert traceable_distance(read_recipe("mocose-bert-base-released"))[1] == math.inf
+    assert traceable_distance(read_recipe("simcse-bert-base")) is None
+    assert traceable_sentence(read_recipe("simcse-bert-base")) is None
 
 
 def test_gaussian_dropout_has_the_mean_and_variance_of_the_ordinary_one():

@@ -239,10 +239,10 @@ def test_a_training_that_goes_on_with_another_lexicon_is_refused(lexicon):
     from pathlib import Path
 
     from stsbench.training.folder import Start
-    from stsbench.training.train import _views_sha256
+    from stsbench.training.job import _views_sha256
 
     recipe = read_recipe("demo", [f"views.key={{kind: synonyms, rate: 0.1, lexicon: {lexicon}}}"])
-    start = Start({}, "", "", "", "", 1, 1, "", {}, views_sha256=_views_sha256(recipe, "cpu"))
+    start = Start({}, "", "", "", "", "", _views_sha256(recipe, "cpu"), 1, 1, "", {})
     assert start.differences(start) == []
     Path(lexicon).write_text("big\tgreat\n", encoding="utf-8")
     with pytest.raises(UserError, match="the lexicon or model of a view is another"):

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from damages import cut
 from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
@@ -175,11 +176,7 @@ def _second_layer_again(tensors: dict[str, Any]) -> dict[str, Any]:
 
 
 def _cut(name: str, share: float) -> Callable[[Path], None]:
-    def plant(folder: Path) -> None:
-        content = (folder / name).read_bytes()
-        (folder / name).write_bytes(content[: int(share * len(content))])
-
-    return plant
+    return lambda folder: cut(folder / name, share)
 
 
 def _flip(name: str, share: float, bit: int, *, within: str) -> Callable[[Path], None]:

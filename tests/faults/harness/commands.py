@@ -341,6 +341,5 @@ USES: dict[str, tuple[Use, ...]] = {
     "published list": (_use("published list --json"),),
     "published show": (_use("published show mocose-acl2022-1 --json"),),
     "published row": (_use("published row esimcse-bert-base --json"),),
-    "published conflicts": (_use("published conflicts --json"),),
 }
 """The uses of each command, by its name as typed."""

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from damages import ANOTHER, Damage, damages
+
 from harness.commands import OPTIONAL, SPARED, THEIRS, USES, Use
-from harness.damages import ANOTHER, Damage, damages
 from harness.judging import (
     INTERRUPTED,
     KILLED,

@@ -1,6 +1,7 @@
 """What does not add up in the published numbers: averages, differences, what papers print differently.
 
-`find_conflicts` looks at everything; below it stand the checks, one after the other.
+`find_conflicts` looks at everything; below it stand the checks, one after the other. `conflicts_page.py` makes the
+page of them.
 """
 
 import math
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from stsbench.published.catalogue import PublishedRow, checkpoints, papers, rows_of, systems, tables
+from stsbench.published.lookup import Quantity, quantity
 from stsbench.published.measured import logged_dev_scores, logged_systems, logged_test_scores
 from stsbench.published.schema import PublishedCell, PublishedTable
 
@@ -30,9 +32,6 @@ KINDS: dict[Kind, str] = {
 
 TEST_ITEMS = {"SST2": 1821, "TREC": 500, "MRPC": 1725}
 """Items in the test sets of the transfer tasks that have one: an accuracy is a whole number of them."""
-
-Quantity = tuple[str, ...]
-"""What a cell is a measurement of: system (whatever its edition), task, metric, split, group, variant."""
 
 # Below this, two numbers of a few digits are the same.
 _NOISE = 1e-9
@@ -162,8 +161,8 @@ def _check_difference(
     if minus:
         candidates = list(row.cells)
     else:
-        others = rows_of(row.table)
-        candidates = [other for base in others if base.row.name == row.row.baseline for other in base.cells]
+        bases = [base for base in rows_of(row.table) if base.row.name == row.row.baseline]
+        candidates = [candidate for base in bases for candidate in base.cells]
     wanted = minus or minuend.column
     for reference in candidates:
         if reference.column != wanted or reference.value is None:
@@ -224,7 +223,7 @@ def _check_prints(rows: Iterable[PublishedRow]) -> Iterator[Conflict]:
     same: dict[Quantity, list[PublishedCell]] = defaultdict(list)
     for row in rows:
         for cell in row.cells:
-            key = _quantity(cell)
+            key = quantity(cell)
             if key is not None and cell.value is not None:
                 same[key].append(cell)
     for (base, *_), cells in same.items():
@@ -238,36 +237,13 @@ def _check_prints(rows: Iterable[PublishedRow]) -> Iterator[Conflict]:
                 yield _several_values("edition", [final[0], values[0]])
 
 
-def _quantity(cell: PublishedCell) -> Quantity | None:
-    """Return what a cell is a measurement of; None for counts and differences, which are no measurements."""
-    setting = cell.setting
-    if not cell.system or setting.task == "delta":
-        return None
-    edition_of = systems()[cell.system].edition_of if cell.system in systems() else ""
-    base = edition_of or cell.system
-    return (base, setting.task, setting.metric, setting.split, setting.group, setting.variant)
-
-
-def other_prints(cell: PublishedCell, among: Iterable[PublishedRow]) -> list[PublishedCell]:
-    """Return the other cells that print the same thing, earlier editions included.
-
-    >>> from stsbench.published.catalogue import row, rows
-    >>> [other.table for other in other_prints(row("is-bert-base").cell("STS12"), rows().values())]
-    ['esimcse-coling2022-3', 'mocose-acl2022-1']
-    """
-    wanted = _quantity(cell)
-    if wanted is None:
-        return []
-    return [other for row in among for other in row.cells if other != cell and _quantity(other) == wanted]
-
-
-def _agree(one: PublishedCell, other: PublishedCell) -> bool:
+def _agree(first: PublishedCell, second: PublishedCell) -> bool:
     """Return whether two cells can be prints of one number: 66.6 is 66.58 rounded further."""
-    if one.score is None or other.score is None:
+    if first.score is None or second.score is None:
         return True
-    if one.decimals == other.decimals and one.setting.unit == other.setting.unit:
-        return abs(one.score - other.score) < _NOISE
-    return abs(one.score - other.score) <= max(one.rounding, other.rounding) + _NOISE
+    if first.decimals == second.decimals and first.setting.unit == second.setting.unit:
+        return abs(first.score - second.score) < _NOISE
+    return abs(first.score - second.score) <= max(first.rounding, second.rounding) + _NOISE
 
 
 def _names(cells: list[PublishedCell]) -> list[str]:
@@ -347,8 +323,8 @@ def _holds(evidence: str, cell: PublishedCell, row: PublishedRow, rows: list[Pub
         wrong = {conflict.column for conflict in _check_arithmetic(row)}
         return any(column.average_of and column.name not in wrong for column in averages)
     if "/" in kind:
-        prints = [other for reprint in rows if reprint.name == evidence for other in reprint.cells]
-        return any(other.column == cell.column and other.value == cell.value for other in prints)
+        prints = [print_ for reprint in rows if reprint.name == evidence for print_ in reprint.cells]
+        return any(print_.column == cell.column and print_.value == cell.value for print_ in prints)
     return kind in {"format", "text", "derived"} and bool(reason.strip())
 
 

@@ -1,4 +1,4 @@
-"""What happens to a file: it is gone, cut, changed, another one, or no file at all."""
+"""What happens to a file: it is gone, cut, changed, another one, or no file at all; for all tests of such."""
 
 import os
 import random
@@ -6,6 +6,7 @@ import shutil
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 ANOTHER = "another of its kind"
@@ -46,34 +47,44 @@ def damages(path: Path, another: Path | None, *, cuts: int, flips: int) -> Itera
         yield Damage(f"cut at {place} of {size}", lambda file, at=place: os.truncate(file, at), is_of_content=True)  # type: ignore[misc]
     for _ in range(flips if size else 0):
         place, bit = rng.randrange(size), rng.randrange(8)
-        yield Damage(f"bit {bit} of byte {place} turned", _turned(place, 1 << bit), is_of_content=True)
-    yield Damage("longer", _lengthened, is_of_content=True)
+        turn = partial(_flip_byte, place=place, bit=1 << bit)
+        yield Damage(f"bit {bit} of byte {place} turned", turn, is_of_content=True)
+    yield Damage("longer", lengthen, is_of_content=True)
     if another is not None and another.read_bytes() != path.read_bytes():
         yield Damage(ANOTHER, lambda file: shutil.copy(another, file) and None, is_of_content=True)
     yield Damage("unreadable", lambda file: file.chmod(0), is_unreadable=True)
-    yield Damage("a folder", _made_a_folder)
-    yield Damage("a pipe", _made_a_pipe)
+    yield Damage("a folder", make_a_folder)
+    yield Damage("a pipe", _make_a_pipe)
 
 
-def _turned(place: int, bit: int) -> Callable[[Path], None]:
-    def turn(file: Path) -> None:
-        content = bytearray(file.read_bytes())
-        content[place] ^= bit
-        file.write_bytes(bytes(content))
-
-    return turn
+def flip(file: Path, at: float = 0.5, bit: int = 1) -> None:
+    """Turn bits of the byte that stands at a share of a file; the file's size stays."""
+    _flip_byte(file, min(int(file.stat().st_size * at), file.stat().st_size - 1), bit)
 
 
-def _lengthened(file: Path) -> None:
+def cut(file: Path, share: float = 0.5) -> None:
+    """Leave the first share of a file."""
+    os.truncate(file, int(file.stat().st_size * share))
+
+
+def lengthen(file: Path) -> None:
+    """Write something behind the end of a file."""
     with file.open("ab") as stream:
         stream.write(b"\x00\xff garbage")
 
 
-def _made_a_folder(file: Path) -> None:
+def make_a_folder(file: Path) -> None:
+    """Put a folder in the place of a file."""
     file.unlink()
     file.mkdir()
 
 
-def _made_a_pipe(file: Path) -> None:
+def _make_a_pipe(file: Path) -> None:
     file.unlink()
     os.mkfifo(file)
+
+
+def _flip_byte(file: Path, place: int, bit: int) -> None:
+    content = bytearray(file.read_bytes())
+    content[place] ^= bit
+    file.write_bytes(bytes(content))

@@ -1,18 +1,22 @@
-"""The page on what does not add up in the published numbers: generated, so that it is never out of date."""
+"""The page on what does not add up in the published numbers: generated, so that it is never out of date.
+
+python docs/conflicts_page.py > docs/published-conflicts.md
+"""
 
 from collections import defaultdict
 from collections.abc import Iterable
 
+from conflicts import KINDS, Conflict, find_conflicts
+
 from stsbench.published.catalogue import papers, row, rows, tables
-from stsbench.published.conflicts import KINDS, Conflict, find_conflicts
 from stsbench.published.measured import logged_systems, seeded_systems, seeds, share_of_seeds_below
 from stsbench.published.schema import PublishedCell
 
 _INTRODUCTION = """\
 # What does not add up in the published numbers
 
-This page is generated from the data in `stsbench/published` by `stsbench published conflicts --page`; a test keeps
-it up to date. It lists what a computation finds, not who is right: an average of unrounded scores, another run or
+This page is generated from the data in `stsbench/published` by `python docs/conflicts_page.py`; a test keeps it up
+to date. It lists what a computation finds, not who is right: an average of unrounded scores, another run or
 another protocol are among the reasons. Tables are named as in `stsbench published list`; lines are those of the
 papers' extracted text."""
 
@@ -54,7 +58,7 @@ def conflicts_page() -> str:
 
 
 def _summary(conflicts: list[Conflict]) -> str:
-    cells = [cell for found in rows().values() for cell in found.cells]
+    cells = [cell for published in rows().values() for cell in published.cells]
     counted = f"{len(tables())} tables, {len(rows())} rows and {len(cells)} cells were looked at."
     counts = [(title, str(sum(conflict.kind == kind for conflict in conflicts))) for kind, title in KINDS.items()]
     parts = [counted, _markdown(("finding", "count"), counts)]
@@ -101,7 +105,10 @@ steps: close to the papers' protocol, not the same)."""
 
 def _restored() -> str:
     cells = [
-        cell for found in rows().values() for cell in found.cells if cell.status in {"restored", "derived", "lost"}
+        cell
+        for published in rows().values()
+        for cell in published.cells
+        if cell.status in {"restored", "derived", "lost"}
     ]
     counts: dict[tuple[str, str, str], list[PublishedCell]] = defaultdict(list)
     for cell in cells:
@@ -111,10 +118,10 @@ def _restored() -> str:
         (
             f"`{table}`",
             how,
-            ", ".join(f"{cell.row}: {cell.column} {cell.raw!r} → {_value(cell)}" for cell in found),
+            ", ".join(f"{cell.row}: {cell.column} {cell.raw!r} → {_value(cell)}" for cell in restored),
             evidence,
         )
-        for (table, how, evidence), found in counts.items()
+        for (table, how, evidence), restored in counts.items()
     ]
     missing = [f"`{table.name}`: {table.missing}" for table in tables().values() if table.missing]
     head = ("table", "what happened", "cells", "borne out by")
@@ -134,7 +141,7 @@ def _value(cell: PublishedCell) -> str:
 
 def _notes() -> str:
     lines = [(f"`{table.name}`", note) for table in tables().values() for note in table.notes]
-    lines += [(f"`{found.name}`", note) for found in rows().values() for note in found.row.notes]
+    lines += [(f"`{entry.name}`", note) for entry in rows().values() for note in entry.row.notes]
     lines += [(paper.file, paper.note) for paper in papers().values() if paper.note]
     return _markdown(("where", "note"), lines)
 
@@ -142,3 +149,7 @@ def _notes() -> str:
 def _markdown(head: tuple[str, ...], lines: Iterable[tuple[str, ...]]) -> str:
     everything = [head, tuple("---" for _ in head), *lines]
     return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in everything)
+
+
+if __name__ == "__main__":
+    print(conflicts_page(), end="")

@@ -1,0 +1,309 @@
+"""A prepared training: what it needs is read and held against what it began with, and its steps are taken."""
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stsbench.base.errors import UserError
+from stsbench.base.files import sha256_of
+from stsbench.base.progress import Progress, silent
+from stsbench.data.corpus import SAMPLE, corpus_file, read_rows
+from stsbench.data.rows import ending_of
+from stsbench.data.tables import StsData
+from stsbench.records.provenance import environment, threads
+from stsbench.scoring.kinds.sts import StsPairs
+from stsbench.scoring.protocols import Protocol
+from stsbench.scoring.tasks import read_data
+from stsbench.training.batches import make_schedule
+from stsbench.training.folder import RunFolder, Start, edits, write_start
+from stsbench.training.labelled import LabelledTask, read_tasks, table_file
+from stsbench.training.leakage import CorpusOverlap
+from stsbench.training.log import Listener, Log
+from stsbench.training.recipe import Recipe
+from stsbench.training.remarks import remarks, remarks_on_tests, traceable_sentence
+from stsbench.training.selection import LiveEncoder, Selector
+from stsbench.training.token_store import TokenStore, open_store, tokens_dir
+from stsbench.training.views import TextView
+
+if TYPE_CHECKING:
+    from stsbench.training.base import Base
+    from stsbench.training.distributed import World
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """Where a training computes, what it finds there, and whom it tells.
+
+    Attributes:
+        world: the processes.
+        device: of this one.
+        data_dirs: folders to look for the dev set and the tasks in.
+        progress: told how far it is.
+        notice: told what the person should know.
+        command: the command line, for the record.
+        shared: where trainings share the base's vectors of the dev set; None for nowhere.
+    """
+
+    world: "World"
+    device: str
+    data_dirs: Sequence[str | Path] = ()
+    progress: Progress = silent
+    notice: Callable[[str], None] = lambda _: None
+    command: str = ""
+    shared: Path | None = None
+
+
+@dataclass(frozen=True)
+class Job:
+    """A prepared training: its data read, its base found.
+
+    Attributes:
+        recipe: in full, the corpus's path absolute.
+        folder: of the training.
+        start: what it starts from.
+        resumed: whether it was begun before.
+        dev: the set that checkpoints are selected on.
+        tasks: with their labelled tables.
+        base: what training starts from.
+        store: the corpus.
+        around: where it computes, and whom it tells.
+    """
+
+    recipe: Recipe
+    folder: RunFolder
+    start: Start
+    resumed: bool
+    dev: StsData
+    tasks: Sequence[LabelledTask]
+    base: "Base"
+    store: TokenStore
+    around: Surroundings
+
+    @property
+    def remarks(self) -> list[str]:
+        """What the person should know of the recipe, and everybody who reads the log."""
+        return [*remarks(self.recipe), *self.findings, *self.test_remarks]
+
+    @property
+    def findings(self) -> list[str]:
+        """What was found in the corpus and in the tables of the tasks, a sentence each."""
+        return [*self.corpus_findings, *(task.sentence() for task in self.tasks)]
+
+    @cached_property
+    def corpus_findings(self) -> list[str]:
+        """What the corpus shares with what encoders are scored on: a sentence, or none if nobody looked."""
+        corpus = self.recipe.corpus
+        if corpus.path is None or not self.around.world.leads:
+            return []
+        rows = islice(read_rows(corpus_file(corpus.path), corpus.columns, corpus.names), corpus.rows)
+        texts = (sentence for _, sentences in rows for sentence in sentences)
+        overlap = CorpusOverlap.count(texts, [Path(folder) for folder in self.around.data_dirs])
+        return [*filter(None, [overlap.sentence()])]
+
+    @property
+    def test_remarks(self) -> list[str]:
+        """How the training has met what encoders are measured on: as the recipe says, and as its tables show."""
+        return [*remarks_on_tests(self.recipe), *filter(None, (task.test_remark() for task in self.tasks))]
+
+    def run(self, listeners: Sequence[Listener]) -> int:
+        """Take all steps that are left; return the number of all."""
+        import torch
+
+        from stsbench.training.base import told_if_not_compiled
+        from stsbench.training.determinism import deterministic
+
+        # What is drawn in training follows from the recipe's seed, and leaves the person's own draws as they were.
+        with (
+            torch.random.fork_rng(),
+            deterministic(self.around.device, self.recipe.deterministic),
+            told_if_not_compiled(self.recipe),
+        ):
+            return self._run(listeners)
+
+    def _run(self, listeners: Sequence[Listener]) -> int:
+        from stsbench.training.checkpoints import CheckpointWriter, Keeper
+        from stsbench.training.trainer import Loop, assemble
+
+        trainer = assemble(
+            self.recipe, self.store, self.base, self.around.world, self.around.device, tasks=self.tasks
+        )
+        settings = self.base.encoder.settings
+        writer = CheckpointWriter(
+            trainer.model,
+            self.base.checkpoint,
+            self.recipe,
+            settings.use.max_length,
+            settings.lower_case,
+            self.test_remarks,
+            normalize=self.base.normalizes,
+        )
+        keeper = Keeper(self.folder, writer, self.recipe.saving.keep)
+        log = Log(self.folder.log if self.around.world.leads else None, listeners)
+        done = 0
+        if self.resumed:
+            state = keeper.load(self.around.device)
+            if state is not None:
+                trainer.load_state_dict(state)
+                done = int(state["step"])
+            log.cut_back(0 if state is None else int(state["log_size"]))
+            self.around.notice(f"resumed after step {done} of {trainer.timetable.steps}.")
+        elif self.around.world.leads:
+            write_start(self.folder, self.start, self.recipe)
+        chosen_by = self.recipe.selection
+        encoder = LiveEncoder(
+            self.base.encoder,
+            trainer.evaluating,
+            trainer.model,
+            precision=chosen_by.precision,
+            tokens=chosen_by.tokens,
+        )
+        # Random layers, and a head that vectors are scored behind, are not the base's.
+        is_base = not self.recipe.reinitialise and not self.recipe.scored_heads
+        shared = self.around.shared if is_base else None
+        selector = Selector(encoder, self.dev, chosen_by.geometry, shared)
+        distance = traceable_sentence(self.recipe)
+        first_lines = [*self.remarks, *([] if distance is None else [distance])]
+        Loop(self.recipe, trainer, selector, keeper, log, first_lines, self.around.progress).run(done)
+        return trainer.timetable.steps
+
+
+def prepare(recipe: Recipe, folder: RunFolder, began: Start | None, around: Surroundings) -> Job:
+    """Read what a training needs; of one that was begun before, make sure that it is the same.
+
+    Args:
+        recipe: of the training.
+        folder: of the training.
+        began: what it started from, where it was begun before.
+        around: where it computes, and whom it tells.
+
+    Raises:
+        UserError: if something is missing, or not what the training began with.
+    """
+    recipe, file = _with_corpus(recipe)
+    recipe = _with_tables(recipe)
+    dev = _read_dev_set(recipe.selection.task, around.data_dirs)
+    if began is None:
+        _require_no_test_set(recipe, dev)
+    tasks = read_tasks(recipe, around.data_dirs)
+
+    from stsbench.training.base import find_base
+
+    base = find_base(recipe, around.device.partition(":")[0])
+    identity = base.encoder.identity
+    now = Start(
+        recipe=recipe.model_dump(mode="json"),
+        corpus_sha256=sha256_of(file),
+        dev_sha256=dev.sha256,
+        base_sha256=str(identity.weights_sha256),
+        tokenizer_sha256=str(identity.tokenizer_sha256),
+        tasks_sha256=" ".join(task.sha256 for task in tasks),
+        views_sha256=_views_sha256(recipe, around.device),
+        threads=threads(),
+        world=around.world.size,
+        command=around.command,
+        environment=environment(),
+    )
+    changes = [] if began is None else [*began.differences(now), *edits(folder, recipe)]
+    for remark in (*changes, *base.notes):
+        around.notice(remark)
+    store = _open_store(recipe, base, file, now, around)
+    make_schedule(recipe, store)  # which says so if the corpus is smaller than a batch
+    around.notice(f"corpus: {store.counts.sentence()}")
+    if around.world.size > 1:
+        around.notice(f"{around.world.size} processes share each batch.")
+    job = Job(recipe, folder, began or now, began is not None, dev, tasks, base, store, around)
+    for remark in job.remarks:
+        around.notice(remark)
+    return job
+
+
+def _with_corpus(recipe: Recipe) -> tuple[Recipe, Path]:
+    """Return the recipe with absolute paths of its corpus and of what its views read, and the corpus's file."""
+    path = recipe.corpus.path
+    if path is None:
+        raise UserError("no corpus was named: use --corpus FILE.")
+    file = corpus_file(path)
+    if path != SAMPLE:
+        corpus = recipe.corpus.model_copy(update={"path": str(file.resolve())})
+        recipe = recipe.model_copy(update={"corpus": corpus})
+    return recipe.model_copy(update={"views": recipe.views.with_paths(_absolute)}), file
+
+
+def _with_tables(recipe: Recipe) -> Recipe:
+    """Return the recipe with the absolute paths of its labelled tables."""
+    folder = recipe.labelled.folder
+
+    def absolute(name: str, path: str) -> str:
+        return str(table_file(name, path, folder).resolve())
+
+    tasks = {name: part.with_paths(partial(absolute, name)) for name, part in recipe.tasks.items()}
+    labelled = recipe.labelled.model_copy(update={"folder": None})
+    return recipe.model_copy(update={"tasks": tasks, "labelled": labelled}) if tasks else recipe
+
+
+def _absolute(name: str) -> str:
+    """Return the absolute path of a file or folder; a name that is none stays."""
+    path = Path(name).expanduser()
+    return str(path.resolve()) if path.exists() else name
+
+
+def _read_dev_set(task: str, data_dirs: Sequence[str | Path]) -> StsData:
+    sets = read_data(task, protocol=Protocol(), data_dirs=data_dirs)
+    if len(sets) != 1 or not isinstance(sets[0], StsPairs):
+        raise UserError(f"selection.task {task!r}: name one task with similarity scores, such as STS-B:dev.")
+    return sets[0].data
+
+
+def _is_test_set(dev: StsData) -> bool:
+    # Nothing is ever reported on the sample, which has one split.
+    return dev.split == "test" and dev.task != SAMPLE
+
+
+def _require_no_test_set(recipe: Recipe, dev: StsData) -> None:
+    task = recipe.selection.task
+    if _is_test_set(dev) and not recipe.selection.on_test:
+        raise UserError(
+            f"selection.task {task} is a test set, and a checkpoint that was chosen by its score there has no "
+            "result to report on it: select on STS-B:dev, or ask for it with --set selection.on_test=true, and "
+            "recipe, log, card and record say so."
+        )
+    if recipe.selection.on_test and not _is_test_set(dev):
+        raise UserError(f"selection.on_test: {task} is no test set; remove it.")
+
+
+def _views_sha256(recipe: Recipe, device: str) -> str:
+    """Return a hash of what views of text read beside the corpus, "" for nothing; what is missing is told."""
+    views = [view for view in (recipe.views.query, recipe.views.key) if isinstance(view, TextView)]
+    hashes = [sha256_of(file) for view in views for file in view.require(device)]
+    return hashlib.sha256(" ".join(hashes).encode()).hexdigest() if hashes else ""
+
+
+def _open_store(recipe: Recipe, base: "Base", file: Path, now: Start, around: Surroundings) -> TokenStore:
+    corpus, tokenizer, world = recipe.corpus, base.tokenizer, around.world
+    if not world.leads:  # the first process builds what the others then find
+        world.wait()
+    store = open_store(
+        tokens_dir(),
+        {
+            "corpus": now.corpus_sha256,
+            # The same bytes are other sentences where they are read as a table.
+            "format": ending_of(file),
+            "names": corpus.names,
+            "columns": corpus.columns,
+            "tokenizer": now.tokenizer_sha256,
+            **({} if corpus.rows is None else {"rows": corpus.rows}),
+        },
+        islice(read_rows(file, corpus.columns, corpus.names), corpus.rows),
+        tokenizer,
+        limit=corpus.max_length - tokenizer.special_tokens,
+        lower_case=base.encoder.settings.lower_case,
+        with_text=recipe.reads_text,
+        progress=around.progress,
+    )
+    if world.leads:
+        world.wait()
+    return store

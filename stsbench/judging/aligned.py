@@ -218,27 +218,24 @@ def common_scores(runs: Mapping[str, RunRecord]) -> tuple[dict[str, dict[str, Sc
     held = {name: {score.key: score for score in record.scores} for name, record in runs.items()}
     every = {key: score for scores in held.values() for key, score in scores.items()}
     (first_name, first), *others = held.items()
-    keys = [key for key in first if all(_namesakes(scores, first[key]) for _, scores in others)]
-    common: dict[str, dict[str, Score]] = {}
-    for key, label in zip(keys, task_labels([first[key] for key in keys]), strict=True):
-        by_run = {first_name: first[key]}
+    shared: list[dict[str, Score]] = []
+    for key, wanted in first.items():
+        by_run = {first_name: wanted}
         for name, scores in others:
-            namesakes = _namesakes(scores, first[key])
-            if key not in scores and all(namesake.key in first for namesake in namesakes):
-                # It holds another split of the task, which is compared with its own.
-                break
-            by_run[name] = scores.get(key) or namesakes[0]
-            signatures = (Signature.parse(by_run[side].signature) for side in (first_name, name))
+            namesakes = [score for score in scores.values() if score.key[:2] == key[:2]]
+            # What holds another split of the task alone, which is here too, is compared by that one.
+            if match := scores.get(key) or next((score for score in namesakes if score.key not in first), None):
+                by_run[name] = match
+        if len(by_run) == len(runs):
+            shared.append(by_run)
+    common = dict(zip(task_labels([by_run[first_name] for by_run in shared]), shared, strict=True))
+    for label, by_run in common.items():
+        for name, score in by_run.items():
+            signatures = Signature.parse(by_run[first_name].signature), Signature.parse(score.signature)
             require_same_protocol(*signatures, names=(first_name, name), task=label, remedy=ONE_PROTOCOL)
-        else:
-            common[label] = by_run
     kept = {score.key for by_run in common.values() for score in by_run.values()}
     named = zip(every, task_labels(list(every.values())), strict=True)
     return common, [label for key, label in named if key not in kept]
-
-
-def _namesakes(scores: Mapping[Any, Score], wanted: Score) -> list[Score]:
-    return [score for score in scores.values() if (score.kind, score.task) == (wanted.kind, wanted.task)]
 
 
 def _in_order_of(first: PlainTable, table: PlainTable, truths: Sequence[str], what: str) -> PlainTable:

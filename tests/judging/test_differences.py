@@ -1,4 +1,4 @@
-"""Two models pair by pair: what the rows say, and what does not compare."""
+"""Two models on the same items: what the rows say of their difference."""
 
 import dataclasses
 import math
@@ -7,17 +7,21 @@ from typing import Any
 
 import numpy as np
 import pytest
+from changed_records import with_columns
 
 import stsbench as sb
+from stsbench.data.plain_table import PlainTable
 from stsbench.data.tables import StsData
-from stsbench.judging.comparison import Difference
-from stsbench.judging.differences import compare_pairs, dependence_notes
+from stsbench.judging.aligned import AlignedScores, aligned_scores, with_average
+from stsbench.judging.comparison import Comparison, Difference
+from stsbench.judging.differences import dependence_notes, differences
 from stsbench.records.intervals import INTERVAL_OF
+from stsbench.scoring.statistic import Accuracy
 from stsbench.statistics.correlations import spearman
 from stsbench.statistics.dependence import Sharing, variance
 from stsbench.statistics.influence import spearman_terms, task_terms
 from stsbench.statistics.intervals import plain_interval, two_sided_p
-from stsbench.statistics.significance import williams
+from stsbench.statistics.significance import mcnemar, williams
 
 Measure = Callable[..., sb.RunRecord]
 Data = Callable[..., StsData]
@@ -26,12 +30,8 @@ INDEPENDENT = sb.Intervals(interval="independent")
 
 
 def rows_of(a: sb.RunRecord, b: sb.RunRecord, intervals: sb.Intervals = DYADIC) -> dict[Any, Difference]:
-    rows, _ = compare_pairs(a, b, ("one", "two"), intervals=intervals)
-    return {(row.task, row.subset): row for row in rows}
-
-
-def with_pairs(record: sb.RunRecord, **columns: Any) -> sb.RunRecord:
-    return record.with_tables(record.pairs.assign(**columns))
+    tasks, _ = aligned_scores({"one": a, "two": b}, may_be_undefined=True)
+    return {(row.task, row.subset): row for row in differences(tasks, intervals)}
 
 
 def test_a_row_for_each_task_subset_and_the_average_in_order(measure: Measure) -> None:
@@ -58,9 +58,9 @@ def test_scores_and_average_are_those_of_the_records(measure: Measure) -> None:
 def test_the_interval_is_of_the_differences_of_what_each_pair_contributes(measure: Measure) -> None:
     a, b = measure(), measure(noise=1)
     row = rows_of(a, b)["y", ""]
-    own = a.pairs[a.pairs["task"] == "y"]
+    own = a.items[a.items["task"] == "y"]
     codes = (own["subset"] == "second").astype(int)
-    terms = [task_terms(own["gold"], record.pairs.loc[own.index, "cosine"], codes) for record in (a, b)]
+    terms = [task_terms(own["gold"], record.items.loc[own.index, "cosine"], codes) for record in (a, b)]
     sharing = Sharing.of(own["sentence_a"], own["sentence_b"])
     found = variance(terms[1] - terms[0], sharing)
     difference = (row.b - row.a) / 100
@@ -107,7 +107,7 @@ def test_a_reader_is_told_where_topics_may_count(measure: Measure) -> None:
 
 def test_two_that_order_the_pairs_alike_differ_by_nothing(measure: Measure) -> None:
     a = measure()
-    rows = rows_of(a, with_pairs(a, cosine=a.pairs["cosine"] / 2))
+    rows = rows_of(a, with_columns(a, cosine=a.items["cosine"] / 2))
     assert {(row.low, row.high, row.p) for row in rows.values()} == {(0.0, 0.0, 1.0)}
 
 
@@ -124,15 +124,15 @@ def test_three_pairs_have_no_interval(measure: Measure, toy_data: Data) -> None:
 def test_pairing_makes_the_interval_of_two_similar_models_narrower_than_their_own(measure: Measure) -> None:
     a, b = measure(), measure(noise=0.1)
     row = rows_of(a, b)["x", ""]
-    low, high = a.tasks[0].interval or (0, 0)
+    low, high = a.scores[0].interval or (0, 0)
     assert row.high - row.low < 0.5 * 100 * (high - low)
 
 
 def test_williams_stands_where_one_correlation_does(measure: Measure) -> None:
     a, b = measure(), measure(noise=1)
     rows = rows_of(a, b)
-    own = a.pairs["task"] == "x"
-    gold, one, two = a.pairs["gold"][own], a.pairs["cosine"][own], b.pairs["cosine"][own]
+    own = a.items["task"] == "x"
+    gold, one, two = a.items["gold"][own], a.items["cosine"][own], b.items["cosine"][own]
     expected = williams(spearman(two, gold), spearman(one, gold), spearman(one, two), 60, ranks=True)
     assert rows["x", ""].test_p == pytest.approx(expected.p_value)
     assert rows["x", ""].details["williams_t"] == pytest.approx(expected.statistic)
@@ -170,78 +170,63 @@ def test_a_model_does_not_differ_from_itself(measure: Measure) -> None:
 
 def test_a_better_model_is_found_better(measure: Measure) -> None:
     a = measure(noise=1)
-    gold = a.pairs["gold"] + np.random.default_rng(0).normal(scale=0.1, size=len(a.pairs))
-    rows = rows_of(a, with_pairs(a, cosine=gold))
+    gold = a.items["gold"] + np.random.default_rng(0).normal(scale=0.1, size=len(a.items))
+    rows = rows_of(a, with_columns(a, cosine=gold))
     assert rows["Avg.", ""].low > 0
     assert rows["x", ""].p_holm < 0.05
 
 
-def test_the_order_of_the_pairs_does_not_matter(measure: Measure) -> None:
-    a, b = measure(), measure(noise=1)
-    shuffled = b.with_tables(b.pairs.sample(frac=1, random_state=1))
-    assert list(rows_of(a, shuffled)) == list(rows_of(a, b))
-    for key, row in rows_of(a, b).items():
-        assert rows_of(a, shuffled)[key].p == row.p
-
-
 def test_an_undefined_score_makes_its_row_and_the_average_undefined_and_nothing_else(measure: Measure) -> None:
     a, b = measure(), measure(noise=1)
-    constant = b.pairs["cosine"].where(b.pairs["task"] != "y", 0.5)
-    rows = rows_of(a, with_pairs(b, cosine=constant))
+    constant = b.items["cosine"].where(b.items["task"] != "y", 0.5)
+    rows = rows_of(a, with_columns(b, cosine=constant))
     assert math.isnan(rows["y", ""].p)
     assert math.isnan(rows["Avg.", ""].difference)
     assert rows["x", ""].p == rows_of(a, b)["x", ""].p
 
 
-def test_tasks_that_only_one_holds_are_left_out_and_told(measure: Measure, toy_data: Data) -> None:
-    one = [toy_data("x"), toy_data("z")]
-    rows, notes = compare_pairs(measure(one), measure([toy_data("x")]), ("one", "two"), intervals=DYADIC)
-    assert {row.task for row in rows} == {"x"}
-    assert notes == ("not all records hold z: left out.",)
-    assert compare_pairs(measure([toy_data("z")]), measure([toy_data("x")]), ("one", "two"), intervals=DYADIC) == (
-        (),
-        ("not all records hold z, x: left out.",),
+def on_items(task: str = "TREC", *, shares: tuple[float, float], size: int = 200, seed: int = 0) -> AlignedScores:
+    """Return two classifiers of which about these shares are right, each on items of their own sentences."""
+    rng = np.random.default_rng(seed)
+    tables = tuple(
+        PlainTable({"subset": [""] * size, "correct": (rng.random(size) < share).astype(np.float64)})
+        for share in shares
     )
+    values, terms = ([getattr(Accuracy(), name)(table) for table in tables] for name in ("value", "terms"))
+    sharing = Sharing.independent(size)
+    return AlignedScores("transfer", task, Accuracy(), np.array(values), np.array(terms), sharing, sharing, tables)
 
 
-@pytest.mark.parametrize(
-    ("choice", "value"), [("aggregation", "wmean"), ("metric", "pearson"), ("similarity", "dot")]
-)
-def test_scores_by_other_protocols_do_not_compare(measure: Measure, choice: str, value: str) -> None:
-    other = measure(protocol=sb.protocol(**{choice: value}))  # type: ignore[arg-type]
-    with pytest.raises(
-        sb.UserError, match=rf"one and two do not compare on x: {choice} is \w+ in one and {value}"
-    ):
-        rows_of(measure(), other)
+def test_of_accuracies_there_are_mcnemar_s_test_and_cohen_s_h() -> None:
+    task = on_items(shares=(0.7, 0.8))
+    (row,) = differences([task], DYADIC)
+    a, b = (table["correct"] > 0 for table in task.items)
+    assert (row.a, row.b) == pytest.approx((100 * a.mean(), 100 * b.mean()))
+    assert row.size == 200
+    assert row.low < row.difference < row.high
+    assert (row.test, row.test_p) == ("mcnemar", mcnemar(a, b).p_value)
+    assert {name: row.details[name] for name in ("only_a", "only_b")} == {
+        "only_a": (a & ~b).sum(),
+        "only_b": (b & ~a).sum(),
+    }
+    cohens_h = 2 * math.asin(math.sqrt(row.b / 100)) - 2 * math.asin(math.sqrt(row.a / 100))
+    assert (row.effect_size, row.effect) == ("h", pytest.approx(cohens_h))
+    assert row.effect_low < row.effect < row.effect_high
 
 
-def test_another_split_or_other_data_do_not_compare(measure: Measure, toy_data: Data) -> None:
-    with pytest.raises(sb.UserError, match="compare on x: split is test in one and dev in the other"):
-        rows_of(measure([toy_data("x")]), measure([toy_data("x", split="dev")]))
-    with pytest.raises(sb.UserError, match="compare on x: data is"):
-        rows_of(measure([toy_data("x")]), measure([toy_data("x", seed=3)]))
+def test_the_interval_and_mcnemar_agree_on_many_items() -> None:
+    (row,) = differences([on_items(shares=(0.80, 0.82), size=3000)], DYADIC)
+    assert row.p == pytest.approx(row.test_p, abs=0.05)
 
 
-def test_of_two_splits_each_is_compared_with_its_own(measure: Measure, toy_data: Data) -> None:
-    both = [toy_data("x"), toy_data("x", split="dev", seed=2)]
-    assert [task for task, subset in rows_of(measure(both), measure(both, noise=1)) if not subset] == [
-        "x:test",
-        "x:dev",
-        "Avg.",
-    ]
-    rows, notes = compare_pairs(measure(both), measure(both[:1]), ("one", "two"), intervals=DYADIC)
-    assert rows[0].task == "x"
-    assert notes == ("not all records hold x: left out.",)
-
-
-def test_other_pairs_or_gold_under_the_same_signature_do_not_compare(measure: Measure) -> None:
-    a = measure()
-    with pytest.raises(sb.UserError, match=r"compare on x: pair_id differs \(60 of"):
-        rows_of(a, with_pairs(a, pair_id=a.pairs["pair_id"] + "b"))
-    with pytest.raises(sb.UserError, match=r"compare on y: pair_id differs \(1 of"):
-        rows_of(a, a.with_tables(a.pairs.iloc[:-1]))
-    with pytest.raises(sb.UserError, match="compare on x: gold differs"):
-        rows_of(a, with_pairs(a, gold=a.pairs["gold"] + 1))
+def test_the_average_and_holm_s_correction_are_over_the_tasks_of_a_kind() -> None:
+    tasks = with_average([on_items("MR", shares=(0.7, 0.9)), on_items(shares=(0.7, 0.72), seed=1)])
+    rows = {row.task: row for row in differences(tasks, DYADIC)}
+    assert list(rows) == ["MR", "TREC", "Avg. transfer"]
+    assert rows["Avg. transfer"].b == pytest.approx((rows["MR"].b + rows["TREC"].b) / 2)
+    assert rows["MR"].p_holm == pytest.approx(2 * rows["MR"].p)
+    told = Comparison("one", "two", tuple(rows.values()), 0.95).sentence
+    assert told.startswith("two is better on MR; the average difference of ")
 
 
 @pytest.mark.slow

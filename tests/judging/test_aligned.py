@@ -1,0 +1,189 @@
+"""Models on the same items: what compares, what does not, and that nothing asks of what kind a score is."""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from changed_records import with_columns, with_rows
+
+import stsbench as sb
+from stsbench.data.tables import StsData
+from stsbench.judging.aligned import AlignedScores, aligned_scores
+from stsbench.scoring.importing import import_items
+from stsbench.scoring.kinds.pair_classification import PairClassification
+from stsbench.scoring.kinds.relatedness import Relatedness
+from stsbench.statistics.precision import average_precision
+
+Measure = Callable[..., sb.RunRecord]
+Data = Callable[..., StsData]
+Maker = Callable[[float], sb.RunRecord]
+
+KINDS = ("sts", "transfer", "supervised", "pair-classification", "given")
+
+
+def with_table(data: StsData, **columns: list[object] | np.ndarray[tuple[int], np.dtype[np.float64]]) -> StsData:
+    return replace(data, pairs=data.table.with_columns(columns))
+
+
+@pytest.fixture
+def run(request: pytest.FixtureRequest, measure: Measure, toy_data: Data, tmp_path: Path) -> Maker:
+    """Return a maker of records of a kind, with so much noise in what the model says."""
+    kind: str = request.param
+
+    def given(noise: float) -> sb.RunRecord:
+        rng = np.random.default_rng(0)
+        base, own = rng.normal(size=(2, 60))
+        lines = [f"quora,q{n},{0.5 + 0.1 * base[n] + noise * own[n]:.6f},g{n // 2}" for n in range(60)]
+        table = tmp_path / f"{noise}.csv"
+        table.write_text("\n".join(["task,item,score,group", *lines]), encoding="utf-8")
+        return import_items(table)
+
+    pairs = toy_data("x", pairs=90)
+    gold = pairs.table["gold"]
+    splits = [("train", "dev", "test")[number % 3] for number in range(90)]
+    tasks = {
+        "sts": pairs,
+        "transfer": "sample-sentiment",
+        "supervised": Relatedness(with_table(pairs, split=splits)),
+        "pair-classification": PairClassification(with_table(pairs, gold=(gold > 2.5).astype(np.float64))),
+    }
+    return given if kind == "given" else lambda noise: measure([tasks[kind]], noise=noise, seed=1)
+
+
+every_kind = pytest.mark.parametrize("run", KINDS, indirect=True)
+
+
+def aligned(*records: sb.RunRecord) -> tuple[AlignedScores, ...]:
+    return aligned_scores({f"run {number}": record for number, record in enumerate(records)})[0]
+
+
+@every_kind
+def test_every_kind_of_score_is_compared_ranked_gated_and_planned(run: Maker) -> None:
+    old, new = run(0.0), run(3.0)
+    score = old.scores[0]
+    (row, *subsets) = sb.compare(old, new).rows
+    assert (row.kind, row.size) == (score.kind, score.items)
+    assert row.a == pytest.approx(100 * (score.value or 0), abs=1.0)  # nested folds: the mean over folds
+    assert row.difference != 0
+    assert row.low < row.difference < row.high
+    assert 0 < row.p < 1
+    assert {part.subset for part in subsets} <= {"first", "second"}
+    ranked = sb.rank([old, new]).tasks[0].rows
+    assert {place.score for place in ranked} == {row.a, row.b}
+    assert all(place.low < place.score < place.high for place in ranked)
+    wide = sb.check(new, baseline=old, margin=99.0)
+    assert [cell.verdict for cell in wide.cells] == ["no worse"]
+    loss = -row.difference
+    assert wide.cells[0].loss_low is not None
+    assert wide.cells[0].loss_high is not None
+    assert wide.cells[0].loss_low < loss < wide.cells[0].loss_high
+    assert sb.check(new, baseline=old, max_drop=99.0).verdict == "pass"
+    assert sb.check(new, baseline=old, max_drop=0.0).verdict == ("fail" if loss > 0 else "pass")
+    assert sb.plan(old, new, difference=1.0).rows[0].error > 0
+    assert sb.compare([old], [new]).rows[0].a_mean == pytest.approx(100 * (score.value or 0))
+
+
+@every_kind
+def test_the_order_of_the_items_does_not_matter(run: Maker) -> None:
+    old, new = run(0.0), run(0.4)
+    shuffled = with_rows(new, np.random.default_rng(0).permutation(len(new.item_table())))
+    for straight, mixed in zip(aligned(old, new, old), aligned(old, shuffled, old), strict=True):
+        assert mixed.scores.tolist() == straight.scores.tolist()
+        assert mixed.terms.tolist() == straight.terms.tolist()
+
+
+@every_kind
+def test_other_items_or_another_truth_under_the_same_signature_do_not_compare(run: Maker) -> None:
+    record = run(0.0)
+    items = record.item_table()
+    renamed = with_columns(record, item_id=np.array([f"{name}b" for name in items["item_id"]], dtype=object))
+    with pytest.raises(sb.UserError, match=r"run 0 and run 1 do not compare on [\w:-]+: item_id differs \(\d+ of"):
+        aligned(record, renamed)
+    fewer = with_rows(record, np.flatnonzero(items["split"] == record.scores[0].split)[1:])
+    with pytest.raises(sb.UserError, match=r"run 0 and run 2 do not compare on [\w:-]+: item_id differs \(1 of"):
+        aligned(record, record, fewer)
+    for truth in {"gold", "label"} & set(record.scores[0].about.columns):
+        other = [f"{value}b" for value in items[truth]] if truth == "label" else items[truth] + 1
+        changed = record.with_items(items.with_columns({truth: other}))
+        with pytest.raises(sb.UserError, match=f"{truth} differs for the same item_id"):
+            aligned(record, changed)
+
+
+@pytest.mark.parametrize("run", ["pair-classification"], indirect=True)
+def test_of_pairs_that_are_told_apart_each_subset_has_its_average_precision(run: Maker) -> None:
+    old, new = run(0.0), run(0.4)
+    row, *subsets = sb.compare(old, new).rows
+    assert [part.subset for part in subsets] == ["first", "second"]
+    items = new.items[new.items["subset"] == "second"]
+    assert subsets[1].b == pytest.approx(100 * average_precision(items["gold"], items["cosine"]))
+    # There is no usual effect size of it, and no test of independent pairs.
+    assert (row.effect_size, row.test) == ("", "")
+    assert math.isnan(row.effect)
+    assert list(sb.compare(old, new).table()[0].frame)[-2:] == ["p", "p (Holm)"]
+
+
+@pytest.mark.parametrize("run", ["given"], indirect=True)
+def test_items_of_one_group_depend_on_each_other(run: Maker) -> None:
+    old, new = run(0.0), run(0.4)
+    grouped = aligned(old, new)[0]
+    assert grouped.sharing.components.tolist() == [number // 2 for number in range(60)]
+    terms = grouped.terms[1] - grouped.terms[0]
+    by_group = (terms.reshape(30, 2).sum(axis=1) ** 2).sum()
+    assert grouped.variance_of((-1, 1), "components").value == pytest.approx(
+        max(by_group * 30 / 29, grouped.variance_of((-1, 1), "independent").value), rel=0.05
+    )
+
+
+def test_a_column_that_other_kinds_of_the_record_bring_is_no_truth(measure: Measure, toy_data: Data) -> None:
+    alone, both = measure(["sample-sentiment"]), measure([toy_data("x"), "sample-sentiment"])
+    assert [task.task for task in aligned(alone, both)] == ["sample-sentiment"]
+    assert [task.task for task in aligned(both, alone)] == ["sample-sentiment"]
+
+
+def test_a_record_whose_items_give_another_score_is_refused(
+    measure: Measure, toy_data: Data, tmp_path: Path
+) -> None:
+    record = measure([toy_data("x")], out=tmp_path / "run")
+    first, *others = record.scores[0].numbers
+    stated = record.scores[0].model_copy(update={"numbers": (first.model_copy(update={"value": 0.1234}), *others)})
+    changed = record.model_copy(update={"scores": (stated,)})
+    with pytest.raises(sb.UserError, match=r"the score of b on x is 12\.3400 in its record, and its items give"):
+        aligned_scores({"a": record, "b": changed})
+
+
+def test_tasks_that_not_all_hold_are_left_out_and_told(measure: Measure, toy_data: Data) -> None:
+    both, one = measure([toy_data("x"), toy_data("z")]), measure([toy_data("x")])
+    tasks, notes = aligned_scores({"one": both, "two": one})
+    assert [task.task for task in tasks] == ["x"]
+    assert notes == ("not all records hold z: left out.",)
+    with pytest.raises(sb.UserError, match="one, two and three have no task in common: measure them on the same"):
+        aligned_scores({"one": one, "two": both, "three": measure([toy_data("z")])})
+
+
+@pytest.mark.parametrize(
+    ("choice", "value"), [("aggregation", "wmean"), ("metric", "pearson"), ("similarity", "dot")]
+)
+def test_scores_by_other_protocols_do_not_compare(measure: Measure, choice: str, value: str) -> None:
+    other = measure(protocol=sb.protocol(**{choice: value}))  # type: ignore[arg-type]
+    with pytest.raises(
+        sb.UserError, match=rf"run 0 and run 1 do not compare on x: {choice} is \w+ in one and {value}"
+    ):
+        aligned(measure(), other)
+
+
+def test_another_split_or_other_data_do_not_compare(measure: Measure, toy_data: Data) -> None:
+    with pytest.raises(sb.UserError, match="compare on x: split is test in one and dev in the other"):
+        aligned(measure([toy_data("x")]), measure([toy_data("x", split="dev")]))
+    with pytest.raises(sb.UserError, match="compare on x: data is"):
+        aligned(measure([toy_data("x")]), measure([toy_data("x", seed=3)]))
+
+
+def test_of_two_splits_each_is_compared_with_its_own(measure: Measure, toy_data: Data) -> None:
+    both = [toy_data("x"), toy_data("x", split="dev", seed=2)]
+    assert [task.task for task in aligned(measure(both), measure(both, noise=1))] == ["x:test", "x:dev", "Avg."]
+    tasks, notes = aligned_scores({"one": measure(both), "two": measure(both[:1])})
+    assert [task.task for task in tasks] == ["x"]
+    assert notes == ("not all records hold x:dev: left out.",)

@@ -237,7 +237,7 @@ def dev_score(out: Path, model: Path) -> float:
     folder = out / "dev" / model.relative_to(model.parent)
     if not (folder / "run.json").is_file():
         sb.evaluate(str(last_checkpoint(model)), "STS-B:dev", intervals=sb.Intervals(None), out=folder)
-    return 100 * (load_run(folder).tasks[0].score or np.nan)
+    return 100 * (load_run(folder).scores[0].value or np.nan)
 
 
 def folder_of(name: str) -> str:

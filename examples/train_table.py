@@ -79,7 +79,7 @@ def measured(folder: Path, variant: str, seed: int, *, model: Path, tasks: str, 
 
 def numbers(model: Path, record: sb.RunRecord) -> dict[str, float]:
     """Return what is told of a checkpoint."""
-    scores = {task.task: 100 * (task.score or np.nan) for task in record.tasks}
+    scores = {score.task: 100 * (score.value or np.nan) for score in record.scores}
     bias = sb.length_bias(record, intervals=sb.Intervals(None)).frame
     gaps = bias[(bias["measure"] == "signed difference") & (bias["group"] == "gap") & (bias["task"] != "Avg.")]
     shape = sb.geometry(str(model), task="STS-B", split="test").frame.iloc[0]

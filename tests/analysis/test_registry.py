@@ -4,6 +4,7 @@ import inspect
 import json
 import re
 import sys
+from dataclasses import fields
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path

@@ -26,9 +26,9 @@ from stsbench.base.digest import DIGEST, digest_of
 from stsbench.base.files import sha256_of
 from stsbench.data.tables import StsData
 from stsbench.records.record import RECORD
-from stsbench.records.tables import ITEMS, PAIRS
+from stsbench.records.tables import ITEMS, ITEMS
 from stsbench.scoring.recompute import require_recomputed
-from stsbench.scoring.relatedness import Supervised
+from stsbench.scoring.kinds.relatedness import Supervised
 
 Path_ = tuple[str | int, ...]
 Content = dict[str, Any]
@@ -290,7 +290,7 @@ def plants(table: pd.DataFrame, stated: tuple[str, ...]) -> Iterator[tuple[str, 
 
 
 @pytest.mark.parametrize(
-    ("name", "stated", "least"), [(PAIRS, ("gold", "cosine"), 70), (ITEMS, ("gold", "estimate"), 45)]
+    ("name", "stated", "least"), [(ITEMS, ("gold", "cosine"), 70), (ITEMS, ("gold", "estimate"), 45)]
 )
 def test_no_table_can_be_spoiled_unseen(folder: Path, name: str, stated: tuple[str, ...], least: int) -> None:
     content, table = read(folder), pd.read_parquet(folder / name)
@@ -313,7 +313,7 @@ def test_no_table_can_be_spoiled_unseen(folder: Path, name: str, stated: tuple[s
     assert planted["by the numbers"] > 30
 
 
-@pytest.mark.parametrize("name", [PAIRS, ITEMS])
+@pytest.mark.parametrize("name", [ITEMS, ITEMS])
 def test_the_table_of_another_run_is_known_even_with_its_hash_in_a_sealed_record(folder: Path, name: str) -> None:
     content, other = read(folder), folder.with_name("other")
     shutil.copy(other / name, folder / name)
@@ -329,11 +329,11 @@ def test_the_table_of_another_run_is_known_even_with_its_hash_in_a_sealed_record
 
 @pytest.mark.parametrize("garbage", [b"", b"PAR1", b"{}", b"PAR1" * 100])
 def test_what_is_no_table_is_told_even_with_its_hash_in_a_sealed_record(folder: Path, garbage: bytes) -> None:
-    (folder / PAIRS).write_bytes(garbage)
+    (folder / ITEMS).write_bytes(garbage)
     content = read(folder)
-    file = content["pairs_file"] | {"sha256": sha256_of(folder / PAIRS)}
-    write(folder, content | {"pairs_file": file}, seal=True)
-    assert "pairs.parquet cannot be read as a table: measure again." in told(folder)
+    file = content["items_file"] | {"sha256": sha256_of(folder / ITEMS)}
+    write(folder, content | {"items_file": file}, seal=True)
+    assert "items.parquet cannot be read as a table: measure again." in told(folder)
 
 
 def test_every_verb_that_states_scores_computes_them_again(folder: Path, tmp_path: Path) -> None:
@@ -345,7 +345,7 @@ def test_every_verb_that_states_scores_computes_them_again(folder: Path, tmp_pat
     for kind in ("mean", "wmean"):
         task["scores"][kind]["pearson"] += 1e-6
     write(folder, content, seal=True)
-    assert sb.load_run(folder).tasks[0].scores["all"]["pearson"] == task["scores"]["all"]["pearson"]
+    assert sb.load_run(folder).scores[0].number("pearson", "all").value == task["scores"]["all"]["pearson"]
     for verb in (
         lambda: sb.check(folder, baseline=other),
         lambda: sb.check(other, baseline=folder),
@@ -355,15 +355,15 @@ def test_every_verb_that_states_scores_computes_them_again(folder: Path, tmp_pat
         lambda: sb.report([other, folder], tmp_path / "report", analyse=False),
     ):
         with pytest.raises(
-            sb.UserError, match=r"the pearson of toy by all is 0\.\d+ in run\.json, and pairs\.parquet gives 0"
+            sb.UserError, match=r"the pearson of toy by all is 0\.\d+ in run\.json, and items\.parquet gives 0"
         ):
             verb()
     assert not (tmp_path / "report").exists()
 
 
 def test_what_cannot_be_computed_again_is_said(folder: Path, tmp_path: Path) -> None:
-    (folder / PAIRS).unlink()
-    told_so = "were not computed again: pairs.parquet is not beside run.json."
+    (folder / ITEMS).unlink()
+    told_so = "were not computed again: items.parquet is not beside run.json."
     other = folder.with_name("other")
     assert any(note.endswith(told_so) for note in sb.check(folder, baseline=other).notes)
     assert any(note.endswith(told_so) for note in sb.compare([folder], [other]).notes)

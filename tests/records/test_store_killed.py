@@ -28,7 +28,7 @@ KILLED = textwrap.dedent(
     records = []
     for number in range(3):
         pairs = data.pairs.assign(cosine=float(number))
-        records.append(data.model_copy(update={"command": str(number)}).with_tables(pairs))
+        records.append(data.model_copy(update={"command": str(number)}).with_items(pairs))
 
     def killed_at(event, record):
         child = os.fork()
@@ -88,7 +88,7 @@ KILLED = textwrap.dedent(
             second += 1
         look({2})
         names = sorted(path.name for path in folder.iterdir())
-        assert names == [".lock", "pairs.parquet", "run.json"], names
+        assert names == [".lock", ITEMS, "run.json"], names
     print(len(states), event, second)
     """
 )
@@ -112,7 +112,7 @@ TWO_WRITERS = textwrap.dedent(
             pairs = data.pairs.assign(cosine=float(number))
             for _ in range(20):
                 record = data.model_copy(update={"command": str(number)})
-                save_run(record.with_tables(pairs), folder, overwrite=True)
+                save_run(record.with_items(pairs), folder, overwrite=True)
             os._exit(0)
         children.append(child)
     print([os.waitpid(child, 0)[1] for child in children])
@@ -140,6 +140,6 @@ def test_two_writers_at_once_leave_the_record_of_one_of_them(tmp_path: Path) -> 
     assert (done.returncode, done.stdout) == (0, "[0, 0]\n"), done.stderr
     assert sorted(path.name for path in tmp_path.iterdir() if path.name != "cache") == [
         ".lock",
-        "pairs.parquet",
+        ITEMS,
         "run.json",
     ]

@@ -40,15 +40,15 @@ def test_a_model_has_a_row_with_its_tasks_and_their_average(record: sb.RunRecord
     table = scores_table([record, renamed(record, name="two")])
     assert list(table.columns) == ["model", "b", "a", "Avg."]
     assert table["model"].tolist() == ["one", "two"]
-    assert record.average is not None
-    assert record.average.score is not None
-    assert table["Avg."].tolist() == [pytest.approx(100 * record.average.score)] * 2
+    assert record.average("sts") is not None
+    assert record.average("sts").value is not None
+    assert table["Avg."].tolist() == [pytest.approx(100 * record.average("sts").value)] * 2
 
 
 def test_its_interval_stands_in_two_rows_below(record: sb.RunRecord) -> None:
     table = scores_table([record], intervals=True)
     assert table["model"].tolist() == ["one", "  2.5 %", "  97.5 %"]
-    low, high = record.tasks[0].interval or (0, 0)
+    low, high = record.scores[0].interval or (0, 0)
     assert table["b"].tolist()[1:] == [pytest.approx(100 * low), pytest.approx(100 * high)]
 
 
@@ -176,7 +176,7 @@ def test_records_of_other_tasks_poolings_and_lengths_do_compare(hash_encode: Enc
 def test_remarks_tell_signatures_rounding_zero_vectors_and_modified_data(
     record: sb.RunRecord, toy_data: Data
 ) -> None:
-    average = record.average.model_copy(update={"score": 0.5, "of_rounded": 50.01}) if record.average else None
+    average = record.average("sts").model_copy(update={"score": 0.5, "of_rounded": 50.01}) if record.average("sts") else None
     lines = Scores([record.model_copy(update={"average": average})]).remarks
     assert lines[:2] == record.signature.splitlines()
     told, rounded = lines[2:]
@@ -184,10 +184,10 @@ def test_remarks_tell_signatures_rounding_zero_vectors_and_modified_data(
     assert rounded == "one: the average of the rounded scores, as papers print it, is 50.01"
     data = StsData(**(vars(toy_data()) | {"status": "modified", "problems": ("x differs.",)}))
     zeros = sb.evaluate(lambda sentences: [[float("owl" in s), float("bus" in s)] for s in sentences], data)
-    assert zeros.tasks[0].zero_pairs > 0
+    assert zeros.scores[0].zero_pairs > 0
     (label,) = labels([zeros])
     assert Scores([zeros]).remarks[2:] == [
-        f"{label}: {zeros.tasks[0].zero_pairs} pairs with a zero vector, scored 0",
+        f"{label}: {zeros.scores[0].zero_pairs} pairs with a zero vector, scored 0",
         f"{label}: data: modified (see the notes)",
     ]
     assert "x differs." in zeros.notes

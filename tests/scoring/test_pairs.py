@@ -9,7 +9,7 @@ from scipy.spatial import distance
 
 from stsbench.data.benchmarks import load_sample
 from stsbench.data.tables import StsData
-from stsbench.scoring.sts import GIVEN, pair_table, pair_table_of_similarities
+from stsbench.scoring.kinds.sts import GIVEN, pair_table, pair_table_of_similarities
 from stsbench.scoring.tasks import sentences_of
 
 COLUMNS = {

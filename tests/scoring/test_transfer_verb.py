@@ -16,9 +16,9 @@ from stsbench.encoders.callables import CallableEncoder, from_function
 from stsbench.records.scores import Scores
 from stsbench.records.signature import Signature
 from stsbench.records.store import load_run
-from stsbench.scoring.relatedness import Supervised
+from stsbench.scoring.kinds.relatedness import Supervised
 from stsbench.scoring.settings import Intervals
-from stsbench.scoring.transfer import score_labelled
+from stsbench.scoring.kinds.classification import classify
 
 Encode = Callable[[list[str]], Any]
 FEW = Intervals()
@@ -43,12 +43,12 @@ def record(vectors: Encode, tmp_path_factory: pytest.TempPathFactory) -> sb.RunR
 
 
 def test_each_task_scores_as_it_does_alone(record: sb.RunRecord, vectors: Encode) -> None:
-    for part in record.transfer:
+    for part in record.scores_of("transfer"):
         data = load_labelled(part.task, text="sample")
         sides = [np.array(vectors(list(data.items["sentence1"])))]
         if data.items["sentence2"].notna().all():
             sides.append(np.array(vectors(list(data.items["sentence2"]))))
-        alone = score_labelled(data, *sides)
+        alone = classify(data, *sides)
         assert (100 * part.acc, 100 * part.devacc) == (pytest.approx(alone.acc), pytest.approx(alone.devacc))
         assert part.chosen == alone.chosen
         assert alone.acc_interval == pytest.approx(tuple(100 * limit for limit in part.acc_interval or ()))
@@ -58,11 +58,11 @@ def test_each_task_scores_as_it_does_alone(record: sb.RunRecord, vectors: Encode
 
 def test_the_order_of_the_tasks_does_not_matter(record: sb.RunRecord, vectors: Encode) -> None:
     again = sb.evaluate(vectors, "sample-sentiment,sample-paraphrases,sample-questions,sample,sample-products")
-    assert {part.task: part for part in again.transfer} == {part.task: part for part in record.transfer}
-    assert again.tasks == record.tasks
+    assert {part.task: part for part in again.scores_of("transfer")} == {part.task: part for part in record.scores_of("transfer")}
+    assert again.scores == record.scores
     assert again.transfer_average is not None
-    assert record.transfer_average is not None
-    assert again.transfer_average.score == record.transfer_average.score
+    assert record.average("transfer") is not None
+    assert again.transfer_average.score == record.average("transfer").score
 
 
 def test_what_is_saved_is_what_is_read(record: sb.RunRecord) -> None:
@@ -70,7 +70,7 @@ def test_what_is_saved_is_what_is_read(record: sb.RunRecord) -> None:
     read = load_run(record.folder)
     assert read == record
     pd.testing.assert_frame_equal(read.items, record.items, check_dtype=False)
-    pd.testing.assert_frame_equal(read.pairs, record.pairs, check_dtype=False)
+    pd.testing.assert_frame_equal(read.items, record.items, check_dtype=False)
     assert set(read.items["task"]) == {
         "sample-products",
         "sample-questions",
@@ -84,14 +84,14 @@ def test_what_is_saved_is_what_is_read(record: sb.RunRecord) -> None:
 
 
 def test_signatures_name_design_and_classifier(record: sb.RunRecord) -> None:
-    protocols = {part.task: Signature.parse(part.signature).protocol.split("|data")[0] for part in record.transfer}
+    protocols = {part.task: Signature.parse(part.signature).protocol.split("|data")[0] for part in record.scores_of("transfer")}
     assert protocols == {
         "sample-products": "sample-products:all:nested10|acc|logreg|text:sample",
         "sample-questions": "sample-questions:test:kfold10|acc|logreg|text:sample",
         "sample-paraphrases": "sample-paraphrases:test:kfold10|acc|logreg|text:sample",
         "sample-sentiment": "sample-sentiment:test:split|acc|logreg|text:sample",
     }
-    assert record.signature.splitlines()[0] == record.tasks[0].signature
+    assert record.signature.splitlines()[0] == record.scores[0].signature
     assert len(record.signatures) == 5
 
 
@@ -130,9 +130,9 @@ def test_a_record_without_pairs_says_so_and_takes_the_folder_over(vectors: Encod
     sb.evaluate(vectors, "sample", out=tmp_path, intervals=FEW)
     record = sb.evaluate(vectors, "sample-products", out=tmp_path, intervals=FEW, overwrite=True)
     assert sorted(path.name for path in tmp_path.iterdir()) == [".lock", "items.parquet", "run.json"]
-    assert record.average is None
+    assert record.average("sts") is None
     with pytest.raises(sb.UserError, match="no pair table"):
-        _ = load_run(tmp_path).pairs
+        _ = load_run(tmp_path).items
     with pytest.raises(sb.UserError, match="no item table"):
         _ = sb.evaluate(vectors, "sample", out=tmp_path, intervals=FEW, overwrite=True).items
 
@@ -143,17 +143,17 @@ def test_the_closing_normalisation_is_for_similarities_alone_unless_asked_for(ve
     tasks = ["sample", load_labelled("sample-products", text="sample")]
     bare, own = (sb.evaluate(encoder, tasks, intervals=FEW) for encoder in (plain, normal))
     assert own.transfer == bare.transfer
-    assert "|norm|" in own.tasks[0].signature
-    assert "|norm|" not in own.transfer[0].signature
+    assert "|norm|" in own.scores[0].signature
+    assert "|norm|" not in own.scores_of("transfer")[0].signature
     lengths = {name: run.pairs["dot"].abs().max() for name, run in (("bare", bare), ("own", own))}
     assert lengths["own"] <= 1 + 1e-6 < lengths["bare"]
 
     forced = sb.evaluate(plain, tasks, intervals=FEW, normalize=True)
-    assert "|norm|" in forced.transfer[0].signature
-    assert forced.transfer[0].acc != bare.transfer[0].acc
-    assert forced.pairs["dot"].tolist() == own.pairs["dot"].tolist()
+    assert "|norm|" in forced.scores_of("transfer")[0].signature
+    assert forced.scores_of("transfer")[0].acc != bare.scores_of("transfer")[0].acc
+    assert forced.items["dot"].tolist() == own.items["dot"].tolist()
     dropped = sb.evaluate(normal, tasks, intervals=FEW, normalize=False)
-    assert dropped.pairs["dot"].tolist() == bare.pairs["dot"].tolist()
+    assert dropped.items["dot"].tolist() == bare.items["dot"].tolist()
 
 
 def test_the_net_is_a_classifier_and_its_seed_counts(vectors: Encode) -> None:
@@ -163,10 +163,10 @@ def test_the_net_is_a_classifier_and_its_seed_counts(vectors: Encode) -> None:
         )
 
     one, again, other = run(1), run(1), run(2)
-    assert one.transfer == again.transfer
-    assert one.transfer[0].grid == (1e-5, 1e-4, 1e-3, 1e-2)
-    assert Signature.parse(one.transfer[0].signature).similarity == "mlp-adam"
-    assert other.transfer[0] != one.transfer[0]
+    assert one.scores_of("transfer") == again.scores_of("transfer")
+    assert one.scores_of("transfer")[0].grid == (1e-5, 1e-4, 1e-3, 1e-2)
+    assert Signature.parse(one.scores_of("transfer")[0].signature).similarity == "mlp-adam"
+    assert other.scores_of("transfer")[0] != one.scores_of("transfer")[0]
 
 
 def test_a_trained_regressor_is_another_measurement(hash_encode: Encode, toy_data: Callable[..., StsData]) -> None:
@@ -174,7 +174,7 @@ def test_a_trained_regressor_is_another_measurement(hash_encode: Encode, toy_dat
     pairs = pd.concat([part.pairs for part in splits], ignore_index=True)
     data = replace(splits[0], task="STS-B", split="all", pairs=pairs)
     record = sb.evaluate(hash_encode, [Supervised(data), splits[2]], intervals=FEW)
-    (part,) = record.supervised
+    (part,) = record.scores_of("supervised")
     assert (part.ndev, part.ntest) == (40, 40)
     assert Signature.parse(part.signature).similarity == "supervised"
     assert len(record.items) == 40

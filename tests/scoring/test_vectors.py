@@ -79,7 +79,7 @@ def test_where_a_function_cannot_be_held_against_its_record_that_is_said_once(
     whiten, out = (2 if why == "whitened" else None), tmp_path / "run"
     record = sb.evaluate(name, tasks, intervals=NO_INTERVALS, whiten=whiten, out=out)
     if why == "no pairs":
-        (out / "pairs.parquet").unlink()
+        (out / ITEMS).unlink()
         record = sb.load_run(out)
     with caplog.at_level(logging.WARNING):
         for _ in range(2):

@@ -140,7 +140,7 @@ def _of_score(score: Score, record: RunFields, tolerance: float) -> Iterator[str
         yield f"{name} states a number twice"
     for number in score.numbers:
         yield from _of_number(name, number, score)
-    yield from _of_subsets(name, score, tolerance)
+    yield from _of_subsets(name, score, record, tolerance)
     yield from _of_counts(name, score, record)
     if score.training is not None:
         yield from _of_training(name, score, score.training, is_imported=record.is_imported)
@@ -175,7 +175,7 @@ def _highest(score: Score) -> float:
     return -score.about.lowest if math.isinf(score.about.lowest) else 1.0
 
 
-def _of_subsets(name: str, score: Score, tolerance: float) -> Iterator[str]:
+def _of_subsets(name: str, score: Score, record: RunFields, tolerance: float) -> Iterator[str]:
     """Yield what the numbers of a task's subsets contradict: those of the whole task are made of them."""
     if not score.subsets:
         return
@@ -188,7 +188,9 @@ def _of_subsets(name: str, score: Score, tolerance: float) -> Iterator[str]:
     for number in whole:
         of_subsets = [part.value for part in score.numbers if part.subset and part.statistic == number.statistic]
         if len(of_subsets) < len(names):
-            continue  # Another program's results may lack them.
+            if not record.is_imported:  # Another program's results may lack them.
+                yield f"{name} lacks the {number.statistic} of a subset"
+            continue
         derived = {"mean": _mean(of_subsets), "wmean": _mean(of_subsets, sizes)}
         if len(of_subsets) == 1:
             derived["all"] = of_subsets[0]
@@ -326,9 +328,11 @@ def _mean(values: Sequence[float | None], sizes: Sequence[int | None] | None = N
 
 
 def _differ(one: float | None, other: float | None, tolerance: float) -> bool:
+    if other is not None and math.isnan(other):
+        return False  # Nobody knows it.
     if one is None or other is None:
         return one is not other
-    return not math.isnan(other) and not abs(one - other) <= tolerance
+    return not abs(one - other) <= tolerance
 
 
 def _says(what: str, value: object, others: str, its: object) -> str:

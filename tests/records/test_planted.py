@@ -26,9 +26,9 @@ from stsbench.base.digest import DIGEST, digest_of
 from stsbench.base.files import sha256_of
 from stsbench.data.tables import StsData
 from stsbench.records.record import RECORD
-from stsbench.records.tables import ITEMS, ITEMS
-from stsbench.scoring.recompute import require_recomputed
+from stsbench.records.tables import ITEMS
 from stsbench.scoring.kinds.relatedness import Supervised
+from stsbench.scoring.recompute import require_recomputed
 
 Path_ = tuple[str | int, ...]
 Content = dict[str, Any]

@@ -8,8 +8,8 @@ import torch
 
 from stsbench.base.errors import UserError
 from stsbench.scoring.classifiers import FinalFit, Fold
-from stsbench.scoring.mlp import Adam, Mlp, NetSettings, loss_slope, make_optimizer, net_settings
 from stsbench.scoring.kinds.classification import classify
+from stsbench.scoring.mlp import Adam, Mlp, NetSettings, loss_slope, make_optimizer, net_settings
 
 
 def rows(n=150, classes=3, seed=0):

@@ -137,9 +137,9 @@ def make_run() -> Callable[..., RunRecord]:
     """Return a maker of saved records of models that need not exist."""
     import numpy as np
 
+    from stsbench.scoring.kinds.sts import pair_table
     from stsbench.scoring.recording import Measurements, Recording
     from stsbench.scoring.settings import Stages
-    from stsbench.scoring.kinds.sts import pair_table
     from stsbench.scoring.tasks import sentences_of
 
     def make(identity: Identity, sets: list[StsData], folder: Path) -> RunRecord:

@@ -10,8 +10,8 @@ import stsbench as sb
 from stsbench.data.benchmarks import load_labelled
 from stsbench.scoring.classifiers import LogisticRegression as Ours
 from stsbench.scoring.classifiers import arrange, stratified
+from stsbench.scoring.kinds.classification import classify, pair_features
 from stsbench.scoring.settings import Intervals
-from stsbench.scoring.kinds.classification import pair_features, classify
 
 pytestmark = [pytest.mark.shared, pytest.mark.minilm]
 

@@ -16,9 +16,9 @@ from stsbench.encoders.callables import CallableEncoder, from_function
 from stsbench.records.scores import Scores
 from stsbench.records.signature import Signature
 from stsbench.records.store import load_run
+from stsbench.scoring.kinds.classification import classify
 from stsbench.scoring.kinds.relatedness import Supervised
 from stsbench.scoring.settings import Intervals
-from stsbench.scoring.kinds.classification import classify
 
 Encode = Callable[[list[str]], Any]
 FEW = Intervals()
@@ -58,7 +58,9 @@ def test_each_task_scores_as_it_does_alone(record: sb.RunRecord, vectors: Encode
 
 def test_the_order_of_the_tasks_does_not_matter(record: sb.RunRecord, vectors: Encode) -> None:
     again = sb.evaluate(vectors, "sample-sentiment,sample-paraphrases,sample-questions,sample,sample-products")
-    assert {part.task: part for part in again.scores_of("transfer")} == {part.task: part for part in record.scores_of("transfer")}
+    assert {part.task: part for part in again.scores_of("transfer")} == {
+        part.task: part for part in record.scores_of("transfer")
+    }
     assert again.scores == record.scores
     assert again.transfer_average is not None
     assert record.average("transfer") is not None
@@ -84,7 +86,10 @@ def test_what_is_saved_is_what_is_read(record: sb.RunRecord) -> None:
 
 
 def test_signatures_name_design_and_classifier(record: sb.RunRecord) -> None:
-    protocols = {part.task: Signature.parse(part.signature).protocol.split("|data")[0] for part in record.scores_of("transfer")}
+    protocols = {
+        part.task: Signature.parse(part.signature).protocol.split("|data")[0]
+        for part in record.scores_of("transfer")
+    }
     assert protocols == {
         "sample-products": "sample-products:all:nested10|acc|logreg|text:sample",
         "sample-questions": "sample-questions:test:kfold10|acc|logreg|text:sample",

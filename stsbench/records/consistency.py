@@ -186,11 +186,13 @@ def _of_subsets(name: str, score: Score, record: RunFields, tolerance: float) ->
         yield f"{name} has {score.items} {score.about.unit}, and its subsets have {sum(known)}"
     whole = [number for number in score.numbers if not number.subset and number.aggregation in _AGGREGATIONS]
     for number in whole:
-        of_subsets = [part.value for part in score.numbers if part.subset and part.statistic == number.statistic]
-        if len(of_subsets) < len(names):
+        parts = [part for part in score.numbers if part.subset and part.statistic == number.statistic]
+        known_of = {part.subset: part.value for part in parts}
+        if set(known_of) != set(names):
             if not record.is_imported:  # Another program's results may lack them.
-                yield f"{name} lacks the {number.statistic} of a subset"
+                yield f"{name} has the {number.statistic} of other subsets than the {score.statistic}"
             continue
+        of_subsets = [known_of[subset] for subset in names]
         derived = {"mean": _mean(of_subsets), "wmean": _mean(of_subsets, sizes)}
         if len(of_subsets) == 1:
             derived["all"] = of_subsets[0]

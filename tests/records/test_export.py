@@ -53,9 +53,7 @@ def test_what_is_written_is_read_back_to_the_same_scores(record: sb.RunRecord, t
         "model_meta.json",
     ]
     back = import_results(exported.folder)
-    ours, theirs = (
-        {(score.task, score.split): pooled(score) for score in run.scores} for run in (record, back)
-    )
+    ours, theirs = ({(score.task, score.split): pooled(score) for score in run.scores} for run in (record, back))
     assert theirs == {key: ours[key] for key in (("STS12", "test"), ("STS-B", "test"), ("STS-B", "dev"))}
     assert (back.model.name, back.model.revision) == ("owner/my model", None)
     assert any("own and SICK-R" in note or "SICK-R:test and own" in note for note in exported.notes)

@@ -79,7 +79,9 @@ def test_another_aggregation_and_metric_can_be_asked_for(write: Write) -> None:
     run = import_results(path, aggregation="mean", metric="pearson")
     assert run.scores[0].value == pytest.approx(0.70)
     assert "STS12:test:mean|pearson" in run.signature
-    with pytest.raises(UserError, match=r"has no spearman of STS12 by the aggregation all: it has pearson by mean"):
+    with pytest.raises(
+        UserError, match=r"has no spearman of STS12 by the aggregation all: it has pearson by mean"
+    ):
         import_results(path, aggregation="all")
 
 

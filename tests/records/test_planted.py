@@ -257,7 +257,9 @@ def plants(table: pd.DataFrame) -> Iterator[tuple[str, Plant, bool]]:
             yield f"{column} as number", lambda t, c=column: t.astype({c: "Int64"}), True
         else:
             rows = column != "item_id"
-            yield f"{column} of a row", cell(column, lambda v: f"{v}x"), rows
+            # A label may be another where the prediction is wrong anyway.
+            row = table["correct"].eq(1).idxmax()
+            yield f"{column} of a row", cell(column, lambda v: f"{v}x", row=row), rows
             yield f"all {column}", lambda t, c=column: t.assign(**{c: "x"}), rows
     for name, rows in (
         ("first row", slice(1, None)),

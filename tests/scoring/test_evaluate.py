@@ -19,9 +19,9 @@ Data = Callable[..., StsData]
 
 def test_it_takes_names_data_that_was_read_and_both(hash_encode: Encode, toy_data: Data) -> None:
     data = toy_data()
-    assert [task.task for task in sb.evaluate(hash_encode, data).tasks] == ["toy"]
-    assert [task.task for task in sb.evaluate(hash_encode, "sample").tasks] == ["sample"]
-    assert [task.task for task in sb.evaluate(hash_encode, [data, "sample"]).tasks] == ["toy", "sample"]
+    assert [task.task for task in sb.evaluate(hash_encode, data).scores] == ["toy"]
+    assert [task.task for task in sb.evaluate(hash_encode, "sample").scores] == ["sample"]
+    assert [task.task for task in sb.evaluate(hash_encode, [data, "sample"]).scores] == ["toy", "sample"]
 
 
 def test_it_takes_a_file_of_the_person_s_own(hash_encode: Encode, tmp_path: Path) -> None:
@@ -32,7 +32,7 @@ def test_it_takes_a_file_of_the_person_s_own(hash_encode: Encode, tmp_path: Path
     record = sb.evaluate(hash_encode, data=path, subset_column="domain")
     (task,) = record.scores
     assert (task.task, task.split, task.text, task.data.status) == ("mine", "all", "user", "user")
-    assert [subset.name for subset in task.subsets] == ["id", "ood"]
+    assert [subset.subset for subset in task.subsets] == ["id", "ood"]
     assert record.items["item_id"].tolist() == ["2", "3", "4", "5"]
 
 
@@ -48,7 +48,7 @@ def test_a_file_whose_name_is_not_utf8_can_be_scored_and_recorded(hash_encode: E
 
 def test_the_record_tells_how_it_was_made(hash_encode: Encode, toy_data: Data) -> None:
     record = sb.evaluate(hash_encode, [toy_data("a"), toy_data("b", pairs=60)], intervals=sb.Intervals())
-    assert record.schema_version == 5
+    assert record.schema_version == 6
     assert record.stsbench == sb.__version__
     assert record.model.kind == "function"
     assert record.model.name.endswith(":encode_by_hash")
@@ -78,7 +78,7 @@ def test_the_table_has_a_row_per_task_and_subset_and_the_average(hash_encode: En
     table = sb.evaluate(hash_encode, [toy_data("a"), toy_data("b")]).frame
     assert table["task"].tolist() == ["a", "a", "a", "b", "b", "b", "Avg."]
     assert table["subset"].tolist() == ["", "first", "second"] * 2 + [""]
-    assert table["pairs"].tolist() == [30, 10, 20, 30, 10, 20, 60]
+    assert table["items"].tolist() == [30, 10, 20, 30, 10, 20, 60]
     assert (table["low"] < table["score"]).all()
     assert table["signature"].map(bool).tolist() == [True, False, False] * 2 + [False]
 
@@ -221,7 +221,7 @@ def test_saved_vectors_score_as_the_function_they_came_from(
     np.save(tmp_path / "v.npy", hash_encode(sentences))
     (tmp_path / "s.txt").write_text("\n".join(sentences) + "\n", encoding="utf-8")
     saved = sb.evaluate(sb.SavedVectors(tmp_path / "v.npy", tmp_path / "s.txt"), data)
-    assert saved.scores[0].scores == sb.evaluate(hash_encode, data).scores[0].scores
+    assert saved.scores[0].numbers == sb.evaluate(hash_encode, data).scores[0].numbers
     assert saved.model.name == "v"
 
 
@@ -239,4 +239,4 @@ def test_the_record_is_plain_json(hash_encode: Encode, toy_data: Data, tmp_path:
         pytest.fail(f"{name} is no JSON")
 
     text = (tmp_path / "run" / "run.json").read_text(encoding="utf-8")
-    assert json.loads(text, parse_constant=constant)["tasks"][0]["task"] == "toy"
+    assert json.loads(text, parse_constant=constant)["scores"][0]["task"] == "toy"

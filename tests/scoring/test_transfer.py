@@ -8,8 +8,9 @@ from sklearn.model_selection import StratifiedKFold
 
 from stsbench.base.errors import UserError
 from stsbench.scoring.classifiers import arrange
-from stsbench.scoring.kinds.classification import choose, classify
-from stsbench.scoring.settings import Intervals
+from stsbench.scoring.kinds.classification import Classification, choose, classify
+from stsbench.scoring.settings import Intervals, Settings
+from stsbench.scoring.task import Rows, Scoring, Vectors
 from stsbench.statistics.dependence import Sharing, variance
 from stsbench.statistics.influence import mean_terms
 from stsbench.statistics.intervals import share_interval

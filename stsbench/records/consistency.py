@@ -139,7 +139,7 @@ def _of_score(score: Score, record: RunFields, tolerance: float) -> Iterator[str
         yield f"{name} states a number twice"
     for number in score.numbers:
         yield from _of_number(name, number, score)
-    yield from _of_subsets(name, score, tolerance)
+    yield from _of_subsets(name, score, record, tolerance)
     yield from _of_counts(name, score, record)
     if score.training is not None:
         yield from _of_training(name, score, score.training, is_imported=record.is_imported)
@@ -174,7 +174,7 @@ def _highest(score: Score) -> float:
     return -score.about.lowest if math.isinf(score.about.lowest) else 1.0
 
 
-def _of_subsets(name: str, score: Score, tolerance: float) -> Iterator[str]:
+def _of_subsets(name: str, score: Score, record: RunFields, tolerance: float) -> Iterator[str]:
     """Yield what the numbers of a task's subsets contradict: those of the whole task are made of them."""
     if not score.subsets:
         return
@@ -185,9 +185,13 @@ def _of_subsets(name: str, score: Score, tolerance: float) -> Iterator[str]:
         yield f"{name} has {score.items} {score.about.unit}, and its subsets have {sum(known)}"
     whole = [number for number in score.numbers if not number.subset and number.aggregation in _AGGREGATIONS]
     for number in whole:
-        of_subsets = [part.value for part in score.numbers if part.subset and part.statistic == number.statistic]
-        if len(of_subsets) < len(names):
-            continue  # Another program's results may lack them.
+        parts = [part for part in score.numbers if part.subset and part.statistic == number.statistic]
+        known_of = {part.subset: part.value for part in parts}
+        if set(known_of) != set(names):
+            if not record.is_imported:  # Another program's results may lack them.
+                yield f"{name} has the {number.statistic} of other subsets than the {score.statistic}"
+            continue
+        of_subsets = [known_of[subset] for subset in names]
         derived = {"mean": _mean(of_subsets), "wmean": _mean(of_subsets, sizes)}
         if len(of_subsets) == 1:
             derived["all"] = of_subsets[0]
@@ -320,9 +324,11 @@ def _mean(values: Sequence[float | None], sizes: Sequence[int | None] | None = N
 
 
 def _differ(one: float | None, other: float | None, tolerance: float) -> bool:
+    if other is not None and math.isnan(other):
+        return False  # Nobody knows it.
     if one is None or other is None:
         return one is not other
-    return not math.isnan(other) and not abs(one - other) <= tolerance
+    return not abs(one - other) <= tolerance
 
 
 def _says(what: str, value: object, others: str, its: object) -> str:

@@ -56,7 +56,8 @@ def fault_in_columns(table: "pa.Table", record: RunFields) -> str:
     for score in record.scores:
         similarity = Signature.parse(score.signature).similarity
         columns |= {name: _OF_SOME[name] for name in score.about.columns}
-        columns |= {similarity: NUMBER} if score.about.by_similarity else {}
+        if score.about.by_similarity:
+            columns |= dict.fromkeys(SIMILARITIES if similarity in SIMILARITIES else (similarity,), NUMBER)
     return next(_faults_in_columns(table, columns), "")
 
 
@@ -100,11 +101,18 @@ def _faults_in_rows(table: PlainTable, record: RunFields) -> Iterator[str]:
 
 
 def _faults_in_numbers(table: PlainTable, record: RunFields) -> Iterator[str]:
-    for kind in dict.fromkeys(score.kind for score in record.scores if score.about.by_similarity):
-        of_kind = table["kind"] == kind
-        similarities = {Signature.parse(score.signature).similarity for score in record.scores_of(kind)}
-        for column in ("gold", *similarities):
+    for score in record.scores:
+        of_kind = table["kind"] == score.kind
+        columns = [column for column in score.about.columns if _OF_SOME[column] == NUMBER]
+        columns += [Signature.parse(score.signature).similarity] if score.about.by_similarity else []
+        for column in columns:
             wrong = of_kind & ~np.isfinite(table[column])
             if wrong.any():
                 row = int(np.argmax(wrong))
                 yield f"has {table[column][row]} in row {row + 1} of its column {column}"
+        if "prediction" in score.about.columns:
+            wrong = of_kind & (table["correct"] != (table["label"] == table["prediction"]))
+            if wrong.any():
+                row = int(np.argmax(wrong))
+                said = f"{table['correct'][row]:g} where label and prediction are {table['label'][row]!r} and"
+                yield f"has {said} {table['prediction'][row]!r}, in row {row + 1}"

@@ -140,9 +140,6 @@ def _of_score(
     label: str, score: Score, numbers: Sequence[Number], scored: PlainTable, *, intervals: bool
 ) -> Iterator[Discrepancy]:
     stated = {number.key: number for number in score.numbers}
-    if "correct" in scored.columns and "label" in score.about.columns:
-        correct = scored["label"] == scored["prediction"]
-        yield from _number(f"the right predictions of {label}", int(scored["correct"].sum()), int(correct.sum()))
     for given in numbers:
         said = stated.get(given.key)
         where = " ".join(filter(None, [label, given.subset]))
@@ -152,7 +149,7 @@ def _of_score(
             continue
         yield from _number(f"the number of {score.about.unit} of {what[4:]}", said.items, given.items)
         yield from _number(what, said.value, given.value)
-        if intervals and (given.interval or given.no_interval):
+        if intervals:
             yield from _limits(what[4:], said.interval, given.interval)
     for name, count in counts_in(scored).items():
         if name in score.counts:

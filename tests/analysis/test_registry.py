@@ -4,9 +4,8 @@ import inspect
 import json
 import re
 import sys
-from dataclasses import fields
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from types import ModuleType
 from typing import Any

@@ -19,7 +19,9 @@ from stsbench.cli.app import app
 from stsbench.data.tables import StsData
 from stsbench.records.export import export_results
 from stsbench.records.imports.read import import_results
+from stsbench.records.parts import Score
 from stsbench.records.scores import Scores
+from stsbench.records.tables import ITEMS
 
 Toy = Callable[..., StsData]
 
@@ -37,6 +39,11 @@ def record(hash_encode: Callable[..., Any], toy_data: Toy) -> sb.RunRecord:
     return sb.evaluate(hash_encode, sets)
 
 
+def pooled(score: Score) -> dict[str, float | None]:
+    """Return the correlations over all pairs, by metric."""
+    return {number.statistic: number.value for number in score.numbers if number.aggregation == "all"}
+
+
 def test_what_is_written_is_read_back_to_the_same_scores(record: sb.RunRecord, tmp_path: Path) -> None:
     exported = export_results(record, tmp_path, model="owner/my model")
     assert exported.folder == tmp_path / "results" / "owner__my_model" / "no_revision_available"
@@ -46,8 +53,7 @@ def test_what_is_written_is_read_back_to_the_same_scores(record: sb.RunRecord, t
         "model_meta.json",
     ]
     back = import_results(exported.folder)
-    ours = {(part.task, part.split): part.scores["all"] for part in record.tasks}
-    theirs = {(part.task, part.split): part.scores["all"] for part in back.tasks}
+    ours, theirs = ({(score.task, score.split): pooled(score) for score in run.scores} for run in (record, back))
     assert theirs == {key: ours[key] for key in (("STS12", "test"), ("STS-B", "test"), ("STS-B", "dev"))}
     assert (back.model.name, back.model.use.revision) == ("owner/my model", None)
     assert any("own and SICK-R" in note or "SICK-R:test and own" in note for note in exported.notes)
@@ -70,9 +76,8 @@ def test_what_the_export_states_the_import_knows(
     assert checked.passed
     assert not any("does not say" in note for note in checked.notes)
     shown = Scores([run, back]).table()[0].frame
-    assert (
-        shown["STS12"].iloc[[0, 3]].tolist() == [pytest.approx(100 * run.tasks[0].scores["all"]["spearman"])] * 2
-    )
+    spearman = pooled(run.scores[0])["spearman"]
+    assert shown["STS12"].iloc[[0, 3]].tolist() == [pytest.approx(100 * (spearman or 0))] * 2
     with pytest.raises(sb.UserError, match=r"was imported, with scores alone, .* `stsbench check RUN --baseline"):
         sb.compare(run, back)
     with pytest.raises(sb.UserError, match="was imported, with scores alone"):
@@ -86,7 +91,9 @@ def test_what_scores_of_one_model_state_otherwise_or_in_short_is_not_known(
     export_results(one, tmp_path)
     folder = export_results(sb.evaluate(hash_encode, toy_data("STS-B", seed=1), whiten=4), tmp_path).folder
     back = import_results(folder)
-    assert {(signature.use.pooling, signature.text) for signature in back.signatures} == {("-", one.tasks[0].text)}
+    assert {(signature.use.pooling, signature.text) for signature in back.signatures} == {
+        ("-", one.scores[0].text)
+    }
     assert {signature.data for signature in back.signatures} != {"-"}
     (folder / "STSBenchmark.json").unlink()
 
@@ -109,21 +116,21 @@ def test_what_scores_of_one_model_state_otherwise_or_in_short_is_not_known(
 def test_the_other_similarities_are_those_of_the_pair_table(record: sb.RunRecord, tmp_path: Path) -> None:
     folder = export_results(record, tmp_path).folder
     (entry,) = json.loads((folder / "STS12.json").read_text(encoding="utf-8"))["scores"]["test"]
-    rows = record.pairs[record.pairs["task"] == "STS12"]
+    rows = record.items[record.items["task"] == "STS12"]
     for similarity in ("cosine", "manhattan", "euclidean"):
         expected = spearmanr(rows["gold"], rows[similarity]).statistic
         assert entry[f"{similarity}_spearman"] == pytest.approx(expected)
-    assert entry["main_score"] == entry["cosine_spearman"] == entry["spearman"] == record.tasks[0].score
-    assert entry["stsbench_signature"] == record.tasks[0].signature
+    assert entry["main_score"] == entry["cosine_spearman"] == entry["spearman"] == record.scores[0].value
+    assert entry["stsbench_signature"] == record.scores[0].signature
 
 
 def test_sick_on_all_its_pairs_is_mtebs(hash_encode: Callable[..., Any], toy_data: Toy, tmp_path: Path) -> None:
     run = sb.evaluate(hash_encode, toy_data("SICK-R", split="all"), protocol=sb.protocol("senteval"))
     exported = export_results(run, tmp_path)
     back = import_results(exported.folder)
-    assert (back.tasks[0].task, back.tasks[0].split) == ("SICK-R", "all")
+    assert (back.scores[0].task, back.scores[0].split) == ("SICK-R", "all")
     # Over all pairs, not over subsets as this record's protocol has it.
-    assert back.tasks[0].score == run.tasks[0].scores["all"]["spearman"] != run.tasks[0].score
+    assert back.scores[0].value == run.scores[0].number("spearman", "all").value != run.scores[0].value
     assert not exported.notes
 
 
@@ -131,7 +138,7 @@ def test_an_undefined_score_stays_undefined(toy_data: Toy, tmp_path: Path) -> No
     run = sb.evaluate(lambda texts: np.ones((len(texts), 2)), toy_data("STS12"))
     exported = export_results(run, tmp_path)
     assert math.isnan(exported.frame["score"].iloc[0])
-    assert import_results(exported.folder).tasks[0].score is None
+    assert import_results(exported.folder).scores[0].value is None
 
 
 def test_other_scores_are_not_replaced_unasked(record: sb.RunRecord, tmp_path: Path, toy_data: Toy) -> None:
@@ -166,15 +173,15 @@ def test_without_the_pair_table_the_records_own_similarity_is_written_and_the_la
     hash_encode: Callable[..., Any], toy_data: Toy, tmp_path: Path
 ) -> None:
     saved = sb.evaluate(hash_encode, toy_data("STS12"), out=tmp_path / "run")
-    (tmp_path / "run" / "pairs.parquet").unlink()
+    (tmp_path / "run" / ITEMS).unlink()
     exported = export_results(tmp_path / "run", tmp_path)
     (entry,) = json.loads((exported.folder / "STS12.json").read_text(encoding="utf-8"))["scores"]["test"]
-    assert entry["main_score"] == saved.tasks[0].score
+    assert entry["main_score"] == saved.scores[0].value
     assert not any(name.startswith(("euclidean", "manhattan")) for name in entry)
-    assert any("pairs.parquet is missing" in note for note in exported.notes)
+    assert any("items.parquet is missing" in note for note in exported.notes)
     command = ["export", str(tmp_path / "run"), "--json", "--out"]
     told = CliRunner().invoke(app, [*command, str(tmp_path / "again")])
-    assert "pairs.parquet is missing" in told.stderr  # to programs too: rows cannot hold it
+    assert "items.parquet is missing" in told.stderr  # to programs too: rows cannot hold it
     assert json.loads(told.stdout)
     assert not CliRunner().invoke(app, [*command, str(tmp_path / "quiet"), "--quiet"]).stderr
 
@@ -187,7 +194,7 @@ def test_mteb_loads_what_was_written_and_prints_the_same_scores(record: sb.RunRe
     )
     (model,) = found.model_results
     assert model.model_name == "owner/model"
-    ours = {part.task: part.score for part in record.tasks if part.split == "test"}
+    ours = {part.task: part.value for part in record.scores if part.split == "test"}
     assert {result.task_name: result.get_score() for result in model.task_results} == {
         "STS12": ours["STS12"],
         "STSBenchmark": ours["STS-B"],

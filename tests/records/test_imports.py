@@ -59,29 +59,30 @@ def test_the_forks_results_are_scored_over_all_pairs(wrap: Callable[[float], Any
         "STS12:test:all|spearman|cosine|text:senteval|data:-||-|-|stsbench:-",
         "STS-B:test:all|spearman|cosine|text:senteval|data:-||-|-|stsbench:-",
     ]
-    assert [part.score for part in run.tasks] == pytest.approx([0.73, 0.81])
-    assert [part.pairs for part in run.tasks] == [40, 7]
-    assert [(part.name, part.pairs) for part in run.tasks[0].subsets] == [("one", 30), ("two", 10)]
-    assert run.average is not None
-    assert run.average.score == pytest.approx(0.77)
+    assert [part.value for part in run.scores] == pytest.approx([0.73, 0.81])
+    assert [part.items for part in run.scores] == [40, 7]
+    assert [(part.subset, part.items) for part in run.scores[0].subsets] == [("one", 30), ("two", 10)]
+    assert [average.value for average in run.averages] == [pytest.approx(0.77)]
     assert run.protocol.name == "simcse"
 
 
 def test_the_originals_results_are_the_weighted_mean_and_its_regressors_are_left_out(write: Write) -> None:
     run = import_results(write({"STS12": year(pooled=False), "STSBenchmark": REGRESSOR}))
-    assert [(part.task, part.score) for part in run.tasks] == [("STS12", pytest.approx(0.66))]
+    assert [(part.task, part.value) for part in run.scores] == [("STS12", pytest.approx(0.66))]
     assert run.protocol.aggregation == "wmean"
     assert run.protocol.name == "senteval"
     assert any("STSBenchmark was left out: it is the score of a trained regressor" in note for note in run.notes)
-    assert run.average is None
+    assert not run.averages
 
 
 def test_another_aggregation_and_metric_can_be_asked_for(write: Write) -> None:
     path = write({"STS12": year(pooled=False)})
     run = import_results(path, aggregation="mean", metric="pearson")
-    assert run.tasks[0].score == pytest.approx(0.70)
+    assert run.scores[0].value == pytest.approx(0.70)
     assert "STS12:test:mean|pearson" in run.signature
-    with pytest.raises(UserError, match=r"has no spearman of STS12 by the aggregation all: it has mean"):
+    with pytest.raises(
+        UserError, match=r"has no spearman of STS12 by the aggregation all: it has pearson by mean"
+    ):
         import_results(path, aggregation="all")
 
 
@@ -89,9 +90,8 @@ def test_an_undefined_correlation_stays_undefined(write: Write) -> None:
     content = {"STS12": year(pooled=True), "STS13": year(pooled=True)}
     content["STS12"]["all"]["spearman"]["all"] = math.nan
     run = import_results(write(content))
-    assert run.tasks[0].score is None
-    assert run.average is not None
-    assert run.average.score is None
+    assert run.scores[0].value is None
+    assert [average.value for average in run.averages] == [None]
 
 
 def test_the_transfer_tasks_come_along(write: Write) -> None:
@@ -101,12 +101,15 @@ def test_the_transfer_tasks_come_along(write: Write) -> None:
         "MR:all:-|acc|-|text:senteval|data:-||-|-|stsbench:-",
         "MRPC:test:-|acc|-|text:senteval|data:-||-|-|stsbench:-",
     ]
-    first, second = run.transfer
-    assert (first.acc, first.devacc, first.f1, first.ntest, first.seed) == (0.805, 0.8125, None, 100, None)
-    assert second.f1 == 0.85
-    assert run.transfer_average is not None
-    assert run.transfer_average.score == pytest.approx(0.805)
-    assert not run.tasks
+    first, second = run.scores_of("transfer")
+    assert [(number.statistic, number.value, number.items) for number in first.numbers] == [
+        ("acc", 0.805, 100),
+        ("devacc", 0.8125, 100),
+    ]
+    assert first.training is not None
+    assert first.training.seed is None
+    assert [number.value for number in second.numbers] == [0.805, 0.8125, 0.85]
+    assert [(average.kind, average.value) for average in run.averages] == [("transfer", pytest.approx(0.805))]
     with pytest.raises(UserError, match="is not as its program writes it"):
         import_results(write({"MR": entry | {"acc": 105}}))
 
@@ -127,9 +130,9 @@ def test_mtebs_file_of_a_task_is_read_in_either_layout(
 ) -> None:
     run = import_results(write(layout("STSBenchmark", 0.82)))
     assert run.signature == "STS-B:test:all|spearman|cosine|text:-|data:-||-|-|stsbench:-"
-    assert run.tasks[0].score == 0.82
-    assert run.tasks[0].pairs is None
-    assert import_results(write(layout("STSBenchmark", 0.82)), metric="pearson").tasks[0].score == 0.5
+    assert run.scores[0].value == 0.82
+    assert run.scores[0].items is None
+    assert import_results(write(layout("STSBenchmark", 0.82)), metric="pearson").scores[0].value == 0.5
 
 
 def test_mtebs_sick_r_is_all_its_pairs(write: Write) -> None:
@@ -143,7 +146,7 @@ def test_a_folder_of_mtebs_is_one_record_and_says_what_was_left_out(write: Write
     write({"task_name": "Banking77Classification", "scores": {}}, where + "Banking77Classification.json")
     folder = tmp_path / where
     run = import_results(folder)
-    assert [part.task for part in run.tasks] == ["SICK-R", "STS12"]
+    assert [part.task for part in run.scores] == ["SICK-R", "STS12"]
     assert run.model.name == "owner/model"
     assert any("Banking77Classification" in note for note in run.notes)
     write({"name": "them/theirs", "revision": "5c38ec7"}, where + "model_meta.json")
@@ -156,7 +159,7 @@ def test_a_table_of_scores_is_read_with_the_model_it_names(write: Write) -> None
     content = {"model": "a/b", "weights_sha256": "f" * 64, "cosine_spearman": {"STS16": 0.78, "SICK-R": 0.77}}
     run = import_results(write(content))
     assert (run.model.name, run.model.weights_sha256) == ("a/b", "f" * 64)
-    assert [part.score for part in run.tasks] == [0.78, 0.77]
+    assert [part.value for part in run.scores] == [0.78, 0.77]
 
 
 @pytest.mark.parametrize("content", [{}, [], {"Length": {}}, {"STS12": 3}, {"task_name": "Banking77"}])
@@ -194,14 +197,14 @@ def test_a_file_that_is_no_json_is_told_as_such(tmp_path: Path) -> None:
         import_results(tmp_path / "absent.json")
 
 
-def test_an_imported_record_is_saved_and_read_back_without_pairs(write: Write, tmp_path: Path) -> None:
+def test_an_imported_record_is_saved_and_read_back_without_items(write: Write, tmp_path: Path) -> None:
     saved = sb.import_results(write({"STS12": year(pooled=True)}), out=tmp_path / "run", model="theirs")
     read = sb.load_run(tmp_path / "run")
     assert read == saved
-    assert not (tmp_path / "run" / "pairs.parquet").exists()
+    assert not (tmp_path / "run" / "items.parquet").exists()
     assert read.frame["score"].tolist()[0] == pytest.approx(73.0)
     with pytest.raises(UserError, match="theirs was imported, with scores alone"):
-        _ = read.pairs
+        _ = read.items
 
 
 def test_importing_does_not_overwrite_another_measurement(write: Write, tmp_path: Path) -> None:

@@ -23,8 +23,7 @@ def test_scores_of_records_and_folders_stand_side_by_side(
     (table,) = (table.frame for table in replace(sb.show([tmp_path / "both", both]), intervals=False).table())
     assert list(table.columns) == ["model", "one", "two", "Avg."]
     assert table["model"].nunique() == 2
-    assert both.average is not None
-    assert table["Avg."].tolist() == [100 * (both.average.score or 0)] * 2
+    assert table["Avg."].tolist() == [100 * (both.averages[0].value or 0)] * 2
 
 
 def test_tasks_of_every_kind_have_a_table_and_stand_in_one_frame(hash_encode: Callable[..., Any]) -> None:
@@ -32,7 +31,7 @@ def test_tasks_of_every_kind_have_a_table_and_stand_in_one_frame(hash_encode: Ca
     shown = sb.show(run, subsets=True)
     sts, transfer, subsets = (table.frame for table in shown.table())
     assert "sample" in sts
-    assert transfer["sample-questions"][0] == 100 * run.transfer[0].acc
+    assert transfer["sample-questions"][0] == 100 * run.scores_of("transfer")[0].value
     assert {"sample", "sample-questions"} == set(subsets["task"]) == set(shown.frame["task"])
     assert shown.to_dict() == [run.to_dict()]
 

@@ -14,11 +14,11 @@ import pyarrow.parquet
 import pytest
 
 from stsbench import RunRecord, UserError, load_run
-from stsbench.records import store
+from stsbench.records import record as record_module
 from stsbench.records.measurement import Measurement
 from stsbench.records.record import RECORD
 from stsbench.records.store import held_by, require_free, save_run
-from stsbench.records.tables import PAIRS
+from stsbench.records.tables import ITEMS
 
 Maker = Callable[..., RunRecord]
 
@@ -33,45 +33,45 @@ def rewrite(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
     (folder / RECORD).write_text(json.dumps(content), encoding="utf-8")
 
 
-def test_a_record_and_its_pairs_come_back_as_they_were(make_record: Maker, tmp_path: Path) -> None:
+def test_a_record_and_its_items_come_back_as_they_were(make_record: Maker, tmp_path: Path) -> None:
     record = make_record()
     saved = save_run(record, tmp_path / "run")
     loaded = load_run(tmp_path / "run")
     assert loaded == saved
     assert loaded.folder == saved.folder == tmp_path / "run"
-    assert loaded.pairs_file is not None
-    assert loaded.pairs_file.rows == len(record.pairs)
-    assert loaded.model_copy(update={"pairs_file": None}) == record
-    pd.testing.assert_frame_equal(loaded.pairs, record.pairs, check_dtype=False, check_exact=True)
-    assert loaded.pairs["cosine"].dtype == "float64"
+    assert loaded.items_file is not None
+    assert loaded.items_file.rows == len(record.items)
+    assert loaded.model_copy(update={"items_file": None}) == record
+    pd.testing.assert_frame_equal(loaded.items, record.items, check_dtype=False, check_exact=True)
+    assert loaded.items["cosine"].dtype == "float64"
     pd.testing.assert_frame_equal(loaded.frame, record.frame)
-    assert names(tmp_path / "run") == [".lock", PAIRS, RECORD]
+    assert names(tmp_path / "run") == [".lock", ITEMS, RECORD]
 
 
 def test_a_record_loads_from_a_name_from_its_folder_and_from_its_file(make_record: Maker, tmp_path: Path) -> None:
     saved = save_run(make_record(), tmp_path)
     assert load_run(str(tmp_path)) == load_run(tmp_path) == load_run(tmp_path / RECORD) == saved
-    assert len(load_run(tmp_path / RECORD).pairs) == 60
+    assert len(load_run(tmp_path / RECORD).items) == 60
 
 
-def test_the_pair_table_is_as_readable_to_others_as_the_record(make_record: Maker, tmp_path: Path) -> None:
+def test_the_items_table_is_as_readable_to_others_as_the_record(make_record: Maker, tmp_path: Path) -> None:
     save_run(make_record(), tmp_path)
-    modes = {stat.S_IMODE((tmp_path / name).stat().st_mode) for name in (PAIRS, RECORD)}
+    modes = {stat.S_IMODE((tmp_path / name).stat().st_mode) for name in (ITEMS, RECORD)}
     assert len(modes) == 1
 
 
-def test_a_moved_run_still_loads_with_its_pairs(make_record: Maker, tmp_path: Path) -> None:
+def test_a_moved_run_still_loads_with_its_items(make_record: Maker, tmp_path: Path) -> None:
     save_run(make_record(), tmp_path / "a")
     (tmp_path / "a").rename(tmp_path / "b")
-    assert len(load_run(tmp_path / "b").pairs) == 60
+    assert len(load_run(tmp_path / "b").items) == 60
 
 
-def test_saving_again_replaces_record_and_pairs_together(make_record: Maker, tmp_path: Path) -> None:
+def test_saving_again_replaces_record_and_items_together(make_record: Maker, tmp_path: Path) -> None:
     save_run(make_record(0), tmp_path)
     new = save_run(make_record(1), tmp_path, overwrite=True)
     assert load_run(tmp_path) == new
-    assert load_run(tmp_path).pairs.equals(load_run(tmp_path).pairs)
-    assert names(tmp_path) == [".lock", PAIRS, RECORD]
+    assert load_run(tmp_path).items.equals(load_run(tmp_path).items)
+    assert names(tmp_path) == [".lock", ITEMS, RECORD]
 
 
 def test_a_missing_record_is_told_in_a_sentence(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_a_mistyped_folder_is_told_with_the_one_that_is_likely_meant(make_record
         b"[" * 100_000,
         b'{"a": 1e999}',
         b'{"a": NaN}',
-        b'{"schema_version": 1, "tasks": [',
+        b'{"schema_version": 6, "scores": [',
         b"\xff\xfe",
         b"null",
         b"[]",
@@ -113,14 +113,16 @@ def test_damaged_json_is_told_in_a_sentence(content: bytes, tmp_path: Path) -> N
         load_run(tmp_path)
 
 
-@pytest.mark.parametrize(("version", "remedy"), [(6, "update stsbench"), (0, "measure again")])
+@pytest.mark.parametrize(
+    ("version", "remedy"), [(7, "update stsbench"), (5, "measure again"), (0, "measure again")]
+)
 def test_a_record_of_another_schema_version_is_refused(
     version: int, remedy: str, make_record: Maker, tmp_path: Path
 ) -> None:
     save_run(make_record(), tmp_path)
     rewrite(tmp_path, lambda content: content.update(schema_version=version))
     with pytest.raises(
-        UserError, match=rf"has schema version {version}, this stsbench reads versions 1 to 5: {remedy}\."
+        UserError, match=rf"has schema version {version}, and this stsbench reads version 6: {remedy}\."
     ):
         load_run(tmp_path)
 
@@ -142,11 +144,11 @@ def test_a_record_without_a_schema_version_is_refused(version: object, make_reco
         (lambda content: content.update(surprise=1), "surprise"),
         (lambda content: content["model"].update(owner="x"), r"model\.owner"),
         (lambda content: content.pop("model"), "model"),
-        (lambda content: content["tasks"][0].update(score="high"), r"tasks\.0\.score"),
-        (lambda content: content["tasks"][0].update(signature="none"), r"tasks\.0\.signature"),
-        (lambda content: content["tasks"][0]["data"].update(status="fine"), r"tasks\.0\.data\.status"),
-        (lambda content: content.update(tasks=[]), "it has no task"),
-        (lambda content: content["protocol"].update(metric="bleu"), "toy lacks a score by bleu"),
+        (lambda content: content["scores"][0]["numbers"][0].update(value="high"), r"scores\.0\.numbers\.0\.value"),
+        (lambda content: content["scores"][0].update(signature="none"), r"scores\.0\.signature"),
+        (lambda content: content["scores"][0]["data"].update(status="fine"), r"scores\.0\.data\.status"),
+        (lambda content: content.update(scores=[]), "scores"),
+        (lambda content: content["scores"][0].update(numbers=[]), r"scores\.0\.numbers"),
     ],
 )
 def test_a_record_with_other_fields_than_the_schema_s_is_refused_by_name(
@@ -158,29 +160,29 @@ def test_a_record_with_other_fields_than_the_schema_s_is_refused_by_name(
         load_run(tmp_path)
 
 
-def test_a_missing_pair_table_is_told_when_it_is_asked_for(make_record: Maker, tmp_path: Path) -> None:
+def test_a_missing_items_table_is_told_when_it_is_asked_for(make_record: Maker, tmp_path: Path) -> None:
     save_run(make_record(), tmp_path)
-    (tmp_path / PAIRS).unlink()
+    (tmp_path / ITEMS).unlink()
     record = load_run(tmp_path)
-    assert record.tasks
+    assert record.scores
     with pytest.raises(
-        UserError, match=r"pairs\.parquet is missing: copy it beside run\.json, or measure again\."
+        UserError, match=r"items\.parquet is missing: copy it beside run\.json, or measure again\."
     ):
-        _ = record.pairs
+        _ = record.items
 
 
-def test_the_pair_table_of_another_run_is_refused(make_record: Maker, tmp_path: Path) -> None:
+def test_the_items_table_of_another_run_is_refused(make_record: Maker, tmp_path: Path) -> None:
     save_run(make_record(0), tmp_path / "a")
     save_run(make_record(1), tmp_path / "b")
-    (tmp_path / "a" / PAIRS).replace(tmp_path / "b" / PAIRS)
-    with pytest.raises(UserError, match=r"pairs\.parquet is not the table that run\.json was computed from"):
-        _ = load_run(tmp_path / "b").pairs
+    (tmp_path / "a" / ITEMS).replace(tmp_path / "b" / ITEMS)
+    with pytest.raises(UserError, match=r"items\.parquet is not the table that run\.json was computed from"):
+        _ = load_run(tmp_path / "b").items
 
 
-def test_a_record_read_from_text_alone_says_that_it_has_no_pairs(make_record: Maker) -> None:
+def test_a_record_read_from_text_alone_says_that_it_has_no_items(make_record: Maker) -> None:
     record = RunRecord.model_validate_json(make_record().model_dump_json())
-    with pytest.raises(UserError, match="has no pair table"):
-        _ = record.pairs
+    with pytest.raises(UserError, match="has no items table"):
+        _ = record.items
 
 
 def test_a_record_may_not_be_changed(make_record: Maker) -> None:
@@ -208,7 +210,7 @@ def test_a_record_that_cannot_be_read_is_not_overwritten_unasked(make_record: Ma
     with pytest.raises(UserError, match="holds a record that cannot be read"):
         save_run(record, tmp_path)
     save_run(record, tmp_path, overwrite=True)
-    assert len(load_run(tmp_path).pairs) == 60
+    assert len(load_run(tmp_path).items) == 60
 
 
 def test_a_folder_that_cannot_be_written_is_told_before_anything_is_measured(
@@ -249,10 +251,10 @@ def test_a_full_disk_leaves_the_old_record_and_no_temporary_files(
     with pytest.raises(UserError, match=r"cannot write .* \(No space left on device\): free some space"):
         save_run(new, tmp_path, overwrite=True)
     monkeypatch.undo()
-    assert names(tmp_path) == ([".lock", PAIRS, RECORD] if old else [".lock"])
+    assert names(tmp_path) == ([".lock", ITEMS, RECORD] if old else [".lock"])
     if before is not None:
         assert load_run(tmp_path) == before
-        assert len(load_run(tmp_path).pairs) == 60
+        assert len(load_run(tmp_path).items) == 60
 
 
 def test_ctrl_c_while_saving_leaves_the_old_record_and_no_temporary_files(
@@ -267,11 +269,11 @@ def test_ctrl_c_while_saving_leaves_the_old_record_and_no_temporary_files(
     monkeypatch.setattr(Path, "write_text", interrupted)
     with pytest.raises(KeyboardInterrupt):
         save_run(new, tmp_path, overwrite=True)
-    assert names(tmp_path) == [".lock", PAIRS, RECORD]
+    assert names(tmp_path) == [".lock", ITEMS, RECORD]
     assert load_run(tmp_path) == before
 
 
-def test_ctrl_c_just_after_the_commit_leaves_the_new_record_with_its_pairs(
+def test_ctrl_c_just_after_the_commit_leaves_the_new_record_with_its_items(
     make_record: Maker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     save_run(make_record(0), tmp_path)
@@ -288,11 +290,11 @@ def test_ctrl_c_just_after_the_commit_leaves_the_new_record_with_its_pairs(
     with pytest.raises(KeyboardInterrupt):
         save_run(new, tmp_path, overwrite=True)
     assert load_run(tmp_path).signature == new.signature
-    pd.testing.assert_frame_equal(load_run(tmp_path).pairs, new.pairs, check_dtype=False)
-    assert names(tmp_path) == [".lock", PAIRS, RECORD]
+    pd.testing.assert_frame_equal(load_run(tmp_path).items, new.items, check_dtype=False)
+    assert names(tmp_path) == [".lock", ITEMS, RECORD]
 
 
-def test_a_disk_that_does_not_give_the_record_just_after_the_commit_costs_no_pairs(
+def test_a_disk_that_does_not_give_the_record_just_after_the_commit_costs_no_items(
     make_record: Maker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     record, replace, read = make_record(0), Path.replace, Path.read_bytes
@@ -312,26 +314,26 @@ def test_a_disk_that_does_not_give_the_record_just_after_the_commit_costs_no_pai
     with pytest.raises(UserError, match=r"cannot read .*run.json \(Input/output error\)"):
         save_run(record, tmp_path)
     monkeypatch.undo()
-    pd.testing.assert_frame_equal(load_run(tmp_path).pairs, record.pairs, check_dtype=False)
+    pd.testing.assert_frame_equal(load_run(tmp_path).items, record.items, check_dtype=False)
 
 
 def test_a_reader_finds_the_table_that_is_moved_while_it_looks(
     make_record: Maker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     save_run(make_record(), tmp_path)
-    staged = tmp_path / "pairs.next.parquet"
-    (tmp_path / PAIRS).rename(staged)
-    hash_of = store.sha256_of
+    staged = tmp_path / "items.next.parquet"
+    (tmp_path / ITEMS).rename(staged)
+    hash_of = record_module.sha256_of
 
     def moved_meanwhile(path: Path) -> str:
         digest = hash_of(path)
         if path == staged:
-            staged.rename(tmp_path / PAIRS)
+            staged.rename(tmp_path / ITEMS)
         return digest
 
     record = load_run(tmp_path)
-    monkeypatch.setattr(store, "sha256_of", moved_meanwhile)
-    assert len(record.pairs) == 60
+    monkeypatch.setattr(record_module, "sha256_of", moved_meanwhile)
+    assert len(record.items) == 60
 
 
 def test_a_record_says_whether_it_replaced_the_same_measurement(make_record: Maker, tmp_path: Path) -> None:
@@ -343,7 +345,7 @@ def test_a_record_says_whether_it_replaced_the_same_measurement(make_record: Mak
     assert not save_run(other, tmp_path, overwrite=True).replaced
 
 
-@pytest.mark.parametrize("name", ["run.json", "pairs.parquet"])
+@pytest.mark.parametrize("name", [RECORD, ITEMS])
 @pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo], ids=["folder", "pipe"])
 def test_what_is_no_file_where_a_record_is_to_be_is_told_before_the_work(
     name: str, make: Callable[[Path], None], tmp_path: Path, make_record: Maker

@@ -27,8 +27,8 @@ KILLED = textwrap.dedent(
     data = sb.evaluate(lambda sentences: np.ones((len(sentences), 2)), "sample", intervals=once)
     records = []
     for number in range(3):
-        pairs = data.pairs.assign(cosine=float(number))
-        records.append(data.model_copy(update={"command": str(number)}).with_tables(pairs))
+        items = data.item_table().with_columns({"cosine": np.full(len(data.item_table()), float(number))})
+        records.append(data.model_copy(update={"command": str(number)}).with_items(items))
 
     def killed_at(event, record):
         child = os.fork()
@@ -52,7 +52,7 @@ KILLED = textwrap.dedent(
         found = sb.load_run(folder)
         number = float(found.command)
         assert number in allowed, (number, allowed)
-        assert (found.pairs["cosine"] == number).all(), "the pairs of another record"
+        assert (found.items["cosine"] == number).all(), "the items of another record"
         return number
 
     def state():
@@ -88,7 +88,7 @@ KILLED = textwrap.dedent(
             second += 1
         look({2})
         names = sorted(path.name for path in folder.iterdir())
-        assert names == [".lock", "pairs.parquet", "run.json"], names
+        assert names == [".lock", "items.parquet", "run.json"], names
     print(len(states), event, second)
     """
 )
@@ -109,15 +109,15 @@ TWO_WRITERS = textwrap.dedent(
     for number in range(2):
         child = os.fork()
         if child == 0:
-            pairs = data.pairs.assign(cosine=float(number))
+            items = data.item_table().with_columns({"cosine": np.full(len(data.item_table()), float(number))})
             for _ in range(20):
                 record = data.model_copy(update={"command": str(number)})
-                save_run(record.with_tables(pairs), folder, overwrite=True)
+                save_run(record.with_items(items), folder, overwrite=True)
             os._exit(0)
         children.append(child)
     print([os.waitpid(child, 0)[1] for child in children])
     found = sb.load_run(folder)
-    assert (found.pairs["cosine"] == float(found.command)).all()
+    assert (found.items["cosine"] == float(found.command)).all()
     """
 )
 
@@ -143,6 +143,6 @@ def test_two_writers_at_once_leave_the_record_of_one_of_them(tmp_path: Path) -> 
     assert (done.returncode, done.stdout) == (0, "[0, 0]\n"), done.stderr
     assert sorted(path.name for path in tmp_path.iterdir() if path.name != "cache") == [
         ".lock",
-        "pairs.parquet",
+        "items.parquet",
         "run.json",
     ]

@@ -43,15 +43,13 @@ def test_a_model_has_a_row_with_its_tasks_and_their_average(record: sb.RunRecord
     table = scores_table([record, renamed(record, name="two")])
     assert list(table.columns) == ["model", "b", "a", "Avg."]
     assert table["model"].tolist() == ["one", "two"]
-    assert record.average is not None
-    assert record.average.score is not None
-    assert table["Avg."].tolist() == [pytest.approx(100 * record.average.score)] * 2
+    assert table["Avg."].tolist() == [pytest.approx(100 * (record.averages[0].value or 0))] * 2
 
 
 def test_its_interval_stands_in_two_rows_below(record: sb.RunRecord) -> None:
     table = scores_table([record], intervals=True)
     assert table["model"].tolist() == ["one", "  2.5 %", "  97.5 %"]
-    low, high = record.tasks[0].interval or (0, 0)
+    low, high = record.scores[0].interval or (0, 0)
     assert table["b"].tolist()[1:] == [pytest.approx(100 * low), pytest.approx(100 * high)]
 
 
@@ -80,7 +78,7 @@ def test_averages_over_different_tasks_do_not_stand_under_one_name(
 
 def test_the_subsets_table_keeps_the_order_of_the_tasks_with_a_column_per_model(record: sb.RunRecord) -> None:
     table = subsets_table([record, renamed(record, name="two")])
-    assert list(table.columns) == ["task", "subset", "metric", "pairs", "one", "two"]
+    assert list(table.columns) == ["task", "subset", "metric", "items", "one", "two"]
     assert table["task"].tolist() == ["b", "b", "b", "a", "a", "a", "Avg."]
     assert table["one"].equals(table["two"])
 
@@ -92,7 +90,7 @@ def test_the_long_table_has_all_that_is_needed_to_work_on(record: sb.RunRecord) 
         "model",
         "task",
         "subset",
-        "pairs",
+        "items",
         "score",
         "low",
         "high",
@@ -126,7 +124,7 @@ def test_a_task_is_labelled_with_what_tells_it_apart_and_no_more(hash_encode: En
         "b@senteval",
     ]
     run = sb.evaluate(hash_encode, [toy_data(), toy_data(split="dev", seed=1)], intervals=sb.Intervals(None))
-    assert task_labels(run.parts) == ["toy:test", "toy:dev"]
+    assert task_labels(run.scores) == ["toy:test", "toy:dev"]
     assert set(run.frame["task"]) == {"toy:test", "toy:dev", "Avg."}
 
 
@@ -179,18 +177,19 @@ def test_records_of_other_tasks_poolings_and_lengths_do_compare(hash_encode: Enc
 def test_remarks_tell_signatures_rounding_zero_vectors_and_modified_data(
     record: sb.RunRecord, toy_data: Data
 ) -> None:
-    average = record.average.model_copy(update={"score": 0.5, "of_rounded": 50.01}) if record.average else None
-    lines = Scores([record.model_copy(update={"average": average})]).remarks
+    average = record.averages[0].model_copy(update={"value": 0.5, "of_rounded": 50.01})
+    lines = Scores([record.model_copy(update={"averages": (average,)})]).remarks
     assert lines[:2] == record.signature.splitlines()
     told, rounded = lines[2:]
     assert told == f"intervals: 95 %, {METHODS['dyadic']}; of {INTERVAL_OF}"
     assert rounded == "one: the average of the rounded scores, as papers print it, is 50.01"
     data = StsData(**(vars(toy_data()) | {"status": "modified", "problems": ("x differs.",)}))
     zeros = sb.evaluate(lambda sentences: [[float("owl" in s), float("bus" in s)] for s in sentences], data)
-    assert zeros.tasks[0].zero_pairs > 0
+    zero = zeros.scores[0].counts["zero_pairs"]
+    assert zero > 0
     (label,) = labels([zeros])
     assert Scores([zeros]).remarks[2:] == [
-        f"{label}: {zeros.tasks[0].zero_pairs} pairs with a zero vector, scored 0",
+        f"{label}: {zero} pairs with a zero vector, scored 0",
         f"{label}: data: modified (see the notes)",
     ]
     assert "x differs." in zeros.notes

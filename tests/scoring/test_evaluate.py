@@ -19,9 +19,9 @@ Data = Callable[..., StsData]
 
 def test_it_takes_names_data_that_was_read_and_both(hash_encode: Encode, toy_data: Data) -> None:
     data = toy_data()
-    assert [task.task for task in sb.evaluate(hash_encode, data).tasks] == ["toy"]
-    assert [task.task for task in sb.evaluate(hash_encode, "sample").tasks] == ["sample"]
-    assert [task.task for task in sb.evaluate(hash_encode, [data, "sample"]).tasks] == ["toy", "sample"]
+    assert [task.task for task in sb.evaluate(hash_encode, data).scores] == ["toy"]
+    assert [task.task for task in sb.evaluate(hash_encode, "sample").scores] == ["sample"]
+    assert [task.task for task in sb.evaluate(hash_encode, [data, "sample"]).scores] == ["toy", "sample"]
 
 
 def test_it_takes_a_file_of_the_person_s_own(hash_encode: Encode, tmp_path: Path) -> None:
@@ -30,10 +30,10 @@ def test_it_takes_a_file_of_the_person_s_own(hash_encode: Encode, tmp_path: Path
     lines = [f"{a},{b},{gold},{'ood' if gold > 2 else 'id'}" for a, b, gold in rows]
     path.write_text("\n".join(["s1,s2,gold,domain", *lines]), encoding="utf-8")
     record = sb.evaluate(hash_encode, data=path, subset_column="domain")
-    (task,) = record.tasks
+    (task,) = record.scores
     assert (task.task, task.split, task.text, task.data.status) == ("mine", "all", "user", "user")
-    assert [subset.name for subset in task.subsets] == ["id", "ood"]
-    assert record.pairs["pair_id"].tolist() == ["2", "3", "4", "5"]
+    assert [subset.subset for subset in task.subsets] == ["id", "ood"]
+    assert record.items["item_id"].tolist() == ["2", "3", "4", "5"]
 
 
 def test_a_file_whose_name_is_not_utf8_can_be_scored_and_recorded(hash_encode: Encode, tmp_path: Path) -> None:
@@ -43,12 +43,12 @@ def test_a_file_whose_name_is_not_utf8_can_be_scored_and_recorded(hash_encode: E
     except OSError:
         pytest.skip("this file system takes no such name")
     sb.evaluate(hash_encode, data=path, out=tmp_path / "run")
-    assert sb.load_run(tmp_path / "run").tasks[0].task == "caf\\udce9"
+    assert sb.load_run(tmp_path / "run").scores[0].task == "caf\\udce9"
 
 
 def test_the_record_tells_how_it_was_made(hash_encode: Encode, toy_data: Data) -> None:
     record = sb.evaluate(hash_encode, [toy_data("a"), toy_data("b", pairs=60)], intervals=sb.Intervals())
-    assert record.schema_version == 5
+    assert record.schema_version == 6
     assert record.stsbench == sb.__version__
     assert record.model.kind == "function"
     assert record.model.name.endswith(":encode_by_hash")
@@ -56,9 +56,9 @@ def test_the_record_tells_how_it_was_made(hash_encode: Encode, toy_data: Data) -
     assert set(record.seconds) == {"data", "hash", "load", "tokenize", "encode", "similarities", "score"}
     assert record.encoding["texts"] == record.encoding["sequences"] == record.encoding["encoded"]
     assert record.encoding["padded_tokens"] >= record.encoding["tokens"]
-    assert len(record.pairs) == 90
+    assert len(record.items) == 90
     assert record.folder is None
-    assert record.signature.splitlines() == [task.signature for task in record.tasks]
+    assert record.signature.splitlines() == [task.signature for task in record.scores]
     assert any("callable" in note for note in record.notes)
 
 
@@ -78,7 +78,7 @@ def test_the_table_has_a_row_per_task_and_subset_and_the_average(hash_encode: En
     table = sb.evaluate(hash_encode, [toy_data("a"), toy_data("b")]).frame
     assert table["task"].tolist() == ["a", "a", "a", "b", "b", "b", "Avg."]
     assert table["subset"].tolist() == ["", "first", "second"] * 2 + [""]
-    assert table["pairs"].tolist() == [30, 10, 20, 30, 10, 20, 60]
+    assert table["items"].tolist() == [30, 10, 20, 30, 10, 20, 60]
     assert (table["low"] < table["score"]).all()
     assert table["signature"].map(bool).tolist() == [True, False, False] * 2 + [False]
 
@@ -105,17 +105,17 @@ def test_dimensions_and_whitening_stand_in_the_signature_and_change_the_vectors(
         (None, 0),
         (6, 4),
     ]
-    assert len({tuple(record.pairs["cosine"]) for record in (plain, cut, white, both)}) == 4
+    assert len({tuple(record.items["cosine"]) for record in (plain, cut, white, both)}) == 4
     first = hash_encode([toy_data().pairs["sentence1"][0], toy_data().pairs["sentence2"][0]])[:, :3].astype("f4")
     cosine = first[0] @ first[1] / np.linalg.norm(first[0]) / np.linalg.norm(first[1])
-    assert cut.pairs["cosine"][0] == pytest.approx(cosine, abs=1e-6)
+    assert cut.items["cosine"][0] == pytest.approx(cosine, abs=1e-6)
 
 
 def test_whitening_takes_each_task_s_own_sentences(hash_encode: Encode, toy_data: Data) -> None:
     a, b = toy_data("a"), toy_data("b", seed=1)
     together = sb.evaluate(hash_encode, [a, b], whiten=0)
     alone = sb.evaluate(hash_encode, b, whiten=0)
-    np.testing.assert_allclose(together.pairs["cosine"][30:], alone.pairs["cosine"], atol=1e-9)
+    np.testing.assert_allclose(together.items["cosine"][30:], alone.items["cosine"], atol=1e-9)
 
 
 def test_whitening_to_all_dimensions_keeps_those_in_which_a_task_s_sentences_vary_and_names_the_task(
@@ -206,9 +206,9 @@ def test_word_vectors_are_measured_and_a_second_run_encodes_nothing(tmp_path: Pa
     first, second = (sb.evaluate(tmp_path / "words.txt", "sample") for _ in range(2))
     assert first.encoding["encoded"] > 0
     assert second.encoding["encoded"] == 0
-    assert first.tasks == second.tasks
+    assert first.scores == second.scores
     assert first.model.kind == "static"
-    assert (first.pairs["subwords_a"] > 0).all()
+    assert (first.items["subwords_a"] > 0).all()
     uncached = sb.evaluate(tmp_path / "words.txt", "sample", use_cache=False)
     assert uncached.encoding["encoded"] == first.encoding["encoded"]
 
@@ -221,7 +221,7 @@ def test_saved_vectors_score_as_the_function_they_came_from(
     np.save(tmp_path / "v.npy", hash_encode(sentences))
     (tmp_path / "s.txt").write_text("\n".join(sentences) + "\n", encoding="utf-8")
     saved = sb.evaluate(sb.SavedVectors(tmp_path / "v.npy", tmp_path / "s.txt"), data)
-    assert saved.tasks[0].scores == sb.evaluate(hash_encode, data).tasks[0].scores
+    assert saved.scores[0].numbers == sb.evaluate(hash_encode, data).scores[0].numbers
     assert saved.model.name == "v"
 
 
@@ -239,4 +239,4 @@ def test_the_record_is_plain_json(hash_encode: Encode, toy_data: Data, tmp_path:
         pytest.fail(f"{name} is no JSON")
 
     text = (tmp_path / "run" / "run.json").read_text(encoding="utf-8")
-    assert json.loads(text, parse_constant=constant)["tasks"][0]["task"] == "toy"
+    assert json.loads(text, parse_constant=constant)["scores"][0]["task"] == "toy"

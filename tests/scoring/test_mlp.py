@@ -5,10 +5,10 @@ import copy
 import numpy as np
 import pytest
 import torch
-from stsbench.scoring.transfer import score_labelled
 
 from stsbench.base.errors import UserError
 from stsbench.scoring.classifiers import FinalFit, Fold
+from stsbench.scoring.kinds.classification import classify
 from stsbench.scoring.mlp import Adam, Mlp, NetSettings, loss_slope, make_optimizer, net_settings
 
 
@@ -132,10 +132,10 @@ def test_the_callers_random_numbers_are_left_alone(toy, vectors_of):
     expected, legacy = torch.rand(1), np.random.mtrand._rand.get_state()[1].tolist()
     torch.manual_seed(3)
     data = toy("kfold")
-    result = score_labelled(data, vectors_of(data), classifier="mlp-adam", kfold=2)
+    result = classify(data, vectors_of(data), classifier="mlp-adam", kfold=2)
     assert torch.rand(1) == expected
     assert np.random.mtrand._rand.get_state()[1].tolist() == legacy
-    assert result.classifier == "mlp-adam"
+    assert result.training.method == "mlp-adam"
 
 
 def test_adam_is_pytorchs_to_the_last_bit():

@@ -1,4 +1,4 @@
-"""The pair table: one row per scored pair."""
+"""The items of compared pairs: a row for each."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,27 +6,29 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.spatial import distance
-from stsbench.scoring.sts import GIVEN, pair_table, pair_table_of_similarities
+from stsbench.scoring.sts import GIVEN
 
 from stsbench.data.benchmarks import load_sample
 from stsbench.data.tables import StsData
-from stsbench.scoring.tasks import sentences_of
+from stsbench.scoring.kinds.sts import GIVEN, StsPairs, compared, compared_elsewhere
+from stsbench.scoring.task import Vectors
 
 COLUMNS = {
+    "kind": "str",
     "task": "str",
     "split": "str",
     "text": "str",
     "subset": "str",
-    "pair_id": "str",
+    "item_id": "str",
+    "sentence_a": "id",
+    "sentence_b": "id",
+    "folded_a": "id",
+    "folded_b": "id",
     "gold": "float",
     "words_a": "int",
     "characters_a": "int",
     "words_b": "int",
     "characters_b": "int",
-    "sentence_a": "id",
-    "sentence_b": "id",
-    "folded_a": "id",
-    "folded_b": "id",
     "cosine": "float",
     "dot": "float",
     "euclidean": "float",
@@ -41,11 +43,11 @@ COLUMNS = {
 @pytest.fixture
 def table(toy_data: Callable[..., StsData], hash_encode: Callable[..., Any]) -> Any:
     data = toy_data(pairs=40)
-    sides = sentences_of(data)
+    sides = StsPairs(data).sentences()
     distinct = list(dict.fromkeys(sides))
     rows = np.array([distinct.index(text) for text in sides])
     lengths = np.array([len(text.split()) for text in sides])
-    return pair_table(data, hash_encode(distinct), rows, lengths)
+    return compared(StsPairs(data), Vectors(hash_encode(distinct), rows, lengths))
 
 
 def test_the_columns_and_their_types_are_as_documented(table: Any) -> None:
@@ -64,14 +66,15 @@ def test_a_pair_of_one_sequence_has_the_cosine_one_exactly(table: Any, toy_data:
     assert (table["identical"] == same).all()
     left = np.array([0, 0])
     noisy = np.array([[0.1, 0.3, 0.7]], dtype=np.float32)
-    pairs = pair_table(toy_data(pairs=2), noisy, np.concatenate([left, left]), np.full(4, -1))
+    pairs = compared(StsPairs(toy_data(pairs=2)), Vectors(noisy, np.concatenate([left, left]), np.full(4, -1)))
     assert pairs["cosine"].tolist() == [1.0, 1.0]
     assert pairs["identical"].all()
 
 
 def test_a_zero_vector_scores_zero_and_is_marked(toy_data: Callable[..., StsData]) -> None:
     vectors = np.array([[1.0, 0.0], [0.0, 0.0], [0.6, 0.8]], dtype=np.float32)
-    table = pair_table(toy_data(pairs=4), vectors, np.array([0, 1, 1, 0, 2, 2, 1, 0]), np.full(8, -1))
+    rows = np.array([0, 1, 1, 0, 2, 2, 1, 0])
+    table = compared(StsPairs(toy_data(pairs=4)), Vectors(vectors, rows, np.full(8, -1)))
     assert table["cosine"].tolist() == [pytest.approx(0.6), 0.0, 0.0, 1.0]
     assert table["zero"].tolist() == [False, True, True, False]
     assert table["identical"].tolist() == [False, False, True, True]
@@ -100,7 +103,7 @@ def test_lengths_are_of_each_side(table: Any, toy_data: Any) -> None:
 
 def test_given_similarities_stand_in_a_column_of_their_own(toy_data: Callable[..., StsData]) -> None:
     values = np.linspace(-1, 1, 30)
-    table = pair_table_of_similarities(toy_data(), {GIVEN: values})
+    table = compared_elsewhere(StsPairs(toy_data()), {GIVEN: values})
     assert table["given"].tolist() == values.tolist()
     assert set(COLUMNS) - {"cosine", "dot", "euclidean", "manhattan"} <= set(table.columns)
     assert (table["subwords_a"] == -1).all()
@@ -109,5 +112,5 @@ def test_given_similarities_stand_in_a_column_of_their_own(toy_data: Callable[..
 
 def test_the_sample_s_design_is_kept() -> None:
     sample = load_sample()
-    table = pair_table_of_similarities(sample, {GIVEN: np.zeros(len(sample.pairs))})
+    table = compared_elsewhere(StsPairs(sample), {GIVEN: np.zeros(len(sample.pairs))})
     assert table["design"].tolist() == sample.pairs["design"].tolist()

@@ -30,7 +30,7 @@ def write(folder: Path, name: str, **splits: Any) -> Path:
 
 def predicted(record: sb.RunRecord, task: str, split: str = "test") -> dict[str, list[float]]:
     """Return what MTEB would save of a task, of which we have the record."""
-    rows = record.pairs[(record.pairs["task"] == task) & (record.pairs["split"] == split)]
+    rows = record.items[(record.items["task"] == task) & (record.items["split"] == split)]
     fields = {field: rows[kind].tolist() for kind, field in FIELDS.items()}
     return fields | {"similarity_scores": rows["cosine"].tolist()}
 
@@ -59,18 +59,18 @@ def test_predictions_score_as_the_vectors_that_they_came_from(
     folder: Path, sets: list[StsData], record: sb.RunRecord
 ) -> None:
     read = sb.evaluate_similarities(folder, sets)
-    assert [part.score for part in read.tasks] == [part.score for part in record.tasks]
-    assert [part.interval for part in read.tasks] == [part.interval for part in record.tasks]
+    assert [part.value for part in read.scores] == [part.value for part in record.scores]
+    assert [part.interval for part in read.scores] == [part.interval for part in record.scores]
     for kind in FIELDS:
-        assert read.pairs[kind].tolist() == record.pairs[kind].tolist()
-    assert read.pairs["dot"].isna().all()
+        assert read.items[kind].tolist() == record.items[kind].tolist()
+    assert read.items["dot"].isna().all()
     assert (read.model.name, read.model.use.revision, read.model.kind) == ("owner/model", None, "predictions")
     assert read.signatures[0].similarity == "cosine"
     assert read.signatures[0].pooling == "given"
     assert any("Banking77Classification_predictions.json" in note for note in read.notes)
     assert any("nothing in the file proves it" in note for note in read.notes)
     euclidean = sb.evaluate_similarities(folder, sets, protocol=sb.protocol(similarity="euclidean"))
-    assert euclidean.tasks[0].score != read.tasks[0].score
+    assert euclidean.scores[0].value != read.scores[0].value
 
 
 def test_a_record_of_predictions_is_read_back_compared_and_analysed(
@@ -87,7 +87,11 @@ def test_a_record_of_predictions_is_read_back_compared_and_analysed(
         sb.spectrum(read, task="sample")
     exported = sb.export_results(read, tmp_path)
     back = import_results(exported.folder)
-    assert back.tasks[0].scores["all"] == pytest.approx(record.tasks[0].scores["all"])
+    assert [number.aggregation for number in back.scores[0].numbers] == ["all", "all"]
+    for number in back.scores[0].numbers:
+        of_ours = record.scores[0].number(number.statistic, "all")
+        assert of_ours is not None
+        assert number.value == pytest.approx(of_ours.value)
     # What MTEB's own score says of the order of the pairs.
     assert sb.check(read, baseline=exported.folder).passed
     for file in folder.glob("STS*.json"):
@@ -105,10 +109,10 @@ def test_the_tasks_are_those_of_the_files_unless_others_are_named(
     write(tmp_path / "p", "STS13", test=predicted(measured, "STS13"))
     write(tmp_path / "p", "STSBenchmark", validation=predicted(measured, "STS-B", "dev"))
     read = sb.evaluate_similarities(tmp_path / "p", data_dirs=[benchmark_folder])
-    assert [(part.task, part.split) for part in read.tasks] == [("STS13", "test"), ("STS-B", "dev")]
-    assert [part.score for part in read.tasks] == [part.score for part in measured.tasks]
+    assert [(part.task, part.split) for part in read.scores] == [("STS13", "test"), ("STS-B", "dev")]
+    assert [part.value for part in read.scores] == [part.value for part in measured.scores]
     one = sb.evaluate_similarities(tmp_path / "p", "STS-B:dev", data_dirs=[benchmark_folder])
-    assert one.tasks[0].score == measured.tasks[1].score
+    assert one.scores[0].value == measured.scores[1].value
     with pytest.raises(
         sb.UserError,
         match=r"has no predictions of STS-B, split test: it has STS13 \(test\) and STSBenchmark \(validation\)",
@@ -123,7 +127,7 @@ def test_predictions_of_a_task_that_nobody_catalogued_take_the_gold_of_a_file(tm
     pairs.write_text("a b\tb a\t1\nc d\te f\t0\ng\tg\t4\n", encoding="utf-8")
     file = write(tmp_path, "BIOSSES-own", test={"cosine_scores": [0.5, 0.1, 1.0]})
     read = sb.evaluate_similarities(file, data=pairs)
-    assert read.tasks[0].score == pytest.approx(1)
+    assert read.scores[0].value == pytest.approx(1)
     assert any("its 1 pairs of one sentence with itself have the cosine 1" in note for note in read.notes)
     with pytest.raises(sb.UserError, match="which the catalogue has under no name: give their pairs"):
         sb.evaluate_similarities(file)
@@ -200,8 +204,8 @@ def test_what_mteb_saves_of_our_encoder_is_read_to_its_own_scores(
     theirs = scored_by_mteb(data, hash_encode, prediction_folder=saved)
     read = sb.evaluate_similarities(saved, data)
     assert (read.model.name, read.model.use.revision) == ("owner/ours", "1")
-    assert read.tasks[0].score == pytest.approx(theirs["cosine_spearman"], abs=1e-12)
-    assert read.tasks[0].scores["all"]["pearson"] == pytest.approx(theirs["cosine_pearson"], abs=1e-12)
+    assert read.scores[0].value == pytest.approx(theirs["cosine_spearman"], abs=1e-12)
+    assert read.scores[0].number("pearson", "all").value == pytest.approx(theirs["cosine_pearson"], abs=1e-12)
     ours = sb.evaluate(hash_encode, data).pairs
     for kind in FIELDS:
-        np.testing.assert_allclose(read.pairs[kind], ours[kind], atol=1e-6)
+        np.testing.assert_allclose(read.items[kind], ours[kind], atol=1e-6)

@@ -81,14 +81,14 @@ def test_equal_gold_scores_have_no_reliability():
     assert (part.reliability, part.ceiling) == (None, None)
 
 
-def test_the_ceiling_is_in_the_record_and_the_pair_table_keeps_the_spread(tmp_path):
+def test_the_ceiling_is_in_the_record_and_the_items_keep_the_spread(tmp_path):
     run = sb.evaluate(encode, [rated(), "sample"], out=tmp_path / "run")
-    first, other = run.tasks
+    first, other = run.scores
     assert first.raters.ceiling == pytest.approx(math.sqrt(one_way_icc(RATINGS)))
     assert (first.data.status, other.raters) == ("unverified", None)
     again = sb.load_run(tmp_path / "run")
-    assert again.tasks[0].raters == first.raters
-    table = again.pairs
+    assert again.scores[0].raters == first.raters
+    table = again.items
     assert table.loc[table["task"] == "BIOSSES", "raters"].to_list() == [5.0] * 6
     assert table.loc[table["task"] == "sample", "raters"].isna().all()
     assert "ratings" not in table.columns
@@ -102,7 +102,7 @@ def test_the_report_shows_the_ceiling_beside_pearson():
     (row,) = table.frame.to_dict("records")
     assert (row["task"], row["ratings a pair"]) == ("BIOSSES", 5.0)
     assert row["ceiling"] == pytest.approx(100 * math.sqrt(one_way_icc(RATINGS)))
-    assert row["mine"] == pytest.approx(100 * run.tasks[0].scores["all"]["pearson"])
+    assert row["mine"] == pytest.approx(100 * run.scores[0].number("pearson", "all").value)
     assert not [
         table for table in scores({"mine": sb.evaluate(encode, "sample")}).tables if table.name == "ceilings"
     ]
@@ -111,4 +111,4 @@ def test_the_report_shows_the_ceiling_beside_pearson():
 def test_a_language_and_a_version_are_named_in_the_signature(tmp_path):
     data = rated(task="STS17")
     run = sb.evaluate(encode, data)
-    assert Signature.parse(run.tasks[0].signature).text == "raw"
+    assert Signature.parse(run.scores[0].signature).text == "raw"

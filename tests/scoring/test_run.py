@@ -12,6 +12,7 @@ from stsbench.data.tables import StsData
 from stsbench.encoders.protocol import Identity
 from stsbench.encoders.use import Use, own_use
 from stsbench.records.record import RunRecord
+from stsbench.scoring.kinds.sts import StsPairs
 from stsbench.scoring.run import (
     SAMPLE_BANNER,
     Request,
@@ -22,6 +23,7 @@ from stsbench.scoring.run import (
     run_name,
 )
 from stsbench.scoring.settings import Settings
+from stsbench.scoring.task import Task
 
 Data = Callable[..., StsData]
 MINILM = Identity("minilm", "sentence-transformers", replace(own_use("avg"), max_length=256), "a" * 64)
@@ -30,7 +32,7 @@ MINILM = Identity("minilm", "sentence-transformers", replace(own_use("avg"), max
 def test_without_data_the_sample_is_scored_and_the_banner_counts_its_pairs() -> None:
     data = choose_data(Request())
     assert data.is_sample
-    assert [task.task for task in data.sets] == ["sample"]
+    assert [task.data.task for task in data.sets] == ["sample"]
     assert f"{len(load_sample().pairs)} pairs" in SAMPLE_BANNER
 
 
@@ -91,24 +93,24 @@ def test_several_models_cannot_share_a_folder(tmp_path: Path) -> None:
 def test_a_folder_s_name_tells_model_pooling_tasks_and_unusual_choices(
     identity: Identity, settings: Settings, name: str, toy_data: Data
 ) -> None:
-    assert run_name(identity, [toy_data()], settings) == name
+    assert run_name(identity, [StsPairs(toy_data())], settings) == name
 
 
 def test_the_folder_here_has_a_name_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, toy_data: Data) -> None:
     (tmp_path / "checkpoint").mkdir()
     monkeypatch.chdir(tmp_path / "checkpoint")
-    assert run_name(replace(MINILM, name="."), [toy_data()], Settings()) == "checkpoint-avg-toy"
+    assert run_name(replace(MINILM, name="."), [StsPairs(toy_data())], Settings()) == "checkpoint-avg-toy"
 
 
 def test_a_folder_s_name_tells_which_tasks(toy_data: Data) -> None:
     names = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R")
-    assert run_name(MINILM, [toy_data(name) for name in names], Settings()) == "minilm-avg-sts"
-    some = [toy_data("STS12"), toy_data("STS-B", split="dev")]
+    assert run_name(MINILM, [StsPairs(toy_data(name)) for name in names], Settings()) == "minilm-avg-sts"
+    some = [StsPairs(toy_data("STS12")), StsPairs(toy_data("STS-B", split="dev"))]
     assert run_name(MINILM, some, Settings()) == "minilm-avg-STS12_STS-B-dev"
 
 
 def test_a_name_fits_a_file_system(toy_data: Data) -> None:
-    sets = [toy_data(f"{'täsk' * 5}{number}") for number in range(60)]
+    sets = [StsPairs(toy_data(f"{'täsk' * 5}{number}")) for number in range(60)]
     assert len(run_name(replace(MINILM, name="m" * 300), sets, Settings()).encode()) <= 200
 
 
@@ -116,7 +118,7 @@ def test_another_measurement_of_that_name_gets_a_folder_of_its_own_and_the_same_
     toy_data: Data, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make_run: Callable[..., RunRecord]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    sets = [toy_data()]
+    sets = [StsPairs(toy_data())]
     plain = choose_folder(MINILM, sets, Settings())
     assert plain == Path("runs/minilm-avg-toy")
     make_run(MINILM, sets, plain)
@@ -136,19 +138,18 @@ def test_another_measurement_of_that_name_gets_a_folder_of_its_own_and_the_same_
 def make_run() -> Callable[..., RunRecord]:
     """Return a maker of saved records of models that need not exist."""
     import numpy as np
-    from stsbench.scoring.sts import pair_table
 
-    from stsbench.scoring.recording import Measurements, Recording
+    from stsbench.scoring.recording import Measured, Recording
     from stsbench.scoring.settings import Stages
-    from stsbench.scoring.tasks import sentences_of
+    from stsbench.scoring.task import Vectors
 
-    def make(identity: Identity, sets: list[StsData], folder: Path) -> RunRecord:
-        recording = Recording.of(sets, identity, Settings(out=folder))
-        tables = []
-        for task in sets:
-            rows = np.arange(len(sentences_of(task)))
+    def make(identity: Identity, tasks: list[Task], folder: Path) -> RunRecord:
+        settings = Settings(out=folder)
+        recording, items = Recording.of(tasks, identity, settings), []
+        for task in tasks:
+            rows = np.arange(len(task.sentences()))
             vectors = np.random.default_rng(0).normal(size=(len(rows), 4))
-            tables.append(pair_table(task, vectors, rows, rows))
-        return recording.finish(Measurements(tables, truncated=[0] * len(sets)), Stages())
+            items.append(task.items(Vectors(vectors, rows, rows), settings))
+        return recording.finish(Measured(items, [0] * len(tasks), (), {}), Stages())
 
     return make

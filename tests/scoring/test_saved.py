@@ -25,15 +25,15 @@ def test_saved_similarities_score_as_the_vectors_they_came_from(
 ) -> None:
     sets, record = scored
     path = tmp_path / f"mine{ending}"
-    values = record.pairs["cosine"].to_numpy()
+    values = record.items["cosine"].to_numpy()
     if ending == ".npy":
         np.save(path, values)
     else:
         path.write_text("".join(f"{value!r}\r\n" for value in values.tolist()) + "\n", encoding="utf-8")
     given = sb.evaluate_similarities(path, sets)
-    assert [task.score for task in given.tasks] == [task.score for task in record.tasks]
-    assert [task.interval for task in given.tasks] == [task.interval for task in record.tasks]
-    assert given.pairs["given"].tolist() == values.tolist()
+    assert [task.value for task in given.scores] == [task.value for task in record.scores]
+    assert [task.interval for task in given.scores] == [task.interval for task in record.scores]
+    assert given.items["given"].tolist() == values.tolist()
     assert given.protocol.similarity == "given"
     assert given.signatures[0].similarity == "given"
     assert given.model.name == "mine"

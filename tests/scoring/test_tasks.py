@@ -7,7 +7,8 @@ import pytest
 
 from stsbench import UserError, protocol
 from stsbench.data.tables import StsData
-from stsbench.scoring.tasks import STS_TASKS, TaskSpec, demand_scorable, parse_tasks, read_data, read_task
+from stsbench.scoring.kinds.sts import StsPairs
+from stsbench.scoring.tasks import STS_TASKS, TaskSpec, parse_tasks, read_data, read_task
 
 SIMCSE, MTEB, RAW = protocol(), protocol("mteb"), protocol(text="raw")
 
@@ -83,9 +84,9 @@ def test_a_split_or_text_that_there_is_not_is_a_mistake(written: str, message: s
         read_task(spec)
 
 
-def data_of(*gold: float) -> StsData:
+def data_of(*gold: float) -> StsPairs:
     pairs = pd.DataFrame({"gold": gold}, dtype="float64")
-    return StsData("STS13", "test", "senteval", pairs, (0.0, 5.0), "modified", "0" * 64, (), ())
+    return StsPairs(StsData("STS13", "test", "senteval", pairs, (0.0, 5.0), "modified", "0" * 64, (), ()))
 
 
 @pytest.mark.parametrize(
@@ -96,8 +97,8 @@ def test_gold_scores_on_which_no_correlation_is_defined_are_a_mistake(
     gold: tuple[float, ...], message: str
 ) -> None:
     with pytest.raises(UserError, match=f"STS13, split test, text senteval, {message}: a correlation needs"):
-        demand_scorable(data_of(*gold))
-    demand_scorable(data_of(3.0, 3.0, 4.0))
+        data_of(*gold).demand_scorable()
+    data_of(3.0, 3.0, 4.0).demand_scorable()
 
 
 def test_two_tasks_of_one_name_are_refused_as_no_row_could_be_told_to_be_of_one(

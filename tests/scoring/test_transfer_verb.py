@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from stsbench.scoring.relatedness import Supervised
-from stsbench.scoring.transfer import score_labelled
 
 import stsbench as sb
 from stsbench.data.benchmarks import load_labelled
@@ -18,6 +16,8 @@ from stsbench.encoders.callables import CallableEncoder, from_function
 from stsbench.records.scores import Scores
 from stsbench.records.signature import Signature
 from stsbench.records.store import load_run
+from stsbench.scoring.kinds.classification import classify
+from stsbench.scoring.kinds.relatedness import Relatedness
 from stsbench.scoring.settings import Intervals
 
 Encode = Callable[[list[str]], Any]
@@ -43,26 +43,26 @@ def record(vectors: Encode, tmp_path_factory: pytest.TempPathFactory) -> sb.RunR
 
 
 def test_each_task_scores_as_it_does_alone(record: sb.RunRecord, vectors: Encode) -> None:
-    for part in record.transfer:
+    for part in record.scores_of("transfer"):
         data = load_labelled(part.task, text="sample")
         sides = [np.array(vectors(list(data.items["sentence1"])))]
         if data.items["sentence2"].notna().all():
             sides.append(np.array(vectors(list(data.items["sentence2"]))))
-        alone = score_labelled(data, *sides)
-        assert (100 * part.acc, 100 * part.devacc) == (pytest.approx(alone.acc), pytest.approx(alone.devacc))
-        assert part.chosen == alone.chosen
-        assert alone.acc_interval == pytest.approx(tuple(100 * limit for limit in part.acc_interval or ()))
+        alone = classify(data, *sides)
+        by_statistic = {number.statistic: 100 * (number.value or 0) for number in part.numbers}
+        expected = {"acc": alone.acc, "devacc": alone.devacc, "f1": alone.f1}
+        assert by_statistic == pytest.approx(
+            {name: value for name, value in expected.items() if value is not None}
+        )
+        assert part.training == alone.training
         own = record.items[record.items["task"] == part.task]
-        assert own["prediction"].tolist() == alone.items["prediction"].tolist()
+        assert own["prediction"].tolist() == alone.table["prediction"].tolist()
 
 
 def test_the_order_of_the_tasks_does_not_matter(record: sb.RunRecord, vectors: Encode) -> None:
     again = sb.evaluate(vectors, "sample-sentiment,sample-paraphrases,sample-questions,sample,sample-products")
-    assert {part.task: part for part in again.transfer} == {part.task: part for part in record.transfer}
-    assert again.tasks == record.tasks
-    assert again.transfer_average is not None
-    assert record.transfer_average is not None
-    assert again.transfer_average.score == record.transfer_average.score
+    assert {score.task: score for score in again.scores} == {score.task: score for score in record.scores}
+    assert again.averages[0].value == record.averages[0].value
 
 
 def test_what_is_saved_is_what_is_read(record: sb.RunRecord) -> None:
@@ -70,28 +70,31 @@ def test_what_is_saved_is_what_is_read(record: sb.RunRecord) -> None:
     read = load_run(record.folder)
     assert read == record
     pd.testing.assert_frame_equal(read.items, record.items, check_dtype=False)
-    pd.testing.assert_frame_equal(read.pairs, record.pairs, check_dtype=False)
     assert set(read.items["task"]) == {
+        "sample",
         "sample-products",
         "sample-questions",
         "sample-paraphrases",
         "sample-sentiment",
     }
     tested = read.items[(read.items["task"] == "sample-questions") & (read.items["split"] == "test")]
-    trec = next(part for part in read.transfer if part.task == "sample-questions")
-    assert len(tested) == trec.ntest
-    assert tested["correct"].mean() == pytest.approx(trec.acc, abs=5e-5)
+    trec = next(score for score in read.scores if score.task == "sample-questions")
+    assert len(tested) == trec.items
+    assert tested["correct"].mean() == pytest.approx(trec.value, abs=5e-5)
 
 
 def test_signatures_name_design_and_classifier(record: sb.RunRecord) -> None:
-    protocols = {part.task: Signature.parse(part.signature).protocol.split("|data")[0] for part in record.transfer}
+    protocols = {
+        part.task: Signature.parse(part.signature).protocol.split("|data")[0]
+        for part in record.scores_of("transfer")
+    }
     assert protocols == {
         "sample-products": "sample-products:all:nested10|acc|logreg|text:sample",
         "sample-questions": "sample-questions:test:kfold10|acc|logreg|text:sample",
         "sample-paraphrases": "sample-paraphrases:test:kfold10|acc|logreg|text:sample",
         "sample-sentiment": "sample-sentiment:test:split|acc|logreg|text:sample",
     }
-    assert record.signature.splitlines()[0] == record.tasks[0].signature
+    assert record.signature.splitlines()[0] == record.scores[0].signature
     assert len(record.signatures) == 5
 
 
@@ -126,15 +129,19 @@ def test_means_of_different_tasks_do_not_stand_under_one_name(record: sb.RunReco
     assert "Avg. transfer" not in Scores([record, other]).table()[-1].frame
 
 
-def test_a_record_without_pairs_says_so_and_takes_the_folder_over(vectors: Encode, tmp_path: Path) -> None:
+def test_a_record_of_other_tasks_takes_the_folder_over(vectors: Encode, tmp_path: Path) -> None:
     sb.evaluate(vectors, "sample", out=tmp_path, intervals=FEW)
     record = sb.evaluate(vectors, "sample-products", out=tmp_path, intervals=FEW, overwrite=True)
     assert sorted(path.name for path in tmp_path.iterdir()) == [".lock", "items.parquet", "run.json"]
-    assert record.average is None
-    with pytest.raises(sb.UserError, match="no pair table"):
-        _ = load_run(tmp_path).pairs
-    with pytest.raises(sb.UserError, match="no item table"):
-        _ = sb.evaluate(vectors, "sample", out=tmp_path, intervals=FEW, overwrite=True).items
+    assert not record.averages
+    assert set(load_run(tmp_path).items["kind"]) == {"transfer"}
+    with pytest.raises(sb.UserError, match="this record has no STS task: measure with --tasks"):
+        load_run(tmp_path).compared_pairs()
+
+
+def dots(run: sb.RunRecord) -> list[float]:
+    """Return the dot products of the compared pairs."""
+    return run.compared_pairs()["dot"].tolist()
 
 
 def test_the_closing_normalisation_is_for_similarities_alone_unless_asked_for(vectors: Encode) -> None:
@@ -142,18 +149,18 @@ def test_the_closing_normalisation_is_for_similarities_alone_unless_asked_for(ve
     normal = CallableEncoder(plain.encode, replace(plain.identity, normalize=True))
     tasks = ["sample", load_labelled("sample-products", text="sample")]
     bare, own = (sb.evaluate(encoder, tasks, intervals=FEW) for encoder in (plain, normal))
-    assert own.transfer == bare.transfer
-    assert "|norm|" in own.tasks[0].signature
-    assert "|norm|" not in own.transfer[0].signature
-    lengths = {name: run.pairs["dot"].abs().max() for name, run in (("bare", bare), ("own", own))}
+    assert own.scores_of("transfer") == bare.scores_of("transfer")
+    assert "|norm|" in own.scores[0].signature
+    assert "|norm|" not in own.scores_of("transfer")[0].signature
+    lengths = {name: run.items["dot"].abs().max() for name, run in (("bare", bare), ("own", own))}
     assert lengths["own"] <= 1 + 1e-6 < lengths["bare"]
 
     forced = sb.evaluate(plain, tasks, intervals=FEW, normalize=True)
-    assert "|norm|" in forced.transfer[0].signature
-    assert forced.transfer[0].acc != bare.transfer[0].acc
-    assert forced.pairs["dot"].tolist() == own.pairs["dot"].tolist()
+    assert "|norm|" in forced.scores_of("transfer")[0].signature
+    assert forced.scores_of("transfer")[0].value != bare.scores_of("transfer")[0].value
+    assert dots(forced) == dots(own)
     dropped = sb.evaluate(normal, tasks, intervals=FEW, normalize=False)
-    assert dropped.pairs["dot"].tolist() == bare.pairs["dot"].tolist()
+    assert dots(dropped) == dots(bare)
 
 
 def test_the_net_is_a_classifier_and_its_seed_counts(vectors: Encode) -> None:
@@ -163,23 +170,27 @@ def test_the_net_is_a_classifier_and_its_seed_counts(vectors: Encode) -> None:
         )
 
     one, again, other = run(1), run(1), run(2)
-    assert one.transfer == again.transfer
-    assert one.transfer[0].grid == (1e-5, 1e-4, 1e-3, 1e-2)
-    assert Signature.parse(one.transfer[0].signature).similarity == "mlp-adam"
-    assert other.transfer[0] != one.transfer[0]
+    assert one.scores == again.scores
+    assert one.scores[0].training is not None
+    assert one.scores[0].training.grid == (1e-5, 1e-4, 1e-3, 1e-2)
+    assert Signature.parse(one.scores_of("transfer")[0].signature).similarity == "mlp-adam"
+    assert other.scores_of("transfer")[0] != one.scores_of("transfer")[0]
 
 
 def test_a_trained_regressor_is_another_measurement(hash_encode: Encode, toy_data: Callable[..., StsData]) -> None:
     splits = [toy_data(pairs=40, seed=seed, split=split) for seed, split in enumerate(("train", "dev", "test"))]
     pairs = pd.concat([part.pairs for part in splits], ignore_index=True)
     data = replace(splits[0], task="STS-B", split="all", pairs=pairs)
-    record = sb.evaluate(hash_encode, [Supervised(data), splits[2]], intervals=FEW)
-    (part,) = record.supervised
-    assert (part.ndev, part.ntest) == (40, 40)
+    record = sb.evaluate(hash_encode, [Relatedness(data), splits[2]], intervals=FEW)
+    (part,) = record.scores_of("supervised")
+    assert {number.statistic: number.items for number in part.numbers} == dict.fromkeys(
+        ("pearson", "spearman", "mse", "dev"), 40
+    )
     assert Signature.parse(part.signature).similarity == "supervised"
-    assert len(record.items) == 40
-    assert record.items["estimate"].between(1, 5).all()
-    assert record.items["estimate"].corr(record.items["gold"]) == pytest.approx(part.pearson)
+    tested = record.items[record.items["kind"] == "supervised"]
+    assert len(tested) == 40
+    assert tested["supervised"].between(1, 5).all()
+    assert tested["supervised"].corr(tested["gold"]) == pytest.approx(part.value)
     assert [list(table.frame)[1:] for table in Scores([record]).table()] == [
         ["toy", "first", "second"],
         ["STS-B:supervised"],

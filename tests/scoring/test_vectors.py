@@ -10,11 +10,11 @@ import pytest
 import stsbench as sb
 from stsbench.base.errors import UserError
 from stsbench.data.benchmarks import load_sample
+from stsbench.data.sentences import sentences_in
 from stsbench.data.tables import StsData
 from stsbench.encoders.protocol import Identity
 from stsbench.encoders.use import own_use
 from stsbench.scoring import vectors as vectors_module
-from stsbench.scoring.tasks import sentences_of
 from stsbench.scoring.vectors import vectors_of
 
 NO_INTERVALS = sb.Intervals(None)
@@ -67,7 +67,7 @@ def test_a_function_is_held_against_its_record_where_other_sentences_are_asked_f
         vectors_of(record, texts)
 
 
-@pytest.mark.parametrize("why", ["whitened", "own pairs", "no pairs"])
+@pytest.mark.parametrize("why", ["whitened", "own pairs", "no items"])
 def test_where_a_function_cannot_be_held_against_its_record_that_is_said_once(
     why: str,
     function: tuple[str, Path],
@@ -79,13 +79,13 @@ def test_where_a_function_cannot_be_held_against_its_record_that_is_said_once(
     tasks: Any = toy_data() if why == "own pairs" else "sample"
     whiten, out = (2 if why == "whitened" else None), tmp_path / "run"
     record = sb.evaluate(name, tasks, intervals=NO_INTERVALS, whiten=whiten, out=out)
-    if why == "no pairs":
-        (out / "pairs.parquet").unlink()
+    if why == "no items":
+        (out / "items.parquet").unlink()
         record = sb.load_run(out)
     with caplog.at_level(logging.WARNING):
         for _ in range(2):
             vectors_of(record, ["a sentence", "another one", "a third"])
-    reason = {"whitened": "whitened", "own pairs": "none of the sentences", "no pairs": "is missing"}[why]
+    reason = {"whitened": "whitened", "own pairs": "none of the sentences", "no items": "is missing"}[why]
     assert [reason in line and "cannot be known" in line for line in caplog.messages] == [True]
 
 
@@ -93,7 +93,7 @@ def test_the_rounding_of_other_batches_is_no_change(function: tuple[str, Path]) 
     name, factor = function
     record = sb.evaluate(name, "sample", intervals=NO_INTERVALS)
     factor.write_text("1.00001")
-    vectors_of(record, sentences_of(load_sample()))
+    vectors_of(record, sentences_in(load_sample()))
 
 
 def test_an_identity_is_compared_whole_and_the_difference_is_shown(tmp_path: Path) -> None:

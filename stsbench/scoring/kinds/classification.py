@@ -127,8 +127,10 @@ class Classification:
         ]
         if len(rows.held_out):
             held_out = [fold[:, np.newaxis] for fold in _by_fold(rows.held_out)]
-            devacc = percent(mean_accuracy(held_out)[0])
-            numbers.append(Number(statistic="devacc", value=_share(devacc), items=len(rows.held_out)))
+            value = _share(percent(mean_accuracy(held_out)[0]))
+            limits, _ = share_limits(rows.held_out["correct"] > 0, None, rows.held_out, intervals)
+            size = len(rows.held_out)
+            numbers.append(Number(statistic="devacc", value=value, items=size, interval=_as_printed(limits)))
         if training.positive:
             f1 = F1(training.positive)
             limits, _ = share_limits(*f1.shares(tested), tested, intervals)
@@ -165,7 +167,8 @@ def classify(
     fitter = make_classifier(classifier, seed=seed, device=device) if isinstance(classifier, str) else classifier
     task = arrange(data)
     told = len(fitter.notes)
-    outcome = run_design(Trial(data, task, _features(data, vectors1, vectors2)[task.order], fitter, seed, kfold))
+    x = _features(data, vectors1, vectors2)[task.order]
+    outcome = run_design(Trial(data, task, x, fitter, seed, kfold))
     is_tested = np.isin(outcome.rows, outcome.test)
     # Those of `devacc` in the order in which they were trained on, the tested ones in that of the data.
     order = np.argsort(task.order[outcome.rows], kind="stable")

@@ -6,6 +6,7 @@ the prediction is the mean bin. STS-B's scores go from 0 to 5, and the original 
 bins: a score below 1 has only its fraction in the first, and 0 nothing at all.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
@@ -109,7 +110,7 @@ class Relatedness:
         numbers = [
             Number(
                 statistic=name,
-                value=value,
+                value=value if math.isfinite(value) else None,
                 items=len(tested),
                 interval=supports[name][0] if name in supports else None,
             )

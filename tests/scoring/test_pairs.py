@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.spatial import distance
-from stsbench.scoring.sts import GIVEN
 
 from stsbench.data.benchmarks import load_sample
 from stsbench.data.tables import StsData

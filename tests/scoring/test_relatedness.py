@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 import scipy.stats
 import torch
-from stsbench.scoring.relatedness import spread_over_bins
 
 from stsbench.base.errors import UserError
 from stsbench.data.benchmarks import load_sts

@@ -5,7 +5,6 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
 from sklearn.model_selection import StratifiedKFold
-from stsbench.scoring.transfer import choose
 
 from stsbench.base.errors import UserError
 from stsbench.scoring.classifiers import arrange

@@ -5,7 +5,6 @@ import json
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
-from stsbench.scoring.transfer import pair_features
 
 import stsbench as sb
 from stsbench.data.benchmarks import load_labelled

@@ -146,7 +146,7 @@ def dots(run: sb.RunRecord) -> list[float]:
 
 def test_the_closing_normalisation_is_for_similarities_alone_unless_asked_for(vectors: Encode) -> None:
     plain = from_function(vectors)
-    normal = CallableEncoder(plain.encode, replace(plain.identity, normalize=True))
+    normal = CallableEncoder(plain.encode, replace(plain.identity, normalizes=True))
     tasks = ["sample", load_labelled("sample-products", text="sample")]
     bare, own = (sb.evaluate(encoder, tasks, intervals=FEW) for encoder in (plain, normal))
     assert own.scores_of("transfer") == bare.scores_of("transfer")

@@ -12,7 +12,7 @@ import stsbench as sb
 from stsbench.data.own_pairs import load_pairs
 from stsbench.data.tables import StsData
 from stsbench.encoders.saved import SavedVectors
-from stsbench.records.imports.read import import_results
+from stsbench.scoring.importing import import_results
 from stsbench.scoring.saved import SavedSimilarities
 
 NUMBERS = {"nan": np.nan, "inf": np.inf, "-inf": -np.inf, "huge": 1e39, "complex": 1 + 2j}

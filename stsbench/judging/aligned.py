@@ -5,7 +5,7 @@ computed from these: the scores, their covariance, and the variance of any sum o
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -238,6 +238,30 @@ def common_scores(runs: Mapping[str, RunRecord]) -> tuple[dict[str, dict[str, Sc
     return common, [label for key, label in named if key not in kept]
 
 
+def common_values(runs: Mapping[str, RunRecord]) -> tuple[dict[tuple[str, str], Floats], list[str]]:
+    """Return the scores x 100 of the tasks that all runs hold, and the other tasks.
+
+    Returns:
+        By kind and label (m,) scores, NaN where one is undefined, an average after the tasks of its kind; and what
+        the tasks are called that not all hold.
+
+    Raises:
+        UserError: if protocols differ on a task, naming the field.
+    """
+    common, alone = common_scores(runs)
+    values: dict[tuple[str, str], Floats] = {}
+    for kind in KINDS.values():
+        of_kind = {
+            label: np.array([math.nan if score.value is None else 100 * score.value for score in by_run.values()])
+            for label, by_run in common.items()
+            if all(score.kind == kind.name for score in by_run.values())
+        }
+        if kind.average and len(of_kind) > 1:
+            of_kind[kind.average] = np.mean(list(of_kind.values()), axis=0)
+        values |= {(kind.name, label): scores for label, scores in of_kind.items()}
+    return values, alone
+
+
 def _in_order_of(first: PlainTable, table: PlainTable, truths: Sequence[str], what: str) -> PlainTable:
     """Return the rows of a table in the order of the first's.
 
@@ -304,14 +328,23 @@ def model_of(record: RunRecord) -> tuple[str, ...] | None:
     return tuple(sorted(map(repr, use.items())))
 
 
-def named_runs(runs: Sequence[RunRecord | str | Path]) -> dict[str, RunRecord]:
+def named_runs(runs: Iterable[RunRecord | str | Path]) -> dict[str, RunRecord]:
     """Return records by what their models are called, read where they are folders.
 
     Raises:
         UserError: if one cannot be read.
     """
-    records = [run if isinstance(run, RunRecord) else load_run(run) for run in runs]
+    records = records_of(runs)
     return dict(zip(labels(records), records, strict=True))
+
+
+def records_of(runs: Iterable[RunRecord | str | Path]) -> list[RunRecord]:
+    """Return records, read where they are folders.
+
+    Raises:
+        UserError: if one cannot be read.
+    """
+    return [run if isinstance(run, RunRecord) else load_run(run) for run in runs]
 
 
 def shown_interval(

@@ -11,14 +11,12 @@ import numpy as np
 from stsbench.base.errors import UserError
 from stsbench.base.options import Spelled
 from stsbench.base.words import suggestion
-from stsbench.judging.aligned import common_scores
-from stsbench.judging.recipes import demand_one_recipe
+from stsbench.judging.aligned import common_values, records_of
+from stsbench.judging.recipes import demand_distinct_weights, demand_one_recipe
 from stsbench.published.catalogue import row
 from stsbench.published.measured import logged_dev_scores, logged_systems, seeded_systems, seeds, source
-from stsbench.records.kinds import AVERAGE, AVERAGES, KINDS
-from stsbench.records.parts import plain_mean
+from stsbench.records.kinds import AVERAGE, AVERAGES
 from stsbench.records.record import RunRecord
-from stsbench.records.store import load_run
 from stsbench.render.cells import Named
 from stsbench.render.figures import COLUMN_WIDTH, colours, new_figure, style
 from stsbench.render.result import Result
@@ -191,8 +189,7 @@ def best_of(
         notes: tuple[str, ...] = (f"the scores are from: {source(kind).title}.",)
         number = runs if number is None and kind == "seeds" else number
     else:
-        records = [run if isinstance(run, RunRecord) else load_run(run) for run in runs]
-        name, chosen, scores = _own_scores(records, task)
+        name, chosen, scores = _own_scores(records_of(runs), task)
         notes, kind = (), "seeds"
     value = _published_value(number, chosen) if isinstance(number, str) else number
     if value is not None and not math.isfinite(value):
@@ -233,24 +230,10 @@ def _own_scores(records: Sequence[RunRecord], task: str) -> tuple[str, str, list
     }
     if len(names) < len(records):
         raise UserError("a run is named twice: give each run once.")
-    first_of: dict[str, str] = {}
-    for name, run in names.items():
-        if run.model.weights_sha256 and (other := first_of.setdefault(run.model.weights_sha256, name)) != name:
-            raise UserError(f"{other} and {name} are runs of the same weights, which is one seed: give it once.")
+    demand_distinct_weights(names)
     demand_one_recipe(names)
-    common, _ = common_scores(names)
-    scores: dict[str, list[float]] = {}
-    for kind in KINDS.values():
-        of_kind = {
-            label: [score.value for score in by_run.values()]
-            for label, by_run in common.items()
-            if next(iter(by_run.values())).kind == kind.name
-        }
-        if kind.average and len(of_kind) > 1:
-            of_kind[kind.average] = [plain_mean(values) for values in zip(*of_kind.values(), strict=True)]
-        for label, values in of_kind.items():
-            if None not in values:
-                scores[label] = [100 * value for value in values if value is not None]
+    values, _ = common_values(names)
+    scores = {label: of_runs.tolist() for (_, label), of_runs in values.items() if not np.isnan(of_runs).any()}
     chosen = task or next((name for name in (*AVERAGES, *scores) if name in scores), "")
     if chosen not in scores:
         raise UserError(

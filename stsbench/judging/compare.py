@@ -11,7 +11,7 @@ from stsbench.base.errors import UserError
 from stsbench.base.options import DATA, Count, Panel, Spelled
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import listed
-from stsbench.judging.aligned import aligned_scores, named_runs
+from stsbench.judging.aligned import aligned_scores, named_runs, records_of
 from stsbench.judging.comparison import Comparison
 from stsbench.judging.differences import dependence_notes, differences
 from stsbench.judging.overlap import overlaps_of
@@ -20,7 +20,6 @@ from stsbench.judging.seeds_result import SeedsComparison
 from stsbench.records.intervals import common_interval, recorded_intervals
 from stsbench.records.labels import labels
 from stsbench.records.record import RunRecord
-from stsbench.records.store import load_run
 from stsbench.scoring.recompute import require_recomputed
 from stsbench.scoring.settings import Intervals
 from stsbench.statistics.dependence import DEPENDENCE, Dependence
@@ -72,7 +71,7 @@ def compare(
     >>> compare(run, run).sentence
     'Neither is shown to be better on sample: the difference of 0.00 [0.00, 0.00] may be chance at 5 %.'
     """
-    runs = _records(a), _records(b)
+    runs = tuple(records_of([side] if isinstance(side, Run) else side) for side in (a, b))
     intervals = intervals or Intervals(common_interval([*runs[0], *runs[1]]))
     if intervals.interval is None:
         raise UserError("no intervals were asked for, and a comparison rests on one: name how to compute it.")
@@ -116,11 +115,6 @@ def matching_runs(patterns: Sequence[str | Path]) -> list[Path]:
             raise UserError(f"no run matches {pattern}: check the pattern.")
         runs += matches
     return runs
-
-
-def _records(runs: Run | Sequence[Run]) -> list[RunRecord]:
-    sequence = [runs] if isinstance(runs, Run) else runs
-    return [run if isinstance(run, RunRecord) else load_run(run) for run in sequence]
 
 
 def _compare_models(a: RunRecord, b: RunRecord, intervals: Intervals, progress: Progress) -> Comparison:

@@ -147,7 +147,7 @@ class ComparisonResult(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it as plain data; what is undefined is None."""
-        whole: dict[str, Any] = _plain({"sentence": self.sentence} | asdict(self))  # type: ignore[call-overload]
+        whole: dict[str, Any] = plain_data({"sentence": self.sentence} | asdict(self))  # type: ignore[call-overload]
         return whole
 
     def section(self, number: int = 1) -> Section:
@@ -378,10 +378,10 @@ def result_tables(scores: "Sequence[pd.DataFrame]", overlaps: Sequence[Overlap])
     return Tables([*tables, overlap_table(overlaps)] if overlaps else tables)
 
 
-def _plain(value: Any) -> Any:
+def plain_data(value: Any) -> Any:
     """Return nested data with None for every number that JSON has not."""
     if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
+        return {key: plain_data(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [plain_data(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -24,6 +24,7 @@ from stsbench.judging.aligned import (
     demand_distinct_models,
     named_runs,
 )
+from stsbench.judging.comparison import plain_data
 from stsbench.published.measured import seeded_systems, seeds
 from stsbench.records.intervals import common_interval
 from stsbench.records.kinds import AVERAGES
@@ -156,11 +157,7 @@ class Plan(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it as plain data; what is not known is None."""
-        whole = {"sentence": self.sentence, **asdict(self)}
-        for row in whole["rows"]:
-            row |= {
-                name: None for name, value in row.items() if isinstance(value, float) and not math.isfinite(value)
-            }
+        whole: dict[str, Any] = plain_data({"sentence": self.sentence, **asdict(self)})
         return whole
 
     @property

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from stsbench.base.words import listed
-from stsbench.judging.comparison import by_kind
+from stsbench.judging.comparison import by_kind, plain_data
 from stsbench.records.kinds import AVERAGES, KINDS
 from stsbench.render.cells import Named
 from stsbench.render.figures import COLUMN_WIDTH, new_figure, shortened, style, svg_of
@@ -140,10 +140,7 @@ class RankResult(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it as plain data; what is undefined is None."""
-        whole = {"sentence": self.sentence, **asdict(self)}
-        for task in whole["tasks"]:
-            for row in task["rows"]:
-                row |= {name: None for name in ("low", "high") if row[name] != row[name]}
+        whole: dict[str, Any] = plain_data({"sentence": self.sentence, **asdict(self)})
         return whole
 
     def section(self, number: int = 1) -> Section:

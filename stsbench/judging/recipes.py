@@ -18,6 +18,21 @@ _OF_A_SEED = {"seed"}
 """Keys of a recipe in which they need not."""
 
 
+def demand_distinct_weights(runs: Mapping[str, RunRecord]) -> None:
+    """Refuse two runs of one method that are of the same weights.
+
+    Raises:
+        UserError: naming the two.
+    """
+    first_of: dict[str, str] = {}
+    for name, record in runs.items():
+        weights = record.model.weights_sha256
+        if weights and (other := first_of.setdefault(weights, name)) != name:
+            raise UserError(
+                f"{other} and {name} are runs of the same weights, which is one seed: give each checkpoint once."
+            )
+
+
 def demand_one_recipe(runs: Mapping[str, RunRecord]) -> None:
     """Refuse runs of one method that differ in more than the seed.
 

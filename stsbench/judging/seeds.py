@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
-from stsbench.judging.aligned import AlignedScores, aligned_scores, common_scores, left_out, shown_interval
-from stsbench.judging.recipes import demand_one_recipe
+from stsbench.judging.aligned import AlignedScores, aligned_scores, common_values, left_out, shown_interval
+from stsbench.judging.recipes import demand_distinct_weights, demand_one_recipe
 from stsbench.judging.seeds_result import ENOUGH, SeedsComparison, SeedsDifference
 from stsbench.records.kinds import KINDS
 from stsbench.records.record import RunRecord
@@ -73,11 +73,15 @@ def compare_seeds(
     """
     runs = {**a, **b}
     for method in (a, b):
-        _demand_distinct(method)
+        demand_distinct_weights(method)
         demand_one_recipe(method)
-    scores, alone = _scores(runs)
+    scores, alone = common_values(runs)
     if not scores:
         raise UserError("there is no task that all runs were measured on: measure them on the same tasks.")
+    for (_, task), values in scores.items():
+        if np.isnan(values).any():
+            name = list(runs)[int(np.argmax(np.isnan(values)))]
+            raise UserError(f"{name} has no score on {task} (its similarities are constant): leave it out.")
     aligned, notes = _aligned(runs)
     drawn = resampled_runs([len(a), *([len(b)] if b else [])], resamples, generator(seed, "runs"))
     chosen = _Method(interval, level, drawn)
@@ -96,37 +100,6 @@ def compare_seeds(
     if unknown:
         notes.append(f"whether {', '.join(unknown)} are of different weights cannot be known.")
     return SeedsComparison(*names, rows=tuple(rows), level=level, notes=(*left_out(alone), *notes))
-
-
-def _demand_distinct(runs: Mapping[str, RunRecord]) -> None:
-    first_of: dict[str, str] = {}
-    for name, record in runs.items():
-        weights = record.model.weights_sha256
-        other = first_of.setdefault(weights, name) if weights else name
-        if other != name:
-            raise UserError(
-                f"{other} and {name} are runs of the same weights, which is one seed: give each checkpoint once."
-            )
-
-
-def _scores(runs: Mapping[str, RunRecord]) -> tuple[dict[tuple[str, str], Floats], list[str]]:
-    """Return the scores x 100 of all runs by kind and task, averages after the tasks; and tasks not all hold."""
-    common, alone = common_scores(runs)
-    values: dict[tuple[str, str], Floats] = {}
-    for kind in KINDS.values():
-        of_kind: dict[str, Floats] = {}
-        for task, by_run in common.items():
-            for name, score in by_run.items():
-                if score.value is None:
-                    raise UserError(
-                        f"{name} has no score on {task} (its similarities are constant): leave it out."
-                    )
-            if next(iter(by_run.values())).kind == kind.name:
-                of_kind[task] = np.array([100 * (score.value or 0.0) for score in by_run.values()])
-        if kind.average and len(of_kind) > 1:
-            of_kind[kind.average] = np.mean(list(of_kind.values()), axis=0)
-        values |= {(kind.name, task): scores for task, scores in of_kind.items()}
-    return values, alone
 
 
 def _aligned(runs: Mapping[str, RunRecord]) -> tuple[dict[str, AlignedScores], list[str]]:

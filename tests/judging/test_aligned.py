@@ -12,7 +12,7 @@ from changed_records import with_columns, with_rows
 import stsbench as sb
 from stsbench.data.tables import StsData
 from stsbench.judging.aligned import AlignedScores, aligned_scores
-from stsbench.scoring.importing import import_items
+from stsbench.scoring.importing import import_results
 from stsbench.scoring.kinds.pair_classification import PairClassification
 from stsbench.scoring.kinds.relatedness import Relatedness
 from stsbench.statistics.precision import average_precision
@@ -39,7 +39,7 @@ def run(request: pytest.FixtureRequest, measure: Measure, toy_data: Data, tmp_pa
         lines = [f"quora,q{n},{0.5 + 0.1 * base[n] + noise * own[n]:.6f},g{n // 2}" for n in range(60)]
         table = tmp_path / f"{noise}.csv"
         table.write_text("\n".join(["task,item,score,group", *lines]), encoding="utf-8")
-        return import_items(table)
+        return import_results(table)
 
     pairs = toy_data("x", pairs=90)
     gold = pairs.table["gold"]

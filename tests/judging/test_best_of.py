@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from changed_records import with_values
@@ -78,7 +79,7 @@ def test_what_makes_no_sense_is_refused(runs: list[sb.RunRecord]) -> None:
     with pytest.raises(sb.UserError, match="run 1 and run 2 are runs of the same weights, which is one seed"):
         sb.best_of([runs[0], runs[0]])
     with pytest.raises(sb.UserError, match="run 1 and run 2 are not seeds of one recipe: pooling is"):
-        sb.best_of([runs[0], seed(runs[0], 75.0, "other", pooling="cls")])
+        sb.best_of([runs[0], seed(runs[0], 75.0, "other", use=replace(runs[0].model.use, pooling="cls"))])
     with pytest.raises(sb.UserError, match="no seeds of 'unsup-simcse-bert-bas' are known: did you mean"):
         sb.best_of("unsup-simcse-bert-bas")
     with pytest.raises(sb.UserError, match="no seeds of unsup-simcse-bert-base are known on 'STS99'"):

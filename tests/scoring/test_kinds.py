@@ -53,7 +53,7 @@ def given(tmp_path: Path) -> Path:
     """Return a folder with a record of items that another tool scored."""
     rows = [f"nli,{item},{score},{item % 4}" for item, score in enumerate([1, 0, 1, 1, 0, 1, 0, 0, 1, 1])]
     (tmp_path / "items.csv").write_text("\n".join(["task,item,score,group", *rows]) + "\n", encoding="utf-8")
-    sb.import_items(tmp_path / "items.csv", out=tmp_path / "given", model="theirs")
+    sb.import_results(tmp_path / "items.csv", out=tmp_path / "given", model="theirs")
     return tmp_path / "given"
 
 

@@ -142,6 +142,12 @@ def test_so_is_one_of_given_items(change: Callable[[pd.DataFrame, Any], None], s
     assert sentence in spoiled(given, change)
 
 
+def test_a_given_score_whose_square_is_no_number_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "items.csv").write_text("task,item,score\nnli,a,1\nnli,b,1e308\n", encoding="utf-8")
+    with pytest.raises(sb.UserError, match=r"line 3: the score '1e308' is too large; divide all scores"):
+        sb.import_results(tmp_path / "items.csv")
+
+
 def write(path: Path, data: StsData) -> Path:
     rows = data.pairs[["sentence1", "sentence2", "gold"]].itertuples(index=False)
     path.write_text("".join(f"{a}\t{b}\t{gold:g}\n" for a, b, gold in rows), encoding="utf-8")

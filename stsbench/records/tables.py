@@ -85,9 +85,10 @@ def _faults_in_rows(table: PlainTable, record: RunFields) -> Iterator[str]:
             expected[*score.key, number.subset] += number.items or 0
     # Of some kinds no number is of a subset, although the items name them.
     undivided = {score.key for score in record.scores if not score.subsets}
-    cells = zip(*(table[name] for name in (*KEY, "subset")), strict=True)
-    named = [tuple("" if cell is None else str(cell) for cell in row) for row in cells]
-    rows = Counter((*row[:-1], "" if row[:-1] in undivided else row[-1]) for row in named)
+    rows: Counter[tuple[str, ...]] = Counter()
+    for key, count in Counter(zip(*(table[name] for name in (*KEY, "subset")), strict=True)).items():
+        *place, subset = ("" if part is None else str(part) for part in key)
+        rows[*place, "" if tuple(place) in undivided else subset] += count
     held_out = {(score.kind, score.task, score.text): score.held_out for score in record.scores}
     for key in {**expected, **rows}:
         if key not in expected and (place := (key[0], key[1], key[3])) in held_out:

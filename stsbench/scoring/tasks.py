@@ -154,7 +154,9 @@ def read_data(
     """
     folders = [Path(folder) for folder in data_dirs]
     if data is not None:
-        return _viewed([task_of_pairs(load_pairs(Path(data), subset_column), protocol)], view, folders)
+        own = task_of_pairs(load_pairs(Path(data), subset_column), protocol)
+        own.demand_scorable()
+        return _viewed([own], view, folders)
 
     def read(names: Sequence[str]) -> list[Task]:
         return [read_task(spec, folders, protocol) for spec in parse_tasks(names, protocol)]
@@ -163,7 +165,8 @@ def read_data(
         sets = or_sample(lambda: read(["sts"]), data_dirs)
     else:
         items = tasks if isinstance(tasks, Sequence) and not isinstance(tasks, str) else [tasks]
-        sets = [as_task(item) for item in items if not isinstance(item, str)]
+        read_already = [item for item in items if not isinstance(item, str)]
+        sets = [task_of_pairs(i, protocol) if isinstance(i, StsData) else as_task(i) for i in read_already]
         names = [item for item in items if isinstance(item, str)]
         if names or not sets:
             sets += read(names)

@@ -81,7 +81,8 @@ class Threshold(NamedTuple):
 def best_threshold(labels: ArrayLike, similarity: ArrayLike) -> Threshold:
     """Return the threshold with the highest accuracy; of equals the first from above wins.
 
-    Thresholds lie in the middle between neighbours by similarity.
+    Thresholds lie above all pairs, at the lowest, and in the middle between neighbours of different similarity, so
+    that the order of the pairs does not matter.
 
     Args:
         labels: (n,) 1 where a pair belongs together, else 0.
@@ -96,14 +97,23 @@ def best_threshold(labels: ArrayLike, similarity: ArrayLike) -> Threshold:
         (0.4, 1.0)
     """
     truth, values = as_pairs(labels, similarity)
-    if len(truth) < 2:
+    size = len(truth)
+    if not size:
         return Threshold(float("nan"), float("nan"))
     order = np.argsort(-values, kind="stable")
-    positive = (truth[order] > 0).astype(np.int64)
-    right = np.cumsum(positive) + (len(truth) - positive.sum()) - np.cumsum(1 - positive)
-    best = int(np.argmax(right[:-1]))
-    threshold = (values[order[best]] + values[order[best + 1]]) / 2
-    return Threshold(float(threshold), float(right[best] / len(truth)))
+    ordered, positive = values[order], truth[order] > 0
+    # Right if the k most similar count as belonging together, where the k-th is more similar than the next.
+    right = np.concatenate([[0], np.cumsum(np.where(positive, 1, -1))]) + int((~positive).sum())
+    counts = np.concatenate([[0], np.flatnonzero(ordered[:-1] > ordered[1:]) + 1, [size]])
+    best = int(counts[np.argmax(right[counts])])
+    if best == 0:
+        threshold = np.nextafter(ordered[0], np.inf)
+    elif best == size:
+        threshold = ordered[-1]
+    else:
+        middle = (ordered[best - 1] + ordered[best]) / 2
+        threshold = middle if middle > ordered[best] else ordered[best - 1]
+    return Threshold(float(threshold), float(right[best] / size))
 
 
 class _Ordered(NamedTuple):

@@ -66,7 +66,7 @@ def test_predictions_score_as_the_vectors_that_they_came_from(
     assert read.items["dot"].isna().all()
     assert (read.model.name, read.model.use.revision, read.model.kind) == ("owner/model", None, "predictions")
     assert read.signatures[0].similarity == "cosine"
-    assert read.signatures[0].pooling == "given"
+    assert read.signatures[0].use.pooling == "given"
     assert any("Banking77Classification_predictions.json" in note for note in read.notes)
     assert any("nothing in the file proves it" in note for note in read.notes)
     euclidean = sb.evaluate_similarities(folder, sets, protocol=sb.protocol(similarity="euclidean"))

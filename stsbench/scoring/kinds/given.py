@@ -33,6 +33,8 @@ FORMATS_READ = FORMATS[1:]
 _GROUP = "group"
 _MOST_GROUPS = 2
 _COLUMNS = ("task", "item", "score")
+_LARGEST = 1e100
+"""Squares of larger scores, which intervals are made of, are no numbers any more."""
 
 
 @dataclass(frozen=True)
@@ -167,4 +169,6 @@ def _score(cell: object, table: Rows, line: int) -> float:
         raise UserError(
             f"{table.at(line)}: the score {cell!r} is not a finite number; mend it or delete the line."
         )
+    if abs(value) > _LARGEST:
+        raise UserError(f"{table.at(line)}: the score {cell!r} is too large; divide all scores by one number.")
     return value

@@ -31,6 +31,15 @@ def _readable(signature: str) -> str:
     return signature
 
 
+def _known(kind: str) -> str:
+    if kind not in KINDS:
+        raise ValueError(f"{kind!r} is none of {', '.join(KINDS)}")
+    return kind
+
+
+KindName = Annotated[str, AfterValidator(_known)]
+"""The name of a kind of task, one of `KINDS`."""
+
 SignatureText = Annotated[str, AfterValidator(_readable)]
 """A signature as text, which is known to read back."""
 
@@ -185,7 +194,7 @@ class Score(RecordPart):
     What is not known of an imported score is None, or empty.
     """
 
-    kind: str
+    kind: KindName
     task: str
     split: str
     text: str
@@ -277,7 +286,7 @@ class AveragePart(RecordPart):
         interval: None where a task has none, or nobody asked for any.
     """
 
-    kind: str
+    kind: KindName
     tasks: tuple[str, ...]
     value: float | None
     of_rounded: float | None

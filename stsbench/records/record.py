@@ -123,6 +123,8 @@ class RunRecord(Result, RunFields):
                 f"{self.model.name} was imported, with scores alone: measure it for the {ITEMS}."
             )
         table = _read_table(self.folder, self.items_file)
+        if self.items_file is not None and len(table) != self.items_file.rows:
+            self._require_sound(f"has {len(table)} rows, and {RECORD} says {self.items_file.rows}")
         self._require_sound(fault_in_columns(table, self))
         items = as_plain(table)
         self._require_sound(fault_in_rows(items, self))

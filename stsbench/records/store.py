@@ -126,11 +126,11 @@ def held_by(folder: Path, measurement: Measurement, saved: RunRecord | None = No
 def load_run(path: str | Path) -> RunRecord:
     """Read a record from its folder or from its `run.json`; its items are read when they are asked for.
 
-    What the record says is held against its digest and against itself: see `stsbench.records.consistency`.
+    What the record says is held against its digest.
 
     Raises:
-        UserError: if there is none, it is damaged, was edited after it was written or contradicts itself, or
-            another version of stsbench wrote its layout.
+        UserError: if there is none, it is damaged or was edited after it was written, or another version of
+            stsbench wrote its layout.
     """
     path = Path(path).expanduser()
     try:
@@ -144,14 +144,11 @@ def load_run(path: str | Path) -> RunRecord:
         hint = f"did you mean {path.parent / meant[0]}? " if meant else ""
         raise UserError(f"no run record at {path}: {hint}`stsbench run --out {path}` makes one.")
     record, digest = _parsed(file)
-    said = contradiction(record)
     if record.digest is None:
         raise UserError(f"{file} was edited after it was written: its digest is missing; {_RESTORE}.")
     if record.digest != digest:
-        what = said or "it does not say what its digest was taken of"
+        what = contradiction(record) or "it does not say what its digest was taken of"
         raise UserError(f"{file} was edited after it was written: {what}; {_RESTORE}.")
-    if said:
-        raise UserError(f"{file} contradicts itself: {said}; {_RESTORE}.")
     return record
 
 

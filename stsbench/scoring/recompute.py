@@ -14,7 +14,7 @@ from stsbench.base.errors import UserError
 from stsbench.data.plain_table import PlainTable
 from stsbench.records.kinds import KINDS
 from stsbench.records.labels import task_labels
-from stsbench.records.parts import Interval, Number, Score
+from stsbench.records.parts import AveragePart, Interval, Number, Score
 from stsbench.records.record import RECORD, MissingTableError, RunRecord
 from stsbench.records.tables import ITEMS
 from stsbench.scoring.kinds import numbers_of
@@ -110,11 +110,22 @@ def differences(record: RunRecord, *, intervals: bool = True) -> Iterator[Discre
         yield from _of_score(label, score, given.numbers, rows.scored, intervals=chosen.interval is not None)
         computed.append(score)
         supports.append(given.support)
-    for said, given_average in zip(record.averages, averages(computed, supports, chosen), strict=True):
-        name = KINDS[said.kind].average
+    again = {average.kind: average for average in averages(computed, supports, chosen)}
+    stated = {average.kind: average for average in record.averages}
+    for kind in (kind for kind in KINDS if kind in {*again, *stated}):
+        said, given_average = stated.get(kind), again.get(kind)
+        if said is None or given_average is None or said.tasks != given_average.tasks:
+            yield Discrepancy(f"the number of tasks of {KINDS[kind].average}", _count(said), _count(given_average))
+            continue
+        name = KINDS[kind].average
         yield from _number(name, said.value, given_average.value)
+        yield from _number(f"{name} of rounded scores", said.of_rounded, given_average.of_rounded)
         if chosen.interval is not None:
             yield from _limits(name, said.interval, given_average.interval)
+
+
+def _count(average: AveragePart | None) -> int | None:
+    return None if average is None else len(average.tasks)
 
 
 def rows_of_scores(record: RunRecord) -> Iterator[Rows]:
@@ -155,9 +166,9 @@ def _of_score(
         if name in score.counts:
             yield from _number(f"the number {name} of {label}", score.counts[name], count)
     if score.raters is not None:
-        given_raters = rater_part(scored)
-        reliable = given_raters.reliability if given_raters else None
-        yield from _number(f"the reliability of {label}", score.raters.reliability, reliable)
+        raters = rater_part(scored)
+        for field, value in score.raters:
+            yield from _number(f"the {field} of the raters of {label}", value, getattr(raters, field, None))
 
 
 def _number(what: str, said: Stated, given: Stated, tolerance: float = EXACT) -> Iterator[Discrepancy]:

@@ -87,8 +87,8 @@ def _faults_in_rows(table: PlainTable, record: RunFields) -> Iterator[str]:
     undivided = {score.key for score in record.scores if not score.subsets}
     rows: Counter[tuple[str, ...]] = Counter()
     for key, count in Counter(zip(*(table[name] for name in (*KEY, "subset")), strict=True)).items():
-        *place, subset = ("" if part is None else str(part) for part in key)
-        rows[*place, "" if tuple(place) in undivided else subset] += count
+        named = tuple("" if cell is None else str(cell) for cell in key)
+        rows[*named[:-1], "" if named[:-1] in undivided else named[-1]] += count
     held_out = {(score.kind, score.task, score.text): score.held_out for score in record.scores}
     for key in {**expected, **rows}:
         if key not in expected and (place := (key[0], key[1], key[3])) in held_out:

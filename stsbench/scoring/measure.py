@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
-from stsbench.data.tables import StsData
 from stsbench.encoders.fitted.encoder import seen_note
 from stsbench.encoders.plan import Embeddings, embed
 from stsbench.encoders.postprocess import normalize, truncate, whiten
@@ -86,11 +85,11 @@ def measure_similarities(
             "similarities have no vectors any more: --dimensions, --whiten and --normalize are not for them."
         )
     for task in tasks:
-        if task.is_trained or not isinstance(task.data, StsData):
+        if task.pairs is None:
             raise UserError(f"{task.data.task} is no matter of similarities: give the vectors.")
     recording = Recording.of(tasks, similarities.identity, settings)
     recording.prepare()
-    pairs = [task.data for task in tasks if isinstance(task.data, StsData)]
+    pairs = [task.pairs for task in tasks if task.pairs is not None]
     columns = similarities.columns(pairs)
     if recording.similarity not in columns[0]:
         raise UserError(

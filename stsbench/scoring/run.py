@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 from stsbench.base.errors import UserError
 from stsbench.base.options import Spelled
 from stsbench.base.progress import Progress
-from stsbench.data.tables import StsData
 from stsbench.data.views import PairView, split_and_view
 from stsbench.encoders.checkpoint import PACKAGED, hash_ahead, packaged_model
 from stsbench.encoders.load import load_with
@@ -269,7 +268,7 @@ def run_name(identity: Identity, sets: Sequence[Task], settings: Settings) -> st
         *name_parts(use, leading=True),
         _tasks(sets),
         *dict.fromkeys(
-            filter(None, [split_and_view(task.data.split)[1] for task in sets if isinstance(task.data, StsData)])
+            filter(None, [split_and_view(task.pairs.split)[1] for task in sets if task.pairs is not None])
         ),
         *(getattr(protocol, name) for name in choices if getattr(protocol, name) != getattr(default, name)),
         *name_parts(use, leading=False),
@@ -292,6 +291,5 @@ def _tasks(sets: Sequence[Task]) -> str:
 
 def _name(task: Task) -> str:
     suffix = KINDS[task.kind].suffix.replace(":", "-")
-    is_split = isinstance(task.data, StsData) and not task.is_trained
-    split = split_and_view(task.data.split)[0] if is_split and isinstance(task.data, StsData) else ""
+    split = "" if task.pairs is None else split_and_view(task.pairs.split)[0]
     return task.data.task + suffix + (f"-{split}" if split not in {"", "test", "all"} else "")

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from stsbench.data.plain_table import Column, PlainTable
 from stsbench.data.sentence_ids import id_columns
-from stsbench.data.tables import FileRead, Status
+from stsbench.data.tables import FileRead, Status, StsData
 from stsbench.records.parts import Number, Training
 from stsbench.records.signature import Signature
 from stsbench.scoring.intervals import Support
@@ -147,6 +147,10 @@ class Task(Protocol):
     @property
     def data(self) -> Source:
         """What it was read as: its name, text, files and their hashes."""
+
+    @property
+    def pairs(self) -> StsData | None:
+        """The pairs whose vectors are compared; None where something is trained on them, or there are none."""
 
     def sentences(self) -> list[str]:
         """Return its sentences, of pairs all first sides, then all second ones; each is encoded once."""

@@ -181,9 +181,9 @@ def _viewed(sets: list[Task], view: PairView, folders: Sequence[Path]) -> list[T
     """Return what a view leaves of some tasks."""
     if not view:
         return sets
-    pairs = [task.data for task in sets if isinstance(task.data, StsData) and not task.is_trained]
+    pairs = [task.pairs for task in sets if task.pairs is not None]
     for task in sets:
-        if task.is_trained:
+        if task.pairs is None:
             raise UserError(
                 f"{task.data.task} is trained on: pairs are left out of tasks whose pairs are compared "
                 "alone; measure it in a run of its own."
@@ -203,10 +203,9 @@ def _demand_distinct(sets: Sequence[Task]) -> None:
     """
     keys = set()
     for task in sets:
-        data = task.data
-        key = (task.kind, data.task, data.split if isinstance(data, StsData) else "", data.text)
+        key = (task.kind, task.data.task, task.pairs.split if task.pairs is not None else "", task.data.text)
         if key in keys:
-            raise UserError(f"two tasks are called {data.task}: give each once, and by another name.")
+            raise UserError(f"two tasks are called {task.data.task}: give each once, and by another name.")
         keys.add(key)
 
 

@@ -79,6 +79,7 @@ class Classification:
 
     kind: ClassVar[str] = TRANSFER
     is_trained: ClassVar[bool] = True
+    pairs: ClassVar[None] = None
 
     def sentences(self) -> list[str]:
         """Return the sentences, of pairs all first sides and then all second ones."""

@@ -64,6 +64,7 @@ class GivenItems:
 
     kind: ClassVar[str] = GIVEN
     is_trained: ClassVar[bool] = False
+    pairs: ClassVar[None] = None
 
     def sentences(self) -> list[str]:
         """Return none."""

@@ -28,6 +28,11 @@ class PairClassification:
     kind: ClassVar[str] = PAIR_CLASSIFICATION
     is_trained: ClassVar[bool] = False
 
+    @property
+    def pairs(self) -> StsData:
+        """All of its data."""
+        return self.data
+
     def sentences(self) -> list[str]:
         """Return all first sentences, then all second ones."""
         return sentences_in(self.data)

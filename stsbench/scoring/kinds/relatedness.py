@@ -71,6 +71,7 @@ class Relatedness:
 
     kind: ClassVar[str] = SUPERVISED
     is_trained: ClassVar[bool] = True
+    pairs: ClassVar[None] = None
 
     def sentences(self) -> list[str]:
         """Return all first sentences, then all second ones."""

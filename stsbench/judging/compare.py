@@ -71,7 +71,7 @@ def compare(
     >>> compare(run, run).sentence
     'Neither is shown to be better on sample: the difference of 0.00 [0.00, 0.00] may be chance at 5 %.'
     """
-    runs = tuple(records_of([side] if isinstance(side, Run) else side) for side in (a, b))
+    runs = records_of([a] if isinstance(a, Run) else a), records_of([b] if isinstance(b, Run) else b)
     intervals = intervals or Intervals(common_interval([*runs[0], *runs[1]]))
     if intervals.interval is None:
         raise UserError("no intervals were asked for, and a comparison rests on one: name how to compute it.")

@@ -102,8 +102,8 @@ class RankResult(Result):
     @property
     def headlines(self) -> list[RankedTask]:
         """The rankings that matter most: of each kind that of the average, or of its tasks where it has none."""
-        kinds = by_kind(self.tasks).values()
-        return [task for tasks in kinds for task in (tasks[-1:] if tasks[-1].is_average else tasks)]
+        kinds = by_kind(self.tasks).items()
+        return [task for kind, tasks in kinds for task in (tasks[-1:] if KINDS[kind].average else tasks)]
 
     @property
     def sentence(self) -> str:
@@ -199,9 +199,9 @@ class RankResult(Result):
                 for row in task.rows
             ]
             yield Table(pd.DataFrame(rows), headline=Named("task", task.task))
-            if not task.is_average:
-                continue
             tasks = by_kind(self.tasks)[task.kind]
+            if len(tasks) == 1 or task is not tasks[-1]:
+                continue
             cells = {
                 Named("task", item.task): {row.model: f"{row.score:.2f} {row.letters}" for row in item.rows}
                 for item in tasks

@@ -319,7 +319,7 @@ def comparison(names: Names, number: Numbers) -> Made:
         numbers.append([a, b, low])
     overlaps = tuple(Overlap(c, t, 100, 10, 0, 10, number.share()) for c in names for t in names)
     of_corpora = down([each.share_by_letters for each in overlaps], 100)
-    return Comparison(*names[:2], tuple(rows), 0.95, 0, 0, (), overlaps), [(0, grid(numbers)), (1, of_corpora)]
+    return Comparison(*names[:2], tuple(rows), 0.95, (), overlaps), [(0, grid(numbers)), (1, of_corpora)]
 
 
 def seeds_comparison(names: Names, number: Numbers) -> Made:

@@ -78,6 +78,10 @@ def _from_arrow(column: "pa.ChunkedArray") -> Column:
     is_number = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
     if is_number and not column.null_count and column.num_chunks:
         return np.concatenate([np.from_dlpack(chunk) for chunk in column.chunks])
+    if (pa.types.is_large_string(column.type) or pa.types.is_string(column.type)) and not column.null_count:
+        # Most columns of text say few things in many rows: each is made once.
+        coded = column.combine_chunks().dictionary_encode()
+        return as_column(coded.dictionary.to_pylist())[np.from_dlpack(coded.indices)]
     values = column.to_pylist()
     if pa.types.is_floating(column.type):
         return np.array([np.nan if value is None else value for value in values], dtype=np.float64)

@@ -8,6 +8,7 @@ import numpy as np
 
 from stsbench.data.plain_table import PlainTable
 from stsbench.data.sentence_ids import FOLDED, SENTENCES
+from stsbench.records.kinds import KINDS
 from stsbench.records.parts import RunFields
 from stsbench.records.signature import Signature
 from stsbench.statistics.similarity import SIMILARITIES
@@ -102,16 +103,17 @@ def _faults_in_rows(table: PlainTable, record: RunFields) -> Iterator[str]:
 
 
 def _faults_in_numbers(table: PlainTable, record: RunFields) -> Iterator[str]:
-    for score in record.scores:
-        of_kind = table["kind"] == score.kind
-        columns = [column for column in score.about.columns if _OF_SOME[column] == NUMBER]
-        columns += [Signature.parse(score.signature).similarity] if score.about.by_similarity else []
+    for name, about in ((name, KINDS[name]) for name in dict.fromkeys(score.kind for score in record.scores)):
+        of_kind = table["kind"] == name
+        columns = [column for column in about.columns if _OF_SOME[column] == NUMBER]
+        if about.by_similarity:
+            columns += {Signature.parse(score.signature).similarity for score in record.scores_of(name)}
         for column in columns:
             wrong = of_kind & ~np.isfinite(table[column])
             if wrong.any():
                 row = int(np.argmax(wrong))
                 yield f"has {table[column][row]} in row {row + 1} of its column {column}"
-        if "prediction" in score.about.columns:
+        if "prediction" in about.columns:
             wrong = of_kind & (table["correct"] != (table["label"] == table["prediction"]))
             if wrong.any():
                 row = int(np.argmax(wrong))

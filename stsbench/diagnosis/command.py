@@ -67,7 +67,7 @@ def diagnose(
     from stsbench.encoders.protocol import Encoder
     from stsbench.scoring.protocols import choose_protocol
 
-    chosen = saved(options=Use(**vars(loading)), models=[model] if model else [])
+    chosen = saved(use=Use(**vars(loading)), models=[model] if model else [])
     if len(chosen) > 1:
         raise UserError("--model and --vectors cannot go together: diagnose looks at one of them.")
     encoder = chosen[0].load()

@@ -17,6 +17,7 @@ from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import listed
 from stsbench.data.plain_table import PlainTable, coded
+from stsbench.encoders.use import ABOUT
 from stsbench.records.kinds import AVERAGES, KINDS
 from stsbench.records.labels import labels, task_labels
 from stsbench.records.parts import Score
@@ -324,8 +325,9 @@ def model_of(record: RunRecord) -> tuple[str, ...] | None:
     """Return what tells a record's model from others, weights and use; None where no weights are known."""
     if record.model.weights_sha256 is None:
         return None
-    use = record.model.model_dump(exclude={"name", "kind", "revision", "device"})
-    return tuple(sorted(map(repr, use.items())))
+    without = {name for name, about in ABOUT.items() if about.of_place or about.changes == "nothing"}
+    model = record.model.model_dump(exclude={"name": True, "kind": True, "use": without})
+    return tuple(sorted(map(repr, model.items())))
 
 
 def named_runs(runs: Iterable[RunRecord | str | Path]) -> dict[str, RunRecord]:

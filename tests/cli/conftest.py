@@ -33,7 +33,7 @@ class Outcome(NamedTuple):
         assert lines[0].startswith("stsbench: ")
         assert re.search(message, lines[0]), lines[0]
         assert not list(Path.cwd().rglob("run.json"))
-        assert not list(Path.cwd().rglob("pairs*.parquet"))
+        assert not list(Path.cwd().rglob("items*.parquet"))
 
 
 Stsbench = Callable[..., Outcome]

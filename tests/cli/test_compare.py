@@ -45,9 +45,20 @@ def test_its_intervals_rest_on_the_draws_of_the_records(runs: Stsbench) -> None:
     assert wider.low < whole.low < whole.difference < whole.high < wider.high
 
 
-def test_the_method_of_intervals_is_a_choice(runs: Stsbench) -> None:
+def test_the_method_of_intervals_is_a_choice(stsbench: Stsbench, pairs_file: Path) -> None:
+    pairs = [line.split("\t") for line in pairs_file.read_text(encoding="utf-8").splitlines()]
+    # Each sentence stands in several pairs, or no two methods would differ.
+    rows = [f"{pairs[place % 4][0]}\t{pairs[place // 2][1]}\t{gold}\n" for place, (*_, gold) in enumerate(pairs)]
+    pairs_file.write_text("".join(rows), encoding="utf-8")
+
+    def measured(folder: str, toy: str, *options: str) -> None:
+        done = stsbench("run", "-m", f"toys:{toy}", "--data", pairs_file, "--out", folder, *options)
+        assert done.code == 0, done.err
+
+    measured("a", "words")
+    measured("b", "letters")
     told = {
-        name: json.loads(runs("compare", "a", "b", "--json", "--interval", name).out)
+        name: json.loads(stsbench("compare", "a", "b", "--json", "--interval", name).out)
         for name in ("dyadic", "independent")
     }
     assert {name: {row["interval"] for row in found["rows"]} for name, found in told.items()} == {
@@ -56,16 +67,16 @@ def test_the_method_of_intervals_is_a_choice(runs: Stsbench) -> None:
     assert told["dyadic"]["rows"][0]["difference"] == told["independent"]["rows"][0]["difference"]
     assert "--interval dyadic" in " ".join(told["independent"]["notes"])
     assert {"se_dyadic", "se_components", "se_independent", "df"} <= set(told["dyadic"]["rows"][0]["details"])
-    for run, model in (("c", "words"), ("d", "letters")):
-        runs("run", "-m", f"toys:{model}", "--tasks", "sample", "--out", run, "--interval", "independent")
-    of_records = json.loads(runs("compare", "c", "d", "--json").out)
+    measured("c", "words", "--interval", "independent")
+    measured("d", "letters", "--interval", "independent")
+    of_records = json.loads(stsbench("compare", "c", "d", "--json").out)
     assert of_records["rows"] == told["independent"]["rows"]
-    assert "those of this comparison dyadic" in runs("compare", "a", "d").err
-    wrong = runs("compare", "a", "b", "--interval", "dyadik")
+    assert "those of this comparison dyadic" in stsbench("compare", "a", "d").err
+    wrong = stsbench("compare", "a", "b", "--interval", "dyadik")
     assert wrong.code == 2
     assert "--interval" in wrong.err
     assert "dyadic" in wrong.err
-    assert runs("compare", "a", "b", "--interval", "bootstrap").code == 2
+    assert stsbench("compare", "a", "b", "--interval", "bootstrap").code == 2
 
 
 def test_programs_get_everything(runs: Stsbench) -> None:

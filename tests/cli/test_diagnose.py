@@ -117,8 +117,9 @@ def test_the_command_it_prints_for_a_trained_regressor_gives_the_very_number(
     stsbench: Stsbench, tiny_bert: Path, benchmark_folder: Path, metric: str
 ) -> None:
     where = ("-m", str(tiny_bert), "--device", "cpu", "--data-dir", str(benchmark_folder))
-    (trained,) = json.loads(stsbench("run", *where, "--tasks", "SICK-R:supervised", "--json").out)["supervised"]
-    claim = ("--claim", f"SICK-R={100 * trained[metric]:.6f}%", "--tolerance", "0.00001", "--supervised")
+    (trained,) = json.loads(stsbench("run", *where, "--tasks", "SICK-R:supervised", "--json").out)["scores"]
+    (value,) = [number["value"] for number in trained["numbers"] if number["statistic"] == metric]
+    claim = ("--claim", f"SICK-R={100 * value:.6f}%", "--tolerance", "0.00001", "--supervised")
     diagnosis = json.loads(stsbench("diagnose", *where, *claim, "--json").out)
     changes = {"metric": "pearson"} if metric == "pearson" else {}
     assert diagnosis["explanations"][0]["changes"] == changes | {"comparison": "supervised"}

@@ -37,7 +37,7 @@ def test_sets_and_languages_are_measured_by_name(stsbench, family):
     )
     assert outcome.code == 0, outcome.err
     record = json.loads(next(family.parent.rglob("run.json")).read_text(encoding="utf-8"))
-    assert [(part["task"], part["split"], part["pairs"]) for part in record["tasks"]] == [
+    assert [(score["task"], score["split"], score["numbers"][0]["items"]) for score in record["scores"]] == [
         ("BIOSSES", "test", 3),
         ("STS17", "en-en", 3),
         ("STS17", "en-de", 3),

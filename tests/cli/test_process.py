@@ -92,7 +92,7 @@ def ended(started: subprocess.Popen[str]) -> tuple[int, str, str]:
 
 
 def recorded(tmp_path: Path) -> bool:
-    return bool(sb.load_run(tmp_path / "runs" / "mine_lengths-own-sample").tasks)
+    return bool(sb.load_run(tmp_path / "runs" / "mine_lengths-own-sample").scores)
 
 
 def test_a_run_without_standard_error_is_recorded(process: Callable[..., Any], tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ def test_without_data_the_sample_is_measured_under_a_banner_on_standard_error(st
     assert "recorded in runs/toys_words-own-sample" in done.err
     record = sb.load_run("runs/toys_words-own-sample")
     assert record.command == "stsbench run -m toys:words"
-    assert len(record.pairs) == 252
+    assert len(record.items) == 252
 
 
 def test_quiet_prints_the_table_alone(stsbench: Stsbench) -> None:
@@ -253,9 +253,9 @@ def test_modified_data_is_said_in_a_note_in_the_record_and_below_the_scores(
     assert "toys:words: data: modified (see the notes)" in done.out.splitlines()
     assert "STS.input.FNWN.txt is not the catalogued file: 189 lines expected, 12 found." in done.err
     assert "note: STS13 FNWN test: 189 items expected, 12 found." in done.err
-    (task,) = sb.load_run("runs/toys_words-own-STS13").tasks
-    assert task.data.status == "modified"
-    assert len(task.data.problems) == 9
+    (score,) = sb.load_run("runs/toys_words-own-STS13").scores
+    assert score.data.status == "modified"
+    assert len(score.data.problems) == 9
 
 
 def test_incomplete_data_in_a_named_folder_is_a_mistake_and_not_the_sample(
@@ -273,12 +273,12 @@ def test_saved_vectors_are_scored(stsbench: Stsbench, toys: Any, tmp_path: Path)
     done = stsbench("run", *arguments)
     assert done.code == 0, done.err
     saved, direct = sb.load_run("runs/mine-own-sample"), sb.evaluate(toys.words, "sample")
-    assert saved.tasks[0].scores == direct.tasks[0].scores
+    assert saved.scores[0].numbers == direct.scores[0].numbers
 
 
 def test_saved_similarities_are_scored(stsbench: Stsbench, toys: Any, tmp_path: Path) -> None:
     direct = sb.evaluate(toys.words, "sample")
-    values = direct.pairs["cosine"].to_numpy()
+    values = direct.items["cosine"].to_numpy()
     np.save(tmp_path / "mine.npy", values)
     (tmp_path / "other.txt").write_text("\n".join(map(repr, values.tolist())), encoding="utf-8")
     for name in ("mine.npy", "other.txt"):

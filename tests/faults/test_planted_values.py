@@ -111,6 +111,6 @@ def test_no_score_of_another_program_that_is_no_correlation_passes_unseen(
         return
     # Which is how that program writes an undefined one.
     record, metric = import_results(tmp_path / "STS13.json", model="mine"), name.partition("_")[2]
-    assert [values[metric] for values in record.tasks[0].scores.values()] == [None]
+    assert [number.value for number in record.scores[0].numbers if number.statistic == metric] == [None]
     if metric == record.protocol.metric:
         assert any(f"the {metric} of STS13 is NaN there" in note for note in record.notes)

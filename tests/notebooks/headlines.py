@@ -1,7 +1,7 @@
 """The headline tables of executed notebooks as a reader sees them, and what each must show.
 
-That is computed with NumPy and SciPy from what the notebook left on disk: the record, the pair table, the cache of
-embeddings.
+That is computed with NumPy and SciPy from what the notebook left on disk: the record, the items table, the cache
+of embeddings.
 """
 
 import json
@@ -54,9 +54,12 @@ def reproduced(rows: Rows, folder: Path) -> None:
 
 def with_limits(rows: Rows, record: dict[str, Any], name: str) -> None:
     """Hold three rows against a record: the scores, and below them the limits of their intervals."""
-    (task,) = record["tasks"]
-    scores = {task["task"]: task["score"]} | {part["name"]: part["scores"]["spearman"] for part in task["subsets"]}
-    limits = {task["task"]: task["interval"]} | {part["name"]: part["interval"] for part in task["subsets"]}
+    (score,) = record["scores"]
+    first, *others = score["numbers"]
+    subsets = [number for number in others if number["subset"] and number["statistic"] == "spearman"]
+    numbers = {score["task"]: first} | {number["subset"]: number for number in subsets}
+    scores = {column: number["value"] for column, number in numbers.items()}
+    limits = {column: number["interval"] for column, number in numbers.items()}
     lower, upper = ({column: ends[place] for column, ends in limits.items()} for place in (0, 1))
     assert [row["model"].strip() for row in rows] == [name, "2.5 %", "97.5 %"]
     for row, expected in zip(rows, (scores, lower, upper), strict=True):
@@ -109,7 +112,7 @@ def places(folder: Path) -> dict[str, dict[str, float | int]]:
             "alignment": float(((left - right)[close] ** 2).sum(axis=1).mean()),
             "uniformity": float(np.log(np.exp(-2 * (2 - 2 * cosines)).mean())),
             "mean_cosine": float(cosines.mean()),
-            "sts": 100 * recorded(folder / "runs" / f"{name}-sample")["tasks"][0]["score"],
+            "sts": 100 * headline(folder / "runs" / f"{name}-sample"),
             "positive_pairs": int(close.sum()),
             "sentences": len(texts),
         }
@@ -125,9 +128,7 @@ def trained(rows: Rows, folder: Path) -> None:
 
 
 def diagnosed(rows: Rows, folder: Path) -> None:
-    ours, theirs = (
-        100 * recorded(folder / "runs" / f"{whose}-sample")["tasks"][0]["score"] for whose in ("ours", "theirs")
-    )
+    ours, theirs = (100 * headline(folder / "runs" / f"{whose}-sample") for whose in ("ours", "theirs"))
     claim = round(theirs, 2)
     # The sample's subsets are of one size: the plain mean is the weighted one, and comes first.
     by_setting = {"claimed": claim, "your setting": ours, "aggregation mean": theirs}
@@ -151,6 +152,12 @@ HEADLINES = (reproduced, length_bias, geometry, trained, diagnosed)
 def recorded(folder: Path) -> dict[str, Any]:
     record: dict[str, Any] = json.loads((folder / "run.json").read_text(encoding="utf-8"))
     return record
+
+
+def headline(folder: Path) -> float:
+    (score,) = recorded(folder)["scores"]
+    value: float = score["numbers"][0]["value"]
+    return value
 
 
 def vectors_of(pooling: str, texts: list[str]) -> NDArray[np.float64]:

@@ -322,19 +322,17 @@ def seeds_comparison(names: Names, number: Numbers) -> Made:
 
 
 def ranking(names: Names, number: Numbers) -> Made:
-    tasks = [
-        RankedTask(
-            "sts",
-            task,
-            10,
-            tuple(RankedScore(m, number(), 1, 2, place, 1, 3, "a", 0.5) for place, m in enumerate(names, 1)),
-            ((1.0,) * 3,) * 3,
-        )
-        for task in names
-    ]
-    whole = [[row.score for row in task.rows] for task in tasks]
-    result = RankResult(names, tuple(tasks), True, "max", "dyadic", 0.95, 10, 0)
-    return result, [(0, down(whole[-1])), (1, grid(np.array(whole).T.tolist()))]
+    def ranked(kind: str, task: str) -> RankedTask:
+        rows = (RankedScore(m, number(), 1, 2, place, 1, 3, "a", 0.5) for place, m in enumerate(names, 1))
+        return RankedTask(kind, task, 10, tuple(rows), ((1.0,) * 3,) * 3)
+
+    # Of the second kind there is no average: each of its tasks has a table.
+    averaged = [ranked("sts", task) for task in (*task_names(names), "Avg.")]
+    others = [ranked("supervised", task) for task in names[:2]]
+    whole = [[row.score for row in task.rows] for task in averaged]
+    alone = [(place, down([row.score for row in task.rows])) for place, task in enumerate(others, 2)]
+    result = RankResult(names, (*averaged, *others), True, "max", "dyadic", 0.95, 10, 0)
+    return result, [(0, down(whole[-1])), (1, grid(np.array(whole).T.tolist())), *alone]
 
 
 def best_of(names: Names, number: Numbers) -> Made:

@@ -50,7 +50,9 @@ def test_the_ranks_are_those_of_a_plain_computation(hash_encode: Encode, share: 
     assert result.numbers()["Hits@3"] == pytest.approx((ranks <= 3).mean())
     # Beside it stands the score of the same pairs.
     scored = sb.evaluate(hash_encode, "sample", intervals=sb.Intervals(None))
-    assert frame["spearman"].iloc[0] == pytest.approx(scored.tasks[0].scores["all"]["spearman"])
+    headline = scored.scores[0].numbers[0]
+    assert headline.key == ("spearman", "all", "")
+    assert frame["spearman"].iloc[0] == pytest.approx(headline.value)
 
 
 def test_of_pairs_with_one_gold_score_the_earlier_ones_are_positive_and_a_pair_is_searched_both_ways() -> None:

@@ -197,8 +197,8 @@ def batcher(hash_encode):
 def test_the_regressor_is_trained_when_one_of_its_keys_is_read(folder, batcher, monkeypatch):
     result = evaluator(folder, batcher).eval("STSBenchmark")
     trained = []
-    train = tasks.score_relatedness
-    monkeypatch.setattr(tasks, "score_relatedness", lambda *data, **how: trained.append(1) or train(*data, **how))
+    train = tasks.regress
+    monkeypatch.setattr(tasks, "regress", lambda *data, **how: trained.append(1) or train(*data, **how))
     fork = evaluator(folder, batcher, results="simcse").eval("STSBenchmark")
     assert result == fork
     assert list(result) == list(fork) == ["train", "dev", "test", "all"]
@@ -221,7 +221,7 @@ def test_results_of_every_task_can_be_stored_as_json_and_train_nothing_for_it(fo
     one = evaluator(folder, batcher, results=shape)
     results = one.eval(["STS13", "STSBenchmark", "CR", "MRPC"])
     trained = []
-    monkeypatch.setattr(tasks, "score_relatedness", lambda *data, **how: trained.append(1))
+    monkeypatch.setattr(tasks, "regress", lambda *data, **how: trained.append(1))
     stored = json.loads(json.dumps(results, indent=1))
     assert trained == []
     assert stored["STSBenchmark"].keys() == results["STSBenchmark"].keys()

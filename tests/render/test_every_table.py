@@ -65,7 +65,7 @@ from stsbench.published.catalogue import exhibits
 from stsbench.published.lookup import Listing, PrintedRow, PrintedTable
 from stsbench.records.export import ExportedResults
 from stsbench.records.labels import labels, task_labels
-from stsbench.records.parts import AveragePart, HeadScore
+from stsbench.records.parts import AveragePart, HeadScore, Number, RaterPart
 from stsbench.records.record import RunRecord
 from stsbench.records.scores import Scores
 from stsbench.render.cells import as_read
@@ -240,27 +240,21 @@ def measured() -> RunRecord:
 def record(model: str, tasks: dict[str, tuple[float, dict[str, float]]]) -> RunRecord:
     """Return a record of a model with the scores of tasks and of their subsets."""
     base = measured()
-    part = base.tasks[0]
-    subset = part.subsets[0]
-    parts = [
-        part.model_copy(
-            update={
-                "task": name,
-                "score": score,
-                "interval": (score - 1, score + 1),
-                "scores": {"all": part.scores["all"] | {"pearson": score}},
-                "subsets": tuple(
-                    subset.model_copy(update={"name": of, "scores": subset.scores | {"spearman": value}})
-                    for of, value in subsets.items()
-                ),
-                "raters": SimpleNamespace(ratings=5.0, reliability=0.9, ceiling=0.95),
-            }
+    (part,) = base.scores
+    scores = []
+    for name, (value, subsets) in tasks.items():
+        first, *others = part.numbers
+        numbers = (
+            first.model_copy(update={"value": value, "interval": (value - 1, value + 1)}),
+            *(each.model_copy(update={"value": value}) for each in others if each.key == ("pearson", "all", "")),
+            *(Number(statistic=first.statistic, value=of, items=36, subset=at) for at, of in subsets.items()),
         )
-        for name, (score, subsets) in tasks.items()
-    ]
+        raters = RaterPart(pairs=252, ratings=5.0, reliability=0.9, ceiling=0.95)
+        scores.append(part.model_copy(update={"task": name, "numbers": numbers, "raters": raters}))
+    average = AveragePart.of(part.kind, list(tasks), [value for value, _ in tasks.values()])
     changes = {
-        "tasks": tuple(parts),
-        "average": AveragePart.of(list(tasks), [score for score, _ in tasks.values()]),
+        "scores": tuple(scores),
+        "averages": (average,) if average else (),
         "model": base.model.model_copy(update={"name": model, "kind": "vectors"}),
     }
     return base.model_copy(update=changes)
@@ -289,8 +283,8 @@ def scores(names: Names, number: Numbers) -> Made:
     made, shares = records(names, number, subsets=names)
     by_task = [
         [
-            [share, *(s.scores["spearman"] for s in part.subsets)]
-            for share, part in zip(line, of.tasks, strict=True)
+            [share, *(number.value for number in score.subsets)]
+            for share, score in zip(line, of.scores, strict=True)
         ]
         for line, of in zip(shares, made, strict=True)
     ]
@@ -328,19 +322,17 @@ def seeds_comparison(names: Names, number: Numbers) -> Made:
 
 
 def ranking(names: Names, number: Numbers) -> Made:
-    tasks = [
-        RankedTask(
-            "sts",
-            task,
-            10,
-            tuple(RankedScore(m, number(), 1, 2, place, 1, 3, "a", 0.5) for place, m in enumerate(names, 1)),
-            ((1.0,) * 3,) * 3,
-        )
-        for task in names
-    ]
-    whole = [[row.score for row in task.rows] for task in tasks]
-    result = RankResult(names, tuple(tasks), True, "max", "dyadic", 0.95, 10, 0)
-    return result, [(0, down(whole[-1])), (1, grid(np.array(whole).T.tolist()))]
+    def ranked(kind: str, task: str) -> RankedTask:
+        rows = (RankedScore(m, number(), 1, 2, place, 1, 3, "a", 0.5) for place, m in enumerate(names, 1))
+        return RankedTask(kind, task, 10, tuple(rows), ((1.0,) * 3,) * 3)
+
+    # Of the second kind there is no average: each of its tasks has a table.
+    averaged = [ranked("sts", task) for task in (*task_names(names), "Avg.")]
+    others = [ranked("supervised", task) for task in names[:2]]
+    whole = [[row.score for row in task.rows] for task in averaged]
+    alone = [(place, down([row.score for row in task.rows])) for place, task in enumerate(others, 2)]
+    result = RankResult(names, (*averaged, *others), True, "max", "dyadic", 0.95, 10, 0)
+    return result, [(0, down(whole[-1])), (1, grid(np.array(whole).T.tolist())), *alone]
 
 
 def best_of(names: Names, number: Numbers) -> Made:
@@ -601,7 +593,7 @@ def length_bias(names: Names, number: Numbers) -> Made:
 def task_names(names: Names) -> list[str]:
     """Return what the labels of tasks of such names are: none is called as an average."""
     made, _ = records(names, Numbers())
-    return task_labels(made[0].tasks)
+    return task_labels(made[0].scores)
 
 
 def repetition_bias(names: Names, number: Numbers) -> Made:
@@ -682,7 +674,7 @@ def report_of_scores(names: Names, number: Numbers) -> Made:
 
 def report_of_subsets(names: Names, number: Numbers) -> Made:
     made, _ = records(names, number, subsets=names)
-    values = [[s.scores["spearman"] for part in of.tasks for s in part.subsets] for of in made]
+    values = [[number.value for score in of.scores for number in score.subsets] for of in made]
     tables = report(report_scores.subsets(dict(zip(labels(made), made, strict=True))))
     return tables, [(0, grid(np.array(values, dtype=float).T.tolist(), 100))]
 

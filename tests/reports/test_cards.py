@@ -4,6 +4,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Callable
 
 import pytest
+from changed_records import with_value
 from huggingface_hub import ModelCard
 
 import stsbench as sb
@@ -44,9 +45,9 @@ def test_runs_of_one_model_share_a_card_and_others_do_not(make_record: Make) -> 
 
 def test_an_undefined_score_is_in_no_card(make_record: Make) -> None:
     run = make_record()
-    task = run.tasks[0].model_copy(update={"score": None})
-    other = run.tasks[1].model_copy(update={"score": float("nan")})
-    text = sb.model_card(run.model_copy(update={"tasks": (task, other)}))
+    first, second = run.scores
+    undefined = with_value(first, None), with_value(second, float("nan"))
+    text = sb.model_card(run.model_copy(update={"scores": undefined}))
     assert ".nan" not in text
     assert ModelCard(text).data.eval_results is None
 

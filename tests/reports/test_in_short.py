@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from changed_records import with_value
 
 import stsbench as sb
 from stsbench.render.section import Pointer, Report, Section
@@ -27,7 +28,7 @@ def test_a_report_opens_with_score_and_interval_and_links_to_its_table(make_reco
     page = sb.report(record, tmp_path / "page", analyse=False)
     text = page.with_name("README.md").read_text(encoding="utf-8")
     opening = text[text.index("## In short") : text.index("## Scores")]
-    average = 100 * (record.averages[0].value if record.average and record.averages[0].value else 0)
+    average = 100 * (record.averages[0].value or 0)
     assert f"mine scores {average:.2f} (95 % [" in opening.replace("\\", "")
     targets = re.findall(r"\(#([\w.-]+)\)", opening)
     assert targets == ["scores-sts"]
@@ -46,17 +47,11 @@ def test_of_many_runs_the_highest_and_the_lowest_are_told(make_record: Make) -> 
 def test_what_is_odd_is_said_and_what_is_not_is_not(make_record: Make) -> None:
     plain = make_record()
     assert not any("Odd" in sentence for sentence in sentences(plain))
-    first, second = plain.tasks
-    odd = plain.model_copy(
-        update={
-            "tasks": (
-                first.model_copy(update={"score": None}),
-                second.model_copy(
-                    update={"zero_pairs": 3, "data": second.data.model_copy(update={"status": "modified"})}
-                ),
-            )
-        }
-    )
+    first, second = plain.scores
+    modified = second.data.model_copy(update={"status": "modified"})
+    counts = second.counts | {"zero_pairs": 3}
+    of_other_files = second.model_copy(update={"counts": counts, "data": modified})
+    odd = plain.model_copy(update={"scores": (with_value(first, None), of_other_files)})
     told = " ".join(sentences(odd))
     assert f"has no score on {first.task}" in told
     assert "3 pairs of run 1 have a zero vector" in told

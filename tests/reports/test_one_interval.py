@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from changed_records import with_columns
 
 import stsbench as sb
 from stsbench.data.tables import StsData
@@ -25,9 +26,8 @@ def record(request: Any, toy_data: Data, hash_encode: Any) -> sb.RunRecord:
 
 @pytest.mark.parametrize("record", INTERVALS, indirect=True)
 def test_every_place_shows_the_interval_that_was_recorded(record: sb.RunRecord) -> None:
-    own = {task.task: task.interval for task in record.scores} | {
-        "Avg.": record.average and record.average.interval
-    }
+    (average,) = record.averages
+    own = {score.task: score.interval for score in record.scores} | {"Avg.": average.interval}
     expected = {name: tuple(100 * limit for limit in limits or ()) for name, limits in own.items()}
 
     rows = record.frame[record.frame["subset"] == ""].set_index("task")
@@ -46,8 +46,8 @@ def test_every_place_shows_the_interval_that_was_recorded(record: sb.RunRecord) 
 @pytest.mark.parametrize("record", ["dyadic", "independent"], indirect=True)
 def test_the_others_of_one_number_are_those_of_the_difference(record: sb.RunRecord, hash_encode: Any) -> None:
     # Against a model without any correlation to speak of nothing is known of, a difference is the score's own.
-    noisy = record.pairs.assign(cosine=np.random.default_rng(3).normal(size=len(record.pairs)))
-    found = sb.compare(record, record.with_tables(noisy), intervals=Intervals.of(record.protocol))
+    noisy = with_columns(record, cosine=np.random.default_rng(3).normal(size=len(record.items)))
+    found = sb.compare(record, noisy, intervals=Intervals.of(record.protocol))
     table, frame = found.table()[0].frame, found.frame
     drawn = [axes.get_lines() for axes in found.plot().axes]
     assert drawn

@@ -36,7 +36,7 @@ def test_each_number_is_what_sets_of_the_table_give(record: sb.RunRecord, tmp_pa
         rows = list(csv.DictReader(stream))
     sets = {
         task: [frozenset(pair) for pair in zip(part["folded_a"], part["folded_b"], strict=True)]
-        for task, part in record.pairs.groupby("task", sort=False)
+        for task, part in record.items.groupby("task", sort=False)
     }
     common = set(sets["one"]) & set(sets["two"])
     assert len(common) >= 5

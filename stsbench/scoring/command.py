@@ -40,8 +40,7 @@ def run(
         Option(
             "--gate",
             help="Measure the same checkpoint in fp32 too (the folder's name ends in -fp32), and hold the lower "
-            "precision against it, as `check --baseline --margin` does. Exit code 3 unless no score is worse by "
-            "--margin.",
+            "precision against it, as `stsbench check` does. Exit code 3 unless no score is worse by --margin.",
             rich_help_panel=RUN,
         ),
     ] = False,

@@ -11,6 +11,7 @@ import pytest
 from changed_records import with_columns
 
 import stsbench as sb
+from stsbench.data.benchmarks import load_sample
 
 Stsbench = Callable[..., Any]
 
@@ -45,14 +46,17 @@ def test_its_intervals_rest_on_the_draws_of_the_records(runs: Stsbench) -> None:
     assert wider.low < whole.low < whole.difference < whole.high < wider.high
 
 
-def test_the_method_of_intervals_is_a_choice(stsbench: Stsbench, pairs_file: Path) -> None:
-    pairs = [line.split("\t") for line in pairs_file.read_text(encoding="utf-8").splitlines()]
-    # Each sentence stands in several pairs, or no two methods would differ.
-    rows = [f"{pairs[place % 4][0]}\t{pairs[place // 2][1]}\t{gold}\n" for place, (*_, gold) in enumerate(pairs)]
-    pairs_file.write_text("".join(rows), encoding="utf-8")
+def test_the_method_of_intervals_is_a_choice(stsbench: Stsbench) -> None:
+    pairs = load_sample().pairs
+    # Four pairs of one sentence, and of scores that are alike, depend on each other.
+    rows = [
+        f"{pairs['sentence1'][n // 4]}\t{pairs['sentence2'][n]}\t{pairs['gold'][n // 4] + n / 100:.2f}\n"
+        for n in range(24)
+    ]
+    Path("pairs.tsv").write_text("".join(rows), encoding="utf-8")
 
     def measured(folder: str, toy: str, *options: str) -> None:
-        done = stsbench("run", "-m", f"toys:{toy}", "--data", pairs_file, "--out", folder, *options)
+        done = stsbench("run", "-m", f"toys:{toy}", "--data", "pairs.tsv", "--out", folder, *options)
         assert done.code == 0, done.err
 
     measured("a", "words")
@@ -141,8 +145,6 @@ def test_all_runs_that_follow_an_option_belong_to_it_as_a_shell_writes_them(
 
 
 def test_a_corpus_is_searched_for_the_test_sentences(runs: Stsbench) -> None:
-    from stsbench.data.benchmarks import load_sample
-
     own = load_sample().pairs["sentence1"].unique()[:7]
     Path("corpus.txt").write_text("\n".join([*own, "and nothing else"]), encoding="utf-8")
     done = runs("compare", "a", "b", "--corpus", "corpus.txt")

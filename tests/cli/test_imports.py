@@ -1,5 +1,5 @@
 """What commands load: no torch where all vectors are cached, no pandas where a score is measured, shown or
-checked, and of scipy the special functions alone."""
+checked, and of scipy the special functions alone, but for the chains of shared sentences that a comparison joins."""
 
 import json
 import subprocess
@@ -46,4 +46,4 @@ def test_a_cached_run_and_what_reads_it_load_no_torch_and_few_pandas(tiny_bert: 
     again = json.loads((tmp_path / "again" / "run.json").read_text(encoding="utf-8"))
     assert again["encoding"]["encoded"] == 0
     assert loaded[:3] == [[0, []]] * 3
-    assert loaded[3:] == [[0, ["pandas"]]] * 2
+    assert loaded[3:] == [[0, ["scipy.sparse", "pandas"]]] * 2

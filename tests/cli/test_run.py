@@ -67,11 +67,12 @@ def test_transfer_tasks_have_a_table_of_their_own(stsbench: Stsbench) -> None:
     assert transfer.splitlines()[0].split() == ["model", "sample-questions", "sample-products", "Avg.", "transfer"]
     assert transfer.splitlines()[-1].split()[0] == "devacc"
     record = sb.load_run("runs/toys_words-own-sample-questions_sample_sample-products")
-    assert [part.task for part in record.scores] == ["sample-questions", "sample-products"]
+    scores = record.scores_of("transfer")
+    assert [score.task for score in scores] == ["sample-questions", "sample-products"]
     rows = list(csv.DictReader(io.StringIO(stsbench("show", record.folder, "--csv").out)))
     found = {(row["task"], row["metric"]): float(row["score"]) for row in rows if not row["subset"]}
-    assert found["sample-questions", "acc"] == pytest.approx(100 * record.scores[0].number("acc").value)
-    assert found["sample-questions", "devacc"] == pytest.approx(100 * record.scores[0].number("devacc").value)
+    assert found["sample-questions", "acc"] == pytest.approx(100 * scores[0].number("acc").value)
+    assert found["sample-questions", "devacc"] == pytest.approx(100 * scores[0].number("devacc").value)
     cited = stsbench("cite", record.folder).out
     assert "sample-products" in cited
 
@@ -105,7 +106,7 @@ def test_csv_has_a_row_per_task_and_subset_in_full_precision(stsbench: Stsbench)
     record = sb.load_run("runs/toys_words-own-sample")
     assert len(rows) == 1 + len(record.scores[0].subsets)
     assert float(rows[0]["score"]) == 100 * (record.scores[0].value or 0)
-    assert (rows[0]["task"], rows[0]["subset"], rows[0]["pairs"]) == ("sample", "", "252")
+    assert (rows[0]["task"], rows[0]["subset"], rows[0]["items"]) == ("sample", "", "252")
     assert rows[0]["signature"] == record.signature
 
 

@@ -35,7 +35,7 @@ def test_several_records_stand_side_by_side(runs: Stsbench) -> None:
     done = runs("show", "a", "b", "--markdown")
     assert [line.split(" | ")[0] for line in done.out.splitlines()[2:]] == ["| toys:words", "| toys:letters"]
     subsets = runs("show", "a", "b", "--subsets", "--quiet").out
-    assert re.search(r"^task +subset +metric +pairs +toys:words +toys:letters$", subsets, re.MULTILINE)
+    assert re.search(r"^task +subset +metric +items +toys:words +toys:letters$", subsets, re.MULTILINE)
     assert re.search(r"^sample +everyday +spearman +36 ", subsets, re.MULTILINE)
 
 
@@ -58,7 +58,7 @@ def test_json_is_the_record_or_a_list_of_them(runs: Stsbench) -> None:
 
 def test_csv_holds_all_models(runs: Stsbench) -> None:
     lines = runs("show", "a", "b", "--csv").out.splitlines()
-    assert lines[0].startswith("model,task,subset,metric,pairs,score,low,high,signature")
+    assert lines[0].startswith("model,task,subset,metric,items,score,low,high,signature")
     assert len(lines) == 1 + 2 * 8
 
 

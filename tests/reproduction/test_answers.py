@@ -194,7 +194,7 @@ def runs(
             weights = hashlib.sha256(f"{method} {seed}".encode()).hexdigest()
             model = run.model.model_copy(update={"weights_sha256": weights, "name": f"{method}-{seed}"})
             found[seed] = run.model_copy(update={"model": model})
-        scores = {seed: 100 * (run.tasks[0].score or 0.0) for seed, run in found.items()}
+        scores = {seed: 100 * (run.scores[0].value or 0.0) for seed, run in found.items()}
         return Numbers(scores, found, "x")
 
     return make

@@ -64,7 +64,7 @@ def test_the_page_says_which_file_stands_in_and_the_row_is_what_run_measures(
     assert said in str(found)
     assert said in write_reproduction(found).read_text(encoding="utf-8")
     run = sb.evaluate(str(vectors / "glove.tiny.txt"), tasks="sample")
-    assert cells_of(found)["Avg."].here == pytest.approx(100 * run.tasks[0].score, abs=1e-9)
+    assert cells_of(found)["Avg."].here == pytest.approx(100 * run.scores[0].value, abs=1e-9)
 
 
 def test_at_the_scale_wiring_random_word_vectors_stand_in() -> None:
@@ -97,7 +97,7 @@ def test_a_real_file_of_glove_has_its_known_scores_and_fills_the_row(
     # As NumPy and SciPy have them where pairs of the same words tie, as 86 of STS12 do, whatever rounding says.
     known = {"STS12": 50.2028, "STS16": 42.6060, "STS-B": 38.538}
     run = sb.evaluate(str(file), tasks=",".join(known), data_dirs=[senteval])
-    assert {task.task: 100 * task.score for task in run.tasks} == pytest.approx(known, abs=1e-3)
+    assert {score.task: 100 * score.value for score in run.scores} == pytest.approx(known, abs=1e-3)
     with in_this_process():
         found = sb.reproduce(
             TABLE,

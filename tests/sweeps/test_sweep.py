@@ -22,7 +22,7 @@ from stsbench.base.progress import Describer, silent
 from stsbench.cli.output import Bars
 from stsbench.encoders.network import Network
 from stsbench.scoring.protocols import Protocol
-from stsbench.scoring.tasks import read_data, sentences_of
+from stsbench.scoring.tasks import read_data
 from stsbench.sweeps import measuring, run_job
 from stsbench.sweeps.executors.executor import Work
 from stsbench.sweeps.executors.ray import RayCluster
@@ -92,7 +92,7 @@ def test_a_job_has_its_record_its_training_and_its_threads(finished: Sweep) -> N
     for row, folder in zip(finished.frame.to_dict("records"), finished.records(), strict=True):
         record = sb.load_run(folder)
         assert record.environment["threads"] == row["threads"] == 1
-        assert 100 * record.tasks[0].score == pytest.approx(row["sample"])
+        assert 100 * record.scores[0].value == pytest.approx(row["sample"])
         assert record.model.use.whiten == (8 if row["postprocessing"] == "whiten 8" else None)
         assert {"recipe.yaml", "log.jsonl", "job.json", "analyses", "last"} < {
             path.name for path in folder.iterdir()
@@ -203,7 +203,7 @@ def test_what_is_done_is_not_done_again_and_a_changed_axis_adds_jobs(
     # What is kept is there, and the record names it.
     kept, last = folder / more.jobs[1].finished.checkpoint, sb.load_run(more.jobs[1].folder)
     assert last.model.name == str(kept)
-    assert sb.evaluate(sb.load(kept), "sample").tasks[0].score == last.tasks[0].score
+    assert sb.evaluate(sb.load(kept), "sample").scores[0].value == last.scores[0].value
 
 
 def test_a_failed_job_is_told_with_the_end_of_its_log_and_the_others_go_on(
@@ -236,9 +236,9 @@ def test_a_failed_job_is_told_with_the_end_of_its_log_and_the_others_go_on(
     (folder,) = state.records()
     record = sb.load_run(folder)
     assert record.model.name == base
-    assert record.tasks[0].score == sb.evaluate(sb.load(base, pooling="avg"), "sample").tasks[0].score
+    assert record.scores[0].value == sb.evaluate(sb.load(base, pooling="avg"), "sample").scores[0].value
     row = state.cells[state.cells["measure"] == "sample"].iloc[0]
-    assert (row["low"], row["high"]) == tuple(100 * limit for limit in record.tasks[0].interval)
+    assert (row["low"], row["high"]) == tuple(100 * limit for limit in record.scores[0].interval)
     assert (row["runs"], row["interval"]) == (1, "pairs")
 
 
@@ -261,8 +261,8 @@ def test_what_was_not_trained_here_is_encoded_once_for_all_jobs(
     assert (result.is_complete, len(serial)) == (True, 4)
     # Each training is looked at, recorded and measured at its end; before its first step the base was known. The
     # base itself is encoded once for both of its poolings.
-    (data,) = read_data("sample", protocol=Protocol())
-    assert sum(passes) == (2 * 3 + 1 + 1) * len(set(sentences_of(data)))
+    (task,) = read_data("sample", protocol=Protocol())
+    assert sum(passes) == (2 * 3 + 1 + 1) * len(set(task.sentences()))
     looks = [read_log(folder / "log.jsonl") for folder in result.records(row="ours")]
     at_start = [line["dev"] for log in looks for line in log if line["step"] == 0 and "dev" in line]
     assert len(at_start) == 2
@@ -270,8 +270,8 @@ def test_what_was_not_trained_here_is_encoded_once_for_all_jobs(
     for name in rows:
         (folder,) = result.records(row=name)
         alone = sb.evaluate(sb.load(base, pooling=name), "sample", use_cache=False)
-        assert sb.load_run(folder).tasks[0].score == alone.tasks[0].score
-        assert 100 * alone.tasks[0].score == pytest.approx(100 * at_start[0], abs=1e-9) or name == "max"
+        assert sb.load_run(folder).scores[0].value == alone.scores[0].value
+        assert 100 * alone.scores[0].value == pytest.approx(100 * at_start[0], abs=1e-9) or name == "max"
     # Whoever makes it anew comes to the same bits.
     before = contents(tmp_path / "x")
     shutil.rmtree(tmp_path / "x" / "cache")

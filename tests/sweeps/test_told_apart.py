@@ -51,15 +51,15 @@ def checkpoints(tiny: Path, folder: Path, *names: str) -> None:
 
 def score(model: str | Path, **options: Any) -> float:
     record = sb.evaluate(sb.load(str(model), pooling="avg"), "sample", use_cache=False, **options)
-    return 100 * float(record.tasks[0].score or 0)
+    return 100 * float(record.scores[0].value or 0)
 
 
 def test_the_numbers_of_a_table_are_those_of_the_records_and_stand_nowhere_else(done: Sweep) -> None:
     for state in done.jobs:
         assert state.folder is not None
         record, last = sb.load_run(state.folder), sb.load_run(state.folder / "last")
-        assert state.measures["sample"] == 100 * record.tasks[0].score
-        assert state.measures["last: sample"] == 100 * last.tasks[0].score
+        assert state.measures["sample"] == 100 * record.scores[0].value
+        assert state.measures["last: sample"] == 100 * last.scores[0].value
         assert "sample" not in json.dumps(json.loads((state.folder / JOB).read_text())["analyses"])
 
 
@@ -323,8 +323,8 @@ def test_templates_and_dimensions_are_axes_whose_scores_are_those_of_run(
         * sb.evaluate(
             sb.load(base, pooling="avg", prompt=prompt), "sample", dimensions=dimensions, use_cache=False
         )
-        .tasks[0]
-        .score
+        .scores[0]
+        .value
         for prompt in ("", "a: ")
         for dimensions in (4, 8)
     ]

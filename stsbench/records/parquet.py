@@ -81,7 +81,8 @@ def _from_arrow(column: "pa.ChunkedArray") -> Column:
     if (pa.types.is_large_string(column.type) or pa.types.is_string(column.type)) and not column.null_count:
         # Most columns of text say few things in many rows: each is made once.
         coded = column.combine_chunks().dictionary_encode()
-        return as_column(coded.dictionary.to_pylist())[np.from_dlpack(coded.indices)]
+        texts: Column = as_column(coded.dictionary.to_pylist())[np.from_dlpack(coded.indices)]
+        return texts
     values = column.to_pylist()
     if pa.types.is_floating(column.type):
         return np.array([np.nan if value is None else value for value in values], dtype=np.float64)

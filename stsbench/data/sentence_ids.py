@@ -4,15 +4,11 @@ import hashlib
 import re
 import unicodedata
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stsbench.data.plain_table import coded
-
-if TYPE_CHECKING:
-    pass
 
 SENTENCES = ("sentence_a", "sentence_b")
 """The columns of what `sentence_ids` gives: which pairs of one task share a sentence."""

@@ -4,14 +4,12 @@ import hashlib
 import unicodedata
 
 import numpy as np
-import pandas as pd
 
 from stsbench.data.benchmarks import load_sample
 from stsbench.data.sentence_ids import (
     FOLDED,
     SENTENCES,
     folded_ids,
-    has_ids,
     id_columns,
     same_case,
     same_letters,
@@ -47,11 +45,6 @@ def test_numbers_tell_the_samples_sentences_apart() -> None:
     pairs = load_sample().pairs
     texts = [*pairs["sentence1"], *pairs["sentence2"]]
     assert len(set(sentence_ids(texts).tolist())) == len(set(texts))
-
-
-def test_a_table_of_an_older_version_has_no_numbers() -> None:
-    assert not has_ids(pd.DataFrame({"sentence_a": [1], "gold": [2.0]}))
-    assert has_ids(pd.DataFrame(id_columns(["one"], ["two"])))
 
 
 def test_case_folding_and_unicode_forms_agree_in_any_order() -> None:

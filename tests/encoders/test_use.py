@@ -10,15 +10,17 @@ import typer
 
 import stsbench as sb
 from stsbench.analysis.registry import analyses
-from stsbench.cli.options import spelled_out
+from stsbench.cli.verbs import spelled_out
 from stsbench.data.tables import StsData
 from stsbench.encoders.protocol import Identity
 from stsbench.encoders.use import ABOUT, Loading, Use, UseOptions, names, own_use, takes_use
 from stsbench.records.labels import model_labels
 from stsbench.records.parts import ModelPart
 from stsbench.records.signature import Signature
+from stsbench.scoring.protocols import Protocol
 from stsbench.scoring.run import run_name
 from stsbench.scoring.settings import Settings
+from stsbench.scoring.tasks import task_of_pairs
 from stsbench.sweeps.experiment import PostprocessingChoice
 from stsbench.sweeps.jobs import _LOADING
 
@@ -97,7 +99,8 @@ def test_a_field_that_has_a_part_in_a_runs_name_is_in_it(name: str, toy_data: Ca
     identity = used(name)
     if name == "template":  # A name has that of a template, which is read when a model is loaded.
         return
-    both = [run_name(each, [toy_data()], Settings()) for each in (IDENTITY, identity)]
+    task = task_of_pairs(toy_data(), Protocol())
+    both = [run_name(each, [task], Settings()) for each in (IDENTITY, identity)]
     is_named = ABOUT[name].named is not None or name == "backend"  # That stands in the part of the precision.
     assert (both[0] != both[1]) == is_named
 
@@ -144,7 +147,7 @@ def test_a_model_is_evaluated_as_it_would_be_loaded_and_options_of_loading_are_r
         sb.evaluate(sb.load(str(folder), pooling="cls", max_length=9), "sample", dimensions=8, normalize=True),
     ):
         assert other.signatures == by_name.signatures
-        assert other.tasks == by_name.tasks
+        assert other.scores == by_name.scores
     with pytest.raises(sb.UserError, match="--pooling is for models that are to be loaded, and this one is"):
         sb.evaluate(loaded, "sample", pooling="avg")
 

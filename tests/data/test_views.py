@@ -48,7 +48,7 @@ def test_a_pair_with_a_sentence_of_the_corpus_is_left_out(
     assert record.signature.startswith("toy:test~train.txt:all|")
     assert any("stands in train.txt" in note for note in record.notes)
     assert set(differing_fields(record.signatures[0], whole.signatures[0])) == {"split", "data"}
-    assert sb.load_run(tmp_path / "run").pairs["split"].unique().tolist() == ["test~train.txt"]
+    assert sb.load_run(tmp_path / "run").items["split"].unique().tolist() == ["test~train.txt"]
     # The same name with other sentences is another view.
     corpus.write_text("nothing of that\n", encoding="utf-8")
     other = sb.evaluate(hash_encode, data, exclude=[corpus])

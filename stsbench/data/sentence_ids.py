@@ -97,7 +97,7 @@ def unordered_pairs(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> li
 
 
 def id_columns(first: Iterable[str], second: Iterable[str | None]) -> dict[str, NDArray[np.uint64]]:
-    """Return the four columns of a pair or item table.
+    """Return the four columns of an items table.
 
     Args:
         first: n sentences.

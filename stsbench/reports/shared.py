@@ -18,9 +18,9 @@ _NOTE = (
 
 
 def shared_sentences(runs: Runs) -> Section:
-    """Return a row for each two tasks of a record that share pairs, from the pair tables that are there.
+    """Return a row for each two tasks of a record that share pairs, from the items tables that are there.
 
-    A record without a pair table has no rows: its scores stand elsewhere.
+    A record without an items table has no rows: its scores stand elsewhere.
     """
     called = task_names(runs)
     rows: dict[tuple[str, str], dict[str, object]] = {}

@@ -146,7 +146,7 @@ def test_a_run_without_the_task_says_what_it_has_and_how_to_measure(run: Path) -
     assert set(sb.density(run).frame["task"]) == {"sample"}
 
 
-def test_a_missing_or_another_pair_table_and_another_schema_are_told(run: Path, vectors_file: Path) -> None:
+def test_a_missing_or_another_items_table_and_another_schema_are_told(run: Path, vectors_file: Path) -> None:
     kept = (run / "items.parquet").read_bytes()
     (run / "items.parquet").write_bytes(b"another")
     with pytest.raises(UserError, match=r"items.parquet is not the table that run.json was computed from"):

@@ -81,7 +81,7 @@ def test_groups_of_length_difference_are_those_of_plain_pandas(measured: Measure
     )
     for task in ("STS16", "STS-B", "SICK-R"):
         pairs = load_sts(task).pairs
-        rows = measured.run.pairs.query("task == @task")
+        rows = measured.run.items.query("task == @task")
         a, b = (pairs[column].str.split().str.len() for column in ("sentence1", "sentence2"))
         short = ((a - b).abs() <= 3).to_numpy()
         gold = (pairs["gold"].to_numpy() - 1) / 4 if task == "SICK-R" else pairs["gold"].to_numpy() / 5

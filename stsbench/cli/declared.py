@@ -64,7 +64,7 @@ class VerbOption:
         """Return what was typed as the verb takes it.
 
         Raises:
-            UserError: if values between commas are not of their kind.
+            UserError: if values between commas are not of their kind, or out of its limits.
         """
         if self.is_negated:
             return not typed
@@ -81,8 +81,10 @@ class VerbOption:
             value = part
             with suppress(ValueError):
                 value = kind(part)
-            if not isinstance(value, kind) or (kind is not str and not within.low <= value <= within.high):
+            if not isinstance(value, kind):
                 raise UserError(f"{self.names[0]} {typed}: {commas.advice.format(part)}.")
+            if kind is not str and not within.low <= value <= within.high:
+                raise UserError(f"{self.names[0]} {part}: give a number from {within.low:,} to {within.high:,}.")
             values.append(value)
         return values
 

@@ -261,6 +261,7 @@ def test_what_is_typed_reaches_the_verb_and_what_is_not_typed_is_its_own_default
         ("a --tolerance 101", "--tolerance 101.0: give a number from 0 to 100"),
         ("a --length 0", "--length 0: give a number from 1"),
         ("a --bins 0,x", "--bins 0,x: give numbers, such as 0,1."),
+        ("a --bins 0,1000001", "--bins 1000001: give a number from -1,000,000 to 1,000,000."),
         ("a --card .", "cannot write"),
     ],
 )

@@ -23,7 +23,7 @@ def test_set(monkeypatch):
 
     def read(task, **options):
         (sample,) = read_data("sample", **options)
-        return [replace(sample, task="STS-B")] if task == "STS-B" else [sample]
+        return [replace(sample, data=replace(sample.data, task="STS-B"))] if task == "STS-B" else [sample]
 
     monkeypatch.setattr(job, "read_data", read)
 
@@ -40,7 +40,7 @@ def test_a_training_is_a_result(train):
     assert f"{100 * done.best.score:.2f}" in str(done)
     assert "<table>" in done._repr_html_()
     plain = json.loads(done.to("json"))
-    assert plain["tasks"][0]["score"] == done.record.scores[0].value
+    assert plain["scores"][0]["numbers"][0]["value"] == done.record.scores[0].value
     assert plain["training"]["best"] == {"step": done.best.step, "dev": done.best.score}
     assert done.to("csv").splitlines()[0] == "step,loss,learning_rate,dev"
 

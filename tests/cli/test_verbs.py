@@ -17,17 +17,19 @@ from stsbench.base.errors import UserError
 from stsbench.cli.app import _target, commands
 from stsbench.cli.declared import options_of
 from stsbench.cli.verbs import Call, Verb, spelled_out
-from stsbench.encoders.use import Loading
+from stsbench.encoders.use import Loading, names
 
 TOLD = "told while the verb works"
 SHAPED = "typed in another shape: an option of the command's own"
+
+AFTERWARDS = names("afterwards")
 
 NOT_OPTIONS = {
     "best_of": {},
     "check": {},
     "cite": {},
     "compare": {"a": SHAPED, "b": SHAPED, "intervals": SHAPED},
-    "diagnose": {"encoder": SHAPED, "protocol": SHAPED},
+    "diagnose": {"encoder": SHAPED, "protocol": SHAPED} | dict.fromkeys(AFTERWARDS, "refused: choices of the grid"),
     "evaluate": {"encoder": SHAPED, "protocol": "the options of `protocol`", "intervals": SHAPED},
     "explain": {
         "runs": SHAPED,

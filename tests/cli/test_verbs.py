@@ -19,17 +19,16 @@ from stsbench.cli.declared import options_of
 from stsbench.cli.verbs import Call, Verb, spelled_out
 from stsbench.encoders.use import Loading, names
 
+AFTERWARDS = "of loading in Python alone, and but for `normalize` refused there"
 TOLD = "told while the verb works"
 SHAPED = "typed in another shape: an option of the command's own"
-
-AFTERWARDS = names("afterwards")
 
 NOT_OPTIONS = {
     "best_of": {},
     "check": {},
     "cite": {},
     "compare": {"a": SHAPED, "b": SHAPED, "intervals": SHAPED},
-    "diagnose": {"encoder": SHAPED, "protocol": SHAPED} | dict.fromkeys(AFTERWARDS, "refused: choices of the grid"),
+    "diagnose": {"encoder": SHAPED, "protocol": SHAPED} | dict.fromkeys(names("afterwards"), AFTERWARDS),
     "evaluate": {"encoder": SHAPED, "protocol": "the options of `protocol`", "intervals": SHAPED},
     "explain": {
         "runs": SHAPED,
@@ -84,7 +83,7 @@ def callbacks() -> Iterator[Callable[..., Any]]:
 
 
 def verbs() -> Iterator[tuple[str, Verb, set[str]]]:
-    """Yield the verbs that commands are made from, by their places, and which options of a model's use are beside."""
+    """Yield the verbs that commands are made from, by their places, and the options of a use beside them."""
     for callback in callbacks():
         written = getattr(callback, "as_written", callback)
         hints = get_type_hints(written, include_extras=True).values()

@@ -1,5 +1,5 @@
 """What commands load: no torch where all vectors are cached, no pandas where a score is measured, shown or
-checked, and of scipy the special functions alone, but for the chains of shared sentences that a comparison joins."""
+checked, and of scipy the special functions alone, but where a comparison joins chains of shared sentences."""
 
 import json
 import subprocess

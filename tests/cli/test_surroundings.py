@@ -121,7 +121,8 @@ def test_getting_data_tells_what_was_fetched(
 
     asked: list[tuple[str, Path | None]] = []
 
-    def get(what: str, _progress: object, *, to: Path | None) -> Fetched:
+    def get(what: str = "senteval", progress: object = None, *, to: Path | None = None) -> Fetched:
+        assert progress is not None
         asked.append((what, to))
         return Fetched(what, tmp_path / "x", "ab" * 32, verified=what == "senteval", fresh=what == "senteval")
 

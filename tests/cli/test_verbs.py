@@ -4,6 +4,7 @@ import inspect
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_type_hints
 
@@ -15,10 +16,10 @@ import stsbench as sb
 from stsbench.base.errors import UserError
 from stsbench.cli.app import _target, commands
 from stsbench.cli.declared import options_of
-from stsbench.cli.options import Loading
 from stsbench.cli.verbs import Call, Verb, spelled_out
+from stsbench.encoders.use import Loading, names
 
-LOADED = "how models are loaded: the group `Loading`"
+AFTERWARDS = "of loading in Python alone, and but for `normalize` refused there"
 TOLD = "told while the verb works"
 SHAPED = "typed in another shape: an option of the command's own"
 
@@ -27,7 +28,7 @@ NOT_OPTIONS = {
     "check": {},
     "cite": {},
     "compare": {"a": SHAPED, "b": SHAPED, "intervals": SHAPED},
-    "diagnose": {"encoder": SHAPED, "protocol": SHAPED},
+    "diagnose": {"encoder": SHAPED, "protocol": SHAPED} | dict.fromkeys(names("afterwards"), AFTERWARDS),
     "evaluate": {"encoder": SHAPED, "protocol": "the options of `protocol`", "intervals": SHAPED},
     "explain": {
         "runs": SHAPED,
@@ -81,28 +82,28 @@ def callbacks() -> Iterator[Callable[..., Any]]:
             yield target
 
 
-def verbs() -> Iterator[tuple[str, Verb]]:
-    """Yield the verbs that commands are made from, by their places."""
+def verbs() -> Iterator[tuple[str, Verb, set[str]]]:
+    """Yield the verbs that commands are made from, by their places, and the options of a use beside them."""
     for callback in callbacks():
         written = getattr(callback, "as_written", callback)
-        for hint in get_type_hints(written, include_extras=True).values():
+        hints = get_type_hints(written, include_extras=True).values()
+        groups = [hint for hint in hints if isinstance(hint, type) and issubclass(hint, Loading)]
+        loading = {each.name for group in groups for each in fields(group)}
+        for hint in hints:
             for said in get_args(hint)[1:]:
                 if isinstance(said, Verb):
-                    yield said.place, said
+                    yield said.place, said, loading
 
 
 @pytest.mark.parametrize("name", sorted(NOT_OPTIONS))
 def test_every_parameter_of_a_verb_is_an_option_or_says_why_not(name: str) -> None:
     verb = getattr(sb, name)
     place = f"{verb.__module__}:{verb.__name__}"
-    made = [said for where, said in verbs() if where == place]
+    made = [(said, loading) for where, said, loading in verbs() if where == place]
     assert made, f"no command is made from {place}"
     options = {option.name for option in options_of(place)}
-    typed = {each for said in made for each in options - set(said.without)}
-    loading = (
-        set(inspect.signature(Loading).parameters) if "pooling" in inspect.signature(verb).parameters else set()
-    )
-    left = set(inspect.signature(verb).parameters) - typed - loading - {"progress"}
+    typed = {each for said, loading in made for each in (options - set(said.without)) | loading}
+    left = set(inspect.signature(verb).parameters) - typed - {"progress"}
     assert left == set(NOT_OPTIONS[name])
 
 
@@ -121,7 +122,7 @@ def test_every_public_verb_has_a_command_that_is_made_from_it() -> None:
     assert functions == set(NOT_OPTIONS) | set(others)
 
 
-@pytest.mark.parametrize("place", sorted({place for place, _ in verbs()}))
+@pytest.mark.parametrize("place", sorted({place for place, *_ in verbs()}))
 def test_what_is_read_of_a_verb_is_what_python_knows_of_it(place: str) -> None:
     module, _, name = place.partition(":")
     verb = getattr(__import__(module, fromlist=[name]), name)

@@ -42,8 +42,8 @@ def _spared(name: str) -> dict[str, str]:
     return {f"runs/{name}/run.json": OURS, f"runs/{name}/items.parquet": SPARED}
 
 
-def _record(name: str, table: str = "pairs") -> dict[str, str]:
-    return {f"runs/{name}/run.json": OURS, f"runs/{name}/{table}.parquet": OURS}
+def _record(name: str) -> dict[str, str]:
+    return {f"runs/{name}/run.json": OURS, f"runs/{name}/items.parquet": OURS}
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ USES: dict[str, tuple[Use, ...]] = {
             {"corpus.txt": THEIRS, "pairs.tsv": OPTIONAL},
             ["difference.svg"],
         ),
-        _use("compare runs/t runs/t --json", _record("t", "items")),
+        _use("compare runs/t runs/t --json", _record("t")),
     ),
     "plan": (_use("plan runs/a runs/b --difference 0.5 --json", _record("a")),),
     "best-of": (

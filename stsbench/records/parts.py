@@ -81,7 +81,7 @@ class ModelPart(RecordPart):
         return ",".join(filter(None, [self.fitted, self.use.whitening]))
 
 
-ModelPart.model_rebuild(_types_namespace={"Template": Template})
+ModelPart.model_rebuild(_types_namespace={**globals(), "Template": Template})
 
 
 class DataFile(RecordPart):

@@ -61,6 +61,8 @@ nitpick_ignore_regex = [
     ("py:class", r"stsbench\.(published\.schema\.(Exhibit|Usage)|render\.section\.Pointer)"),
     ("py:class", r"stsbench\.(render\.(cells\.Named|table\._Frame)|data\.tables\._Pairs)"),
     ("py:class", r"stsbench\.encoders\.hashed\.HashedFiles"),
+    # What a parameter says of its option.
+    ("py:class", r"stsbench\.base\.options\..*|file|folder|figure"),
     ("py:class", r"stsbench\.(records\.parts\.RecordPart|compat\.senteval\.utils\.dotdict)"),
     ("py:class", r"stsbench\.records\.imports\.mteb_predictions\.Predictions"),
 ]

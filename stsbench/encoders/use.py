@@ -168,12 +168,12 @@ class Use(Loading):
 
     @property
     def computed_in(self) -> str:
-        """The precision with its back end, as the signature has it: `fp32`, `openvino-int8`."""
+        """The precision with its back end, as the signature has it (`fp32`, `openvino-int8`)."""
         return self.precision if self.backend == TORCH else f"{self.backend}-{self.precision}"
 
     @property
     def whitening(self) -> str:
-        """The whitening, as the signature has it: `whiten128`, `whiten` with all dimensions kept, or nothing."""
+        """The whitening, as the signature has it (`whiten128`, `whiten` with all dimensions kept, or nothing)."""
         return "" if self.whiten is None else f"whiten{self.whiten or ''}"
 
     @property

@@ -101,7 +101,7 @@ class RankResult(Result):
 
     @property
     def headlines(self) -> list[RankedTask]:
-        """The rankings that matter most: of each kind that of the average, or of its tasks where it has none."""
+        """The rankings that matter most, of each kind that of the average, or of its tasks where it has none."""
         kinds = by_kind(self.tasks).items()
         return [task for kind, tasks in kinds for task in (tasks[-1:] if KINDS[kind].average else tasks)]
 

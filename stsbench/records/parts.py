@@ -208,7 +208,7 @@ class Score(RecordPart):
 
     @property
     def key(self) -> tuple[str, str, str, str]:
-        """What tells it from the other scores of its record: kind, task, split and text."""
+        """What tells it from the other scores of its record (kind, task, split and text)."""
         return self.kind, self.task, self.split, self.text
 
     @property
@@ -259,7 +259,7 @@ class Score(RecordPart):
 
     @property
     def held_out(self) -> int:
-        """How many rows of the items table are of other splits than the headline's: those that `devacc` is over.
+        """How many rows of the items table are of other splits than the headline's, those that `devacc` is over.
 
         Of nested folds there are none: every item is held out once, and the headline is over all of them.
         """

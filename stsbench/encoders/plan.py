@@ -35,7 +35,7 @@ from stsbench.encoders.use import FP32
 
 _Work = tuple[bytes, TokenSequence]
 _Taken = tuple[int, int, int]
-"""Sequences that were not in the cache, and the real and the padded tokens that went through the model for them."""
+"""Sequences that were not in the cache, and the real and the padded tokens that the model took for them."""
 
 # A killed run loses at most this much encoding.
 _SAVE_EVERY_SECONDS = 5.0

@@ -10,7 +10,7 @@ import typer
 
 import stsbench as sb
 from stsbench.analysis.registry import analyses
-from stsbench.cli.options import spelled_out
+from stsbench.cli.verbs import spelled_out
 from stsbench.data.tables import StsData
 from stsbench.encoders.protocol import Identity
 from stsbench.encoders.use import ABOUT, Loading, Use, UseOptions, names, own_use, takes_use

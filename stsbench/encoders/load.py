@@ -16,9 +16,9 @@ from stsbench.encoders.adapter import find_base, is_adapter
 from stsbench.encoders.callables import CallableEncoder, from_function, import_function, is_callable
 from stsbench.encoders.checkpoint import ADAPTER_CONFIG, MINILM, PACKAGED, Checkpoint, find_checkpoint
 from stsbench.encoders.device import require_backend, require_precision, resolve_device
-from stsbench.encoders.fitted.encoder import FitAbout, FittedEncoder
+from stsbench.encoders.fitted.encoder import FittedEncoder
 from stsbench.encoders.fitted.folder import holds_fit, map_reader, read_about, read_seen
-from stsbench.encoders.fitted.layered import has_layer, without_layer
+from stsbench.encoders.fitted.layered import without_layer
 from stsbench.encoders.poolers import AUTO, parse_pooling
 from stsbench.encoders.protocol import Encoder
 from stsbench.encoders.sentence_transformers import (
@@ -104,78 +104,28 @@ def load_with(model: str | Path | Callable[[list[str]], Any], use: Use) -> Encod
     return replace(encoder, notes=(*resolved.notes, *encoder.notes))
 
 
-def _load_fitted(name: str, folder: Path, use: Use) -> FittedEncoder:
-    """Return the encoder of a folder that `stsbench fit` wrote.
+def _load_fitted(name: str, folder: Path, asked: Use) -> FittedEncoder:
+    """Return the encoder of a folder that `stsbench fit` wrote: the model, with what was fitted as its tail.
 
     Raises:
         UserError: if it is damaged, another pooling is asked for, or the model cannot be loaded.
     """
     about = read_about(folder)
-    model = about.model
-    if use.template not in {None, NO_TEMPLATE}:
-        raise UserError(f"{name}: the {about.method} was fitted without a template: leave out --template.")
-    use = replace(use, template=NO_TEMPLATE)
-    if use.pooling not in {AUTO, model.use.pooling}:
-        raise UserError(
-            f"{name}: the {about.method} was fitted with pooling {model.use.pooling}: leave out --pooling "
-            f"{use.pooling}, or fit again with it."
-        )
+    model, use = about.model, about.use_of(name, asked)
     if model.is_here:
-        checkpoint = Checkpoint(name, folder)
-        saved = read_settings(checkpoint)
-        if saved is None or not has_layer(saved):
-            raise UserError(
-                f"{folder / 'modules.json'} no longer ends in the dense layer that was fitted: fit again."
-            )
-        chosen = replace(_as_fitted(about, use), device=resolve_device(use.device))
-        # By its kind before, its vectors are found in the cache.
-        base: Encoder = replace(_load_natively(checkpoint, without_layer(saved), chosen), kind=model.kind)
-    else:
-        base = _load_fitted_for(name, about, use)
-    changed = tuple(
-        f"{name}: the {about.method} was fitted with {what} {then!r}, and is used with {now!r}."
-        for what, then, now in (
-            ("max_length", model.use.max_length, use.max_length),
-            ("prompt", model.use.prompt, use.prompt),
-            ("precision", model.use.computed_in, use.computed_in),
-        )
-        if now is not None and now != then
-    )
-    notes = (f"{name}: {about.sentence}", *changed, *base.notes)
-    return FittedEncoder(name, about, base, map_reader(folder, about), read_seen(folder, about), notes)
-
-
-def _as_fitted(about: FitAbout, use: Use) -> Use:
-    """Return how the model is used: as it was when something was fitted, where the person made no choice."""
-    model = about.model
-    if model.kind == "static":
-        return replace(use, template=None)
-    return replace(
-        use,
-        pooling=model.use.pooling if model.kind in {"transformer", "sentence-transformers"} else AUTO,
-        max_length=model.use.max_length if use.max_length is None else use.max_length,
-        prompt=model.use.prompt if use.prompt is None else use.prompt,
-    )
-
-
-def _load_fitted_for(name: str, about: FitAbout, use: Use) -> Encoder:
-    """Return the model that something was fitted for, found again by its name and used as it was.
-
-    Raises:
-        UserError: if it cannot be loaded.
-    """
-    model = about.model
-    used = _as_fitted(about, use)
-    used = replace(used, revision=model.use.revision if use.revision is None else use.revision)
-    if holds_fit(Path(model.name)):
+        base: Encoder = without_layer(folder, _load_checkpoint(name, use), model.kind)
+    elif holds_fit(Path(model.name)):
         raise UserError(f"{name} was fitted for {model.name}, where something else was fitted since: fit again.")
-    try:
-        return load_with(model.name, used)
-    except UserError as error:
-        raise UserError(
-            f"{name} was fitted for {model.name}, which cannot be loaded: {str(error).rstrip('.')}; put it back, "
-            "or fit again."
-        ) from error
+    else:
+        try:
+            base = load_with(model.name, use)
+        except UserError as error:
+            raise UserError(
+                f"{name} was fitted for {model.name}, which cannot be loaded: {str(error).rstrip('.')}; put it "
+                "back, or fit again."
+            ) from error
+    notes = (*about.notes_of(name, asked), *base.notes)
+    return FittedEncoder(name, about, base, map_reader(folder, about), read_seen(folder, about), notes)
 
 
 def _refuse(use: Use, what: str, *, poolings: Sequence[str] = (AUTO,)) -> None:

@@ -197,34 +197,27 @@ class Network:
             located = torch.zeros_like(ids)
             located[filled] = _in_a_row(positions)
         # One padding token stands for a sequence without tokens, as attention to nothing is undefined.
-        lengths = lengths.clamp(min=1)
-        mask = ((places >= 0) & (places < lengths.unsqueeze(1))).long()
+        mask = ((places >= 0) & (places < lengths.clamp(min=1).unsqueeze(1))).long()
         self._require_known(int(ids.max()))
-        ids, mask, lengths, starts = (tensor.to(self.device) for tensor in (ids, mask, lengths, starts))
+        ids, mask, starts = (tensor.to(self.device) for tensor in (ids, mask, starts))
         if located is None and padded and padding == "left":
             located = self.own_positions(ids, mask)
         all_layers = any(reading.needs_all_layers for reading in readings.values())
         states = self._states(ids, mask, located, padding, padded=padded, all_layers=all_layers)
         hidden = states.hidden_states or (states.last_hidden_state,)
-        found = {}
+        vectors = {}
         for pooling, reading in readings.items():
             if pooling == "cls" and parts is None:
                 head = self.head
-                found[pooling] = (
-                    states.pooler_output if head is None else head(states.last_hidden_state[:, 0])
-                ).float()
+                pooled = states.pooler_output if head is None else head(states.last_hidden_state[:, 0])
+                vectors[pooling] = pooled.float()
             elif pooling in POOLERS and parts is None:
-                found[pooling] = POOLERS[pooling](hidden, mask)
+                vectors[pooling] = POOLERS[pooling](hidden, mask)
             else:
                 _require_layers(self.name, pooling, reading, len(hidden))
-                spans = [
-                    (0, 0) if not row else reading.span(len(row), *(parts[number][1:] if parts else ()))
-                    for number, row in enumerate(rows)
-                ]
-                found[pooling] = read_vectors(
-                    reading, hidden, torch.tensor(spans, device=self.device) + starts.unsqueeze(1)
-                )
-        return found
+                spans = torch.tensor(_spans(reading, rows, parts), device=self.device)
+                vectors[pooling] = read_vectors(reading, hidden, spans + starts.unsqueeze(1))
+        return vectors
 
     def _states(
         self,
@@ -343,6 +336,12 @@ class Network:
 
 def _parts_of(sequence: TokenSequence) -> Sequence[Part]:
     return sequence.parts if isinstance(sequence, Rendered) else [Part(cast(tuple[int, ...], sequence), (), ())]
+
+
+def _spans(reading: Reading, rows: Sequence[Sequence[int]], parts: Sequence[Part] | None) -> list[tuple[int, int]]:
+    """Return where what is read begins and ends in each row; nothing is read of one without tokens."""
+    located = [Part(tuple(row), (), ()) for row in rows] if parts is None else parts
+    return [reading.span(len(part.ids), part.masks, part.copies) if part.ids else (0, 0) for part in located]
 
 
 def _in_a_row(rows: Sequence[Sequence[int]]) -> "Tensor":

@@ -11,7 +11,7 @@ import time
 from array import array
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -21,13 +21,21 @@ from stsbench.base.errors import UserError
 from stsbench.base.memory import require_memory
 from stsbench.base.progress import Progress, silent
 from stsbench.encoders.cache import CachedText, EmbeddingCache, KnownVectors, max_cache_bytes, touch_and_trim
-from stsbench.encoders.fitted.encoder import FittedEncoder
 from stsbench.encoders.postprocess import normalize as to_unit_length
 from stsbench.encoders.postprocess import processed, whiten
-from stsbench.encoders.protocol import DeviceOutOfMemory, Encoder, FloatMatrix, TokenSequence
+from stsbench.encoders.protocol import (
+    DeviceOutOfMemory,
+    Encoder,
+    FloatMatrix,
+    Tailed,
+    TokenSequence,
+    require_own_pooling,
+)
 from stsbench.encoders.use import FP32
 
 _Work = tuple[bytes, TokenSequence]
+_Taken = tuple[int, int, int]
+"""Sequences that were not in the cache, and the real and the padded tokens that the model took for them."""
 
 # A killed run loses at most this much encoding.
 _SAVE_EVERY_SECONDS = 5.0
@@ -116,27 +124,9 @@ def embed(
     tokenized, sequences = _tokenize(encoder, new)
     about |= tokenized
     of_distinct = [about[text] for text in distinct]
-    keys = list(dict.fromkeys([row.sequence for row in of_distinct]))
-    # A new text may be a known sequence, and a killed run has left vectors without their texts.
-    for pooling, cache in caches.items():
-        recalled[pooling].join(cache.vectors([key for key in sequences if key not in recalled[pooling]]))
-        cache.tell_dropped()
-    missing = [key for key in sequences if not all(key in known for known in recalled.values())]
-    vectors = _Vectors(keys, poolings, encoder.identity.name, held=sum(map(len, recalled.values())))
-    for pooling, known in recalled.items():
-        vectors.move(pooling, known)
-    clock.lap("tokenize")
-    if missing and not isinstance(encoder, FittedEncoder):
-        encoder.prepare(weights=True)
-    clock.lap("load")
-    work = [(key, sequences[key]) for key in missing]
-    del sequences
-    budget = token_budget or encoder.token_budget
-    if isinstance(encoder, FittedEncoder):
-        base_caches = _caches(encoder.base, poolings, cache_folder) if caches else {}
-        tokens, padded = _derive(encoder, work, vectors, caches, base_caches, budget=budget, progress=progress)
-    else:
-        tokens, padded = _encode(encoder, work, vectors, caches, budget=budget, progress=progress)
+    source = _Source(encoder, caches, cache_folder, token_budget or encoder.token_budget, progress, clock)
+    vectors = _Vectors(list(dict.fromkeys(row.sequence for row in of_distinct)), poolings, encoder.identity.name)
+    taken = source.fill(vectors, recalled, sequences)
     for cache in caches.values():
         cache.add_texts(tokenized)
         touch_and_trim(cache.path, cache_size)
@@ -146,21 +136,22 @@ def embed(
     places = np.fromiter(map(place.__getitem__, texts), dtype=np.int64, count=len(texts))
     rows = np.array([vectors.row_of[row.sequence] for row in of_distinct], dtype=np.int64)[places]
     for pooling, matrix in vectors.matrices.items():
-        if normalize is None:
-            vectors.matrices[pooling] = _processed(matrix, rows, encoder)
-        elif normalize:
-            to_unit_length(matrix, out=matrix)
+        vectors.matrices[pooling] = _processed(matrix, rows, encoder, normalize)
     return Embeddings(
         rows=rows,
         vectors=vectors.matrices,
         lengths=np.array([row.length for row in of_distinct], dtype=np.int64)[places],
         truncated=np.array([row.truncated for row in of_distinct], dtype=bool)[places],
-        cost=EncodingCost(len(distinct), len(keys), len(missing), tokens, padded, clock.seconds),
+        cost=EncodingCost(len(distinct), len(vectors.row_of), *taken, clock.seconds),
     )
 
 
-def _processed(vectors: FloatMatrix, rows: NDArray[np.int64], encoder: Encoder) -> FloatMatrix:
-    """Return the vectors with what the encoder says is done to them afterwards, whitened by those of some rows."""
+def _processed(
+    vectors: FloatMatrix, rows: NDArray[np.int64], encoder: Encoder, normalize: bool | None
+) -> FloatMatrix:
+    """Return the vectors with what is done to them afterwards; a whitening is by those of some rows."""
+    if normalize is not None:
+        return to_unit_length(vectors, out=vectors) if normalize else vectors
     vectors, dimensions = processed(vectors, encoder.identity), encoder.identity.use.whiten
     return vectors if dimensions is None else whiten(vectors, vectors[rows], dimensions or None).astype(np.float32)
 
@@ -176,12 +167,11 @@ class _Vectors:
         matrices: for each pooling an array of shape (sequences, dimensions), float32.
     """
 
-    def __init__(self, keys: Sequence[bytes], poolings: Sequence[str], name: str, *, held: int) -> None:
+    def __init__(self, keys: Sequence[bytes], poolings: Sequence[str], name: str) -> None:
         self.row_of = {key: row for row, key in enumerate(keys)}
         self.matrices = {pooling: np.zeros((0, 0), dtype=np.float32) for pooling in poolings}
         self._name = name
-        # What the cache gave is in memory, and goes as it is moved here.
-        self._to_come = len(keys) * len(poolings) - held
+        self._to_come = len(keys) * len(poolings)
 
     def put(self, pooling: str, keys: Sequence[bytes], vectors: FloatMatrix) -> None:
         """Keep the vectors of some keys, shape (len(keys), dimensions).
@@ -194,19 +184,22 @@ class _Vectors:
             raise UserError(f"{self._name} returned {len(vectors)} vectors for {len(keys)} sentences.")
         self._matrix(pooling, vectors.shape[1])[[self.row_of[key] for key in keys]] = vectors
 
-    def move(self, pooling: str, known: KnownVectors) -> None:
-        """Keep known vectors and take them out of where they are, so that they are not held twice.
+    def move(self, recalled: Mapping[str, KnownVectors]) -> None:
+        """Keep known vectors of each pooling and take them out of where they are: they are not held twice.
 
         Raises:
             UserError: as `put` does.
         """
-        for keys, block in known.take_blocks():
-            rows = np.array([self.row_of.get(key, -1) for key in keys], dtype=np.int64)
-            wanted = rows >= 0
-            if wanted.all():
-                self._matrix(pooling, block.shape[1])[rows] = block
-            elif wanted.any():
-                self._matrix(pooling, block.shape[1])[rows[wanted]] = block[wanted]
+        # What the cache gave is in memory, and goes as it is moved here.
+        self._to_come -= sum(map(len, recalled.values()))
+        for pooling, known in recalled.items():
+            for keys, block in known.take_blocks():
+                rows = np.array([self.row_of.get(key, -1) for key in keys], dtype=np.int64)
+                wanted = rows >= 0
+                if wanted.all():
+                    self._matrix(pooling, block.shape[1])[rows] = block
+                elif wanted.any():
+                    self._matrix(pooling, block.shape[1])[rows[wanted]] = block[wanted]
 
     def of(self, pooling: str, keys: Sequence[bytes]) -> dict[bytes, NDArray[np.float32]]:
         """Return the vectors of some keys by key."""
@@ -230,69 +223,96 @@ class _Vectors:
         return matrix
 
 
-def _encode(
-    encoder: Encoder,
-    work: Sequence[_Work],
-    vectors: _Vectors,
-    caches: dict[str, EmbeddingCache],
-    *,
-    budget: int,
-    progress: Progress,
-) -> tuple[int, int]:
-    """Encode token sequences into `vectors` and the caches; return the real and the padded tokens it took."""
-    poolings = tuple(vectors.matrices)
-    total, tokens, padded = sum(len(sequence) for _, sequence in work), 0, 0
-    unsaved: list[bytes] = []
-    saved_at = time.monotonic()
-    stage = f"encoding {len(work):,} sentence{'s' if len(work) > 1 else ''}"
-    for batch, matrices in _forward(encoder, work, poolings, budget):
-        keys = [key for key, _ in batch]
-        for pooling in poolings:
-            matrix = matrices[pooling]
-            _require_finite(matrix, encoder)
-            vectors.put(pooling, keys, matrix)
-        unsaved += keys
-        tokens += sum(len(sequence) for _, sequence in batch)
-        padded += len(batch) * max(len(sequence) for _, sequence in batch)
-        if time.monotonic() - saved_at > _SAVE_EVERY_SECONDS:
-            _save(caches, unsaved, vectors)
-            unsaved, saved_at = [], time.monotonic()
-        progress(stage, tokens, total)
-    _save(caches, unsaved, vectors)
-    return tokens, padded
+@dataclass(frozen=True)
+class _Source:
+    """An encoder with its caches, from which vectors come.
 
-
-def _derive(
-    encoder: FittedEncoder,
-    work: Sequence[_Work],
-    vectors: _Vectors,
-    caches: dict[str, EmbeddingCache],
-    base_caches: dict[str, EmbeddingCache],
-    *,
-    budget: int,
-    progress: Progress,
-) -> tuple[int, int]:
-    """Make vectors of those of the model that something was fitted for, which may be in the cache already.
-
-    Returns:
-        The real and the padded tokens that the model took.
+    Attributes:
+        encoder: what encodes.
+        caches: of each pooling; none where nothing is cached.
+        folder: where caches are; None for the person's.
+        budget: padded tokens in a batch.
+        progress: told of the real tokens done.
+        clock: of the stages.
     """
-    (pooling,) = vectors.matrices
-    keys = [key for key, _ in work]
-    base = encoder.base
-    known = base_caches[pooling].vectors(keys) if pooling in base_caches else KnownVectors()
-    missing = [(key, sequence) for key, sequence in work if key not in known]
-    plain = _Vectors(keys, (pooling,), base.identity.name, held=len(known))
-    plain.move(pooling, known)
-    if missing:
-        base.prepare(weights=True)
-    cost = _encode(base, missing, plain, base_caches, budget=budget, progress=progress)
-    if keys:
-        derived = encoder.derive(plain.matrices[pooling])
+
+    encoder: Encoder
+    caches: dict[str, EmbeddingCache]
+    folder: Path | None
+    budget: int
+    progress: Progress
+    clock: "_Stopwatch"
+
+    def fill(
+        self, vectors: _Vectors, recalled: dict[str, KnownVectors], sequences: dict[bytes, TokenSequence]
+    ) -> _Taken:
+        """Put in vectors: recalled ones, then those of token sequences, from the caches or else from the encoder.
+
+        Args:
+            vectors: to be filled.
+            recalled: what is known already of each pooling.
+            sequences: token sequences by their keys.
+        """
+        # A new text may be a known sequence, and a killed run has left vectors without their texts.
+        for pooling, cache in self.caches.items():
+            recalled[pooling].join(cache.vectors([key for key in sequences if key not in recalled[pooling]]))
+            cache.tell_dropped()
+        work = [
+            (key, sequence)
+            for key, sequence in sequences.items()
+            if not all(key in known for known in recalled.values())
+        ]
+        sequences.clear()  # of the known ones
+        vectors.move(recalled)
+        self.clock.lap("tokenize")
+        if not work:
+            return 0, 0, 0
+        encoder = self.encoder
+        return self._derive(encoder, work, vectors) if isinstance(encoder, Tailed) else self._encode(work, vectors)
+
+    def _derive(self, encoder: Tailed, work: Sequence[_Work], vectors: _Vectors) -> _Taken:
+        """Make vectors of those of the encoder without its tail, which may be in the cache already."""
+        require_own_pooling(encoder.identity, list(vectors.matrices))
+        (pooling,), keys, base = vectors.matrices, [key for key, _ in work], encoder.base
+        caches = _caches(base, (pooling,), self.folder) if self.caches else {}
+        plain = _Vectors(keys, (pooling,), base.identity.name)
+        _, tokens, padded = replace(self, encoder=base, caches=caches).fill(
+            plain, {pooling: KnownVectors()}, dict(work)
+        )
+        derived = encoder.tail(plain.matrices[pooling])
         _require_finite(derived, encoder)
         vectors.put(pooling, keys, derived)
-        _save(caches, keys, vectors)
-    return cost
+        self._save(keys, vectors)
+        return len(work), tokens, padded
+
+    def _encode(self, work: Sequence[_Work], vectors: _Vectors) -> _Taken:
+        """Encode token sequences into vectors and the caches."""
+        self.encoder.prepare(weights=True)
+        self.clock.lap("load")
+        poolings = tuple(vectors.matrices)
+        total, tokens, padded = sum(len(sequence) for _, sequence in work), 0, 0
+        unsaved: list[bytes] = []
+        saved_at = time.monotonic()
+        stage = f"encoding {len(work):,} sentence{'s' if len(work) > 1 else ''}"
+        for batch, matrices in _forward(self.encoder, work, poolings, self.budget):
+            keys = [key for key, _ in batch]
+            for pooling in poolings:
+                matrix = matrices[pooling]
+                _require_finite(matrix, self.encoder)
+                vectors.put(pooling, keys, matrix)
+            unsaved += keys
+            tokens += sum(len(sequence) for _, sequence in batch)
+            padded += len(batch) * max(len(sequence) for _, sequence in batch)
+            if time.monotonic() - saved_at > _SAVE_EVERY_SECONDS:
+                self._save(unsaved, vectors)
+                unsaved, saved_at = [], time.monotonic()
+            self.progress(stage, tokens, total)
+        self._save(unsaved, vectors)
+        return len(work), tokens, padded
+
+    def _save(self, keys: Sequence[bytes], vectors: _Vectors) -> None:
+        for pooling, cache in self.caches.items():
+            cache.add_vectors(vectors.of(pooling, keys))
 
 
 def _forward(
@@ -364,15 +384,6 @@ def _recall(
         return about, vectors
     whole = set(keys).intersection(*vectors.values())
     return {text: row for text, row in about.items() if row.sequence in whole}, vectors
-
-
-def _save(
-    caches: dict[str, EmbeddingCache],
-    keys: Sequence[bytes],
-    vectors: _Vectors,
-) -> None:
-    for pooling, cache in caches.items():
-        cache.add_vectors(vectors.of(pooling, keys))
 
 
 def _require_finite(matrix: FloatMatrix, encoder: Encoder) -> None:

@@ -122,6 +122,34 @@ class Encoder(Protocol):
         """
 
 
+@runtime_checkable
+class Tailed(Encoder, Protocol):
+    """An encoder with a tail, a map of each vector of the encoder without it: nothing cached is encoded again."""
+
+    @property
+    def base(self) -> Encoder:
+        """The encoder without the tail."""
+
+    def tail(self, vectors: FloatMatrix) -> FloatMatrix:
+        """Return the vectors behind the tail, shape (rows, dimensions), float32.
+
+        Args:
+            vectors: the base's, before its closing normalisation, shape (rows, d).
+        """
+
+
+def notes_on(encoder: Encoder, task: str, sentences: Sequence[str]) -> tuple[str, ...]:
+    """Return what an encoder says of a task; one that has seen sentences has such a method itself.
+
+    Args:
+        encoder: any.
+        task: as the reader knows it.
+        sentences: the task's.
+    """
+    notes: tuple[str, ...] = encoder.notes_on(task, sentences) if hasattr(encoder, "notes_on") else ()
+    return notes
+
+
 class DeviceOutOfMemory(Exception):
     """One batch did not fit on the device: the planner halves its token budget and goes on."""
 

@@ -52,22 +52,19 @@ def read_settings(checkpoint: Checkpoint, *, trust_remote_code: bool = False) ->
         return None
     transformer = _transformer_config(checkpoint)
     pooling = _pooling(checkpoint.json(folders[1], "config.json"))
-    tail = [_tail_module(checkpoint, *module) for module in zip(kinds[2:], folders[2:], strict=True)]
-    if pooling is None or None in tail or _unusual(transformer):
+    tail = _tail(checkpoint, kinds[2:], folders[2:])
+    if pooling is None or tail is None or _unusual(transformer):
         return None
     longest, wanted = position_limit(checkpoint), transformer.get("max_seq_length")
-    modules_after = [module for module in tail if module is not None]
-    closing = [module.kind for module in modules_after[-1:]] == ["normalize"]
-    return TransformerSettings(
+    settings = TransformerSettings(
         Use(
             pooling=pooling,
             max_length=min(wanted, longest or wanted) if wanted else model_limit(checkpoint),
             prompt=own_prompt(checkpoint),
         ),
         lower_case=bool(transformer.get("do_lower_case")),
-        tail=tuple(modules_after[:-1] if closing else modules_after),
-        normalizes=closing,
     )
+    return settings.with_modules(tail)
 
 
 def pooling_config(pooling: str, width: int) -> dict[str, Any] | None:
@@ -180,6 +177,13 @@ def _pooling(config: dict[str, Any]) -> str | None:
     modes = config.get("pooling_mode") or [mode for key, mode in POOLING_FLAGS.items() if config.get(key)]
     modes = [modes] if isinstance(modes, str) else modes
     return _POOLINGS.get(modes[0]) if len(modes) == 1 else None
+
+
+def _tail(checkpoint: Checkpoint, kinds: list[str], folders: list[str]) -> list[TailModule] | None:
+    """Return the modules behind the pooling; None if one of them is not read natively."""
+    modules = [_tail_module(checkpoint, kind, folder) for kind, folder in zip(kinds, folders, strict=True)]
+    known = [module for module in modules if module is not None]
+    return known if len(known) == len(modules) else None
 
 
 def _tail_module(checkpoint: Checkpoint, kind: str, folder: str) -> TailModule | None:

@@ -37,6 +37,16 @@ class TransformerSettings:
     tail: tuple[TailModule, ...] = ()
     normalizes: bool = False
 
+    @property
+    def modules(self) -> tuple[TailModule, ...]:
+        """Every module after the pooling, with a closing normalisation."""
+        return (*self.tail, *([TailModule("normalize")] if self.normalizes else []))
+
+    def with_modules(self, modules: Sequence[TailModule]) -> "TransformerSettings":
+        """Return the settings with these modules after the pooling."""
+        closing = [module.kind for module in modules[-1:]] == ["normalize"]
+        return replace(self, tail=tuple(modules[: len(modules) - closing]), normalizes=closing)
+
 
 @dataclass
 class TransformerEncoder:

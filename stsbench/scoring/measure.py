@@ -7,10 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
-from stsbench.encoders.fitted.encoder import seen_note
 from stsbench.encoders.plan import Embeddings, embed
 from stsbench.encoders.postprocess import normalize, truncate, whiten
-from stsbench.encoders.protocol import Encoder
+from stsbench.encoders.protocol import Encoder, notes_on
 from stsbench.records.parts import ModelPart
 from stsbench.records.record import RunRecord
 from stsbench.scoring.kinds.sts import compared_elsewhere
@@ -53,7 +52,7 @@ def measure_encoder(encoder: Encoder, tasks: Sequence[Task], settings: Settings,
         place = slice(end - len(of_task), end)
         # A sentence that occurs twice was cut once.
         truncated.append(sum(dict(zip(of_task, embeddings.truncated[place].tolist(), strict=True)).values()))
-        notes += seen_note(encoder, task.data.task, of_task)
+        notes += notes_on(encoder, task.data.task, of_task)
         if task.is_trained:
             stages.progress("training", number - len(ends) + trained, trained)
         of_sentences, remarks = vectors.of_task(task, embeddings, place, device)

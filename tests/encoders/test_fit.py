@@ -137,7 +137,7 @@ def test_a_flow_is_applied_to_each_sentence_alone(flow):
     np.testing.assert_allclose(together[:5], alone, rtol=1e-4, atol=1e-4)
     encoder = sb.load(flow)
     plain = vectors(encoder.base, TEXTS)
-    assert np.array_equal(encoder.derive(plain)[:3], encoder.derive(plain[:3]))
+    assert np.array_equal(encoder.tail(plain)[:3], encoder.tail(plain[:3]))
 
 
 def test_forward_gives_what_the_planner_makes_from_the_cache(flow, white):

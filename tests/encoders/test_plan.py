@@ -1,6 +1,7 @@
 """The planner: batches within the budget, longest first, smaller where memory is short."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from stsbench.base.errors import UserError
 from stsbench.encoders.load import load
 from stsbench.encoders.plan import embed
-from stsbench.encoders.protocol import DeviceOutOfMemory, Encoder, Identity, Tokenized
+from stsbench.encoders.protocol import DeviceOutOfMemory, Encoder, Identity, Tailed, Tokenized, notes_on
 from stsbench.encoders.use import own_use
 
 TEXTS = ["x" * length for length in (3, 9, 1, 4, 4, 7, 2, 5)]
@@ -38,6 +39,47 @@ class Recorder:
             raise DeviceOutOfMemory
         self.batches.append(lengths)
         return {pooling: np.array([[length, 1] for length in lengths], np.float32) for pooling in poolings}
+
+
+class Doubled(Recorder):
+    """Another encoder with a tail, which doubles its vectors, and with something to say of every task."""
+
+    def __init__(self, base):
+        super().__init__()
+        self.base = base
+        self.identity = replace(base.identity, weights_sha256=f"{base.identity.weights_sha256} doubled")
+
+    def tail(self, vectors):
+        return 2 * vectors
+
+    def notes_on(self, task, sentences):
+        return (f"{len(sentences)} sentences of {task}.",)
+
+
+def test_vectors_behind_tails_are_made_of_those_that_the_cache_has_of_the_encoder_without(tmp_path):
+    plain = Recorder(weights="a")
+    tailed = Doubled(Doubled(plain))
+    assert isinstance(tailed, Tailed)
+    assert not isinstance(plain, Tailed)
+    embed(plain, TEXTS[:4], cache_folder=tmp_path)
+    plain.batches.clear()
+    for new in ([7, 5, 2], []):
+        embeddings = embed(tailed, TEXTS, cache_folder=tmp_path)
+        assert embeddings.vectors["avg"][embeddings.rows, 0].tolist() == [4 * len(text) for text in TEXTS]
+        assert [length for batch in plain.batches for length in batch] == new
+        assert (embeddings.cost.encoded, embeddings.cost.tokens) == ((7, 14) if new else (0, 0))
+        plain.batches.clear()
+    once = embed(tailed.base, TEXTS, cache_folder=tmp_path)
+    assert once.vectors["avg"][once.rows, 0].tolist() == [2 * len(text) for text in TEXTS]
+    assert not plain.batches
+    assert tailed.batches == tailed.base.batches == []
+    with pytest.raises(UserError, match="has no pooling 'max': its own is 'avg'"):
+        embed(tailed, TEXTS, poolings=["max"], cache_folder=tmp_path)
+
+
+def test_an_encoder_may_have_something_to_say_of_a_task():
+    assert notes_on(Recorder(), "STS16", TEXTS) == ()
+    assert notes_on(Doubled(Recorder()), "STS16", TEXTS) == ("8 sentences of STS16.",)
 
 
 def test_batches_keep_to_the_budget_longest_first():

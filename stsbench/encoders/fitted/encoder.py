@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict
 from stsbench.base.errors import UserError
 from stsbench.base.words import shown_difference
 from stsbench.data.sentence_ids import folded_ids
+from stsbench.encoders.poolers import AUTO
 from stsbench.encoders.postprocess import normalize
 from stsbench.encoders.protocol import (
     Encoder,
@@ -26,6 +27,7 @@ from stsbench.encoders.protocol import (
     require_own_pooling,
 )
 from stsbench.encoders.template import Template
+from stsbench.encoders.template_files import NO_TEMPLATE
 from stsbench.encoders.use import Use
 
 Method = Literal["whitening", "flow"]
@@ -118,6 +120,47 @@ class FitAbout(_Part):
             f"{on.count:,} sentences ({on.distinct:,} distinct) of {on.name}."
         )
 
+    def use_of(self, name: str, asked: Use) -> Use:
+        """Return how the model is used: as it was for the fit, where the person made no choice.
+
+        Args:
+            name: the fit, as the person named it.
+            asked: the person's choices.
+
+        Raises:
+            UserError: if they are a template or another pooling.
+        """
+        model, fitted = self.model, self.model.use
+        if asked.template not in {None, NO_TEMPLATE}:
+            raise UserError(f"{name}: the {self.method} was fitted without a template: leave out --template.")
+        if asked.pooling not in {AUTO, fitted.pooling}:
+            raise UserError(
+                f"{name}: the {self.method} was fitted with pooling {fitted.pooling}: leave out --pooling "
+                f"{asked.pooling}, or fit again with it."
+            )
+        return replace(
+            asked,
+            template=NO_TEMPLATE,
+            pooling=fitted.pooling if model.kind in {"transformer", "sentence-transformers"} else AUTO,
+            max_length=fitted.max_length if asked.max_length is None else asked.max_length,
+            prompt=fitted.prompt if asked.prompt is None else asked.prompt,
+            revision=fitted.revision if asked.revision is None else asked.revision,
+        )
+
+    def notes_of(self, name: str, asked: Use) -> tuple[str, ...]:
+        """Return what was fitted, and where the person uses the model otherwise; arguments as in `use_of`."""
+        fitted = self.model.use
+        changed = (
+            f"{name}: the {self.method} was fitted with {what} {then!r}, and is used with {now!r}."
+            for what, then, now in (
+                ("max_length", fitted.max_length, asked.max_length),
+                ("prompt", fitted.prompt, asked.prompt),
+                ("precision", fitted.computed_in, asked.computed_in),
+            )
+            if now is not None and now != then
+        )
+        return (f"{name}: {self.sentence}", *changed)
+
 
 @dataclass
 class FittedEncoder:
@@ -190,9 +233,9 @@ class FittedEncoder:
         """Return the mapped vectors, shape (len(sequences), dimensions), float32."""
         require_own_pooling(self.identity, poolings)
         (vectors,) = self.base.forward(sequences, [self.base.identity.use.pooling]).values()
-        return dict.fromkeys(poolings, self.derive(vectors))
+        return dict.fromkeys(poolings, self.tail(vectors))
 
-    def derive(self, vectors: FloatMatrix) -> FloatMatrix:
+    def tail(self, vectors: FloatMatrix) -> FloatMatrix:
         """Return the mapped vectors of the model's own, before its closing normalisation, shape (rows, d)."""
         if vectors.shape[1] != self.about.width:
             raise UserError(
@@ -204,34 +247,20 @@ class FittedEncoder:
         mapped[~given.any(axis=1)] = 0
         return mapped
 
-    def count_seen(self, texts: Sequence[str]) -> tuple[int, int]:
-        """Return how many of the texts it was fitted on, and how many there are, each once."""
-        ids = np.unique(folded_ids(texts))
-        return int(np.isin(ids, self.seen).sum()), len(ids)
+    def notes_on(self, task: str, sentences: Sequence[str]) -> tuple[str, ...]:
+        """Return a note on a test task if something was fitted on some of its sentences."""
+        ids = np.unique(folded_ids(sentences))
+        seen, method = int(np.isin(ids, self.seen).sum()), self.about.method
+        if not seen:
+            return ()
+        part = (
+            f"the {method} was fitted on {seen:,} of the {len(ids):,} sentences of {task} (without their scores)."
+        )
+        whole = (
+            f"transductive on {task}: the {method} was fitted on all of its {seen:,} sentences (without scores)."
+        )
+        return (part if seen < len(ids) else whole,)
 
     @cached_property
     def _map(self) -> Map:
         return self.read_map()
-
-
-def seen_note(encoder: Any, task: str, texts: Sequence[str]) -> tuple[str, ...]:
-    """Return a note on a test task if an encoder was fitted on some of its sentences.
-
-    Args:
-        encoder: any.
-        task: as the reader knows it.
-        texts: its sentences.
-    """
-    if not isinstance(encoder, FittedEncoder):
-        return ()
-    seen, there = encoder.count_seen(texts)
-    if not seen:
-        return ()
-    method = encoder.about.method
-    if seen < there:
-        return (
-            f"the {method} was fitted on {seen:,} of the {there:,} sentences of {task} (without their scores).",
-        )
-    return (
-        f"transductive on {task}: the {method} was fitted on all of its {there:,} sentences (without scores).",
-    )

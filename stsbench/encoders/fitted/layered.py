@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stsbench.base.errors import UserError
 from stsbench.base.files import files_in
 from stsbench.encoders.checkpoint import NOTES
+from stsbench.encoders.protocol import Encoder
 from stsbench.encoders.sentence_transformers import pooling_config
 from stsbench.encoders.transformer import TransformerEncoder, TransformerSettings
 
@@ -24,13 +26,11 @@ _IDENTITY = "torch.nn.modules.linear.Identity"
 _PROMPT = "fitted"
 
 
-def can_be_layered(base: object) -> bool:
-    """Return whether a model's files and a dense layer make a checkpoint that the library reads."""
-    return (
-        isinstance(base, TransformerEncoder)
-        and pooling_config(base.use.pooling, 1) is not None
-        and not base.use.trust_remote_code
-    )
+def layerable(base: Encoder) -> TransformerEncoder | None:
+    """Return a model if its files and a dense layer make a checkpoint that the library reads, else None."""
+    if not isinstance(base, TransformerEncoder) or base.use.trust_remote_code:
+        return None
+    return base if pooling_config(base.use.pooling, 1) is not None else None
 
 
 def write_layered(folder: Path, base: TransformerEncoder, layer: Mapping[str, NDArray[Any]]) -> str:
@@ -46,34 +46,12 @@ def write_layered(folder: Path, base: TransformerEncoder, layer: Mapping[str, ND
     """
     from safetensors.numpy import save
 
-    checkpoint, settings, use = base.checkpoint, base.settings, base.use
-    source = checkpoint.folder
-    dense = [module for module in settings.tail if module.kind == "dense"]
-    for path in dict.fromkeys(
-        [
-            source / "config.json",
-            *checkpoint.weight_files(),
-            *files_in(source, "*.index.json", NOTES),
-            *checkpoint.tokenizer_files(),
-            # Where they were: the hash of the model's weights goes by their paths.
-            *(file for module in dense for file in (module.config_file(source), module.weight_file(source))),
-        ]
-    ):
-        target = folder / path.relative_to(source)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(path, target)
-    modules = [("", "Transformer"), ("1_Pooling", "Pooling")]
-    for kind, place in [
-        *((module.kind, module.folder) for module in settings.tail),
-        *([("normalize", "")] if settings.normalizes else []),
-    ]:
-        modules.append((place, "Dense") if kind == "dense" else (f"{len(modules)}_Normalize", "Normalize"))
-    taken = {place for place, _ in modules}
-    place = next(name for name in (f"{len(modules)}_Dense", "fitted_Dense") if name not in taken)
-    modules.append((place, "Dense"))
-
+    settings, use = base.settings, base.use
+    _copy_model(folder, base)
+    modules = _modules(settings)
+    place, _ = modules[-1]
     outputs, inputs = layer["weight"].shape
-    pooled = json.loads((source / "config.json").read_bytes()).get("hidden_size", inputs)
+    pooled = json.loads((folder / "config.json").read_bytes()).get("hidden_size", inputs)
     about = {"in_features": inputs, "out_features": outputs, "bias": True, "activation_function": _IDENTITY}
     listing = [
         {"idx": number, "name": str(number), "path": where, "type": f"sentence_transformers.models.{kind}"}
@@ -102,13 +80,48 @@ def write_layered(folder: Path, base: TransformerEncoder, layer: Mapping[str, ND
     return f"{place}/{_LAYER}"
 
 
-def has_layer(settings: TransformerSettings) -> bool:
-    """Return whether a dense layer closes a checkpoint."""
-    return not settings.normalizes and bool(settings.tail) and settings.tail[-1].kind == "dense"
+def _copy_model(folder: Path, base: TransformerEncoder) -> None:
+    """Copy the files of a model's network and tokenizer."""
+    checkpoint, source = base.checkpoint, base.checkpoint.folder
+    dense = [module for module in base.settings.tail if module.kind == "dense"]
+    for path in dict.fromkeys(
+        [
+            source / "config.json",
+            *checkpoint.weight_files(),
+            *files_in(source, "*.index.json", NOTES),
+            *checkpoint.tokenizer_files(),
+            # Where they were: the hash of the model's weights goes by their paths.
+            *(file for module in dense for file in (module.config_file(source), module.weight_file(source))),
+        ]
+    ):
+        target = folder / path.relative_to(source)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, target)
 
 
-def without_layer(settings: TransformerSettings) -> TransformerSettings:
-    """Return how the model in a whitening's folder is used: without the dense layer that closes it."""
-    rest = settings.tail[:-1]
-    closing = bool(rest) and rest[-1].kind == "normalize"
-    return replace(settings, tail=rest[:-1] if closing else rest, normalizes=closing)
+def _modules(settings: TransformerSettings) -> list[tuple[str, str]]:
+    """Return the folder and the kind of each module, of which the last is the layer that is added."""
+    modules = [("", "Transformer"), ("1_Pooling", "Pooling")]
+    for module in settings.modules:
+        is_dense = module.kind == "dense"
+        modules.append((module.folder, "Dense") if is_dense else (f"{len(modules)}_Normalize", "Normalize"))
+    folders = {folder for folder, _ in modules}
+    added = next(name for name in (f"{len(modules)}_Dense", "fitted_Dense") if name not in folders)
+    return [*modules, (added, "Dense")]
+
+
+def without_layer(folder: Path, encoder: Encoder, kind: str) -> TransformerEncoder:
+    """Return the model in a whitening's folder: what is loaded from there, without the dense layer that closes it.
+
+    Args:
+        folder: the whitening's.
+        encoder: what is loaded from there.
+        kind: the model's before, by which its vectors are found in the cache.
+
+    Raises:
+        UserError: if no dense layer closes it.
+    """
+    modules = encoder.settings.modules if isinstance(encoder, TransformerEncoder) else ()
+    if not isinstance(encoder, TransformerEncoder) or not modules or modules[-1].kind != "dense":
+        raise UserError(f"{folder / 'modules.json'} no longer ends in the dense layer that was fitted: fit again.")
+    return replace(encoder, settings=encoder.settings.with_modules(modules[:-1]), kind=kind)

@@ -18,12 +18,11 @@ from stsbench.data.sentences import Sentences, read_sentences
 from stsbench.encoders.checkpoint import PACKAGED
 from stsbench.encoders.fitted.encoder import KIND, BaseModelPart, FitAbout, FittedOn, Method
 from stsbench.encoders.fitted.folder import linear_tensors, require_free, write_fit
-from stsbench.encoders.fitted.layered import can_be_layered
+from stsbench.encoders.fitted.layered import layerable
 from stsbench.encoders.load import load
 from stsbench.encoders.plan import embed
 from stsbench.encoders.postprocess import whitening_of
 from stsbench.encoders.protocol import Encoder, FloatMatrix
-from stsbench.encoders.transformer import TransformerEncoder
 from stsbench.encoders.use import option_of
 from stsbench.render.result import Result
 from stsbench.render.table import Table, Tables
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
 METHODS = ("whitening", "flow")
 """What can be fitted."""
 
-_NOT_THE_ENCODERS = {"name", "is_here"}
+_NOT_OF_IDENTITY = {"name", "is_here"}
 _COUPLINGS = ("additive", "affine")
 
 
@@ -181,7 +180,7 @@ def fit(
     else:
         tensors, settings, lines, notes = _flow(vectors, embeddings.rows, given, progress)
         kept = vectors.shape[1]
-    is_here = method == "whitening" and can_be_layered(base)
+    layered = layerable(base) if method == "whitening" else None
     about = FitAbout(
         stsbench=__version__,
         method=method,
@@ -195,12 +194,8 @@ def fit(
         ),
         model=BaseModelPart(
             name=_place(identity.name),
-            **{
-                name: getattr(identity, name)
-                for name in BaseModelPart.model_fields
-                if name not in {"name", "is_here"}
-            },
-            is_here=is_here,
+            **{name: getattr(identity, name) for name in BaseModelPart.model_fields.keys() - _NOT_OF_IDENTITY},
+            is_here=layered is not None,
         ),
         settings=settings,
         files={},
@@ -210,7 +205,7 @@ def fit(
         about,
         tensors,
         np.unique(folded_ids(texts.texts)),
-        base=base if is_here and isinstance(base, TransformerEncoder) else None,
+        base=layered,
         log=lines if method == "flow" else None,
     )
     return Fitting(folder, about, lines, notes)

@@ -4,6 +4,10 @@ import sys
 from importlib.metadata import version as version_of
 from pathlib import Path
 
+# Before autodoc imports with TYPE_CHECKING on, in which pydantic makes no models.
+import stsbench.records.record
+import stsbench.training.recipe  # noqa: F401
+
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_ext"))
 
@@ -46,12 +50,15 @@ python_use_unqualified_type_names = True
 # Docstrings write code in single backticks, as Markdown does.
 default_role = "code"
 
+suppress_warnings = ["ref.python"]  # a word of such an annotation may be the name of several attributes
 nitpick_ignore_regex = [
     # Other people's types: their documentation is elsewhere, and building fetches nothing.
     ("py:.*", r"(collections|matplotlib|np|numpy|pathlib|pd|pandas|pydantic|torch|types|typing)\..*"),
     ("py:class", r"Figure|Path|Tensor"),
     # Aliases, whose values are said in words.
     ("py:class", r"Label|Status|Wanted|Style"),
+    # What a parameter says of the option that is made of it.
+    ("py:class", r"stsbench\.base\.options\..*|Spelled|Within|Written|file|folder|figure"),
     # What is behind a public object and nobody needs to make.
     ("py:class", r"stsbench\.(diagnosis\.search\.Search|training\.recipe\.Recipe)"),
     (
@@ -60,9 +67,7 @@ nitpick_ignore_regex = [
     ),
     ("py:class", r"stsbench\.(published\.schema\.(Exhibit|Usage)|render\.section\.Pointer)"),
     ("py:class", r"stsbench\.(render\.(cells\.Named|table\._Frame)|data\.tables\._Pairs)"),
-    ("py:class", r"stsbench\.encoders\.hashed\.HashedFiles"),
-    # What a parameter says of its option.
-    ("py:class", r"stsbench\.base\.options\..*|file|folder|figure"),
+    ("py:class", r"stsbench\.(encoders\.hashed\.HashedFiles|scoring\.task\.Task)"),
     ("py:class", r"stsbench\.(records\.parts\.RecordPart|compat\.senteval\.utils\.dotdict)"),
     ("py:class", r"stsbench\.records\.imports\.mteb_predictions\.Predictions"),
 ]

@@ -342,6 +342,8 @@ def takes_use(verb: Callable[_P, _R]) -> Callable[_P, _R]:
 
     called.__signature__ = plain.replace(parameters=[*own, *options])  # type: ignore[attr-defined]
     called.__doc__ = _spelled(verb.__doc__ or "")
+    # Who reads the source for the defaults would not find those of `Use`.
+    del called.__wrapped__
     return called
 
 

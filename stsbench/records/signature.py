@@ -87,7 +87,7 @@ class Signature:
 
     @property
     def postprocessing(self) -> str:
-        """What was done to the vectors by what was fitted, and by the run (`whitening256+STS-B-test,whiten128`)."""
+        """What was done to the vectors by a fit, and by the run (`whitening256+STS-B-test,whiten128`)."""
         return ",".join(filter(None, [self.fitted, self.use.whitening]))
 
     def model_fields(self) -> dict[str, Any]:

@@ -307,7 +307,7 @@ def test_a_record_holds_the_template_in_full_and_its_signature_in_short(
     assert record.model.use.template == template
     signature = record.scores[0].signature
     assert f"||mask|len48|tmpl:{template.short}|fp32|" in signature
-    assert Signature.parse(signature).template == template.short
+    assert Signature.parse(signature).use.template == template.short
     assert str(Signature.parse(signature)) == signature
 
 

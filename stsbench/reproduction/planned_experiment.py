@@ -114,6 +114,7 @@ def tasks_of(plan: TablePlan, name: str, scale: ScaleName, *, here: bool = False
 def read_by(plan: TablePlan, name: str) -> str:
     """Return the tasks whose sentences the paper's own measure reads; empty for none.
 
+    >>> from stsbench.reproduction.table_plan import plan_of
     >>> read_by(plan_of("simcse-slides-figure-3"), "simcse-slides-figure-3")
     'STS-B'
     """

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -35,8 +36,10 @@ _DATA_PLACES = [
     _ROOT / "data" / "senteval",
     _ROOT.parent / "shared" / "data" / "senteval",
 ]
-# What fixtures of a session measure must not meet the person's own data either.
+# What fixtures of a session measure must not meet the person's own data and cache either.
 os.environ["STSBENCH_DATA"] = ""
+_session_cache = tempfile.TemporaryDirectory(prefix="stsbench-tests-", ignore_cleanup_errors=True)
+os.environ["STSBENCH_CACHE"] = _session_cache.name
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

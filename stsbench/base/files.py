@@ -319,7 +319,25 @@ def _sync_folder(folder: Path) -> None:
             os.close(handle)
 
 
+_instead_of_cache: list[Path] = []
+
+
 def cache_dir() -> Path:
-    """Return the cache folder: `STSBENCH_CACHE` if set, else the platform's own (`~/.cache/stsbench`)."""
+    """Return the folder of what can be made again: the person's cache, or the one of `cache_at`."""
+    return _instead_of_cache[-1] if _instead_of_cache else own_cache_dir()
+
+
+def own_cache_dir() -> Path:
+    """Return the person's cache: `STSBENCH_CACHE` if set, else the platform's own (`~/.cache/stsbench`)."""
     chosen = os.environ.get("STSBENCH_CACHE")
     return Path(chosen).expanduser() if chosen else Path(user_cache_dir("stsbench"))
+
+
+@contextmanager
+def cache_at(path: Path) -> Iterator[None]:
+    """Make a folder the cache of this process while the context is open; downloaded data stays where it is."""
+    _instead_of_cache.append(path)
+    try:
+        yield
+    finally:
+        _instead_of_cache.pop()

@@ -14,7 +14,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from stsbench.base.errors import UserError
-from stsbench.base.files import cache_dir
+from stsbench.base.files import own_cache_dir
 from stsbench.data.catalogue import Source
 
 
@@ -77,7 +77,7 @@ def _is_checkout(folder: Path) -> bool:
 
 def data_cache() -> Path:
     """Return the folder that downloaded data is kept in."""
-    return cache_dir() / "data"
+    return own_cache_dir() / "data"
 
 
 def root_in(place: Place, source: Source, paths: Sequence[str]) -> Path | None:

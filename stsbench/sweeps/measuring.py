@@ -1,12 +1,11 @@
 """How the jobs of a unit are measured: on tasks, by analyses; each writes its folder."""
 
 import shutil
+import sys
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
-from inspect import signature
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from stsbench.base.files import atomic_folder
 from stsbench.base.progress import Progress
@@ -18,6 +17,9 @@ from stsbench.sweeps.jobs import Job
 from stsbench.sweeps.measures import of_analysis
 from stsbench.training.folder import RunFolder
 
+if TYPE_CHECKING:
+    from stsbench.scoring.task import Task
+
 
 @dataclass(frozen=True)
 class Measuring:
@@ -27,14 +29,12 @@ class Measuring:
         folder: of the experiment.
         checkpoint: the folder of the training; None for a checkpoint that is measured as it is.
         keeps: whether the checkpoint is kept.
-        data: folders of data.
         progress: told how far it is.
     """
 
     folder: ExperimentFolder
     checkpoint: Path | None
     keeps: bool
-    data: Sequence[Path]
     progress: Progress
 
     def measure(self, job: Job) -> None:
@@ -78,7 +78,6 @@ class Measuring:
             self._encoder(job, checkpoint),
             measure["tasks"],
             protocol=choose_protocol(measure["protocol"]),
-            data_dirs=self.data,
             classifier=measure["classifier"],
             kfold=measure["kfold"],
             progress=self.progress,
@@ -107,9 +106,7 @@ class Measuring:
                 update={"model": record.model.model_copy(update={"name": encoder.identity.name})}
             )
         for name, options in job.measure["analyses"].items():
-            verb = analysis(name).verb
-            data = {"data_dirs": self.data} if "data_dirs" in signature(verb).parameters else {}
-            result = verb(subject, progress=self.progress, **{**data, **options})
+            result = analysis(name).verb(subject, progress=self.progress, **options)
             measures |= of_analysis(name, result)
             (out / "analyses").mkdir(exist_ok=True)
             text = result.to("csv") + "\n"
@@ -125,3 +122,28 @@ def _take_training(checkpoint: Path, out: Path) -> float:
     for path in (run.recipe, run.log):
         shutil.copyfile(path, out / path.name)
     return float(sum(line.get("time", {}).get("seconds", 0.0) for line in read_log(run.log)))
+
+
+def read_tasks(job: Job, names: str | None = None) -> "list[Task]":
+    """Return the tasks that a job measures, in its protocol; none where it measures none.
+
+    Args:
+        job: whose protocol it is.
+        names: of other tasks than the job's.
+
+    Raises:
+        UserError: if their files are not there, or broken.
+    """
+    from stsbench.scoring.protocols import choose_protocol
+    from stsbench.scoring.tasks import read_data
+
+    wanted = names or job.measure["tasks"]
+    if wanted is None:
+        return []
+    return list(read_data(wanted, protocol=choose_protocol(job.measure["protocol"])))
+
+
+def log_line(sentence: str) -> None:
+    """Write a sentence into the log."""
+    sys.stderr.write(f"{sentence}\n")
+    sys.stderr.flush()

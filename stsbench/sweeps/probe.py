@@ -5,8 +5,9 @@ from dataclasses import asdict, dataclass
 
 import yaml
 
+from stsbench.base.files import cache_at
 from stsbench.sweeps.folder import ExperimentFolder, write_json
-from stsbench.sweeps.surroundings import cache_at, data_folders, log_line, read_tasks
+from stsbench.sweeps.measuring import log_line, read_tasks
 
 PROBE = "probe-"
 """Before a unit: take a few of its steps, and write into `PROBED` how long they took."""
@@ -65,18 +66,17 @@ def probe(folder: ExperimentFolder, unit: str) -> None:
         "saving.every": 10**9,
         "log_every": 1,
     }
-    data = data_folders()
     file = folder.path / "probe.yaml"
     file.write_text(yaml.safe_dump(dict(job.recipe or {}), sort_keys=False), encoding="utf-8")
     with cache_at(folder.cache):
         overrides = [f"{key}={value}" for key, value in changes.items()]
-        training = train(file, out=folder.work(unit), overrides=overrides, data_dirs=data, notice=log_line)
+        training = train(file, out=folder.work(unit), overrides=overrides, notice=log_line)
     log = read_log(training.folder / "log.jsonl")
     steps = [line["time"]["seconds"] for line in log if line["kind"] == "train"]
     scores = [line["time"]["seconds"] for line in log if line["kind"] == "dev"]
     dev, measured = (
         sum(len(set(task.sentences())) for task in tasks)
-        for tasks in (read_tasks(job, data, recipe.selection.task), read_tasks(job, data))
+        for tasks in (read_tasks(job, recipe.selection.task), read_tasks(job))
     )
     corpus = corpus_file(str(recipe.corpus.path))
     # The first step warms up, and so does the first score.

@@ -19,14 +19,13 @@ from typing import Any
 import yaml
 
 from stsbench.base.errors import UserError, by_interrupt
-from stsbench.base.files import atomic_path, told_as_unwritable
+from stsbench.base.files import atomic_path, cache_at, told_as_unwritable
 from stsbench.base.memory import is_of_memory
 from stsbench.base.progress import Progress
 from stsbench.sweeps.folder import ExperimentFolder, Running, write_json
 from stsbench.sweeps.jobs import Job, inputs_now, outdated
-from stsbench.sweeps.measuring import Measuring
+from stsbench.sweeps.measuring import Measuring, log_line, read_tasks
 from stsbench.sweeps.probe import PROBE, probe
-from stsbench.sweeps.surroundings import cache_at, data_folders, log_line, read_tasks
 from stsbench.training.folder import RunFolder
 
 PREPARE = "prepare"
@@ -92,9 +91,9 @@ def prepare(folder: ExperimentFolder) -> None:
     from stsbench.training.recipe import Recipe
     from stsbench.training.train import prepare_training
 
-    jobs, data = folder.job_list().jobs, data_folders()
+    jobs = folder.job_list().jobs
     for job in {str(job.measure): job for job in jobs}.values():
-        read_tasks(job, data)
+        read_tasks(job)
     recipes: dict[str, Any] = {}
     for job in jobs:
         if job.recipe is not None:
@@ -103,7 +102,7 @@ def prepare(folder: ExperimentFolder) -> None:
             )
     with cache_at(folder.cache):
         for recipe in recipes.values():
-            prepare_training(Recipe.model_validate(recipe), data_dirs=data)
+            prepare_training(Recipe.model_validate(recipe))
 
 
 def run_unit(folder: ExperimentFolder, unit: str) -> None:
@@ -124,18 +123,17 @@ def run_unit(folder: ExperimentFolder, unit: str) -> None:
         _require_unchanged(jobs[0])
         torch.set_num_threads(jobs[0].threads)
         beacon = _Beacon(folder.running(unit), jobs)
-        data = data_folders()
         checkpoint = None
         if jobs[0].recipe is not None:
             with cache_at(folder.cache):
-                checkpoint = _trained(folder, jobs[0], data, beacon)
+                checkpoint = _trained(folder, jobs[0], beacon)
         vectors = folder.work(f".{unit}.vectors")
         # Vectors that a killed process left would be put into other batches, and their last bits differ.
         shutil.rmtree(vectors, ignore_errors=True)
         try:
-            _take_shared(folder, jobs[0], asked.jobs, data=data, cache=vectors, progress=beacon)
+            _take_shared(folder, jobs[0], asked.jobs, cache=vectors, progress=beacon)
             with cache_at(vectors):
-                measuring = Measuring(folder, checkpoint, asked.keep == "checkpoint", data, beacon)
+                measuring = Measuring(folder, checkpoint, asked.keep == "checkpoint", beacon)
                 for job in jobs:
                     measuring.measure(job)
         finally:
@@ -159,7 +157,6 @@ def _take_shared(
     job: Job,
     jobs: Sequence[Job],
     *,
-    data: Sequence[Path],
     cache: Path,
     progress: Progress,
 ) -> None:
@@ -178,7 +175,7 @@ def _take_shared(
     encoder = load(given.name, **given.options)
     if encoder.identity.weights_sha256 is None or encoder.identity.kind == "vectors":
         return
-    sentences = [sentence for task in in_order(read_tasks(job, data)) for sentence in task.sentences()]
+    sentences = [sentence for task in in_order(read_tasks(job)) for sentence in task.sentences()]
     uses = {
         str(use): use for planned in jobs if (use := planned.checkpoint) is not None and use.name == given.name
     }
@@ -209,7 +206,7 @@ class _Beacon:
             write_json(self.path, asdict(Running(self.label, stage, done, total)))
 
 
-def _trained(folder: ExperimentFolder, job: Job, data: Sequence[Path], progress: Progress) -> Path:
+def _trained(folder: ExperimentFolder, job: Job, progress: Progress) -> Path:
     """Return the folder of the finished training, which is taken up where it was left."""
     from stsbench.training.train import train
 
@@ -222,9 +219,9 @@ def _trained(folder: ExperimentFolder, job: Job, data: Sequence[Path], progress:
         file = work.with_name(f"{job.unit}.yaml")
         with atomic_path(file) as path:
             path.write_text(yaml.safe_dump(dict(job.recipe or {}), sort_keys=False), encoding="utf-8")
-        train(file, out=work, data_dirs=data, progress=progress, notice=log_line, shared=shared)
+        train(file, out=work, progress=progress, notice=log_line, shared=shared)
     elif not run.is_finished:
-        train(resume=work, data_dirs=data, progress=progress, notice=log_line, shared=shared)
+        train(resume=work, progress=progress, notice=log_line, shared=shared)
     finished.parent.mkdir(parents=True, exist_ok=True)
     work.rename(finished)
     return finished

@@ -51,7 +51,7 @@ def test_one_file_prints() -> None:
         # Runs a script of somebody else's under SentEval's name, beside the command line.
         PACKAGE / "compat" / "senteval" / "__main__.py",
         # A job's own process: what it writes goes into the job's log.
-        PACKAGE / "sweeps" / "surroundings.py",
+        PACKAGE / "sweeps" / "measuring.py",
     }
     assert all(printing(path) for path in allowed)
     offenders = {

@@ -20,6 +20,7 @@ import stsbench as sb
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Describer, silent
 from stsbench.cli.output import Bars
+from stsbench.data.locate import data_cache
 from stsbench.encoders.network import Network
 from stsbench.scoring.protocols import Protocol
 from stsbench.scoring.tasks import read_data
@@ -304,6 +305,15 @@ def test_missing_data_is_told_before_the_first_job(experiment: Make, serial: lis
     with pytest.raises(UserError, match="nowhere"):
         sb.sweep(experiment(name="b", base="./nowhere"), tmp_path / "y")
     assert serial == []
+
+
+def test_a_cache_with_other_data_in_it_is_no_place_that_was_named(
+    experiment: Make, serial: list[str], tmp_path: Path
+) -> None:
+    # An analysis that is told no task takes the sample where STS-B is not here, whatever else was downloaded.
+    (data_cache() / "heros").mkdir(parents=True)
+    found = sb.sweep(experiment(measure={"tasks": "sample", "analyses": ["geometry"]}), tmp_path / "x")
+    assert [state.state for state in found.jobs] == ["done"]
 
 
 def test_a_full_disk_is_one_sentence_and_nothing_is_lost(

@@ -17,12 +17,7 @@ from stsbench.data.sentence_ids import FOLDED, SENTENCES
 from stsbench.records.parts import Interval
 from stsbench.scoring.settings import Intervals
 from stsbench.statistics.dependence import Dependence, Sharing, Variance, variance
-from stsbench.statistics.influence import mean_terms, ratio_terms
-from stsbench.statistics.intervals import (
-    Limits,
-    plain_interval,
-    share_interval,
-)
+from stsbench.statistics.intervals import Limits, plain_interval
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,36 +63,10 @@ def interval_of(
     value = statistic.value(items)
     if intervals.interval is None:
         return None, Support(value)
-    support = Support(value, statistic.terms(items), sharing_of(items), sharing_of(items, folded=True))
-    assert support.terms is not None, "it has just been computed"
-    assert support.sharing is not None, "it has just been computed"
-    spread = variance(support.terms, support.sharing, intervals.interval)
-    return kept(statistic.limits(value, spread, len(items), intervals.level)), support
-
-
-def share_limits(
-    above: NDArray[np.generic],
-    below: Floats | None,
-    table: "PlainTable",
-    intervals: Intervals,
-) -> tuple[Interval | None, Support]:
-    """Return the interval of an accuracy or of F1, from 0 to 1, and what it rests on.
-
-    Args:
-        above: (n,) whether each item is right; of F1 the shares of its upper sum.
-        below: (n,) the shares of the lower sum; None for the mean of `above`.
-        table: the n items.
-        intervals: how intervals are computed.
-    """
-    upper = np.asarray(above, dtype=np.float64)
-    lower = np.ones(len(upper)) if below is None else below
-    value = float(upper.sum() / lower.sum()) if lower.sum() else float("nan")
-    if intervals.interval is None:
-        return None, Support(value)
-    terms = mean_terms(upper) if below is None else ratio_terms(upper, lower)
-    sharing, folded = sharing_of(table), sharing_of(table, folded=True)
+    terms, sharing = statistic.terms(items), sharing_of(items)
     spread = variance(terms, sharing, intervals.interval)
-    return kept(share_interval(value, spread, len(upper), intervals.level)), Support(value, terms, sharing, folded)
+    limits = kept(statistic.limits(value, spread, len(items), intervals.level))
+    return limits, Support(value, terms, sharing, sharing_of(items, folded=True))
 
 
 def mean_support(scores: Sequence[Support]) -> Support:

@@ -144,7 +144,7 @@ def share_interval(value: float, variance: Variance, items: int, level: float = 
         (0.839, 1.0)
     """
     _check_level(level)
-    if math.isnan(value) or not items:
+    if math.isnan(value) or math.isnan(variance.value) or not items:
         return no_limits("undefined")
     size = value * (1 - value) / variance.value if variance.value > 0 else float(items)
     t = _quantile((1 + level) / 2, variance.df)

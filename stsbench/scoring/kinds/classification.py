@@ -34,10 +34,10 @@ from stsbench.scoring.classifiers import (
     stratified,
 )
 from stsbench.scoring.classifiers import Rows as Positions
-from stsbench.scoring.intervals import share_limits
+from stsbench.scoring.intervals import interval_of
 from stsbench.scoring.mlp import Mlp
 from stsbench.scoring.settings import CLASSIFIERS, KFOLD, SEED, Settings
-from stsbench.scoring.statistic import F1
+from stsbench.scoring.statistic import F1, Accuracy
 from stsbench.scoring.task import Items, Meaning, Numbers, Rows, Scoring, Vectors, item_columns
 
 
@@ -54,8 +54,8 @@ class Classified:
         f1: of class 1 on test, for two classes of sentence pairs; else None.
         ndev: how many items `devacc` is over.
         ntest: how many items `acc` is over.
-        dev: the sentences' numbers of the items that `devacc` is over.
-        dev_correct: (ndev,) in which share of the fits each of them is right.
+        dev: the items that `devacc` is over: their sentences' numbers, and `correct`, the share of the fits in
+            which each of them is right.
         notes: what the person should know.
     """
 
@@ -67,7 +67,6 @@ class Classified:
     ndev: int
     ntest: int
     dev: PlainTable
-    dev_correct: NDArray[np.float64]
     notes: tuple[str, ...]
 
 
@@ -108,7 +107,7 @@ class Classification:
         result = classify(
             self.data, *sides, classifier=how.classifier, seed=how.seed, kfold=how.kfold, device=vectors.device
         )
-        limits, _ = share_limits(result.dev_correct, None, result.dev, settings.intervals)
+        limits, _ = interval_of(Accuracy(), result.dev, settings.intervals)
         devacc = Number(
             statistic="devacc", value=_share(result.devacc), items=result.ndev, interval=_as_printed(limits)
         )
@@ -120,22 +119,20 @@ class Classification:
         """Return `acc`, `f1` where there is one, and `devacc` where the rows that it is over are there."""
         tested, training, intervals = rows.scored, how.training, how.intervals
         assert training is not None, "a classifier was trained"
-        correct = tested["correct"]
-        acc = nested_accuracy(_by_fold(tested)) if training.design == "nested" else percent(np.mean(correct))
-        limits, support = share_limits(correct > 0, None, tested, intervals)
+        limits, support = interval_of(Accuracy(), tested, intervals)
+        acc = nested_accuracy(_by_fold(tested)) if training.design == "nested" else percent(support.value)
         numbers = [
             Number(statistic="acc", value=_share(acc), items=len(tested), interval=_as_printed(limits)),
         ]
         if len(rows.held_out):
             held_out = [fold[:, np.newaxis] for fold in _by_fold(rows.held_out)]
             value = _share(percent(mean_accuracy(held_out)[0]))
-            limits, _ = share_limits(rows.held_out["correct"] > 0, None, rows.held_out, intervals)
+            limits, _ = interval_of(Accuracy(), rows.held_out, intervals)
             size = len(rows.held_out)
             numbers.append(Number(statistic="devacc", value=value, items=size, interval=_as_printed(limits)))
         if training.positive:
-            f1 = F1(training.positive)
-            limits, _ = share_limits(*f1.shares(tested), tested, intervals)
-            value = _share(percent(f1.value(tested)))
+            limits, f1 = interval_of(F1(training.positive), tested, intervals)
+            value = _share(percent(f1.value))
             numbers.append(Number(statistic="f1", value=value, items=len(tested), interval=_as_printed(limits)))
         return Numbers(tuple(numbers), support)
 
@@ -194,8 +191,7 @@ def classify(
         f1=percent(F1(positive).value(tested)) if positive else None,
         ndev=len(outcome.dev),
         ntest=len(outcome.test),
-        dev=_ids(data, task.order[outcome.dev]),
-        dev_correct=outcome.dev_correct,
+        dev=_ids(data, task.order[outcome.dev]).with_columns({"correct": outcome.dev_correct}),
         notes=fitter.notes[told:],
     )
 

@@ -20,7 +20,7 @@ from synthetic_tasks import Effects, Task, World, read_tasks
 from stsbench.judging.aligned import AlignedScores
 from stsbench.judging.margin import judged
 from stsbench.scoring.statistic import Correlation
-from stsbench.statistics.aggregation import correlate_task
+from stsbench.statistics.correlations import correlate_task
 from stsbench.statistics.dependence import Sharing, covariance
 from stsbench.statistics.influence import task_terms
 from stsbench.statistics.ranks import difference_errors, rank_scores

@@ -28,10 +28,8 @@ from scipy.special import ndtr, ndtri
 from synthetic_tasks import ANNOTATION, HIGHEST, LOWEST, SHARED_ERROR, TASKS, Effects, Task, World, read_tasks
 
 from stsbench.base.files import atomic_path
-from stsbench.statistics.aggregation import Aggregation, correlate_task
-from stsbench.statistics.correlations import CORRELATIONS, Metric, average_ranks
+from stsbench.statistics.correlations import CORRELATIONS, Aggregation, Metric, average_ranks, correlate_task
 from stsbench.statistics.dependence import Dependence, Sharing, variance
-from stsbench.statistics.draws import generator
 from stsbench.statistics.influence import TERMS, mean_terms, task_terms
 from stsbench.statistics.intervals import (
     correlation_interval,
@@ -41,6 +39,7 @@ from stsbench.statistics.intervals import (
     two_sided_p,
     upper_bound,
 )
+from stsbench.statistics.seeds import generator
 from stsbench.statistics.significance import williams
 
 Floats = NDArray[np.float64]

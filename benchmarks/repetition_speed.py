@@ -17,7 +17,7 @@ import numpy as np
 
 from stsbench.analysis.repetition_bias.pairs import RepetitionProbe
 from stsbench.data.corpus import load_corpus
-from stsbench.statistics.draws import generator
+from stsbench.statistics.seeds import generator
 
 
 def plain_candidates(corpus: list[str], query: int) -> list[int]:

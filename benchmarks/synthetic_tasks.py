@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from stsbench.data.benchmarks import load_sts
-from stsbench.data.sentence_ids import folded_ids, sentence_ids
-from stsbench.statistics.aggregation import Aggregation
+from stsbench.data.shared import folded_ids, sentence_ids
+from stsbench.statistics.correlations import Aggregation
 from stsbench.statistics.dependence import Sharing
 
 Floats = NDArray[np.float64]

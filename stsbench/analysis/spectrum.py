@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from stsbench.scoring.subjects import Wanted
-    from stsbench.statistics.spectrum import PrincipalAxes
+    from stsbench.statistics.geometry import PrincipalAxes
 
 TOP = (1, 5, 10)
 SINGULAR, RANK, SHARE, ISOSCORE, PARTITION = (
@@ -143,9 +143,8 @@ def spectrum_frame(models: "Mapping[str, NDArray[np.floating[Any]]]") -> "pd.Dat
     """
     import pandas as pd
 
-    from stsbench.statistics.geometry import unit_rows
+    from stsbench.statistics.geometry import principal_axes, unit_rows
     from stsbench.statistics.similarity import zero_rows
-    from stsbench.statistics.spectrum import principal_axes
 
     rows = []
     for model, vectors in models.items():
@@ -159,7 +158,7 @@ def spectrum_frame(models: "Mapping[str, NDArray[np.floating[Any]]]") -> "pd.Dat
 
 
 def _measures(matrix: "NDArray[np.float64]", axes: "PrincipalAxes", *, centred: bool) -> Iterator[dict[str, Any]]:
-    from stsbench.statistics.spectrum import effective_rank, iso_score, partition_isotropy, top_share
+    from stsbench.statistics.geometry import effective_rank, iso_score, partition_isotropy, top_share
 
     values = axes.values
     largest = values[0] if values[0] > 0 else 1.0

@@ -1,14 +1,16 @@
-"""Files that are whole or absent: atomic writing, and hashing."""
+"""Files that are whole or absent: atomic writing, what keeps one from being written or read, and hashing."""
 
 import hashlib
+import json
 import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Any
 
 from platformdirs import user_cache_dir
 
@@ -341,3 +343,30 @@ def cache_at(path: Path) -> Iterator[None]:
         yield
     finally:
         _instead_of_cache.pop()
+
+
+DIGEST = "digest"
+"""The field that holds it; it stands last."""
+
+
+def digest_of(content: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of what a JSON object says, as 64 hexadecimal digits.
+
+    It is taken over all fields but the digest itself, as JSON in one canonical form: keys sorted, no spaces, every
+    character beyond ASCII escaped, numbers as Python writes them. So white space, line endings and the order of
+    keys do not matter; values do.
+
+    Args:
+        content: the object as it was parsed.
+
+    Raises:
+        ValueError: if it holds what JSON cannot say (NaN, infinity).
+
+    >>> digest_of({"b": 1, "a": 0.5}) == digest_of({"a": 0.5, "b": 1, "digest": "any"})
+    True
+    >>> digest_of({"a": 0.5}) == digest_of({"a": 0.50001})
+    False
+    """
+    rest = {key: value for key, value in content.items() if key != DIGEST}
+    canonical = json.dumps(rest, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(canonical.encode()).hexdigest()

@@ -6,7 +6,7 @@ A text of a data set is laid out in one of six shapes (`layouts`), which give ro
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple, TypedDict
@@ -21,6 +21,7 @@ from stsbench.data.catalogue import (
     data_set,
     data_sets,
     source,
+    task_split_text,
     text_variant,
 )
 from stsbench.data.layouts import PartRead, Row, read_part, rows_of
@@ -84,6 +85,21 @@ def load_sts(task: str, split: str = "test", text: str = "senteval", data_dirs: 
         notes=tuple(notes),
         **account,
     )
+
+
+def read_splits(
+    names: Iterable[str], data_dirs: Sequence[Path] = ()
+) -> tuple[dict[str, StsData], dict[str, UserError]]:
+    """Return splits of STS tasks by name (`STS-B:dev`), and why those that are not here, or broken, are not."""
+    sets: dict[str, StsData] = {}
+    absent: dict[str, UserError] = {}
+    for name in names:
+        task, split, _ = task_split_text(name)
+        try:
+            sets[name] = load_sts(task, split, data_dirs=data_dirs)
+        except UserError as error:
+            absent[name] = error
+    return sets, absent
 
 
 def load_labelled(task: str, data_dirs: Sequence[Path] = (), *, text: str = "senteval") -> LabelledData:

@@ -163,6 +163,11 @@ class TextVariant(_CatalogueModel):
         """The names of the splits, in the catalogue's order."""
         return tuple(dict.fromkeys(part.split for part in self.parts))
 
+    @property
+    def whole(self) -> str:
+        """The name of all splits together: `all`, or the only one."""
+        return "all" if len(self.splits) > 1 else self.splits[0]
+
 
 class DataSet(_CatalogueModel):
     """A task: what it is, where it comes from, under which terms, and its files.
@@ -191,6 +196,11 @@ class DataSet(_CatalogueModel):
         if (self.classes is not None) != (self.kind == "labelled"):
             raise ValueError("classes belong to kind 'labelled', and to it alone")
         return self
+
+    @property
+    def usual_text(self) -> str:
+        """The text that is meant where nobody names one: SentEval's, or the first."""
+        return SENTEVAL if SENTEVAL in self.texts else next(iter(self.texts))
 
 
 class Source(_CatalogueModel):

@@ -64,7 +64,7 @@ def where(asked: Annotated[Call, Verb("stsbench.data.overview:where")], output: 
 
 
 @app.command()
-def sharing(asked: Annotated[Call, Verb("stsbench.data.sharing:sharing")], output: Output = Output()) -> None:
+def sharing(asked: Annotated[Call, Verb("stsbench.data.overlap:sharing")], output: Output = Output()) -> None:
     """Show which pairs share sentences, in each task and across tasks: what intervals reckon with.
 
     Pairs are the edges of a graph whose nodes are distinct sentences: as released, and by letters and digits
@@ -124,7 +124,7 @@ def describe(
 
 @app.command("nli-triplets")
 def nli_triplets(
-    asked: Annotated[Call, Verb("stsbench.data.nli_triplets:write_nli_triplets")], quiet: QuietFlag = False
+    asked: Annotated[Call, Verb("stsbench.data.corpus:write_nli_triplets")], quiet: QuietFlag = False
 ) -> None:
     """Build (premise, entailment, contradiction) triplets to train supervised SimCSE on.
 

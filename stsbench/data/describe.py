@@ -1,6 +1,13 @@
-"""`describe`: what is in a table of scored pairs, before anything is measured on it, and a card that says so."""
+"""`describe`: what is in a table of scored pairs, before anything is measured on it, and a card that says so.
+
+Scripts are counted; the language is a guess, that of py3langid (BSD-3-Clause, a kept fork of langid.py by Lui and Baldwin, 2012; its model is
+4.6 MB of numbers, loaded without running code), an extra: `pip install 'stsbench[language]'`. A short sentence
+alone is often guessed wrong ("a man" as Malagasy), so some sentences together are guessed, and the share of such
+groups is told.
+"""
 
 import html
+import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,21 +18,19 @@ import numpy as np
 
 from stsbench.base.options import NameOrPath, Spelled
 from stsbench.base.words import listed
-from stsbench.data.benchmarks import load_sample, load_sts
+from stsbench.data.benchmarks import load_sts
 from stsbench.data.catalogue import data_sets, is_task, task_split_text
-from stsbench.data.languages import TOGETHER, languages, scripts
 from stsbench.data.locate import DataNotFoundError
 from stsbench.data.overlap import overlap_of
 from stsbench.data.own_pairs import load_pairs
-from stsbench.data.sentence_ids import folded_ids
-from stsbench.data.shared import pair_numbers
+from stsbench.data.sentences import Sentences, read_sets
+from stsbench.data.shared import folded_ids, pair_numbers
 from stsbench.data.tables import StsData
-from stsbench.data.text_sets import TextSet, read_sets
 from stsbench.render.formats import escape_markdown
 from stsbench.render.result import Result
 from stsbench.render.table import Table, Tables
 from stsbench.statistics.dependence import Sharing
-from stsbench.statistics.power import detectable, difference_error
+from stsbench.statistics.intervals import detectable, difference_error
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -262,7 +267,7 @@ def _shared(data: StsData, data_dirs: Sequence[Path], *, skip: str) -> tuple["pd
     """Return what is shared with each catalogued split that is here, and which tasks are not here."""
     import pandas as pd
 
-    own = TextSet.of_pairs(data)
+    own = Sentences.of_pairs(data)
     frames, absent = [], []
     for name, entry in data_sets().items():
         if entry.kind != "sts" or "senteval" not in entry.texts or name == skip:
@@ -281,3 +286,50 @@ def _shared(data: StsData, data_dirs: Sequence[Path], *, skip: str) -> tuple["pd
     if not is_shared.any():
         notes.append("No sentence of the catalogued STS tasks that are here stands in it.")
     return shared[is_shared].reset_index(drop=True), notes
+
+
+TOGETHER = 20
+"""Sentences that are guessed as one text."""
+
+MOST_GROUPS = 200
+"""Groups that are guessed at most, evenly spread over the texts."""
+
+_LETTER = "L"
+_NAMES = {"CJK": "Han", "CANADIAN": "Canadian Aboriginal", "HALFWIDTH": "Katakana", "FULLWIDTH": "Latin"}
+"""Of scripts whose letters' names begin otherwise than the script is called."""
+
+
+def scripts(texts: Sequence[str]) -> dict[str, float]:
+    """Return the share of the letters that are of each script, the commonest first; empty without letters.
+
+    The script is the first word of a letter's name in Unicode.
+
+    >>> scripts(["an owl", "сова"])
+    {'Latin': 0.5555555555555556, 'Cyrillic': 0.4444444444444444}
+    """
+    times: Counter[str] = Counter()
+    for character, count in Counter("".join(texts)).items():
+        if unicodedata.category(character).startswith(_LETTER):
+            word = unicodedata.name(character, "UNNAMED").split()[0].split("-")[0]
+            times[_NAMES.get(word, word.capitalize())] += count
+    letters = times.total()
+    return {script: count / letters for script, count in times.most_common()}
+
+
+def languages(texts: Sequence[str]) -> dict[str, float] | None:
+    """Return the share of the groups of texts that are guessed to be of each language, the commonest first.
+
+    Args:
+        texts: sentences, as they come; twenty are guessed as one text, of at most 200 such groups.
+
+    Returns:
+        By ISO 639-1 code; None where py3langid is not installed.
+    """
+    try:
+        import py3langid
+    except ImportError:
+        return None
+    groups = [" ".join(texts[start : start + TOGETHER]) for start in range(0, len(texts), TOGETHER)]
+    step = -(-len(groups) // MOST_GROUPS) or 1
+    guesses = Counter(str(py3langid.classify(group)[0]) for group in groups[::step])
+    return {language: count / guesses.total() for language, count in guesses.most_common()}

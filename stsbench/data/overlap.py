@@ -1,32 +1,41 @@
-"""What data sets share: sentences and pairs of tasks, of one task's splits, and of a training corpus with any."""
+"""What data sets share: `overlap` counts sentences and pairs of two sets, `sharing` the pairs of tasks as a graph."""
 
-import html
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations_with_replacement, product
+from itertools import chain, combinations_with_replacement, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
+
+import numpy as np
 
 from stsbench.base.errors import UserError
 from stsbench.base.options import DATA, Commas, NameOrPath, Panel, Spelled, Within
 from stsbench.base.progress import Progress, silent
-from stsbench.data.near_duplicates import NEAR, near_matches, within
-from stsbench.data.sentence_ids import same_letters, unordered_pairs
-from stsbench.data.shared import LETTERS, NUMBERS, RELEASED
-from stsbench.data.text_sets import TextSet, read_corpus_set, read_sets
+from stsbench.data.benchmarks import load_sts
+from stsbench.data.catalogue import data_set, paper_tasks, task_split_text
+from stsbench.data.overview import DataOverview
+from stsbench.data.sentences import Sentences, read_corpus_set, read_sets
+from stsbench.data.shared import LETTERS, NEAR, NUMBERS, RELEASED, near_matches, same_letters, unordered_pairs
+from stsbench.data.tables import StsData
 from stsbench.render.cells import file_labels
 from stsbench.render.result import Result
 from stsbench.render.table import Table, Tables
+from stsbench.statistics.dependence import Sharing
 
 if TYPE_CHECKING:
     import pandas as pd
 
 NEARLY = "nearly"
-"""A third way of being the same, beside those of `NUMBERS`: by `near_duplicates`."""
+"""A third way of being the same, beside those of `NUMBERS`: by `near_matches`."""
 
 SENTENCES, PAIRS = "sentences", "pairs"
+
+TOGETHER = "all tasks"
+"""The rows of all tasks as one graph."""
+
+_SAMPLE = "sample"
 
 
 @dataclass(frozen=True)
@@ -99,12 +108,13 @@ class DataOverlap(Result):
             counts = {(row["unit"], row["same"]): row for row in group.to_dict("records")}
             if not any(row["shared a"] for row in counts.values()):
                 continue
+            shared = {key: row["shared a"] for key, row in counts.items()}
             main = counts.get((PAIRS, LETTERS)) or counts[SENTENCES, LETTERS]
             row: dict[str, object] = {"a": a, "b": b} if a != b else {"set": a}
             for unit in (SENTENCES, PAIRS):
-                row[unit] = counts.get((unit, RELEASED), _NOTHING)["shared a"]
-                row[f"{unit}, letters"] = counts.get((unit, LETTERS), _NOTHING)["shared a"]
-            row[NEARLY] = counts.get((SENTENCES, NEARLY), _NOTHING)["shared a"]
+                row[unit] = shared.get((unit, RELEASED))
+                row[f"{unit}, letters"] = shared.get((unit, LETTERS))
+            row[NEARLY] = shared.get((SENTENCES, NEARLY))
             row["% of a" if a != b else "%"] = 100 * main["shared a"] / main["distinct a"]
             row |= {"% of b": 100 * main["shared b"] / main["distinct b"]} if a != b else {"rows": main["rows a"]}
             shown.append(row)
@@ -113,13 +123,7 @@ class DataOverlap(Result):
         return frame.astype(dict.fromkeys(counted, "Int64"))
 
     def _repr_html_(self) -> str:
-        if self.table():
-            return self.table()._repr_html_()
-        return f"<p>{html.escape('These sets share nothing.')}</p>"
-
-
-_NOTHING = {"shared a": None}
-"""What was not counted."""
+        return self.table()._repr_html_() if self.table() else "<p>These sets share nothing.</p>"
 
 
 def overlap(
@@ -140,7 +144,7 @@ def overlap(
             `sample`.
         columns: the corpora's columns that hold sentences, with commas; by default all cells but numbers.
         near: also count sentences that are nearly the same: from this share of common letter triples on (0.8,
-            say; see `near_duplicates`).
+            say).
         data_dirs: folders to look for data in first.
         progress: told how far it is.
 
@@ -154,62 +158,60 @@ def overlap(
     """
     import pandas as pd
 
-    if near is not None and not within(near):
+    if near is not None and not 0 < near <= 1:
         raise UserError(f"a threshold of {near:g}: give a share above 0 and up to 1, such as {NEAR}.")
-    sets = [_Counted(texts) for texts in read_sets(tasks or ["sts"], data_dirs)]
+    sets = [_Counted(texts.name, texts) for texts in read_sets(tasks or ["sts"], data_dirs)]
     read = [read_corpus_set(corpus, columns) for corpus in corpora]
     names = file_labels([Path(texts.origin or texts.name) for texts in read])
-    held = [_Counted(replace(texts, name=name), is_corpus=True) for texts, name in zip(read, names, strict=True)]
+    # A corpus may be called as a task is.
+    held = [_Counted(f"corpus {name}", texts) for name, texts in zip(names, read, strict=True)]
     matched = list(product(sets, held) if held else combinations_with_replacement(sets, 2))
     rows: list[dict[str, object]] = []
     for number, (a, b) in enumerate(matched):
         progress("comparing", number, len(matched))
-        rows += _rows(a, b, near)
+        rows += _shared_by(a, b, near)
     progress("comparing", len(matched), len(matched))
     return DataOverlap(pd.DataFrame(rows), near)
 
 
-def overlap_of(a: TextSet, b: TextSet) -> "pd.DataFrame":
+def overlap_of(a: Sentences, b: Sentences) -> "pd.DataFrame":
     """Return what two sets share, as rows of `DataOverlap`."""
     import pandas as pd
 
-    return pd.DataFrame(_rows(_Counted(a), _Counted(b), None))
+    return pd.DataFrame(_shared_by(_Counted(a.name, a), _Counted(b.name, b), None))
 
 
 class _Counted:
     """A set with what stands in each of its rows, by each way of being the same, made when it is wanted."""
 
-    def __init__(self, texts: TextSet, *, is_corpus: bool = False) -> None:
-        self.texts = texts
-        # A corpus may be called as a task is.
-        self.name = f"corpus {texts.name}" if is_corpus else texts.name
+    def __init__(self, name: str, texts: Sentences) -> None:
+        self.name, self.texts = name, texts
+        self.units = (SENTENCES,) if texts.second is None else (SENTENCES, PAIRS)
         self._rows: dict[tuple[str, str], list[Collection[object]]] = {}
-
-    @property
-    def units(self) -> tuple[str, ...]:
-        """What can be counted of it."""
-        return (SENTENCES, PAIRS) if self.texts.has_pairs else (SENTENCES,)
 
     def rows(self, unit: str, same: str) -> list[Collection[object]]:
         """Return what stands in each row: its pair, or its one or two sentences, as numbers."""
         key = unit, same
         if key not in self._rows:
-            pairs = unordered_pairs(*self.texts.numbers(same))
+            first = NUMBERS[same](self.texts.first)
+            second = first if self.texts.second is None else NUMBERS[same](self.texts.second)
+            pairs = unordered_pairs(first, second)
             self._rows[key] = [(pair,) if unit == PAIRS else set(pair) for pair in pairs]
         return self._rows[key]
 
     @cached_property
     def letters(self) -> list[str]:
         """The distinct sentences by their letters and digits; those without any are left out."""
-        return list(dict.fromkeys(filter(None, map(same_letters, self.texts.sentences))))
+        return list(dict.fromkeys(filter(None, map(same_letters, self.texts.texts))))
 
 
-def _rows(a: _Counted, b: _Counted, near: float | None) -> list[dict[str, object]]:
+def _shared_by(a: _Counted, b: _Counted, near: float | None) -> list[dict[str, object]]:
+    """Return the rows of `DataOverlap` on two sets."""
     units = [unit for unit in a.units if unit in b.units]
     if a is b:
         # Sentences of pairs repeat by construction: `data sharing` tells of them.
         units = units[-1:]
-    rows = [_row(a, b, unit, same) for unit in units for same in NUMBERS]
+    rows = [_counts(a, b, unit, same) for unit in units for same in NUMBERS]
     if near is not None and a is not b:
         left, right = near_matches(a.letters, b.letters, near)
         rows.append(
@@ -220,21 +222,83 @@ def _rows(a: _Counted, b: _Counted, near: float | None) -> list[dict[str, object
     return rows
 
 
-def _row(a: _Counted, b: _Counted, unit: str, same: str) -> dict[str, object]:
+def _counts(a: _Counted, b: _Counted, unit: str, same: str) -> dict[str, object]:
     sides = a.rows(unit, same), b.rows(unit, same)
     counts = [Counter(key for row in rows for key in row) for rows in sides]
     repeated = {key for key, times in counts[0].items() if times > 1}
     shared = repeated if a is b else counts[0].keys() & counts[1].keys()
     concerned = [sum(any(key in shared for key in row) for row in rows) for rows in sides]
+    return (
+        {"a": a.name, "b": b.name, "unit": unit, "same": same}
+        | {"distinct a": len(counts[0]), "distinct b": len(counts[1])}
+        | {"shared a": len(shared), "shared b": len(shared), "rows a": concerned[0], "rows b": concerned[1]}
+    )
+
+
+def sharing(tasks: Sequence[str] = (), data_dirs: Sequence[Path] = ()) -> DataOverview:
+    """Return what the pairs of tasks share: the graph whose nodes are distinct sentences, and pairs its edges.
+
+    Columns: task, split, same ("as released", or by "letters and digits" alone, case folded, since two releases
+    tokenise one sentence differently), pairs, sentences (distinct), components, largest component (its pairs),
+    sharing (% of pairs that share a sentence with another), repeated (% whose two sentences another pair has too),
+    most (pairs that the most frequent sentence stands in), elsewhere (% of pairs that are a pair of another of
+    these tasks). Of several tasks there are rows for all of them as one graph. Readers are shown a task as
+    released, and all tasks both ways.
+
+    Args:
+        tasks: their names, with a split (`STS-B:dev`) and a text (`STS12@raw`) where wanted; by default all STS
+            tasks, test and as SentEval released them.
+        data_dirs: folders to look for data in first.
+
+    Raises:
+        UserError: if a task is none with scored pairs, or its data is not here or broken.
+
+    >>> sharing(["sample"]).frame.loc[0, ["pairs", "sentences", "components"]].astype(int).to_list()
+    [252, 504, 252]
+    """
+    import pandas as pd
+
+    read = [_scored_pairs(name, data_dirs) for name in tasks or paper_tasks()]
+    frame = pd.DataFrame([row for same in NUMBERS for row in _graphs(read, same)])
+    order = {label: place for place, label in enumerate(dict.fromkeys(frame["task"]))}
+    frame = frame.sort_values("task", key=lambda column: column.map(order), kind="stable", ignore_index=True)
+    shown = frame[(frame["task"] == TOGETHER) | (frame["same"] == RELEASED) | (len(read) == 1)]
+    return DataOverview(frame, shown.reset_index(drop=True))
+
+
+def _scored_pairs(name: str, data_dirs: Sequence[Path]) -> StsData:
+    task, split, text = task_split_text(name)
+    if task == _SAMPLE and (split or text):
+        raise UserError("the sample has one split and one text: name it `sample`.")
+    return load_sts(task, split or "test", text or data_set(task).usual_text, data_dirs)
+
+
+def _graphs(tasks: Sequence[StsData], same: str) -> list[dict[str, object]]:
+    ids = [tuple(NUMBERS[same](task.table[side]) for side in ("sentence1", "sentence2")) for task in tasks]
+    edges = [unordered_pairs(*sides) for sides in ids]
+    graphs = [Sharing.of(*sides) for sides in ids]
+    rows, elsewhere = [], list[list[bool]]()
+    for number, (task, graph) in enumerate(zip(tasks, graphs, strict=True)):
+        others = {edge for place, of_task in enumerate(edges) if place != number for edge in of_task}
+        elsewhere.append([edge in others for edge in edges[number]])
+        rows.append(_graph(task.task, task.split, same, graph, elsewhere[-1]))
+    if len(tasks) > 1:
+        rows.append(_graph(TOGETHER, "", same, Sharing.join(graphs), list(chain(*elsewhere))))
+    return rows
+
+
+def _graph(task: str, split: str, same: str, graph: Sharing, elsewhere: Sequence[bool]) -> dict[str, object]:
+    about = graph.describe()
     return {
-        "a": a.name,
-        "b": b.name,
-        "unit": unit,
+        "task": task,
+        "split": split,
         "same": same,
-        "distinct a": len(counts[0]),
-        "distinct b": len(counts[1]),
-        "shared a": len(shared),
-        "shared b": len(shared),
-        "rows a": concerned[0],
-        "rows b": concerned[1],
+        "pairs": about.pairs,
+        "sentences": about.sentences,
+        "components": about.components,
+        "largest component": about.largest_component,
+        "sharing": 100 * about.sharing,
+        "repeated": 100 * about.repeated,
+        "most": about.largest_degree,
+        "elsewhere": 100 * float(np.mean(elsewhere)),
     }

@@ -11,11 +11,10 @@ from stsbench.base.errors import UserError
 from stsbench.base.files import require_file, sha256_of
 from stsbench.base.memory import require_memory
 from stsbench.base.words import storable, suggestion
-from stsbench.data.plain_table import PlainTable, coded
 from stsbench.data.rows import FORMATS, PACKED, NumberedCells, RowError, Rows, ending_of, number, open_rows
-from stsbench.data.sentence_ids import sentence_ids, unordered_pairs
-from stsbench.data.tables import FileRead, Pair, StsData, combined_sha256, pair_table
-from stsbench.statistics.aggregation import members_of
+from stsbench.data.shared import sentence_ids, unordered_pairs
+from stsbench.data.tables import FileRead, Pair, PlainTable, StsData, coded, combined_sha256, pair_table
+from stsbench.statistics.correlations import members_of
 
 COLUMNS = ("sentence1", "sentence2", "score")
 """What a pair has; the columns of a file without a header are exactly these, in this order."""

@@ -1,33 +1,60 @@
-"""Sentences by the name of where they are from: a task as `--tasks` names it, NLI, the sample, or a file."""
+"""Sentences by the name of where they are from: a task as `--tasks` names it, NLI, the sample, a corpus or a file.
+
+`read_sentences` gives them to compute on, `read_sets` and `read_corpus_set` to hold sets against each other.
+"""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from stsbench.base.errors import UserError
 from stsbench.data.benchmarks import load_labelled, load_sts, sample_sentences
-from stsbench.data.catalogue import data_set, is_task, paper_tasks, task_split_text
-from stsbench.data.corpus import load_corpus
-from stsbench.data.tables import LabelledData, StsData
+from stsbench.data.catalogue import (
+    SENTEVAL,
+    data_set,
+    data_sets,
+    is_task,
+    paper_tasks,
+    task_split_text,
+    text_variant,
+)
+from stsbench.data.corpus import HEADER_NAMES, SAMPLE, load_corpus, require_room_for
+from stsbench.data.rows import ending_of, number, open_rows
+from stsbench.data.tables import LabelledData, PlainTable, StsData
 
 _GROUP = "sts"
 _NLI, _NLI_TASK = "nli", "SNLI"
 _SAMPLE_CORPUS = "sample-sentences"
-_FIRST_CHOICE = "senteval"
+_KINDS = {"sts": ("sts",), "transfer": ("labelled",), "all": ("sts", "labelled")}
 
 
 @dataclass(frozen=True)
 class Sentences:
-    """Sentences, and where they are from.
+    """Sentences, or pairs of them, and where they are from.
 
     Attributes:
-        name: of their source: tasks with their split (`STS-B:test`), or the file's name; several with commas.
-        texts: as often as they stand there; of pairs all first sides, then all second sides.
+        name: of their source: a task with its split (`STS-B:test`), several with `+` or commas, or a file's name.
+        first: n sentences, as often as they stand there, or the first ones of n pairs.
+        second: n second ones of pairs; None where nothing is paired.
+        origin: the task, or the path of the corpus.
     """
 
     name: str
-    texts: tuple[str, ...]
+    first: tuple[str, ...]
+    second: tuple[str, ...] | None = None
+    origin: str = ""
+
+    @classmethod
+    def of_pairs(cls, data: StsData) -> "Sentences":
+        """Return the pairs of a task or of a person's file."""
+        name = data.task if data.split == "all" else f"{data.task}:{data.split}"
+        return cls(name, tuple(data.table["sentence1"]), tuple(data.table["sentence2"]), data.task)
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """All sentences: of pairs all first sides, then all second sides."""
+        return self.first + (self.second or ())
 
     @property
     def sha256(self) -> str:
@@ -63,7 +90,7 @@ def read_sentences(source: str | Path, data_dirs: Sequence[Path] = ()) -> Senten
     parts = [_read(name, data_dirs) for name in filter(None, map(str.strip, source.split(",")))]
     if not parts:
         raise UserError("no sentences were named: give a task, such as STS-B, or a file with a sentence a line.")
-    return Sentences(",".join(part.name for part in parts), tuple(text for part in parts for text in part.texts))
+    return _side_by_side(",".join(part.name for part in parts), parts)
 
 
 def sentences_in(data: StsData | LabelledData) -> list[str]:
@@ -79,8 +106,7 @@ def _read(name: str, data_dirs: Sequence[Path]) -> Sentences:
     if folded == _SAMPLE_CORPUS:
         return Sentences(_SAMPLE_CORPUS, sample_sentences())
     if folded == _GROUP:
-        parts = [_of_task(task, data_dirs) for task in paper_tasks()]
-        return Sentences(_GROUP, tuple(text for part in parts for text in part.texts))
+        return _side_by_side(_GROUP, [_of_task(task, data_dirs) for task in paper_tasks()])
     if folded == _NLI:
         return _of_task(_NLI_TASK, data_dirs)
     path = Path(name).expanduser()
@@ -89,18 +115,21 @@ def _read(name: str, data_dirs: Sequence[Path]) -> Sentences:
     return _of_task(name, data_dirs)
 
 
+def _side_by_side(name: str, parts: Sequence[Sentences]) -> Sentences:
+    return Sentences(name, tuple(text for part in parts for text in part.texts))
+
+
 def _of_task(name: str, data_dirs: Sequence[Path]) -> Sentences:
     task, split, text = task_split_text(name)
     entry = data_set(task)
-    usual = _FIRST_CHOICE if _FIRST_CHOICE in entry.texts else next(iter(entry.texts))
-    other_text = f"@{text}" if text not in {"", usual} else ""
+    other_text = f"@{text}" if text not in {"", entry.usual_text} else ""
     if entry.kind == "labelled":
         if split:
             raise UserError(f"{entry.task} is read with all of its splits: leave out ':{split}'.")
-        labelled = load_labelled(task, data_dirs, text=text or usual)
+        labelled = load_labelled(task, data_dirs, text=text or entry.usual_text)
         return Sentences(entry.task + other_text, tuple(sentences_in(labelled)))
-    several = len({part.split for part in entry.texts[usual].parts}) > 1
-    pairs = load_sts(task, split or "test", text or usual, data_dirs)
+    several = len(entry.texts[entry.usual_text].splits) > 1
+    pairs = load_sts(task, split or "test", text or entry.usual_text, data_dirs)
     shown = f":{split or 'test'}" if several or split not in {"", "test"} else ""
     return Sentences(f"{entry.task}{shown}{other_text}", tuple(sentences_in(pairs)))
 
@@ -114,3 +143,112 @@ def _is_file(path: Path) -> bool:
         return path.is_file()
     except (OSError, ValueError):  # too long for any file, or with a NUL character
         return False
+
+
+def read_sets(names: Sequence[str], data_dirs: Sequence[Path] = ()) -> list[Sentences]:
+    """Return the sets that a person names, each once.
+
+    Args:
+        names: `TASK[:split][@text]`, where a task without a split stands for all of its splits, one set each;
+            several of those joined by `+`, for one set of them all; `sts`, `transfer` or `all`.
+        data_dirs: folders to look for data in first (default: the places of `stsbench.data.locate`).
+
+    >>> [texts.name for texts in read_sets(["sample", "sample-questions"])]
+    ['sample', 'sample-questions:train', 'sample-questions:test']
+    """
+    sets: dict[str, Sentences] = {}
+    for name in names:
+        for texts in _named(name, data_dirs):
+            sets.setdefault(texts.name, texts)
+    return list(sets.values())
+
+
+def _named(name: str, data_dirs: Sequence[Path]) -> list[Sentences]:
+    if kinds := _KINDS.get(name.casefold()):
+        tasks = [task for task, entry in data_sets().items() if entry.kind in kinds and SENTEVAL in entry.texts]
+        return [texts for task in tasks for texts in _splits_of(task, data_dirs)]
+    members = [texts for part in name.split("+") for texts in _splits_of(part.strip(), data_dirs)]
+    if "+" not in name:
+        return members
+    if len({texts.second is None for texts in members}) > 1:
+        raise UserError(f"{name}: sets of pairs and of single sentences cannot be joined; name them one by one.")
+    first = tuple(text for texts in members for text in texts.first)
+    second = tuple(text for texts in members for text in texts.second or ())
+    return [Sentences(name, first, second or None, name)]
+
+
+def _splits_of(name: str, data_dirs: Sequence[Path]) -> list[Sentences]:
+    task, split, text = task_split_text(name)
+    entry = data_set(task)
+    chosen = text or entry.usual_text
+    if entry.kind == "sts":
+        table = load_sts(task, split or text_variant(entry, chosen).whole, chosen, data_dirs).table
+    else:
+        table = PlainTable.of(load_labelled(task, data_dirs, text=chosen).items)
+    # A few sentences of CR and MPQA are empty: nothing that could be shared.
+    table = table.take(table["sentence1"].astype(bool))
+    there = list(dict.fromkeys(table["split"]))
+    wanted = there if split in {"", "all"} else [split]
+    if not set(wanted) <= set(there):
+        raise UserError(f"{entry.task} has no split {split!r}: choose one of {', '.join(there)}.")
+    other_text = f"@{text}" if text not in {"", SENTEVAL} else ""
+    sets = []
+    for part in wanted:
+        rows = table.take(table["split"] == part)
+        second = None if None in rows["sentence2"] else tuple(rows["sentence2"])
+        is_whole = part == "all" or there == ["test"]
+        shown = "" if is_whole else f":{part}"
+        sets.append(Sentences(f"{entry.task}{shown}{other_text}", tuple(rows["sentence1"]), second, entry.task))
+    return sets
+
+
+def read_corpus_set(corpus: str | Path, columns: Sequence[str] | None = None) -> Sentences:
+    """Return a training corpus: its lines, or the sentences of its rows, the first with each of the others a pair.
+
+    Args:
+        corpus: a text file with a sentence a line (each counts once), a .tsv, .csv, .jsonl or .parquet file, or
+            `sample`.
+        columns: the columns that hold sentences, in order; by default all cells but numbers.
+
+    >>> corpus = read_corpus_set("sample")
+    >>> corpus.name, len(corpus.first), corpus.second
+    ('sample', 400, None)
+    """
+    path = Path(corpus).expanduser()
+    if str(corpus) == SAMPLE or _ending(path) == ".txt":
+        if columns is not None:
+            raise UserError(f"{path} is text, one sentence a line: it has no columns to name.")
+        return Sentences(path.name, load_corpus(corpus), None, str(corpus))
+    require_room_for(path)
+    rows = list(_sentences_of_rows(path, columns))
+    if not rows:
+        raise UserError(f"{path} holds no sentence: name the columns that hold some with --columns.")
+    if all(len(row) > 1 for row in rows):
+        firsts = [row[0] for row in rows for _ in row[1:]]
+        return Sentences(path.name, tuple(firsts), tuple(text for row in rows for text in row[1:]), str(path))
+    return Sentences(path.name, tuple(text for row in rows for text in row), None, str(path))
+
+
+def _ending(path: Path) -> str:
+    try:
+        return ending_of(path)
+    except UserError:
+        # Of a name that says nothing, text is the likeliest; what is no text is told when it is read.
+        return ".txt"
+
+
+def _sentences_of_rows(path: Path, columns: Sequence[str] | None) -> Iterator[tuple[str, ...]]:
+    for _, cells in open_rows(path, is_header=_is_header, names=columns).rows:
+        texts = tuple(
+            cell.strip()
+            for cell in cells
+            if isinstance(cell, str) and cell.strip() and (columns is not None or number(cell) is None)
+        )
+        if texts:
+            yield texts
+
+
+def _is_header(cells: Sequence[str]) -> bool:
+    # Tables of pairs name an id or a score beside the sentences.
+    known = [cell for cell in cells if cell.strip().casefold() in HEADER_NAMES]
+    return len(known) == len(cells) or len(known) > 1

@@ -19,10 +19,9 @@ from stsbench.base.words import storable
 from stsbench.data.benchmarks import load_sts
 from stsbench.data.catalogue import SENTEVAL, data_sets, paper_tasks
 from stsbench.data.corpus import corpus_file
-from stsbench.data.sentence_ids import folded_ids
-from stsbench.data.shared import pairs_in
+from stsbench.data.sentences import read_corpus_set
+from stsbench.data.shared import folded_ids, pairs_in
 from stsbench.data.tables import FileRead, StsData, combined_sha256
-from stsbench.data.text_sets import read_corpus_set
 
 OVERLAP = "overlap"
 """What the view without the pairs of other tasks is called."""
@@ -46,7 +45,7 @@ class PairView:
     corpora: tuple[Path, ...] = ()
 
     def __bool__(self) -> bool:
-        """Return whether anything is left out."""
+        """Return whether the view leaves out any pairs."""
         return self.overlap or bool(self.corpora)
 
     def of(self, sets: Iterable[StsData], data_dirs: Sequence[Path] = ()) -> list[StsData]:
@@ -55,9 +54,6 @@ class PairView:
         Args:
             sets: scored pairs.
             data_dirs: folders to look for the other tasks in.
-
-        Raises:
-            UserError: if a corpus cannot be read, another task's data is not here, or no pair is left.
 
         >>> from stsbench.data.benchmarks import load_sample
         >>> (clean,) = PairView(corpora=(Path("sample"),)).of([load_sample()])
@@ -143,7 +139,7 @@ def _read_corpus(path: Path) -> tuple[FileRead, NDArray[np.uint64]]:
     """Return the file of a corpus, and the numbers of its sentences."""
     corpus = read_corpus_set(path)
     file = FileRead(storable(corpus.name), sha256_of(corpus_file(str(path))), None)
-    return file, np.unique(folded_ids(corpus.sentences))
+    return file, np.unique(folded_ids(corpus.texts))
 
 
 def _in_corpus(data: StsData, file: FileRead, known: NDArray[np.uint64]) -> _Exclusion:

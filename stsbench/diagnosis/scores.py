@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stsbench.base.progress import Progress
-from stsbench.data.plain_table import PlainTable
 from stsbench.data.sentences import sentences_in
-from stsbench.data.tables import StsData
+from stsbench.data.tables import PlainTable, StsData
 from stsbench.diagnosis.choices import (
     AGGREGATION,
     COMPARISON,
@@ -34,8 +33,7 @@ from stsbench.encoders.protocol import FloatMatrix, Identity
 from stsbench.scoring.kinds.relatedness import regress, scores_on_test
 from stsbench.scoring.protocols import AGGREGATIONS, TEXTS, Protocol
 from stsbench.scoring.tasks import SAMPLE
-from stsbench.statistics.aggregation import aggregate
-from stsbench.statistics.correlations import Gold, correlate_rows
+from stsbench.statistics.correlations import Gold, aggregate, correlate_rows
 from stsbench.statistics.similarity import SIMILARITIES, pair_similarities
 from stsbench.statistics.threads import in_threads
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from stsbench.base.errors import UserError
+from stsbench.base.parsing import first_mistake, known_keys, read_draft
 from stsbench.base.words import suggestion
-from stsbench.base.yaml_files import first_mistake, known_keys, read_draft
 from stsbench.encoders.template import Template
 
 NO_TEMPLATE = "none"

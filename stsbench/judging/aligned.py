@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import listed
-from stsbench.data.plain_table import PlainTable, coded
+from stsbench.data.tables import PlainTable, coded
 from stsbench.encoders.use import ABOUT
 from stsbench.records.kinds import AVERAGES, KINDS
 from stsbench.records.labels import labels, task_labels
@@ -27,7 +27,7 @@ from stsbench.records.store import load_run
 from stsbench.scoring.intervals import sharing_of
 from stsbench.scoring.recompute import EXACT
 from stsbench.scoring.statistic import Statistic, statistic_of
-from stsbench.statistics.aggregation import members_of
+from stsbench.statistics.correlations import members_of
 from stsbench.statistics.dependence import Dependence, Sharing, Variance, covariance, variance
 from stsbench.statistics.intervals import Limits, plain_interval, two_sided_p
 

@@ -21,7 +21,7 @@ from stsbench.render.cells import Named
 from stsbench.render.figures import COLUMN_WIDTH, colours, new_figure, style
 from stsbench.render.result import Result
 from stsbench.render.table import Table, Tables
-from stsbench.statistics.best_of import best_of_below, best_of_quantiles, expected_best
+from stsbench.statistics.seeds import best_of_below, best_of_quantiles, expected_best
 
 if TYPE_CHECKING:
     import pandas as pd

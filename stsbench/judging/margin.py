@@ -19,8 +19,7 @@ from stsbench.judging.verdicts import CellCheck, Check
 from stsbench.records.kinds import KINDS
 from stsbench.records.record import RunRecord
 from stsbench.statistics.dependence import DEPENDENCE, Dependence, Variance
-from stsbench.statistics.intervals import lower_bound, one_sided_p, upper_bound
-from stsbench.statistics.power import pairs_needed
+from stsbench.statistics.intervals import lower_bound, one_sided_p, pairs_needed, upper_bound
 from stsbench.statistics.significance import holm
 
 LEVEL = 0.95

@@ -11,9 +11,8 @@ from pathlib import Path
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.data.rows import open_rows
-from stsbench.data.sentence_ids import same_case, same_letters
 from stsbench.data.sentences import sentences_in
-from stsbench.data.shared import keys_met
+from stsbench.data.shared import keys_met, same_case, same_letters
 from stsbench.data.tables import LabelledData
 from stsbench.data.views import split_and_view
 from stsbench.records.kinds import SUPERVISED

@@ -32,7 +32,7 @@ from stsbench.records.record import RunRecord
 from stsbench.render.result import Result
 from stsbench.render.table import Table, Tables
 from stsbench.statistics.dependence import Dependence, Variance
-from stsbench.statistics.power import detectable, pairs_needed, seeds_needed
+from stsbench.statistics.intervals import detectable, pairs_needed, seeds_needed
 
 if TYPE_CHECKING:
     import pandas as pd

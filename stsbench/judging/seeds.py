@@ -19,12 +19,12 @@ from stsbench.judging.seeds_result import ENOUGH, SeedsComparison, SeedsDifferen
 from stsbench.records.kinds import KINDS
 from stsbench.records.record import RunRecord
 from stsbench.statistics.dependence import DEPENDENCE, Dependence
-from stsbench.statistics.draws import generator
 from stsbench.statistics.seeds import (
     RESAMPLES,
     SEED,
     MeanVariance,
     Runs,
+    generator,
     improvement,
     interaction_of,
     interquartile_mean,

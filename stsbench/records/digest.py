@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel
 
-from stsbench.base.digest import DIGEST, digest_of
+from stsbench.base.files import DIGEST, digest_of
 
 Record = TypeVar("Record", bound=BaseModel)
 

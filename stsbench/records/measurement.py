@@ -6,7 +6,7 @@ place.
 
 from dataclasses import dataclass
 
-from stsbench.base.digest import digest_of
+from stsbench.base.files import digest_of
 from stsbench.records.parts import ModelPart, ProtocolPart, RunFields
 
 

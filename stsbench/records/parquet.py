@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 
-from stsbench.data.plain_table import Column, PlainTable, as_column
+from stsbench.data.tables import Column, PlainTable, as_column
 
 if TYPE_CHECKING:
     import pyarrow as pa

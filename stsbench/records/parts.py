@@ -388,7 +388,7 @@ class RunFields(RecordPart):
         seconds: time by stage.
         encoding: distinct texts and sequences, how many were encoded, real and padded tokens.
         items_file: the items table on disk; None for a record in memory, and for imported scores.
-        digest: over all of the above (`stsbench.base.digest`); None for a record in memory.
+        digest: over all of the above (`stsbench.base.files`); None for a record in memory.
     """
 
     schema_version: int = SCHEMA_VERSION

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from pydantic import PrivateAttr
 
-from stsbench.base.digest import DIGEST
 from stsbench.base.errors import UserError
-from stsbench.base.files import sha256_of
-from stsbench.data.plain_table import PlainTable, coded
+from stsbench.base.files import DIGEST, sha256_of
+from stsbench.data.tables import PlainTable, coded
 from stsbench.records.digest import sealed
 from stsbench.records.parquet import as_plain, read_table
 from stsbench.records.parts import RunFields, TableFile
@@ -19,8 +18,7 @@ from stsbench.records.scores import Scores, score_frame
 from stsbench.records.tables import ITEMS, KEY, fault_in_columns, fault_in_rows
 from stsbench.render.result import Result
 from stsbench.render.table import Style, Tables
-from stsbench.statistics.aggregation import members_of
-from stsbench.statistics.correlations import CORRELATIONS
+from stsbench.statistics.correlations import CORRELATIONS, members_of
 
 if TYPE_CHECKING:
     import pandas as pd

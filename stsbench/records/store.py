@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
-from stsbench.base.digest import digest_of
 from stsbench.base.errors import UserError
-from stsbench.base.files import atomic_path, remove_leftovers, sha256_of, told_as_unwritable
+from stsbench.base.files import atomic_path, digest_of, remove_leftovers, sha256_of, told_as_unwritable
 from stsbench.base.parsing import parse_json
 from stsbench.base.words import closest
 from stsbench.records.consistency import contradiction

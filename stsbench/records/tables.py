@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stsbench.data.plain_table import PlainTable
-from stsbench.data.sentence_ids import FOLDED, SENTENCES
+from stsbench.data.shared import FOLDED, SENTENCES
+from stsbench.data.tables import PlainTable
 from stsbench.records.kinds import KINDS
 from stsbench.records.parts import RunFields
 from stsbench.records.signature import Signature

@@ -3,7 +3,7 @@
 from itertools import chain, combinations
 
 from stsbench.base.errors import UserError
-from stsbench.data.sentence_ids import FOLDED, unordered_pairs
+from stsbench.data.shared import FOLDED, unordered_pairs
 from stsbench.records.labels import task_labels
 from stsbench.records.record import RunRecord
 from stsbench.render.section import Section

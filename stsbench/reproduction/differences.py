@@ -14,7 +14,7 @@ from stsbench.base.errors import UserError
 from stsbench.judging.aligned import AlignedScores, aligned_scores, shown_interval
 from stsbench.records.record import RunRecord
 from stsbench.statistics.dependence import DEPENDENCE, Dependence, Variance
-from stsbench.statistics.power import seeds_needed
+from stsbench.statistics.intervals import seeds_needed
 from stsbench.statistics.seeds import Runs, interaction_of, mean_variance
 
 LEVEL = 0.95

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from stsbench.data.sentence_ids import FOLDED, SENTENCES
+from stsbench.data.shared import FOLDED, SENTENCES
 from stsbench.records.parts import Interval
 from stsbench.scoring.settings import Intervals
 from stsbench.statistics.dependence import Dependence, Sharing, Variance, variance
@@ -22,7 +22,7 @@ from stsbench.statistics.intervals import Limits, plain_interval
 if TYPE_CHECKING:
     import pandas as pd
 
-    from stsbench.data.plain_table import PlainTable
+    from stsbench.data.tables import PlainTable
     from stsbench.scoring.statistic import Statistic
 
 Floats = NDArray[np.float64]

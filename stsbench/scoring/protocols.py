@@ -17,8 +17,7 @@ from typing import Annotated, Any, Literal
 from stsbench.base.errors import UserError
 from stsbench.base.options import Panel, Spelled
 from stsbench.base.words import suggestion
-from stsbench.statistics.aggregation import Aggregation
-from stsbench.statistics.correlations import CORRELATIONS, Metric
+from stsbench.statistics.correlations import CORRELATIONS, Aggregation, Metric
 from stsbench.statistics.similarity import SIMILARITIES
 
 AGGREGATIONS: tuple[Aggregation, ...] = ("all", "mean", "wmean")

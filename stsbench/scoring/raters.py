@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 
-from stsbench.data.plain_table import PlainTable
+from stsbench.data.tables import PlainTable
 from stsbench.records.parts import RaterPart
-from stsbench.statistics.agreement import ceiling, reliability
+from stsbench.statistics.correlations import ceiling, reliability
 
 RATINGS = "ratings"
 """The column of `StsData.pairs` with each pair's ratings, of sets that publish them."""

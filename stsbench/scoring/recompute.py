@@ -11,7 +11,7 @@ import numpy as np
 
 from stsbench._version import __version__
 from stsbench.base.errors import UserError
-from stsbench.data.plain_table import PlainTable
+from stsbench.data.tables import PlainTable
 from stsbench.records.kinds import KINDS
 from stsbench.records.labels import task_labels
 from stsbench.records.parts import AveragePart, Interval, Number, Score

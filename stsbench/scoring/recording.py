@@ -7,7 +7,7 @@ from pathlib import Path
 
 from stsbench._version import __version__
 from stsbench.base.errors import UserError
-from stsbench.data.plain_table import PlainTable
+from stsbench.data.tables import PlainTable
 from stsbench.encoders.protocol import Identity
 from stsbench.records.kinds import KINDS
 from stsbench.records.measurement import MeasuredTask, Measurement

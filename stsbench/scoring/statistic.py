@@ -12,10 +12,9 @@ from typing import ClassVar, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from stsbench.data.plain_table import PlainTable, coded
+from stsbench.data.tables import PlainTable, coded
 from stsbench.records.signature import Signature
-from stsbench.statistics.aggregation import Aggregation, correlate_task
-from stsbench.statistics.correlations import CORRELATIONS, Metric
+from stsbench.statistics.correlations import CORRELATIONS, Aggregation, Metric, correlate_task
 from stsbench.statistics.dependence import Variance
 from stsbench.statistics.influence import mean_terms, ratio_terms, task_terms
 from stsbench.statistics.intervals import Limits, correlation_interval, plain_interval, share_interval

@@ -7,9 +7,8 @@ from typing import ClassVar, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from stsbench.data.plain_table import Column, PlainTable
-from stsbench.data.sentence_ids import id_columns
-from stsbench.data.tables import FileRead, Status, StsData
+from stsbench.data.shared import id_columns
+from stsbench.data.tables import Column, FileRead, PlainTable, Status, StsData
 from stsbench.records.parts import Number, Training
 from stsbench.records.signature import Signature
 from stsbench.scoring.intervals import Support

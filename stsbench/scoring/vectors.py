@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import shown_difference
-from stsbench.data.plain_table import PlainTable
-from stsbench.data.sentence_ids import SENTENCES, sentence_ids
 from stsbench.data.sentences import sentences_in
+from stsbench.data.shared import SENTENCES, sentence_ids
+from stsbench.data.tables import PlainTable
 from stsbench.encoders.load import load_with
 from stsbench.encoders.plan import embed
 from stsbench.encoders.poolers import AUTO

@@ -67,19 +67,13 @@ class Sharing:
 
     @classmethod
     def of(cls, first: ArrayLike, second: ArrayLike | None = None) -> "Sharing":
-        """Return the sharing of pairs from what tells their sentences apart: hashes, numbers or the texts.
+        """Return the sharing of n pairs from what tells their sentences apart: hashes, numbers or texts, (n,) each.
 
-        Args:
-            first: (n,) first sentence of each pair.
-            second: (n,) second sentence; None for items of one sentence.
+        Without `second` each item is one sentence.
 
-        Raises:
-            ValueError: if the two are not one-dimensional and of one length.
-
-        Example:
-            >>> sharing = Sharing.of(["a", "a", "c"], ["b", "d", "e"])
-            >>> sharing.components.tolist()
-            [0, 0, 1]
+        >>> sharing = Sharing.of(["a", "a", "c"], ["b", "d", "e"])
+        >>> sharing.components.tolist()
+        [0, 0, 1]
         """
         left = np.asarray(first)
         right = left if second is None else np.asarray(second)
@@ -92,9 +86,8 @@ class Sharing:
     def independent(cls, pairs: int) -> "Sharing":
         """Return the sharing of so many pairs that share nothing.
 
-        Example:
-            >>> Sharing.independent(3).describe().sharing
-            0.0
+        >>> Sharing.independent(3).describe().sharing
+        0.0
         """
         codes = np.arange(pairs)
         return cls(codes, codes)
@@ -106,13 +99,9 @@ class Sharing:
         A sentence of two tasks is one node if both were made of the same id: to find what tasks share, make each
         of ids that do not depend on the release (the folded hashes). Those made by `independent` share nothing.
 
-        Raises:
-            ValueError: if there are none.
-
-        Example:
-            >>> joined = Sharing.join([Sharing.of(["a"], ["b"]), Sharing.of(["c", "a"], ["d", "e"])])
-            >>> joined.components.tolist()
-            [0, 1, 0]
+        >>> joined = Sharing.join([Sharing.of(["a"], ["b"]), Sharing.of(["c", "a"], ["d", "e"])])
+        >>> joined.components.tolist()
+        [0, 1, 0]
         """
         if not sharings:
             raise ValueError("there is nothing to join")
@@ -134,9 +123,8 @@ class Sharing:
     def take(self, pairs: ArrayLike) -> "Sharing":
         """Return the sharing of some of the pairs: (k,) positions, or (n,) truth values.
 
-        Example:
-            >>> Sharing.of(["a", "a", "c"], ["b", "d", "e"]).take([0, 2]).describe().components
-            2
+        >>> Sharing.of(["a", "a", "c"], ["b", "d", "e"]).take([0, 2]).describe().components
+        2
         """
         chosen = np.asarray(pairs)
         return Sharing(self.first[chosen], self.second[chosen], self.nodes)
@@ -177,10 +165,9 @@ class Sharing:
     def describe(self) -> SharingSummary:
         """Return what the pairs share, in numbers.
 
-        Example:
-            >>> summary = Sharing.of(["a", "a", "c"], ["b", "d", "e"]).describe()
-            >>> summary.sentences, summary.components, round(summary.sharing, 3), summary.largest_degree
-            (5, 2, 0.667, 2)
+        >>> summary = Sharing.of(["a", "a", "c"], ["b", "d", "e"]).describe()
+        >>> summary.sentences, summary.components, round(summary.sharing, 3), summary.largest_degree
+        (5, 2, 0.667, 2)
         """
         if not self.pairs:
             return SharingSummary(0, 0, 0, 0, 0.0, 0.0, 0)
@@ -245,13 +232,9 @@ def covariance(terms: ArrayLike, sharing: Sharing, method: Dependence = "dyadic"
     Returns:
         (m, m) float64, symmetric. That of `dyadic` may have negative eigenvalues, and it is not floored.
 
-    Raises:
-        ValueError: if `terms` and `sharing` are not of the same pairs.
-
-    Example:
-        >>> sharing = Sharing.of(["a", "a", "c"], ["b", "d", "e"])
-        >>> covariance([1, 1, -2], sharing).tolist(), covariance([1, 1, -2], sharing, "independent").tolist()
-        ([[8.0]], [[6.0]])
+    >>> sharing = Sharing.of(["a", "a", "c"], ["b", "d", "e"])
+    >>> covariance([1, 1, -2], sharing).tolist(), covariance([1, 1, -2], sharing, "independent").tolist()
+    ([[8.0]], [[6.0]])
     """
     sums, twice = _sums_of(_rows(terms, sharing), sharing, method)
     return sums @ sums.T - twice @ twice.T
@@ -272,12 +255,8 @@ def variance(terms: ArrayLike, sharing: Sharing, method: Dependence = "dyadic") 
         sharing: of the n pairs.
         method: which pairs depend on each other.
 
-    Raises:
-        ValueError: if `terms` and `sharing` are not of the same pairs.
-
-    Example:
-        >>> variance([1.0, 1.0, -2.0], Sharing.of(["a", "a", "c"], ["b", "d", "e"]))
-        Variance(value=8.0, independent=6.0, df=2.0, floored=False)
+    >>> variance([1.0, 1.0, -2.0], Sharing.of(["a", "a", "c"], ["b", "d", "e"]))
+    Variance(value=8.0, independent=6.0, df=2.0, floored=False)
     """
     row = np.asarray(terms, dtype=np.float64)
     sums, twice = _sums_of(_rows(row, sharing), sharing, method)

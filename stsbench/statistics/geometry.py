@@ -1,6 +1,10 @@
-"""Vectors on the unit sphere: alignment and uniformity (Wang and Isola, 2020), and their mean cosine."""
+"""Vectors as points: alignment and uniformity on the unit sphere, their mean cosine, and the singular values.
 
-from typing import Any
+Singular values say how many directions are in use. A vector that is zero or not finite has no direction and is a
+ValueError, and so are fewer vectors than a number takes.
+"""
+
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,24 +12,20 @@ from numpy.typing import NDArray
 from stsbench.base.progress import Progress, silent
 from stsbench.statistics.threads import in_threads
 
+Vectors = NDArray[np.floating[Any]]
+Floats = NDArray[np.float64]
+
 _BLOCK_ROWS = 4096
 
 _PAIR_ROWS = 2048
 """Two blocks of vectors and the products between them: some 30 MB a thread for 768 dimensions in float32."""
 
 
-def unit_rows(vectors: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
-    """Return the rows of a matrix scaled to length 1, in float64.
+def unit_rows(vectors: Vectors) -> Floats:
+    """Return the rows of an (n, d) matrix scaled to length 1, in float64.
 
-    Args:
-        vectors: (n, d) matrix.
-
-    Raises:
-        ValueError: if it is not a matrix, or a row is zero (which has no direction) or not finite.
-
-    Example:
-        >>> unit_rows(np.array([[3.0, 4.0]])).tolist()
-        [[0.6, 0.8]]
+    >>> unit_rows(np.array([[3.0, 4.0]])).tolist()
+    [[0.6, 0.8]]
     """
     if vectors.ndim != 2:
         raise ValueError(f"expected a matrix of vectors, got shape {vectors.shape}")
@@ -33,25 +33,21 @@ def unit_rows(vectors: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
     return rows / row_norms(rows)[:, np.newaxis]
 
 
-def row_norms(vectors: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
-    """Return the (n,) lengths of the rows of a matrix, in float64.
-
-    Raises:
-        ValueError: if one is zero or not finite.
-    """
+def row_norms(vectors: Vectors) -> Floats:
+    """Return the (n,) lengths of the rows of an (n, d) matrix, in float64."""
     squares = [
         np.einsum("ij,ij->i", block, block)
         for start in range(0, len(vectors), _BLOCK_ROWS)
         for block in (vectors[start : start + _BLOCK_ROWS].astype(np.float64),)
     ]
-    norms: NDArray[np.float64] = np.sqrt(np.concatenate(squares)) if squares else np.empty(0)
+    norms: Floats = np.sqrt(np.concatenate(squares)) if squares else np.empty(0)
     bad = np.flatnonzero(~np.isfinite(norms) | (norms == 0))
     if len(bad):
         raise ValueError(f"row {bad[0]} has the length {norms[bad[0]]}: only a finite one gives a direction")
     return norms
 
 
-def alignment(left: NDArray[np.floating[Any]], right: NDArray[np.floating[Any]], *, alpha: float = 2.0) -> float:
+def alignment(left: Vectors, right: Vectors, *, alpha: float = 2.0) -> float:
     """Return the alignment of positive pairs: the mean of ||u - v||^alpha over L2-normalised pairs.
 
     Lower is better: 0 where both vectors of every pair point the same way, 2^alpha where they are opposite.
@@ -62,12 +58,8 @@ def alignment(left: NDArray[np.floating[Any]], right: NDArray[np.floating[Any]],
         right: (n, d) second vectors.
         alpha: the power.
 
-    Raises:
-        ValueError: if the shapes differ, there is no pair, or a vector is zero or not finite.
-
-    Example:
-        >>> alignment(np.array([[2.0, 0.0], [0.0, 1.0]]), np.array([[0.0, 3.0], [0.0, 1.0]]))
-        1.0
+    >>> alignment(np.array([[2.0, 0.0], [0.0, 1.0]]), np.array([[0.0, 3.0], [0.0, 1.0]]))
+    1.0
     """
     if left.shape != right.shape or not len(left):
         raise ValueError(f"expected pairs of vectors, got shapes {left.shape} and {right.shape}")
@@ -76,7 +68,7 @@ def alignment(left: NDArray[np.floating[Any]], right: NDArray[np.floating[Any]],
     return float(np.mean(squares ** (alpha / 2)))
 
 
-def uniformity(vectors: NDArray[np.floating[Any]], *, t: float = 2.0, progress: Progress = silent) -> float:
+def uniformity(vectors: Vectors, *, t: float = 2.0, progress: Progress = silent) -> float:
     """Return the uniformity of vectors: log of the mean of exp(-t ||u - v||^2) over all pairs i < j.
 
     The vectors are L2-normalised. Lower is better: 0 where all point the same way. Wang and Isola (2020),
@@ -89,12 +81,8 @@ def uniformity(vectors: NDArray[np.floating[Any]], *, t: float = 2.0, progress: 
         t: how fast a pair's part falls with its distance.
         progress: told of the pairs done.
 
-    Raises:
-        ValueError: if there are fewer than two vectors, or one is zero or not finite.
-
-    Example:
-        >>> round(uniformity(np.array([[1.0, 0.0], [0.0, 1.0]])), 12)  # the squared distance is 2
-        -4.0
+    >>> round(uniformity(np.array([[1.0, 0.0], [0.0, 1.0]])), 12)  # the squared distance is 2
+    -4.0
     """
     n = len(vectors)
     if vectors.ndim != 2 or n < 2:
@@ -124,7 +112,7 @@ def uniformity(vectors: NDArray[np.floating[Any]], *, t: float = 2.0, progress: 
     return float(np.log(total / (n * (n - 1) / 2)))
 
 
-def mean_cosine(vectors: NDArray[np.floating[Any]]) -> float:
+def mean_cosine(vectors: Vectors) -> float:
     """Return the mean cosine over all pairs i < j: what a random pair has on average.
 
     Exact without looking at any pair: the squared length of the sum of n unit vectors is n plus twice the sum of
@@ -133,12 +121,8 @@ def mean_cosine(vectors: NDArray[np.floating[Any]]) -> float:
     Args:
         vectors: (n, d) matrix, n at least 2.
 
-    Raises:
-        ValueError: if there are fewer than two vectors, or one is zero or not finite.
-
-    Example:
-        >>> round(mean_cosine(np.array([[1.0, 0.0], [0.0, 2.0], [-3.0, 0.0]])), 12)
-        -0.333333333333
+    >>> round(mean_cosine(np.array([[1.0, 0.0], [0.0, 2.0], [-3.0, 0.0]])), 12)
+    -0.333333333333
     """
     n = len(vectors)
     if vectors.ndim != 2 or n < 2:
@@ -149,3 +133,155 @@ def mean_cosine(vectors: NDArray[np.floating[Any]]) -> float:
         rows = slice(start, start + _PAIR_ROWS)
         total += (1 / norms[rows]) @ vectors[rows].astype(np.float64)
     return float((total @ total - n) / (n * (n - 1)))
+
+
+_SPECTRUM_ROWS = 2048
+
+
+class PrincipalAxes(NamedTuple):
+    """The singular value decomposition of a matrix of vectors, but for the part that is as long as the matrix.
+
+    Attributes:
+        values: (min(n, d),) singular values, largest first.
+        directions: (d, d), in the columns; the k-th belongs to the k-th value, those that are left over to none.
+    """
+
+    values: Floats
+    directions: Floats
+
+
+def principal_axes(vectors: Vectors) -> tuple[PrincipalAxes, PrincipalAxes]:
+    """Return the principal axes of a matrix as it is, and with the mean vector subtracted.
+
+    A QR decomposition behind a column of ones leaves a triangle that has both: without the first column it has the
+    singular values of the matrix, without the first row as well those of the centred matrix.
+
+    Args:
+        vectors: (n, d) matrix with at least one row.
+
+    >>> plain, centred = principal_axes(np.array([[1.0, 5.0], [3.0, 5.0]]))
+    >>> [round(float(value), 3) for value in (*plain.values, *centred.values)]
+    [7.634, 1.31, 1.414, 0.0]
+    """
+    _require_finite(vectors)
+    n, d = vectors.shape
+    triangles = np.vstack(list(in_threads(lambda rows: _triangle(_behind_ones(vectors[rows])), _blocks(n))))
+    (triangle,) = in_threads(_triangle, [triangles])
+
+    def axes(matrix: Floats) -> PrincipalAxes:
+        _, values, directions = np.linalg.svd(matrix, full_matrices=True)
+        padded = np.zeros(min(n, d))
+        padded[: len(values)] = values[: len(padded)]
+        return PrincipalAxes(padded, directions.T)
+
+    plain, centred = in_threads(axes, [triangle[:, 1:], triangle[1:, 1:]])
+    return plain, centred
+
+
+def _behind_ones(vectors: Vectors) -> Floats:
+    return np.hstack([np.ones((len(vectors), 1)), vectors])
+
+
+def _triangle(matrix: Floats) -> Floats:
+    return np.asarray(np.linalg.qr(matrix, mode="r"), dtype=np.float64)
+
+
+def singular_values(vectors: Vectors, *, centred: bool = False) -> Floats:
+    """Return the singular values of a matrix, largest first; shape (min(n, d),), float64.
+
+    MoCoSE (2022), figure 7, draws them for the sentence vectors of STS-B, divided by the largest.
+
+    Args:
+        vectors: (n, d) matrix with at least one row.
+        centred: whether the mean vector is subtracted first.
+
+    >>> singular_values(np.array([[3.0, 0.0], [0.0, 4.0]])).round(12).tolist()
+    [4.0, 3.0]
+    """
+    return principal_axes(vectors)[centred].values
+
+
+def effective_rank(singular: Floats) -> float:
+    """Return the effective rank: exp of the entropy of (k,) singular values, scaled to sum 1.
+
+    1 if one direction holds everything, d if d directions hold equal shares (Roy and Vetterli, 2007).
+
+    >>> round(effective_rank(np.array([2.0, 2.0, 2.0])), 12)
+    3.0
+    """
+    shares = singular[singular > 0] / singular.sum() if singular.any() else np.empty(0)
+    return float(np.exp(-(shares * np.log(shares)).sum())) if len(shares) else float("nan")
+
+
+def top_share(singular: Floats, directions: int) -> float:
+    """Return the share of the squared singular values (of the variance, if centred) in the first directions.
+
+    Args:
+        singular: (k,) singular values, largest first.
+        directions: how many directions count as the first.
+
+    >>> top_share(np.array([3.0, 1.0]), 1)
+    0.9
+    """
+    squares = singular**2
+    return float(squares[:directions].sum() / squares.sum()) if squares.any() else float("nan")
+
+
+def iso_score(singular: Floats, dimensions: int) -> float:
+    """Return IsoScore: the share of dimensions in uniform use, 0 for one direction, 1 for all alike.
+
+    Rudman et al. (2022), algorithm 1: the variances along the principal directions, scaled to the length of the
+    all-ones vector, and their distance from it as a share of the largest possible.
+
+    Args:
+        singular: (k,) singular values of the centred matrix.
+        dimensions: d, at least k; directions without a singular value have no variance.
+
+    Returns:
+        NaN where there is no variance at all, or one dimension alone.
+
+    >>> iso_score(np.array([2.0, 2.0]), 2), iso_score(np.array([2.0]), 2)
+    (1.0, 0.0)
+    """
+    variances = np.zeros(dimensions)
+    variances[: len(singular)] = singular**2
+    length = np.linalg.norm(variances)
+    if dimensions < 2 or length == 0:
+        return float("nan")
+    scaled = np.sqrt(dimensions) * variances / length
+    defect_squared = ((scaled - 1) ** 2).sum() / (2 * (dimensions - np.sqrt(dimensions)))
+    used = (dimensions - defect_squared * (dimensions - np.sqrt(dimensions))) ** 2 / dimensions
+    return float(np.clip((used - 1) / (dimensions - 1), 0.0, 1.0))
+
+
+def partition_isotropy(vectors: Vectors, axes: PrincipalAxes | None = None) -> float:
+    """Return min Z(c) / max Z(c), with Z(c) = sum over vectors w of exp(c . w), c over the principal directions.
+
+    1 for vectors spread alike over all directions, near 0 for a narrow cone (Mu and Viswanath, 2018, section 2,
+    after Arora et al., 2016). A direction has no sign: both c and -c are taken.
+
+    Args:
+        vectors: (n, d) matrix with at least one row.
+        axes: its own, where they are known.
+
+    >>> round(partition_isotropy(np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]])), 12)
+    1.0
+    """
+    _require_finite(vectors)
+    directions = (principal_axes(vectors)[0] if axes is None else axes).directions
+
+    def sums(rows: slice) -> Floats:
+        products = vectors[rows].astype(np.float64) @ directions
+        return np.stack([np.exp(products).sum(axis=0), np.exp(-products).sum(axis=0)])
+
+    total: Floats = sum(in_threads(sums, _blocks(len(vectors))), start=np.zeros((2, vectors.shape[1])))
+    return float(total.min() / total.max())
+
+
+def _blocks(rows: int) -> list[slice]:
+    return [slice(start, start + _SPECTRUM_ROWS) for start in range(0, rows, _SPECTRUM_ROWS)]
+
+
+def _require_finite(vectors: Vectors) -> None:
+    if vectors.ndim != 2 or not vectors.size or not np.isfinite(vectors).all():
+        raise ValueError(f"expected a matrix of finite numbers, got shape {vectors.shape}")

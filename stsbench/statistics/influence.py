@@ -4,40 +4,37 @@ A statistic T of n pairs moves by about `terms[p]` when pair p is counted once m
 the pair (Hampel 1974), centred, divided by n. Terms add. Those of a mean over subsets or tasks are the terms of
 each, times its weight, side by side; those of a difference of two models on the same pairs are the differences of
 theirs. `dependence` sums products of terms to a variance.
+
+A correlation of two samples, (n,) each, has (n,) terms, which sum to 0; they are NaN where it is undefined. Samples
+that are not one-dimensional and of one length are a ValueError.
+
+`Linear` is the delta method as arithmetic: a sum, difference, product or quotient of statistics has the terms that
+calculus gives it. A ratio of sums, a gap between groups, a slope or a mean over tasks then has its variance from
+`dependence` without a formula of its own.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Union
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from stsbench.statistics.aggregation import Aggregation, members_of
-from stsbench.statistics.correlations import Metric, as_pairs, deviations, is_undefined
+from stsbench.statistics.correlations import Aggregation, Metric, as_pairs, deviations, is_undefined, members_of
 
 Floats = NDArray[np.float64]
 
 
 def pearson_terms(x: ArrayLike, y: ArrayLike) -> Floats:
-    """Return each pair's term of Pearson's correlation.
+    """Return each pair's term, (n,), of Pearson's correlation.
 
     With u and v the two variables scaled to mean 0 and variance 1, the influence is u v - r (u^2 + v^2) / 2
     (Devlin, Gnanadesikan and Kettenring 1975).
 
-    Args:
-        x: (n,) numbers.
-        y: (n,) numbers, paired with `x`.
-
-    Returns:
-        (n,) terms, which sum to 0; NaN where the correlation is undefined.
-
-    Raises:
-        ValueError: if the two are not one-dimensional and of one length.
-
-    Example:
-        >>> terms = pearson_terms([1, 2, 3, 4], [1, 3, 2, 4])
-        >>> terms.round(3).tolist()
-        [0.09, -0.09, -0.09, 0.09]
+    >>> terms = pearson_terms([1, 2, 3, 4], [1, 3, 2, 4])
+    >>> terms.round(3).tolist()
+    [0.09, -0.09, -0.09, 0.09]
     """
     x, y = as_pairs(x, y)
     if is_undefined(x) or is_undefined(y):
@@ -48,7 +45,7 @@ def pearson_terms(x: ArrayLike, y: ArrayLike) -> Floats:
 
 
 def spearman_terms(x: ArrayLike, y: ArrayLike) -> Floats:
-    """Return each pair's term of Spearman's correlation, ties sharing their average rank.
+    """Return each pair's term, (n,), of Spearman's correlation, ties sharing their average rank.
 
     A pair counts in the ranks of all others, so that its influence has two parts more than Pearson's of the ranks.
     With F and G the centred average ranks over n, sF and sG their standard deviations, and T(v, w)_i the mean over
@@ -59,20 +56,9 @@ def spearman_terms(x: ArrayLike, y: ArrayLike) -> Floats:
     which is the derivative of the rank statistic (without ties: Croux and Dehon 2010), and agrees with the
     jackknife.
 
-    Args:
-        x: (n,) numbers.
-        y: (n,) numbers, paired with `x`.
-
-    Returns:
-        (n,) terms, which sum to 0; NaN where the correlation is undefined.
-
-    Raises:
-        ValueError: if the two are not one-dimensional and of one length.
-
-    Example:
-        >>> terms = spearman_terms([1, 2, 3, 4], [1, 30, 20, 400])
-        >>> terms.round(3).tolist()
-        [0.15, -0.15, -0.15, 0.15]
+    >>> terms = spearman_terms([1, 2, 3, 4], [1, 30, 20, 400])
+    >>> terms.round(3).tolist()
+    [0.15, -0.15, -0.15, 0.15]
     """
     x, y = as_pairs(x, y)
     if is_undefined(x) or is_undefined(y):
@@ -88,7 +74,7 @@ def spearman_terms(x: ArrayLike, y: ArrayLike) -> Floats:
 
 
 def kendall_terms(x: ArrayLike, y: ArrayLike) -> Floats:
-    """Return each pair's term of Kendall's tau-b, ties included.
+    """Return each pair's term, (n,), of Kendall's tau-b, ties included.
 
     With s_i the number of pairs that are concordant with pair i less those that are discordant, p_i and q_i the
     number that differ from it in x and in y, and S, P, Q their sums, tau-b is S / sqrt(P Q), a function of three
@@ -98,19 +84,8 @@ def kendall_terms(x: ArrayLike, y: ArrayLike) -> Floats:
 
     Without pair i the sums are exactly S - 2 s_i, P - 2 p_i and Q - 2 q_i. n log n operations, n numbers held.
 
-    Args:
-        x: (n,) numbers.
-        y: (n,) numbers, paired with `x`.
-
-    Returns:
-        (n,) terms, which sum to 0; NaN where the correlation is undefined.
-
-    Raises:
-        ValueError: if the two are not one-dimensional and of one length.
-
-    Example:
-        >>> kendall_terms([1, 2, 3, 4], [1, 30, 20, 400]).round(3).tolist()
-        [0.167, -0.167, -0.167, 0.167]
+    >>> kendall_terms([1, 2, 3, 4], [1, 30, 20, 400]).round(3).tolist()
+    [0.167, -0.167, -0.167, 0.167]
     """
     x, y = as_pairs(x, y)
     if is_undefined(x) or is_undefined(y):
@@ -125,16 +100,11 @@ def kendall_terms(x: ArrayLike, y: ArrayLike) -> Floats:
 def concordance_counts(x: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
     """Return for each pair how many others are concordant with it less those discordant, and how many are untied.
 
-    Args:
-        x: (n,) finite numbers.
-        y: (n,) finite numbers, paired with `x`.
+    Of two samples of n finite numbers: (n,) concordant less discordant pairs, and the (n,) numbers that differ in
+    x, and in y; all are whole.
 
-    Returns:
-        (n,) concordant less discordant pairs, and the (n,) numbers that differ in x, and in y; all are whole.
-
-    Example:
-        >>> [counts.tolist() for counts in concordance_counts(np.array([1.0, 1, 2]), np.array([3.0, 1, 2]))]
-        [[-1.0, 1.0, 0.0], [1.0, 1.0, 2.0], [2.0, 2.0, 2.0]]
+    >>> [counts.tolist() for counts in concordance_counts(np.array([1.0, 1, 2]), np.array([3.0, 1, 2]))]
+    [[-1.0, 1.0, 0.0], [1.0, 1.0, 2.0], [2.0, 2.0, 2.0]]
     """
     below_both = _below_both(x, y) + _below_both(-x, -y)
     across = _below_both(x, -y) + _below_both(-x, y)
@@ -188,18 +158,12 @@ TERMS: MappingProxyType[Metric, Callable[[ArrayLike, ArrayLike], Floats]] = Mapp
 
 
 def mean_terms(values: ArrayLike) -> Floats:
-    """Return each item's term of a mean: of an accuracy, if the values are 1 where the answer is right, else 0.
+    """Return the (n,) terms of a mean: of an accuracy, if the n values are 1 where the answer is right, else 0.
 
-    Args:
-        values: (n,) numbers.
-
-    Example:
-        >>> mean_terms([1, 1, 0, 0]).tolist()
-        [0.125, 0.125, -0.125, -0.125]
+    >>> mean_terms([1, 1, 0, 0]).tolist()
+    [0.125, 0.125, -0.125, -0.125]
     """
-    array = np.asarray(values, dtype=np.float64)
-    terms: Floats = (array - array.mean()) / len(array)
-    return terms
+    return _terms(np.asarray(values, dtype=np.float64))
 
 
 def ratio_terms(above: ArrayLike, below: ArrayLike) -> Floats:
@@ -215,12 +179,8 @@ def ratio_terms(above: ArrayLike, below: ArrayLike) -> Floats:
     Returns:
         (n,) terms, which sum to 0; NaN where the lower sum is zero.
 
-    Raises:
-        ValueError: if the two are not one-dimensional and of one length.
-
-    Example:
-        >>> ratio_terms([2, 0, 4], [1, 0, 1]).tolist()
-        [-0.5, 0.0, 0.5]
+    >>> ratio_terms([2, 0, 4], [1, 0, 1]).tolist()
+    [-0.5, 0.0, 0.5]
     """
     above, below = as_pairs(above, below)
     total = below.sum()
@@ -254,13 +214,9 @@ def task_terms(
     Returns:
         (n,) terms in the order of the pairs, which sum to 0; NaN where the score is undefined.
 
-    Raises:
-        ValueError: if the arrays differ in length, or a code below the largest has no pair.
-
-    Example:
-        >>> terms = task_terms([1, 2, 3, 1, 2, 3], [1, 3, 2, 6, 4, 5], [0, 0, 0, 1, 1, 1], aggregation="mean")
-        >>> terms.shape, abs(float(terms.sum())) < 1e-12
-        ((6,), True)
+    >>> terms = task_terms([1, 2, 3, 1, 2, 3], [1, 3, 2, 6, 4, 5], [0, 0, 0, 1, 1, 1], aggregation="mean")
+    >>> terms.shape, abs(float(terms.sum())) < 1e-12
+    ((6,), True)
     """
     terms_of = TERMS[metric]
     gold, similarity = as_pairs(gold, similarity)
@@ -304,3 +260,66 @@ def _ranks_and_above(values: Floats) -> tuple[Floats, Callable[[Floats], Floats]
         return means
 
     return ranks[group], above
+
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Linear:
+    """A statistic, and what each pair contributes to it to first order.
+
+    Attributes:
+        value: the statistic.
+        terms: by block of pairs (a task, say) the (n,) terms of its pairs. Those of a plain sum are what is
+            summed; of a function of sums that does not change when every pair counts twice they add up to 0.
+
+    >>> above, below = Linear(6.0, {"a": np.array([2.0, 0, 4])}), Linear(2.0, {"a": np.array([1.0, 0, 1])})
+    >>> mean = above / below
+    >>> mean.value, mean.terms["a"].tolist()
+    (3.0, [-0.5, 0.0, 0.5])
+    """
+
+    value: float
+    terms: Mapping[str, Floats]
+
+    @classmethod
+    def undefined(cls) -> "Linear":
+        """Return a statistic that is not defined."""
+        return cls(float("nan"), {})
+
+    def __add__(self, other: "Linear") -> "Linear":
+        """Return the sum."""
+        return self._with(other, self.value + other.value, 1.0, 1.0)
+
+    def __sub__(self, other: "Linear") -> "Linear":
+        """Return the difference."""
+        return self._with(other, self.value - other.value, 1.0, -1.0)
+
+    def __mul__(self, other: Union["Linear", float]) -> "Linear":
+        """Return the product with another statistic or a number."""
+        if not isinstance(other, Linear):
+            return self.mapped(self.value * other, other)
+        return self._with(other, self.value * other.value, other.value, self.value)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Union["Linear", float]) -> "Linear":
+        """Return the quotient with another statistic or a number; not defined where that is 0."""
+        if not isinstance(other, Linear):
+            return self.mapped(self.value / other, 1 / other)
+        if other.value == 0:
+            return Linear.undefined()
+        value = self.value / other.value
+        return self._with(other, value, 1 / other.value, -value / other.value)
+
+    def mapped(self, value: float, slope: float) -> "Linear":
+        """Return a function of the statistic: its value, and its slope there."""
+        return Linear(value, {block: slope * terms for block, terms in self.terms.items()})
+
+    def _with(self, other: "Linear", value: float, slope: float, other_slope: float) -> "Linear":
+        terms = {block: slope * of_block for block, of_block in self.terms.items()}
+        for block, of_block in other.terms.items():
+            theirs = other_slope * of_block
+            terms[block] = terms[block] + theirs if block in terms else theirs
+        return Linear(value, terms)

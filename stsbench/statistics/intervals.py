@@ -1,7 +1,10 @@
 """Intervals and tests from a value and its variance.
 
 A correlation has its interval on Fisher's scale, where it is nearly symmetric, with Student's t; a difference and
-an average as they are; a share (an accuracy) by Wilson's score interval with an effective number of items.
+an average as they are; a share (an accuracy) by Wilson's score interval with an effective number of items. A level
+is between 0 and 1, else it is a ValueError.
+
+From a standard error also follow how large a difference a test can find, and how many pairs or runs it takes.
 """
 
 import math
@@ -38,8 +41,7 @@ class Limits(NamedTuple):
         return self.reason is None
 
 
-def no_limits(reason: Reason) -> Limits:
-    """Return that there is no interval, and why."""
+def _no_limits(reason: Reason) -> Limits:
     return Limits(math.nan, math.nan, reason)
 
 
@@ -62,30 +64,26 @@ def correlation_interval(
         value: the correlation, in [-1, 1].
         variance: of it.
         pairs: n, the number of pairs.
-        level: between 0 and 1.
+        level: how often the interval holds the true value.
         metric: which correlation it is.
 
     Returns:
         The limits, inside (-1, 1); none (with the reason) at a correlation of 1 or -1, below four pairs (five for
         Kendall's), or where the value is not defined.
 
-    Raises:
-        ValueError: if `level` is not between 0 and 1.
-
-    Example:
-        >>> limits = correlation_interval(0.8, Variance(0.0001, 0.0001, 500), pairs=1000)
-        >>> round(limits.low, 3), round(limits.high, 3)
-        (0.779, 0.819)
-        >>> correlation_interval(1.0, Variance(0.0, 0.0, 5), pairs=5).reason
-        'perfect'
+    >>> limits = correlation_interval(0.8, Variance(0.0001, 0.0001, 500), pairs=1000)
+    >>> round(limits.low, 3), round(limits.high, 3)
+    (0.779, 0.819)
+    >>> correlation_interval(1.0, Variance(0.0, 0.0, 5), pairs=5).reason
+    'perfect'
     """
     _check_level(level)
     if math.isnan(value) or math.isnan(variance.value):
-        return no_limits("undefined")
+        return _no_limits("undefined")
     if pairs <= _LOST[metric]:
-        return no_limits("few pairs")
+        return _no_limits("few pairs")
     if abs(value) > 1 - _ROUNDING:
-        return no_limits("perfect")
+        return _no_limits("perfect")
     to_z = 1 / (1 - value * value)
     reach = _quantile((1 + level) / 2, variance.df) * variance.standard_error * to_z
     if pairs < _FEW_PAIRS:
@@ -93,7 +91,7 @@ def correlation_interval(
         of_normal = constant / (pairs - _LOST[metric])
         reach = max(reach, _quantile((1 + level) / 2) * math.sqrt(of_normal) * variance.ratio)
     if reach <= 0:
-        return no_limits("no spread")
+        return _no_limits("no spread")
     centre = math.atanh(value)
     return Limits(math.tanh(centre - reach), math.tanh(centre + reach))
 
@@ -101,24 +99,15 @@ def correlation_interval(
 def plain_interval(value: float, variance: Variance, level: float = LEVEL) -> Limits:
     """Return the interval of a difference or of an average over tasks: value -+ t times the standard error.
 
-    Args:
-        value: the difference or average.
-        variance: of it.
-        level: between 0 and 1.
-
-    Raises:
-        ValueError: if `level` is not between 0 and 1.
-
-    Example:
-        >>> limits = plain_interval(0.01, Variance(0.0001, 0.0001, 100.0))
-        >>> round(limits.low, 4), round(limits.high, 4)
-        (-0.0098, 0.0298)
+    >>> limits = plain_interval(0.01, Variance(0.0001, 0.0001, 100.0))
+    >>> round(limits.low, 4), round(limits.high, 4)
+    (-0.0098, 0.0298)
     """
     _check_level(level)
     if math.isnan(value) or math.isnan(variance.value):
-        return no_limits("undefined")
+        return _no_limits("undefined")
     if variance.value <= 0:
-        return no_limits("no spread")
+        return _no_limits("no spread")
     reach = _quantile((1 + level) / 2, variance.df) * variance.standard_error
     return Limits(value - reach, value + reach)
 
@@ -127,25 +116,15 @@ def share_interval(value: float, variance: Variance, items: int, level: float = 
     """Return the interval of a share, such as an accuracy: Wilson's (1927) with an effective number of items.
 
     Dependent items count as so many independent ones as give the same variance: value (1 - value) / variance. The
-    interval stays inside [0, 1] and exists at 0 and 1 too, where the effective number is that of the items.
+    interval stays inside [0, 1] and exists at 0 and 1 too, where the effective number is `items`.
 
-    Args:
-        value: the share, in [0, 1].
-        variance: of it.
-        items: n, the number of items.
-        level: between 0 and 1.
-
-    Raises:
-        ValueError: if `level` is not between 0 and 1.
-
-    Example:
-        >>> limits = share_interval(1.0, Variance(0.0, 0.0, math.nan), items=20)
-        >>> round(limits.low, 3), limits.high
-        (0.839, 1.0)
+    >>> limits = share_interval(1.0, Variance(0.0, 0.0, math.nan), items=20)
+    >>> round(limits.low, 3), limits.high
+    (0.839, 1.0)
     """
     _check_level(level)
     if math.isnan(value) or math.isnan(variance.value) or not items:
-        return no_limits("undefined")
+        return _no_limits("undefined")
     size = value * (1 - value) / variance.value if variance.value > 0 else float(items)
     t = _quantile((1 + level) / 2, variance.df)
     shrink = 1 + t * t / size
@@ -161,9 +140,8 @@ def two_sided_p(value: float, variance: Variance) -> float:
     Below 1 - level exactly where `plain_interval` leaves out 0. 1 where value and variance are 0 (two models that
     order the pairs alike), NaN where the variance alone is.
 
-    Example:
-        >>> round(two_sided_p(0.02, Variance(0.0001, 0.0001, 100.0)), 4)
-        0.0482
+    >>> round(two_sided_p(0.02, Variance(0.0001, 0.0001, 100.0)), 4)
+    0.0482
     """
     if math.isnan(value) or math.isnan(variance.value):
         return math.nan
@@ -177,9 +155,8 @@ def one_sided_p(value: float, variance: Variance) -> float:
 
     Below 1 - level exactly where `lower_bound` is above 0. NaN where there is no variance.
 
-    Example:
-        >>> round(one_sided_p(0.02, Variance(0.0001, 0.0001, 100.0)), 4)
-        0.0241
+    >>> round(one_sided_p(0.02, Variance(0.0001, 0.0001, 100.0)), 4)
+    0.0241
     """
     if math.isnan(value) or not variance.value > 0:
         return math.nan
@@ -191,9 +168,8 @@ def lower_bound(value: float, variance: Variance, level: float = LEVEL) -> float
 
     It is the lower end of the two-sided interval at 2 level - 1. NaN where there is none.
 
-    Example:
-        >>> round(lower_bound(0.02, Variance(0.0001, 0.0001, 100.0)), 4)
-        0.0034
+    >>> round(lower_bound(0.02, Variance(0.0001, 0.0001, 100.0)), 4)
+    0.0034
     """
     _check_level(level)
     if math.isnan(value) or not variance.value > 0:
@@ -204,9 +180,8 @@ def lower_bound(value: float, variance: Variance, level: float = LEVEL) -> float
 def upper_bound(value: float, variance: Variance, level: float = LEVEL) -> float:
     """Return the one-sided upper bound: the true value is below it with the probability `level`.
 
-    Example:
-        >>> round(upper_bound(0.02, Variance(0.0001, 0.0001, 100.0)), 4)
-        0.0366
+    >>> round(upper_bound(0.02, Variance(0.0001, 0.0001, 100.0)), 4)
+    0.0366
     """
     return -lower_bound(-value, variance, level)
 
@@ -228,3 +203,111 @@ def _tail(t: float, df: float) -> float:
     from scipy.special import ndtr, stdtr
 
     return float(ndtr(-t) if not math.isfinite(df) else stdtr(df, -t))
+
+
+_MOST = 10_000
+_MANY = 1000
+"""Degrees of freedom from which on Student's t is taken as normal: SciPy's noncentral one loses its way there."""
+
+
+def detectable(standard_error: float, *, level: float = 0.95, power: float = 0.8) -> float:
+    """Return the smallest difference that a two-sided test finds with this power: (1.96 + 0.84) standard errors.
+
+    Args:
+        standard_error: of the difference.
+        level: 1 - level is the test's size.
+        power: the chance to find the difference.
+
+    >>> round(detectable(1.0), 3)
+    2.802
+    """
+    return (_quantile((1 + level) / 2) + _quantile(power)) * standard_error
+
+
+def pairs_needed(pairs: int, difference: float, found: float) -> float:
+    """Return how many pairs show a difference with the power with which so many pairs show another one.
+
+    A standard error, and with it the smallest difference found, falls with the root of the number of pairs.
+
+    Args:
+        pairs: how many there are.
+        difference: that is to be shown; of 0 no number of pairs shows it.
+        found: the smallest difference that these pairs show (`detectable`).
+
+    >>> pairs_needed(1000, 0.5, 1.0)
+    4000.0
+    """
+    return pairs * (found / difference) ** 2 if difference else math.inf
+
+
+def seeds_needed(
+    difference: float, sd: float, over_pairs: Variance, *, level: float = 0.95, power: float = 0.8
+) -> int | None:
+    """Return how many runs of each of two methods a t test needs to find a difference of their means.
+
+    Its variance is 2 sd^2 / S + V, V that of the difference over pairs, which more runs leave as it is; its
+    degrees of freedom are Satterthwaite's.
+
+    Args:
+        difference: of the methods' means, above 0.
+        sd: standard deviation of the scores of one method's runs.
+        over_pairs: V with its degrees of freedom, in the squared unit of the scores; 0 for a claim about these
+            pairs alone.
+        level: 1 - level is the test's size.
+        power: the chance to find it.
+
+    Returns:
+        S, at least 2; None if not even 10,000 are enough.
+
+    >>> seeds_needed(1.0, 1.0, Variance(0.0, 0.0, math.inf))
+    17
+    """
+    low, high = 1, 2
+    while _power(high, difference, sd, over_pairs, level) < power:
+        if high >= _MOST:
+            return None
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if _power(middle, difference, sd, over_pairs, level) >= power else (middle, high)
+    return high
+
+
+def _power(runs: int, difference: float, sd: float, over_pairs: Variance, level: float) -> float:
+    """Return the power of the two-sided t test, by the noncentral t distribution."""
+    from scipy.special import nctdtr, ndtr
+
+    if runs < 2:
+        return 0.0
+    of_seeds = sd * sd / runs
+    whole = 2 * of_seeds + over_pairs.value
+    if whole <= 0:
+        return 1.0
+    uncertain = 2 * of_seeds**2 / (runs - 1)
+    if over_pairs.value > 0:
+        uncertain += over_pairs.value**2 / over_pairs.df
+    df = whole**2 / uncertain if uncertain > 0 else math.inf
+    shift = difference / math.sqrt(whole)
+    if df > _MANY:
+        critical = _quantile((1 + level) / 2)
+        return float(ndtr(shift - critical) + ndtr(-shift - critical))
+    critical = _quantile((1 + level) / 2, df)
+    return float(1 - nctdtr(df, shift, critical) + nctdtr(df, shift, -critical))
+
+
+def difference_error(pairs: float, correlation: float, between: float) -> float:
+    """Return the standard error of the difference of two correlations with one gold, of independent pairs.
+
+    Both models correlate alike with gold; asymptotic, for normal scores (Olkin and Siotani 1976).
+
+    Args:
+        pairs: how many.
+        correlation: of either model with gold.
+        between: correlation of the two models' similarities.
+
+    >>> round(difference_error(1000, 0.8, 0.9), 5)
+    0.0081
+    """
+    squared = correlation * correlation
+    covariance = between * (1 - 2 * squared) - squared * (1 - 2 * squared - between * between) / 2
+    return math.sqrt(max(0.0, 2 * ((1 - squared) ** 2 - covariance)) / pairs)

@@ -12,8 +12,7 @@ The objective is scikit-learn's, so that the minimiser is the same: for two clas
 and for more the same with the multinomial loss and one (w, b) for each class; b is not penalised.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -65,14 +64,8 @@ class LogisticFits:
     def of_set(self, number: int) -> "LogisticFits":
         """Return the fits of one training set."""
         chosen = slice(number, number + 1)
-        return LogisticFits(
-            weights=self.weights[chosen],
-            intercepts=self.intercepts[chosen],
-            regularisers=self.regularisers[chosen],
-            gradient_norms=self.gradient_norms[chosen],
-            iterations=self.iterations,
-            tolerance=self.tolerance,
-        )
+        arrays = ("weights", "intercepts", "regularisers", "gradient_norms")
+        return replace(self, **{name: getattr(self, name)[chosen] for name in arrays})
 
     def predict(self, features: ArrayLike) -> NDArray[np.int64]:
         """Return the (m, f, c) predicted classes of the rows of an (m, d) matrix by every fit."""
@@ -118,10 +111,9 @@ def fit_logistic(
         ValueError: if shapes do not match, a C is not positive, a feature is not finite, or a training set
             lacks a class.
 
-    Example:
-        >>> fits = fit_logistic([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1], [1.0, 10.0])
-        >>> fits.predict([[0.2], [2.9]])[:, 0, 0].tolist(), bool(fits.converged.all())
-        ([0, 1], True)
+    >>> fits = fit_logistic([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1], [1.0, 10.0])
+    >>> fits.predict([[0.2], [2.9]])[:, 0, 0].tolist(), bool(fits.converged.all())
+    ([0, 1], True)
     """
     x, y = np.asarray(features), np.asarray(labels)
     masks = np.ones((len(x), 1), dtype=bool) if train is None else np.asarray(train, dtype=bool)
@@ -151,13 +143,8 @@ def _penalties(regularisers: ArrayLike, sets: int) -> NDArray[np.float64]:
     return np.ascontiguousarray(values)
 
 
-def _check(
-    x: NDArray[np.generic],
-    y: NDArray[np.generic],
-    masks: NDArray[np.bool_],
-    classes: int,
-) -> None:
-    shapes: Sequence[tuple[int, ...]] = (x.shape, y.shape, masks.shape)
+def _check(x: NDArray[np.generic], y: NDArray[np.generic], masks: NDArray[np.bool_], classes: int) -> None:
+    shapes = (x.shape, y.shape, masks.shape)
     if x.ndim != 2 or y.ndim != 1 or masks.ndim != 2 or len({shape[0] for shape in shapes}) != 1:
         raise ValueError(f"expected (n, d) features, n labels and (n, f) training sets, got {shapes}")
     if not np.issubdtype(y.dtype, np.integer) or y.min() < 0 or y.max() >= classes or classes < 2:

@@ -147,7 +147,7 @@ def inverse_hessian(objective: LogisticObjective, w: "torch.Tensor", c: float) -
 
     Args:
         objective: the data.
-        w: (k, 1, d + 1) where.
+        w: (k, 1, d + 1) weights at which the Hessians are taken.
         c: the weight of the loss.
 
     Returns:
@@ -165,11 +165,6 @@ def inverse_hessian(objective: LogisticObjective, w: "torch.Tensor", c: float) -
         for output, weight in enumerate(weights):
             total[output].addmm_((x * weight[:, None]).T, x)
     return _inverse(c * total)
-
-
-def apply_inverse(inverse: "torch.Tensor", g: "torch.Tensor") -> "torch.Tensor":
-    """Multiply gradients (k, p, d + 1) with one of these inverses."""
-    return g @ inverse
 
 
 def _inverse(curvatures: "torch.Tensor") -> "torch.Tensor":
@@ -203,16 +198,10 @@ class Solved:
 def descend(
     objective: LogisticObjective, penalties: NDArray[np.float64], *, tolerance: float, max_iterations: int
 ) -> Solved:
-    """Minimise the objective for every training set and its penalties.
+    """Minimise the objective of f training sets for every set and its penalties, (f, c) values of C.
 
-    Args:
-        objective: f training sets.
-        penalties: (f, c) values of C.
-        tolerance: Euclidean norm of the gradient to reach.
-        max_iterations: evaluations of the gradient after which to stop.
-
-    Returns:
-        The solutions; problem i is set i // c with its penalty i % c.
+    It ends where every gradient's Euclidean norm is within the tolerance, or after so many evaluations of the
+    gradient. Problem i of the solutions is set i // c with its penalty i % c.
     """
     import torch
 
@@ -266,7 +255,7 @@ def _step(inverses: "list[torch.Tensor]", value_of: "torch.Tensor", g: "torch.Te
     step = torch.empty_like(g)
     for value in torch.unique(value_of).tolist():
         columns = torch.nonzero(value_of == value)[:, 0]
-        step[:, columns] = apply_inverse(inverses[value], g.index_select(1, columns))
+        step[:, columns] = g.index_select(1, columns) @ inverses[value]
     # Adding a constant to all classes changes no probability: the minimum has none, so no step has any.
     return step - step.mean(dim=0, keepdim=True) if len(g) > 1 else step
 
@@ -286,7 +275,7 @@ def _minimise(
     Converged problems leave the batch.
 
     Args:
-        gradient_of: from weights (d + 1, a, k) of some problems and their numbers (a,) to their gradients.
+        gradient_of: from weights of some problems and their numbers to their gradients.
         precondition: from gradients and numbers to the product with an approximate inverse Hessian.
         w: (k, p, d + 1), where to start.
         tolerance: Euclidean norm of the gradient to reach.
@@ -308,13 +297,8 @@ def _minimise(
             return Solved(final, norms, iterations)
         if bool(done.any()):
             keep = torch.nonzero(~done)[:, 0]
-            active, w, g, direction, length = (
-                active[keep],
-                w[:, keep],
-                g[:, keep],
-                direction[:, keep],
-                length[keep],
-            )
+            active, length = active[keep], length[keep]
+            w, g, direction = w[:, keep], g[:, keep], direction[:, keep]
             memory = deque((pair.of(keep) for pair in memory), maxlen=_MEMORY)
         step = direction * length[:, None]
         reached = gradient_of(w + step, active)

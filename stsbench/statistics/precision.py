@@ -1,7 +1,8 @@
 """Pairs that belong together or not, ordered by similarity: average precision, and the best threshold.
 
 As MTEB's pair classification has them: average precision as scikit-learn's (pairs of one similarity count
-together), and the accuracy at the best threshold as sentence-transformers' `BinaryClassificationEvaluator`.
+together), and the accuracy at the best threshold as sentence-transformers' `BinaryClassificationEvaluator`. Both
+take (n,) labels, 1 where a pair belongs together, else 0, and the (n,) similarities of the same pairs.
 """
 
 from typing import NamedTuple
@@ -17,19 +18,10 @@ Floats = NDArray[np.float64]
 def average_precision(labels: ArrayLike, similarity: ArrayLike) -> float:
     """Return the mean, over the pairs that belong together, of the precision among those at least as similar.
 
-    Args:
-        labels: (n,) 1 where a pair belongs together, else 0.
-        similarity: (n,) of the same pairs.
+    It is between 0 and 1; NaN where no pair belongs together, or all do.
 
-    Returns:
-        Between 0 and 1; NaN where no pair belongs together, or all do.
-
-    Raises:
-        ValueError: if the two are not one-dimensional and of one length.
-
-    Example:
-        >>> round(average_precision([1, 0, 1, 0], [0.9, 0.8, 0.7, 0.1]), 4)
-        0.8333
+    >>> round(average_precision([1, 0, 1, 0], [0.9, 0.8, 0.7, 0.1]), 4)
+    0.8333
     """
     ordered = _Ordered.of(labels, similarity)
     return float("nan") if ordered is None else ordered.mean_precision
@@ -44,17 +36,11 @@ def average_precision_terms(labels: ArrayLike, similarity: ArrayLike) -> Floats:
 
         (y A / B - AP p + sum over such pairs i of y_i (y / B_i - A_i / B_i^2) / n) / p - AP (y - p) / p.
 
-    Args:
-        labels: (n,) 1 where a pair belongs together, else 0.
-        similarity: (n,) of the same pairs.
+    The n terms sum to 0; they are NaN where the average precision is undefined.
 
-    Returns:
-        (n,) terms, which sum to 0; NaN where the average precision is undefined.
-
-    Example:
-        >>> terms = average_precision_terms([1, 0, 1, 0], [0.9, 0.8, 0.7, 0.1])
-        >>> abs(float(terms.sum())) < 1e-12
-        True
+    >>> terms = average_precision_terms([1, 0, 1, 0], [0.9, 0.8, 0.7, 0.1])
+    >>> abs(float(terms.sum())) < 1e-12
+    True
     """
     ordered = _Ordered.of(labels, similarity)
     size = len(np.asarray(labels))
@@ -84,17 +70,9 @@ def best_threshold(labels: ArrayLike, similarity: ArrayLike) -> Threshold:
     Thresholds lie above all pairs, at the lowest, and in the middle between neighbours of different similarity, so
     that the order of the pairs does not matter.
 
-    Args:
-        labels: (n,) 1 where a pair belongs together, else 0.
-        similarity: (n,) of the same pairs.
-
-    Raises:
-        ValueError: if the two are not one-dimensional and of one length.
-
-    Example:
-        >>> best = best_threshold([1, 1, 0], [0.9, 0.7, 0.1])
-        >>> round(best.threshold, 3), best.accuracy
-        (0.4, 1.0)
+    >>> best = best_threshold([1, 1, 0], [0.9, 0.7, 0.1])
+    >>> round(best.threshold, 3), best.accuracy
+    (0.4, 1.0)
     """
     truth, values = as_pairs(labels, similarity)
     size = len(truth)

@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from stsbench.statistics.draws import generator
+from stsbench.statistics.seeds import generator
 from stsbench.statistics.significance import holm
 
 Floats = NDArray[np.float64]
@@ -78,10 +78,9 @@ def rank_scores(
     Raises:
         ValueError: if the arrays do not fit together, or the level is not between 0 and 1.
 
-    Example:
-        >>> ranking = rank_scores([70.0, 75.0, 75.1], np.eye(3) * 0.1)
-        >>> ranking.rank.tolist(), ranking.best.tolist(), ranking.worst.tolist(), ranking.letters
-        ([3, 2, 1], [3, 1, 1], [3, 2, 2], ('b', 'a', 'a'))
+    >>> ranking = rank_scores([70.0, 75.0, 75.1], np.eye(3) * 0.1)
+    >>> ranking.rank.tolist(), ranking.best.tolist(), ranking.worst.tolist(), ranking.letters
+    ([3, 2, 1], [3, 1, 1], [3, 2, 2], ('b', 'a', 'a'))
     """
     scores, matrix = np.asarray(values, dtype=np.float64), np.asarray(covariance, dtype=np.float64)
     size = len(scores)
@@ -146,9 +145,8 @@ def group_letters(differ: ArrayLike, values: ArrayLike) -> tuple[str, ...]:
         differ: (m, m) whether two were told apart, symmetric.
         values: (m,) the scores: the first letter is of the highest. Beyond 52 groups they are numbered.
 
-    Example:
-        >>> group_letters([[0, 0, 1], [0, 0, 0], [1, 0, 0]], [3.0, 2.0, 1.0])
-        ('a', 'ab', 'b')
+    >>> group_letters([[0, 0, 1], [0, 0, 0], [1, 0, 0]], [3.0, 2.0, 1.0])
+    ('a', 'ab', 'b')
     """
     apart = np.asarray(differ, dtype=bool)
     order = np.argsort(-np.asarray(values, dtype=np.float64), kind="stable")

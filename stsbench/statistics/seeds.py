@@ -1,11 +1,17 @@
-"""Several runs of a method: the variance of its mean over seeds and pairs, and what whole runs say by resampling.
+"""Seeds: draws that depend on them alone, and several runs of a method that differ in nothing else.
 
 A score varies with the seed of the training, with the pairs that it was measured on, and with both together (a run
 that is better than others on these pairs need not be on others). The variance of the mean of S runs is
 s^2 / S + V(mean terms) - I / S: s^2 is the runs' sample variance, V the variance over pairs of the mean of their
 terms, and I that of what each run has of its own. The first two both hold the third, so it is taken off once.
+
+Who trains n times (or looks at n checkpoints) and tells of the best has not told of the mean. The expected best
+of n is estimated from all subsets of n of the N scores, without replacement: unbiased. Dodge et al. (2019,
+equation 6) draw with replacement, which counts some runs twice and comes out too low.
 """
 
+import hashlib
+import json
 import math
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -16,6 +22,23 @@ from numpy.typing import ArrayLike, NDArray
 from stsbench.statistics.dependence import LEVEL, Variance
 
 Floats = NDArray[np.float64]
+
+
+def generator(seed: int, *names: str) -> np.random.Generator:
+    """Return a random generator that depends on the seed (any integer) and the names of what draws alone.
+
+    Whatever draws has a generator of its own by its names, so neither the order nor which others draw changes a
+    draw.
+
+    >>> first, second = generator(0, "STS16", "answer-answer"), generator(0, "STS16", "answer-answer")
+    >>> bool(first.integers(1000) == second.integers(1000))
+    True
+    """
+    # JSON keeps ("a", "bc") and ("ab", "c") apart; Python's own hash of strings changes with each process.
+    digest = hashlib.sha256(json.dumps([seed, *names]).encode()).digest()
+    words = np.frombuffer(digest, dtype="<u4").tolist()
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(words)))
+
 
 RESAMPLES = 5000
 """Draws of whole runs."""
@@ -81,14 +104,10 @@ def mean_variance(methods: Sequence[Runs], over_pairs: Variance) -> MeanVariance
         methods: one method, or the two that are compared; at least two runs of each.
         over_pairs: of the mean of the runs' terms, or of the difference of two such means.
 
-    Raises:
-        ValueError: if a method has fewer than two runs.
-
-    Example:
-        >>> runs = Runs(np.array([70.0, 72.0]), interaction=0.5)
-        >>> found = mean_variance([runs], Variance(0.5, 0.5, 100.0))
-        >>> found.value, found.seeds, found.pairs, found.both
-        (1.25, 0.75, 0.25, 0.25)
+    >>> runs = Runs(np.array([70.0, 72.0]), interaction=0.5)
+    >>> found = mean_variance([runs], Variance(0.5, 0.5, 100.0))
+    >>> found.value, found.seeds, found.pairs, found.both
+    (1.25, 0.75, 0.25, 0.25)
     """
     if any(len(runs.scores) < 2 for runs in methods):
         raise ValueError("the spread over seeds takes at least two runs of a method")
@@ -125,18 +144,11 @@ def spread_factors(runs: int, level: float = 0.95) -> tuple[float, float]:
 def improvement(first: ArrayLike, second: ArrayLike) -> Floats:
     """Return how likely a run of the second method is above one of the first (Agarwal et al. 2021, section 4.3).
 
-    It is the share of all pairs of runs, ties half: Mann and Whitney's U over their number.
+    It is the share (...), from 0 to 1, of all pairs of (..., m) and (..., n) runs, ties half: Mann and Whitney's U
+    over their number.
 
-    Args:
-        first: (..., m) scores of the runs of the one.
-        second: (..., n) of the other.
-
-    Returns:
-        (...) shares from 0 to 1.
-
-    Example:
-        >>> float(improvement([1.0, 2.0], [2.0, 3.0]))
-        0.875
+    >>> float(improvement([1.0, 2.0], [2.0, 3.0]))
+    0.875
     """
     one, other = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     differences = other[..., None, :] - one[..., :, None]
@@ -147,10 +159,8 @@ def interquartile_mean(values: ArrayLike) -> Floats:
     """Return the mean of the middle half of some scores (Agarwal et al. 2021): a quarter is cut off at either end.
 
     Agarwal et al. pool runs and normalised tasks; STS tasks have no common scale, so it is of the runs of a task,
-    or of their averages. Of a number that four does not divide, the runs at the ends of the middle count in part.
-
-    Args:
-        values: (..., n) scores.
+    or of their averages, (..., n). Of an n that four does not divide, the runs at the ends of the middle count in
+    part.
 
     >>> float(interquartile_mean([0.0, 1.0, 3.0, 100.0]))
     2.0
@@ -172,18 +182,71 @@ def resampled_runs(sizes: Sequence[int], resamples: int, rng: np.random.Generato
 
 
 def percentile_interval(replicates: ArrayLike, level: float = LEVEL) -> tuple[float, float]:
-    """Return the percentile interval of a statistic of resampled runs (Efron 1979).
+    """Return the two limits of the percentile interval of a statistic of resampled runs (Efron 1979).
 
     Args:
         replicates: (resamples,) values, at least one.
         level: the share of replicates inside, between 0 and 1; as much is cut off at either end.
 
-    Returns:
-        The lower and upper limit.
-
-    Example:
-        >>> percentile_interval(np.arange(101.0), level=0.5)
-        (25.0, 75.0)
+    >>> percentile_interval(np.arange(101.0), level=0.5)
+    (25.0, 75.0)
     """
     low, high = np.quantile(np.asarray(replicates, dtype=np.float64), [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)
+
+
+def best_of_weights(size: int) -> Floats:
+    """Return (N, N) how likely each score is the best of n: row n - 1, column i for the (i + 1)-th lowest score.
+
+    The i-th lowest of N is the highest of C(i - 1, n - 1) of the C(N, n) subsets.
+
+    >>> best_of_weights(3).round(3).tolist()
+    [[0.333, 0.333, 0.333], [0.0, 0.333, 0.667], [0.0, 0.0, 1.0]]
+    """
+    weights = np.zeros((size, size))
+    weights[0] = 1 / size if size else 0.0
+    places = np.arange(size)
+    for row in range(1, size):
+        # C(i, n) / C(N, n + 1) from the row above: no factorial that overflows.
+        weights[row] = weights[row - 1] * np.maximum(places - row + 1, 0) / row * (row + 1) / (size - row)
+    return weights
+
+
+def expected_best(scores: ArrayLike) -> Floats:
+    """Return (N,) the expected best of 1, 2, ... N runs, from (N,) scores of runs that are alike but for chance.
+
+    >>> expected_best([1.0, 2.0, 4.0]).round(4).tolist()
+    [2.3333, 3.3333, 4.0]
+    """
+    ordered = _ordered(scores)
+    expected: Floats = best_of_weights(len(ordered)) @ ordered
+    return expected
+
+
+def best_of_below(scores: ArrayLike, value: float) -> Floats:
+    """Return (N,) the share of the bests of 1, 2, ... N runs that are below a value.
+
+    >>> best_of_below([1.0, 2.0, 4.0], 3.0).round(4).tolist()
+    [0.6667, 0.3333, 0.0]
+    """
+    ordered = _ordered(scores)
+    below: Floats = best_of_weights(len(ordered))[:, ordered < value].sum(axis=1)
+    return below
+
+
+def best_of_quantiles(scores: ArrayLike, share: float) -> Floats:
+    """Return (N,) the quantile of the best of 1, 2, ... N runs: the lowest score with so much at or below it.
+
+    >>> best_of_quantiles([1.0, 2.0, 4.0], 0.5).tolist()
+    [2.0, 4.0, 4.0]
+    """
+    ordered = _ordered(scores)
+    reached = best_of_weights(len(ordered)).cumsum(axis=1) >= share - 1e-12
+    return np.asarray(ordered[reached.argmax(axis=1)])
+
+
+def _ordered(scores: ArrayLike) -> Floats:
+    values = np.sort(np.asarray(scores, dtype=np.float64))
+    if values.ndim != 1 or not len(values):
+        raise ValueError(f"expected at least one score in one dimension, got shape {values.shape}")
+    return values

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from stsbench.statistics.draws import generator
+from stsbench.statistics.seeds import generator
 
 
 class DependentTest(NamedTuple):
@@ -49,12 +49,11 @@ def williams(first: float, second: float, between: float, size: int, *, ranks: b
     Returns:
         t and its p-value; NaN where a correlation is, or fewer than four pairs leave no degrees of freedom.
 
-    Example:
-        >>> test = williams(0.3, 0.4, 0.5, 100)
-        >>> round(test.statistic, 4), round(test.p_value, 4)
-        (-1.0767, 0.2843)
+    >>> test = williams(0.3, 0.4, 0.5, 100)
+    >>> round(test.statistic, 4), round(test.p_value, 4)
+    (-1.0767, 0.2843)
     """
-    if size < 4 or _any_nan(first, second, between):
+    if size < 4 or any(map(math.isnan, (first, second, between))):
         return _UNDEFINED
     if first == second:
         return DependentTest(0.0, 1.0)
@@ -77,22 +76,14 @@ def steiger(first: float, second: float, between: float, size: int, *, ranks: bo
     Steiger (1980, equation 14): Dunn and Clark's (1969) Z with its covariance taken at the mean of the two
     correlations, which are equal under the hypothesis. Assumes independent pairs.
 
-    Args:
-        first: the correlation of gold with the one, in [-1, 1].
-        second: the correlation of gold with the other.
-        between: the correlation of the one with the other.
-        size: n, the number of pairs.
-        ranks: whether the correlations are Spearman's.
+    Takes what `williams` takes, and returns Z and its p-value; NaN where a correlation is, or there are fewer than
+    four pairs.
 
-    Returns:
-        Z and its p-value; NaN where a correlation is, or there are fewer than four pairs.
-
-    Example:
-        >>> test = steiger(0.3, 0.4, 0.5, 100)
-        >>> round(test.statistic, 4), round(test.p_value, 4)
-        (-1.0718, 0.2838)
+    >>> test = steiger(0.3, 0.4, 0.5, 100)
+    >>> round(test.statistic, 4), round(test.p_value, 4)
+    (-1.0718, 0.2838)
     """
-    if size < 4 or _any_nan(first, second, between):
+    if size < 4 or any(map(math.isnan, (first, second, between))):
         return _UNDEFINED
     if first == second:
         return DependentTest(0.0, 1.0)
@@ -107,10 +98,6 @@ def steiger(first: float, second: float, between: float, size: int, *, ranks: bo
 
 def _excess(rank_correlation: float) -> float:
     return math.sqrt(1 + rank_correlation**2 / 2)
-
-
-def _any_nan(*values: float) -> bool:
-    return any(map(math.isnan, values))
 
 
 def _fisher(correlation: float) -> float:
@@ -140,12 +127,8 @@ def mcnemar(first: ArrayLike, second: ArrayLike) -> McNemar:
         first: (n,) whether the one got each item right.
         second: (n,) whether the other did, on the same items in the same order.
 
-    Raises:
-        ValueError: if the two are not one-dimensional and of one length.
-
-    Example:
-        >>> mcnemar([1, 1, 1, 1, 1, 1, 0, 0], [0, 0, 0, 0, 0, 0, 0, 1])
-        McNemar(only_first=6, only_second=1, p_value=0.125)
+    >>> mcnemar([1, 1, 1, 1, 1, 1, 0, 0], [0, 0, 0, 0, 0, 0, 0, 1])
+    McNemar(only_first=6, only_second=1, p_value=0.125)
     """
     one, other = np.asarray(first, dtype=bool), np.asarray(second, dtype=bool)
     if one.ndim != 1 or one.shape != other.shape:
@@ -186,14 +169,10 @@ class MeansTest(NamedTuple):
 
 
 def spread(values: ArrayLike) -> Spread:
-    """Return the spread of some values.
+    """Return the spread of (n,) values, n at least 1.
 
-    Raises:
-        ValueError: if there are none.
-
-    Example:
-        >>> spread([76.0, 75.0, 77.0])
-        Spread(size=3, mean=76.0, sd=1.0, lowest=75.0, highest=77.0)
+    >>> spread([76.0, 75.0, 77.0])
+    Spread(size=3, mean=76.0, sd=1.0, lowest=75.0, highest=77.0)
     """
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1 or not len(array):
@@ -218,13 +197,9 @@ def compare_means(first: ArrayLike, second: ArrayLike, *, level: float = 0.95, s
     Returns:
         The test; its interval and p-value by Welch are NaN where no value differs from its set's mean.
 
-    Raises:
-        ValueError: if a set has fewer than two values.
-
-    Example:
-        >>> test = compare_means([1.0, 2.0, 3.0], [3.0, 4.0, 5.0])
-        >>> test.difference, round(test.welch_p, 4), test.permutation_p
-        (2.0, 0.0705, 0.2)
+    >>> test = compare_means([1.0, 2.0, 3.0], [3.0, 4.0, 5.0])
+    >>> test.difference, round(test.welch_p, 4), test.permutation_p
+    (2.0, 0.0705, 0.2)
     """
     one, other = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     if min(len(one), len(other)) < 2:
@@ -276,9 +251,8 @@ def holm(p_values: ArrayLike) -> NDArray[np.float64]:
     Returns:
         (m,) adjusted p-values, at most 1, in the order given.
 
-    Example:
-        >>> holm([0.01, 0.04, 0.03, 0.005]).round(6).tolist()
-        [0.03, 0.06, 0.06, 0.02]
+    >>> holm([0.01, 0.04, 0.03, 0.005]).round(6).tolist()
+    [0.03, 0.06, 0.06, 0.02]
     """
     values = np.array(p_values, dtype=np.float64)
     tested = np.flatnonzero(~np.isnan(values))

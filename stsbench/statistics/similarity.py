@@ -38,10 +38,9 @@ def pair_similarities(
         ValueError: if `left` and `right` are not one-dimensional and of one length.
         IndexError: if an index is outside `vectors`.
 
-    Example:
-        >>> vectors = np.array([[3.0, 4.0], [4.0, 3.0], [0.0, 0.0]])
-        >>> pair_similarities(vectors, left=[0, 0, 0], right=[0, 1, 2])["cosine"].tolist()
-        [1.0, 0.96, 0.0]
+    >>> vectors = np.array([[3.0, 4.0], [4.0, 3.0], [0.0, 0.0]])
+    >>> pair_similarities(vectors, left=[0, 0, 0], right=[0, 1, 2])["cosine"].tolist()
+    [1.0, 0.96, 0.0]
     """
     left, right = np.asarray(left), np.asarray(right)
     if left.ndim != 1 or left.shape != right.shape:
@@ -77,14 +76,10 @@ def _similarities(u: Floats, v: Floats, kinds: Sequence[Similarity]) -> Iterator
 
 
 def zero_rows(vectors: NDArray[np.floating[Any]]) -> NDArray[np.bool_]:
-    """Return which rows are all zero: texts without any known word, whose pairs have the cosine 0.
+    """Return which of m rows, (m, d), are all zero: texts without a known word, whose pairs have the cosine 0.
 
-    Args:
-        vectors: (m, d) matrix.
-
-    Example:
-        >>> zero_rows(np.array([[0.0, 1.0], [0.0, 0.0]])).tolist()
-        [False, True]
+    >>> zero_rows(np.array([[0.0, 1.0], [0.0, 0.0]])).tolist()
+    [False, True]
     """
     rows = np.arange(len(vectors))
     for column in vectors.T:  # few rows are left after the first, and mostly none
@@ -104,9 +99,8 @@ def cosine(u: Floats, v: Floats, products: Floats | None = None) -> Floats:
         v: the other side's.
         products: the (n,) inner products, where they are known.
 
-    Example:
-        >>> cosine(np.array([[3.0, 4.0]]), np.array([[4.0, 3.0]])).tolist()
-        [0.96]
+    >>> cosine(np.array([[3.0, 4.0]]), np.array([[4.0, 3.0]])).tolist()
+    [0.96]
     """
     norms = np.sqrt(dot(u, u)) * np.sqrt(dot(v, v))
     norms[norms == 0] = 1.0
@@ -117,25 +111,18 @@ def cosine(u: Floats, v: Floats, products: Floats | None = None) -> Floats:
 def dot(u: Floats, v: Floats) -> Floats:
     """Return the (n,) inner products of the rows of two (n, d) matrices.
 
-    Example:
-        >>> dot(np.array([[3.0, 4.0]]), np.array([[4.0, 3.0]])).tolist()
-        [24.0]
+    >>> dot(np.array([[3.0, 4.0]]), np.array([[4.0, 3.0]])).tolist()
+    [24.0]
     """
     products: Floats = np.einsum("ij,ij->i", u, v)
     return products
 
 
 def euclidean(u: Floats, v: Floats, difference: Floats | None = None) -> Floats:
-    """Return the (n,) negative Euclidean distances of the rows of two (n, d) matrices.
+    """Return the (n,) negative Euclidean distances of the rows of two (n, d) matrices; `difference` is `u - v`.
 
-    Args:
-        u: one side's vectors.
-        v: the other side's.
-        difference: `u - v`, where it is known.
-
-    Example:
-        >>> euclidean(np.array([[3.0, 4.0]]), np.array([[0.0, 0.0]])).tolist()
-        [-5.0]
+    >>> euclidean(np.array([[3.0, 4.0]]), np.array([[0.0, 0.0]])).tolist()
+    [-5.0]
     """
     difference = u - v if difference is None else difference
     # Subtracted from zero, because the negative of a distance of 0 would print as -0.
@@ -144,16 +131,10 @@ def euclidean(u: Floats, v: Floats, difference: Floats | None = None) -> Floats:
 
 
 def manhattan(u: Floats, v: Floats, difference: Floats | None = None) -> Floats:
-    """Return the (n,) negative Manhattan distances of the rows of two (n, d) matrices.
+    """Return the (n,) negative Manhattan distances of the rows of two (n, d) matrices; `difference` is `u - v`.
 
-    Args:
-        u: one side's vectors.
-        v: the other side's.
-        difference: `u - v`, where it is known.
-
-    Example:
-        >>> manhattan(np.array([[3.0, 4.0]]), np.array([[0.0, 0.0]])).tolist()
-        [-7.0]
+    >>> manhattan(np.array([[3.0, 4.0]]), np.array([[0.0, 0.0]])).tolist()
+    [-7.0]
     """
     distances: Floats = 0.0 - np.abs(u - v if difference is None else difference).sum(axis=1)
     return distances

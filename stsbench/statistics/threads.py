@@ -18,13 +18,10 @@ def in_threads(function: Callable[[Item], Part], items: Sequence[Item]) -> Itera
     products is shared out as well, and the numbers are the same on one core and on many: rounding depends on how a
     matrix is cut for threads.
 
-    Args:
-        function: what to compute; it spends its time in NumPy, which lets other threads go on.
-        items: of what.
+    The function spends its time in NumPy, which lets other threads go on.
 
-    Example:
-        >>> list(in_threads(lambda exponent: 10**exponent, range(3)))
-        [1, 10, 100]
+    >>> list(in_threads(lambda exponent: 10**exponent, range(3)))
+    [1, 10, 100]
     """
     from threadpoolctl import ThreadpoolController
 
@@ -38,16 +35,12 @@ def in_threads(function: Callable[[Item], Part], items: Sequence[Item]) -> Itera
 def in_torch_threads(function: Callable[[Item], Part], items: Sequence[Item]) -> Iterator[Part]:
     """Yield what a function returns for each item, as `in_threads` does, where PyTorch computes on the processor.
 
-    As many at the same time as PyTorch would take threads, each with one; a single item has them all.
+    As many at the same time as PyTorch would take threads, each with one; a single item has them all. The function
+    spends its time in PyTorch.
 
-    Args:
-        function: what to compute; it spends its time in PyTorch.
-        items: of what.
-
-    Example:
-        >>> import torch
-        >>> list(in_torch_threads(lambda size: int(torch.ones(size).sum()), [2, 3]))
-        [2, 3]
+    >>> import torch
+    >>> list(in_torch_threads(lambda size: int(torch.ones(size).sum()), [2, 3]))
+    [2, 3]
     """
     import torch
 

@@ -12,8 +12,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, field_validator, model_validator
 
 from stsbench.base.errors import UserError
+from stsbench.base.parsing import Keys, first_mistake, known_keys, read_draft
 from stsbench.base.words import listed, suggestion
-from stsbench.base.yaml_files import Keys, first_mistake, known_keys, read_draft
 
 EXPERIMENT = "experiment.yaml"
 """The name of the experiment's file in its folder; it makes a folder one."""

@@ -12,9 +12,8 @@ from typing import Annotated, NoReturn
 from pydantic import BaseModel, ConfigDict, Field
 
 from stsbench._version import __version__
-from stsbench.base.digest import DIGEST, digest_of
 from stsbench.base.errors import UserError
-from stsbench.base.files import sha256_of
+from stsbench.base.files import DIGEST, digest_of, sha256_of
 from stsbench.records.record import RECORD, RunRecord
 from stsbench.records.store import load_run
 from stsbench.sweeps.folder import JOB, read_json, write_json

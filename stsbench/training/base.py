@@ -16,7 +16,7 @@ from stsbench.encoders.network import Network, load_network
 from stsbench.encoders.template_files import NO_TEMPLATE
 from stsbench.encoders.tokenizer import Tokenizer, position_limit
 from stsbench.encoders.transformer import TransformerEncoder
-from stsbench.statistics.draws import generator
+from stsbench.statistics.seeds import generator
 from stsbench.training.dropout import let_numpy_draw, make_gaussian, set_dropout
 from stsbench.training.guesses import masked_language_network
 from stsbench.training.heads import HeadBase, dense_layers

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
 from stsbench.encoders.tokenizer import Tokenizer
-from stsbench.statistics.draws import generator
+from stsbench.statistics.seeds import generator
 from stsbench.training.recipe import Recipe
 from stsbench.training.token_store import TokenStore, special_tokens
 from stsbench.training.views import TextView, Tokens, View

@@ -12,7 +12,7 @@ from stsbench.base.errors import UserError
 from stsbench.base.files import sha256_of
 from stsbench.data.rows import Rows, number, open_rows
 from stsbench.data.shared import pair_numbers
-from stsbench.statistics.draws import generator
+from stsbench.statistics.seeds import generator
 from stsbench.training.leakage import Benchmarks, Leakage
 from stsbench.training.recipe import Recipe
 from stsbench.training.tasks import Label, TaskHead

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
 from stsbench.base.words import listed
+from stsbench.data.benchmarks import read_splits
 from stsbench.data.sentences import sentences_in
-from stsbench.data.shared import Met, pairs_in, read_splits, sentences_met
+from stsbench.data.shared import Met, pairs_in, sentences_met
 from stsbench.scoring.tasks import STS_TASKS
 from stsbench.training.tasks import TestPairs
 

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.autograd import backward
 from torch.nn import functional
 
-from stsbench.statistics.draws import generator
+from stsbench.statistics.seeds import generator
 from stsbench.training.adversary import Adversary
 from stsbench.training.batches import Batch, Sequences
 from stsbench.training.distributed import World

@@ -16,9 +16,17 @@ import yaml
 from pydantic import ValidationError
 
 from stsbench.base.errors import UserError
-from stsbench.base.parsing import DEEPEST, parse_yaml
+from stsbench.base.parsing import (
+    DEEPEST,
+    Draft,
+    Keys,
+    first_mistake,
+    key_paths,
+    known_keys,
+    parse_yaml,
+    read_draft,
+)
 from stsbench.base.words import suggestion
-from stsbench.base.yaml_files import Draft, Keys, first_mistake, key_paths, known_keys, read_draft
 from stsbench.training.recipe import Recipe
 
 if TYPE_CHECKING:

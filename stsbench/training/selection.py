@@ -19,7 +19,7 @@ from stsbench.encoders.shared import shared_vectors
 from stsbench.encoders.transformer import TransformerEncoder
 from stsbench.scoring.kinds.sts import StsPairs, compared
 from stsbench.scoring.task import Vectors
-from stsbench.statistics.aggregation import correlate_task
+from stsbench.statistics.correlations import correlate_task
 
 if TYPE_CHECKING:
     from stsbench.training.model import SentenceModel

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.autograd import backward
 
 from stsbench.encoders.plan import embed
-from stsbench.statistics.draws import generator
+from stsbench.statistics.seeds import generator
 from stsbench.training.base import Base
 from stsbench.training.batches import Schedule, Sequences
 from stsbench.training.distributed import World

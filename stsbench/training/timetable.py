@@ -10,7 +10,7 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
-from stsbench.statistics.draws import generator
+from stsbench.statistics.seeds import generator
 from stsbench.training.recipe import Recipe
 from stsbench.training.tasks import CONTRASTIVE, Phase
 

@@ -22,9 +22,8 @@ import numpy as np
 from filelock import FileLock
 from numpy.typing import NDArray
 
-from stsbench.base.digest import DIGEST, digest_of
 from stsbench.base.errors import UserError
-from stsbench.base.files import atomic_folder, cache_dir, sha256_of, told_as_unwritable
+from stsbench.base.files import DIGEST, atomic_folder, cache_dir, digest_of, sha256_of, told_as_unwritable
 from stsbench.base.parsing import parse_json
 from stsbench.base.progress import Progress, silent
 from stsbench.data.corpus import Row

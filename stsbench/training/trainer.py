@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.encoders.network import Network
-from stsbench.statistics.draws import generator
+from stsbench.statistics.seeds import generator
 from stsbench.training.adversary import Adversary
 from stsbench.training.base import Base, load_masked_language, load_model, random_copy
 from stsbench.training.batches import Batch, BatchReader, Schedule, make_schedule

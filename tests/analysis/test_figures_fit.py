@@ -18,7 +18,7 @@ from stsbench.analysis.registry import ANALYSES
 from stsbench.analysis.repetition_bias.verb import RepetitionBias, repetition_frame
 from stsbench.analysis.retrieve import Retrieval, neighbours_frame
 from stsbench.analysis.spectrum import Spectrum, spectrum_frame
-from stsbench.data.sentence_ids import FOLDED, SENTENCES
+from stsbench.data.shared import FOLDED, SENTENCES
 from stsbench.scoring.settings import Intervals
 
 NAMES = ("minilm", "organisation/a-rather-long-checkpoint-name (dimensions 64)", "glove")

@@ -15,7 +15,7 @@ from stsbench.analysis.length_bias.verb import LengthBias
 from stsbench.base.errors import UserError
 from stsbench.scoring.settings import Intervals
 from stsbench.statistics.dependence import Sharing
-from stsbench.statistics.linear import Linear
+from stsbench.statistics.influence import Linear
 
 FEW = Intervals()
 RANGES = {"first": (0.0, 5.0), "second": (1.0, 5.0)}

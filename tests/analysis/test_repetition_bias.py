@@ -12,7 +12,7 @@ from stsbench.analysis.repetition_bias.pairs import OverlapIndex, RepetitionProb
 from stsbench.analysis.repetition_bias.verb import RepetitionBias, repetition_frame
 from stsbench.base.errors import UserError
 from stsbench.scoring.settings import Intervals
-from stsbench.statistics.draws import generator
+from stsbench.statistics.seeds import generator
 
 WORDS = [*"abcdefghijklmnopqr", "Rain", "rain", "Owl"]
 

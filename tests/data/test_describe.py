@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from stsbench.base.errors import UserError
 from stsbench.cli.app import app
 from stsbench.data.describe import describe
-from stsbench.statistics.power import difference_error
+from stsbench.statistics.intervals import difference_error
 
 ROWS = [
     ("An owl naps.", "A bus leaves.", 0.0, "one"),

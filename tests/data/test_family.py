@@ -14,10 +14,9 @@ from stsbench.data import fetch as module
 from stsbench.data.benchmarks import load_sts
 from stsbench.data.catalogue import CatalogueFile, data_set, data_sets, paper_tasks, source
 from stsbench.data.fetch import fetch, get
+from stsbench.data.overlap import sharing
 from stsbench.data.overview import list_data, verify, where
-from stsbench.data.sentences import read_sentences
-from stsbench.data.sharing import sharing
-from stsbench.data.text_sets import read_sets
+from stsbench.data.sentences import read_sentences, read_sets
 from stsbench.scoring.tasks import read_pairs_of
 
 pytestmark = pytest.mark.usefixtures("no_pauses")

@@ -7,8 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from stsbench.data.describe import describe
-from stsbench.data.languages import languages, scripts
+from stsbench.data.describe import describe, languages, scripts
 
 TEXTS = ["An owl naps!", "сова спит 12", "猫が寝る。", "고양이", "ὁ λύκος", "ｱ"]
 

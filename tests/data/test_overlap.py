@@ -12,9 +12,8 @@ from typer.testing import CliRunner
 
 from stsbench.base.errors import UserError
 from stsbench.cli.app import app
-from stsbench.data.near_duplicates import near_matches, nearness
 from stsbench.data.overlap import NEARLY, PAIRS, SENTENCES, overlap
-from stsbench.data.shared import LETTERS, RELEASED, Met, sentences_met
+from stsbench.data.shared import LETTERS, RELEASED, Met, near_matches, sentences_met, triples
 
 YEARS = ["STS12", "STS13", "STS14", "STS15", "STS16"]
 TOGETHER = "+".join(YEARS)
@@ -102,7 +101,7 @@ def test_a_corpus_is_held_against_the_tasks_each_way(tmp_path: Path) -> None:
 
 
 def test_a_table_of_triplets_pairs_the_first_with_each_other_and_numbers_are_no_sentences(tmp_path: Path) -> None:
-    from stsbench.data.text_sets import read_corpus_set
+    from stsbench.data.sentences import read_corpus_set
 
     triplets = tmp_path / "nli.csv"
     triplets.write_text("sent0,sent1,hard_neg\na b,c d,e f\n", encoding="utf-8")
@@ -112,7 +111,7 @@ def test_a_table_of_triplets_pairs_the_first_with_each_other_and_numbers_are_no_
     scored.write_text("id\tsentence1\tsentence2\tscore\n7\ta b\tc d\t4.5\n", encoding="utf-8")
     found = read_corpus_set(scored)
     assert (found.first, found.second) == (("a b",), ("c d",))
-    assert read_corpus_set(scored, ["sentence2"]).sentences == ("c d",)
+    assert read_corpus_set(scored, ["sentence2"]).texts == ("c d",)
     with pytest.raises(UserError, match="no column 'sent0'"):
         read_corpus_set(scored, ["sent0"])
     text = tmp_path / "text"
@@ -132,6 +131,10 @@ def test_a_table_of_triplets_pairs_the_first_with_each_other_and_numbers_are_no_
 )
 def test_every_near_duplicate_is_found_and_no_other(left: list[str], right: list[str], threshold: float) -> None:
     found = near_matches(left, right, threshold)
+
+    def nearness(one: str, other: str) -> float:
+        return len(triples(one) & triples(other)) / len(triples(one) | triples(other))
+
     near = [[nearness(one, other) >= threshold - 1e-9 for other in right] for one in left]
     assert found[0].tolist() == [any(row) for row in near]
     assert found[1].tolist() == [any(column) for column in zip(*near, strict=True)]
@@ -158,6 +161,7 @@ def test_a_training_can_count_what_its_corpus_holds_of_the_test_sets_in_one_pass
     [
         (["STS99"], "there is no task 'STS99'"),
         (["sample-questions:dev"], "has no split 'dev'"),
+        (["STS12@lower"], "has no text 'lower'"),
         (["sample+sample-questions"], "cannot be joined"),
         (["sample", "--near", "0"], "give a share above 0"),
         (["sample", "--near", "1.5"], "give a number from 0 to 1"),

@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 
 from stsbench.data.benchmarks import load_sample
-from stsbench.data.plain_table import PlainTable, as_column, coded
 from stsbench.data.sentences import sentences_in
+from stsbench.data.tables import PlainTable, as_column, coded
 from stsbench.scoring.kinds.sts import demand_spread
 
 

@@ -6,7 +6,7 @@ import unicodedata
 import numpy as np
 
 from stsbench.data.benchmarks import load_sample
-from stsbench.data.sentence_ids import (
+from stsbench.data.shared import (
     FOLDED,
     SENTENCES,
     folded_ids,

@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 
 from stsbench.base.errors import UserError
-from stsbench.data.benchmarks import load_sts
-from stsbench.data.sentence_ids import same_letters
-from stsbench.data.shared import keys_met, pair_numbers, pairs_in, read_splits
+from stsbench.data.benchmarks import load_sts, read_splits
+from stsbench.data.shared import keys_met, pair_numbers, pairs_in, same_letters
 
 
 def test_a_pair_is_the_same_whichever_sentence_is_named_first_and_however_it_is_tokenised() -> None:

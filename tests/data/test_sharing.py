@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from stsbench.base.errors import UserError
-from stsbench.data.sharing import TOGETHER, sharing
+from stsbench.data.overlap import TOGETHER, sharing
 
 COMPONENTS = {
     "STS12": (3108, 2063, 141),

@@ -6,7 +6,7 @@ import pytest
 
 from stsbench.diagnosis.encoding import Cut
 from stsbench.diagnosis.scores import Scorer, _distinct_pairs
-from stsbench.statistics.aggregation import correlate_task
+from stsbench.statistics.correlations import correlate_task
 
 
 def pairs(n: int = 40, *, subsets: int = 1, splits: tuple[str, ...] = ("test",)) -> pd.DataFrame:

@@ -9,8 +9,8 @@ import pytest
 from damages import cut, flip
 
 import stsbench as sb
-from stsbench.base.digest import digest_of
 from stsbench.base.errors import UserError
+from stsbench.base.files import digest_of
 from stsbench.data.benchmarks import sample_sentences
 from stsbench.data.sentences import read_sentences
 from stsbench.encoders.fitted.encoder import FittedEncoder

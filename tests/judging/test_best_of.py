@@ -10,7 +10,7 @@ from changed_records import with_values
 
 import stsbench as sb
 from stsbench.judging.published import best_of_seeds
-from stsbench.statistics.best_of import expected_best
+from stsbench.statistics.seeds import expected_best
 
 Measure = Callable[..., sb.RunRecord]
 

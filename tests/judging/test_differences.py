@@ -10,8 +10,7 @@ import pytest
 from changed_records import with_columns
 
 import stsbench as sb
-from stsbench.data.plain_table import PlainTable
-from stsbench.data.tables import StsData
+from stsbench.data.tables import PlainTable, StsData
 from stsbench.judging.aligned import AlignedScores, aligned_scores, with_average
 from stsbench.judging.comparison import Comparison, Difference
 from stsbench.judging.differences import dependence_notes, differences

@@ -8,7 +8,7 @@ import pytest
 
 import stsbench as sb
 from stsbench.published.measured import seeds
-from stsbench.statistics.power import detectable
+from stsbench.statistics.intervals import detectable
 
 Measure = Callable[..., sb.RunRecord]
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from stsbench.data.plain_table import PlainTable
+from stsbench.data.tables import PlainTable
 from stsbench.records.parquet import as_arrow, as_plain, read_table, write_table
 
 

@@ -22,8 +22,7 @@ import pandas as pd
 import pytest
 
 import stsbench as sb
-from stsbench.base.digest import DIGEST, digest_of
-from stsbench.base.files import sha256_of
+from stsbench.base.files import DIGEST, digest_of, sha256_of
 from stsbench.data.tables import StsData
 from stsbench.records.record import RECORD
 from stsbench.records.tables import ITEMS

@@ -13,8 +13,7 @@ from sklearn.metrics import average_precision_score
 from typer.testing import CliRunner
 
 import stsbench as sb
-from stsbench.base.digest import digest_of
-from stsbench.base.files import sha256_of
+from stsbench.base.files import digest_of, sha256_of
 from stsbench.cli.app import app
 from stsbench.data.tables import StsData
 from stsbench.records.kinds import GIVEN, KINDS, PAIR_CLASSIFICATION, STS, SUPERVISED, TRANSFER

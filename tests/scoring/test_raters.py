@@ -11,7 +11,7 @@ from stsbench.records.signature import Signature
 from stsbench.reports.scores import scores
 from stsbench.scoring.raters import rater_part, with_spread
 from stsbench.scoring.recompute import require_recomputed
-from stsbench.statistics.agreement import ceiling, reliability
+from stsbench.statistics.correlations import ceiling, reliability
 
 RATINGS = [(4, 4, 3, 4, 4), (0, 0, 1, 0, 0), (2, 3, 2, 3, 2), (1, 1, 1, 1, 1), (3, 3, 4, 4, 4), (2, 2, 1, 0, 3)]
 

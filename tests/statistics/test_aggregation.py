@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from stsbench.statistics.aggregation import aggregate, correlate_task
+from stsbench.statistics.correlations import aggregate, correlate_task
 
 
 def task():

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stsbench.published.measured import seeds
-from stsbench.statistics.best_of import best_of_below, best_of_quantiles, best_of_weights, expected_best
+from stsbench.statistics.seeds import best_of_below, best_of_quantiles, best_of_weights, expected_best
 
 SCORES = st.lists(st.floats(-100, 100), min_size=1, max_size=7)
 

@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-from stsbench.statistics.draws import generator
+from stsbench.statistics.seeds import generator
 
 
 def test_seed_and_names_each_change_the_draws():
@@ -13,7 +13,7 @@ def test_seed_and_names_each_change_the_draws():
 
 def test_draws_are_the_same_in_another_process():
     code = (
-        "from stsbench.statistics.draws import generator\n"
+        "from stsbench.statistics.seeds import generator\n"
         "print(generator(12345, 'STS16', 'postediting').integers(10**9))"
     )
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from stsbench.statistics.aggregation import correlate_task
-from stsbench.statistics.correlations import average_ranks, kendall, pearson, spearman
+from stsbench.statistics.correlations import average_ranks, correlate_task, kendall, pearson, spearman
 from stsbench.statistics.influence import (
     concordance_counts,
     kendall_terms,

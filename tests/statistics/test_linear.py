@@ -5,8 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from stsbench.statistics.influence import mean_terms, ratio_terms
-from stsbench.statistics.linear import Linear
+from stsbench.statistics.influence import Linear, mean_terms, ratio_terms
 
 
 def sums(rng: np.random.Generator, size: int = 400) -> tuple[dict[str, Linear], dict[str, np.ndarray]]:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from stsbench.statistics.dependence import Variance
-from stsbench.statistics.power import detectable, seeds_needed
+from stsbench.statistics.intervals import detectable, seeds_needed
 
 NO_PAIRS = Variance(0.0, 0.0, math.inf)
 

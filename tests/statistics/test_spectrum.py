@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy.stats import ortho_group
 
 from stsbench.statistics import spectrum
-from stsbench.statistics.spectrum import (
+from stsbench.statistics.geometry import (
     effective_rank,
     iso_score,
     partition_isotropy,

@@ -12,8 +12,8 @@ import yaml
 from full_disk import files_of_at_most
 
 import stsbench as sb
-from stsbench.base.digest import digest_of
 from stsbench.base.errors import UserError
+from stsbench.base.files import digest_of
 from stsbench.encoders.use import ABOUT, names
 from stsbench.sweeps.experiment import Experiment, PostprocessingChoice
 from stsbench.sweeps.figure import axis_figure

@@ -5,7 +5,7 @@ import csv
 import pytest
 
 import stsbench as sb
-from stsbench.data.nli_triplets import write_nli_triplets
+from stsbench.data.corpus import write_nli_triplets
 
 ROWS = [
     ("p1", "e1", "entailment"),

@@ -15,9 +15,8 @@ from stsbench.scoring.intervals import sharing_of
 from stsbench.scoring.settings import Intervals
 from stsbench.statistics.correlations import partial_spearman, spearman
 from stsbench.statistics.dependence import Sharing, variance
-from stsbench.statistics.influence import spearman_terms, task_terms
+from stsbench.statistics.influence import Linear, spearman_terms, task_terms
 from stsbench.statistics.intervals import correlation_interval, plain_interval
-from stsbench.statistics.linear import Linear
 
 if TYPE_CHECKING:
     import pandas as pd

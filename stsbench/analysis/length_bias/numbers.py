@@ -27,7 +27,7 @@ from stsbench.analysis.length_bias.measures import (
 from stsbench.records.kinds import AVERAGE
 from stsbench.records.labels import ALL_TASKS, distinct_labels
 from stsbench.scoring.settings import Intervals
-from stsbench.statistics.linear import Linear
+from stsbench.statistics.influence import Linear
 
 if TYPE_CHECKING:
     import pandas as pd

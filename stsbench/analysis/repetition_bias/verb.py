@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from stsbench.encoders.protocol import Encoder
     from stsbench.scoring.settings import Intervals
     from stsbench.scoring.subjects import Subject, Wanted
-    from stsbench.statistics.linear import Linear
+    from stsbench.statistics.influence import Linear
 
 Q_S1, Q_S2, RISE = "q-s1", "q-s2", "rise"
 QUERIES, SEEDS = "queries", "seeds"
@@ -154,7 +154,7 @@ def repetition_bias(
     from stsbench.analysis.repetition_bias.pairs import RepetitionProbe
     from stsbench.data.corpus import load_corpus
     from stsbench.scoring.settings import Intervals
-    from stsbench.statistics.draws import generator
+    from stsbench.statistics.seeds import generator
 
     if queries < 1 or seeds < 1:
         raise UserError(f"{queries} queries and {seeds} seeds: give at least one of each.")
@@ -261,8 +261,7 @@ def repetition_frame(
     import numpy as np
     import pandas as pd
 
-    from stsbench.statistics.influence import mean_terms
-    from stsbench.statistics.linear import Linear
+    from stsbench.statistics.influence import Linear, mean_terms
 
     rows: list[dict[str, Any]] = []
     for model, of_seeds in cosines.items():

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict
 
 from stsbench.base.errors import UserError
 from stsbench.base.words import shown_difference
-from stsbench.data.sentence_ids import folded_ids
+from stsbench.data.shared import folded_ids
 from stsbench.encoders.poolers import AUTO
 from stsbench.encoders.postprocess import normalize
 from stsbench.encoders.protocol import (

@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from stsbench.base.digest import DIGEST, digest_of
 from stsbench.base.errors import UserError
-from stsbench.base.files import atomic_folder, sha256_of
+from stsbench.base.files import DIGEST, atomic_folder, digest_of, sha256_of
 from stsbench.base.parsing import parse_json
 from stsbench.encoders.fitted.encoder import FitAbout, Map
 from stsbench.encoders.fitted.layered import write_layered

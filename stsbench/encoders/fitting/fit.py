@@ -13,8 +13,8 @@ from stsbench.base.errors import UserError
 from stsbench.base.options import DATA, MODEL, RUN, Count, Named, NameOrPath, Panel, Spelled, Within
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import suggestion
-from stsbench.data.sentence_ids import folded_ids
 from stsbench.data.sentences import Sentences, read_sentences
+from stsbench.data.shared import folded_ids
 from stsbench.encoders.checkpoint import PACKAGED
 from stsbench.encoders.fitted.encoder import KIND, BaseModelPart, FitAbout, FittedOn, Method
 from stsbench.encoders.fitted.folder import linear_tensors, require_free, write_fit

@@ -14,10 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from stsbench.base.errors import UserError
 from stsbench.base.words import suggestion
-from stsbench.data.plain_table import PlainTable
-from stsbench.data.sentence_ids import id_columns
 from stsbench.data.sentences import sentences_in
-from stsbench.data.tables import LabelledData
+from stsbench.data.shared import id_columns
+from stsbench.data.tables import LabelledData, PlainTable
 from stsbench.records.kinds import TRANSFER
 from stsbench.records.parts import Interval, Number, Training
 from stsbench.scoring.classifiers import (

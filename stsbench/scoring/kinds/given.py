@@ -11,14 +11,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from stsbench.base.digest import digest_of
 from stsbench.base.errors import UserError
-from stsbench.base.files import require_file
+from stsbench.base.files import digest_of, require_file
 from stsbench.base.words import storable
-from stsbench.data.plain_table import PlainTable, coded
 from stsbench.data.rows import FORMATS, Rows, ending_of, number, open_rows
-from stsbench.data.sentence_ids import FOLDED, SENTENCES, sentence_ids
-from stsbench.data.tables import FileRead, Status
+from stsbench.data.shared import FOLDED, SENTENCES, sentence_ids
+from stsbench.data.tables import FileRead, PlainTable, Status, coded
 from stsbench.records.kinds import GIVEN
 from stsbench.records.parts import Number
 from stsbench.scoring.intervals import interval_of

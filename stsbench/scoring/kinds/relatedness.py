@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
-from stsbench.data.plain_table import PlainTable
 from stsbench.data.sentences import sentences_in
-from stsbench.data.tables import StsData
+from stsbench.data.tables import PlainTable, StsData
 from stsbench.records.kinds import SUPERVISED
 from stsbench.records.parts import Interval, Number, Training
 from stsbench.scoring.intervals import Support, kept, sharing_of

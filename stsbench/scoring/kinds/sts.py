@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
-from stsbench.data.plain_table import Column, PlainTable, coded
 from stsbench.data.sentences import sentences_in
-from stsbench.data.tables import StsData
+from stsbench.data.tables import Column, PlainTable, StsData, coded
 from stsbench.records.kinds import STS
 from stsbench.records.parts import Number
 from stsbench.records.signature import Signature
@@ -19,8 +18,7 @@ from stsbench.scoring.intervals import Support, kept, sharing_of
 from stsbench.scoring.raters import with_spread
 from stsbench.scoring.settings import Intervals, Settings
 from stsbench.scoring.task import Items, Meaning, Numbers, Rows, Scoring, Task, Vectors, item_columns
-from stsbench.statistics.aggregation import Aggregation, TaskScores, correlate_task, members_of
-from stsbench.statistics.correlations import Metric
+from stsbench.statistics.correlations import Aggregation, Metric, TaskScores, correlate_task, members_of
 from stsbench.statistics.dependence import Sharing, variance
 from stsbench.statistics.influence import TERMS, task_terms
 from stsbench.statistics.intervals import Limits, correlation_interval

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from platformdirs import user_cache_dir
 
@@ -29,9 +29,6 @@ def atomic_path(target: Path) -> Iterator[Path]:
 
     Whatever happens in between (an error, a full disk, a kill), `target` is either what it was or the
     whole new file. The temporary file keeps the target's suffix, because some writers go by it.
-
-    Raises:
-        UserError: if the disk is full, the folder cannot be written, or something that is no file is in its place.
     """
     with told_as_unwritable(target):
         _require_replaceable(target)
@@ -55,9 +52,6 @@ def atomic_folder(target: Path) -> Iterator[Path]:
     """Yield a temporary folder beside `target`; on success its files are synced and it takes the target's place.
 
     A folder cannot be renamed over another: between the old one's removal and the rename there is none.
-
-    Raises:
-        UserError: if the disk is full or the folder cannot be written.
     """
     with told_as_unwritable(target):
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -82,9 +76,6 @@ def replaced_folder(target: Path) -> Iterator[Path]:
 
     One process at a time has it, in a hidden folder beside the target; what a killed one left there is deleted.
     If anything goes wrong the old folder is where it was.
-
-    Raises:
-        UserError: if the disk is full, the folder cannot be written, or another process has been at it for long.
     """
     from filelock import FileLock, Timeout
 
@@ -131,11 +122,7 @@ def _delete(folder: Path) -> None:
 
 @contextmanager
 def told_as_unwritable(target: Path) -> Iterator[None]:
-    """Turn what the system says against writing `target` into a sentence for the person.
-
-    Raises:
-        UserError: instead of any OSError.
-    """
+    """Turn what the system says against writing `target` into a sentence for the person."""
     try:
         yield
     except OSError as error:
@@ -148,27 +135,14 @@ def told_as_unwritable(target: Path) -> Iterator[None]:
 def require_new_file(path: Path, option: str = "") -> None:
     """Make sure that a file can be written, or written over: better before work of minutes than after.
 
-    Args:
-        path: of the file.
-        option: the option that named it, for the sentence.
-
-    Raises:
-        UserError: if a folder or a device is in its place, or its own folder cannot be made or written.
+    `option` is the one that named it, for the sentence.
     """
     _require_replaceable(path, option)
     _require_writable(path.parent, path, option)
 
 
 def require_new_folder(path: Path, option: str = "") -> None:
-    """Make sure that files can be written into a folder, which need not be there yet.
-
-    Args:
-        path: of the folder.
-        option: the option that named it, for the sentence.
-
-    Raises:
-        UserError: if a file is in its place, or it cannot be made or written.
-    """
+    """Make sure that files can be written into a folder, which need not be there yet; see `require_new_file`."""
     _stands(path)
     _require_writable(path, path, option)
 
@@ -182,7 +156,6 @@ def _require_replaceable(path: Path, option: str = "") -> None:
 
 
 def _kind(mode: int) -> str:
-    """Return what is at a path where a file should be."""
     kinds = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
     return kinds.get(stat.S_IFMT(mode), "a device")
 
@@ -214,12 +187,7 @@ def _with(option: str) -> str:
 def require_file(path: Path, *, absent: str = "check the path") -> None:
     """Refuse to read what is no file: opening a pipe waits for who writes into it, and a device never ends.
 
-    Args:
-        path: of the file.
-        absent: what to do if there is none.
-
-    Raises:
-        UserError: if it is not there, or a folder, a pipe, a device or a socket, or may not be looked at.
+    `absent` is what to do if there is none.
     """
     try:
         mode = path.stat().st_mode
@@ -237,36 +205,27 @@ def files_in(folder: Path, *patterns: str) -> list[Path]:
     """Return the files of a folder whose names match a pattern, sorted; none if there is no such folder.
 
     `Path.glob` passes in silence over a folder that cannot be listed, so that too little would be hashed.
-
-    Raises:
-        UserError: if the folder cannot be listed.
     """
     try:
         paths = sorted(folder.iterdir())
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
-        raise _unlisted(error, folder) from error
-    return [path for path in paths if any(fnmatchcase(path.name, each) for each in patterns) and path.is_file()]
+        _refuse_unlisted(error)
+    return [
+        path for path in paths if any(fnmatchcase(path.name, pattern) for pattern in patterns) and path.is_file()
+    ]
 
 
 def files_below(folder: Path) -> list[Path]:
-    """Return the files of a folder and of all folders in it, sorted; hidden ones, too.
-
-    Raises:
-        UserError: if one of the folders cannot be listed.
-    """
-
-    def refuse(error: OSError) -> None:
-        raise _unlisted(error, folder) from error
-
-    walked = os.walk(folder, onerror=refuse)
+    """Return the files of a folder and of all folders in it, sorted; hidden ones, too."""
+    walked = os.walk(folder, onerror=_refuse_unlisted)
     paths = (Path(place) / name for place, _, names in walked for name in names)
     return sorted(path for path in paths if path.is_file())
 
 
-def _unlisted(error: OSError, folder: Path) -> UserError:
-    return UserError(f"cannot list {error.filename or folder} ({error.strerror or error}): check its permissions.")
+def _refuse_unlisted(error: OSError) -> NoReturn:
+    raise UserError(f"cannot list {error.filename} ({error.strerror or error}): check its permissions.") from error
 
 
 def remove_leftovers(target: Path) -> None:
@@ -282,11 +241,7 @@ def is_leftover(path: Path, target: Path) -> bool:
 
 
 def sha256_of(path: Path) -> str:
-    """Return the SHA-256 of a file's bytes as 64 hexadecimal digits.
-
-    Raises:
-        UserError: if the file cannot be read.
-    """
+    """Return the SHA-256 of a file's bytes as 64 hexadecimal digits."""
     try:
         digest = hashlib.sha256()
         with path.open("rb", buffering=0) as stream:
@@ -346,7 +301,11 @@ def cache_at(path: Path) -> Iterator[None]:
 
 
 DIGEST = "digest"
-"""The field that holds it; it stands last."""
+"""The field that holds the digest of a JSON file itself; it stands last.
+
+It guards against accidents and partial edits: a score changed by hand, a file half merged, a value that a program
+wrote again in another way. It is no signature: who edits a file can compute a digest anew.
+"""
 
 
 def digest_of(content: Mapping[str, Any]) -> str:
@@ -354,13 +313,7 @@ def digest_of(content: Mapping[str, Any]) -> str:
 
     It is taken over all fields but the digest itself, as JSON in one canonical form: keys sorted, no spaces, every
     character beyond ASCII escaped, numbers as Python writes them. So white space, line endings and the order of
-    keys do not matter; values do.
-
-    Args:
-        content: the object as it was parsed.
-
-    Raises:
-        ValueError: if it holds what JSON cannot say (NaN, infinity).
+    keys do not matter; values do. What JSON cannot say (NaN, infinity) is a ValueError.
 
     >>> digest_of({"b": 1, "a": 0.5}) == digest_of({"a": 0.5, "b": 1, "digest": "any"})
     True

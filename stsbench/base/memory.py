@@ -21,15 +21,12 @@ def available_bytes() -> int | None:
 
 
 def require_memory(needed: int, what: str, advice: str) -> None:
-    """Refuse what is larger than the memory that is free.
+    """Refuse what is larger than the memory that is free; nothing where the system does not say how much that is.
 
     Args:
         needed: bytes.
         what: what is to be held, as the beginning of a sentence, in the plural.
         advice: what to do instead.
-
-    Raises:
-        UserError: if there is not so much; nothing where the system does not say how much there is.
     """
     available = available_bytes()
     if available is not None and needed > available:
@@ -56,20 +53,16 @@ def _of_machine() -> int | None:
 
 
 def _of_container() -> int | None:
-    for limit, used, statistics, reclaimable in (
-        (_CGROUP / "memory.max", _CGROUP / "memory.current", _CGROUP / "memory.stat", "inactive_file"),
-        (
-            _CGROUP / "memory" / "memory.limit_in_bytes",
-            _CGROUP / "memory" / "memory.usage_in_bytes",
-            _CGROUP / "memory" / "memory.stat",
-            "total_inactive_file",
-        ),
+    for folder, limit, used, reclaimable in (
+        (_CGROUP, "memory.max", "memory.current", "inactive_file"),
+        (_CGROUP / "memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
     ):
         # "max" stands for none.
         with suppress(ValueError, IndexError):
-            most, now = (int(_lines(path)[0]) for path in (limit, used))
+            most, now = (int(_lines(folder / name)[0]) for name in (limit, used))
             # Pages of files count as used, though they are given back when memory is short.
-            cached = [int(line.split()[1]) for line in _lines(statistics) if line.split()[:1] == [reclaimable]]
+            statistics = map(str.split, _lines(folder / "memory.stat"))
+            cached = [int(words[1]) for words in statistics if words[:1] == [reclaimable]]
             return most - now + sum(cached)
     return None
 

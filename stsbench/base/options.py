@@ -13,7 +13,6 @@ from typing import Annotated, Literal
 LARGEST = 1_000_000
 """Of whatever an option counts: draws, buckets, sub-words. More is a slip, and would fill the memory."""
 
-
 LARGEST_SEED = 2**32 - 1
 """What NumPy, scikit-learn and torch all take."""
 
@@ -47,11 +46,7 @@ class Spelled:
 
 @dataclass(frozen=True)
 class Commas:
-    """Several values are typed with commas between them.
-
-    Attributes:
-        advice: what to do where one, `{!r}`, is not of the right kind.
-    """
+    """Several values are typed with commas; `advice` is what to do where one, `{!r}`, is not of the right kind."""
 
     advice: str = ""
 

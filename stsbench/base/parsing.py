@@ -1,8 +1,8 @@
 """What people's files say, read within bounds: JSON and YAML that cannot fill the memory or exhaust the stack.
 
 All reading of JSON and YAML that somebody may have written goes through here. What is refused is a ValueError
-whose text says why; where it stood, only the caller knows. Of a `Draft`, YAML that a person wrote, a mistake is told
-with its file and line.
+whose text says why; where it stood, only the caller knows. A mistake in a `Draft`, YAML that a person wrote, is
+told with its file and line.
 """
 
 import json
@@ -68,9 +68,7 @@ def parse_json(text: str | bytes, *, once: bool = False, nan: bool = True) -> An
 def parse_yaml(text: str) -> Any:
     """Return what YAML says as plain values, as `yaml.safe_load` does; None for an empty text.
 
-    Raises:
-        yaml.YAMLError: if it is no YAML.
-        ValueError: if it is nested too deep, aliases make it too large, or a number or date is none.
+    What is no YAML is a `yaml.YAMLError`.
 
     >>> parse_yaml("rate: 1.0e-5")
     {'rate': 1e-05}
@@ -80,12 +78,7 @@ def parse_yaml(text: str) -> Any:
 
 
 def compose_yaml(text: str) -> "tuple[yaml.SafeLoader, yaml.Node | None]":
-    """Return the tree of a YAML text with the loader that makes values of its nodes; None for an empty text.
-
-    Raises:
-        yaml.YAMLError: if it is no YAML.
-        ValueError: if it is nested too deep, or aliases make it too large or part of itself.
-    """
+    """Return the tree of a YAML text with the loader that makes values of its nodes; None for an empty text."""
     import yaml
 
     loader = yaml.SafeLoader(text)
@@ -99,28 +92,24 @@ def compose_yaml(text: str) -> "tuple[yaml.SafeLoader, yaml.Node | None]":
 
 
 def yaml_value(loader: "yaml.SafeLoader", node: "yaml.Node") -> Any:
-    """Return the value of a node of `compose_yaml`'s tree.
-
-    Raises:
-        yaml.YAMLError: if its tag is unknown.
-        ValueError: if it spells a number or a date that there is not, or that is too large.
-
-    """
+    """Return the value of a node of `compose_yaml`'s tree."""
     value = loader.construct_object(node, deep=True)
     _require_finite(value)
     return value
 
 
 def _integer(text: str) -> int:
+    return int(_short(text))
+
+
+def _short(text: str) -> str:
     if len(text) > MOST_DIGITS:
         raise ValueError(f"a number has {len(text):,} digits")
-    return int(text)
+    return text
 
 
 def _decimal(text: str) -> float:
-    if len(text) > MOST_DIGITS:
-        raise ValueError(f"a number has {len(text):,} digits")
-    number = float(text)
+    number = float(_short(text))
     if isinf(number):
         raise ValueError(f"the number {text} is too large")
     return number
@@ -205,11 +194,8 @@ def read_draft(path: Path, what: str, example: str) -> Draft:
 
     Args:
         path: of the file.
-        what: it should be, with its article: `a recipe`.
+        what: the file should be, with its article: `a recipe`.
         example: where the person sees one.
-
-    Raises:
-        UserError: if it cannot be read, is no YAML, or holds no keys or a key twice; naming the line.
     """
     import yaml
 

@@ -42,13 +42,8 @@ def shown_difference(one: str, other: str) -> tuple[str, str]:
 def closest(name: object, choices: Iterable[str], *, most: int = 1, cutoff: float = 0.7) -> list[str]:
     """Return those of the choices that a misspelt name may stand for, the likeliest first.
 
-    Case, hyphens, underscores and spaces do not count.
-
-    Args:
-        name: as the person wrote it; what is not text is taken as it prints.
-        choices: the names that there are.
-        most: how many to return at most.
-        cutoff: how alike they must be, from 0 to 1 (`difflib.get_close_matches`).
+    Case, hyphens, underscores and spaces do not count. `most` limits their number; `cutoff` is how alike they must
+    be, from 0 to 1 (`difflib.get_close_matches`).
 
     >>> closest("sts b", ["STS12", "STS-B", "SICK-R"])
     ['STS-B']
@@ -66,12 +61,8 @@ def suggestion(
 ) -> str:
     """Return what to do about a name that is none of the choices: the end of a sentence, with its full stop.
 
-    Args:
-        name: as the person wrote it.
-        choices: the names that there are.
-        otherwise: what to say where none is like it ("`stsbench data list` lists them."); empty for all of them.
-        most: how many to suggest at most.
-        cutoff: see `closest`.
+    `otherwise` is what to say where none is like it ("`stsbench data list` lists them."); empty for all of them.
+    For `most` and `cutoff` see `closest`.
 
     >>> suggestion("simsce", ["simcse", "senteval", "mteb"])
     'did you mean simcse? (choose one of simcse, senteval, mteb)'

@@ -6,10 +6,11 @@ A text of a data set is laid out in one of six shapes (`layouts`), which give ro
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple, TypedDict
+from typing import Any, NamedTuple
 
 from stsbench.base.errors import UserError
 from stsbench.base.words import suggestion
@@ -27,7 +28,7 @@ from stsbench.data.catalogue import (
 from stsbench.data.layouts import PartRead, Row, read_part, rows_of
 from stsbench.data.locate import bundled_root, find_root
 from stsbench.data.rows import decode, number, read_bytes, split_lines
-from stsbench.data.tables import FileRead, LabelledData, Pair, Status, StsData, combined_sha256, pair_table
+from stsbench.data.tables import LabelledData, Pair, StsData, combined_sha256, pair_table
 
 _SCORED = ("dev", "test")
 """The splits that are scored: where a repeated pair counts."""
@@ -189,25 +190,16 @@ def _read_parts(
 
 
 def _parts_of(entry: DataSet, variant: TextVariant, split: str) -> list[CataloguePart]:
-    splits = list(dict.fromkeys(part.split for part in variant.parts))
-    if split == "all" and len(splits) > 1:
+    if split == variant.whole:
         return list(variant.parts)
-    if split not in splits:
-        choices = [*splits, "all"] if len(splits) > 1 else splits
+    if split not in variant.splits:
+        choices = dict.fromkeys([*variant.splits, variant.whole])
         raise UserError(f"{entry.task} has no split {split!r}: {suggestion(split, choices)}")
     return [part for part in variant.parts if part.split == split]
 
 
-class _Account(TypedDict):
-    """What a table says of the files that it was read from."""
-
-    status: Status
-    sha256: str
-    files: tuple[FileRead, ...]
-    problems: tuple[str, ...]
-
-
-def _account(task: str, parts: Sequence[PartRead], counts: Sequence[int]) -> _Account:
+def _account(task: str, parts: Sequence[PartRead], counts: Sequence[int]) -> dict[str, Any]:
+    """Return what a table says of the files that it was read from: status, sha256, files and problems."""
     catalogued = [file for part in parts for file in part.files]
     problems = [file.problem for file in catalogued if file.problem]
     for (part, _), count in zip(parts, counts, strict=True):
@@ -248,11 +240,12 @@ def _pair(row: Row, task: str, gold_range: tuple[float, float]) -> Pair:
             f"{row.where}: the gold score {row.value!r} is not a number; mend the line or get the file again."
         )
     low, high = gold_range
-    if not low <= gold <= high:
-        raise _off_scale(row, "gold score", gold, task, gold_range)
-    for rating in row.ratings:
-        if not low <= rating <= high:
-            raise _off_scale(row, "rating", rating, task, gold_range)
+    for what, value in (("gold score", gold), *(("rating", rating) for rating in row.ratings)):
+        if not low <= value <= high:
+            raise UserError(
+                f"{row.where}: the {what} {value:g} is not on the scale of {task}, {low:g} to {high:g}: this is "
+                "another release, or its scores were scaled; get the file again, or give it as it is with --data."
+            )
     assert row.sentence2 is not None, "an STS text has two sentences"
     return Pair(
         task if row.subset is None else row.subset,
@@ -266,26 +259,14 @@ def _pair(row: Row, task: str, gold_range: tuple[float, float]) -> Pair:
     )
 
 
-def _off_scale(row: Row, what: str, value: float, task: str, gold_range: tuple[float, float]) -> UserError:
-    low, high = gold_range
-    return UserError(
-        f"{row.where}: the {what} {value:g} is not on the scale of {task}, {low:g} to {high:g}: this is "
-        "another release, or its scores were scaled; get the file again, or give it as it is with --data."
-    )
-
-
 def _without_repeated(pairs: Sequence[Sequence[Pair]]) -> list[list[Pair]]:
     """Leave out of dev and test what stands twice in its split, or in another split too."""
-    where: dict[frozenset[str], list[str]] = {}
-    for pair in chain(*pairs):
-        where.setdefault(_sentences(pair), []).append(pair.split)
-    return [
-        [pair for pair in part if pair.split not in _SCORED or len(where[_sentences(pair)]) == 1] for part in pairs
-    ]
 
+    def sentences(pair: Pair) -> frozenset[str]:
+        return frozenset((pair.sentence1, pair.sentence2))
 
-def _sentences(pair: Pair) -> frozenset[str]:
-    return frozenset((pair.sentence1, pair.sentence2))
+    times = Counter(map(sentences, chain(*pairs)))
+    return [[pair for pair in part if pair.split not in _SCORED or times[sentences(pair)] == 1] for part in pairs]
 
 
 class _Item(NamedTuple):

@@ -149,9 +149,14 @@ class TextVariant(_CatalogueModel):
         return self
 
     @property
+    def files(self) -> tuple[CatalogueFile, ...]:
+        """The files of all parts, in order; one that several parts lie in is there several times."""
+        return tuple(file for part in self.parts for file in part.files)
+
+    @property
     def is_verified(self) -> bool:
         """Whether the hash of every file is known."""
-        return all(file.expected for part in self.parts for file in part.files)
+        return all(file.expected for file in self.files)
 
     @property
     def assurance(self) -> Literal["verified", "hash known", "unverified"]:
@@ -224,6 +229,11 @@ class Source(_CatalogueModel):
     of_default_tasks: bool = True
 
     @property
+    def expected(self) -> str | None:
+        """The hash that the downloaded file must have, None if nobody knows it."""
+        return None if self.sha256 == UNVERIFIED else self.sha256
+
+    @property
     def is_fetchable(self) -> bool:
         """Whether `stsbench data get` can get it."""
         return self.kind in {"archive", "file", "files"}
@@ -250,9 +260,6 @@ def sources() -> Mapping[str, Source]:
 
 def data_set(task: str) -> DataSet:
     """Return the data set that a person means by `task`, whatever its case and punctuation.
-
-    Raises:
-        UserError: if the catalogue has no such task.
 
     >>> data_set("stsbenchmark").task
     'STS-B'
@@ -296,22 +303,14 @@ def is_task(name: str) -> bool:
 
 
 def source(name: str) -> Source:
-    """Return the source called `name`.
-
-    Raises:
-        UserError: if the catalogue has no such source.
-    """
+    """Return the source called `name`."""
     if name not in sources():
         raise UserError(f"there is no data source {name!r}: {suggestion(name, sources())}")
     return sources()[name]
 
 
 def text_variant(entry: DataSet, text: str) -> TextVariant:
-    """Return the files of one text of a data set.
-
-    Raises:
-        UserError: if the data set does not come in that text.
-    """
+    """Return the files of one text of a data set."""
     if text not in entry.texts:
         raise UserError(f"{entry.task} has no text {text!r}: {suggestion(text, entry.texts)}")
     return entry.texts[text]

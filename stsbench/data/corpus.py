@@ -3,11 +3,9 @@
 `write_nli_triplets` makes one of natural language inference data: premise, entailed and contradicting sentence.
 """
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -59,22 +57,14 @@ def load_corpus(corpus: str | Path) -> tuple[str, ...]:
 
 
 def require_room_for(path: Path) -> None:
-    """Refuse a corpus to look at whose sentences memory does not hold, before it is read.
-
-    Raises:
-        UserError: if it is larger; nothing where there is no such file.
-    """
+    """Refuse a corpus whose sentences memory does not hold, before it is read."""
     if path.is_file():
         # At the least: a sentence of 100 letters takes 150 bytes, and as many again to be found once.
         require_memory(2 * path.stat().st_size, f"the sentences of {path}", "look at a part of them")
 
 
 def corpus_file(path: str) -> Path:
-    """Return the file of a corpus to train on.
-
-    Raises:
-        UserError: if there is no such file, or its ending says no format.
-    """
+    """Return the file of a corpus to train on, which has to be there and of a known format."""
     if path == SAMPLE:
         return bundled_root(source("sample")) / "sentences.txt"
     file = Path(path).expanduser()
@@ -88,12 +78,9 @@ def read_rows(file: Path, columns: int, names: Sequence[str] | None = None) -> I
     """Yield the rows of a corpus, its empty ones too; they are read as they are taken.
 
     Args:
-        file: see `corpus_file`; its formats are those of `stsbench.data.rows.open_rows`.
-        columns: sentences in a row.
+        file: see `corpus_file`.
+        columns: how many sentences a row has.
         names: the columns to read, in order; None for all that there are.
-
-    Raises:
-        UserError: naming the line, if one has another number of columns or is broken.
     """
     if names is not None and len(names) != columns:
         raise UserError(
@@ -136,7 +123,7 @@ class TripletCounts:
         premises: distinct ones.
         triplets: written.
         without: premises that lack an entailed or a contradicting sentence.
-        file: where they are.
+        file: where the triplets are.
     """
 
     pairs: int
@@ -144,12 +131,6 @@ class TripletCounts:
     triplets: int
     without: int
     file: Path
-
-
-@dataclass
-class _Hypotheses:
-    entailment: list[str] = field(default_factory=list)
-    contradiction: list[str] = field(default_factory=list)
 
 
 def write_nli_triplets(
@@ -172,35 +153,32 @@ def write_nli_triplets(
     Raises:
         UserError: if a file is missing or broken, or no premise has both.
     """
-    by_premise: dict[str, _Hypotheses] = {}
+    # Of each label the hypotheses, each once: a sentence that stands there twice makes no second triplet.
+    by_premise: dict[str, dict[str, dict[str, None]]] = {}
     pairs = 0
     for folder in folders:
-        for premise, hypothesis, label in _pairs(folder, split):
+        for premise, hypothesis, label in _labelled_pairs(folder, split):
             pairs += 1
             if premise:
-                hypotheses = by_premise.setdefault(premise, _Hypotheses())
-                if hypothesis and label != "neutral":
-                    getattr(hypotheses, label).append(hypothesis)
-    triplets = list(_triplets(by_premise))
+                by_label = by_premise.setdefault(premise, {name: {} for name in _LABELS})
+                if hypothesis:
+                    by_label[label][hypothesis] = None
+    triplets = [
+        (premise, entailment, contradiction)
+        for premise, by_label in by_premise.items()
+        for entailment, contradiction in zip(by_label["entailment"], by_label["contradiction"], strict=False)
+    ]
     if not triplets:
         raise UserError(f"no premise in {', '.join(map(str, folders))} has an entailment and a contradiction.")
     with atomic_path(Path(out)) as path, path.open("w", encoding="utf-8", newline="") as stream:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(HEADER)
         writer.writerows(triplets)
-    without = sum(not (kinds.entailment and kinds.contradiction) for kinds in by_premise.values())
+    without = sum(not (by_label["entailment"] and by_label["contradiction"]) for by_label in by_premise.values())
     return TripletCounts(pairs, len(by_premise), len(triplets), without, Path(out))
 
 
-def _triplets(by_premise: dict[str, _Hypotheses]) -> Iterator[tuple[str, str, str]]:
-    for premise, hypotheses in by_premise.items():
-        # A sentence that stands there twice makes no second triplet.
-        entailed, contradicting = dict.fromkeys(hypotheses.entailment), dict.fromkeys(hypotheses.contradiction)
-        for entailment, contradiction in zip(entailed, contradicting, strict=False):
-            yield premise, entailment, contradiction
-
-
-def _pairs(folder: Path, split: str) -> Iterable[tuple[str, str, str]]:
+def _labelled_pairs(folder: Path, split: str) -> Iterable[tuple[str, str, str]]:
     files = [folder / f"{name}.{split}" for name in ("s1", "s2", "labels")]
     for file in files:
         if not file.is_file():

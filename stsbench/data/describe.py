@@ -1,9 +1,9 @@
 """`describe`: what is in a table of scored pairs, before anything is measured on it, and a card that says so.
 
-Scripts are counted; the language is a guess, that of py3langid (BSD-3-Clause, a kept fork of langid.py by Lui and Baldwin, 2012; its model is
-4.6 MB of numbers, loaded without running code), an extra: `pip install 'stsbench[language]'`. A short sentence
-alone is often guessed wrong ("a man" as Malagasy), so some sentences together are guessed, and the share of such
-groups is told.
+Scripts are counted. The language is a guess, that of py3langid (BSD-3-Clause, a kept fork of langid.py by Lui and
+Baldwin, 2012; its model is 4.6 MB of numbers, loaded without running code), an extra: `pip install
+'stsbench[language]'`. A short sentence alone is often guessed wrong ("a man" as Malagasy), so some sentences
+together are guessed, and the share of such groups is told.
 """
 
 import html
@@ -15,17 +15,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
+from numpy.typing import NDArray
 
 from stsbench.base.options import NameOrPath, Spelled
 from stsbench.base.words import listed
 from stsbench.data.benchmarks import load_sts
-from stsbench.data.catalogue import data_sets, is_task, task_split_text
+from stsbench.data.catalogue import data_set, is_task, paper_tasks, task_split_text
 from stsbench.data.locate import DataNotFoundError
 from stsbench.data.overlap import overlap_of
 from stsbench.data.own_pairs import load_pairs
 from stsbench.data.sentences import Sentences, read_sets
-from stsbench.data.shared import folded_ids, pair_numbers
-from stsbench.data.tables import StsData
+from stsbench.data.shared import folded_ids, unordered_pairs
+from stsbench.data.tables import PlainTable, StsData
 from stsbench.render.formats import escape_markdown
 from stsbench.render.result import Result
 from stsbench.render.table import Table, Tables
@@ -41,6 +42,12 @@ BINS = 10
 CORRELATION, BETWEEN = 0.8, 0.9
 """What the smallest difference is told for: how two models correlate with gold, and how with each other."""
 
+TOGETHER, MOST_GROUPS = 20, 200
+"""Sentences whose language is guessed as one text; groups of them at most, evenly spread over the texts."""
+
+_SCRIPTS = {"CJK": "Han", "CANADIAN": "Canadian Aboriginal", "HALFWIDTH": "Katakana", "FULLWIDTH": "Latin"}
+"""Scripts whose letters' names begin otherwise than the script is called."""
+
 
 @dataclass(frozen=True)
 class Description(Result):
@@ -48,7 +55,7 @@ class Description(Result):
 
     Attributes:
         name: of the task or file.
-        numbers: a row for each number: about (what it is of), what, value.
+        numbers: a row for each number: about (its subject), what, value.
         subsets: pairs, mean and standard deviation of the scores, by subset.
         histogram: of the scores: from, to, pairs.
         shared: with each catalogued split: `DataOverlap.frame`; empty where nothing is shared or none is here.
@@ -77,15 +84,8 @@ class Description(Result):
         return pd.concat([self.numbers, pd.DataFrame(more, columns=["about", "what", "value"])], ignore_index=True)
 
     def value(self, about: str, what: str) -> float:
-        """Return one of the numbers.
-
-        Raises:
-            KeyError: if there is no such number.
-        """
-        rows = self.frame[(self.frame["about"] == about) & (self.frame["what"] == what)]
-        if not len(rows):
-            raise KeyError(f"{about}, {what}")
-        return float(rows["value"].iloc[0])
+        """Return one of the numbers; a KeyError if there is no such number."""
+        return float(self.frame.set_index(["about", "what"])["value"][about, what])
 
     def table(self) -> Tables:
         """Return the numbers, several subsets, the histogram, and what catalogued tasks share."""
@@ -152,13 +152,15 @@ def describe(
 
     pairs, is_task_itself = _read(data, subset_column, data_dirs)
     name = pairs.task if pairs.split in {"all", "test"} else f"{pairs.task}:{pairs.split}"
-    gold = pairs.pairs["gold"].to_numpy()
+    gold, sides = pairs.table["gold"], [pairs.table[side].tolist() for side in ("sentence1", "sentence2")]
+    ids = [folded_ids(side) for side in sides]
     counts, edges = np.histogram(gold, bins=BINS)
     by_subset = pairs.pairs.groupby("subset", sort=False)["gold"]
     subsets = pd.DataFrame({"pairs": by_subset.size(), "mean": by_subset.mean(), "sd": by_subset.std()})
     shared, notes = _shared(pairs, data_dirs, skip=pairs.task if is_task_itself else "")
-    written, guessed = _written(pairs)
-    rows = [*_counted(pairs), *written, *_scored(gold), *_depending(pairs)]
+    written, guessed = _written(sides)
+    about_pairs = _counted(pairs.table, sides, unordered_pairs(*ids))
+    rows = [*about_pairs, *written, *_scored(gold), *_depending(Sharing.of(*ids))]
     return Description(
         name,
         pd.DataFrame(rows, columns=["about", "what", "value"]),
@@ -183,23 +185,21 @@ def _read(data: str | Path, subset_column: str, data_dirs: Sequence[Path]) -> tu
     if isinstance(data, Path) or not is_task(data) or path.is_file():
         return load_pairs(path, subset_column), False
     task, split, text = task_split_text(data)
-    if task.casefold() == "sample":
-        return load_sample(), True
-    return load_sts(task, split or "test", text or "senteval", data_dirs), True
+    return load_sts(task, split or "test", text or data_set(task).usual_text, data_dirs), True
 
 
-def _counted(data: StsData) -> list[tuple[str, str, float]]:
-    table = data.pairs
-    sides = [list(map(str, table[side])) for side in ("sentence1", "sentence2")]
+def _counted(
+    table: PlainTable, sides: Sequence[Sequence[str]], edges: Sequence[tuple[int, int]]
+) -> list[tuple[str, str, float]]:
     words = np.array([[len(text.split()) for text in side] for side in sides], dtype=np.float64)
-    edges = pair_numbers(*sides)
+    characters = np.array([len(text) for side in sides for text in side], dtype=float)
     times = Counter(edges)
     scores: dict[tuple[int, int], set[float]] = {}
     for edge, gold in zip(edges, table["gold"], strict=True):
         scores.setdefault(edge, set()).add(gold)
     return [
         ("pairs", "all", len(table)),
-        ("pairs", "subsets", table["subset"].nunique()),
+        ("pairs", "subsets", len(set(table["subset"]))),
         ("pairs", "repeated", sum(times[edge] > 1 for edge in edges)),
         ("pairs", "repeated with other scores", sum(len(scores[edge]) > 1 for edge in edges)),
         ("pairs", "of one sentence twice", sum(low == high for low, high in edges)),
@@ -207,27 +207,20 @@ def _counted(data: StsData) -> list[tuple[str, str, float]]:
         ("sentences", "distinct by letters and digits", len({sentence for edge in edges for sentence in edge})),
         *_spread("words of a sentence", words.ravel()),
         *_spread("difference in words", np.abs(words[0] - words[1])),
-        *_spread(
-            "characters of a sentence", np.array([len(text) for side in sides for text in side], dtype=float)
-        ),
+        *_spread("characters of a sentence", characters),
     ]
 
 
-def _spread(about: str, values: "np.ndarray[tuple[int], np.dtype[np.float64]]") -> list[tuple[str, str, float]]:
-    return [
-        (about, "mean", float(values.mean())),
-        (about, "median", float(np.median(values))),
-        (about, "lowest", float(values.min())),
-        (about, "highest", float(values.max())),
-    ]
+def _spread(about: str, values: NDArray[np.float64]) -> list[tuple[str, str, float]]:
+    numbers = {"mean": values.mean(), "median": np.median(values), "lowest": values.min(), "highest": values.max()}
+    return [(about, what, float(number)) for what, number in numbers.items()]
 
 
-def _written(data: StsData) -> tuple[list[tuple[str, str, float]], str]:
+def _written(sides: Sequence[Sequence[str]]) -> tuple[list[tuple[str, str, float]], str]:
     """Return the scripts of the letters, the languages that either side may be in, and what those are worth."""
-    sides = {side: list(map(str, data.pairs[side])) for side in ("sentence1", "sentence2")}
-    shares = scripts([text for side in sides.values() for text in side])
+    shares = scripts([text for side in sides for text in side])
     rows = [("script", f"% {name}", 100 * share) for name, share in shares.items()]
-    for side, texts in sides.items():
+    for side, texts in zip(("sentence1", "sentence2"), sides, strict=True):
         guesses = languages(texts)
         if guesses is None:
             return rows, "The language is not guessed: that takes `pip install 'stsbench[language]'`."
@@ -238,7 +231,7 @@ def _written(data: StsData) -> tuple[list[tuple[str, str, float]], str]:
     )
 
 
-def _scored(gold: "np.ndarray[tuple[int], np.dtype[np.float64]]") -> list[tuple[str, str, float]]:
+def _scored(gold: NDArray[np.float64]) -> list[tuple[str, str, float]]:
     _, times = np.unique(gold, return_counts=True)
     return [
         *_spread("scores", gold),
@@ -248,8 +241,8 @@ def _scored(gold: "np.ndarray[tuple[int], np.dtype[np.float64]]") -> list[tuple[
     ]
 
 
-def _depending(data: StsData) -> list[tuple[str, str, float]]:
-    graph = Sharing.of(folded_ids(data.pairs["sentence1"]), folded_ids(data.pairs["sentence2"])).describe()
+def _depending(sharing: Sharing) -> list[tuple[str, str, float]]:
+    graph = sharing.describe()
     smallest = [
         100 * detectable(difference_error(size, CORRELATION, BETWEEN)) for size in (graph.pairs, graph.components)
     ]
@@ -269,8 +262,8 @@ def _shared(data: StsData, data_dirs: Sequence[Path], *, skip: str) -> tuple["pd
 
     own = Sentences.of_pairs(data)
     frames, absent = [], []
-    for name, entry in data_sets().items():
-        if entry.kind != "sts" or "senteval" not in entry.texts or name == skip:
+    for name in paper_tasks():
+        if name == skip:
             continue
         try:
             sets = read_sets([name], data_dirs)
@@ -288,17 +281,6 @@ def _shared(data: StsData, data_dirs: Sequence[Path], *, skip: str) -> tuple["pd
     return shared[is_shared].reset_index(drop=True), notes
 
 
-TOGETHER = 20
-"""Sentences that are guessed as one text."""
-
-MOST_GROUPS = 200
-"""Groups that are guessed at most, evenly spread over the texts."""
-
-_LETTER = "L"
-_NAMES = {"CJK": "Han", "CANADIAN": "Canadian Aboriginal", "HALFWIDTH": "Katakana", "FULLWIDTH": "Latin"}
-"""Of scripts whose letters' names begin otherwise than the script is called."""
-
-
 def scripts(texts: Sequence[str]) -> dict[str, float]:
     """Return the share of the letters that are of each script, the commonest first; empty without letters.
 
@@ -309,21 +291,17 @@ def scripts(texts: Sequence[str]) -> dict[str, float]:
     """
     times: Counter[str] = Counter()
     for character, count in Counter("".join(texts)).items():
-        if unicodedata.category(character).startswith(_LETTER):
+        if unicodedata.category(character).startswith("L"):
             word = unicodedata.name(character, "UNNAMED").split()[0].split("-")[0]
-            times[_NAMES.get(word, word.capitalize())] += count
+            times[_SCRIPTS.get(word, word.capitalize())] += count
     letters = times.total()
     return {script: count / letters for script, count in times.most_common()}
 
 
 def languages(texts: Sequence[str]) -> dict[str, float] | None:
-    """Return the share of the groups of texts that are guessed to be of each language, the commonest first.
+    """Return the share of groups of sentences that are guessed to be of each language, the commonest first.
 
-    Args:
-        texts: sentences, as they come; twenty are guessed as one text, of at most 200 such groups.
-
-    Returns:
-        By ISO 639-1 code; None where py3langid is not installed.
+    It is by ISO 639-1 code; None where py3langid is not installed.
     """
     try:
         import py3langid

@@ -42,6 +42,9 @@ class _CutShortError(Exception):
 def download(url: str, target: Path, sha256: str | None, progress: Progress = silent) -> str:
     """Download `url` to `target`, which appears whole or not at all; if it is there already, keep it.
 
+    If it cannot be had (no connection, no such file, cut short too often), what has come so far is kept, so that
+    the next attempt goes on from there; a file with the wrong hash is not.
+
     Args:
         url: the address; redirects are followed.
         target: where the file goes.
@@ -50,11 +53,6 @@ def download(url: str, target: Path, sha256: str | None, progress: Progress = si
 
     Returns:
         The file's SHA-256, 64 hexadecimal digits.
-
-    Raises:
-        DownloadError: if it cannot be had (no connection, no such file, cut short too often) or its hash
-            differs. What has come so far is kept, so that the next attempt goes on from there; a file with
-            the wrong hash is not.
     """
     if target.is_file():
         held = sha256_of(target)

@@ -77,15 +77,9 @@ def get(
 
 def catalogued_files(name: str) -> tuple[CatalogueFile, ...]:
     """Return every file that the catalogue lists for a source, each path once."""
-    listed = {
-        file.path: file
-        for entry in data_sets().values()
-        for variant in entry.texts.values()
-        if variant.source == name
-        for part in variant.parts
-        for file in part.files
-    }
-    return tuple(listed.values())
+    variants = (variant for entry in data_sets().values() for variant in entry.texts.values())
+    files = (file for variant in variants if variant.source == name for file in variant.files)
+    return tuple({file.path: file for file in files}.values())
 
 
 def fetch(
@@ -111,14 +105,12 @@ def fetch(
         UnpackError: if the archive is unsafe or damaged, or what it holds is not what the catalogue says.
         UserError: if `folder` cannot be written, or is a person's own and holds something else.
     """
+    fetching = _Fetching(chosen, expected, folder, progress, cached)
+    kinds = {"archive": fetching.archive, "files": fetching.files, "file": fetching.file}
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with _alone(folder / f".{chosen.name}.lock", progress):
-            if chosen.kind == "archive":
-                return _fetch_archive(chosen, expected, folder, progress, cached=cached)
-            if chosen.kind == "files":
-                return _fetch_files(chosen, expected, folder, progress, cached=cached)
-            return _fetch_file(chosen, folder, progress, cached=cached)
+            return kinds[chosen.kind]()
     except OSError as error:
         other = "set STSBENCH_CACHE" if cached else "name another folder"
         raise UserError(
@@ -132,106 +124,104 @@ def address_of(chosen: Source) -> str:
     return chosen.address.replace(HUB, mirror, 1) if chosen.address.startswith(f"{HUB}/") else chosen.address
 
 
-def _fetch_file(chosen: Source, folder: Path, progress: Progress, *, cached: bool) -> Fetched:
-    target = folder / chosen.file_name
-    known = _known_sha256(chosen)
-    if target.is_file():
-        held = sha256_of(target)
-        # A file that was put there by hand has no record yet, and is welcome.
-        if held == (known or _recorded_sha256(target) or held):
-            _record_sha256(target, held)
-            return Fetched(chosen.name, target, held, verified=known is not None, fresh=False)
-        if not cached:
-            raise UserError(f"{target} is there, and is another file: move it away, or name another folder.")
-        target.unlink()
-    sha256 = download(address_of(chosen), target, known, progress)
-    _record_sha256(target, sha256)
-    return Fetched(chosen.name, target, sha256, verified=known is not None, fresh=True)
+@dataclass(frozen=True)
+class _Fetching:
+    """The getting of one source; see `fetch`."""
 
+    source: Source
+    expected: Sequence[CatalogueFile]
+    folder: Path
+    progress: Progress
+    cached: bool
 
-def _fetch_files(
-    chosen: Source, expected: Sequence[CatalogueFile], folder: Path, progress: Progress, *, cached: bool
-) -> Fetched:
-    assert chosen.folder is not None, "several files have a folder"
-    target, fresh = folder / chosen.folder, False
-    for file in expected:
-        path = target / file.path
-        if path.is_file():
-            if file.expected in {None, sha256_of(path)}:
-                continue
-            if not cached:
-                raise UserError(f"{path} is there, and is another file: move it away, or name another folder.")
-            path.unlink()
-        download(address_of(chosen) + quote(file.path), path, file.expected, progress)
-        fresh = True
-    return Fetched(chosen.name, target, "", verified=all(file.expected for file in expected), fresh=fresh)
+    def file(self) -> Fetched:
+        """Get the only file of a source."""
+        target = self.folder / self.source.file_name
+        known = self.source.expected
+        if target.is_file():
+            held = sha256_of(target)
+            # A file that was put there by hand has no record yet, and is welcome.
+            if held == (known or _recorded_sha256(target) or held):
+                _record_sha256(target, held)
+                return self._fetched(target, held, fresh=False)
+            self._replace(target)
+        sha256 = download(address_of(self.source), target, known, self.progress)
+        _record_sha256(target, sha256)
+        return self._fetched(target, sha256)
 
+    def files(self) -> Fetched:
+        """Get several files, one by one."""
+        target, fresh = self.folder / (self.source.folder or ""), False
+        for file in self.expected:
+            path = target / file.path
+            if path.is_file():
+                if file.expected in {None, sha256_of(path)}:
+                    continue
+                self._replace(path)
+            download(address_of(self.source) + quote(file.path), path, file.expected, self.progress)
+            fresh = True
+        return self._fetched(target, "", fresh=fresh)
 
-def _fetch_archive(
-    chosen: Source, expected: Sequence[CatalogueFile], folder: Path, progress: Progress, *, cached: bool
-) -> Fetched:
-    archive = folder / chosen.file_name
-    assert chosen.folder is not None, "an archive says where it is unpacked to"
-    target = folder / (chosen.folder if cached else PurePosixPath(chosen.folder).name)
-    different = _differences(target, expected)
-    if not different:
-        recorded = _recorded_sha256(archive)
-        return Fetched(chosen.name, target, recorded, verified=_vouched(chosen, expected), fresh=False)
-    if not cached and target.exists() and any(target.iterdir()):
-        raise UserError(
-            f"{target} is there, and {len(different)} of its {len(expected)} files are missing or differ, the "
-            f"first is {different[0]}: move it away, or name another folder."
-        )
-    sha256 = download(address_of(chosen), archive, _known_sha256(chosen), progress)
-    try:
-        _unpack_to(target, archive, chosen, expected, progress)
-    finally:
-        # Unpacked it is of no more use; damaged it would only be found damaged again.
-        archive.unlink(missing_ok=True)
-    _record_sha256(archive, sha256)
-    return Fetched(chosen.name, target, sha256, verified=_vouched(chosen, expected), fresh=True)
+    def archive(self) -> Fetched:
+        """Get and unpack an archive."""
+        archive = self.folder / self.source.file_name
+        assert self.source.folder is not None, "an archive says where it is unpacked to"
+        target = self.folder / (self.source.folder if self.cached else PurePosixPath(self.source.folder).name)
+        different = self._differences(target)
+        if not different:
+            return self._fetched(target, _recorded_sha256(archive), fresh=False)
+        if not self.cached and target.exists() and any(target.iterdir()):
+            raise UserError(
+                f"{target} is there, and {len(different)} of its {len(self.expected)} files are missing or "
+                f"differ, the first is {different[0]}: move it away, or name another folder."
+            )
+        sha256 = download(address_of(self.source), archive, self.source.expected, self.progress)
+        try:
+            self._unpack_to(target, archive)
+        finally:
+            # Unpacked it is of no more use; damaged it would only be found damaged again.
+            archive.unlink(missing_ok=True)
+        _record_sha256(archive, sha256)
+        return self._fetched(target, sha256)
 
+    def _fetched(self, path: Path, sha256: str, *, fresh: bool = True) -> Fetched:
+        by_files = self.source.kind != "file" and all(file.expected for file in self.expected)
+        by_download = self.source.kind != "files" and self.source.expected is not None
+        return Fetched(self.source.name, path, sha256, verified=by_download or by_files, fresh=fresh)
 
-def _unpack_to(
-    target: Path, archive: Path, chosen: Source, expected: Sequence[CatalogueFile], progress: Progress
-) -> None:
-    # Unpacked beside the target and renamed at the end: a killed unpacking leaves no half a data set.
-    scratch = archive.parent / f".{chosen.name}.unpacking"
-    shutil.rmtree(scratch, ignore_errors=True)
-    try:
-        (scratch / "new").mkdir(parents=True)
-        unpack(archive, scratch / "new", progress)
-        root = _root_of_unpacked(scratch / "new", archive, chosen, expected)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if target.exists():
-            target.rename(scratch / "old")
-        root.rename(target)
-    finally:
+    def _replace(self, path: Path) -> None:
+        if not self.cached:
+            raise UserError(f"{path} is there, and is another file: move it away, or name another folder.")
+        path.unlink()
+
+    def _unpack_to(self, target: Path, archive: Path) -> None:
+        # Unpacked beside the target and renamed at the end: a killed unpacking leaves no half a data set.
+        scratch = archive.parent / f".{self.source.name}.unpacking"
         shutil.rmtree(scratch, ignore_errors=True)
+        try:
+            (scratch / "new").mkdir(parents=True)
+            unpack(archive, scratch / "new", self.progress)
+            paths = [file.path for file in self.expected]
+            root = root_in(Place("archive", scratch / "new"), self.source, paths)
+            different = self._differences(root) if root else paths
+            if root is None or different:
+                raise UnpackError(
+                    f"{archive.name} is not what the catalogue says: {len(different)} of {len(paths)} files are "
+                    f"missing or differ, the first is {different[0]}"
+                )
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if target.exists():
+                target.rename(scratch / "old")
+            root.rename(target)
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
 
-
-def _root_of_unpacked(folder: Path, archive: Path, chosen: Source, expected: Sequence[CatalogueFile]) -> Path:
-    paths = [file.path for file in expected]
-    root = root_in(Place("archive", folder), chosen, paths)
-    different = _differences(root, expected) if root else paths
-    if root is None or different:
-        raise UnpackError(
-            f"{archive.name} is not what the catalogue says: {len(different)} of {len(paths)} files are "
-            f"missing or differ, the first is {different[0]}"
-        )
-    return root
-
-
-def _vouched(chosen: Source, expected: Sequence[CatalogueFile]) -> bool:
-    return _known_sha256(chosen) is not None or all(file.expected for file in expected)
-
-
-def _differences(root: Path, expected: Sequence[CatalogueFile]) -> list[str]:
-    return [
-        file.path
-        for file in expected
-        if not (root / file.path).is_file() or file.expected not in {None, sha256_of(root / file.path)}
-    ]
+    def _differences(self, root: Path) -> list[str]:
+        return [
+            file.path
+            for file in self.expected
+            if not (root / file.path).is_file() or file.expected not in {None, sha256_of(root / file.path)}
+        ]
 
 
 @contextmanager
@@ -248,10 +238,6 @@ def _alone(lock_file: Path, progress: Progress) -> Iterator[None]:
         yield
     finally:
         lock.release()
-
-
-def _known_sha256(chosen: Source) -> str | None:
-    return None if chosen.sha256 == "unverified" else chosen.sha256
 
 
 def _record_of(file: Path) -> Path:
@@ -286,25 +272,20 @@ class UnpackError(Exception):
 
 
 def unpack(archive: Path, folder: Path, progress: Progress = silent) -> None:
-    """Unpack a tar archive (compressed or not) into `folder`.
+    """Unpack a tar archive (compressed or not) into an empty folder.
 
     The whole listing is checked before the first file is written, and each member once more by
     `tarfile`'s own `data` filter.
-
-    Args:
-        archive: the tar file.
-        folder: an existing, empty folder.
-        progress: told members done and members in all.
-
-    Raises:
-        UnpackError: if the archive is damaged, or a member is a device, would lie outside the folder or too deep.
     """
     stage = f"unpacking {archive.name}"
     try:
         with tarfile.open(archive) as tar:
             members = tar.getmembers()
             for member in members:
-                _demand_harmless(member, archive)
+                if harm := _harm_of(member):
+                    raise UnpackError(
+                        f"{archive.name} was not unpacked, because it is unsafe: its member {member.name!r} {harm}"
+                    )
             for done, member in enumerate(members):
                 progress(stage, done, len(members))
                 tar.extract(member, folder, filter="data")
@@ -317,27 +298,19 @@ def unpack(archive: Path, folder: Path, progress: Progress = silent) -> None:
         raise UnpackError(f"{archive.name} cannot be unpacked: {error.strerror or error}") from error
 
 
-def _demand_harmless(member: tarfile.TarInfo, archive: Path) -> None:
-    unsafe = None
-    if not (member.isfile() or member.isdir() or member.issym() or member.islnk()):
-        unsafe = "is a device"
-    elif len(PurePosixPath(member.name).parts) > _DEEPEST:
+def _harm_of(member: tarfile.TarInfo) -> str:
+    """Return why a member is unsafe, empty where it is not."""
+    path, is_link = PurePosixPath(member.name), member.issym() or member.islnk()
+    if not (member.isfile() or member.isdir() or is_link):
+        return "is a device"
+    if len(path.parts) > _DEEPEST:
         # Making and removing such folders exhausts Python's stack.
-        unsafe = f"lies more than {_DEEPEST} folders deep"
-    elif _escapes(PurePosixPath(member.name)):
-        unsafe = "lies outside its folder"
-    elif (member.issym() or member.islnk()) and _escapes(_link_target(member)):
-        unsafe = "links to a place outside its folder"
-    if unsafe:
-        raise UnpackError(
-            f"{archive.name} was not unpacked, because it is unsafe: its member {member.name!r} {unsafe}"
-        )
-
-
-def _link_target(member: tarfile.TarInfo) -> PurePosixPath:
+        return f"lies more than {_DEEPEST} folders deep"
+    if _escapes(path):
+        return "lies outside its folder"
     # A symbolic link is read from where it lies, a hard link from the archive's root.
-    start = PurePosixPath(member.name).parent if member.issym() else PurePosixPath()
-    return start / member.linkname
+    start = path.parent if member.issym() else PurePosixPath()
+    return "links to a place outside its folder" if is_link and _escapes(start / member.linkname) else ""
 
 
 def _escapes(path: PurePosixPath) -> bool:

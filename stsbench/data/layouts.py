@@ -60,11 +60,7 @@ class CataloguedLines:
 
 
 def read_catalogued(root: Path, entry: CatalogueFile, encoding: str) -> CataloguedLines:
-    """Read one catalogued file below `root`.
-
-    Raises:
-        UserError: if it cannot be read, or a byte does not fit the encoding.
-    """
+    """Read one catalogued file below `root`."""
     path = root / entry.path
     data = read_bytes(path)
     return CataloguedLines(
@@ -80,29 +76,24 @@ class PartRead(NamedTuple):
 
 
 def read_part(root: Path, part: CataloguePart, variant: TextVariant, task: str) -> PartRead:
-    """Return the files of a part below `root`.
-
-    Raises:
-        UserError: if one cannot be read or is empty.
-    """
-    return PartRead(part, tuple(_read_whole(root, file, variant, task) for file in part.files))
-
-
-def _read_whole(root: Path, file: CatalogueFile, variant: TextVariant, task: str) -> CataloguedLines:
-    if variant.layout == "named":
-        path = root / file.path
-        require_file(path)
-        read, is_empty = CataloguedLines(path, [], sha256_of(path), file), not path.stat().st_size
-    else:
-        read = read_catalogued(root, file, variant.encoding)
-        is_empty = not any(read.lines)
-    if is_empty:
-        there = f"{file.lines} lines" if file.lines else "pairs"
-        raise UserError(
-            f"{read.path} is empty, where {task} has {there}: get it again (`stsbench data verify "
-            f"{task}` says which files are not the catalogued ones)."
-        )
-    return read
+    """Return the files of a part below `root`, none of which may be empty."""
+    files = []
+    for file in part.files:
+        if variant.layout == "named":
+            path = root / file.path
+            require_file(path)
+            read, is_empty = CataloguedLines(path, [], sha256_of(path), file), not path.stat().st_size
+        else:
+            read = read_catalogued(root, file, variant.encoding)
+            is_empty = not any(read.lines)
+        if is_empty:
+            expected = f"{file.lines} lines" if file.lines else "pairs"
+            raise UserError(
+                f"{read.path} is empty, where {task} has {expected}: get it again (`stsbench data verify "
+                f"{task}` says which files are not the catalogued ones)."
+            )
+        files.append(read)
+    return PartRead(part, tuple(files))
 
 
 class Row(NamedTuple):
@@ -126,11 +117,7 @@ class Row(NamedTuple):
 
 
 def rows_of(read: PartRead, variant: TextVariant) -> Iterator[Row]:
-    """Yield the rows of a part of a data set, by the shape of its files.
-
-    Raises:
-        UserError: naming file and line of the first that is not of that shape.
-    """
+    """Yield the rows of a part of a data set, by the shape of its files."""
     return _LAYOUTS[variant.layout](read, variant)
 
 
@@ -190,11 +177,13 @@ def _from_named(read: PartRead, variant: TextVariant) -> Iterator[Row]:
     (file,) = read.files
     named = variant.named
     assert named is not None, "the schema demands named columns"
-    split = read.part.split
-    table, rows = _opened(file, named, read.part, variant)
+    split, only = read.part.split, read.part.only
+    wanted = (named.sentence1, named.sentence2, named.pair, named.value, named.id, *named.raters, *only)
+    heads = tuple(dict.fromkeys(name.partition(".")[0] for name in wanted if name))
+    table, rows = _read_once(file.path, file.sha256, variant.format, heads, variant.names)
     for line, cells in rows:
         row = _NamedRow(dict(zip(table.columns, cells, strict=True)), table.at(line))
-        if any(str(row.cell(column)) != value for column, value in read.part.only.items()):
+        if any(str(row.cell(column)) != value for column, value in only.items()):
             continue
         sentence1, sentence2 = row.sentences(named)
         ratings = row.ratings(named.raters)
@@ -210,30 +199,15 @@ def _from_named(read: PartRead, variant: TextVariant) -> Iterator[Row]:
         )
 
 
-def _opened(
-    file: CataloguedLines, named: NamedColumns, part: CataloguePart, variant: TextVariant
-) -> tuple[Rows, Iterator[NumberedCells]]:
-    wanted = (named.sentence1, named.sentence2, named.pair, named.value, named.id, *named.raters, *part.only)
-    heads = tuple(dict.fromkeys(name.partition(".")[0] for name in wanted if name))
-    if not part.only:
-        table = _open(file.path, variant.format, heads, variant.names)
-        return table, table.rows
-    # Several parts in one file: it is read once for all of them.
-    table, rows = _read_once(file.path, file.sha256, variant.format, heads, variant.names)
-    return table, iter(rows)
-
-
-def _open(path: Path, format: str, heads: Sequence[str], names: Sequence[str]) -> Rows:
-    if names:
-        return open_rows(path, is_header=lambda _: False, unnamed=names, format=format)
-    return open_rows(path, is_header=lambda _: True, names=heads, format=format)
-
-
+# Several parts may lie in one file: it is read once for all of them.
 @lru_cache(maxsize=1)
 def _read_once(
     path: Path, _sha256: str, format: str, heads: tuple[str, ...], names: tuple[str, ...]
 ) -> tuple[Rows, tuple[NumberedCells, ...]]:
-    table = _open(path, format, heads, names)
+    if names:
+        table = open_rows(path, is_header=lambda _: False, unnamed=names, format=format)
+    else:
+        table = open_rows(path, is_header=lambda _: True, names=heads, format=format)
     return table, tuple(table.rows)
 
 
@@ -246,30 +220,32 @@ class _NamedRow(NamedTuple):
         value: Any = self.cells
         for step in name.split("."):
             if not isinstance(value, dict) or step not in value:
-                raise UserError(f"{self.where}: {name!r} is missing; mend it or get the file again.")
+                raise self.refusal(f"{name!r} is missing")
             value = value[step]
         return value
 
-    def text(self, name: str, *, may_be_empty: bool) -> str:
+    def refusal(self, what: str) -> UserError:
+        return UserError(f"{self.where}: {what}; mend it or get the file again.")
+
+    def text(self, name: str, *, may_be_empty: bool = False) -> str:
         value = self.cell(name)
         if not isinstance(value, str):
-            raise UserError(f"{self.where}: {name} is {value!r}, not text; mend it or get the file again.")
+            raise self.refusal(f"{name} is {value!r}, not text")
         if not value.strip() and not may_be_empty:
-            raise UserError(f"{self.where}: {name} is empty; mend it or get the file again.")
+            raise self.refusal(f"{name} is empty")
         return value
 
     def sentences(self, named: NamedColumns) -> tuple[str, str]:
         if not named.pair:
-            empty = named.may_be_empty
-            return (
-                self.text(named.sentence1, may_be_empty=empty),
-                self.text(named.sentence2, may_be_empty=empty),
+            first, second = (
+                self.text(name, may_be_empty=named.may_be_empty) for name in (named.sentence1, named.sentence2)
             )
-        parts = [part for part in _BETWEEN.split(self.text(named.pair, may_be_empty=False)) if part.strip()]
+            return first, second
+        parts = [part for part in _BETWEEN.split(self.text(named.pair)) if part.strip()]
         if len(parts) != 2:
-            raise UserError(
-                f"{self.where}: {named.pair} holds two sentences with a tab or a line feed between them, here "
-                f"there {'is one' if len(parts) == 1 else f'are {len(parts)}'}; mend it or get the file again."
+            raise self.refusal(
+                f"{named.pair} holds two sentences with a tab or a line feed between them, here there "
+                + ("is one" if len(parts) == 1 else f"are {len(parts)}")
             )
         return parts[0], parts[1]
 
@@ -282,12 +258,10 @@ class _NamedRow(NamedTuple):
             # bool is a number to Python; as a rating it is a slip.
             rating = None if isinstance(value, bool) else number(str(value))
             if rating is None:
-                raise UserError(
-                    f"{self.where}: the rating {value!r} is not a number; mend it or get the file again."
-                )
+                raise self.refusal(f"the rating {value!r} is not a number")
             ratings.append(rating)
         if columns and not ratings:
-            raise UserError(f"{self.where}: there is no rating; mend it or get the file again.")
+            raise self.refusal("there is no rating")
         return tuple(ratings)
 
 

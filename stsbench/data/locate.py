@@ -37,9 +37,6 @@ def places(data_dirs: Sequence[Path] = ()) -> tuple[Place, ...]:
 
     Args:
         data_dirs: folders that the person names for this call; they come first.
-
-    Raises:
-        UserError: if a folder that the person named, here or in `STSBENCH_DATA`, does not exist.
     """
     named = [Place("--data-dir", Path(folder).expanduser()) for folder in data_dirs]
     variable = os.environ.get("STSBENCH_DATA")
@@ -94,15 +91,13 @@ def find_root(source: Source, paths: Sequence[str], wanted: str, data_dirs: Sequ
 
     The first place that holds any of them is the one: a task is never put together from two places.
 
+    Where no place holds them, that is a DataNotFoundError; where one holds only some, a plain UserError.
+
     Args:
         source: what the files belong to; says which layouts a data folder may have.
         paths: the wanted files, relative to the source's root.
         wanted: what they are, for the message ("STS12").
         data_dirs: see `places`.
-
-    Raises:
-        DataNotFoundError: if no place holds them, naming the places and what to do.
-        UserError: if a place holds only some.
     """
     if source.kind == "bundled":
         return bundled_root(source)
@@ -110,7 +105,12 @@ def find_root(source: Source, paths: Sequence[str], wanted: str, data_dirs: Sequ
     for place in looked:
         root = root_in(place, source, paths)
         if root is not None:
-            _demand_all(root, paths, wanted, place, source)
+            absent = next((path for path in paths if not (root / path).is_file()), None)
+            if absent is not None:
+                raise UserError(
+                    f"{wanted} is incomplete in {root} ({place.origin}): {absent} is missing; "
+                    f"put it there, name another folder, or {remedy(source)}."
+                )
             return root
     folders = ", ".join(f"{place.folder} ({place.origin})" for place in looked)
     raise DataNotFoundError(f"{wanted} was not found in {folders}, which lack {paths[0]}: {remedy(source)}.")
@@ -134,12 +134,3 @@ def remedy(source: Source) -> str:
         f"run `stsbench data get {source.name}`, or (offline) set STSBENCH_DATA to the folder of a copy, "
         f"to be had from {source.address}"
     )
-
-
-def _demand_all(root: Path, paths: Sequence[str], wanted: str, place: Place, source: Source) -> None:
-    for path in paths:
-        if not (root / path).is_file():
-            raise UserError(
-                f"{wanted} is incomplete in {root} ({place.origin}): {path} is missing; "
-                f"put it there, name another folder, or {remedy(source)}."
-            )

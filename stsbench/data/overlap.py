@@ -1,4 +1,4 @@
-"""What data sets share: `overlap` counts sentences and pairs of two sets, `sharing` the pairs of tasks as a graph."""
+"""What data sets share: `overlap` counts sentences and pairs of two sets, `sharing` the graph of tasks' pairs."""
 
 from collections import Counter
 from collections.abc import Collection, Sequence
@@ -228,8 +228,9 @@ def _counts(a: _Counted, b: _Counted, unit: str, same: str) -> dict[str, object]
     repeated = {key for key, times in counts[0].items() if times > 1}
     shared = repeated if a is b else counts[0].keys() & counts[1].keys()
     concerned = [sum(any(key in shared for key in row) for row in rows) for rows in sides]
+    row: dict[str, object] = {"a": a.name, "b": b.name, "unit": unit, "same": same}
     return (
-        {"a": a.name, "b": b.name, "unit": unit, "same": same}
+        row
         | {"distinct a": len(counts[0]), "distinct b": len(counts[1])}
         | {"shared a": len(shared), "shared b": len(shared), "rows a": concerned[0], "rows b": concerned[1]}
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +23,7 @@ from stsbench.data.catalogue import (
 )
 from stsbench.data.fetch import catalogued_files
 from stsbench.data.layouts import read_catalogued
-from stsbench.data.locate import bundled_root, places, remedy, root_in
+from stsbench.data.locate import Place, bundled_root, places, remedy, root_in
 from stsbench.render.result import Result
 from stsbench.render.table import Table, Tables
 
@@ -164,8 +165,7 @@ def verify(
     rows = pd.DataFrame(
         {"task": entry.task, "text": text, "source": variant.source} | _verdict(_root(variant, data_dirs), file)
         for entry, text, variant in _chosen(what, data_dirs)
-        for part in variant.parts
-        for file in part.files
+        for file in variant.files
     ).astype({"expected_lines": "Int64", "found_lines": "Int64"})
     # Several parts may lie in one file. Of a source that is not here at all, the advice says enough.
     rows = rows.drop_duplicates(["task", "text", "file"], ignore_index=True)
@@ -189,10 +189,10 @@ def where(data_dirs: Sequence[Path] = ()) -> DataOverview:
     import pandas as pd
 
     rows = pd.DataFrame(
-        {"order": order, "origin": place.origin, "folder": storable(str(place.folder))}
-        | _holding(chosen, paths, root_in(place, chosen, paths))
+        {"order": order, "origin": place.origin, "folder": storable(str(place.folder))} | _holding(place, chosen)
         for order, place in enumerate(places(data_dirs), start=1)
-        for chosen, paths in _paths_of_sources()
+        for chosen in sources().values()
+        if chosen.kind != "bundled"
     )
     default = rows["source"].map(lambda name: source(name).of_default_tasks)
     return DataOverview(rows, rows[default | (rows["found"] != "")].reset_index(drop=True))
@@ -204,37 +204,29 @@ def _variants() -> Iterator[tuple[DataSet, str, TextVariant]]:
             yield entry, text, variant
 
 
-def _chosen(what: Sequence[str], data_dirs: Sequence[Path]) -> list[tuple[DataSet, str, TextVariant]]:
-    """Return the texts whose source or task was named, or those that the default groups of tasks need.
+def _chosen(what: Sequence[str], data_dirs: Sequence[Path]) -> Iterator[tuple[DataSet, str, TextVariant]]:
+    """Yield the texts whose source or task was named, or those that the default groups of tasks need.
 
     Of a task, and where nothing was named, also what is here; a text that is made of another's files is not among
     them.
     """
-    variants = list(_variants())
-    chosen = _names_of(what, variants)
-
-    def is_wanted(entry: DataSet, variant: TextVariant) -> bool:
+    chosen = _names_of(what)
+    for entry, text, variant in _variants():
         if variant.drop_repeated or (chosen and not {entry.task, variant.source} & chosen):
-            return False
+            continue
         others = [source(other.source).of_default_tasks for other in entry.texts.values()]
-        return (
+        if (
             variant.source in chosen
             or source(variant.source).of_default_tasks
-            or (bool(chosen) and not any(others))
+            or (chosen and not any(others))
             or _root(variant, data_dirs) is not None
-        )
+        ):
+            yield entry, text, variant
 
-    return [row for row in variants if is_wanted(row[0], row[2])]
 
-
-def _names_of(what: Sequence[str], variants: Sequence[tuple[DataSet, str, TextVariant]]) -> set[str]:
-    """Return tasks and sources as the catalogue spells them.
-
-    Raises:
-        UserError: if there is no such task or source.
-    """
-    names = dict.fromkeys(variant.source for _, _, variant in variants)
-    names |= dict.fromkeys(entry.task for entry, _, _ in variants)
+def _names_of(what: Sequence[str]) -> set[str]:
+    """Return tasks and sources as the catalogue spells them."""
+    names = list(dict.fromkeys(variant.source for _, _, variant in _variants())) + list(data_sets())
     by_plain_name = {plain_name(name): name for name in names}
     for name in what:
         if plain_name(name) not in by_plain_name:
@@ -248,8 +240,7 @@ def _root(variant: TextVariant, data_dirs: Sequence[Path]) -> Path | None:
     chosen = source(variant.source)
     if chosen.kind == "bundled":
         return bundled_root(chosen)
-    paths = [file.path for part in variant.parts for file in part.files]
-    roots = (root_in(place, chosen, paths) for place in places(data_dirs))
+    roots = (root_in(place, chosen, [file.path for file in variant.files]) for place in places(data_dirs))
     return next((root for root in roots if root is not None), None)
 
 
@@ -267,29 +258,24 @@ def _verdict(root: Path | None, file: CatalogueFile) -> dict[str, object]:
         return verdict
     # Latin-1 takes any byte: what is wanted here are lines and hash, whatever the file holds.
     try:
-        found = read_catalogued(root, file, "latin-1")
+        read = read_catalogued(root, file, "latin-1")
     except UserError:
         return verdict | {"status": "unreadable"}
-    status = UNVERIFIED if file.expected is None else "ok" if found.sha256 == file.expected else "modified"
-    return verdict | {"status": status, "found_lines": len(found.lines), "found_sha256": found.sha256}
+    status = UNVERIFIED if file.expected is None else "ok" if read.sha256 == file.expected else "modified"
+    return verdict | {"status": status, "found_lines": len(read.lines), "found_sha256": read.sha256}
 
 
-def _paths_of_sources() -> Iterator[tuple[Source, list[str]]]:
-    for chosen in sources().values():
-        if chosen.kind != "bundled":
-            paths = [file.path for file in catalogued_files(chosen.name)]
-            yield chosen, paths or [chosen.file_name]
-
-
-def _holding(chosen: Source, paths: Sequence[str], root: Path | None) -> dict[str, object]:
+def _holding(place: Place, chosen: Source) -> dict[str, object]:
+    paths = [file.path for file in catalogued_files(chosen.name)] or [chosen.file_name]
+    root = root_in(place, chosen, paths)
     there = sum((root / path).is_file() for path in paths) if root else 0
     return {"source": chosen.name, "found": storable(str(root or "")), "files": f"{there} of {len(paths)}"}
 
 
 def _counts(named: Iterable[tuple[str, int]]) -> str:
-    counts: dict[str, int] = {}
+    counts = Counter[str]()
     for name, count in named:
-        counts[name] = counts.get(name, 0) + count
+        counts[name] += count
     return ", ".join(f"{name} {count}" for name, count in counts.items())
 
 

@@ -33,6 +33,7 @@ PAIR_BYTES = 1500
 
 _PAIRS_AT_ONCE = 50_000
 _MISTAKES_TOLD = 10
+_EMPTY = f"{{}} is empty: give it one pair a line, with columns {', '.join(COLUMNS)}."
 _IN_PARTS = "measure a part of them, or use a machine with more"
 
 
@@ -101,13 +102,9 @@ def _open(path: Path) -> Rows:
     ending_of(path, FORMATS[1:])  # a line of text is no pair
     size = path.stat().st_size
     if size == 0:
-        raise _empty(path)
+        raise UserError(_EMPTY.format(path))
     require_memory(size, f"the pairs of {path}", _IN_PARTS)
     return open_rows(path, is_header=_is_header, unnamed=COLUMNS)
-
-
-def _empty(path: Path) -> UserError:
-    return UserError(f"{path} is empty: give it one pair a line, with columns {', '.join(COLUMNS)}.")
 
 
 def _is_header(cells: Sequence[str]) -> bool:
@@ -125,7 +122,7 @@ def _pairs(table: Rows, subset_column: str, task: str) -> Iterator[Pair]:
     mistakes = _Mistakes(table.path)
     rows = _without_blank_end(mistakes.readable(table.rows))
     if not any(table.columns) and next(rows, None) is None:
-        raise _empty(table.path)
+        raise UserError(_EMPTY.format(table.path))
     where1, where2, where_score = (_column(table, role) for role in COLUMNS)
     where_subset = _subset_column(table, subset_column)
     for count, (line, cells) in enumerate(rows, start=1):
@@ -162,31 +159,25 @@ class _Mistakes:
         """Yield the rows that can be read."""
         while True:
             try:
-                row = next(rows)
+                yield next(rows)
             except StopIteration:
                 return
             except RowError as error:
                 self.keep(error)
-                continue
-            yield row
 
     def demand_none(self) -> None:
         if self.count == 1:
             raise UserError(self.first[0])
         if self.count:
             more = self.count - len(self.first)
-            lines = [
-                f"{self.path} has {self.count:,} mistakes:",
-                *self.first,
-                *([f"and {more:,} more."] if more else []),
-            ]
-            raise UserError(*lines)
+            last = [f"and {more:,} more."] if more else []
+            raise UserError(f"{self.path} has {self.count:,} mistakes:", *self.first, *last)
 
 
 def _without_blank_end(rows: Iterator[NumberedCells]) -> Iterator[NumberedCells]:
     blank: NumberedCells | None = None
     for row in rows:
-        if _is_blank(row):
+        if all(isinstance(cell, str) and not cell.strip() for cell in row[1]):
             blank = blank or row
             continue
         if blank is not None:  # in the middle: it is told as a row without sentences
@@ -194,12 +185,8 @@ def _without_blank_end(rows: Iterator[NumberedCells]) -> Iterator[NumberedCells]
         yield row
 
 
-def _is_blank(row: NumberedCells) -> bool:
-    return all(isinstance(cell, str) and not cell.strip() for cell in row[1])
-
-
 def _column(table: Rows, role: str) -> int:
-    """Return the only column that may play `role`, by that very name or an alias."""
+    """Return the only column that may play a role, by that very name or an alias."""
     names = [name.casefold() for name in table.columns]
     candidates = [name for name in names if name == role or name in ALIASES[role]]
     if len(candidates) == 1:

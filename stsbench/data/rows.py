@@ -85,9 +85,6 @@ def open_rows(
         unnamed: what the columns of TSV or CSV without a header are called; empty if nobody knows.
         delimiter: what stands between the cells of CSV; some programs write tabs or semicolons.
         format: `tsv`, `csv`, `jsonl`, `json` or `parquet`, for a file whose ending does not say it.
-
-    Raises:
-        UserError: naming file and line, here or as rows are taken, if something cannot be read.
     """
     match f".{format}" if format else ending_of(path):
         case ".txt":
@@ -102,7 +99,8 @@ def open_rows(
             return _parquet(path, names)
         case ".tsv":
             quotes = _Quotes() if format else _Quotes.of(path)
-            cells = _csv_cells(path, "\t") if quotes.are_csv else _tsv_cells(path)
+            plain = ((line, text.split("\t")) for line, text in text_lines(path))
+            cells = _csv_cells(path, "\t") if quotes.are_csv else plain
             rows = _delimited(path, cells, is_header, names, unnamed)
             return replace(rows, notes=(*quotes.notes(path), *rows.notes))
         case _:
@@ -137,25 +135,25 @@ class _Quotes:
     @classmethod
     def of(cls, path: Path) -> "_Quotes":
         """Read a file for its quotes, up to the first that is none of CSV's."""
-        found, row = cls(), list[str]()
+        quotes, row = cls(), list[str]()
         for _, text in text_lines(path):
             if '"' not in text:
                 if row:  # Inside of a cell.
                     row.append(text)
                 else:
-                    found.is_without |= bool(text.strip())
+                    quotes.is_without |= bool(text.strip())
                 continue
             row.append(text)
             whole = "\n".join(row)
             if whole.count('"') % 2 == 0:
-                found._count(whole)
+                quotes._count(whole)
                 row.clear()
             elif not _OPEN_ROW.fullmatch(whole):
-                found.is_bare = True
-            if found.is_bare:
-                return found
-        found.is_bare = bool(row)
-        return found
+                quotes.is_bare = True
+            if quotes.is_bare:
+                return quotes
+        quotes.is_bare = bool(row)
+        return quotes
 
     def _count(self, row: str) -> None:
         end = 0
@@ -188,15 +186,8 @@ class _Quotes:
             )
 
 
-def _tsv_cells(path: Path) -> Iterator[tuple[int, list[str]]]:
-    return ((line, text.split("\t")) for line, text in text_lines(path))
-
-
 def ending_of(path: Path, formats: Sequence[str] = FORMATS) -> str:
     """Return the ending that says a file's format, in lower case and without that of its packing.
-
-    Raises:
-        UserError: if it is none of `formats`.
 
     >>> ending_of(Path("pairs.TSV.gz"))
     '.tsv'
@@ -211,12 +202,7 @@ def ending_of(path: Path, formats: Sequence[str] = FORMATS) -> str:
 
 
 def text_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a UTF-8 file, packed or not, with their numbers from 1.
-
-    Raises:
-        UserError: if it cannot be read, or naming the line, if one is not UTF-8, holds a NUL byte or is longer
-            than `LONGEST_LINE`, or if lines end in carriage returns alone.
-    """
+    """Yield the lines of a UTF-8 file, packed or not, with their numbers from 1."""
     for line, whole in _lines_with_ends(path):
         text = whole.removesuffix("\n").removesuffix("\r")
         if line == 1 and "\r" in text:
@@ -269,12 +255,10 @@ def _csv_cells(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
         except StopIteration:
             return
         except csv.Error as error:
-            told = (
-                f"a cell of more than {csv.field_size_limit()} characters"
-                if "field limit" in str(error)
-                else error
-            )
-            raise UserError(f"{path}, line {line}: not valid CSV ({told}); mend its quotes.") from error
+            reason = str(error)
+            if "field limit" in reason:
+                reason = f"a cell of more than {csv.field_size_limit()} characters"
+            raise UserError(f"{path}, line {line}: not valid CSV ({reason}); mend its quotes.") from error
         yield line, cells
 
 
@@ -333,10 +317,22 @@ def _json_lines(path: Path, names: Sequence[str] | None) -> Rows:
     lines = filter(lambda row: row[1].strip(), text_lines(path))
 
     def parsed(row: tuple[int, str]) -> tuple[int, dict[str, Any]]:
-        return row[0], _json_object(row[1], path, row[0])
+        line, text = row
+        try:
+            # json keeps the last of two values of one name without a word.
+            record = parse_json(text, once=True)
+        except ValueError as error:
+            raise RowError(f"{path}, line {line}: not valid JSON ({_reason(error)}); mend the line.") from error
+        if not isinstance(record, dict):
+            raise RowError(f"{path}, line {line}: a JSON object expected, one a line; mend the line.")
+        return line, record
 
-    records = map(parsed, lines)
-    return _of_records(path, records, names, "line")
+    return _of_records(path, map(parsed, lines), names, "line")
+
+
+def _reason(error: ValueError) -> str:
+    """Return why a text is no JSON, without what its parser would do about it."""
+    return getattr(error, "msg", None) or str(error).partition(";")[0]
 
 
 def _json_list(path: Path, names: Sequence[str] | None) -> Rows:
@@ -344,10 +340,9 @@ def _json_list(path: Path, names: Sequence[str] | None) -> Rows:
     try:
         entries = parse_json(text, once=True)
     except ValueError as error:
-        reason = getattr(error, "msg", None) or str(error).partition(";")[0]
         line = getattr(error, "lineno", None)
         where = f"{path}, line {line}" if line else str(path)
-        raise UserError(f"{where}: not valid JSON ({reason}); mend it or get the file again.") from error
+        raise UserError(f"{where}: not valid JSON ({_reason(error)}); mend it or get the file again.") from error
     if not isinstance(entries, list):
         raise UserError(f"{path}: a JSON list of objects expected; mend it or get the file again.")
     for number, entry in enumerate(entries, start=1):
@@ -379,18 +374,6 @@ def _of_records(
         return line, [record[name] for name in columns]
 
     return Rows(path, columns, map(checked, chain([first], records)), unit)
-
-
-def _json_object(text: str, path: Path, line: int) -> dict[str, Any]:
-    try:
-        # json keeps the last of two values of one name without a word.
-        record = parse_json(text, once=True)
-    except ValueError as error:
-        reason = getattr(error, "msg", None) or str(error).partition(";")[0]
-        raise RowError(f"{path}, line {line}: not valid JSON ({reason}); mend the line.") from error
-    if not isinstance(record, dict):
-        raise RowError(f"{path}, line {line}: a JSON object expected, one a line; mend the line.")
-    return record
 
 
 def _parquet(path: Path, names: Sequence[str] | None) -> Rows:
@@ -433,11 +416,7 @@ def _told_as_no_parquet(path: Path) -> Iterator[None]:
 
 
 def read_bytes(path: Path) -> bytes:
-    """Return a file's bytes.
-
-    Raises:
-        UserError: if the file cannot be read.
-    """
+    """Return a file's bytes."""
     require_file(path)
     try:
         return path.read_bytes()
@@ -451,11 +430,7 @@ def _unreadable(path: Path, error: Exception) -> UserError:
 
 
 def decode(data: bytes, path: Path, encoding: str, *, first_line: int = 1) -> str:
-    """Decode a file's bytes, or those from line `first_line` on.
-
-    Raises:
-        UserError: naming the line of the first byte that does not fit.
-    """
+    """Decode a file's bytes, or those from line `first_line` on."""
     try:
         return data.decode(encoding)
     except UnicodeDecodeError as error:

@@ -102,7 +102,7 @@ def id_columns(first: Iterable[str], second: Iterable[str | None]) -> dict[str, 
     others = [one if other is None else other for one, other in zip(ones, second, strict=True)]
     # Each sentence once: many stand in several pairs.
     distinct, rows = coded([*ones, *others])
-    columns = {}
+    columns = dict[str, NDArray[np.uint64]]()
     for names, numbers in ((SENTENCES, sentence_ids), (FOLDED, folded_ids)):
         ids = numbers(distinct)[rows]
         columns |= {names[0]: ids[: len(ones)], names[1]: ids[len(ones) :]}

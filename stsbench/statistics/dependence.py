@@ -67,7 +67,7 @@ class Sharing:
 
     @classmethod
     def of(cls, first: ArrayLike, second: ArrayLike | None = None) -> "Sharing":
-        """Return the sharing of n pairs from what tells their sentences apart: hashes, numbers or texts, (n,) each.
+        """Return the sharing of n pairs from what tells their sentences apart, (n,) hashes, numbers or texts.
 
         Without `second` each item is one sentence.
 

@@ -154,7 +154,8 @@ def principal_axes(vectors: Vectors) -> tuple[PrincipalAxes, PrincipalAxes]:
     """Return the principal axes of a matrix as it is, and with the mean vector subtracted.
 
     A QR decomposition behind a column of ones leaves a triangle that has both: without the first column it has the
-    singular values of the matrix, without the first row as well those of the centred matrix.
+    singular values of the matrix, without the first row as well those of the centred matrix. MoCoSE (2022), figure
+    7, draws them for the sentence vectors of STS-B, divided by the largest.
 
     Args:
         vectors: (n, d) matrix with at least one row.
@@ -184,21 +185,6 @@ def _behind_ones(vectors: Vectors) -> Floats:
 
 def _triangle(matrix: Floats) -> Floats:
     return np.asarray(np.linalg.qr(matrix, mode="r"), dtype=np.float64)
-
-
-def singular_values(vectors: Vectors, *, centred: bool = False) -> Floats:
-    """Return the singular values of a matrix, largest first; shape (min(n, d),), float64.
-
-    MoCoSE (2022), figure 7, draws them for the sentence vectors of STS-B, divided by the largest.
-
-    Args:
-        vectors: (n, d) matrix with at least one row.
-        centred: whether the mean vector is subtracted first.
-
-    >>> singular_values(np.array([[3.0, 0.0], [0.0, 4.0]])).round(12).tolist()
-    [4.0, 3.0]
-    """
-    return principal_axes(vectors)[centred].values
 
 
 def effective_rank(singular: Floats) -> float:

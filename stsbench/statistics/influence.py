@@ -5,8 +5,8 @@ the pair (Hampel 1974), centred, divided by n. Terms add. Those of a mean over s
 each, times its weight, side by side; those of a difference of two models on the same pairs are the differences of
 theirs. `dependence` sums products of terms to a variance.
 
-A correlation of two samples, (n,) each, has (n,) terms, which sum to 0; they are NaN where it is undefined. Samples
-that are not one-dimensional and of one length are a ValueError.
+A correlation of two samples, (n,) each, has (n,) terms, which sum to 0; they are NaN where it is undefined.
+Samples that are not one-dimensional and of one length are a ValueError.
 
 `Linear` is the delta method as arithmetic: a sum, difference, product or quotient of statistics has the terms that
 calculus gives it. A ratio of sums, a gap between groups, a slope or a mean over tasks then has its variance from
@@ -260,9 +260,6 @@ def _ranks_and_above(values: Floats) -> tuple[Floats, Callable[[Floats], Floats]
         return means
 
     return ranks[group], above
-
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

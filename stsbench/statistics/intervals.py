@@ -213,10 +213,7 @@ _MANY = 1000
 def detectable(standard_error: float, *, level: float = 0.95, power: float = 0.8) -> float:
     """Return the smallest difference that a two-sided test finds with this power: (1.96 + 0.84) standard errors.
 
-    Args:
-        standard_error: of the difference.
-        level: 1 - level is the test's size.
-        power: the chance to find the difference.
+    The test's size is 1 - level; its power is the chance to find the difference.
 
     >>> round(detectable(1.0), 3)
     2.802
@@ -225,14 +222,10 @@ def detectable(standard_error: float, *, level: float = 0.95, power: float = 0.8
 
 
 def pairs_needed(pairs: int, difference: float, found: float) -> float:
-    """Return how many pairs show a difference with the power with which so many pairs show another one.
+    """Return how many pairs show a difference, if so many show one of `found` at the smallest (`detectable`).
 
-    A standard error, and with it the smallest difference found, falls with the root of the number of pairs.
-
-    Args:
-        pairs: how many there are.
-        difference: that is to be shown; of 0 no number of pairs shows it.
-        found: the smallest difference that these pairs show (`detectable`).
+    A standard error, and with it the smallest difference found, falls with the root of the number of pairs. No
+    number of pairs shows a difference of 0.
 
     >>> pairs_needed(1000, 0.5, 1.0)
     4000.0
@@ -298,12 +291,8 @@ def _power(runs: int, difference: float, sd: float, over_pairs: Variance, level:
 def difference_error(pairs: float, correlation: float, between: float) -> float:
     """Return the standard error of the difference of two correlations with one gold, of independent pairs.
 
-    Both models correlate alike with gold; asymptotic, for normal scores (Olkin and Siotani 1976).
-
-    Args:
-        pairs: how many.
-        correlation: of either model with gold.
-        between: correlation of the two models' similarities.
+    Either model has this correlation with gold, and `between` is that of the two models' similarities; asymptotic,
+    for normal scores (Olkin and Siotani 1976).
 
     >>> round(difference_error(1000, 0.8, 0.9), 5)
     0.0081

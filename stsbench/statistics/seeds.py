@@ -82,12 +82,10 @@ class MeanVariance(NamedTuple):
 
 
 def interaction_of(covariance: ArrayLike) -> float:
-    """Return the variance over pairs of what one of S runs has of its own, from the covariance of their scores.
+    """Return the variance over pairs of what one of S runs has of its own, S at least 2.
 
-    It is the mean over the runs of V(terms_s - mean terms) S / (S - 1), at least 0.
-
-    Args:
-        covariance: (S, S) over pairs, S at least 2.
+    From the (S, S) covariance of their scores over pairs: the mean over the runs of V(terms_s - mean terms)
+    S / (S - 1), at least 0.
 
     >>> interaction_of([[3.0, 1.0], [1.0, 3.0]])
     2.0

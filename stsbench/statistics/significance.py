@@ -188,14 +188,13 @@ def compare_means(first: ArrayLike, second: ArrayLike, *, level: float = 0.95, s
     test assumes no normality, but its smallest p-value is 2 over the number of splits: 0.008 for five against
     five.
 
+    Its interval and p-value by Welch are NaN where no value differs from its set's mean.
+
     Args:
         first: (m,) values, m at least 2.
         second: (n,) values, n at least 2.
         level: of the interval.
         seed: of the permutations, where there are too many to try them all.
-
-    Returns:
-        The test; its interval and p-value by Welch are NaN where no value differs from its set's mean.
 
     >>> test = compare_means([1.0, 2.0, 3.0], [3.0, 4.0, 5.0])
     >>> test.difference, round(test.welch_p, 4), test.permutation_p
@@ -243,13 +242,8 @@ def holm(p_values: ArrayLike) -> NDArray[np.float64]:
     """Return p-values adjusted by Holm's step-down procedure (Holm 1979).
 
     Rejecting what is below alpha afterwards keeps the chance of even one false rejection at alpha, however the
-    tests depend on one another.
-
-    Args:
-        p_values: (m,) p-values of one family; a NaN (no test was possible) stays NaN and does not count.
-
-    Returns:
-        (m,) adjusted p-values, at most 1, in the order given.
+    tests depend on one another. The (m,) p-values are of one family and come back in their order, at most 1; a NaN,
+    for which no test was possible, stays NaN and does not count.
 
     >>> holm([0.01, 0.04, 0.03, 0.005]).round(6).tolist()
     [0.03, 0.06, 0.06, 0.02]

@@ -34,10 +34,6 @@ def pair_similarities(
     Returns:
         (n,) values by kind; for each kind higher means more alike. A NaN in a vector shows in its pairs.
 
-    Raises:
-        ValueError: if `left` and `right` are not one-dimensional and of one length.
-        IndexError: if an index is outside `vectors`.
-
     >>> vectors = np.array([[3.0, 4.0], [4.0, 3.0], [0.0, 0.0]])
     >>> pair_similarities(vectors, left=[0, 0, 0], right=[0, 1, 2])["cosine"].tolist()
     [1.0, 0.96, 0.0]
@@ -94,10 +90,7 @@ def zero_rows(vectors: NDArray[np.floating[Any]]) -> NDArray[np.bool_]:
 def cosine(u: Floats, v: Floats, products: Floats | None = None) -> Floats:
     """Return the (n,) cosines of the rows of two (n, d) matrices, in [-1, 1]; 0 where a row is zero.
 
-    Args:
-        u: one side's vectors.
-        v: the other side's.
-        products: the (n,) inner products, where they are known.
+    `products` are the (n,) inner products, where they are known.
 
     >>> cosine(np.array([[3.0, 4.0]]), np.array([[4.0, 3.0]])).tolist()
     [0.96]

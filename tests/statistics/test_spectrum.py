@@ -5,19 +5,23 @@ import pytest
 import scipy.linalg
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from scipy.stats import ortho_group
 
-from stsbench.statistics import spectrum
+from stsbench.statistics import geometry
 from stsbench.statistics.geometry import (
     effective_rank,
     iso_score,
     partition_isotropy,
     principal_axes,
-    singular_values,
     top_share,
 )
 
 SEEDS = st.integers(0, 10_000)
+
+
+def singular_values(vectors: NDArray[np.float64], *, centred: bool = False) -> NDArray[np.float64]:
+    return principal_axes(vectors)[centred].values
 
 
 @given(SEEDS, st.booleans())
@@ -33,7 +37,7 @@ def test_singular_values_are_scipys(seed: int, centred: bool) -> None:
 def test_principal_axes_are_a_whole_decomposition(
     n: int, d: int, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spectrum, "_BLOCK_ROWS", at_once)
+    monkeypatch.setattr(geometry, "_SPECTRUM_ROWS", at_once)
     vectors = np.random.default_rng(n).normal(size=(n, d)) + 2
     matrices = vectors, vectors - vectors.mean(axis=0)
     for axes, matrix in zip(principal_axes(vectors), matrices, strict=True):
@@ -122,6 +126,6 @@ def test_partition_isotropy_is_its_definition() -> None:
 
 def test_what_is_no_matrix_of_numbers_is_refused() -> None:
     for bad in (np.ones(3), np.ones((0, 3)), np.array([[1.0, np.nan]])):
-        for refused in (singular_values, partition_isotropy):
+        for refused in (principal_axes, partition_isotropy):
             with pytest.raises(ValueError, match="expected a matrix of finite numbers"):
                 refused(bad)

@@ -249,15 +249,11 @@ def key_paths(values: Any, above: Keys = ()) -> Iterator[Keys]:
 def first_mistake(error: "ValidationError", draft: Draft, whole: str, known: Iterable[str]) -> str:
     """Return the first mistake that validation found as a sentence, blaming the place that wrote the value.
 
-    Args:
-        error: of validating the draft's values.
-        draft: what was validated.
-        whole: what to blame where no key is to blame.
-        known: the keys that there are, for one that is unknown.
+    Where no key is to blame, that is `whole`; `known` are the keys that may be meant by one that is unknown.
     """
     first, *others = error.errors()
-    there = set(key_paths(draft.values))
-    places = {path: place for path, place in draft.places.items() if path in there}
+    paths = set(key_paths(draft.values))
+    places = {path: place for path, place in draft.places.items() if path in paths}
     # Beside keys, a location holds the names of union members: only what was written is followed.
     written: Keys = ()
     for part in map(str, first["loc"]):

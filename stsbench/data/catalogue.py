@@ -32,7 +32,16 @@ class _CatalogueModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class CatalogueFile(_CatalogueModel):
+class _Hashed(_CatalogueModel):
+    sha256: Sha256 | Literal["unverified"]
+
+    @property
+    def expected(self) -> str | None:
+        """The hash that the file must have, None if nobody knows it."""
+        return None if self.sha256 == UNVERIFIED else self.sha256
+
+
+class CatalogueFile(_Hashed):
     """One file of a data set, as it is read.
 
     `path` is relative to a root of the file's source; `lines` counts every line, a header included, and is None
@@ -42,11 +51,6 @@ class CatalogueFile(_CatalogueModel):
     path: RelativePath
     lines: Annotated[int, Field(gt=0)] | None = None
     sha256: Sha256 | Literal["unverified"] = UNVERIFIED
-
-    @property
-    def expected(self) -> str | None:
-        """The hash that the file must have, None if nobody knows it."""
-        return None if self.sha256 == UNVERIFIED else self.sha256
 
 
 class CataloguePart(_CatalogueModel):
@@ -208,7 +212,7 @@ class DataSet(_CatalogueModel):
         return SENTEVAL if SENTEVAL in self.texts else next(iter(self.texts))
 
 
-class Source(_CatalogueModel):
+class Source(_Hashed):
     """Where files come from, and where in a data folder they may lie.
 
     `roots` are tried in order below each data folder. `sha256` is `"unverified"` where nobody could vouch
@@ -221,17 +225,11 @@ class Source(_CatalogueModel):
     title: str
     kind: Literal["archive", "file", "files", "by-hand", "bundled"]
     address: str
-    sha256: Sha256 | Literal["unverified"]
     roots: tuple[str, ...]
     folder: RelativePath | None = None
     documentation: str
     licence: str
     of_default_tasks: bool = True
-
-    @property
-    def expected(self) -> str | None:
-        """The hash that the downloaded file must have, None if nobody knows it."""
-        return None if self.sha256 == UNVERIFIED else self.sha256
 
     @property
     def is_fetchable(self) -> bool:

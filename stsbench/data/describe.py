@@ -6,7 +6,6 @@ Baldwin, 2012; its model is 4.6 MB of numbers, loaded without running code), an 
 together are guessed, and the share of such groups is told.
 """
 
-import html
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
@@ -118,10 +117,6 @@ class Description(Result):
             "are, who scored them by which instruction and how far the raters agree, the licence, whom to cite.",
         ]
         return "\n\n".join(parts) + "\n"
-
-    def _repr_html_(self) -> str:
-        notes = "".join(f"<p>{html.escape(note)}</p>" for note in self.notes)
-        return "".join(Table(table.frame, table.caption)._repr_html_() for table in self.table()) + notes
 
 
 def describe(
@@ -260,8 +255,8 @@ def _shared(data: StsData, data_dirs: Sequence[Path], *, skip: str) -> tuple["pd
     """Return what is shared with each catalogued split that is here, and which tasks are not here."""
     import pandas as pd
 
-    own = Sentences.of_pairs(data)
-    frames, absent = [], []
+    described = Sentences.of_pairs(data)
+    frames, absent = [], list[str]()
     for name in paper_tasks():
         if name == skip:
             continue
@@ -270,7 +265,7 @@ def _shared(data: StsData, data_dirs: Sequence[Path], *, skip: str) -> tuple["pd
         except DataNotFoundError:
             absent.append(name)
             continue
-        frames += [overlap_of(own, texts) for texts in sets]
+        frames += [overlap_of(described, texts) for texts in sets]
     notes = [f"Not looked at, as they are not here: {listed(absent)}."] if absent else []
     if not frames:
         return pd.DataFrame(columns=["a", "b", "unit", "same", "shared a"]), notes

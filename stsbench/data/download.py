@@ -55,9 +55,9 @@ def download(url: str, target: Path, sha256: str | None, progress: Progress = si
         The file's SHA-256, 64 hexadecimal digits.
     """
     if target.is_file():
-        held = sha256_of(target)
-        if sha256 in {None, held}:
-            return held
+        present = sha256_of(target)
+        if sha256 in {None, present}:
+            return present
     arrival = _Arrival(target, progress)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -139,11 +139,11 @@ class _Fetching:
         target = self.folder / self.source.file_name
         known = self.source.expected
         if target.is_file():
-            held = sha256_of(target)
+            present = sha256_of(target)
             # A file that was put there by hand has no record yet, and is welcome.
-            if held == (known or _recorded_sha256(target) or held):
-                _record_sha256(target, held)
-                return self._fetched(target, held, fresh=False)
+            if present == (known or _recorded_sha256(target) or present):
+                _record_sha256(target, present)
+                return self._fetched(target, present, fresh=False)
             self._replace(target)
         sha256 = download(address_of(self.source), target, known, self.progress)
         _record_sha256(target, sha256)

@@ -268,8 +268,8 @@ def _verdict(root: Path | None, file: CatalogueFile) -> dict[str, object]:
 def _holding(place: Place, chosen: Source) -> dict[str, object]:
     paths = [file.path for file in catalogued_files(chosen.name)] or [chosen.file_name]
     root = root_in(place, chosen, paths)
-    there = sum((root / path).is_file() for path in paths) if root else 0
-    return {"source": chosen.name, "found": storable(str(root or "")), "files": f"{there} of {len(paths)}"}
+    count = sum((root / path).is_file() for path in paths) if root else 0
+    return {"source": chosen.name, "found": storable(str(root or "")), "files": f"{count} of {len(paths)}"}
 
 
 def _counts(named: Iterable[tuple[str, int]]) -> str:

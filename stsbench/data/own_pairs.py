@@ -191,7 +191,7 @@ def _column(table: Rows, role: str) -> int:
     candidates = [name for name in names if name == role or name in ALIASES[role]]
     if len(candidates) == 1:
         return names.index(candidates[0])
-    there = ", ".join(map(repr, table.columns))
+    columns = ", ".join(map(repr, table.columns))
     if candidates:
         both = ", ".join(map(repr, dict.fromkeys(candidates)))
         raise UserError(
@@ -199,7 +199,7 @@ def _column(table: Rows, role: str) -> int:
             "them counts is not to be guessed."
         )
     raise UserError(
-        f"{table.path} has no column {role} (or {', '.join(ALIASES[role])}), only {there}: rename one, or "
+        f"{table.path} has no column {role} (or {', '.join(ALIASES[role])}), only {columns}: rename one, or "
         f"leave out the header and give exactly {', '.join(COLUMNS)}."
     )
 
@@ -211,9 +211,9 @@ def _subset_column(table: Rows, name: str) -> int | None:
     if name.casefold() in names:
         return names.index(name.casefold())
     if name != "subset":
-        there = ", ".join(map(repr, table.columns))
+        columns = ", ".join(map(repr, table.columns))
         hint = suggestion(name, table.columns, otherwise="name one of these.")
-        raise UserError(f"{table.path} has no subset column {name!r}, only {there}: {hint}")
+        raise UserError(f"{table.path} has no subset column {name!r}, only {columns}: {hint}")
     return None
 
 

@@ -187,16 +187,15 @@ def _splits_of(name: str, data_dirs: Sequence[Path]) -> list[Sentences]:
         table = PlainTable.of(load_labelled(task, data_dirs, text=chosen).items)
     # A few sentences of CR and MPQA are empty: nothing that could be shared.
     table = table.take(table["sentence1"].astype(bool))
-    there = list(dict.fromkeys(table["split"]))
-    wanted = there if split in {"", "all"} else [split]
-    if not set(wanted) <= set(there):
-        raise UserError(f"{entry.task} has no split {split!r}: choose one of {', '.join(there)}.")
+    splits = list(dict.fromkeys(table["split"]))
+    if split not in {"", "all", *splits}:
+        raise UserError(f"{entry.task} has no split {split!r}: choose one of {', '.join(splits)}.")
     other_text = f"@{text}" if text not in {"", SENTEVAL} else ""
     sets = []
-    for part in wanted:
+    for part in splits if split in {"", "all"} else [split]:
         rows = table.take(table["split"] == part)
         second = None if None in rows["sentence2"] else tuple(rows["sentence2"])
-        is_whole = part == "all" or there == ["test"]
+        is_whole = part == "all" or splits == ["test"]
         shown = "" if is_whole else f":{part}"
         sets.append(Sentences(f"{entry.task}{shown}{other_text}", tuple(rows["sentence1"]), second, entry.task))
     return sets

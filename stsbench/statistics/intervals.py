@@ -11,6 +11,9 @@ import math
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
 from stsbench.statistics.correlations import Metric
 from stsbench.statistics.dependence import LEVEL, Variance
 
@@ -147,7 +150,7 @@ def two_sided_p(value: float, variance: Variance) -> float:
         return math.nan
     if variance.value <= 0:
         return 1.0 if value == 0 else math.nan
-    return 2 * _tail(abs(value) / variance.standard_error, variance.df)
+    return float(2 * tail(abs(value) / variance.standard_error, variance.df))
 
 
 def one_sided_p(value: float, variance: Variance) -> float:
@@ -160,7 +163,7 @@ def one_sided_p(value: float, variance: Variance) -> float:
     """
     if math.isnan(value) or not variance.value > 0:
         return math.nan
-    return _tail(value / variance.standard_error, variance.df)
+    return float(tail(value / variance.standard_error, variance.df))
 
 
 def lower_bound(value: float, variance: Variance, level: float = LEVEL) -> float:
@@ -199,10 +202,16 @@ def _quantile(probability: float, df: float = math.inf) -> float:
     return float(ndtri(probability) if not math.isfinite(df) else stdtrit(df, probability))
 
 
-def _tail(t: float, df: float) -> float:
+def tail(t: ArrayLike, df: float) -> NDArray[np.float64]:
+    """Return how likely Student's t is above `t`, (...); the normal distribution where `df` is not finite.
+
+    >>> round(float(tail(1.96, math.inf)), 4)
+    0.025
+    """
     from scipy.special import ndtr, stdtr
 
-    return float(ndtr(-t) if not math.isfinite(df) else stdtr(df, -t))
+    below = -np.asarray(t, dtype=np.float64)
+    return np.asarray(ndtr(below) if not math.isfinite(df) else stdtr(df, below))
 
 
 _MOST = 10_000

@@ -15,6 +15,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from stsbench.statistics.intervals import tail
 from stsbench.statistics.seeds import generator
 from stsbench.statistics.significance import holm
 
@@ -101,7 +102,7 @@ def rank_scores(
             np.abs(t[None, first, second]), noise, drawn_spread, first[None], second[None]
         )[0]
     else:
-        p[first, second] = holm(_pair_p(t[first, second], df))
+        p[first, second] = holm(2 * tail(np.abs(t[first, second]), df))
     p = np.minimum(p, p.T)
     differ = p < 1 - level
     shown = differ if simultaneous else _p_for_each(t, noise, drawn_spread, df, adjustment) < 1 - level
@@ -122,8 +123,8 @@ def difference_errors(covariance: ArrayLike) -> Floats:
     [[0.0, 1.0], [1.0, 0.0]]
     """
     matrix = np.asarray(covariance, dtype=np.float64)
-    own = np.diag(matrix)
-    variances: Floats = own[:, None] + own[None, :] - matrix - matrix.T
+    diagonal = np.diag(matrix)
+    variances: Floats = diagonal[:, None] + diagonal[None, :] - matrix - matrix.T
     return np.sqrt(np.maximum(variances, 0.0))
 
 
@@ -159,14 +160,11 @@ def group_letters(differ: ArrayLike, values: ArrayLike) -> tuple[str, ...]:
                 groups = _split(groups, 1 << first, 1 << second)
     # From the highest score down; of groups that begin together the longer one first.
     groups.sort(key=lambda group: [place for place in range(size) if group >> place & 1])
-    names = (
-        list(ascii_letters) if len(groups) <= len(ascii_letters) else [f"{n}." for n in range(1, len(groups) + 1)]
-    )
+    numbered = [f"{number}." for number in range(1, len(groups) + 1)]
+    names = dict(zip(groups, ascii_letters if len(groups) <= len(ascii_letters) else numbered, strict=False))
     letters = [""] * size
     for place in range(size):
-        letters[order[place]] = "".join(
-            name for name, group in zip(names, groups, strict=False) if group >> place & 1
-        )
+        letters[order[place]] = "".join(name for group, name in names.items() if group >> place & 1)
     return tuple(letters)
 
 
@@ -199,8 +197,8 @@ def _step_down(tests: Floats, noise: Floats, errors: Floats, first: Places, seco
         tests: (f, k) absolute studentised differences, f families of k.
         noise: (draws, m) errors of the scores.
         errors: (m, m) standard errors of the differences of the draws.
-        first: (f, k) of which score.
-        second: (f, k) from which other.
+        first: (f, k) the score that each difference is of.
+        second: (f, k) the score that is taken from it.
     """
     order = np.argsort(tests, axis=1)
     held = np.take_along_axis(tests, order, axis=1)
@@ -226,14 +224,6 @@ def _ratio(differences: Floats, errors: Floats) -> Floats:
     return np.asarray(np.where(certain, 0.0, differences / np.where(certain, 1.0, errors)))
 
 
-def _pair_p(t: Floats, df: float) -> Floats:
-    # What scipy.stats computes by, which takes seconds to import.
-    from scipy.special import ndtr, stdtr
-
-    tails = ndtr(-np.abs(t)) if np.isinf(df) else stdtr(df, -np.abs(t))
-    return np.asarray(2 * tails)
-
-
 def _p_for_each(t: Floats, noise: Floats, errors: Floats, df: float, adjustment: Adjustment) -> Floats:
     """Return (m, m) p-values of each score's differences, corrected for the comparisons of that score alone."""
     size = len(t)
@@ -243,7 +233,7 @@ def _p_for_each(t: Floats, noise: Floats, errors: Floats, df: float, adjustment:
     if adjustment == "max":
         corrected = _step_down(np.abs(tests), noise, errors, own, others)
     else:
-        corrected = np.array([holm(row) for row in _pair_p(tests, df)])
+        corrected = np.array([holm(row) for row in 2 * tail(np.abs(tests), df)])
     p = np.ones((size, size))
     np.put_along_axis(p, others, corrected, axis=1)
     return p

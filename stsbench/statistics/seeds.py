@@ -103,8 +103,8 @@ def mean_variance(methods: Sequence[Runs], over_pairs: Variance) -> MeanVariance
         over_pairs: of the mean of the runs' terms, or of the difference of two such means.
 
     >>> runs = Runs(np.array([70.0, 72.0]), interaction=0.5)
-    >>> found = mean_variance([runs], Variance(0.5, 0.5, 100.0))
-    >>> found.value, found.seeds, found.pairs, found.both
+    >>> variance = mean_variance([runs], Variance(0.5, 0.5, 100.0))
+    >>> variance.value, variance.seeds, variance.pairs, variance.both
     (1.25, 0.75, 0.25, 0.25)
     """
     if any(len(runs.scores) < 2 for runs in methods):
@@ -148,8 +148,8 @@ def improvement(first: ArrayLike, second: ArrayLike) -> Floats:
     >>> float(improvement([1.0, 2.0], [2.0, 3.0]))
     0.875
     """
-    one, other = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
-    differences = other[..., None, :] - one[..., :, None]
+    scores1, scores2 = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+    differences = scores2[..., None, :] - scores1[..., :, None]
     return np.asarray(((differences > 0) + 0.5 * (differences == 0)).mean(axis=(-2, -1)))
 
 

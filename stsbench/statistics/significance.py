@@ -21,6 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from stsbench.statistics.intervals import tail
 from stsbench.statistics.seeds import generator
 
 
@@ -62,12 +63,8 @@ def williams(first: float, second: float, between: float, size: int, *, ranks: b
     # Of two sides that order the pairs alike the determinant is zero, and its rounding may be negative.
     variance = 2 * (size - 1) / (size - 3) * max(determinant, 0.0) + mean**2 * (1 - between) ** 3
     t = _ratio((first - second) * math.sqrt((size - 1) * (1 + between)), math.sqrt(variance))
-
-    # scipy.special loads in a tenth of the time that scipy.stats takes.
-    from scipy.special import stdtr
-
     t /= _excess(mean) if ranks else 1.0
-    return DependentTest(t, float(2 * stdtr(size - 3, -abs(t))))
+    return DependentTest(t, float(2 * tail(abs(t), size - 3)))
 
 
 def steiger(first: float, second: float, between: float, size: int, *, ranks: bool = False) -> DependentTest:
@@ -130,10 +127,10 @@ def mcnemar(first: ArrayLike, second: ArrayLike) -> McNemar:
     >>> mcnemar([1, 1, 1, 1, 1, 1, 0, 0], [0, 0, 0, 0, 0, 0, 0, 1])
     McNemar(only_first=6, only_second=1, p_value=0.125)
     """
-    one, other = np.asarray(first, dtype=bool), np.asarray(second, dtype=bool)
-    if one.ndim != 1 or one.shape != other.shape:
-        raise ValueError(f"expected two vectors of one length, got shapes {one.shape} and {other.shape}")
-    only_first, only_second = int((one & ~other).sum()), int((other & ~one).sum())
+    right1, right2 = np.asarray(first, dtype=bool), np.asarray(second, dtype=bool)
+    if right1.ndim != 1 or right1.shape != right2.shape:
+        raise ValueError(f"expected two vectors of one length, got shapes {right1.shape} and {right2.shape}")
+    only_first, only_second = int((right1 & ~right2).sum()), int((right2 & ~right1).sum())
     if only_first == only_second:
         return McNemar(only_first, only_second, 1.0)
 
@@ -200,12 +197,12 @@ def compare_means(first: ArrayLike, second: ArrayLike, *, level: float = 0.95, s
     >>> test.difference, round(test.welch_p, 4), test.permutation_p
     (2.0, 0.0705, 0.2)
     """
-    one, other = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
-    if min(len(one), len(other)) < 2:
-        raise ValueError(f"expected at least two values in each set, got {len(one)} and {len(other)}")
-    difference = float(other.mean() - one.mean())
-    permutation_p = _permutation_p(one, other, seed)
-    if np.ptp(one) == np.ptp(other) == 0:
+    values1, values2 = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+    if min(len(values1), len(values2)) < 2:
+        raise ValueError(f"expected at least two values in each set, got {len(values1)} and {len(values2)}")
+    difference = float(values2.mean() - values1.mean())
+    permutation_p = _permutation_p(values1, values2, seed)
+    if np.ptp(values1) == np.ptp(values2) == 0:
         return MeansTest(difference, math.nan, math.nan, math.nan, permutation_p)
 
     from scipy.stats import ttest_ind
@@ -213,13 +210,13 @@ def compare_means(first: ArrayLike, second: ArrayLike, *, level: float = 0.95, s
     with warnings.catch_warnings():
         # Of a set whose values are all alike SciPy warns that it may have lost digits: its variance is 0.
         warnings.simplefilter("ignore", RuntimeWarning)
-        test = ttest_ind(other, one, equal_var=False)
+        test = ttest_ind(values2, values1, equal_var=False)
     interval = test.confidence_interval(level)
     return MeansTest(difference, float(interval.low), float(interval.high), float(test.pvalue), permutation_p)
 
 
-def _permutation_p(one: NDArray[np.float64], other: NDArray[np.float64], seed: int) -> float:
-    """Return the share of splits of all values whose means differ at least as much as those found."""
+def _permutation_p(values1: NDArray[np.float64], values2: NDArray[np.float64], seed: int) -> float:
+    """Return the share of splits of all values whose means differ at least as much as those of these two sets."""
     from scipy.stats import permutation_test
 
     def gap(first: NDArray[np.float64], second: NDArray[np.float64], axis: int) -> NDArray[np.float64]:
@@ -228,7 +225,7 @@ def _permutation_p(one: NDArray[np.float64], other: NDArray[np.float64], seed: i
         return gaps
 
     test = permutation_test(
-        (one, other),
+        (values1, values2),
         gap,
         vectorized=True,
         n_resamples=_MOST_SPLITS,
@@ -242,8 +239,8 @@ def holm(p_values: ArrayLike) -> NDArray[np.float64]:
     """Return p-values adjusted by Holm's step-down procedure (Holm 1979).
 
     Rejecting what is below alpha afterwards keeps the chance of even one false rejection at alpha, however the
-    tests depend on one another. The (m,) p-values are of one family and come back in their order, at most 1; a NaN,
-    for which no test was possible, stays NaN and does not count.
+    tests depend on one another. The (m,) p-values of one family come back in their order, at most 1; a NaN (no
+    test was possible) stays NaN and does not count.
 
     >>> holm([0.01, 0.04, 0.03, 0.005]).round(6).tolist()
     [0.03, 0.06, 0.06, 0.02]

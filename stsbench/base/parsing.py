@@ -73,11 +73,11 @@ def parse_yaml(text: str) -> Any:
     >>> parse_yaml("rate: 1.0e-5")
     {'rate': 1e-05}
     """
-    loader, node = compose_yaml(text)
-    return None if node is None else yaml_value(loader, node)
+    loader, node = _compose(text)
+    return None if node is None else _value_of(loader, node)
 
 
-def compose_yaml(text: str) -> "tuple[yaml.SafeLoader, yaml.Node | None]":
+def _compose(text: str) -> "tuple[yaml.SafeLoader, yaml.Node | None]":
     """Return the tree of a YAML text with the loader that makes values of its nodes; None for an empty text."""
     import yaml
 
@@ -91,8 +91,8 @@ def compose_yaml(text: str) -> "tuple[yaml.SafeLoader, yaml.Node | None]":
     return loader, node
 
 
-def yaml_value(loader: "yaml.SafeLoader", node: "yaml.Node") -> Any:
-    """Return the value of a node of `compose_yaml`'s tree."""
+def _value_of(loader: "yaml.SafeLoader", node: "yaml.Node") -> Any:
+    """Return the value of a node of `_compose`'s tree."""
     value = loader.construct_object(node, deep=True)
     _require_finite(value)
     return value
@@ -201,7 +201,7 @@ def read_draft(path: Path, what: str, example: str) -> Draft:
 
     try:
         text = path.read_text(encoding="utf-8")
-        loader, node = compose_yaml(text)
+        loader, node = _compose(text)
         places: dict[Keys, str] = {}
         values = {} if node is None else _plain(loader, node, path, (), places)
     except (OSError, UnicodeDecodeError) as error:
@@ -223,7 +223,7 @@ def _plain(loader: "yaml.SafeLoader", node: "yaml.Node", path: Path, keys: Keys,
     if node.id == "sequence":
         return [_plain(loader, item, path, keys, places) for item in node.value]
     if node.id != "mapping":
-        return yaml_value(loader, node)
+        return _value_of(loader, node)
     values: dict[str, Any] = {}
     for key_node, value_node in node.value:
         key, line = str(key_node.value), key_node.start_mark.line + 1

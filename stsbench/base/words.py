@@ -23,20 +23,20 @@ def listed(names: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
 
 
-def shown_difference(one: str, other: str) -> tuple[str, str]:
+def shown_difference(first: str, second: str) -> tuple[str, str]:
     """Return two texts shortened so that the first difference between them is seen.
 
     >>> shown_difference("0123456789" * 9 + "a" * 90, "0123456789" * 9 + "b" * 90)
     ('…23456789aaaaaaaaaaaaaaaa…', '…23456789bbbbbbbbbbbbbbbb…')
     """
-    unlike = (at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b)
-    start = max(0, next(unlike, min(len(one), len(other))) - _BEFORE)
+    unlike = (at for at, (a, b) in enumerate(zip(first, second, strict=False)) if a != b)
+    start = max(0, next(unlike, min(len(first), len(second))) - _BEFORE)
     end = start + _BEFORE + _BEHIND
 
-    def shortened(text: str) -> str:
+    def excerpt(text: str) -> str:
         return f"{'…' if start else ''}{text[start:end]}{'…' if len(text) > end else ''}"
 
-    return shortened(one), shortened(other)
+    return excerpt(first), excerpt(second)
 
 
 def closest(name: object, choices: Iterable[str], *, most: int = 1, cutoff: float = 0.7) -> list[str]:

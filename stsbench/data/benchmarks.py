@@ -7,7 +7,7 @@ A text of a data set is laid out in one of six shapes (`layouts`), which give ro
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -74,7 +74,6 @@ def load_sts(task: str, split: str = "test", text: str = "senteval", data_dirs: 
             for before, after, read in zip(whole, pairs, parts, strict=True)
             if len(after) < len(before) and read.part in wanted
         ]
-    account = _account(entry.task, parts, list(map(len, pairs)))
     return StsData(
         task=entry.task,
         split=split,
@@ -84,7 +83,7 @@ def load_sts(task: str, split: str = "test", text: str = "senteval", data_dirs: 
         ),
         gold_range=entry.gold_range,
         notes=tuple(notes),
-        **account,
+        **_account(entry.task, parts, pairs),
     )
 
 
@@ -135,11 +134,9 @@ def load_labelled(task: str, data_dirs: Sequence[Path] = (), *, text: str = "sen
     return LabelledData(
         task=entry.task,
         text=text,
-        items=pd.DataFrame(
-            [item for of_part in items for item in of_part], columns=list(_Item._fields), dtype=object
-        ),
+        items=pd.DataFrame(chain.from_iterable(items), columns=list(_Item._fields), dtype=object),
         classes=entry.classes,
-        **_account(entry.task, parts, list(map(len, items))),
+        **_account(entry.task, parts, items),
     )
 
 
@@ -198,15 +195,15 @@ def _parts_of(entry: DataSet, variant: TextVariant, split: str) -> list[Catalogu
     return [part for part in variant.parts if part.split == split]
 
 
-def _account(task: str, parts: Sequence[PartRead], counts: Sequence[int]) -> dict[str, Any]:
+def _account(task: str, parts: Sequence[PartRead], rows: Sequence[Sized]) -> dict[str, Any]:
     """Return what a table says of the files that it was read from: status, sha256, files and problems."""
     catalogued = [file for part in parts for file in part.files]
     problems = [file.problem for file in catalogued if file.problem]
-    for (part, _), count in zip(parts, counts, strict=True):
-        if count != part.count:
+    for (part, _), of_part in zip(parts, rows, strict=True):
+        if len(of_part) != part.count:
             # Where each language is a task of its own, it is the split and the subset.
             name = " ".join(dict.fromkeys(filter(None, (task, part.subset, part.split))))
-            problems.append(f"{name}: {part.count} items expected, {count} found.")
+            problems.append(f"{name}: {part.count} items expected, {len(of_part)} found.")
     files = tuple(file.read for file in catalogued)
     known = all(file.expected for file in files)
     return {

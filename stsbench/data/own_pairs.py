@@ -2,10 +2,8 @@
 
 import numbers
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
-
-import numpy as np
-from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
 from stsbench.base.files import require_file, sha256_of
@@ -244,16 +242,13 @@ def _gold(cell: object, table: Rows, line: int) -> float:
 def _demand_variety(pairs: PlainTable, path: Path) -> None:
     if not len(pairs):
         raise UserError(f"{path} has a header but no pairs: add one pair a line.")
-    _demand_two_scores(pairs["gold"], str(path))
     subsets, codes = coded(pairs["subset"])
-    for subset, rows in zip(subsets, members_of(codes, len(pairs)), strict=True):
-        _demand_two_scores(pairs["gold"][rows], f"{path}, subset {subset!r},")
-
-
-def _demand_two_scores(golds: NDArray[np.float64], where: str) -> None:
-    if len(golds) == 1:
-        raise UserError(f"{where} has a single pair: a correlation needs at least two; add pairs.")
-    if golds.min() == golds.max():
-        raise UserError(
-            f"{where} has the score {golds[0]:g} for every pair: a correlation needs scores that differ."
-        )
+    members = zip(subsets, members_of(codes, len(pairs)), strict=True)
+    parts = ((f"{path}, subset {subset!r},", pairs["gold"][rows]) for subset, rows in members)
+    for where, golds in chain([(str(path), pairs["gold"])], parts):
+        if len(golds) == 1:
+            raise UserError(f"{where} has a single pair: a correlation needs at least two; add pairs.")
+        if golds.min() == golds.max():
+            raise UserError(
+                f"{where} has the score {golds[0]:g} for every pair: a correlation needs scores that differ."
+            )

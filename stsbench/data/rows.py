@@ -121,8 +121,8 @@ class _Quotes:
     without.
 
     Attributes:
-        doubled: cells in quotes with doubled ones inside.
-        around: other cells in quotes.
+        doubled: how many cells in quotes have doubled ones inside.
+        around: how many other cells are in quotes.
         is_bare: whether a text has a quote in another way.
         is_without: whether a text has none.
     """
@@ -273,14 +273,14 @@ def _delimited(
     notes: tuple[str, ...] = ()
     if names is not None or (line and is_header(first)):
         columns = tuple(cell.strip() for cell in first)
-        rows = _of_one_width(path, cells, columns, len(first))
     else:
         columns = tuple(unnamed) if line else ()
-        rows = _of_one_width(path, chain([(line, first)] if line else [], cells), columns, len(first))
+        cells = chain([(line, first)] if line else [], cells)
         if columns:
             notes = (
                 f"{path.name} has no header: its first line is a row like the others ({', '.join(columns)}).",
             )
+    rows = _of_one_width(path, cells, columns, len(first))
     if names is None:
         return Rows(path, columns, rows, notes=notes)
     places = [_place(path, columns, name) for name in names]
@@ -436,9 +436,8 @@ def decode(data: bytes, path: Path, encoding: str, *, first_line: int = 1) -> st
     except UnicodeDecodeError as error:
         line = first_line + data.count(b"\n", 0, error.start)
         byte, name = data[error.start], encoding.removesuffix("-sig")
-        raise UserError(
-            f"{path}, line {line}: byte 0x{byte:02x} is not {name}; save the file as {name}."
-        ) from error
+        where = f"{path}, line {line}"
+        raise UserError(f"{where}: byte 0x{byte:02x} is not {name}; save the file as {name}.") from error
 
 
 def split_lines(text: str) -> list[str]:

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 Column = NDArray[Any]
 """(n,) numbers, truth values, or objects: text as plain `str`."""
 
+_MISSING = {"f": np.nan, "O": None, "i": -1, "u": 0, "b": False}
+"""What stands for a missing value, by the kind of a column's type."""
+
 
 class PlainTable:
     """Columns of one length, by name and in order. It is not changed: what is asked of it is another table.
@@ -125,12 +128,8 @@ def coded(values: Collection[Hashable]) -> tuple[list[Any], NDArray[np.intp]]:
 def _or_missing(table: PlainTable, name: str, tables: Sequence[PlainTable]) -> Column:
     if name in table.columns:
         return table[name]
-    dtype = next(other[name].dtype for other in tables if name in other.columns)
+    dtype = next(having[name].dtype for having in tables if name in having.columns)
     return np.full(len(table), _MISSING[dtype.kind], dtype=dtype)
-
-
-_MISSING = {"f": np.nan, "O": None, "i": -1, "u": 0, "b": False}
-"""What stands for a missing value, by the kind of a column's type."""
 
 
 Status = Literal["verified", "unverified", "modified", "user"]

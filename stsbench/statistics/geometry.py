@@ -17,6 +17,8 @@ Floats = NDArray[np.float64]
 
 _BLOCK_ROWS = 4096
 
+_SPECTRUM_ROWS = 2048
+
 _PAIR_ROWS = 2048
 """Two blocks of vectors and the products between them: some 30 MB a thread for 768 dimensions in float32."""
 
@@ -135,9 +137,6 @@ def mean_cosine(vectors: Vectors) -> float:
     return float((total @ total - n) / (n * (n - 1)))
 
 
-_SPECTRUM_ROWS = 2048
-
-
 class PrincipalAxes(NamedTuple):
     """The singular value decomposition of a matrix of vectors, but for the part that is as long as the matrix.
 
@@ -166,8 +165,15 @@ def principal_axes(vectors: Vectors) -> tuple[PrincipalAxes, PrincipalAxes]:
     """
     _require_finite(vectors)
     n, d = vectors.shape
-    triangles = np.vstack(list(in_threads(lambda rows: _triangle(_behind_ones(vectors[rows])), _blocks(n))))
-    (triangle,) = in_threads(_triangle, [triangles])
+
+    def triangle_of(matrix: Floats) -> Floats:
+        return np.asarray(np.linalg.qr(matrix, mode="r"), dtype=np.float64)
+
+    def of_block(rows: slice) -> Floats:
+        block = vectors[rows]
+        return triangle_of(np.hstack([np.ones((len(block), 1)), block]))
+
+    (triangle,) = in_threads(triangle_of, [np.vstack(list(in_threads(of_block, _blocks(n))))])
 
     def axes(matrix: Floats) -> PrincipalAxes:
         _, values, directions = np.linalg.svd(matrix, full_matrices=True)
@@ -177,14 +183,6 @@ def principal_axes(vectors: Vectors) -> tuple[PrincipalAxes, PrincipalAxes]:
 
     plain, centred = in_threads(axes, [triangle[:, 1:], triangle[1:, 1:]])
     return plain, centred
-
-
-def _behind_ones(vectors: Vectors) -> Floats:
-    return np.hstack([np.ones((len(vectors), 1)), vectors])
-
-
-def _triangle(matrix: Floats) -> Floats:
-    return np.asarray(np.linalg.qr(matrix, mode="r"), dtype=np.float64)
 
 
 def effective_rank(singular: Floats) -> float:

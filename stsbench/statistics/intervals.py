@@ -80,7 +80,7 @@ def correlation_interval(
     >>> correlation_interval(1.0, Variance(0.0, 0.0, 5), pairs=5).reason
     'perfect'
     """
-    _check_level(level)
+    check_level(level)
     if math.isnan(value) or math.isnan(variance.value):
         return _no_limits("undefined")
     if pairs <= _LOST[metric]:
@@ -106,7 +106,7 @@ def plain_interval(value: float, variance: Variance, level: float = LEVEL) -> Li
     >>> round(limits.low, 4), round(limits.high, 4)
     (-0.0098, 0.0298)
     """
-    _check_level(level)
+    check_level(level)
     if math.isnan(value) or math.isnan(variance.value):
         return _no_limits("undefined")
     if variance.value <= 0:
@@ -125,7 +125,7 @@ def share_interval(value: float, variance: Variance, items: int, level: float = 
     >>> round(limits.low, 3), limits.high
     (0.839, 1.0)
     """
-    _check_level(level)
+    check_level(level)
     if math.isnan(value) or math.isnan(variance.value) or not items:
         return _no_limits("undefined")
     size = value * (1 - value) / variance.value if variance.value > 0 else float(items)
@@ -174,7 +174,7 @@ def lower_bound(value: float, variance: Variance, level: float = LEVEL) -> float
     >>> round(lower_bound(0.02, Variance(0.0001, 0.0001, 100.0)), 4)
     0.0034
     """
-    _check_level(level)
+    check_level(level)
     if math.isnan(value) or not variance.value > 0:
         return math.nan
     return value - _quantile(level, variance.df) * variance.standard_error
@@ -189,7 +189,8 @@ def upper_bound(value: float, variance: Variance, level: float = LEVEL) -> float
     return -lower_bound(-value, variance, level)
 
 
-def _check_level(level: float) -> None:
+def check_level(level: float) -> None:
+    """Refuse a level that is not between 0 and 1."""
     if not 0 < level < 1:
         raise ValueError(f"level must be between 0 and 1, got {level}")
 

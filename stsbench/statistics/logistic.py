@@ -12,7 +12,7 @@ The objective is scikit-learn's, so that the minimiser is the same: for two clas
 and for more the same with the multinomial loss and one (w, b) for each class; b is not penalised.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -42,18 +42,14 @@ class LogisticFits:
     Attributes:
         weights: (f, c, k, d), float64.
         intercepts: (f, c, k).
-        regularisers: (f, c) values of C.
         gradient_norms: (f, c) Euclidean norms of the gradient at the solutions.
-        iterations: how many times the gradient of the fits was evaluated.
         tolerance: the norm up to which a fit counts as converged.
     """
 
     weights: NDArray[np.float64]
     intercepts: NDArray[np.float64]
-    regularisers: NDArray[np.float64]
     gradient_norms: NDArray[np.float64]
-    iterations: int
-    tolerance: float
+    tolerance: float = TOLERANCE
 
     @property
     def converged(self) -> NDArray[np.bool_]:
@@ -64,8 +60,7 @@ class LogisticFits:
     def of_set(self, number: int) -> "LogisticFits":
         """Return the fits of one training set."""
         chosen = slice(number, number + 1)
-        arrays = ("weights", "intercepts", "regularisers", "gradient_norms")
-        return replace(self, **{name: getattr(self, name)[chosen] for name in arrays})
+        return LogisticFits(self.weights[chosen], self.intercepts[chosen], self.gradient_norms[chosen])
 
     def predict(self, features: ArrayLike) -> NDArray[np.int64]:
         """Return the (m, f, c) predicted classes of the rows of an (m, d) matrix by every fit."""
@@ -88,7 +83,6 @@ def fit_logistic(
     train: ArrayLike | None = None,
     *,
     classes: int | None = None,
-    tolerance: float = TOLERANCE,
     max_iterations: int = MAX_ITERATIONS,
     device: str = "cpu",
 ) -> LogisticFits:
@@ -103,7 +97,6 @@ def fit_logistic(
         regularisers: (c,) values of scikit-learn's C for all training sets, or (f, c) with its own for each.
         train: (n, f) booleans: the rows of each training set; None for one set of all rows.
         classes: how many classes there are; by default one more than the largest label.
-        tolerance: the norm of the gradient to reach.
         max_iterations: evaluations of the gradient after which what has not converged stays as it is.
         device: where to compute: `cpu`, or a torch device such as `cuda`.
 
@@ -121,16 +114,13 @@ def fit_logistic(
     penalties = _penalties(regularisers, masks.shape[1])
     _check(x, y, masks, count)
     objective = LogisticObjective.of(x, y, masks, count, device=device)
-    solved = descend(objective, penalties, tolerance=tolerance, max_iterations=max_iterations)
+    solved = descend(objective, penalties, tolerance=TOLERANCE, max_iterations=max_iterations)
     f, c = penalties.shape
     weights = _to_numpy(solved.weights).reshape(objective.outputs, f, c, -1).transpose(1, 2, 0, 3)
     return LogisticFits(
         weights=np.ascontiguousarray(weights[..., :-1]),
         intercepts=np.ascontiguousarray(weights[..., -1]),
-        regularisers=penalties,
         gradient_norms=_to_numpy(solved.gradient_norms).reshape(f, c),
-        iterations=solved.iterations,
-        tolerance=tolerance,
     )
 
 

@@ -12,7 +12,7 @@ long as the product that made them.
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -186,13 +186,11 @@ _START_ITERATIONS = 60
 _OVERSHOOT = 0.5
 
 
-@dataclass(frozen=True)
-class Solved:
-    """Weights (k, p, d + 1), the norms of their gradients (p,), and the evaluations it took."""
+class Solved(NamedTuple):
+    """Weights (k, p, d + 1), and the norms of their gradients (p,)."""
 
     weights: "torch.Tensor"
     gradient_norms: "torch.Tensor"
-    iterations: int
 
 
 def descend(
@@ -294,7 +292,7 @@ def _minimise(
         done = size <= tolerance
         final[:, active], norms[active] = w, size
         if bool(done.all()) or iterations >= max_iterations:
-            return Solved(final, norms, iterations)
+            return Solved(final, norms)
         if bool(done.any()):
             keep = torch.nonzero(~done)[:, 0]
             active, length = active[keep], length[keep]

@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from stsbench.statistics.intervals import tail
+from stsbench.statistics.intervals import check_level, tail
 from stsbench.statistics.seeds import generator
 from stsbench.statistics.significance import holm
 
@@ -76,9 +76,6 @@ def rank_scores(
         draws: of the scores' errors.
         seed: of the draws.
 
-    Raises:
-        ValueError: if the arrays do not fit together, or the level is not between 0 and 1.
-
     >>> ranking = rank_scores([70.0, 75.0, 75.1], np.eye(3) * 0.1)
     >>> ranking.rank.tolist(), ranking.best.tolist(), ranking.worst.tolist(), ranking.letters
     ([3, 2, 1], [3, 1, 1], [3, 2, 2], ('b', 'a', 'a'))
@@ -87,8 +84,7 @@ def rank_scores(
     size = len(scores)
     if scores.ndim != 1 or size < 2 or matrix.shape != (size, size):
         raise ValueError(f"expected m >= 2 scores and an (m, m) covariance, got {scores.shape} and {matrix.shape}")
-    if not 0 < level < 1:
-        raise ValueError(f"level must be between 0 and 1, got {level}")
+    check_level(level)
     spread = difference_errors(matrix) if errors is None else np.asarray(errors, dtype=np.float64)
     t = _ratio(scores[:, None] - scores[None, :], spread)
     root = covariance_root(matrix)
@@ -142,9 +138,8 @@ def covariance_root(covariance: ArrayLike) -> Floats:
 def group_letters(differ: ArrayLike, values: ArrayLike) -> tuple[str, ...]:
     """Return a compact letter display: two share a letter exactly if they do not differ (Piepho 2004).
 
-    Args:
-        differ: (m, m) whether two were told apart, symmetric.
-        values: (m,) the scores: the first letter is of the highest. Beyond 52 groups they are numbered.
+    The first letter is of the highest of the (m,) values; `differ`, (m, m), says whether two were told apart.
+    Beyond 52 groups they are numbered.
 
     >>> group_letters([[0, 0, 1], [0, 0, 0], [1, 0, 0]], [3.0, 2.0, 1.0])
     ('a', 'ab', 'b')

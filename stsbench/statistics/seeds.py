@@ -124,8 +124,8 @@ def mean_variance(methods: Sequence[Runs], over_pairs: Variance) -> MeanVariance
     return MeanVariance(whole, seeds, pairs, both, whole**2 / uncertain if uncertain > 0 else math.nan)
 
 
-def spread_factors(runs: int, level: float = 0.95) -> tuple[float, float]:
-    """Return how far the true standard deviation of normal scores may be from that of some runs, as factors.
+def spread_factors(runs: int) -> tuple[float, float]:
+    """Return how far the true standard deviation of normal scores may be from that of some runs, as 95 % factors.
 
     >>> low, high = spread_factors(3)
     >>> round(low, 2), round(high, 2)
@@ -134,7 +134,7 @@ def spread_factors(runs: int, level: float = 0.95) -> tuple[float, float]:
     from scipy.special import chdtri
 
     df = runs - 1
-    ends = (float(chdtri(df, (1 + side * level) / 2)) for side in (-1, 1))
+    ends = (float(chdtri(df, (1 + side * LEVEL) / 2)) for side in (-1, 1))
     low, high = (math.sqrt(df / end) for end in ends)
     return low, high
 

@@ -92,5 +92,4 @@ def zero_rows(vectors: NDArray[np.floating[Any]]) -> NDArray[np.bool_]:
     >>> zero_rows(np.array([[0.0, 1.0], [0.0, 0.0]])).tolist()
     [False, True]
     """
-    zero: NDArray[np.bool_] = ~vectors.any(axis=1)
-    return zero
+    return np.asarray(~vectors.any(axis=1))

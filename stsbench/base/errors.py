@@ -1,4 +1,4 @@
-"""The one exception that a person's mistake raises, and what an interrupt is told by."""
+"""The one exception that a person's mistake raises, and how an interrupt is recognised."""
 
 from stsbench.base.words import shortened
 

@@ -51,7 +51,7 @@ def atomic_path(target: Path) -> Iterator[Path]:
 def atomic_folder(target: Path) -> Iterator[Path]:
     """Yield a temporary folder beside `target`; on success its files are synced and it takes the target's place.
 
-    A folder cannot be renamed over another: between the old one's removal and the rename there is none.
+    A folder cannot be renamed over another: between the old one's removal and the rename there is no folder.
     """
     with told_as_unwritable(target):
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -187,7 +187,7 @@ def _with(option: str) -> str:
 def require_file(path: Path, *, absent: str = "check the path") -> None:
     """Refuse to read what is no file: opening a pipe waits for who writes into it, and a device never ends.
 
-    `absent` is what to do if there is none.
+    `absent` is what to do if there is no such file.
     """
     try:
         mode = path.stat().st_mode
@@ -280,7 +280,7 @@ _instead_of_cache: list[Path] = []
 
 
 def cache_dir() -> Path:
-    """Return the folder of what can be made again: the person's cache, or the one of `cache_at`."""
+    """Return the folder for files that can be made again: the person's cache, or the one of `cache_at`."""
     return _instead_of_cache[-1] if _instead_of_cache else own_cache_dir()
 
 
@@ -309,7 +309,7 @@ wrote again in another way. It is no signature: who edits a file can compute a d
 
 
 def digest_of(content: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of what a JSON object says, as 64 hexadecimal digits.
+    """Return the SHA-256 of the content of a JSON object, as 64 hexadecimal digits.
 
     It is taken over all fields but the digest itself, as JSON in one canonical form: keys sorted, no spaces, every
     character beyond ASCII escaped, numbers as Python writes them. So white space, line endings and the order of

@@ -12,8 +12,8 @@ _CGROUP = Path("/sys/fs/cgroup")
 def available_bytes() -> int | None:
     """Return how many bytes can still be used; None where the system does not say.
 
-    The least of what the machine has (memory that it can take back included, swap not), and what the container and
-    `ulimit -v` leave.
+    It is the least of what the machine has free (memory that it can take back included, swap not), and what the
+    container and `ulimit -v` leave.
     """
     limits = [_of_machine(), _of_container(), _of_process()]
     known = [limit for limit in limits if limit is not None]

@@ -27,13 +27,13 @@ class Within:
 
 @dataclass(frozen=True)
 class Written:
-    """The path is written: whether that can be done is told before the work."""
+    """The path is written, which is tried before the work begins."""
 
     what: Literal["file", "folder", "figure"]
 
 
 class Spelled:
-    """How it is typed, where that is not the parameter's name: `Spelled("--set", "KEY=VALUE")`.
+    """How the option is typed, if not by the parameter's name: `Spelled("--set", "KEY=VALUE")`.
 
     Args:
         words: the option's names, and what stands for its value; of an argument that alone.
@@ -53,12 +53,12 @@ class Commas:
 
 @dataclass(frozen=True)
 class Named:
-    """It is a name before it is a path: what is typed is taken as it is."""
+    """The value is a name before it is a path: it is taken as it is typed."""
 
 
 @dataclass(frozen=True)
 class Panel:
-    """The heading that it stands under in the help of its command."""
+    """The heading above the option in the help of its command."""
 
     heading: str
 

@@ -59,7 +59,7 @@ def closest(name: object, choices: Iterable[str], *, most: int = 1, cutoff: floa
 def suggestion(
     name: object, choices: Iterable[str], *, otherwise: str = "", most: int = 1, cutoff: float = 0.7
 ) -> str:
-    """Return what to do about a name that is none of the choices: the end of a sentence, with its full stop.
+    """Return what to do about a name that is not among the choices: the end of a sentence, with its full stop.
 
     `otherwise` is what to say where none is like it ("`stsbench data list` lists them."); empty for all of them.
     For `most` and `cutoff` see `closest`.
@@ -91,7 +91,7 @@ def duration(seconds: float) -> str:
 
 
 def rounded_up(number: float) -> int:
-    """Return a number rounded up to two digits, as an estimate is told.
+    """Return a number rounded up to two digits, as estimates are given.
 
     >>> rounded_up(1234.5), rounded_up(7.2)
     (1300, 8)
@@ -110,7 +110,7 @@ def plain_name(name: str) -> str:
 
 
 def shortened(text: str) -> str:
-    """Return a sentence without the middle of what is too long to be read: a word of pages, a value of pages.
+    """Return a sentence in which a word or value that would fill pages has lost its middle.
 
     >>> shortened("a" * 1000 + " b")  # doctest: +ELLIPSIS
     'aaa...aaa[...840 characters...]aaa...aaa b'

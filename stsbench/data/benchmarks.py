@@ -201,7 +201,7 @@ def _account(task: str, parts: Sequence[PartRead], rows: Sequence[Sized]) -> dic
     problems = [file.problem for file in catalogued if file.problem]
     for (part, _), of_part in zip(parts, rows, strict=True):
         if len(of_part) != part.count:
-            # Where each language is a task of its own, it is the split and the subset.
+            # Where each language is a task of its own, its name is both the split and the subset.
             name = " ".join(dict.fromkeys(filter(None, (task, part.subset, part.split))))
             problems.append(f"{name}: {part.count} items expected, {len(of_part)} found.")
     files = tuple(file.read for file in catalogued)

@@ -3,7 +3,7 @@
 Scripts are counted. The language is a guess, that of py3langid (BSD-3-Clause, a kept fork of langid.py by Lui and
 Baldwin, 2012; its model is 4.6 MB of numbers, loaded without running code), an extra: `pip install
 'stsbench[language]'`. A short sentence alone is often guessed wrong ("a man" as Malagasy), so some sentences
-together are guessed, and the share of such groups is told.
+together are guessed, and the share of such groups is shown.
 """
 
 import unicodedata
@@ -39,7 +39,7 @@ BINS = 10
 """Of the histogram of scores."""
 
 CORRELATION, BETWEEN = 0.8, 0.9
-"""What the smallest difference is told for: how two models correlate with gold, and how with each other."""
+"""The smallest difference is computed for two models with these correlations: with gold, and with each other."""
 
 TOGETHER, MOST_GROUPS = 20, 200
 """Sentences whose language is guessed as one text; groups of them at most, evenly spread over the texts."""

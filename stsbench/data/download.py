@@ -32,7 +32,7 @@ CHUNK_BYTES = 1 << 16
 
 
 class DownloadError(Exception):
-    """Why a file could not be had, without what to do about it: that depends on who wanted the file."""
+    """Why a file could not be had, without advice, which depends on who wanted the file."""
 
 
 class _CutShortError(Exception):
@@ -166,7 +166,7 @@ class _Arrival:
 
 def _may_pass(error: Exception) -> bool:
     """Say whether trying again may help: not where the server has given a definite no."""
-    if isinstance(error, ValueError):  # So requests calls an address that is none.
+    if isinstance(error, ValueError):  # requests raises it for what is not an address.
         return False
     status = getattr(getattr(error, "response", None), "status_code", None)
     return status is None or status >= 500 or status in {408, 429}

@@ -179,7 +179,7 @@ class _Fetching:
         try:
             self._unpack_to(target, archive)
         finally:
-            # Unpacked it is of no more use; damaged it would only be found damaged again.
+            # An unpacked archive is of no more use, and a damaged one would be found damaged again.
             archive.unlink(missing_ok=True)
         _record_sha256(archive, sha256)
         return self._fetched(target, sha256)

@@ -1,6 +1,6 @@
 """The shapes of catalogued files: one function a shape, from the files of a part of the catalogue to rows.
 
-A row is what the files say, as text; what it means (a score, a label) is for `stsbench.data.benchmarks`.
+A row holds the text of the files; `stsbench.data.benchmarks` says what it means, a score or a label.
 """
 
 from __future__ import annotations
@@ -97,12 +97,12 @@ def read_part(root: Path, part: CataloguePart, variant: TextVariant, task: str) 
 
 
 class Row(NamedTuple):
-    """What a shape's reader finds.
+    """What a shape's reader reads.
 
     Attributes:
         where: the file and line, for a message.
-        value: the gold score or the label, as it stands there.
-        ratings: of which the gold score is the mean, where the file has them.
+        value: the gold score or the label, as the file spells it.
+        ratings: the single ratings whose mean the gold score is, where the file has them.
     """
 
     where: str

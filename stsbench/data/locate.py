@@ -91,7 +91,7 @@ def find_root(source: Source, paths: Sequence[str], wanted: str, data_dirs: Sequ
 
     The first place that holds any of them is the one: a task is never put together from two places.
 
-    Where no place holds them, that is a DataNotFoundError; where one holds only some, a plain UserError.
+    If no place holds any of them, a DataNotFoundError says so; if that place holds only some, a plain UserError.
 
     Args:
         source: what the files belong to; says which layouts a data folder may have.

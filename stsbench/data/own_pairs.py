@@ -107,7 +107,7 @@ def _open(path: Path) -> Rows:
 
 def _is_header(cells: Sequence[str]) -> bool:
     if any(cell.strip().casefold() in _SENTENCE_NAMES for cell in cells[:2]):
-        return True  # Whatever stands in the third: a column called 2023 is told as no score.
+        return True  # Also if the third is a number: a column called 2023 is refused as a score later.
     return not (len(cells) == len(COLUMNS) and _is_number(cells[2]))
 
 
@@ -178,7 +178,7 @@ def _without_blank_end(rows: Iterator[NumberedCells]) -> Iterator[NumberedCells]
         if all(isinstance(cell, str) and not cell.strip() for cell in row[1]):
             blank = blank or row
             continue
-        if blank is not None:  # in the middle: it is told as a row without sentences
+        if blank is not None:  # it stands in the middle, and is refused as a row without sentences
             yield blank
         yield row
 

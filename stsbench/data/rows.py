@@ -1,6 +1,6 @@
 """Rows of a file: one reader of text, TSV, CSV, JSON Lines, JSON and Parquet, for corpora and for tables of pairs.
 
-Rows are a stream, so that a corpus need not fit into memory. What is wrong with a file is told with its line.
+Rows are a stream, so that a corpus need not fit into memory. A mistake in a file is named with its line.
 """
 
 import csv
@@ -134,7 +134,7 @@ class _Quotes:
 
     @classmethod
     def of(cls, path: Path) -> "_Quotes":
-        """Read a file for its quotes, up to the first that is none of CSV's."""
+        """Read a file for its quotes, up to the first one that CSV would not have."""
         quotes, row = cls(), list[str]()
         for _, text in text_lines(path):
             if '"' not in text:
@@ -331,7 +331,7 @@ def _json_lines(path: Path, names: Sequence[str] | None) -> Rows:
 
 
 def _reason(error: ValueError) -> str:
-    """Return why a text is no JSON, without what its parser would do about it."""
+    """Return why a text is not JSON, without the advice of its parser."""
     return getattr(error, "msg", None) or str(error).partition(";")[0]
 
 

@@ -232,7 +232,7 @@ def _ending(path: Path) -> str:
     try:
         return ending_of(path)
     except UserError:
-        # Of a name that says nothing, text is the likeliest; what is no text is told when it is read.
+        # A file whose name says no format is likely to be text; if it is not, reading it says so.
         return ".txt"
 
 

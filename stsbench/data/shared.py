@@ -2,8 +2,8 @@
 
 Two sentences are the same as they are released, or by letters and digits alone, case folded, since two releases
 tokenise one sentence differently. Two pairs are the same if both sentences are by letters and digits, whichever is
-named first. So a table can say which pairs share a sentence without holding any text. The tables of what data sets
-share are in `overlap`, what is left out of a score in `views`.
+named first. So a table can say which pairs share a sentence without holding any text. `overlap` makes tables of
+what data sets share; `views` leave shared pairs out of a score.
 
 Sentences are nearly the same by the runs of three letters that both have. The measure is Jaccard's of the sets of
 three letters in a row: those of both over those of either, of the letters and digits alone, case folded, so that
@@ -25,10 +25,10 @@ from numpy.typing import NDArray
 from stsbench.data.tables import StsData, coded
 
 SENTENCES = ("sentence_a", "sentence_b")
-"""The columns of what `sentence_ids` gives: which pairs of one task share a sentence."""
+"""The columns that hold `sentence_ids`, which say which pairs of one task share a sentence."""
 
 FOLDED = ("folded_a", "folded_b")
-"""The columns of what `folded_ids` gives: which pairs of several tasks do, whatever the release's tokenisation."""
+"""The columns that hold `folded_ids`, which say so of pairs of several tasks, however a release is tokenised."""
 
 _NOT_LETTERS = re.compile(r"[\W_]+")
 _NOT_LETTERS_OF_ASCII = bytes(code for code in range(128) if not chr(code).isalnum())
@@ -161,8 +161,8 @@ class Met(NamedTuple):
 
     Attributes:
         letters: by letters and digits, case folded.
-        distinct: how many there are, likewise.
-        released: that are there as they are, white space at the ends apart.
+        distinct: how many the set has, by letters and digits.
+        released: as released, but for white space at the ends.
     """
 
     letters: int

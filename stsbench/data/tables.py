@@ -27,7 +27,7 @@ _MISSING = {"f": np.nan, "O": None, "i": -1, "u": 0, "b": False}
 
 
 class PlainTable:
-    """Columns of one length, by name and in order. It is not changed: what is asked of it is another table.
+    """Columns of one length, by name and in order. It never changes: its methods return other tables.
 
     Args:
         columns: (n,) values by name; what is no array becomes one of objects.
@@ -164,7 +164,7 @@ class Pair(NamedTuple):
 
 
 class _Pairs:
-    """The attribute `pairs`: a DataFrame is made when it is first read, and is what there is from then on."""
+    """The attribute `pairs`: when it is first read a DataFrame is made, which replaces the plain table."""
 
     def __get__(self, data: StsData | None, owner: Any = None) -> pd.DataFrame:
         if data is None:
@@ -203,7 +203,7 @@ class StsData:
     split: str
     text: str
     pairs: _Pairs = _Pairs()
-    # Of what follows mypy says that there was a default before it.
+    # mypy takes the descriptor for a default, after which no field may stand without one.
     gold_range: tuple[float, float]  # type: ignore[misc]
     status: Status  # type: ignore[misc]
     sha256: str  # type: ignore[misc]

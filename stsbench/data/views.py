@@ -86,7 +86,7 @@ def split_and_view(split: str) -> tuple[str, str]:
 
 
 class _Exclusion(NamedTuple):
-    """Which pairs are left out, (n,), and why; what it is called behind the tilde; what they were held against."""
+    """Which pairs are left out, (n,), why, the name behind the tilde, and the files they are compared with."""
 
     excluded: NDArray[np.bool_]
     reason: str

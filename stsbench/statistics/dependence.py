@@ -84,7 +84,7 @@ class Sharing:
 
     @classmethod
     def independent(cls, pairs: int) -> "Sharing":
-        """Return the sharing of so many pairs that share nothing.
+        """Return the sharing of pairs, as many as that, which share no sentence.
 
         >>> Sharing.independent(3).describe().sharing
         0.0

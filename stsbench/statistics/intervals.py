@@ -28,11 +28,11 @@ _FEW_PAIRS = 50
 """Below, an interval is never narrower than Bonett and Wright's."""
 
 _LOST: Mapping[Metric, int] = {"spearman": 3, "pearson": 3, "kendall": 4}
-"""What Bonett and Wright take off the number of pairs; so many pairs have no interval."""
+"""What Bonett and Wright subtract from the number of pairs; no more pairs than that have no interval."""
 
 
 class Limits(NamedTuple):
-    """The two ends of an interval; both NaN where there is none, and the reason then."""
+    """The two ends of an interval. Without one both are NaN, and there is a reason."""
 
     low: float
     high: float
@@ -232,7 +232,7 @@ def detectable(standard_error: float, *, level: float = 0.95, power: float = 0.8
 
 
 def pairs_needed(pairs: int, difference: float, found: float) -> float:
-    """Return how many pairs show a difference, if so many show one of `found` at the smallest (`detectable`).
+    """Return how many pairs show a difference, if these show one of `found` at the smallest (`detectable`).
 
     A standard error, and with it the smallest difference found, falls with the root of the number of pairs. No
     number of pairs shows a difference of 0.

@@ -198,8 +198,8 @@ def descend(
 ) -> Solved:
     """Minimise the objective of f training sets for every set and its penalties, (f, c) values of C.
 
-    It ends where every gradient's Euclidean norm is within the tolerance, or after so many evaluations of the
-    gradient. Problem i of the solutions is set i // c with its penalty i % c.
+    It ends where every gradient's Euclidean norm is within the tolerance, or after `max_iterations` gradients.
+    Problem i of the solutions is set i // c with its penalty i % c.
     """
     import torch
 

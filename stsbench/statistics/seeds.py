@@ -25,10 +25,10 @@ Floats = NDArray[np.float64]
 
 
 def generator(seed: int, *names: str) -> np.random.Generator:
-    """Return a random generator that depends on the seed (any integer) and the names of what draws alone.
+    """Return a random generator that depends on nothing but the seed (any integer) and the names.
 
-    Whatever draws has a generator of its own by its names, so neither the order nor which others draw changes a
-    draw.
+    Everything that draws has a generator of its own by its names, so that no draw depends on which others are
+    made, or in which order.
 
     >>> first, second = generator(0, "STS16", "answer-answer"), generator(0, "STS16", "answer-answer")
     >>> bool(first.integers(1000) == second.integers(1000))
@@ -41,10 +41,10 @@ def generator(seed: int, *names: str) -> np.random.Generator:
 
 
 RESAMPLES = 5000
-"""Draws of whole runs."""
+"""How often whole runs are drawn."""
 
 SEED = 12345
-"""Of these draws."""
+"""The seed of these draws."""
 
 
 class Runs(NamedTuple):

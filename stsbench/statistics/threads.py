@@ -7,7 +7,7 @@ Item = TypeVar("Item")
 Part = TypeVar("Part")
 
 _MOST = 4
-"""Parts at the same time: each holds blocks of its own, and memory is to be bounded on a large machine, too."""
+"""Parts computed at the same time: each holds blocks of its own, and memory is to be bounded on large machines."""
 
 
 def in_threads(function: Callable[[Item], Part], items: Sequence[Item]) -> Iterator[Part]:

@@ -143,7 +143,7 @@ def _pairs(table: Rows, subset_column: str, task: str) -> Iterator[Pair]:
 
 
 class _Mistakes:
-    """What is wrong with the rows of a file, told in one go."""
+    """What is wrong with the rows of a file, collected to be told together."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.first, self.count = path, list[str](), 0

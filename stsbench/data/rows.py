@@ -33,6 +33,8 @@ LONGEST_LINE = 1 << 24
 NumberedCells = tuple[int, Sequence[object]]
 """The line that a row begins on, counted from 1 (in Parquet the row's number), and its cells."""
 
+_NumberedTexts = tuple[int, list[str]]
+
 
 class RowError(UserError):
     """A row that cannot be used: the next one can be read after it."""
@@ -244,7 +246,7 @@ def _open(path: Path) -> BinaryIO:
     return path.open("rb")
 
 
-def _csv_cells(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+def _csv_cells(path: Path, delimiter: str) -> Iterator[_NumberedTexts]:
     # A line end inside quotes is the cell's own; outside of them a carriage return alone ends a row, too.
     pieces = (piece for _, text in _lines_with_ends(path) for piece in io.StringIO(text, newline=""))
     reader = csv.reader(pieces, strict=True, delimiter=delimiter)
@@ -264,7 +266,7 @@ def _csv_cells(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
 
 def _delimited(
     path: Path,
-    cells: Iterator[tuple[int, list[str]]],
+    cells: Iterator[_NumberedTexts],
     is_header: Callable[[Sequence[str]], bool],
     names: Sequence[str] | None,
     unnamed: Sequence[str],
@@ -288,9 +290,9 @@ def _delimited(
 
 
 def _of_one_width(
-    path: Path, rows: Iterator[tuple[int, list[str]]], columns: Sequence[str], width: int
-) -> Iterator[tuple[int, list[str]]]:
-    def checked(row: tuple[int, list[str]]) -> tuple[int, list[str]]:
+    path: Path, rows: Iterator[_NumberedTexts], columns: Sequence[str], width: int
+) -> Iterator[_NumberedTexts]:
+    def checked(row: _NumberedTexts) -> _NumberedTexts:
         line, cells = row
         if not any(cell.strip() for cell in cells):
             return line, [""] * (len(columns) or width)

@@ -98,6 +98,11 @@ def test_what_stands_in_the_tasks_is_told(senteval: Path, tmp_path: Path) -> Non
     assert not about.notes[-1].startswith("Not looked at")
 
 
+def test_a_split_that_the_sample_does_not_have_is_refused() -> None:
+    with pytest.raises(UserError, match="has no split 'dev'"):
+        describe("sample:dev")
+
+
 def test_a_broken_line_is_told_with_its_place(table: Path) -> None:
     table.write_text(table.read_text(encoding="utf-8") + "a\tb\tfour\ttwo\n", encoding="utf-8")
     with pytest.raises(UserError, match=r"own\.tsv, line 7: the score 'four'"):

@@ -13,6 +13,7 @@ from stsbench.base.errors import UserError
 from stsbench.data import fetch as module
 from stsbench.data.benchmarks import load_sts
 from stsbench.data.catalogue import CatalogueFile, data_set, data_sets, paper_tasks, source
+from stsbench.data.describe import describe
 from stsbench.data.fetch import fetch, get
 from stsbench.data.overlap import sharing
 from stsbench.data.overview import list_data, verify, where
@@ -373,6 +374,7 @@ def test_other_views_of_data_take_the_text_that_a_set_has(tmp_path, put):
     assert read_sentences("BIOSSES", folders).texts[0] == "The kettle sings."
     assert [found.name for found in read_sets(["BIOSSES"], folders)] == ["BIOSSES"]
     assert len(read_pairs_of("BIOSSES", None, data_dirs=folders).pairs) == 2
+    assert describe("BIOSSES", data_dirs=folders).value("pairs", "all") == 2
 
 
 def test_the_list_says_which_files_nobody_saw_and_whose_ratings_are_published():

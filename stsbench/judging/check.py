@@ -57,15 +57,13 @@ def check(
             raise UserError(f"{given} and --baseline cannot go together: check against a row, or against a run.")
         if margin is not None and max_drop is not None:
             raise UserError("--max-drop and --margin cannot go together: choose the one or the other.")
+        from stsbench.judging.baseline import MAX_DROP, check_baseline, check_margin
+
         record, predecessor = read_results(run), read_results(baseline)
         notes = require_recomputed(record, predecessor)
         if margin is None:
-            from stsbench.judging.baseline import MAX_DROP, check_baseline
-
             result = check_baseline(record, predecessor, MAX_DROP if max_drop is None else max_drop)
         else:
-            from stsbench.judging.margin import check_margin
-
             result = check_margin(record, predecessor, margin, interval=interval)
         return replace(result, notes=(*result.notes, *notes))
     if max_drop is not None or margin is not None:

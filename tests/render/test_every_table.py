@@ -57,8 +57,8 @@ from stsbench.judging.best_of import BestOf
 from stsbench.judging.comparison import Comparison, Difference
 from stsbench.judging.overlap import Overlap
 from stsbench.judging.planning import Plan, PlannedTask
-from stsbench.judging.ranked import RankedScore, RankedTask, RankResult
-from stsbench.judging.seeds_result import SeedsComparison, SeedsDifference
+from stsbench.judging.rank import RankedScore, RankedTask, RankResult
+from stsbench.judging.seeds import SeedsComparison, SeedsDifference
 from stsbench.judging.verdicts import CellCheck, Check
 from stsbench.published import catalogue
 from stsbench.published.catalogue import exhibits

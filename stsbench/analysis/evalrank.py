@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Unpack
 
-from stsbench.analysis.analysis import AnalysisCommand, AnalysisResult
+from stsbench.analysis.result import AnalysisCommand, AnalysisResult
 from stsbench.base.errors import UserError
 from stsbench.base.options import Spelled
 from stsbench.base.progress import Progress, silent
@@ -137,7 +137,11 @@ def evalrank(
         **use: how models are used; an error where only records are named.
 
     Returns:
-        A row for each model and k; see `evalrank_frame`. `task`, `split` and `text` say of what.
+        One row per model and `k` (1 to 15), with `hits`: the share of the searches whose match is at rank k or
+        before. Of the model: `mrr` (the mean of 1 / rank), `mean_rank`, `tied` (the share of the searches in which
+        another sentence has the match's cosine), `lost` (searches from or for a vector without direction),
+        `spearman` of all pairs' cosines and gold scores. Of the task: `pairs` (searches), `sentences`, `share`,
+        `lowest` (the lowest gold score of a positive pair), `centred`, `task`, `split` and `text`.
 
     Raises:
         UserError: if the data is missing, the share holds no pair, or a sentence was never encoded and the model
@@ -180,21 +184,7 @@ def evalrank_frame(
     centred: bool = True,
     progress: Progress = silent,
 ) -> "pd.DataFrame":
-    """Look for each positive pair's second sentence from its first, and for the first from the second.
-
-    Args:
-        models: vectors of the same pairs by model, a row for each distinct sentence.
-        share: of the pairs, those with the highest gold scores are positive.
-        centred: whether the mean of the rows is taken off first.
-        progress: told how many searches are done.
-
-    Returns:
-        One row per model and `k` (1 to 15), with `hits`: the share of the searches whose match is at rank k or
-        before. Of the model: `mrr` (the mean of 1 / rank), `mean_rank`, `tied` (the share of the searches in which
-        another sentence has the match's cosine), `lost` (searches from or for a vector without direction),
-        `spearman` of all pairs' cosines and gold scores. Of the task: `pairs` (searches), `sentences`, `share`,
-        `lowest` (the lowest gold score of a positive pair), `centred`.
-    """
+    """Look for each positive pair's second sentence from its first, and for the first from the second."""
     import pandas as pd
 
     from stsbench.statistics.correlations import spearman
@@ -203,27 +193,24 @@ def evalrank_frame(
     rows: list[dict[str, Any]] = []
     for model, pairs in models.items():
         positive = highest(pairs.gold, share)
-        found = match_ranks(
-            pairs.vectors,
-            both_ways(pairs.left[positive], pairs.right[positive]),
-            centred=centred,
-            progress=progress,
-        )
+        searches = both_ways(pairs.left[positive], pairs.right[positive])
+        matches = match_ranks(pairs.vectors, searches, centred=centred, progress=progress)
         cosines = pair_similarities(pairs.vectors, pairs.left, pairs.right)["cosine"]
         about = {
-            "mrr": float((1 / found.ranks).mean()),
-            "mean_rank": float(found.ranks.mean()),
-            "tied": float(found.tied.mean()),
-            "lost": int(found.lost.sum()),
+            "mrr": float((1 / matches.ranks).mean()),
+            "mean_rank": float(matches.ranks.mean()),
+            "tied": float(matches.tied.mean()),
+            "lost": int(matches.lost.sum()),
             "spearman": spearman(pairs.gold, cosines),
-            "pairs": len(found.ranks),
+            "pairs": len(matches.ranks),
             "sentences": len(pairs.vectors),
             "share": share,
             "lowest": float(pairs.gold[positive].min()),
             "centred": centred,
         }
         rows += [
-            {"model": model, "k": k, "hits": float((found.ranks <= k).mean())} | about for k in range(1, MOST + 1)
+            {"model": model, "k": k, "hits": float((matches.ranks <= k).mean())} | about
+            for k in range(1, MOST + 1)
         ]
     return pd.DataFrame(rows)
 

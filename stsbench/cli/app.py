@@ -14,7 +14,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from stsbench._version import __version__
-from stsbench.analysis.registry import ANALYSES
+from stsbench.analysis import ANALYSES
 from stsbench.base.errors import InterruptError, UserError, by_interrupt
 from stsbench.base.words import shortened
 from stsbench.cli.help import FoldedHelp

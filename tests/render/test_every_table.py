@@ -34,9 +34,9 @@ from stsbench.analysis.density import Density
 from stsbench.analysis.evalrank import EvalRank
 from stsbench.analysis.explain import Explanation
 from stsbench.analysis.geometry import Geometry
-from stsbench.analysis.length_bias.measures import ABSOLUTE, ALL, GAP, PARTIAL, RELATIVE, SIGNED, SLOPE, SPEARMAN
-from stsbench.analysis.length_bias.verb import LengthBias
-from stsbench.analysis.repetition_bias.verb import Q_S1, Q_S2, QUERIES, RISE, SEEDS, TOGETHER, RepetitionBias
+from stsbench.analysis.length_bias import LengthBias
+from stsbench.analysis.length_measures import ABSOLUTE, ALL, GAP, PARTIAL, RELATIVE, SIGNED, SLOPE, SPEARMAN
+from stsbench.analysis.repetition_bias import Q_S1, Q_S2, QUERIES, RISE, SEEDS, TOGETHER, RepetitionBias
 from stsbench.analysis.retrieve import Retrieval
 from stsbench.analysis.spectrum import Spectrum, spectrum_frame
 from stsbench.data.benchmarks import load_sample

@@ -1,7 +1,11 @@
-"""Length bias in numbers: from pair tables to correlations, errors and slopes by length difference."""
+"""Length bias in numbers: from pair tables to correlations, errors and slopes by length difference.
+
+Estimates are `Linear`: each has its pairs' terms, so that intervals see which pairs share sentences, and they add,
+subtract, multiply and divide, so that what a gap or a slope is stands here once.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 from operator import add
 from typing import TYPE_CHECKING, Any
@@ -9,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stsbench.analysis.length_bias.estimates import Estimates
-from stsbench.analysis.length_bias.measures import (
+from stsbench.analysis.length_measures import (
     ABSOLUTE,
     ALL,
     CONTRAST,
@@ -26,11 +29,21 @@ from stsbench.analysis.length_bias.measures import (
 )
 from stsbench.records.kinds import AVERAGE
 from stsbench.records.labels import ALL_TASKS, distinct_labels
+from stsbench.scoring.intervals import sharing_of
 from stsbench.scoring.settings import Intervals
+from stsbench.statistics.correlations import partial_spearman, spearman
+from stsbench.statistics.dependence import Sharing, variance
+from stsbench.statistics.influence import spearman_terms, task_terms
+from stsbench.statistics.intervals import correlation_interval, plain_interval
 from stsbench.statistics.linear import Linear
 
 if TYPE_CHECKING:
     import pandas as pd
+
+Floats = NDArray[np.float64]
+
+_FEWEST = 4
+"""Pairs that a value with an interval is of at least."""
 
 MEANINGS = ("same-meaning", "related", "different-meaning")
 AGAINST, WITH = "length against meaning", "length with meaning"
@@ -43,31 +56,13 @@ def length_bias_frame(
     lengths: Lengths | None = None,
     intervals: Intervals | None = None,
 ) -> "pd.DataFrame":
-    """Measure the length bias of several models.
+    """Measure the length bias of several models; see `length_bias`.
 
     Args:
         tables: pair table by model.
         gold_ranges: lowest and highest possible gold score by task; gold is scaled from there to 0..1.
         lengths: unit, threshold and bins.
         intervals: how intervals are computed.
-
-    Returns:
-        One row per model, task, measure and group, with `pairs`, `value`, `low` and `high`; `unit` is the length
-        unit. Measures, all x 100:
-
-        - `spearman`, `signed difference`, `absolute difference` (similarity less scaled gold) in the groups, over
-          `all`, and their `gap`: short less long, as in COLING's table 1;
-        - `partial spearman` of similarity and gold, length difference held fixed;
-        - `error`: the signed difference by bin (`length_difference` is the bin's mean), and `relative error`: the
-          same less the task's mean;
-        - `slope`: points of signed difference per unit of length difference;
-        - on the sample, `design contrast` and `design margin` (see `_design_rows`).
-
-        The task `Avg.` is the mean over tasks. `all tasks` are all pairs together; their slope has an intercept
-        for each task.
-
-    Raises:
-        UserError: if lengths are unknown.
     """
     import pandas as pd
 
@@ -83,6 +78,94 @@ def length_bias_frame(
         if "design" in pairs:
             rows += [about | row for row in _design_rows(pairs[pairs["design"].notna()], estimates)]
     return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """How estimates are made from the pairs of tasks, and intervals from estimates.
+
+    Attributes:
+        intervals: how they are computed.
+        released: by block, which pairs share a sentence as released; `folded`: by letters and digits.
+    """
+
+    intervals: Intervals
+    released: dict[str, Sharing] = field(default_factory=dict)
+    folded: dict[str, Sharing] = field(default_factory=dict)
+    joined: dict[tuple[str, ...], Sharing] = field(default_factory=dict)
+
+    def block(self, name: str, pairs: "pd.DataFrame") -> None:
+        """Take note of which of a task's pairs share sentences, before anything is estimated from them."""
+        self.released[name], self.folded[name] = sharing_of(pairs), sharing_of(pairs, folded=True)
+
+    def sums(
+        self, block: str, terms: Mapping[str, Floats], inside: NDArray[np.bool_] | None = None
+    ) -> dict[str, Linear]:
+        """Return the sums of several terms over the pairs of a block, or over those inside, by their names."""
+        rows = np.array(list(terms.values()))
+        sums = (rows if inside is None else rows[:, inside]).sum(axis=1).tolist()
+        kept = rows if inside is None else rows * inside
+        return {name: Linear(value, {block: row}) for name, value, row in zip(terms, sums, kept, strict=True)}
+
+    def spearman(self, block: str, sides: tuple[Floats, Floats], inside: NDArray[np.bool_]) -> Linear:
+        """Return the correlation x 100 of some pairs of a block; pairs outside contribute nothing."""
+        x, y = (side[inside] for side in sides)
+        if not len(x):
+            return Linear.undefined()
+        terms = np.zeros(len(inside))
+        terms[inside] = 100 * spearman_terms(x, y)
+        return Linear(100 * spearman(x, y), {block: terms})
+
+    def spearman_of_task(self, block: str, pairs: "pd.DataFrame") -> Linear:
+        """Return that of a whole task as `stsbench run` has it: the subsets fixed."""
+        names = list(dict.fromkeys(pairs["subset"]))
+        gold, similarity = pairs["gold"].to_numpy(float), pairs["similarity"].to_numpy(float)
+        terms = task_terms(gold, similarity, pairs["subset"].map(names.index).to_numpy())
+        return Linear(100 * spearman(gold, similarity), {block: 100 * terms})
+
+    def partial(self, block: str, sides: tuple[Floats, Floats], fixed: Floats) -> Linear:
+        """Return the partial correlation x 100 of a block's pairs, a function of three."""
+        value = 100 * partial_spearman(*sides, fixed)
+        both, of_x, of_y = (
+            Linear(spearman(a, b), {block: spearman_terms(a, b)})
+            for a, b in (sides, (sides[0], fixed), (sides[1], fixed))
+        )
+        if (fixed == fixed[0]).all():
+            return (100 * both).mapped(value, 100.0)
+        left = (1 - of_x.value**2) * (1 - of_y.value**2)
+        if not left > 0:
+            return Linear.undefined()
+        below = left**0.5
+        slopes = [
+            (1 / below) * ((both.value - of_x.value * of_y.value) * one.value / (1 - one.value**2) - other.value)
+            for one, other in ((of_x, of_y), (of_y, of_x))
+        ]
+        terms = both.terms[block] / below + slopes[0] * of_x.terms[block] + slopes[1] * of_y.terms[block]
+        return Linear(value, {block: 100 * terms})
+
+    def limits(self, estimate: Linear, pairs: int, *, correlation: bool = False) -> dict[str, float]:
+        """Return an estimate's `value`, `low` and `high`, NaN where there is none.
+
+        Those of one task are by sentences as released, those of several by letters and digits. A correlation is x
+        100.
+        """
+        value, how, level = estimate.value, self.intervals.interval, self.intervals.level
+        if np.isnan(value) or pairs < _FEWEST or how is None:
+            return {"value": value, "low": np.nan, "high": np.nan}
+        terms = np.concatenate(list(estimate.terms.values()))
+        sharing = self._sharing(tuple(estimate.terms))
+        if not correlation:
+            low, high, _ = plain_interval(value, variance(terms, sharing, how), level)
+            return {"value": value, "low": low, "high": high}
+        low, high, _ = correlation_interval(value / 100, variance(terms / 100, sharing, how), pairs, level)
+        return {"value": value, "low": 100 * low, "high": 100 * high}
+
+    def _sharing(self, blocks: tuple[str, ...]) -> Sharing:
+        if len(blocks) == 1:
+            return self.released[blocks[0]]
+        if blocks not in self.joined:
+            self.joined[blocks] = Sharing.join([self.folded[block] for block in blocks])
+        return self.joined[blocks]
 
 
 @dataclass(frozen=True)
@@ -125,7 +208,7 @@ def _measured(name: str, pairs: "pd.DataFrame", lengths: Lengths, estimates: Est
     short = x <= lengths.longest_short
     groups = dict(zip((*lengths.groups, ALL), (short, ~short, np.ones_like(short)), strict=True))
     bins = {bin_: (first <= x) & (x <= last) for bin_, (first, last) in lengths.bins.items()}
-    block = _block("length", name)
+    block = f"length\n{name}"
     estimates.block(block, pairs)
 
     terms: dict[str, NDArray[Any]] = {"x": x, "y": y, "xx": x * x, "xy": x * y}
@@ -152,13 +235,7 @@ def _measured(name: str, pairs: "pd.DataFrame", lengths: Lengths, estimates: Est
     return _Task(name, counts, of_groups, sums)
 
 
-def _block(*names: str) -> str:
-    """Return what a block of pairs is called."""
-    return "\n".join(names)
-
-
 def _mean(several: Sequence[Linear]) -> Linear:
-    """Return a mean over tasks or cells."""
     return _total(several) / len(several)
 
 
@@ -171,8 +248,8 @@ def _task_rows(tasks: Sequence[_Task], estimates: Estimates) -> Iterator[dict[st
     for task in tasks:
         for (measure, group), estimate in task.estimates.items():
             is_one = measure in {SPEARMAN, PARTIAL} and group != GAP
-            told = estimates.limits(estimate, task.pairs[group], correlation=is_one)
-            yield _row((task.name, measure, group), task.pairs[group], told)
+            limits = estimates.limits(estimate, task.pairs[group], correlation=is_one)
+            yield _row((task.name, measure, group), task.pairs[group], limits)
     if len(tasks) > 1:
         for measure, group in tasks[0].estimates:
             if measure != SLOPE:
@@ -190,18 +267,18 @@ def _pooled_rows(tasks: Sequence[_Task], lengths: Lengths, estimates: Estimates)
             place = estimates.limits(x / n, pairs)["value"]
             expected = _total([task.sums[f"n {bin_}"] * task.estimates[SIGNED, ALL] for task in those])
             for measure, total in ((ERROR, errors), (RELATIVE, errors - expected)):
-                told = estimates.limits(total / n, pairs)
-                yield _row((name, measure, bin_), pairs, told, place)
+                limits = estimates.limits(total / n, pairs)
+                yield _row((name, measure, bin_), pairs, limits, place)
     pairs = sum(task.pairs[ALL] for task in tasks)
     slope = _slope([task.sums for task in tasks])
     yield _row((ALL_TASKS, SLOPE, ALL), pairs, estimates.limits(slope, pairs))
 
 
 def _row(
-    of: tuple[str, str, str], pairs: int, told: Mapping[str, float], length_difference: float = float("nan")
+    of: tuple[str, str, str], pairs: int, limits: Mapping[str, float], length_difference: float = float("nan")
 ) -> dict[str, Any]:
     about = dict(zip(("task", "measure", "group"), of, strict=True))
-    return {**about, "length_difference": length_difference, "pairs": pairs, **told}
+    return {**about, "length_difference": length_difference, "pairs": pairs, **limits}
 
 
 def _slope(tasks: Sequence[Mapping[str, Linear]]) -> Linear:
@@ -230,7 +307,7 @@ def _design_rows(pairs: "pd.DataFrame", estimates: Estimates) -> Iterator[dict[s
     terms = {"n": np.ones(len(pairs)), "error": error, "similarity": similarity}
     for design in sorted(pairs["design"].unique()):
         inside = (pairs["design"] == design).to_numpy()
-        block = _block("design", str(design))
+        block = f"design\n{design}"
         estimates.block(block, pairs)
         sums = estimates.sums(block, terms, inside)
         means = sums["error"] / sums["n"], sums["similarity"] / sums["n"]

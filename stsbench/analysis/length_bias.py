@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
-from stsbench.analysis.analysis import AnalysisCommand, AnalysisResult
-from stsbench.analysis.length_bias.measures import (
+from stsbench.analysis.length_measures import (
     ABSOLUTE,
     ALL,
     CONTRAST,
@@ -20,6 +19,7 @@ from stsbench.analysis.length_bias.measures import (
     SPEARMAN,
     Lengths,
 )
+from stsbench.analysis.result import AnalysisCommand, AnalysisResult
 from stsbench.base.errors import UserError
 from stsbench.base.options import Commas, Spelled, Within
 from stsbench.base.progress import Progress, silent
@@ -192,7 +192,20 @@ def length_bias(
         **use: how models are used; an error where only records are named.
 
     Returns:
-        A row for each model, task, measure and group; see `length_bias_frame`.
+        One row per model, task, measure and group, with `pairs`, `value`, `low` and `high`; `unit` is the length
+        unit. Measures, all x 100:
+
+        - `spearman`, `signed difference`, `absolute difference` (similarity less scaled gold) in the groups, over
+          `all`, and their `gap`: short less long, as in COLING's table 1;
+        - `partial spearman` of similarity and gold, length difference held fixed;
+        - `error`: the signed difference by bin (`length_difference` is the bin's mean), and `relative error`: the
+          same less the task's mean;
+        - `slope`: points of signed difference per unit of length difference;
+        - on the sample, `design contrast` and `design margin`: how similarity answers to length at one meaning,
+          and to meaning where length is against it.
+
+        The task `Avg.` is the mean over tasks. `all tasks` are all pairs together; their slope has an intercept
+        for each task.
 
     Raises:
         UserError: if a run's pair table is missing or another one, lacks a task, or knows no lengths in the unit.
@@ -204,7 +217,7 @@ def length_bias(
     import pandas as pd
 
     from stsbench.analysis.inputs import analysable
-    from stsbench.analysis.length_bias.numbers import length_bias_frame
+    from stsbench.analysis.length_numbers import length_bias_frame
     from stsbench.scoring.subjects import gold_ranges, pair_tables
 
     lengths = Lengths(length, threshold, tuple(bins))

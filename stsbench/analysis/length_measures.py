@@ -43,11 +43,7 @@ class Lengths:
     edges: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        """Check what a person may have set.
-
-        Raises:
-            UserError: if a value makes no sense.
-        """
+        """Check what a person may have set."""
         if self.unit not in THRESHOLDS:
             raise UserError(f"unknown length unit {self.unit!r}: {suggestion(self.unit, THRESHOLDS)}")
         if self.threshold is not None and self.threshold < 0:
@@ -80,11 +76,7 @@ class Lengths:
         return {_bin_name(start, end): (start, end) for start, end in zip(starts, ends, strict=True)}
 
     def differences(self, pairs: "pd.DataFrame") -> "NDArray[np.float64]":
-        """Return the length difference of each pair of a pair table.
-
-        Raises:
-            UserError: if a length is unknown.
-        """
+        """Return the length difference of each pair of a pair table; refuse one whose lengths are unknown."""
         a, b = (pairs[f"{self.unit}_{side}"].to_numpy(float) for side in "ab")
         if (a < 0).any() or (b < 0).any():
             raise UserError(

@@ -27,11 +27,7 @@ class Triple(NamedTuple):
 
 
 def whole_word(word: str) -> tuple[str, ...]:
-    """Return a word as one unit, whatever its case.
-
-    >>> whole_word("This")
-    ('this',)
-    """
+    """Return a word as one unit, whatever its case."""
     return (word.casefold(),)
 
 
@@ -48,9 +44,6 @@ class RepetitionProbe:
             of the query's tokens that occur in the candidate.
         low: smallest share.
         high: largest share.
-
-    Raises:
-        UserError: if an option makes no sense.
     """
 
     def __init__(
@@ -85,33 +78,25 @@ class RepetitionProbe:
         return np.flatnonzero(inside)
 
     def draw(self, queries: int, rng: np.random.Generator, progress: Progress = silent) -> list[Triple]:
-        """Draw distinct queries with a candidate each.
+        """Draw so many distinct queries with a candidate each.
 
         Queries come in random order; one without any candidate is passed over.
-
-        Args:
-            queries: how many.
-            rng: where the draws come from.
-            progress: told of the queries done.
-
-        Raises:
-            UserError: saying how many were found, if they are fewer.
         """
-        found: list[Triple] = []
+        triples: list[Triple] = []
         for query in rng.permutation(len(self.corpus)):
-            if len(found) == queries:
+            if len(triples) == queries:
                 break
             candidates = self.candidates(int(query))
             if len(candidates):
-                found.append(self._triple(int(query), int(rng.choice(candidates))))
-                progress("candidates", len(found), queries)
-        if len(found) < queries:
+                triples.append(self._triple(int(query), int(rng.choice(candidates))))
+                progress("candidates", len(triples), queries)
+        if len(triples) < queries:
             raise UserError(
-                f"of the {len(self.corpus)} sentences of the corpus {len(found)} have a candidate with "
+                f"of the {len(self.corpus)} sentences of the corpus {len(triples)} have a candidate with "
                 f"{100 * self.low:g} to {100 * self.high:g} % overlap, and {queries} queries were asked for: "
                 "give a larger corpus, fewer --queries or a wider --overlap."
             )
-        return found
+        return triples
 
     def _triple(self, query: int, candidate: int) -> Triple:
         text, known = self.corpus[candidate], set(self._tokens_of(self.corpus[query]))
@@ -135,9 +120,6 @@ class OverlapIndex:
     """For each token the sentences it occurs in, once for each occurrence, in one flat array.
 
     Asking takes a pass over the lists of the query's tokens; no other sentence is looked at.
-
-    Args:
-        sentences: the tokens of each sentence.
 
     >>> index = OverlapIndex([["a", "b", "b"], ["c"], ["b", "c", "d"]])
     >>> index.shared(["b", "c", "c"]).tolist(), index.covered(["b", "c", "c"]).tolist()

@@ -27,7 +27,11 @@ class Triple(NamedTuple):
 
 
 def whole_word(word: str) -> tuple[str, ...]:
-    """Return a word as one unit, whatever its case."""
+    """Return a word as one unit, whatever its case.
+
+    >>> whole_word("This")
+    ('this',)
+    """
     return (word.casefold(),)
 
 

@@ -96,7 +96,11 @@ def _test_sentences(task: Task) -> list[str]:
 
 
 def _same_words(text: str) -> str:
-    """Return what two texts share that differ as in `same_case` and in white space alone."""
+    """Return what two texts share that differ as in `same_case` and in white space alone.
+
+    >>> _same_words(" A man  plays.")
+    'a man plays.'
+    """
     return same_case(" ".join(text.split()))
 
 

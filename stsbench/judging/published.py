@@ -379,6 +379,11 @@ def _seed_scores(row: PublishedRow, cell: PublishedCell) -> "pd.Series[float] | 
     """Return what known seeds of a row's own system score, in its own configuration; None where none are known.
 
     They are by Spearman on test.
+
+    >>> from stsbench.published.catalogue import row
+    >>> average = row("unsup-simcse-bert-base")
+    >>> float((_seed_scores(average, average.cell("Avg.")) < 76.25).mean())
+    0.9
     """
     setting, system = cell.setting, row.row.system
     comparable = (setting.metric, setting.split, setting.group, setting.variant) == ("spearman", "test", "", "")

@@ -9,7 +9,7 @@ import numpy as np
 from stsbench.base.errors import UserError
 from stsbench.base.options import Count, Named, Spelled
 from stsbench.base.progress import Progress, silent
-from stsbench.base.words import listed
+from stsbench.base.words import listed, suggestion
 from stsbench.judging.aligned import AlignedScores, aligned_scores, common_scores
 from stsbench.judging.comparison import Judgement, by_kind
 from stsbench.judging.runs import Run, model_of, named_runs, require_distinct_models, require_items
@@ -146,10 +146,12 @@ class RankResult(Judgement):
             task: of which task; by default of the average, or of the only task.
 
         Raises:
-            KeyError: if it was not ranked.
+            UserError: if it was not ranked.
         """
-        chosen = self.headlines[0] if task is None else {item.task: item for item in self.tasks}[task]
-        return _drawn(chosen, self.level)
+        tasks = {item.task: item for item in self.tasks}
+        if task is not None and task not in tasks:
+            raise UserError(f"{task!r} was not ranked: {suggestion(task, tasks)}")
+        return _drawn(self.headlines[0] if task is None else tasks[task], self.level)
 
     def section(self, number: int = 1) -> Section:
         """Return it as the section of the report's ranking with this number."""

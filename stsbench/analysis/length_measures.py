@@ -73,7 +73,11 @@ class Lengths:
         """
         starts = self.edges or EDGES[self.unit]
         ends = [*(edge - 1 for edge in starts[1:]), float("inf")]
-        return {_bin_name(start, end): (start, end) for start, end in zip(starts, ends, strict=True)}
+        bins = {}
+        for start, end in zip(starts, ends, strict=True):
+            last = "+" if end == float("inf") else f"-{end:.0f}" if start < end else ""
+            bins[f"{start}{last}"] = start, end
+        return bins
 
     def differences(self, pairs: "pd.DataFrame") -> "NDArray[np.float64]":
         """Return the length difference of each pair of a pair table; refuse one whose lengths are unknown."""
@@ -85,9 +89,3 @@ class Lengths:
             )
         difference: NDArray[np.float64] = abs(a - b)
         return difference
-
-
-def _bin_name(start: int, end: float) -> str:
-    if end == float("inf"):
-        return f"{start}+"
-    return f"{start}" if start == end else f"{start}-{end:.0f}"

@@ -13,20 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stsbench.analysis.length_measures import (
-    ABSOLUTE,
-    ALL,
-    CONTRAST,
-    ERROR,
-    GAP,
-    MARGIN,
-    PARTIAL,
-    RELATIVE,
-    SIGNED,
-    SLOPE,
-    SPEARMAN,
-    Lengths,
-)
+from stsbench.analysis import length_measures as measures
+from stsbench.analysis.length_measures import ALL, GAP, Lengths
 from stsbench.records.kinds import AVERAGE
 from stsbench.records.labels import ALL_TASKS, distinct_labels
 from stsbench.scoring.intervals import sharing_of
@@ -219,18 +207,18 @@ def _measured(name: str, pairs: "pd.DataFrame", lengths: Lengths, estimates: Est
 
     of_groups: dict[tuple[str, str], Linear] = {}
     for group, inside in groups.items():
-        of_groups[SPEARMAN, group] = (
+        of_groups[measures.SPEARMAN, group] = (
             estimates.spearman_of_task(block, pairs)
             if group == ALL
             else estimates.spearman(block, (gold, similarity), inside)
         )
-        of_groups[SIGNED, group] = sums[f"y {group}"] / sums[f"n {group}"]
-        of_groups[ABSOLUTE, group] = sums[f"|y| {group}"] / sums[f"n {group}"]
+        of_groups[measures.SIGNED, group] = sums[f"y {group}"] / sums[f"n {group}"]
+        of_groups[measures.ABSOLUTE, group] = sums[f"|y| {group}"] / sums[f"n {group}"]
     near, far = lengths.groups
-    for measure in (SPEARMAN, SIGNED, ABSOLUTE):
+    for measure in (measures.SPEARMAN, measures.SIGNED, measures.ABSOLUTE):
         of_groups[measure, GAP] = of_groups[measure, near] - of_groups[measure, far]
-    of_groups[PARTIAL, ALL] = estimates.partial(block, (gold, similarity), x)
-    of_groups[SLOPE, ALL] = _slope([sums])
+    of_groups[measures.PARTIAL, ALL] = estimates.partial(block, (gold, similarity), x)
+    of_groups[measures.SLOPE, ALL] = _slope([sums])
     counts = {group: int(inside.sum()) for group, inside in (groups | bins).items()} | {GAP: len(pairs)}
     return _Task(name, counts, of_groups, sums)
 
@@ -247,12 +235,12 @@ def _task_rows(tasks: Sequence[_Task], estimates: Estimates) -> Iterator[dict[st
     """Yield each task's estimates, and where there are several tasks their means."""
     for task in tasks:
         for (measure, group), estimate in task.estimates.items():
-            is_one = measure in {SPEARMAN, PARTIAL} and group != GAP
+            is_one = measure in {measures.SPEARMAN, measures.PARTIAL} and group != GAP
             limits = estimates.limits(estimate, task.pairs[group], correlation=is_one)
             yield _row((task.name, measure, group), task.pairs[group], limits)
     if len(tasks) > 1:
         for measure, group in tasks[0].estimates:
-            if measure != SLOPE:
+            if measure != measures.SLOPE:
                 pairs = sum(task.pairs[group] for task in tasks)
                 mean = _mean([task.estimates[measure, group] for task in tasks])
                 yield _row((AVERAGE, measure, group), pairs, estimates.limits(mean, pairs))
@@ -265,13 +253,13 @@ def _pooled_rows(tasks: Sequence[_Task], lengths: Lengths, estimates: Estimates)
             pairs = sum(task.pairs[bin_] for task in those)
             n, x, errors = (_total([task.sums[f"{term} {bin_}"] for task in those]) for term in ("n", "x", "y"))
             place = estimates.limits(x / n, pairs)["value"]
-            expected = _total([task.sums[f"n {bin_}"] * task.estimates[SIGNED, ALL] for task in those])
-            for measure, total in ((ERROR, errors), (RELATIVE, errors - expected)):
+            expected = _total([task.sums[f"n {bin_}"] * task.estimates[measures.SIGNED, ALL] for task in those])
+            for measure, total in ((measures.ERROR, errors), (measures.RELATIVE, errors - expected)):
                 limits = estimates.limits(total / n, pairs)
                 yield _row((name, measure, bin_), pairs, limits, place)
     pairs = sum(task.pairs[ALL] for task in tasks)
     slope = _slope([task.sums for task in tasks])
-    yield _row((ALL_TASKS, SLOPE, ALL), pairs, estimates.limits(slope, pairs))
+    yield _row((ALL_TASKS, measures.SLOPE, ALL), pairs, estimates.limits(slope, pairs))
 
 
 def _row(
@@ -321,10 +309,10 @@ def _design_rows(pairs: "pd.DataFrame", estimates: Estimates) -> Iterator[dict[s
     for meaning in MEANINGS:
         same, different = f"{meaning}-same-length", f"{meaning}-different-length"
         contrasts.append(cells[same][1] - cells[different][1])
-        yield row(CONTRAST, meaning, (same, different), contrasts[-1])
-    yield row(CONTRAST, "mean", tuple(cells), _mean(contrasts))
+        yield row(measures.CONTRAST, meaning, (same, different), contrasts[-1])
+    yield row(measures.CONTRAST, "mean", tuple(cells), _mean(contrasts))
     for group, of in (
         (AGAINST, ("same-meaning-different-length", "different-meaning-same-length")),
         (WITH, ("same-meaning-same-length", "different-meaning-different-length")),
     ):
-        yield row(MARGIN, group, of, cells[of[0]][2] - cells[of[1]][2])
+        yield row(measures.MARGIN, group, of, cells[of[0]][2] - cells[of[1]][2])

@@ -127,7 +127,7 @@ def aligned_scores(
         progress: told how far it is.
     """
     require_items(runs)
-    common, alone = common_scores(runs)
+    common, notes = common_scores(runs)
     if not common:
         raise UserError(f"{listed(list(runs))} have no task in common: measure them on the same tasks.")
     first_name = next(iter(runs))
@@ -168,7 +168,7 @@ def aligned_scores(
             )
         )
     by_kind = [[task for task in tasks if task.kind == kind] for kind in KINDS]
-    return tuple(task for of_kind in by_kind for task in with_average(of_kind)), left_out(alone)
+    return tuple(task for of_kind in by_kind for task in with_average(of_kind)), notes
 
 
 def _require_stated(score: Score, given: float, what: str) -> None:
@@ -199,8 +199,8 @@ def with_average(tasks: Sequence[AlignedScores]) -> list[AlignedScores]:
     return [*tasks, average]
 
 
-def common_scores(runs: Mapping[str, RunRecord]) -> tuple[dict[str, dict[str, Score]], list[str]]:
-    """Return the scores of the tasks that all runs hold by one protocol, by label and run; and the other tasks.
+def common_scores(runs: Mapping[str, RunRecord]) -> tuple[dict[str, dict[str, Score]], tuple[str, ...]]:
+    """Return the scores of the tasks that all runs hold by one protocol, by label and run; and what to know.
 
     A task that some measured on other splits or texts is common, too: the one to be refused.
     """
@@ -224,15 +224,16 @@ def common_scores(runs: Mapping[str, RunRecord]) -> tuple[dict[str, dict[str, Sc
             require_same_protocol(*signatures, names=(first_name, name), task=label, remedy=ONE_PROTOCOL)
     kept = {score.key for by_run in common.values() for score in by_run.values()}
     named = zip(every, task_labels(list(every.values())), strict=True)
-    return common, [label for key, label in named if key not in kept]
+    missing = [label for key, label in named if key not in kept]
+    return common, ((f"not all records hold {', '.join(missing)}: left out.",) if missing else ())
 
 
-def common_values(runs: Mapping[str, RunRecord]) -> tuple[dict[tuple[str, str], Floats], list[str]]:
-    """Return by kind and label the (m,) scores x 100 of the tasks that all runs hold, and the other tasks.
+def common_values(runs: Mapping[str, RunRecord]) -> tuple[dict[tuple[str, str], Floats], tuple[str, ...]]:
+    """Return by kind and label the (m,) scores x 100 of the tasks that all runs hold, and what to know.
 
     A score is NaN where it is undefined. An average comes after the tasks of its kind.
     """
-    common, alone = common_scores(runs)
+    common, notes = common_scores(runs)
     values: dict[tuple[str, str], Floats] = {}
     for kind in KINDS.values():
         of_kind = {
@@ -243,7 +244,7 @@ def common_values(runs: Mapping[str, RunRecord]) -> tuple[dict[tuple[str, str], 
         if kind.average and len(of_kind) > 1:
             of_kind[kind.average] = np.mean(list(of_kind.values()), axis=0)
         values |= {(kind.name, label): scores for label, scores in of_kind.items()}
-    return values, alone
+    return values, notes
 
 
 def _in_order_of(first: PlainTable, table: PlainTable, truths: Sequence[str], what: str) -> PlainTable:
@@ -262,11 +263,6 @@ def _in_order_of(first: PlainTable, table: PlainTable, truths: Sequence[str], wh
         if not np.array_equal(first[truth], table[truth]):
             raise UserError(f"{what}: {truth} differs for the same item_id: measure both on the same data.")
     return table
-
-
-def left_out(tasks: Sequence[str]) -> tuple[str, ...]:
-    """Return the note on tasks that not all records hold."""
-    return (f"not all records hold {', '.join(tasks)}: left out.",) if tasks else ()
 
 
 def in_points(of_scores: Variance) -> Variance:

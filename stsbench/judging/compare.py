@@ -167,7 +167,8 @@ def dependence_notes(rows: Sequence[Difference], intervals: Intervals) -> Iterat
         yield "pairs are taken for independent, although some share sentences (--interval dyadic)"
         return
     yield f"intervals and p are of {INTERVAL_OF}"
-    names = [TESTS[test].whose for test in dict.fromkeys(row.test for row in rows if row.test)]
+    tests = [TESTS[test] for test in dict.fromkeys(row.test for row in rows if row.test)]
+    names = [f"{test}'" if test.endswith("s") else f"{test}'s" for test in tests]
     if names:
         take = "tests take" if len(names) > 1 else "test takes"
         yield f"{listed(names)} {take} pairs or items for independent; intervals and p do not"

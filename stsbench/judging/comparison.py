@@ -5,7 +5,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 from stsbench.base.words import listed
 from stsbench.judging.overlap import Overlap, overlap_sentences, overlap_table
@@ -23,12 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-class _Named(NamedTuple):
-    name: str
-    whose: str
-
-
-TESTS = {"williams": _Named("Williams", "Williams'"), "mcnemar": _Named("McNemar", "McNemar's")}
+TESTS = {"williams": "Williams", "mcnemar": "McNemar"}
 """The tests that take items for independent, for a reader."""
 
 _Tested = TypeVar("_Tested", bound="Judged")
@@ -245,7 +240,8 @@ class Comparison(ComparisonResult):
         }
         if len(sentences) == 1:
             return next(iter(sentences.values()))
-        return " ".join(f"{capitalised(KINDS[kind].words)}: {sentence}" for kind, sentence in sentences.items())
+        words = {kind: KINDS[kind].words for kind in sentences}
+        return " ".join(f"{words[kind][:1].upper()}{words[kind][1:]}: {told}" for kind, told in sentences.items())
 
     @property
     def frame(self) -> "pd.DataFrame":
@@ -296,7 +292,7 @@ class Comparison(ComparisonResult):
         """Yield the rows of one kind's table; a column that none has anything for is left out."""
         low, high = self._limits
         effect = next((row.effect_size for row in rows if row.effect_size), "")
-        test = next((TESTS[row.test].name for row in rows if row.test), "")
+        test = next((TESTS[row.test] for row in rows if row.test), "")
         for row in rows:
             effect_text = None if math.isnan(row.effect) else f"{row.effect:.3f}"
             yield {
@@ -330,11 +326,6 @@ def by_kind(rows: Iterable[_Row]) -> dict[str, list[_Row]]:
     for row in rows:
         kinds.setdefault(row.kind, []).append(row)
     return kinds
-
-
-def capitalised(words: str) -> str:
-    """Return words as a sentence begins."""
-    return words[:1].upper() + words[1:]
 
 
 def verdict(rows: Sequence[Judged], level: float, names: tuple[str, str] = ("A", "B")) -> str:

@@ -15,11 +15,11 @@ import numpy as np
 from stsbench.base.errors import UserError
 from stsbench.base.options import Points, Spelled, Within
 from stsbench.base.progress import Progress, silent
-from stsbench.base.words import rounded_up, suggestion
+from stsbench.base.words import rounded_up
 from stsbench.judging.aligned import AlignedScores, aligned_scores, in_points
 from stsbench.judging.comparison import Judgement
 from stsbench.judging.runs import Run, named_runs, require_distinct_models
-from stsbench.published.measured import seeded_systems, seeds
+from stsbench.published.measured import seeds
 from stsbench.records.intervals import common_interval
 from stsbench.records.kinds import AVERAGES
 from stsbench.render.table import Table, Tables
@@ -238,8 +238,6 @@ def _spreads(spread: float | str | None, tasks: Sequence[str]) -> tuple[Mapping[
     if spread is None:
         return {}, ""
     if isinstance(spread, str):
-        if spread not in seeded_systems():
-            raise UserError(f"no seeds of {spread!r} are known: {suggestion(spread, seeded_systems())}")
         frame = seeds(spread)
         known = {task: float(np.std(frame[task], ddof=1)) for task in tasks if task in frame}
         return known, f"that of {len(frame)} seeds of {spread}"

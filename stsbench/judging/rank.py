@@ -164,19 +164,15 @@ class RankResult(Judgement):
     @property
     def words(self) -> list[str]:
         """What the columns rest on, and the notes; a line each."""
+        kind = "all of them at once" if self.simultaneous else "each by itself"
         many = "a max-statistic" if self.adjustment == "max" else "Holm's procedure"
         return [
-            f"ranks: {self._kind_of_ranks}; models that share a letter cannot be told apart at "
-            f"{100 * (1 - self.level):g} % by these pairs, corrected for all pairs of models by {many}.",
+            f"ranks: {100 * self.level:g} % rank intervals that hold {kind}; models that share a letter cannot be "
+            f"told apart at {100 * (1 - self.level):g} % by these pairs, corrected for all pairs of models by {many}.",
             f"first: how often a model is the highest in a bootstrap of {self.draws} draws: a frequency there, "
             "not the probability of being the best.",
             *(f"note: {note}" for note in self.notes),
         ]
-
-    @property
-    def _kind_of_ranks(self) -> str:
-        kind = "all of them at once" if self.simultaneous else "each by itself"
-        return f"{100 * self.level:g} % rank intervals that hold {kind}"
 
     def _tables(self, task: RankedTask) -> Iterator[Table]:
         import pandas as pd

@@ -6,7 +6,7 @@ the interval of a method's mean is of both, other seeds and other pairs (see `st
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,6 @@ from stsbench.judging.aligned import (
     aligned_scores,
     common_values,
     in_points,
-    left_out,
     shown_interval,
 )
 from stsbench.judging.comparison import ComparisonResult, Judged, by_kind, corrected, p_text, verdict
@@ -328,7 +327,7 @@ def compare_seeds(
     runs = {**a, **b}
     for method in (a, b):
         require_seeds_of_one_recipe(method)
-    scores, alone = common_values(runs)
+    scores, left_out = common_values(runs)
     if not scores:
         raise UserError("there is no task that all runs were measured on: measure them on the same tasks.")
     for (_, task), values in scores.items():
@@ -352,25 +351,27 @@ def compare_seeds(
     unknown = [name for name, record in runs.items() if record.model.weights_sha256 is None]
     if unknown:
         notes.append(f"whether {', '.join(unknown)} are of different weights cannot be known.")
-    return SeedsComparison(*names, rows=tuple(rows), level=level, notes=(*left_out(alone), *notes))
+    return SeedsComparison(*names, rows=tuple(rows), level=level, notes=(*left_out, *notes))
 
 
 def _aligned(runs: Mapping[str, RunRecord]) -> tuple[dict[str, AlignedScores], list[str]]:
     """Return what each pair contributes to the runs' scores, by task; nothing where that is not known, and why."""
-    why = ""
-    for name, record in runs.items():
-        if record.is_imported:
-            why = f"{name} was imported, with scores alone"
-    if not why:
-        try:
-            for record in runs.values():
-                record.item_table()
-        except UserError as error:
-            why = str(error).rstrip(".")
+    imported = [name for name, record in runs.items() if record.is_imported]
+    why = f"{imported[-1]} was imported, with scores alone" if imported else _unreadable(runs.values())
     if why:
         return {}, [f"what other pairs would change is not known ({why}): intervals are over seeds alone."]
     tasks, _ = aligned_scores(runs)
     return {task.task: task for task in tasks}, []
+
+
+def _unreadable(records: Iterable[RunRecord]) -> str:
+    """Return why the items of some records cannot be read; empty if they can."""
+    try:
+        for record in records:
+            record.item_table()
+    except UserError as error:
+        return str(error).rstrip(".")
+    return ""
 
 
 def _fields(a: Floats, b: Floats, aligned: AlignedScores | None, settings: _Settings) -> dict[str, Any]:

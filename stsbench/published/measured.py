@@ -82,7 +82,7 @@ def _frame(kind: str, system: str, suffix: str, known: tuple[str, ...]) -> "pd.D
     import pandas as pd
 
     if system not in known:
-        raise UserError(f"there are no {kind} of {system!r}: {suggestion(system, known)}")
+        raise UserError(f"no {kind} of {system!r} are known: {suggestion(system, known)}")
     return pd.read_csv(StringIO((_folder() / kind / f"{system}{suffix}").read_text(encoding="utf-8")))
 
 

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
@@ -147,12 +146,9 @@ def _default_task(subjects: "Mapping[str, Subject]", data_dirs: Sequence[str | P
 def density_frame(
     tables: "Mapping[str, pd.DataFrame]", gold_range: tuple[float, float] = (0.0, 5.0), buckets: int = 5
 ) -> "pd.DataFrame":
-    """Estimate the densities; see `density`.
+    """Estimate the densities from the `gold` and `cosine` of the pairs of one task by model; see `density`.
 
-    Args:
-        tables: by model, a table with `gold` and `cosine` of the pairs of one task.
-        gold_range: lowest and highest possible gold score.
-        buckets: how many equal buckets that range is cut into; each holds its lower end, the last both ends.
+    Each bucket holds its lower end, the last both ends.
     """
     import numpy as np
     import pandas as pd
@@ -225,7 +221,6 @@ def _gaussian_kernels(values: "NDArray[np.float64]", points: "NDArray[np.float64
     return np.array(density)
 
 
-@dataclass(frozen=True)
 class DensityCommand(AnalysisCommand):
     """Estimate the density of the cosines in each bucket of gold scores, on STS-B.
 

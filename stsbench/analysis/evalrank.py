@@ -6,7 +6,6 @@ Where the paper leaves something open, this is what its public code does: BinWan
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Unpack
 
@@ -306,7 +305,6 @@ def match_ranks(
     return MatchRanks(ranks, tied & ~lost, lost)
 
 
-@dataclass(frozen=True)
 class EvalRankCommand(AnalysisCommand):
     """Look for each sentence's match among all sentences of STS-B: at which rank does a model find it?
 

@@ -238,13 +238,7 @@ def geometry_frame(
 ) -> "pd.DataFrame":
     """Measure alignment, uniformity and the mean cosine of random pairs; see `geometry`.
 
-    Args:
-        models: vectors of the same pairs by model.
-        scores: STS score x 100 by model, for those that have one.
-        positive: pairs whose gold score is above are positive pairs.
-        distinct: whether a sentence that occurs several times counts once in uniformity and mean cosine; by
-            default it counts each time, as in a script that takes all sentences of the file.
-        progress: told how far uniformity is.
+    `models` are vectors of the same pairs by model, `scores` the STS scores x 100 of those that have one.
     """
     import numpy as np
     import pandas as pd
@@ -279,7 +273,6 @@ def geometry_frame(
     return pd.DataFrame(rows)
 
 
-@dataclass(frozen=True)
 class GeometryCommand(AnalysisCommand):
     """Measure alignment, uniformity and the mean cosine of random pairs on the sentences of STS-B.
 

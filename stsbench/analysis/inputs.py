@@ -29,10 +29,7 @@ def analysable(
 ) -> dict[str, Subject]:
     """Return what is to be analysed, by the names that tables and figures give it; refuse imported records.
 
-    Args:
-        runs: records or their folders; or encoders, or what `load` makes one of; None for the packaged model.
-        use: how the models among them are used.
-        checkpoints: more models, which come after them.
+    The checkpoints are more models, which come after `runs`; by default the packaged model is analysed.
     """
     if checkpoints:
         named: list[Any] = list(runs) if isinstance(runs, list | tuple) else [] if runs is None else [runs]

@@ -44,13 +44,9 @@ def length_bias_frame(
     lengths: Lengths | None = None,
     intervals: Intervals | None = None,
 ) -> "pd.DataFrame":
-    """Measure the length bias of several models; see `length_bias`.
+    """Measure the length bias of several models from their pair tables; see `length_bias`.
 
-    Args:
-        tables: pair table by model.
-        gold_ranges: lowest and highest possible gold score by task; gold is scaled from there to 0..1.
-        lengths: unit, threshold and bins.
-        intervals: how intervals are computed.
+    `gold_ranges` are the lowest and highest possible gold score by task; gold is scaled from there to 0..1.
     """
     import pandas as pd
 
@@ -284,10 +280,6 @@ def _design_rows(pairs: "pd.DataFrame", estimates: Estimates) -> Iterator[dict[s
     sentences more alike for being of like length is above. `design margin`: mean similarity x 100 of pairs of the
     same meaning less that of pairs of different meaning; `length against meaning` takes the former with different,
     the latter with same length, `length with meaning` the reverse. Below 0 length has got the better of meaning.
-
-    Args:
-        pairs: rows of the sample with `task`, `design`, `error` (x 100) and `similarity`.
-        estimates: how intervals are computed.
     """
     task = str(pairs["task"].iloc[0])
     cells: dict[str, tuple[int, Linear, Linear]] = {}

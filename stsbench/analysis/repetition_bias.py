@@ -245,11 +245,8 @@ def repetition_frame(
 ) -> "pd.DataFrame":
     """Measure how much repeating the shared words raises the similarity to the query; see `repetition_bias`.
 
-    Args:
-        cosines: by model, for each seed the (n,) cosines of query and candidate and the (n,) cosines of query and
-            candidate with the shared words repeated.
-        seeds: the seeds that the pairs were drawn with.
-        intervals: how intervals are computed.
+    By model, `cosines` has for each seed the (n,) cosines of query and candidate, and those of query and candidate
+    with the shared words repeated.
     """
     import numpy as np
     import pandas as pd

@@ -36,18 +36,10 @@ def whole_word(word: str) -> tuple[str, ...]:
 
 
 class RepetitionProbe:
-    """A corpus made ready to draw the probe's pairs from.
+    """A corpus, each sentence once, made ready to draw the probe's pairs from; its options are those of the verb.
 
     ESimCSE (COLING 2022), section 5.5: "We use the query to randomly recall a candidate sentence with 13%-17%
     overlap tokens". It leaves open what the percentage is of.
-
-    Args:
-        corpus: sentences, each once.
-        units: what overlap is counted in; whole words by default.
-        share_of: `candidate`: the share of the candidate's tokens that occur in the query, or `query`: the share
-            of the query's tokens that occur in the candidate.
-        low: smallest share.
-        high: largest share.
     """
 
     def __init__(

@@ -22,11 +22,7 @@ if TYPE_CHECKING:
 
 
 class AnalysisResult(Result):
-    """What an analysis returns: its tidy table, and the ways to show it.
-
-    Args:
-        frame: the tidy table.
-    """
+    """What an analysis returns: its tidy table, and the ways to show it."""
 
     name: ClassVar[str]
     """The command's name."""

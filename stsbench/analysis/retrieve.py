@@ -1,7 +1,6 @@
 """Nearest neighbours by cosine: what does a model find near a sentence?"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Unpack
 
@@ -169,23 +168,16 @@ class Neighbours(NamedTuple):
 def find_neighbours(
     model: str, queries: "Vectors", corpus: "Iterable[Vectors]", k: int, search: str = "exact"
 ) -> Neighbours:
-    """Return the k nearest rows of a corpus to each query by cosine, zero vectors left out.
+    """Return the k rows of a corpus with the highest cosine to each query, zero vectors left out.
 
     Of equal cosines the earlier row comes first (scikit-learn's `NearestNeighbors` leaves their order open, and at
-    the k-th place which of them is there: hence a search of our own). Memory does not grow with the corpus.
+    the k-th place which of them is there: hence a search of our own). The (n, d) matrix of the corpus comes in
+    parts of some of its rows, of which an exact search holds one at a time.
 
-    Args:
-        model: whose vectors they are, for messages.
-        queries: (q, d) matrix.
-        corpus: the (n, d) matrix in parts of some of its rows. An exact search holds one part at a time.
-        k: how many.
-        search: `exact` or `faiss`.
-
-    Example:
-        >>> import numpy as np
-        >>> corpus = np.array([[0.0, 1.0], [2.0, 0.0], [1.0, 1.0]])
-        >>> find_neighbours("a model", np.array([[1.0, 0.0]]), [corpus], 2).rows.tolist()
-        [[1, 2]]
+    >>> import numpy as np
+    >>> corpus = np.array([[0.0, 1.0], [2.0, 0.0], [1.0, 1.0]])
+    >>> find_neighbours("a model", np.array([[1.0, 0.0]]), [corpus], 2).rows.tolist()
+    [[1, 2]]
     """
     import numpy as np
 
@@ -262,7 +254,6 @@ def neighbours_frame(
     return pd.DataFrame(rows, columns=["model", "query", "rank", "cosine", "sentence", "number"])
 
 
-@dataclass(frozen=True)
 class RetrieveCommand(AnalysisCommand):
     """Find the sentences of a corpus that are nearest to a query, for several models side by side.
 

@@ -1,7 +1,6 @@
 """The spectrum of sentence vectors: how many directions a model uses (MoCoSE 2022, figure 7)."""
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -160,7 +159,6 @@ def _measures(matrix: "NDArray[np.float64]", axes: "PrincipalAxes", *, centred: 
     yield {"measure": PARTITION, "k": 0, "value": partition_isotropy(matrix, axes)}
 
 
-@dataclass(frozen=True)
 class SpectrumCommand(AnalysisCommand):
     """Measure the singular values of the sentence vectors of STS-B, and how many directions they amount to.
 

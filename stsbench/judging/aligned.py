@@ -121,10 +121,7 @@ def aligned_scores(
 ) -> tuple[tuple[AlignedScores, ...], tuple[str, ...]]:
     """Return the tasks that all records hold, an average after the tasks of each kind, and what to know.
 
-    Args:
-        runs: the records, by what to call each.
-        may_be_undefined: whether a score may be; by default such a record is refused.
-        progress: told how far it is.
+    A record whose score is undefined is refused unless scores may be.
     """
     require_items(runs)
     common, notes = common_scores(runs)

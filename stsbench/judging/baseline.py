@@ -109,12 +109,6 @@ def check_margin(
 
     Everything that was measured for the baseline must have been measured by the same protocol on the same items;
     averages are looked at too. Classifiers are compared by the share of their items that are right.
-
-    Args:
-        record: the run.
-        baseline: its predecessor's.
-        margin: how many points (of 100) a score may be lower, above 0.
-        interval: how pairs that share sentences are seen.
     """
     require_margin(margin)
     compared = check_baseline(record, baseline, math.inf)
@@ -143,13 +137,9 @@ def require_margin(margin: float) -> None:
 def judged(
     tasks: Sequence[AlignedScores], margin: float, *, interval: Dependence = DEPENDENCE, level: float = LEVEL
 ) -> list[CellCheck]:
-    """Return the verdict on each task and average.
+    """Return the verdict on each task and average of two models, the predecessor first; the margin is in points.
 
-    Args:
-        tasks: of two models, the predecessor first.
-        margin: in points (of 100).
-        interval: how pairs that share sentences are seen.
-        level: of the one-sided bounds; 1 - level is the chance to pass a model whose loss is the margin.
+    The level is that of the one-sided bounds; 1 - level is the chance to pass a model whose loss is the margin.
     """
     losses = [(float(task.scores[0] - task.scores[1]), task.variance_of((1.0, -1.0), interval)) for task in tasks]
     adjusted = holm([one_sided_p(loss - margin / 100, variance) for loss, variance in losses])

@@ -331,12 +331,8 @@ def by_kind(rows: Iterable[_Row]) -> dict[str, list[_Row]]:
 def verdict(rows: Sequence[Judged], level: float, names: tuple[str, str] = ("A", "B")) -> str:
     """Return what a test of each task and of the average shows, in one sentence.
 
-    A task counts as different if its p-value is below 1 - level after Holm's correction; the average by its own.
-
-    Args:
-        rows: the tasks of one kind; their average last, if there are several and the kind has one.
-        level: of the intervals.
-        names: of A and B.
+    A task counts as different if its p-value is below 1 - level after Holm's correction; the average, which comes
+    last if there are several tasks and the kind has one, by its own.
     """
     alpha = 1 - level
     tasks = [row for row in rows if row.is_task]

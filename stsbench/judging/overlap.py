@@ -56,14 +56,7 @@ def overlaps_of(
     data_dirs: Sequence[str | Path] = (),
     progress: Progress = silent,
 ) -> tuple[tuple[Overlap, ...], tuple[str, ...]]:
-    """Return what of the records' test sentences stands in each corpus, and what a reader should know.
-
-    Args:
-        records: whose test sentences to look for.
-        corpora: see `overlap`.
-        data_dirs: folders to look for the test sentences in, before `STSBENCH_DATA` and the cache.
-        progress: told how far it is.
-    """
+    """Return what of the records' test sentences stands in each corpus, and what a reader should know."""
     sentences: dict[str, list[str]] = {}
     notes = []
     folders = [Path(folder) for folder in data_dirs]

@@ -168,7 +168,8 @@ class RankResult(Judgement):
         many = "a max-statistic" if self.adjustment == "max" else "Holm's procedure"
         return [
             f"ranks: {100 * self.level:g} % rank intervals that hold {kind}; models that share a letter cannot be "
-            f"told apart at {100 * (1 - self.level):g} % by these pairs, corrected for all pairs of models by {many}.",
+            f"told apart at {100 * (1 - self.level):g} % by these pairs, corrected for all pairs of models by "
+            f"{many}.",
             f"first: how often a model is the highest in a bootstrap of {self.draws} draws: a frequency there, "
             "not the probability of being the best.",
             *(f"note: {note}" for note in self.notes),

@@ -265,11 +265,7 @@ def _spread_text(mean: float, sd: float, runs: int) -> str:
 
 
 def what_runs_say(runs: int, sd: float) -> str:
-    """Return what one run, or a few, allow to say of a method, in words.
-
-    Args:
-        runs: how many there are.
-        sd: the sample standard deviation of their scores; NaN for a single one.
+    """Return what one run, or a few whose sample standard deviation is `sd`, allow to say of a method, in words.
 
     >>> print(what_runs_say(2, 0.4))
     two runs hardly know how far seeds carry: from an sd of 0.40 the true one may be anything from 0.18 to 12.76
@@ -313,16 +309,10 @@ def compare_seeds(
     resamples: int = RESAMPLES,
     seed: int = SEED,
 ) -> SeedsComparison:
-    """Compare the runs of one method over seeds with those of another, or tell the spread of one.
+    """Compare the runs of one method over seeds with those of another; where `b` is empty, tell the spread of `a`.
 
-    Args:
-        a: the runs of the one, by a name for messages.
-        b: the runs of the other; empty for none.
-        names: what to call the two.
-        level: of the intervals.
-        interval: how pairs that share sentences are seen.
-        resamples: of whole runs, for the interquartile mean and the probability of improvement.
-        seed: of these.
+    The runs have a name each for messages, the methods have `names`. `resamples` are of whole runs, for the
+    interquartile mean and the probability of improvement, and `seed` is of these.
     """
     runs = {**a, **b}
     for method in (a, b):
@@ -434,11 +424,7 @@ def variance_over_seeds(
 ) -> MeanVariance:
     """Return the variance of a method's mean or of the difference of two, in points squared.
 
-    Args:
-        methods: the scores x 100 of one method's runs, or of two.
-        aligned: what each pair contributes to all runs' scores.
-        dependence: which pairs depend on each other.
-        start: the place of the first of these runs among all.
+    `methods` are the scores x 100 of their runs, `start` is the place of the first of these runs among all.
     """
     weights = np.zeros(len(aligned.scores))
     matrix = 1e4 * aligned.covariance(dependence)

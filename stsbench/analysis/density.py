@@ -105,8 +105,8 @@ def density(
     Raises:
         UserError: if a run lacks the task, or has no cosines.
 
-    >>> found = density(lambda texts: [[len(s), s.count("e"), 1.0] for s in texts], task="sample")
-    >>> found.frame.drop_duplicates("bucket")["bucket"].tolist()
+    >>> densities = density(lambda texts: [[len(s), s.count("e"), 1.0] for s in texts], task="sample")
+    >>> densities.frame.drop_duplicates("bucket")["bucket"].tolist()
     ['[0, 1)', '[1, 2)', '[2, 3)', '[3, 4)', '[4, 5]']
     """
     import pandas as pd

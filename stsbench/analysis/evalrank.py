@@ -65,22 +65,22 @@ class EvalRank(AnalysisResult):
         """What the ranks are of, and what keeps them from being as they should."""
         first = self.frame.iloc[0]
         vectors = "centred vectors" if first["centred"] else "vectors as they are"
-        said = [
+        notes = [
             f"{first['pairs']:,} searches for the other sentence of a positive pair, among {first['sentences']:,} "
             f"distinct sentences, by the cosine of {vectors}; positive are the {100 * first['share']:g} % of the "
             f"pairs with the highest gold scores ({first['lowest']:g} and above)."
         ]
         for row in self.frame.drop_duplicates("model").to_dict("records"):
             if row["tied"]:
-                said.append(
+                notes.append(
                     f"{row['model']}: in {100 * row['tied']:.1f} % of the searches other sentences have the very "
                     "cosine of the match, which is ranked before them: such ranks flatter."
                 )
             if row["lost"]:
-                said.append(
+                notes.append(
                     f"{row['model']}: {row['lost']:,} searches have a vector without direction, and the last rank."
                 )
-        return tuple(said)
+        return tuple(notes)
 
     def numbers(self) -> dict[str, float]:
         """Return the mean reciprocal rank, hits at 1 and 3, and the mean rank."""
@@ -146,8 +146,8 @@ def evalrank(
         UserError: if the data is missing, the share holds no pair, or a sentence was never encoded and the model
             is not here.
 
-    >>> found = evalrank(lambda texts: [[len(s), s.count("e"), 1.0] for s in texts], task="sample")
-    >>> found.frame["pairs"].unique().tolist()
+    >>> ranks = evalrank(lambda texts: [[len(s), s.count("e"), 1.0] for s in texts], task="sample")
+    >>> ranks.frame["pairs"].unique().tolist()
     [126]
     """
     import numpy as np
@@ -287,9 +287,9 @@ def match_ranks(
         """Return for some searches how many sentences are above the match, and how many are not below it."""
         queries, matches = searches[start : start + _QUERIES_AT_ONCE].T
         cosines = units[queries] @ units.T
-        each = np.arange(len(queries))
-        of_match = cosines[each, matches][:, np.newaxis]
-        cosines[each, queries] = cosines[each, matches] = -np.inf
+        places = np.arange(len(queries))
+        of_match = cosines[places, matches][:, np.newaxis]
+        cosines[places, queries] = cosines[places, matches] = -np.inf
         above, not_below = cosines > of_match + _SAME_COSINE, cosines >= of_match - _SAME_COSINE
         return np.stack([np.count_nonzero(chosen, axis=1) for chosen in (above, not_below)])
 

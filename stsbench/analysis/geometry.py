@@ -160,8 +160,8 @@ def geometry(
     Raises:
         UserError: if the data is missing, or a sentence was never encoded and the model is not here.
 
-    >>> found = geometry(lambda texts: [[len(s), s.count("e"), 1.0] for s in texts], task="sample")
-    >>> found.frame["sentences"].tolist()
+    >>> plane = geometry(lambda texts: [[len(s), s.count("e"), 1.0] for s in texts], task="sample")
+    >>> plane.frame["sentences"].tolist()
     [504]
     """
     import numpy as np

@@ -55,18 +55,18 @@ def task_vectors(
 ) -> TaskVectors:
     """Return the vectors of a task's sentences; `task` and what follows are as in `geometry`."""
     # Whoever shares holds the subjects: none is gone whose number another could have.
-    asked = (tuple(map(id, subjects.values())), task, split, text, tuple(map(str, data_dirs)))
+    key = (tuple(map(id, subjects.values())), task, split, text, tuple(map(str, data_dirs)))
     shared = _shared.get()
     known = {} if shared is None else shared
-    if asked not in known:
+    if key not in known:
         data = read_pairs_of(task, split, text, data_dirs)
         sentences = sentences_in(data)
         vectors = {
             name: vectors_of(subject, sentences, progress, data_dirs=data_dirs)
             for name, subject in subjects.items()
         }
-        known[asked] = TaskVectors(data, vectors)
-    return known[asked]
+        known[key] = TaskVectors(data, vectors)
+    return known[key]
 
 
 _shared: ContextVar[dict[Hashable, TaskVectors] | None] = ContextVar("_shared", default=None)

@@ -205,8 +205,8 @@ def length_bias(
     Raises:
         UserError: if a run's pair table is missing or another one, lacks a task, or knows no lengths in the unit.
 
-    >>> found = length_bias(lambda sentences: [[len(s), s.count("e")] for s in sentences], tasks=["sample"])
-    >>> found.frame.loc[found.frame["measure"] == "slope", ["task", "group", "pairs"]].to_dict("records")[0]
+    >>> bias = length_bias(lambda sentences: [[len(s), s.count("e")] for s in sentences], tasks=["sample"])
+    >>> bias.frame.loc[bias.frame["measure"] == "slope", ["task", "group", "pairs"]].to_dict("records")[0]
     {'task': 'sample', 'group': 'all', 'pairs': 252}
     """
     import pandas as pd

@@ -244,12 +244,12 @@ def _task_rows(tasks: Sequence[_Task], estimates: Estimates) -> Iterator[dict[st
 
 def _pooled_rows(tasks: Sequence[_Task], lengths: Lengths, estimates: Estimates) -> Iterator[dict[str, Any]]:
     """Yield the curve of each task and of all pairs together, and the slope of these."""
-    for name, those in [(task.name, [task]) for task in tasks] + [(ALL_TASKS, list(tasks))]:
+    for name, pooled in [(task.name, [task]) for task in tasks] + [(ALL_TASKS, list(tasks))]:
         for bin_ in lengths.bins:
-            pairs = sum(task.pairs[bin_] for task in those)
-            n, x, errors = (_total([task.sums[f"{term} {bin_}"] for task in those]) for term in ("n", "x", "y"))
+            pairs = sum(task.pairs[bin_] for task in pooled)
+            n, x, errors = (_total([task.sums[f"{term} {bin_}"] for task in pooled]) for term in ("n", "x", "y"))
             place = estimates.limits(x / n, pairs)["value"]
-            expected = _total([task.sums[f"n {bin_}"] * task.estimates[measures.SIGNED, ALL] for task in those])
+            expected = _total([task.sums[f"n {bin_}"] * task.estimates[measures.SIGNED, ALL] for task in pooled])
             for measure, total in ((measures.ERROR, errors), (measures.RELATIVE, errors - expected)):
                 limits = estimates.limits(total / n, pairs)
                 yield _row((name, measure, bin_), pairs, limits, place)

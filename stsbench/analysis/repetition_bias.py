@@ -146,8 +146,8 @@ def repetition_bias(
         UserError: if too few sentences have a candidate (saying how many), or a sentence was never encoded and the
             model is not here.
 
-    >>> found = repetition_bias(lambda texts: [[len(s), s.count("e"), 1.0] for s in texts], queries=10, seeds=2)
-    >>> found.frame["seed"].unique().tolist()
+    >>> probe = repetition_bias(lambda texts: [[len(s), s.count("e"), 1.0] for s in texts], queries=10, seeds=2)
+    >>> probe.frame["seed"].unique().tolist()
     ['0', '1', 'all']
     """
     import pandas as pd

@@ -143,10 +143,10 @@ class OverlapIndex:
 
     def covered(self, query: Sequence[Hashable]) -> NDArray[np.int64]:
         """Return for each sentence how many of the query's tokens occur in it; shape (sentences,)."""
-        found = np.zeros(len(self.lengths), dtype=np.int64)
+        counts = np.zeros(len(self.lengths), dtype=np.int64)
         for token, times in Counter(query).items():
-            found[self._list(token)] += times  # an owner that is there twice is added to once
-        return found
+            counts[self._list(token)] += times  # an owner that is there twice is added to once
+        return counts
 
     def _list(self, token: Hashable) -> NDArray[np.int32]:
         number = self._numbers.get(token)

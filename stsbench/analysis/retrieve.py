@@ -116,8 +116,8 @@ def retrieve(
     Raises:
         UserError: if the corpus has fewer sentences, or one was never encoded and the model is not here.
 
-    >>> found = retrieve(lambda texts: [[len(s), 1.0] for s in texts], query="A short one.", k=2)
-    >>> found.frame["rank"].tolist()
+    >>> neighbours = retrieve(lambda texts: [[len(s), 1.0] for s in texts], query="A short one.", k=2)
+    >>> neighbours.frame["rank"].tolist()
     [1, 2]
     """
     from stsbench.analysis.inputs import analysable
@@ -135,8 +135,8 @@ def retrieve(
     for name, subject in analysable(runs, Use(**use)).items():
         parts = _vectors_in_parts(subject, [*queries, *sentences], progress)
         first = next(parts)
-        asked, rest = first[: len(queries)], chain([first[len(queries) :]], parts)
-        models[name] = find_neighbours(name, asked, rest, k, search)
+        of_queries, of_corpus = first[: len(queries)], chain([first[len(queries) :]], parts)
+        models[name] = find_neighbours(name, of_queries, of_corpus, k, search)
     return Retrieval(neighbours_frame(models, queries, sentences))
 
 

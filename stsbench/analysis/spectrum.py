@@ -109,8 +109,8 @@ def spectrum(
     Raises:
         UserError: if the data is missing, or a sentence was never encoded and the model is not here.
 
-    >>> found = spectrum(lambda texts: [[len(s), s.count("e"), 1.0] for s in texts], task="sample")
-    >>> found.frame.loc[found.frame["measure"] == "singular value", "k"].unique().tolist()
+    >>> values = spectrum(lambda texts: [[len(s), s.count("e"), 1.0] for s in texts], task="sample")
+    >>> values.frame.loc[values.frame["measure"] == "singular value", "k"].unique().tolist()
     [1, 2, 3]
     """
     from stsbench.analysis.inputs import analysable, task_vectors

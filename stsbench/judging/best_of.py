@@ -40,7 +40,7 @@ class BestOf(Result):
         scores: x 100, of each run.
         number: a published score, or the best of somebody's runs; None for none.
         notes: what a reader should know.
-        what: the scores are of: `runs`, or `checkpoints` of one training.
+        what: whether the scores are of `runs`, or of `checkpoints` of one training.
     """
 
     name: str
@@ -167,8 +167,8 @@ def best_of(
             known.
 
     Example:
-        >>> found = best_of("unsup-simcse-bert-base")
-        >>> found.number, found.typical
+        >>> best = best_of("unsup-simcse-bert-base")
+        >>> best.number, best.typical
         (76.25, (7, 8))
     """
     if isinstance(runs, str):

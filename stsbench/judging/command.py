@@ -88,12 +88,12 @@ def compare(
     from stsbench.scoring.settings import Intervals
 
     sides = (runs[:1], runs[1:]) if runs else (matching_runs(a or []), matching_runs(b or []))
-    one, other = (records_of(side) for side in sides)
-    chosen = interval or common_interval([*one, *other])
+    of_a, of_b = (records_of(side) for side in sides)
+    chosen = interval or common_interval([*of_a, *of_b])
     with progress_bars(quiet=output.quiet) as progress:
         comparison = asked(
-            a=one[0] if runs else one,
-            b=other[0] if runs else other,
+            a=of_a[0] if runs else of_a,
+            b=of_b[0] if runs else of_b,
             intervals=Intervals(chosen, level),
             progress=progress,
         )

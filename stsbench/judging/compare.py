@@ -137,8 +137,8 @@ def _method_names(a: Iterable[str], b: Iterable[str]) -> tuple[str, str]:
     alike = [commonprefix(names).rstrip("-_./0123456789") if len(names) > 1 else "" for names in runs]  # noqa: RUF071
     if alike[0] == alike[1]:
         alike = ["", ""]
-    one, other = (name or next(iter(names), "") for name, names in zip(alike, runs, strict=True))
-    return one, other
+    first, second = (name or next(iter(names), "") for name, names in zip(alike, runs, strict=True))
+    return first, second
 
 
 def _compare_models(records: Sequence[RunRecord], intervals: Intervals, progress: Progress) -> Comparison:

@@ -241,7 +241,7 @@ class Comparison(ComparisonResult):
         if len(sentences) == 1:
             return next(iter(sentences.values()))
         words = {kind: KINDS[kind].words for kind in sentences}
-        return " ".join(f"{words[kind][:1].upper()}{words[kind][1:]}: {told}" for kind, told in sentences.items())
+        return " ".join(f"{words[kind][:1].upper()}{words[kind][1:]}: {said}" for kind, said in sentences.items())
 
     @property
     def frame(self) -> "pd.DataFrame":

@@ -346,7 +346,7 @@ def _model_remarks(row: PublishedRow, record: RunRecord) -> Iterator[str]:
     for what, is_same, own in compared:
         same = "the" if is_same else f"other {what.split()[-1]} than the"
         yield f"{what}: {same} ones that the row was taken with (SHA-256 {own[:12]}…)"
-    said = {"template": row.usage.template, "precision": row.usage.precision}
+    stated_use = {"template": row.usage.template, "precision": row.usage.precision}
     use = model.use
     used = {
         "prompt": use.prompt or "",
@@ -356,7 +356,7 @@ def _model_remarks(row: PublishedRow, record: RunRecord) -> Iterator[str]:
         "postprocessing": model.postprocessing,
     }
     for name, usual in _UNSTATED.items():
-        there = said.get(name, "")
+        there = stated_use.get(name, "")
         if (chosen := used[name]) not in {there or usual, UNKNOWN}:
             yield f"{name}: {f'{there} for the row' if there else 'the row states none'}; {chosen or 'none'} here"
 

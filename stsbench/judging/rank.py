@@ -341,14 +341,14 @@ def _comparable(runs: dict[str, RunRecord]) -> tuple[dict[str, RunRecord], tuple
         """Return why a run is not ranked with others, which compare with each other; None if it is."""
         first, folder = group[0], runs[name].folder
         try:
-            two = {each: runs[each] for each in (first, name)}
-            require_items(two)
-            common, _ = common_scores(two)
+            both = {first: runs[first], name: runs[name]}
+            require_items(both)
+            common, _ = common_scores(both)
         except UserError as error:
             return str(error)
         if not common:
             return f"{name} was measured on no task of {first}."
-        twins = (each for each in group if models[name] and models[each] == models[name])
+        twins = (ranked for ranked in group if models[name] and models[ranked] == models[name])
         if (twin := next(twins, None)) is not None and runs[twin].folder != folder:
             return f"{name} is the model of {twin}, used alike."
         return None

@@ -249,7 +249,7 @@ class Comparison(ComparisonResult):
         import pandas as pd
 
         rows = [asdict(row) for row in self.rows]
-        return pd.DataFrame([{**row, **row.pop("details")} for row in rows])
+        return pd.DataFrame([{**row, **row["details"]} for row in rows]).drop(columns="details")
 
     def table(self, *, subsets: bool = False) -> Tables:
         """Return a table for each kind of task, and one of what was found in corpora.

@@ -33,8 +33,8 @@ Floats = NDArray[np.float64]
 FEWEST = 4
 """Items from which on a difference has an interval."""
 
-ONE_PROTOCOL = "measure both by one protocol"
-"""What to do about scores that do not compare."""
+MANY = 1e9
+"""Pairs that nobody has."""
 
 _ITEM = ("subset", "item_id")
 """What tells an item from the others of its task."""
@@ -218,7 +218,9 @@ def common_scores(runs: Mapping[str, RunRecord]) -> tuple[dict[str, dict[str, Sc
     for label, by_run in common.items():
         for name, score in by_run.items():
             signatures = Signature.parse(by_run[first_name].signature), Signature.parse(score.signature)
-            require_same_protocol(*signatures, names=(first_name, name), task=label, remedy=ONE_PROTOCOL)
+            require_same_protocol(
+                *signatures, names=(first_name, name), task=label, remedy="measure both by one protocol"
+            )
     kept = {score.key for by_run in common.values() for score in by_run.values()}
     named = zip(every, task_labels(list(every.values())), strict=True)
     missing = [label for key, label in named if key not in kept]

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from stsbench.base.errors import UserError
 from stsbench.base.words import rounded_up
-from stsbench.judging.aligned import FEWEST, AlignedScores, aligned_scores
+from stsbench.judging.aligned import FEWEST, MANY, AlignedScores, aligned_scores
 from stsbench.judging.verdicts import CellCheck, Check, FieldDifference, in_words, within
 from stsbench.records.kinds import KINDS
 from stsbench.records.labels import task_labels
@@ -173,7 +173,7 @@ def _remedy(task: AlignedScores, loss: float, high: float, margin: float) -> str
     unit = KINDS[task.kind].unit
     passing = f"a margin above {math.ceil(1e4 * high) / 100:.2f} would pass"
     needed = pairs_needed(task.size, abs(margin - loss), high - loss)
-    if needed > 1e9:
+    if needed > MANY:
         return f"{passing}; no number of {unit} would tell a loss of the margin itself"
     verdict = "no worse" if loss < margin else "worse"
     about = f"about {rounded_up(needed):,} {unit} like these {task.size:,} would tell"

@@ -16,7 +16,7 @@ from stsbench.base.errors import UserError
 from stsbench.base.options import Points, Spelled, Within
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import rounded_up
-from stsbench.judging.aligned import AlignedScores, aligned_scores, in_points
+from stsbench.judging.aligned import MANY, AlignedScores, aligned_scores, in_points
 from stsbench.judging.comparison import Judgement
 from stsbench.judging.runs import Run, named_runs, require_distinct_models
 from stsbench.published.measured import seeds
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 POWER = 0.8
-
-_MANY = 1e9
-"""Pairs that nobody has."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +96,7 @@ class Plan(Judgement):
             f"For two models that agree as much as {self.a} and {self.b} these pairs show a difference of "
             f"{last.smallest:.2f} points on {last.task} with {100 * self.power:g} % power"
         )
-        if last.pairs < _MANY:
+        if last.pairs < MANY:
             what = f"one of {self.difference:g}" if self.difference else f"their own of {abs(last.a - last.b):.2f}"
             sentence += f"; {what} takes about {rounded_up(last.pairs):,} pairs like these {last.size:,}"
         if not self.spread or math.isnan(last.seed_sd):
@@ -136,7 +133,7 @@ class Plan(Judgement):
                 "standard error": row.error,
                 "smallest": row.smallest,
                 f"pairs for {self.difference or 'A - B'}": f"{rounded_up(row.pairs):,}"
-                if row.pairs < _MANY
+                if row.pairs < MANY
                 else "–",
             }
             if self.spread:

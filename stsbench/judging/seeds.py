@@ -125,12 +125,8 @@ class SeedsDifference(Judged):
 class SeedsComparison(ComparisonResult):
     """Methods over seeds.
 
-    Attributes:
-        a: the name of the one; `b`: of the other, empty if there is none.
-        rows: each task; after the tasks of a kind their average.
-        level: of the intervals.
-        notes: what a reader should know.
-        overlaps: what of the test sentences was found in training corpora, if any were given.
+    Its attributes are those of `Comparison`; `b` is empty if there is no other method, and after the tasks of a kind
+    comes their average.
     """
 
     rows: tuple[SeedsDifference, ...]

@@ -1,6 +1,7 @@
 """`explain`: every analysis of one or more runs in one go, and the page that shows them."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -26,24 +27,19 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+@dataclass(frozen=True)
 class Explanation(Result):
     """The analyses of some runs or models.
 
-    Args:
+    Attributes:
         parts: the results by the names of their commands, in their order.
         missing: for each analysis that was not possible, why.
         signatures: of the records among what was analysed, by their models' names.
     """
 
-    def __init__(
-        self,
-        parts: Mapping[str, AnalysisResult],
-        missing: Mapping[str, str] | None = None,
-        signatures: Mapping[str, str] | None = None,
-    ) -> None:
-        self.parts = dict(parts)
-        self.missing = dict(missing or {})
-        self.signatures = dict(signatures or {})
+    parts: Mapping[str, AnalysisResult]
+    missing: Mapping[str, str] = field(default_factory=dict)
+    signatures: Mapping[str, str] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> AnalysisResult:
         """Return the result of one analysis."""

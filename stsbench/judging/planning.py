@@ -125,6 +125,7 @@ class Plan(Judgement):
 
         rows = []
         for row in self.rows:
+            pairs = f"{rounded_up(row.pairs):,}" if row.pairs < MANY else "–"
             cells: dict[str, object] = {
                 "task": row.task,
                 "pairs": row.size,
@@ -132,9 +133,7 @@ class Plan(Judgement):
                 "B": row.b,
                 "standard error": row.error,
                 "smallest": row.smallest,
-                f"pairs for {self.difference or 'A - B'}": f"{rounded_up(row.pairs):,}"
-                if row.pairs < MANY
-                else "–",
+                f"pairs for {self.difference or 'A - B'}": pairs,
             }
             if self.spread:
                 known = not math.isnan(row.seed_sd)

@@ -125,8 +125,7 @@ class SeedsDifference(Judged):
 class SeedsComparison(ComparisonResult):
     """Methods over seeds.
 
-    Its attributes are those of `Comparison`; `b` is empty if there is no other method, and after the tasks of a kind
-    comes their average.
+    Its attributes are those of `Comparison`; `b` is empty if there is no other method.
     """
 
     rows: tuple[SeedsDifference, ...]

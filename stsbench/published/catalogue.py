@@ -281,7 +281,7 @@ def find_rows(
     ['mocose-acl2022-1/mocose-bert-large', 'mocose-acl2022-2/mocose-bert-large']
     """
     system_name = system(model).name if model else ""
-    table_name = _table_name(table) if table else ""
+    table_name = _meant(table, tables(), "table", "stsbench published list").name if table else ""
     if paper and paper not in papers():
         raise UserError(f"there is no paper {paper!r}: {suggestion(paper, papers())}")
     return [
@@ -297,10 +297,6 @@ def find_rows(
             for cell in row.cells
         )
     ]
-
-
-def _table_name(name: str) -> str:
-    return table(name).name
 
 
 @cache

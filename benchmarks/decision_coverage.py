@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from synthetic_tasks import Effects, Task, World, read_tasks
 
 from stsbench.judging.aligned import AlignedScores
-from stsbench.judging.margin import judged
+from stsbench.judging.baseline import judged
 from stsbench.scoring.statistic import Correlation
 from stsbench.statistics.correlations import correlate_task
 from stsbench.statistics.dependence import Sharing, covariance

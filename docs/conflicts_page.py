@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from conflicts import KINDS, Conflict, find_conflicts
 
 from stsbench.published.catalogue import papers, row, rows, tables
-from stsbench.published.measured import logged_systems, seeded_systems, seeds, share_of_seeds_below
+from stsbench.published.measured import logged_systems, seeded_systems, seeds
 from stsbench.published.schema import PublishedCell
 
 _INTRODUCTION = """\
@@ -93,7 +93,7 @@ def _seeds() -> str:
     for name in seeded_systems():
         scores = seeds(name)["Avg."]
         printed = row(name).cell("Avg.").value or 0.0
-        share = f"{100 * share_of_seeds_below(name, printed):.0f} %"
+        share = f"{100 * float((scores < printed).mean()):.0f} %"
         spread = f"{scores.min():.2f} to {scores.max():.2f}"
         lines.append((name, f"{printed:.2f}", f"{scores.mean():.2f}", f"{scores.std():.2f}", spread, share))
     remark = """\

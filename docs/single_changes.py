@@ -8,7 +8,7 @@ import sys
 import stsbench as sb
 from stsbench.diagnosis.choices import AVERAGE_OF
 from stsbench.diagnosis.grid import Grid
-from stsbench.records.labels import AVERAGE
+from stsbench.records.kinds import AVERAGE
 
 
 def table(grid: Grid) -> list[str]:

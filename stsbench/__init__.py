@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from stsbench.analysis.evalrank import evalrank
     from stsbench.analysis.explain import explain
     from stsbench.analysis.geometry import geometry
-    from stsbench.analysis.length_bias.verb import length_bias
-    from stsbench.analysis.repetition_bias.verb import repetition_bias
+    from stsbench.analysis.length_bias import length_bias
+    from stsbench.analysis.repetition_bias import repetition_bias
     from stsbench.analysis.retrieve import retrieve
     from stsbench.analysis.spectrum import spectrum
     from stsbench.base.errors import UserError
@@ -114,14 +114,14 @@ _HOMES = {
     "fit": "stsbench.encoders.fitting.fit:fit",
     "geometry": "stsbench.analysis.geometry:geometry",
     "import_results": "stsbench.scoring.importing:import_results",
-    "length_bias": "stsbench.analysis.length_bias.verb:length_bias",
+    "length_bias": "stsbench.analysis.length_bias:length_bias",
     "load": "stsbench.encoders.load:load",
     "load_run": "stsbench.records.store:load_run",
     "model_card": "stsbench.reports.cards:model_card",
     "plan": "stsbench.judging.planning:plan",
     "protocol": "stsbench.scoring.protocols:choose_protocol",
     "rank": "stsbench.judging.rank:rank",
-    "repetition_bias": "stsbench.analysis.repetition_bias.verb:repetition_bias",
+    "repetition_bias": "stsbench.analysis.repetition_bias:repetition_bias",
     "report": "stsbench.reports.report:report",
     "reproduce": "stsbench.reproduction.reproduce:reproduce",
     "reproductions": "stsbench.reproduction.reproductions:reproductions",

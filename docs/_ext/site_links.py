@@ -10,7 +10,7 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
-from stsbench.analysis.registry import analyses
+from stsbench.analysis import analyses
 
 PLACES = {
     "reports/examples/README.md": "examples/index.md",

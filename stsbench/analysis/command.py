@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
-from stsbench.analysis.registry import ANALYSES, analysis
+from stsbench.analysis import ANALYSES, analysis
 from stsbench.base.errors import UserError
 from stsbench.base.options import OUTPUT
 from stsbench.cli.options import IntervalChoice, Output, new_folder
@@ -17,7 +17,7 @@ from stsbench.encoders.use import Use
 from stsbench.render.figures import FORMATS, save_figure
 
 if TYPE_CHECKING:
-    from stsbench.analysis.analysis import AnalysisCommand, AnalysisResult
+    from stsbench.analysis.result import AnalysisCommand, AnalysisResult
 
 _SUBJECTS = "What is analysed"
 
@@ -44,11 +44,7 @@ class Subjects:
     ] = None
 
     def named(self) -> list[str]:
-        """Return what was named, runs first.
-
-        Raises:
-            UserError: if a run is none.
-        """
+        """Return what was named, runs first; refuse a run that is none."""
         from stsbench.encoders.checkpoint import PACKAGED, hash_ahead
 
         for model in self.model or ([] if self.runs else [PACKAGED]):

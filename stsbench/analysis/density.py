@@ -2,11 +2,10 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
-from stsbench.analysis.analysis import AnalysisCommand, AnalysisResult
+from stsbench.analysis.result import AnalysisCommand, AnalysisResult
 from stsbench.base.errors import UserError
 from stsbench.base.options import Within
 from stsbench.base.progress import Progress, silent
@@ -99,13 +98,15 @@ def density(
         **use: how models are used; an error where only records are named.
 
     Returns:
-        A row for each model, bucket and point; see `density_frame`. `task` says of what.
+        One row per model, `bucket` and point `cosine` (-1 to 1), with the `density` there (NaN where the bucket
+        has no spread), and of the bucket `pairs`, `mean` and the quantiles `q05`, `q25`, `median`, `q75`, `q95`.
+        `task` says of what.
 
     Raises:
         UserError: if a run lacks the task, or has no cosines.
 
-    >>> found = density(lambda texts: [[len(s), s.count("e"), 1.0] for s in texts], task="sample")
-    >>> found.frame.drop_duplicates("bucket")["bucket"].tolist()
+    >>> densities = density(lambda texts: [[len(s), s.count("e"), 1.0] for s in texts], task="sample")
+    >>> densities.frame.drop_duplicates("bucket")["bucket"].tolist()
     ['[0, 1)', '[1, 2)', '[2, 3)', '[3, 4)', '[4, 5]']
     """
     import pandas as pd
@@ -145,16 +146,9 @@ def _default_task(subjects: "Mapping[str, Subject]", data_dirs: Sequence[str | P
 def density_frame(
     tables: "Mapping[str, pd.DataFrame]", gold_range: tuple[float, float] = (0.0, 5.0), buckets: int = 5
 ) -> "pd.DataFrame":
-    """Estimate the density of the cosines of pairs in each bucket of gold scores.
+    """Estimate the densities from the `gold` and `cosine` of the pairs of one task by model; see `density`.
 
-    Args:
-        tables: by model, a table with `gold` and `cosine` of the pairs of one task.
-        gold_range: lowest and highest possible gold score.
-        buckets: how many equal buckets that range is cut into; each holds its lower end, the last both ends.
-
-    Returns:
-        One row per model, `bucket` and point `cosine` (-1 to 1), with the `density` there (NaN where the bucket
-        has no spread), and of the bucket `pairs`, `mean` and the quantiles `q05`, `q25`, `median`, `q75`, `q95`.
+    Each bucket holds its lower end, the last both ends.
     """
     import numpy as np
     import pandas as pd
@@ -181,25 +175,12 @@ def _buckets(table: "pd.DataFrame", gold_range: tuple[float, float], buckets: in
         yield f"[{edges[code]:g}, {edges[code + 1]:g}{end}", cosines[codes == code]
 
 
-def kernel_density(
-    values: "ArrayLike", grid: "ArrayLike", *, low: float = -1.0, high: float = 1.0
-) -> "NDArray[np.float64]":
-    """Return the estimated density of a sample at some points.
+def kernel_density(values: "ArrayLike", grid: "ArrayLike") -> "NDArray[np.float64]":
+    """Return the (m,) estimated densities of (n,) cosines at (m,) points from -1 to 1.
 
-    Gaussian kernels with Scott's bandwidth, sd n^(-1/5). What would fall outside the interval is reflected at its
-    ends, so that the density over it sums to 1 although cosines pile up at 1.
-
-    Args:
-        values: (n,) numbers in the interval.
-        grid: (m,) points in the interval.
-        low: lower end.
-        high: upper end.
-
-    Returns:
-        (m,) densities; NaN where there is no spread to estimate one from (fewer than two values, all equal).
-
-    Raises:
-        ValueError: if a value lies outside.
+    Gaussian kernels with Scott's bandwidth, sd n^(-1/5). What would fall outside is reflected at the ends, so that
+    the density from -1 to 1 sums to 1 although cosines pile up at 1. NaN where there is no spread to estimate a
+    density from: fewer than two values, or all equal.
 
     Example:
         >>> import numpy as np
@@ -212,12 +193,12 @@ def kernel_density(
     import numpy as np
 
     values, grid = np.asarray(values, dtype=np.float64), np.asarray(grid, dtype=np.float64)
-    if ((values < low) | (values > high)).any():
-        raise ValueError(f"expected values between {low} and {high}")
+    if ((values < -1) | (values > 1)).any():
+        raise ValueError("expected values between -1.0 and 1.0")
     if len(values) < 2 or values.min() == values.max():
         return np.full(len(grid), np.nan)
     # A value reflected at an end is as far from a point as the value is from the reflected point.
-    below, above = 2 * low - grid, 2 * high - grid
+    below, above = -2 - grid, 2 - grid
     return _gaussian_kernels(values, grid) + _gaussian_kernels(values, below) + _gaussian_kernels(values, above)
 
 
@@ -240,7 +221,6 @@ def _gaussian_kernels(values: "NDArray[np.float64]", points: "NDArray[np.float64
     return np.array(density)
 
 
-@dataclass(frozen=True)
 class DensityCommand(AnalysisCommand):
     """Estimate the density of the cosines in each bucket of gold scores, on STS-B.
 

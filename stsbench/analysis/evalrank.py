@@ -6,11 +6,10 @@ Where the paper leaves something open, this is what its public code does: BinWan
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Unpack
 
-from stsbench.analysis.analysis import AnalysisCommand, AnalysisResult
+from stsbench.analysis.result import AnalysisCommand, AnalysisResult
 from stsbench.base.errors import UserError
 from stsbench.base.options import Spelled
 from stsbench.base.progress import Progress, silent
@@ -66,22 +65,22 @@ class EvalRank(AnalysisResult):
         """What the ranks are of, and what keeps them from being as they should."""
         first = self.frame.iloc[0]
         vectors = "centred vectors" if first["centred"] else "vectors as they are"
-        said = [
+        notes = [
             f"{first['pairs']:,} searches for the other sentence of a positive pair, among {first['sentences']:,} "
             f"distinct sentences, by the cosine of {vectors}; positive are the {100 * first['share']:g} % of the "
             f"pairs with the highest gold scores ({first['lowest']:g} and above)."
         ]
         for row in self.frame.drop_duplicates("model").to_dict("records"):
             if row["tied"]:
-                said.append(
+                notes.append(
                     f"{row['model']}: in {100 * row['tied']:.1f} % of the searches other sentences have the very "
                     "cosine of the match, which is ranked before them: such ranks flatter."
                 )
             if row["lost"]:
-                said.append(
+                notes.append(
                     f"{row['model']}: {row['lost']:,} searches have a vector without direction, and the last rank."
                 )
-        return tuple(said)
+        return tuple(notes)
 
     def numbers(self) -> dict[str, float]:
         """Return the mean reciprocal rank, hits at 1 and 3, and the mean rank."""
@@ -137,14 +136,18 @@ def evalrank(
         **use: how models are used; an error where only records are named.
 
     Returns:
-        A row for each model and k; see `evalrank_frame`. `task`, `split` and `text` say of what.
+        One row per model and `k` (1 to 15), with `hits`: the share of the searches whose match is at rank k or
+        before. Of the model: `mrr` (the mean of 1 / rank), `mean_rank`, `tied` (the share of the searches in which
+        another sentence has the match's cosine), `lost` (searches from or for a vector without direction),
+        `spearman` of all pairs' cosines and gold scores. Of the task: `pairs` (searches), `sentences`, `share`,
+        `lowest` (the lowest gold score of a positive pair), `centred`, `task`, `split` and `text`.
 
     Raises:
         UserError: if the data is missing, the share holds no pair, or a sentence was never encoded and the model
             is not here.
 
-    >>> found = evalrank(lambda texts: [[len(s), s.count("e"), 1.0] for s in texts], task="sample")
-    >>> found.frame["pairs"].unique().tolist()
+    >>> ranks = evalrank(lambda texts: [[len(s), s.count("e"), 1.0] for s in texts], task="sample")
+    >>> ranks.frame["pairs"].unique().tolist()
     [126]
     """
     import numpy as np
@@ -180,21 +183,7 @@ def evalrank_frame(
     centred: bool = True,
     progress: Progress = silent,
 ) -> "pd.DataFrame":
-    """Look for each positive pair's second sentence from its first, and for the first from the second.
-
-    Args:
-        models: vectors of the same pairs by model, a row for each distinct sentence.
-        share: of the pairs, those with the highest gold scores are positive.
-        centred: whether the mean of the rows is taken off first.
-        progress: told how many searches are done.
-
-    Returns:
-        One row per model and `k` (1 to 15), with `hits`: the share of the searches whose match is at rank k or
-        before. Of the model: `mrr` (the mean of 1 / rank), `mean_rank`, `tied` (the share of the searches in which
-        another sentence has the match's cosine), `lost` (searches from or for a vector without direction),
-        `spearman` of all pairs' cosines and gold scores. Of the task: `pairs` (searches), `sentences`, `share`,
-        `lowest` (the lowest gold score of a positive pair), `centred`.
-    """
+    """Look for each positive pair's second sentence from its first, and for the first from the second."""
     import pandas as pd
 
     from stsbench.statistics.correlations import spearman
@@ -203,27 +192,24 @@ def evalrank_frame(
     rows: list[dict[str, Any]] = []
     for model, pairs in models.items():
         positive = highest(pairs.gold, share)
-        found = match_ranks(
-            pairs.vectors,
-            both_ways(pairs.left[positive], pairs.right[positive]),
-            centred=centred,
-            progress=progress,
-        )
+        searches = both_ways(pairs.left[positive], pairs.right[positive])
+        matches = match_ranks(pairs.vectors, searches, centred=centred, progress=progress)
         cosines = pair_similarities(pairs.vectors, pairs.left, pairs.right)["cosine"]
         about = {
-            "mrr": float((1 / found.ranks).mean()),
-            "mean_rank": float(found.ranks.mean()),
-            "tied": float(found.tied.mean()),
-            "lost": int(found.lost.sum()),
+            "mrr": float((1 / matches.ranks).mean()),
+            "mean_rank": float(matches.ranks.mean()),
+            "tied": float(matches.tied.mean()),
+            "lost": int(matches.lost.sum()),
             "spearman": spearman(pairs.gold, cosines),
-            "pairs": len(found.ranks),
+            "pairs": len(matches.ranks),
             "sentences": len(pairs.vectors),
             "share": share,
             "lowest": float(pairs.gold[positive].min()),
             "centred": centred,
         }
         rows += [
-            {"model": model, "k": k, "hits": float((found.ranks <= k).mean())} | about for k in range(1, MOST + 1)
+            {"model": model, "k": k, "hits": float((matches.ranks <= k).mean())} | about
+            for k in range(1, MOST + 1)
         ]
     return pd.DataFrame(rows)
 
@@ -301,9 +287,9 @@ def match_ranks(
         """Return for some searches how many sentences are above the match, and how many are not below it."""
         queries, matches = searches[start : start + _QUERIES_AT_ONCE].T
         cosines = units[queries] @ units.T
-        each = np.arange(len(queries))
-        of_match = cosines[each, matches][:, np.newaxis]
-        cosines[each, queries] = cosines[each, matches] = -np.inf
+        places = np.arange(len(queries))
+        of_match = cosines[places, matches][:, np.newaxis]
+        cosines[places, queries] = cosines[places, matches] = -np.inf
         above, not_below = cosines > of_match + _SAME_COSINE, cosines >= of_match - _SAME_COSINE
         return np.stack([np.count_nonzero(chosen, axis=1) for chosen in (above, not_below)])
 
@@ -319,7 +305,6 @@ def match_ranks(
     return MatchRanks(ranks, tied & ~lost, lost)
 
 
-@dataclass(frozen=True)
 class EvalRankCommand(AnalysisCommand):
     """Look for each sentence's match among all sentences of STS-B: at which rank does a model find it?
 

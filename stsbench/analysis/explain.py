@@ -1,12 +1,13 @@
 """`explain`: every analysis of one or more runs in one go, and the page that shows them."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from stsbench.analysis.analysis import AnalysisResult, Asked
+from stsbench.analysis import analyses
 from stsbench.analysis.inputs import analysable, sharing
-from stsbench.analysis.registry import analyses
+from stsbench.analysis.result import AnalysisResult
 from stsbench.base.errors import UserError
 from stsbench.base.files import atomic_path
 from stsbench.base.options import NameOrPath
@@ -26,24 +27,19 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+@dataclass(frozen=True)
 class Explanation(Result):
     """The analyses of some runs or models.
 
-    Args:
+    Attributes:
         parts: the results by the names of their commands, in their order.
         missing: for each analysis that was not possible, why.
         signatures: of the records among what was analysed, by their models' names.
     """
 
-    def __init__(
-        self,
-        parts: Mapping[str, AnalysisResult],
-        missing: Mapping[str, str] | None = None,
-        signatures: Mapping[str, str] | None = None,
-    ) -> None:
-        self.parts = dict(parts)
-        self.missing = dict(missing or {})
-        self.signatures = dict(signatures or {})
+    parts: Mapping[str, AnalysisResult]
+    missing: Mapping[str, str] = field(default_factory=dict)
+    signatures: Mapping[str, str] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> AnalysisResult:
         """Return the result of one analysis."""
@@ -100,11 +96,7 @@ class Explanation(Result):
 
 
 def require_kind(kind: str) -> None:
-    """Raise unless figures can be written so.
-
-    Raises:
-        UserError: naming the formats that there are.
-    """
+    """Refuse figures of a format that there is not."""
     if kind not in FORMATS:
         raise UserError(f"figures as {kind!r}: {suggestion(kind, FORMATS)}")
 
@@ -150,13 +142,20 @@ def explain(
     """
     subjects = analysable(runs, Use(**use))
     queries = [query] if isinstance(query, str) else list(query)
-    asked = Asked(corpus, retrieve_from, queries or _queries(), published, intervals, data_dirs)
+    options = {
+        "corpus": corpus,
+        "retrieve_from": retrieve_from,
+        "query": queries or _queries(),
+        "published": published,
+        "intervals": intervals,
+        "data_dirs": data_dirs,
+    }
     parts, missing = {}, {}
     with sharing():
         for name, command in analyses().items():
             try:
                 parts[name] = command.verb(
-                    list(subjects.values()), progress=_within(name, progress), **command.explained(asked)
+                    list(subjects.values()), progress=_within(name, progress), **command.explained(options)
                 )
                 finished(parts[name])
             except UserError as error:

@@ -7,7 +7,7 @@ from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from stsbench.analysis.analysis import AnalysisCommand, AnalysisResult
+from stsbench.analysis.result import AnalysisCommand, AnalysisResult
 from stsbench.base.errors import UserError
 from stsbench.base.files import files_in
 from stsbench.base.progress import Progress, silent
@@ -24,9 +24,8 @@ if TYPE_CHECKING:
 
     from stsbench.scoring.subjects import Subject, Wanted
 
-KEPT = Path("training", "checkpoints")
+_KEPT = Path("training", "checkpoints")
 """Where the folder of a training has the checkpoints that were kept."""
-
 
 _SAME_POINT = 1e-4
 
@@ -50,17 +49,13 @@ class Geometry(AnalysisResult):
 
     def table(self) -> Tables:
         """Return a row for each model."""
-        table = self.frame.rename(
-            columns={
-                "mean_cosine": "mean cosine",
-                "sts": "STS",
-                "positive_pairs": "positive pairs",
-                "zero_sentences": "zero vectors",
-            }
-        )
-        table = table.drop(columns=["task", "split", "text"], errors="ignore")
-        table = table.drop(columns=[name for name in ("STS",) if table[name].isna().all()])
-        table = table.drop(columns=[name for name in ("zero vectors",) if not table[name].any()])
+        heads = {"sts": "STS", "zero_sentences": "zero vectors"}
+        table = self.frame.drop(columns=["task", "split", "text"], errors="ignore")
+        table = table.rename(columns=lambda name: heads.get(name, name.replace("_", " ")))
+        if table["STS"].isna().all():
+            table = table.drop(columns="STS")
+        if not table["zero vectors"].any():
+            table = table.drop(columns="zero vectors")
         meaning = "lower is better; mean cosine over all pairs of sentences"
         return Tables([Table(table, f"Alignment and uniformity{place(self.frame)} ({meaning})", 3)])
 
@@ -111,16 +106,9 @@ def _draw_references(axes: "Axes", frame: "pd.DataFrame") -> None:
         apart = max(abs(point[name] - model[name]) for name in ("uniformity", "alignment"))
         if apart < _SAME_POINT:
             continue  # it is this very model
-        axes.scatter(
-            point["uniformity"],
-            point["alignment"],
-            facecolors="none",
-            edgecolors="0.4",
-            marker=marker,
-            s=24,
-            zorder=1,
-            label=f"{point['model']} (for reference)",
-        )
+        label = f"{point['model']} (for reference)"
+        look: dict[str, Any] = {"facecolors": "none", "edgecolors": "0.4", "s": 24, "zorder": 1}
+        axes.scatter(point["uniformity"], point["alignment"], marker=marker, label=label, **look)
 
 
 def _draw_path(axes: "Axes", steps: "pd.DataFrame", colour: str) -> None:
@@ -164,14 +152,16 @@ def geometry(
         **use: how models are used; an error where only records are named.
 
     Returns:
-        One row per model; see `geometry_frame`. `task`, `split` and `text` say of what, and `sts` is a run's own
-        score x 100: the average, or else that of this task, where it has one.
+        One row per model: `alignment`, `uniformity`, `mean_cosine`, `sts` (a run's own score x 100: the average,
+        or else that of this task, where it has one), `positive_pairs`, `sentences`, `zero_sentences` (zero vectors
+        have no direction: they are left out, and so are their pairs). A number that is not defined, for want of
+        pairs, is NaN. `task`, `split` and `text` say of what.
 
     Raises:
         UserError: if the data is missing, or a sentence was never encoded and the model is not here.
 
-    >>> found = geometry(lambda texts: [[len(s), s.count("e"), 1.0] for s in texts], task="sample")
-    >>> found.frame["sentences"].tolist()
+    >>> plane = geometry(lambda texts: [[len(s), s.count("e"), 1.0] for s in texts], task="sample")
+    >>> plane.frame["sentences"].tolist()
     [504]
     """
     import numpy as np
@@ -209,11 +199,7 @@ def score_beside(subject: "Subject", task: str) -> float | None:
 def checkpoints_in(folder: Path) -> list[Path]:
     """Return the checkpoints of a training run, in the order of the last number in their names.
 
-    Args:
-        folder: one that `stsbench train` made, or any whose folders are checkpoints.
-
-    Raises:
-        UserError: if there are none.
+    The folder is one that `stsbench train` made, or any whose folders are checkpoints.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as made:
@@ -224,7 +210,7 @@ def checkpoints_in(folder: Path) -> list[Path]:
     ['step-250', 'step-1000']
     """
     folder = folder.expanduser().resolve()
-    folder = folder / KEPT if (folder / KEPT).is_dir() else folder
+    folder = folder / _KEPT if (folder / _KEPT).is_dir() else folder
     folders = folder.iterdir() if folder.is_dir() else ()
     checkpoints = [path for path in folders if files_in(path, "config.json", "modules.json")]
     if not checkpoints:
@@ -234,14 +220,7 @@ def checkpoints_in(folder: Path) -> list[Path]:
 
 @dataclass(frozen=True)
 class PairVectors:
-    """The sentences of scored pairs as vectors.
-
-    Attributes:
-        vectors: (m, d) one row per distinct sentence.
-        left: (n,) row of each pair's first sentence.
-        right: (n,) row of each pair's second sentence.
-        gold: (n,) gold scores.
-    """
+    """The n pairs of a task: vectors, a row for each distinct sentence; the rows of each pair; the gold scores."""
 
     vectors: "NDArray[np.floating[Any]]"
     left: "NDArray[np.integer[Any]]"
@@ -255,26 +234,11 @@ def geometry_frame(
     *,
     positive: float = 4.0,
     distinct: bool = False,
-    t: float = 2.0,
-    alpha: float = 2.0,
     progress: Progress = silent,
 ) -> "pd.DataFrame":
-    """Measure alignment, uniformity and the mean cosine of random pairs.
+    """Measure alignment, uniformity and the mean cosine of random pairs; see `geometry`.
 
-    Args:
-        models: vectors of the same pairs by model.
-        scores: STS score x 100 by model, for those that have one.
-        positive: pairs whose gold score is above are positive pairs.
-        distinct: whether a sentence that occurs several times counts once in uniformity and mean cosine; by
-            default it counts each time, as in a script that takes all sentences of the file.
-        t: of uniformity.
-        alpha: of alignment.
-        progress: told how far uniformity is.
-
-    Returns:
-        One row per model: `alignment`, `uniformity`, `mean_cosine`, `sts` (NaN without a score), `positive_pairs`,
-        `sentences`, `zero_sentences` (zero vectors have no direction: they are left out, and so are their pairs).
-        A number that is not defined, for want of pairs, is NaN.
+    `models` are vectors of the same pairs by model, `scores` the STS scores x 100 of those that have one.
     """
     import numpy as np
     import pandas as pd
@@ -297,8 +261,8 @@ def geometry_frame(
         rows.append(
             {
                 "model": model,
-                "alignment": alignment(left, right, alpha=alpha) if close.any() else float("nan"),
-                "uniformity": uniformity(everything, t=t, progress=progress) if enough else float("nan"),
+                "alignment": alignment(left, right) if close.any() else float("nan"),
+                "uniformity": uniformity(everything, progress=progress) if enough else float("nan"),
                 "mean_cosine": mean_cosine(everything) if enough else float("nan"),
                 "sts": (scores or {}).get(model, float("nan")),
                 "positive_pairs": int(close.sum()),
@@ -309,7 +273,6 @@ def geometry_frame(
     return pd.DataFrame(rows)
 
 
-@dataclass(frozen=True)
 class GeometryCommand(AnalysisCommand):
     """Measure alignment, uniformity and the mean cosine of random pairs on the sentences of STS-B.
 

@@ -18,12 +18,7 @@ from stsbench.scoring.vectors import SentenceVectors, vectors_of
 
 
 class TaskVectors(NamedTuple):
-    """The sentences of a task as vectors.
-
-    Attributes:
-        data: the task, n pairs.
-        models: by model the vectors of its sentences: n first sides, then n second sides.
-    """
+    """The n pairs of a task, and by model the vectors of their sentences: n first sides, then n second sides."""
 
     data: StsData
     models: dict[str, SentenceVectors]
@@ -32,15 +27,9 @@ class TaskVectors(NamedTuple):
 def analysable(
     runs: Wanted | Sequence[Wanted] | None, use: Use, checkpoints: Sequence[Path] = ()
 ) -> dict[str, Subject]:
-    """Return what is to be analysed, by the names that tables and figures give it.
+    """Return what is to be analysed, by the names that tables and figures give it; refuse imported records.
 
-    Args:
-        runs: records or their folders; or encoders, or what `load` makes one of; None for the packaged model.
-        use: how the models among them are used.
-        checkpoints: more models, which come after them.
-
-    Raises:
-        UserError: if something is not there, or a record was imported.
+    The checkpoints are more models, which come after `runs`; by default the packaged model is analysed.
     """
     if checkpoints:
         named: list[Any] = list(runs) if isinstance(runs, list | tuple) else [] if runs is None else [runs]
@@ -64,24 +53,20 @@ def task_vectors(
     data_dirs: Sequence[str | Path],
     progress: Progress,
 ) -> TaskVectors:
-    """Return the vectors of a task's sentences; `task` and what follows are as in `geometry`.
-
-    Raises:
-        UserError: if the data is missing, or a sentence was never encoded and the model is not here.
-    """
+    """Return the vectors of a task's sentences; `task` and what follows are as in `geometry`."""
     # Whoever shares holds the subjects: none is gone whose number another could have.
-    asked = (tuple(map(id, subjects.values())), task, split, text, tuple(map(str, data_dirs)))
+    key = (tuple(map(id, subjects.values())), task, split, text, tuple(map(str, data_dirs)))
     shared = _shared.get()
     known = {} if shared is None else shared
-    if asked not in known:
+    if key not in known:
         data = read_pairs_of(task, split, text, data_dirs)
         sentences = sentences_in(data)
         vectors = {
             name: vectors_of(subject, sentences, progress, data_dirs=data_dirs)
             for name, subject in subjects.items()
         }
-        known[asked] = TaskVectors(data, vectors)
-    return known[asked]
+        known[key] = TaskVectors(data, vectors)
+    return known[key]
 
 
 _shared: ContextVar[dict[Hashable, TaskVectors] | None] = ContextVar("_shared", default=None)

@@ -1,11 +1,10 @@
-"""Nearest neighbours: what does a model find near a sentence?"""
+"""Nearest neighbours by cosine: what does a model find near a sentence?"""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Annotated, Any, Unpack
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Unpack
 
-from stsbench.analysis.analysis import AnalysisCommand, AnalysisResult, Asked
+from stsbench.analysis.result import AnalysisCommand, AnalysisResult
 from stsbench.base.errors import UserError
 from stsbench.base.options import Count, NameOrPath, Spelled
 from stsbench.base.progress import Progress, silent
@@ -16,16 +15,22 @@ from stsbench.render.figures import colours, legend_above, new_figure, style
 from stsbench.render.table import Table, Tables
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas as pd
     from matplotlib.figure import Figure
+    from numpy.typing import NDArray
 
-    from stsbench.analysis.neighbours import Neighbours, Vectors
     from stsbench.scoring.subjects import Subject, Wanted
+
+    Vectors = NDArray[np.floating[Any]]
 
 SEARCHES = ("exact", "faiss")
 
 _AT_ONCE = 50_000
 """Sentences of a corpus that are encoded and looked at before the next ones."""
+
+_BLOCK_ROWS = 8192
+"""Of a corpus, whose cosines are in memory at once."""
 
 _TITLE_CHARACTERS = 52
 """Of a query, as the title of its panel."""
@@ -105,17 +110,17 @@ def retrieve(
         **use: how models are used; an error where only records are named.
 
     Returns:
-        A row for each model, query and rank; see `neighbours_frame`.
+        One row per model, `query` and `rank` (from 1): `cosine`, and the `sentence` with its `number` in the
+        corpus (from 1).
 
     Raises:
         UserError: if the corpus has fewer sentences, or one was never encoded and the model is not here.
 
-    >>> found = retrieve(lambda texts: [[len(s), 1.0] for s in texts], query="A short one.", k=2)
-    >>> found.frame["rank"].tolist()
+    >>> neighbours = retrieve(lambda texts: [[len(s), 1.0] for s in texts], query="A short one.", k=2)
+    >>> neighbours.frame["rank"].tolist()
     [1, 2]
     """
     from stsbench.analysis.inputs import analysable
-    from stsbench.analysis.neighbours import find_neighbours
     from stsbench.data.corpus import load_corpus
 
     queries = list(dict.fromkeys([query] if isinstance(query, str) else query))
@@ -130,8 +135,8 @@ def retrieve(
     for name, subject in analysable(runs, Use(**use)).items():
         parts = _vectors_in_parts(subject, [*queries, *sentences], progress)
         first = next(parts)
-        asked, rest = first[: len(queries)], chain([first[len(queries) :]], parts)
-        models[name] = find_neighbours(name, asked, rest, k, search)
+        of_queries, of_corpus = first[: len(queries)], chain([first[len(queries) :]], parts)
+        models[name] = find_neighbours(name, of_queries, of_corpus, k, search)
     return Retrieval(neighbours_frame(models, queries, sentences))
 
 
@@ -153,20 +158,84 @@ def _vectors_in_parts(subject: "Subject", texts: Sequence[str], progress: Progre
     progress("encoding", len(texts), len(texts))
 
 
+class Neighbours(NamedTuple):
+    """For each query its nearest rows, nearest first, and their cosines; both of shape (queries, k)."""
+
+    rows: "NDArray[np.int64]"
+    cosines: "NDArray[np.float64]"
+
+
+def find_neighbours(
+    model: str, queries: "Vectors", corpus: "Iterable[Vectors]", k: int, search: str = "exact"
+) -> Neighbours:
+    """Return the k rows of a corpus with the highest cosine to each query, zero vectors left out.
+
+    Of equal cosines the earlier row comes first (scikit-learn's `NearestNeighbors` leaves their order open, and at
+    the k-th place which of them is there: hence a search of our own). The (n, d) matrix of the corpus comes in
+    parts of some of its rows, of which an exact search holds one at a time.
+
+    >>> import numpy as np
+    >>> corpus = np.array([[0.0, 1.0], [2.0, 0.0], [1.0, 1.0]])
+    >>> find_neighbours("a model", np.array([[1.0, 0.0]]), [corpus], 2).rows.tolist()
+    [[1, 2]]
+    """
+    import numpy as np
+
+    from stsbench.statistics.geometry import unit_rows
+    from stsbench.statistics.similarity import zero_rows
+
+    if zero_rows(queries).any():
+        raise UserError(f"{model} knows no word of a query: its vector is zero, and nothing is near it.")
+    if search == "faiss":
+        whole = np.concatenate(list(corpus))
+        usable = np.flatnonzero(~zero_rows(whole))
+        _require_enough(model, k, len(usable))
+        neighbours = _nearest_by_faiss(queries, whole[usable], k)
+        return Neighbours(usable[neighbours.rows], neighbours.cosines)
+    units, first, count = unit_rows(queries), 0, 0
+    rows, cosines = np.empty((len(queries), 0), dtype=np.int64), np.empty((len(queries), 0))
+    for part in corpus:
+        usable = np.flatnonzero(~zero_rows(part))
+        for start in range(0, len(usable), _BLOCK_ROWS):
+            numbers = usable[start : start + _BLOCK_ROWS]
+            block = np.clip(units @ unit_rows(part[numbers]).T, -1.0, 1.0)
+            # The best so far stand before the block: a stable order keeps the earlier row of equal cosines first.
+            rows = np.hstack([rows, np.broadcast_to(first + numbers, block.shape)])
+            cosines = np.hstack([cosines, block])
+            best = np.argsort(-cosines, axis=1, kind="stable")[:, :k]
+            rows, cosines = np.take_along_axis(rows, best, axis=1), np.take_along_axis(cosines, best, axis=1)
+        first, count = first + len(part), count + len(usable)
+    _require_enough(model, k, count)
+    return Neighbours(rows, cosines)
+
+
+def _require_enough(model: str, k: int, count: int) -> None:
+    if k > count:
+        raise UserError(f"{k} neighbours: {model} has a vector that is not zero for {count} sentences.")
+
+
+def _nearest_by_faiss(queries: "Vectors", corpus: "Vectors", k: int) -> Neighbours:
+    """Return what an HNSW graph of the FAISS library finds: faster, and it may miss a neighbour."""
+    import numpy as np
+
+    try:
+        import faiss
+    except ImportError as error:
+        raise UserError("FAISS is not installed: pip install 'stsbench[faiss]', or use --search exact.") from error
+    units = [np.ascontiguousarray(matrix, dtype=np.float32) for matrix in (queries, corpus)]
+    for matrix in units:
+        faiss.normalize_L2(matrix)
+    index = faiss.IndexHNSWFlat(corpus.shape[1], 32, faiss.METRIC_INNER_PRODUCT)
+    index.hnsw.efConstruction, index.hnsw.efSearch = 200, max(128, 2 * k)
+    index.add(units[1])
+    cosines, rows = index.search(units[0], k)
+    return Neighbours(rows.astype(np.int64), np.clip(cosines.astype(np.float64), -1, 1))
+
+
 def neighbours_frame(
     models: "Mapping[str, Neighbours]", queries: Sequence[str], corpus: Sequence[str]
 ) -> "pd.DataFrame":
-    """Put neighbours into a table.
-
-    Args:
-        models: by model the neighbours of each query.
-        queries: the sentences that neighbours were looked for.
-        corpus: the sentences that neighbours were looked for among.
-
-    Returns:
-        One row per model, `query` and `rank` (from 1): `cosine`, and the `sentence` with its `number` in the
-        corpus (from 1).
-    """
+    """Put the neighbours of each query in a corpus, by model, into a table; see `retrieve`."""
     import pandas as pd
 
     rows = [
@@ -185,7 +254,6 @@ def neighbours_frame(
     return pd.DataFrame(rows, columns=["model", "query", "rank", "cosine", "sentence", "number"])
 
 
-@dataclass(frozen=True)
 class RetrieveCommand(AnalysisCommand):
     """Find the sentences of a corpus that are nearest to a query, for several models side by side.
 
@@ -198,6 +266,6 @@ class RetrieveCommand(AnalysisCommand):
     result = Retrieval
 
     @classmethod
-    def explained(cls, asked: Asked) -> dict[str, Any]:
-        """Return what `explain` was asked about neighbours."""
-        return {"query": asked.query, "corpus": asked.retrieve_from}
+    def explained(cls, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the options of `explain` that are about neighbours."""
+        return {"query": options["query"], "corpus": options["retrieve_from"]}

@@ -1,11 +1,10 @@
 """The spectrum of sentence vectors: how many directions a model uses (MoCoSE 2022, figure 7)."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from stsbench.analysis.analysis import AnalysisCommand, AnalysisResult
+from stsbench.analysis.result import AnalysisCommand, AnalysisResult
 from stsbench.base.progress import Progress, silent
 from stsbench.encoders.use import Use, UseOptions, takes_use
 from stsbench.render.figures import colours, legend_above, new_figure, style
@@ -21,13 +20,8 @@ if TYPE_CHECKING:
     from stsbench.statistics.geometry import PrincipalAxes
 
 TOP = (1, 5, 10)
-SINGULAR, RANK, SHARE, ISOSCORE, PARTITION = (
-    "singular value",
-    "effective rank",
-    "top share",
-    "isoscore",
-    "partition isotropy",
-)
+SINGULAR, RANK, SHARE = "singular value", "effective rank", "top share"
+ISOSCORE, PARTITION = "isoscore", "partition isotropy"
 
 
 class Spectrum(AnalysisResult):
@@ -41,10 +35,7 @@ class Spectrum(AnalysisResult):
     def table(self) -> Tables:
         """Return the summary numbers; the singular values are for the figure."""
         numbers = self.frame[self.frame["measure"] != SINGULAR]
-        names = [
-            f"top {k} share" if measure == SHARE else measure
-            for measure, k in zip(numbers["measure"], numbers["k"], strict=True)
-        ]
+        names = [_named(row) for row in numbers.to_dict("records")]
         wide = numbers.assign(name=names).pivot_table(
             index=["model", "dimensions", "centred"], columns="name", values="value", sort=False, dropna=False
         )
@@ -58,7 +49,7 @@ class Spectrum(AnalysisResult):
         """Return what the singular values amount to, uncentred and centred."""
         named: dict[str, float] = {}
         for row in self.frame[self.frame["measure"] != SINGULAR].to_dict("records"):
-            name = f"top {row['k']} share" if row["measure"] == SHARE else str(row["measure"])
+            name = _named(row)
             named[f"{name}, centred" if row["centred"] else name] = float(row["value"])
         return named
 
@@ -70,13 +61,8 @@ class Spectrum(AnalysisResult):
             figure = new_figure()
             axes = figure.subplots()
             for (model, centred), part in curves.groupby(["model", "centred"], sort=False):
-                axes.plot(
-                    part["k"],
-                    part["value"],
-                    color=palette[str(model)],
-                    linestyle="--" if centred else "-",
-                    label=None if centred else model,
-                )
+                line, label = ("--", None) if centred else ("-", model)
+                axes.plot(part["k"], part["value"], color=palette[str(model)], linestyle=line, label=label)
             axes.plot([], [], color="0.4", linestyle="--", label="centred")
             axes.set_yscale("log")
             # By itself a logarithmic axis has formulas for numbers, and formulas are text here.
@@ -85,6 +71,11 @@ class Spectrum(AnalysisResult):
             axes.set_ylabel("size (largest = 1)")
             legend_above(figure, axes)
         return figure
+
+
+def _named(row: Mapping[Hashable, Any]) -> str:
+    """Return what the number of a row is called."""
+    return f"top {row['k']} share" if row["measure"] == SHARE else str(row["measure"])
 
 
 @takes_use
@@ -110,13 +101,16 @@ def spectrum(
         **use: how models are used; an error where only records are named.
 
     Returns:
-        Uncentred and centred; see `spectrum_frame`. `task`, `split` and `text` say of what.
+        One row per model, `centred`, `measure` and `k`, with its `value`. Measures: `singular value` (the k-th,
+        divided by the largest), `effective rank`, `top share` (of the squares, in the first k directions),
+        `partition isotropy` and, for centred vectors, `isoscore`. `sentences` and `dimensions` say of how many,
+        `task`, `split` and `text` of what.
 
     Raises:
         UserError: if the data is missing, or a sentence was never encoded and the model is not here.
 
-    >>> found = spectrum(lambda texts: [[len(s), s.count("e"), 1.0] for s in texts], task="sample")
-    >>> found.frame.loc[found.frame["measure"] == "singular value", "k"].unique().tolist()
+    >>> values = spectrum(lambda texts: [[len(s), s.count("e"), 1.0] for s in texts], task="sample")
+    >>> values.frame.loc[values.frame["measure"] == "singular value", "k"].unique().tolist()
     [1, 2, 3]
     """
     from stsbench.analysis.inputs import analysable, task_vectors
@@ -129,17 +123,9 @@ def spectrum(
 
 
 def spectrum_frame(models: "Mapping[str, NDArray[np.floating[Any]]]") -> "pd.DataFrame":
-    """Measure the spectrum of several models' sentence vectors, as they are and centred.
+    """Measure the spectrum of several models' (n, d) sentence vectors, as they are and centred; see `spectrum`.
 
     The vectors are L2-normalised first; zero vectors are left out.
-
-    Args:
-        models: (n, d) sentence vectors by model, one row per sentence.
-
-    Returns:
-        One row per model, `centred`, `measure` and `k`, with its `value`. Measures: `singular value` (the k-th,
-        divided by the largest), `effective rank`, `top share` (of the squares, in the first k directions),
-        `partition isotropy` and, for centred vectors, `isoscore`. `sentences` and `dimensions` say of how many.
     """
     import pandas as pd
 
@@ -172,7 +158,6 @@ def _measures(matrix: "NDArray[np.float64]", axes: "PrincipalAxes", *, centred: 
     yield {"measure": PARTITION, "k": 0, "value": partition_isotropy(matrix, axes)}
 
 
-@dataclass(frozen=True)
 class SpectrumCommand(AnalysisCommand):
     """Measure the singular values of the sentence vectors of STS-B, and how many directions they amount to.
 

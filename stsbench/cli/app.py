@@ -14,7 +14,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from stsbench._version import __version__
-from stsbench.analysis.registry import ANALYSES
+from stsbench.analysis import ANALYSES
 from stsbench.base.errors import InterruptError, UserError, by_interrupt
 from stsbench.base.words import shortened
 from stsbench.cli.help import FoldedHelp
@@ -39,7 +39,7 @@ COMMANDS = {
     "plan": "stsbench.judging.command:plan",
     "best-of": "stsbench.judging.command:best_of",
     "rank": "stsbench.judging.command:rank",
-    "check": "stsbench.judging.check_command:check",
+    "check": "stsbench.judging.command:check",
     "report": "stsbench.reports.command:report",
     "import": "stsbench.scoring.command:import_",
     "export": "stsbench.records.command:export",

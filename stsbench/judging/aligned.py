@@ -5,10 +5,8 @@ computed from these: the scores, their covariance, and the variance of any sum o
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,13 +15,12 @@ from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import listed
 from stsbench.data.tables import PlainTable, coded
-from stsbench.encoders.use import ABOUT
+from stsbench.judging.runs import require_items
 from stsbench.records.kinds import AVERAGES, KINDS
-from stsbench.records.labels import labels, task_labels
+from stsbench.records.labels import task_labels
 from stsbench.records.parts import Score
 from stsbench.records.record import RunRecord
 from stsbench.records.signature import Signature, require_same_protocol
-from stsbench.records.store import load_run
 from stsbench.scoring.intervals import sharing_of
 from stsbench.scoring.recompute import EXACT
 from stsbench.scoring.statistic import Statistic, statistic_of
@@ -33,8 +30,11 @@ from stsbench.statistics.intervals import Limits, plain_interval, two_sided_p
 
 Floats = NDArray[np.float64]
 
-ONE_PROTOCOL = "measure both by one protocol"
-"""What to do about scores that do not compare."""
+FEWEST = 4
+"""Items from which on a difference has an interval."""
+
+MANY = 1e9
+"""Pairs that nobody has."""
 
 _ITEM = ("subset", "item_id")
 """What tells an item from the others of its task."""
@@ -82,12 +82,7 @@ class AlignedScores:
         return covariance(self.terms, self.sharing, method)
 
     def variance_of(self, weights: ArrayLike, method: Dependence) -> Variance:
-        """Return the variance of a weighted sum of the scores.
-
-        Args:
-            weights: (m,) -1 for A and 1 for B, say.
-            method: which items depend on each other.
-        """
+        """Return the variance of a weighted sum of the scores: (m,) weights, -1 for A and 1 for B, say."""
         return variance(np.asarray(weights, dtype=np.float64) @ self.terms, self.sharing, method)
 
     def limits(self, place: int, method: Dependence, level: float) -> Limits:
@@ -126,17 +121,10 @@ def aligned_scores(
 ) -> tuple[tuple[AlignedScores, ...], tuple[str, ...]]:
     """Return the tasks that all records hold, an average after the tasks of each kind, and what to know.
 
-    Args:
-        runs: the records, by what to call each.
-        may_be_undefined: whether a score may be.
-        progress: told how far it is.
-
-    Raises:
-        UserError: if the records hold no task in common, their protocols differ on one, they were scored on other
-            items, a score is undefined, or a table is missing.
+    A record whose score is undefined is refused unless scores may be.
     """
     require_items(runs)
-    common, alone = common_scores(runs)
+    common, notes = common_scores(runs)
     if not common:
         raise UserError(f"{listed(list(runs))} have no task in common: measure them on the same tasks.")
     first_name = next(iter(runs))
@@ -177,7 +165,7 @@ def aligned_scores(
             )
         )
     by_kind = [[task for task in tasks if task.kind == kind] for kind in KINDS]
-    return tuple(task for of_kind in by_kind for task in with_average(of_kind)), left_out(alone)
+    return tuple(task for of_kind in by_kind for task in with_average(of_kind)), notes
 
 
 def _require_stated(score: Score, given: float, what: str) -> None:
@@ -208,13 +196,10 @@ def with_average(tasks: Sequence[AlignedScores]) -> list[AlignedScores]:
     return [*tasks, average]
 
 
-def common_scores(runs: Mapping[str, RunRecord]) -> tuple[dict[str, dict[str, Score]], list[str]]:
-    """Return the scores of the tasks that all runs hold by one protocol, by label and run; and the other tasks.
+def common_scores(runs: Mapping[str, RunRecord]) -> tuple[dict[str, dict[str, Score]], tuple[str, ...]]:
+    """Return the scores of the tasks that all runs hold by one protocol, by label and run; and what to know.
 
     A task that some measured on other splits or texts is common, too: the one to be refused.
-
-    Raises:
-        UserError: if protocols differ on a task, naming the field.
     """
     held = {name: {score.key: score for score in record.scores} for name, record in runs.items()}
     every = {key: score for scores in held.values() for key, score in scores.items()}
@@ -233,23 +218,21 @@ def common_scores(runs: Mapping[str, RunRecord]) -> tuple[dict[str, dict[str, Sc
     for label, by_run in common.items():
         for name, score in by_run.items():
             signatures = Signature.parse(by_run[first_name].signature), Signature.parse(score.signature)
-            require_same_protocol(*signatures, names=(first_name, name), task=label, remedy=ONE_PROTOCOL)
+            require_same_protocol(
+                *signatures, names=(first_name, name), task=label, remedy="measure both by one protocol"
+            )
     kept = {score.key for by_run in common.values() for score in by_run.values()}
     named = zip(every, task_labels(list(every.values())), strict=True)
-    return common, [label for key, label in named if key not in kept]
+    missing = [label for key, label in named if key not in kept]
+    return common, ((f"not all records hold {', '.join(missing)}: left out.",) if missing else ())
 
 
-def common_values(runs: Mapping[str, RunRecord]) -> tuple[dict[tuple[str, str], Floats], list[str]]:
-    """Return the scores x 100 of the tasks that all runs hold, and the other tasks.
+def common_values(runs: Mapping[str, RunRecord]) -> tuple[dict[tuple[str, str], Floats], tuple[str, ...]]:
+    """Return by kind and label the (m,) scores x 100 of the tasks that all runs hold, and what to know.
 
-    Returns:
-        By kind and label (m,) scores, NaN where one is undefined, an average after the tasks of its kind; and what
-        the tasks are called that not all hold.
-
-    Raises:
-        UserError: if protocols differ on a task, naming the field.
+    A score is NaN where it is undefined. An average comes after the tasks of its kind.
     """
-    common, alone = common_scores(runs)
+    common, notes = common_scores(runs)
     values: dict[tuple[str, str], Floats] = {}
     for kind in KINDS.values():
         of_kind = {
@@ -260,15 +243,11 @@ def common_values(runs: Mapping[str, RunRecord]) -> tuple[dict[tuple[str, str], 
         if kind.average and len(of_kind) > 1:
             of_kind[kind.average] = np.mean(list(of_kind.values()), axis=0)
         values |= {(kind.name, label): scores for label, scores in of_kind.items()}
-    return values, alone
+    return values, notes
 
 
 def _in_order_of(first: PlainTable, table: PlainTable, truths: Sequence[str], what: str) -> PlainTable:
-    """Return the rows of a table in the order of the first's.
-
-    Raises:
-        UserError: if they do not hold the same items with the same truth.
-    """
+    """Return the rows of a table in the order of the first's; refuse other items, or another truth."""
     if not all(np.array_equal(first[column], table[column]) for column in _ITEM):
         wanted, keys = (list(zip(*(side[column] for column in _ITEM), strict=True)) for side in (first, table))
         places = dict(zip(keys, range(len(keys)), strict=True))
@@ -285,81 +264,15 @@ def _in_order_of(first: PlainTable, table: PlainTable, truths: Sequence[str], wh
     return table
 
 
-def require_items(runs: Mapping[str, RunRecord]) -> None:
-    """Refuse records of imported scores, which have no items to compare.
-
-    Raises:
-        UserError: naming the first.
-    """
-    for name, record in runs.items():
-        if record.is_imported:
-            raise UserError(
-                f"{name} was imported, with scores alone, and pairs are compared: measure it, or hold its scores "
-                "against another's with `stsbench check RUN --baseline OTHER`."
-            )
-
-
-def left_out(tasks: Sequence[str]) -> tuple[str, ...]:
-    """Return the note on tasks that not all records hold."""
-    return (f"not all records hold {', '.join(tasks)}: left out.",) if tasks else ()
-
-
-def demand_distinct_models(runs: Mapping[str, RunRecord]) -> None:
-    """Refuse one run named twice, and two runs of the same weights, used alike.
-
-    Raises:
-        UserError: naming them.
-    """
-    first_of: dict[Any, str] = {}
-    for name, record in runs.items():
-        if record.folder is not None and (other := first_of.setdefault(record.folder.resolve(), name)) != name:
-            raise UserError(f"{record.folder} is named twice: give each run once.")
-        model = model_of(record)
-        if model is not None and (other := first_of.setdefault(model, name)) != name:
-            raise UserError(
-                f"{other} and {name} are runs of the same weights, used alike, which is one model: name it once."
-            )
-
-
-def model_of(record: RunRecord) -> tuple[str, ...] | None:
-    """Return what tells a record's model from others, weights and use; None where no weights are known."""
-    if record.model.weights_sha256 is None:
-        return None
-    without = {name for name, about in ABOUT.items() if about.of_place or about.changes == "nothing"}
-    model = record.model.model_dump(exclude={"name": True, "kind": True, "use": without})
-    return tuple(sorted(map(repr, model.items())))
-
-
-def named_runs(runs: Iterable[RunRecord | str | Path]) -> dict[str, RunRecord]:
-    """Return records by what their models are called, read where they are folders.
-
-    Raises:
-        UserError: if one cannot be read.
-    """
-    records = records_of(runs)
-    return dict(zip(labels(records), records, strict=True))
-
-
-def records_of(runs: Iterable[RunRecord | str | Path]) -> list[RunRecord]:
-    """Return records, read where they are folders.
-
-    Raises:
-        UserError: if one cannot be read.
-    """
-    return [run if isinstance(run, RunRecord) else load_run(run) for run in runs]
+def in_points(of_scores: Variance) -> Variance:
+    """Return the variance of scores x 100."""
+    return replace(of_scores, value=1e4 * of_scores.value, independent=1e4 * of_scores.independent)
 
 
 def shown_interval(
     value: float, squared_error: float, df: float, level: float
 ) -> tuple[tuple[float, float], float]:
-    """Return the interval of a mean or a difference and its two-sided p-value, by Student's t.
-
-    Args:
-        value: the mean or the difference.
-        squared_error: its variance.
-        df: degrees of freedom.
-        level: of the interval.
-    """
+    """Return the interval of a mean or a difference of this variance and its two-sided p-value, by Student's t."""
     spread = Variance(squared_error, squared_error, df)
     limits = plain_interval(value, spread, level)
     return (limits.low, limits.high), two_sided_p(value, spread)

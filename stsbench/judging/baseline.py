@@ -1,32 +1,40 @@
-"""Is a model no worse than its predecessor: a gate for continuous integration."""
+"""Is a model no worse than its predecessor: a gate for continuous integration, by a largest drop or by a margin.
 
+That a difference is not significant does not show that there is none. So with a margin m the loss L, which is
+the baseline's score less the run's, is tested: no worse if the upper one-sided bound of L is below m, worse if the
+lower one is above it, else these pairs cannot tell (Blackwelder 1982). A gate that passes only if every score
+passes needs no correction for many scores; one that fails if any does needs Holm's.
+"""
+
+import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from stsbench.base.errors import UserError
+from stsbench.base.words import rounded_up
+from stsbench.judging.aligned import FEWEST, MANY, AlignedScores, aligned_scores
 from stsbench.judging.verdicts import CellCheck, Check, FieldDifference, in_words, within
 from stsbench.records.kinds import KINDS
 from stsbench.records.labels import task_labels
 from stsbench.records.parts import Score, plain_mean
 from stsbench.records.record import RunRecord
 from stsbench.records.signature import PROTOCOL_FIELDS, UNKNOWN, Signature, differing_fields
+from stsbench.statistics.dependence import DEPENDENCE, LEVEL, Dependence, Variance
+from stsbench.statistics.intervals import lower_bound, one_sided_p, pairs_needed, upper_bound
+from stsbench.statistics.significance import holm
 
 MAX_DROP = 0.3
 """How many points a score may be lower by default."""
 
+MARGIN = 0.5
+"""Points of 100: what a lower precision may lose against fp32 unless a person says otherwise."""
+
 
 def check_baseline(record: RunRecord, baseline: RunRecord, max_drop: float = MAX_DROP) -> Check:
-    """Compare a run with the run of a predecessor: no score may be more than `max_drop` points lower.
+    """Compare a run with the run of a predecessor: no score may be more than `max_drop` points (of 100) lower.
 
     Everything that was measured for the baseline must have been measured by the same protocol on the same data;
     averages are looked at too. How the models were used (pooling, length) may differ: that is noted.
-
-    Args:
-        record: the run.
-        baseline: its predecessor's.
-        max_drop: how many points (of 100) a score may be lower.
-
-    Raises:
-        UserError: if `max_drop` is no number of points.
     """
     if not max_drop >= 0:
         raise UserError(f"a drop of {max_drop:g} points: give 0 or more.")
@@ -34,47 +42,43 @@ def check_baseline(record: RunRecord, baseline: RunRecord, max_drop: float = MAX
     cells: list[CellCheck] = []
     for kind in KINDS.values():
         checked = [
-            _check(name, old, _closest(old, record.scores), max_drop)
+            _compared(name, old, record.scores, max_drop)
             for name, old in zip(names, baseline.scores, strict=True)
             if old.kind == kind.name
         ]
         cells += checked
         if kind.average and len(checked) > 1 and all(cell.difference is not None for cell in checked):
-            means = (
-                plain_mean([cell.expected for cell in checked]),
-                plain_mean([cell.measured for cell in checked]),
-            )
-            cells.append(_cell(kind.average, *means, max_drop))
+            old_mean = plain_mean([cell.expected for cell in checked])
+            new_mean = plain_mean([cell.measured for cell in checked])
+            cells.append(_dropped(kind.average, old_mean, new_mean, max_drop))
     name = f"the baseline {baseline.folder or baseline.model.name}"
     return Check(record.model.name, (name,), "baseline", max_drop, tuple(cells), tuple(_notes(record, baseline)))
 
 
-def _check(name: str, old: Score, new: Score | None, max_drop: float) -> CellCheck:
-    expected, measured = _points(old), None if new is None else _points(new)
-    if new is None:
+def _compared(name: str, old: Score, scores: Sequence[Score], max_drop: float) -> CellCheck:
+    """Return the check of a score of the baseline by the run's score of that task that was taken most like it."""
+    expected = _points(old)
+    of_task = [score for score in scores if (score.task, score.kind) == (old.task, old.kind)]
+    if not of_task:
         # What a kind says after a task's name is how a trained one is asked for.
         wanted = old.task + (old.about.suffix if old.training else "")
         gap = FieldDifference("task", "not measured", name, f"measure with --tasks {wanted}")
         return CellCheck(name, expected, None, "not comparable", in_words([gap]), (gap,))
+    new = min(of_task, key=lambda score: len(_differences(old, score)))
     if different := _differences(old, new):
-        return CellCheck(name, expected, measured, "not comparable", in_words(different), different)
-    return _cell(name, expected, measured, max_drop)
+        return CellCheck(name, expected, _points(new), "not comparable", in_words(different), different)
+    return _dropped(name, expected, _points(new), max_drop)
 
 
 def _points(score: Score) -> float | None:
     return None if score.value is None else 100 * score.value
 
 
-def _cell(name: str, old: float | None, new: float | None, max_drop: float) -> CellCheck:
+def _dropped(name: str, old: float | None, new: float | None, max_drop: float) -> CellCheck:
     if old is None or new is None:
         which = "the baseline's" if old is None else "the"
         return CellCheck(name, old, new, "fail", f"{which} correlation is undefined")
     return CellCheck(name, old, new, "pass" if within(old - new, max_drop) else "fail")
-
-
-def _closest(old: Score, scores: Sequence[Score]) -> Score | None:
-    same = [score for score in scores if (score.task, score.kind) == (old.task, old.kind)]
-    return min(same, key=lambda score: len(_differences(old, score)), default=None)
 
 
 def _differences(old: Score, new: Score) -> tuple[FieldDifference, ...]:
@@ -95,3 +99,81 @@ def _notes(record: RunRecord, baseline: RunRecord) -> Iterator[str]:
     for name in sorted(PROTOCOL_FIELDS):
         if any(getattr(signature, name) == UNKNOWN for signature in (*record.signatures, *baseline.signatures)):
             yield f"{name}: an imported file does not say"
+
+
+def check_margin(
+    record: RunRecord, baseline: RunRecord, margin: float, *, interval: Dependence = DEPENDENCE
+) -> Check:
+    """Tell whether a run is no worse than a predecessor's by more than a margin, on the same pairs and items.
+
+    Everything that was measured for the baseline must have been measured by the same protocol on the same items;
+    averages are looked at too. Classifiers are compared by the share of their items that are right.
+    """
+    require_margin(margin)
+    compared = check_baseline(record, baseline, math.inf)
+    if compared.of("not comparable"):
+        return replace(compared, kind="margin", allowed=margin)
+    imported = [side for side in (record, baseline) if side.is_imported]
+    if imported:
+        raise UserError(
+            f"{imported[0].model.name} was imported, with scores alone, and --margin compares pairs: measure "
+            "it, or use --max-drop."
+        )
+    # What only the run holds is none of the baseline's business, and not noted.
+    tasks, _ = aligned_scores({"the baseline": baseline, "the run": record})
+    cells = tuple(judged(tasks, margin, interval=interval))
+    return replace(compared, kind="margin", allowed=margin, cells=cells)
+
+
+def require_margin(margin: float) -> None:
+    """Refuse a margin that no number of pairs could show to be kept."""
+    if not (math.isfinite(margin) and margin > 0):
+        raise UserError(
+            f"a margin of {margin:g} points: give more than 0, as no number of pairs shows that nothing was lost."
+        )
+
+
+def judged(
+    tasks: Sequence[AlignedScores], margin: float, *, interval: Dependence = DEPENDENCE, level: float = LEVEL
+) -> list[CellCheck]:
+    """Return the verdict on each task and average of two models, the predecessor first; the margin is in points.
+
+    The level is that of the one-sided bounds; 1 - level is the chance to pass a model whose loss is the margin.
+    """
+    losses = [(float(task.scores[0] - task.scores[1]), task.variance_of((1.0, -1.0), interval)) for task in tasks]
+    adjusted = holm([one_sided_p(loss - margin / 100, variance) for loss, variance in losses])
+    return [
+        _lost(task, loss, variance, margin / 100, level, worse=bool(p < 1 - level))
+        for task, (loss, variance), p in zip(tasks, losses, adjusted, strict=True)
+    ]
+
+
+def _lost(
+    task: AlignedScores, loss: float, variance: Variance, margin: float, level: float, *, worse: bool
+) -> CellCheck:
+    old, new = (100 * task.scores).tolist()
+    cell, unit = CellCheck(task.task, old, new, "cannot tell"), KINDS[task.kind].unit
+    if variance.value <= 0 and loss == 0:
+        # Two models that order all pairs alike.
+        return replace(cell, verdict="no worse", loss_low=0.0, loss_high=0.0)
+    if variance.value <= 0 or task.size < FEWEST:
+        return replace(cell, reason=f"its {task.size} {unit} show no spread: more {unit} would tell")
+    low, high = lower_bound(loss, variance, level), upper_bound(loss, variance, level)
+    cell = replace(cell, loss_low=100 * low, loss_high=100 * high)
+    if high < margin:
+        return replace(cell, verdict="no worse")
+    if worse:
+        return replace(cell, verdict="worse")
+    return replace(cell, reason=_remedy(task, loss, high, margin))
+
+
+def _remedy(task: AlignedScores, loss: float, high: float, margin: float) -> str:
+    """Return in words what would let the gate tell."""
+    unit = KINDS[task.kind].unit
+    passing = f"a margin above {math.ceil(1e4 * high) / 100:.2f} would pass"
+    needed = pairs_needed(task.size, abs(margin - loss), high - loss)
+    if needed > MANY:
+        return f"{passing}; no number of {unit} would tell a loss of the margin itself"
+    verdict = "no worse" if loss < margin else "worse"
+    about = f"about {rounded_up(needed):,} {unit} like these {task.size:,} would tell"
+    return f"{passing}; {about} ({verdict}, if the loss stays)"

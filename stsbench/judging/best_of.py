@@ -3,7 +3,6 @@
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
@@ -11,10 +10,10 @@ import numpy as np
 from stsbench.base.errors import UserError
 from stsbench.base.options import Spelled
 from stsbench.base.words import suggestion
-from stsbench.judging.aligned import common_values, records_of
-from stsbench.judging.recipes import demand_distinct_weights, demand_one_recipe
+from stsbench.judging.aligned import common_values
+from stsbench.judging.runs import Run, records_of, require_seeds_of_one_recipe
 from stsbench.published.catalogue import row
-from stsbench.published.measured import logged_dev_scores, logged_systems, seeded_systems, seeds, source
+from stsbench.published.measured import logged_dev_scores, logged_systems, seeds, source
 from stsbench.records.kinds import AVERAGE, AVERAGES
 from stsbench.records.record import RunRecord
 from stsbench.render.cells import Named
@@ -30,8 +29,6 @@ if TYPE_CHECKING:
 _SHOWN = 10
 """Numbers of runs that a table for readers has, beside all of them as the last."""
 
-_LOW, _HIGH = 0.05, 0.95
-
 
 @dataclass(frozen=True)
 class BestOf(Result):
@@ -43,7 +40,7 @@ class BestOf(Result):
         scores: x 100, of each run.
         number: a published score, or the best of somebody's runs; None for none.
         notes: what a reader should know.
-        what: the scores are of: `runs`, or `checkpoints` of one training.
+        what: whether the scores are of `runs`, or of `checkpoints` of one training.
     """
 
     name: str
@@ -91,20 +88,19 @@ class BestOf(Result):
 
     @property
     def frame(self) -> "pd.DataFrame":
-        """A row per number of runs, with `runs`, the `expected` best, and its 5, 50 and 95 % quantiles.
-
-        These are called `low`, `median` and `high`.
+        """A row per number of `runs`: the `expected` best, its 5, 50 and 95 % quantiles `low`, `median`, `high`.
 
         `below` is the share of such bests that are below the number, if there is one.
         """
         import pandas as pd
 
-        quantiles = {"low": _LOW, "median": 0.5, "high": _HIGH}
         columns: dict[str, Any] = {
             "runs": np.arange(1, len(self.scores) + 1),
             "expected": expected_best(self.scores),
+            "low": best_of_quantiles(self.scores, 0.05),
+            "median": best_of_quantiles(self.scores, 0.5),
+            "high": best_of_quantiles(self.scores, 0.95),
         }
-        columns |= {name: best_of_quantiles(self.scores, share) for name, share in quantiles.items()}
         if self.number is not None:
             columns["below"] = best_of_below(self.scores, self.number)
         return pd.DataFrame(columns)
@@ -131,15 +127,8 @@ class BestOf(Result):
             axes.plot(frame["runs"], frame["expected"], color=colour, marker="o", markersize=2.5)
             if self.number is not None:
                 axes.axhline(self.number, color="0.3", linewidth=0.8, linestyle="--")
-                axes.text(
-                    len(frame),
-                    self.number,
-                    f"{self.number:.2f}",
-                    ha="right",
-                    va="top",
-                    color="0.3",
-                    fontsize="small",
-                )
+                how: dict[str, Any] = {"ha": "right", "va": "top", "color": "0.3", "fontsize": "small"}
+                axes.text(len(frame), self.number, f"{self.number:.2f}", **how)
             axes.set_xlabel(f"best of so many {self.what}")
             axes.set_ylabel(f"{self.task}, expected and 90 % range")
             axes.locator_params(axis="x", integer=True)
@@ -151,13 +140,12 @@ class BestOf(Result):
 
     def __str__(self) -> str:
         """Return what a terminal shows: the table, the sentence, and what to know."""
-        return "\n\n".join(
-            [str(self.table()), "\n".join([self.sentence, *(f"note: {note}" for note in self.notes)])]
-        )
+        words = [self.sentence, *(f"note: {note}" for note in self.notes)]
+        return f"{self.table()}\n\n" + "\n".join(words)
 
 
 def best_of(
-    runs: Annotated[str | Sequence[RunRecord | str | Path], Spelled("RUN...")],
+    runs: Annotated[str | Sequence[Run], Spelled("RUN...")],
     number: float | str | None = None,
     *,
     task: str = "",
@@ -179,8 +167,8 @@ def best_of(
             known.
 
     Example:
-        >>> found = best_of("unsup-simcse-bert-base")
-        >>> found.number, found.typical
+        >>> best = best_of("unsup-simcse-bert-base")
+        >>> best.number, best.typical
         (76.25, (7, 8))
     """
     if isinstance(runs, str):
@@ -204,8 +192,6 @@ def _published_scores(system: str, task: str) -> tuple[str, list[float]]:
         frame = logged_dev_scores(system)
         if curve in frame:
             return "training-logs", (100 * frame[curve].dropna()).tolist()
-    if system not in seeded_systems():
-        raise UserError(f"no seeds of {system!r} are known: {suggestion(system, seeded_systems())}")
     frame = seeds(system)
     if task not in frame:
         raise UserError(f"no seeds of {system} are known on {task!r}: {suggestion(task, map(str, frame.columns))}")
@@ -230,8 +216,7 @@ def _own_scores(records: Sequence[RunRecord], task: str) -> tuple[str, str, list
     }
     if len(names) < len(records):
         raise UserError("a run is named twice: give each run once.")
-    demand_distinct_weights(names)
-    demand_one_recipe(names)
+    require_seeds_of_one_recipe(names)
     values, _ = common_values(names)
     scores = {label: of_runs.tolist() for (_, label), of_runs in values.items() if not np.isnan(of_runs).any()}
     chosen = task or next((name for name in (*AVERAGES, *scores) if name in scores), "")

@@ -53,24 +53,22 @@ def check(
     # Imported where they are needed: each brings a room of its own, and a gate is not to wait for the others.
     if baseline is not None:
         if against is not None or tolerance is not None:
-            given = "--against" if against is not None else "--tolerance"
-            raise UserError(f"{given} and --baseline cannot go together: check against a row, or against a run.")
+            option = "--against" if against is not None else "--tolerance"
+            raise UserError(f"{option} and --baseline cannot go together: check against a row, or against a run.")
         if margin is not None and max_drop is not None:
             raise UserError("--max-drop and --margin cannot go together: choose the one or the other.")
+        from stsbench.judging.baseline import MAX_DROP, check_baseline, check_margin
+
         record, predecessor = read_results(run), read_results(baseline)
         notes = require_recomputed(record, predecessor)
         if margin is None:
-            from stsbench.judging.baseline import MAX_DROP, check_baseline
-
             result = check_baseline(record, predecessor, MAX_DROP if max_drop is None else max_drop)
         else:
-            from stsbench.judging.margin import check_margin
-
             result = check_margin(record, predecessor, margin, interval=interval)
         return replace(result, notes=(*result.notes, *notes))
     if max_drop is not None or margin is not None:
-        given = "--max-drop" if margin is None else "--margin"
-        raise UserError(f"{given} goes with --baseline: name the run that may not be missed by more.")
+        option = "--max-drop" if margin is None else "--margin"
+        raise UserError(f"{option} goes with --baseline: name the run that may not be missed by more.")
     from stsbench.judging.published import AUTO, TOLERANCE, check_published, rows_to_check
 
     record = read_results(run)

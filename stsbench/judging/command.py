@@ -1,7 +1,5 @@
-"""`stsbench compare`, `plan`, `best-of` and `rank`."""
+"""`stsbench compare`, `plan`, `best-of`, `rank` and `check`."""
 
-import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,11 +8,13 @@ from typer.core import TyperCommand
 
 from stsbench.base.errors import UserError
 from stsbench.base.options import OUTPUT
-from stsbench.cli.options import INTERVAL_HELP, IntervalName, Output, number_within
+from stsbench.cli.options import INTERVAL_HELP, IntervalName, Output, new_file, number_within
 from stsbench.cli.output import FigureFile, SubsetsFlag, print_result, progress_bars, say, tell
 from stsbench.cli.verbs import Call, Verb
 
 _SETS = ("--a", "--b")
+
+_FOR_CI = "For continuous integration"
 
 
 class SeveralRuns(TyperCommand):
@@ -82,18 +82,18 @@ def compare(
     """
     _ = output.style  # Refused before the work, if two formats were asked for.
     _demand_one_way(runs or [], a or [], b or [])
+    from stsbench.judging.runs import matching_runs, records_of
     from stsbench.records.intervals import common_interval
-    from stsbench.records.store import load_run
     from stsbench.render.figures import save_figure
     from stsbench.scoring.settings import Intervals
 
-    sides = (runs[:1], runs[1:]) if runs else (verb_runs(a), verb_runs(b))
-    one, other = ([load_run(run) for run in side] for side in sides)
-    chosen = interval or common_interval([*one, *other])
+    sides = (runs[:1], runs[1:]) if runs else (matching_runs(a or []), matching_runs(b or []))
+    of_a, of_b = (records_of(side) for side in sides)
+    chosen = interval or common_interval([*of_a, *of_b])
     with progress_bars(quiet=output.quiet) as progress:
         comparison = asked(
-            a=one[0] if runs else one,
-            b=other[0] if runs else other,
+            a=of_a[0] if runs else of_a,
+            b=of_b[0] if runs else of_b,
             intervals=Intervals(chosen, level),
             progress=progress,
         )
@@ -143,10 +143,12 @@ def best_of(
     * `stsbench best-of esimcse-bert-base --task STS-B:dev`
     """
     _ = output.style  # Refused before the work, if two formats were asked for.
+    from stsbench.judging.runs import is_pattern, matching_runs
+
     runs = asked.options["runs"]
-    is_system = len(runs) == 1 and not (runs[0].expanduser().exists() or re.search(r"[*?[]", str(runs[0])))
+    is_system = len(runs) == 1 and not (runs[0].expanduser().exists() or is_pattern(runs[0]))
     with progress_bars(quiet=output.quiet):
-        best = asked(runs=str(runs[0]) if is_system else verb_runs(runs))
+        best = asked(runs=str(runs[0]) if is_system else matching_runs(runs))
     print_result(best, output, figure=figure)
     tell(best.sentence, *(f"note: {note}" for note in best.notes), quiet=output.quiet)
 
@@ -173,9 +175,10 @@ def rank(
     adjust = asked.options.get("adjustment", "max")
     if adjust not in {"max", "holm"}:
         raise UserError(f"--adjust {adjust!r}: choose `max` or `holm`.")
+    from stsbench.judging.runs import matching_runs
     from stsbench.render.figures import save_figure
 
-    named = verb_runs(asked.options["runs"])
+    named = matching_runs(asked.options["runs"])
     # A used folder, as the shell names what is in it, holds experiments too.
     experiments = [
         path for path in named if (path / "experiment.yaml").is_file() and not (path / "run.json").exists()
@@ -193,13 +196,6 @@ def rank(
     tell(ranking.sentence, *ranking.words, *left_out, quiet=output.quiet)
 
 
-def verb_runs(patterns: Sequence[str | Path] | None) -> list[Path]:
-    """Return the runs that are named or match a pattern."""
-    from stsbench.judging.compare import matching_runs
-
-    return matching_runs(patterns or [])
-
-
 def _demand_one_way(runs: list[Path], a: list[str], b: list[str]) -> None:
     if (a or b) and runs:
         raise UserError("two runs, or methods with --a and --b: leave out the one or the other.")
@@ -208,3 +204,54 @@ def _demand_one_way(runs: list[Path], a: list[str], b: list[str]) -> None:
             "name two runs, as in `stsbench compare runs/a runs/b`, or the runs of methods over seeds, as in "
             "`stsbench compare --a runs/simcse-seed* --b runs/esimcse-seed*`."
         )
+
+
+def _row_names(incomplete: str) -> list[str]:
+    from stsbench.published.catalogue import row_names
+
+    return [name for name in ("auto", *row_names()) if name.startswith(incomplete)]
+
+
+def check(
+    asked: Annotated[Call, Verb("stsbench.judging.check:check", completed={"against": _row_names})],
+    junit: Annotated[
+        Path | None,
+        typer.Option(callback=new_file, help="Write the verdicts into this file too.", rich_help_panel=_FOR_CI),
+    ] = None,
+    github: Annotated[
+        bool,
+        typer.Option(
+            "--github/--no-github",
+            envvar="GITHUB_ACTIONS",
+            help="Annotate the run of a GitHub workflow, and append to its summary. On by default there.",
+            rich_help_panel=_FOR_CI,
+        ),
+    ] = False,
+    output: Output = Output(),
+) -> None:
+    """Compare a run with published numbers, or with the run of a predecessor.
+
+    Exit code 0: every score is within tolerance. 1: one is not. 2: they do not compare, and why. With --margin 3:
+    these pairs cannot tell, and what would make them.
+
+    Examples:
+    * `stsbench check runs/minilm-avg-sts-mteb --tolerance 0.01`
+    * `stsbench check runs/mine --against unsup-simcse-bert-base`
+    * `stsbench check results.json --against esimcse-coling2022-3/esimcse-bert-base`
+    * `stsbench check runs/new --baseline runs/old --max-drop 0.3 --junit check.xml`
+    * `stsbench check runs/new --baseline runs/old --margin 0.3`
+    """
+    is_screen = output.style == "terminal"
+    result = asked()
+    print_result(result, output)
+    if junit is not None:
+        result.write_junit(junit)
+    if github:
+        # Beside the output where that is for a program: the service reads both.
+        for line in result.annotations:
+            say(line) if is_screen else tell(line)
+        result.append_step_summary()
+    for note in result.notes:
+        tell(f"note: {note}", quiet=output.quiet)
+    tell(result.sentence, quiet=output.quiet and result.passed)
+    raise typer.Exit(result.exit_code)

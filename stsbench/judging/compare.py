@@ -1,32 +1,35 @@
 """`compare`: is the difference of two models, or of two methods over seeds, real?"""
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from os.path import commonprefix
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
+
+import numpy as np
 
 from stsbench.base.errors import UserError
 from stsbench.base.options import DATA, Count, Panel, Spelled
 from stsbench.base.progress import Progress, silent
 from stsbench.base.words import listed
-from stsbench.judging.aligned import aligned_scores, named_runs, records_of
-from stsbench.judging.comparison import Comparison
-from stsbench.judging.differences import dependence_notes, differences
+from stsbench.judging.aligned import FEWEST, AlignedScores, aligned_scores
+from stsbench.judging.comparison import TESTS, Comparison, Difference, corrected
 from stsbench.judging.overlap import overlaps_of
-from stsbench.judging.seeds import compare_seeds
-from stsbench.judging.seeds_result import SeedsComparison
-from stsbench.records.intervals import common_interval, recorded_intervals
+from stsbench.judging.runs import Run, named_runs, records_of
+from stsbench.judging.seeds import SeedsComparison, compare_seeds
+from stsbench.records.intervals import INTERVAL_OF, common_interval, recorded_intervals
+from stsbench.records.kinds import KINDS
 from stsbench.records.labels import labels
 from stsbench.records.record import RunRecord
+from stsbench.scoring.intervals import as_variances
 from stsbench.scoring.recompute import require_recomputed
 from stsbench.scoring.settings import Intervals
-from stsbench.statistics.dependence import DEPENDENCE, Dependence
+from stsbench.statistics.dependence import DEPENDENCE, Dependence, variance
+from stsbench.statistics.intervals import plain_interval, two_sided_p
 from stsbench.statistics.seeds import RESAMPLES, SEED
 
-Run = RunRecord | str | Path
-"""A record, or the folder or `run.json` that it is in."""
+_APART = 1.2
+"""How much larger the standard error by components is, for a reader to be told."""
 
 
 def compare(
@@ -80,8 +83,7 @@ def compare(
     notes = (*notes, *_interval_notes([*runs[0], *runs[1]], intervals.interval))
     result: Comparison | SeedsComparison
     if isinstance(a, Run) and isinstance(b, Run):
-        (one,), (other,) = runs
-        result = _compare_models(one, other, intervals, progress)
+        result = _compare_models([*runs[0], *runs[1]], intervals, progress)
     else:
         result = _compare_methods(*runs, intervals, resamples, seed)
     result = replace(result, notes=(*result.notes, *notes))
@@ -95,33 +97,6 @@ def _interval_notes(records: Sequence[RunRecord], chosen: Dependence) -> Iterato
     methods = recorded_intervals(records)
     if set(methods) - {chosen}:
         yield f"the records' own intervals are {listed(methods)}, those of this comparison {chosen} (--interval)"
-
-
-def matching_runs(patterns: Sequence[str | Path]) -> list[Path]:
-    """Return the runs that are named, or that match a pattern with `*`, `?` or `[...]`, in order of their names.
-
-    Raises:
-        UserError: if nothing matches a pattern.
-    """
-    runs: list[Path] = []
-    for pattern in map(Path, patterns):
-        path = pattern.expanduser()
-        if path.exists() or not re.search(r"[*?[]", str(path)):
-            runs.append(path)
-            continue
-        root = Path(path.anchor)
-        matches = sorted(root.glob(str(path.relative_to(root))))
-        if not matches:
-            raise UserError(f"no run matches {pattern}: check the pattern.")
-        runs += matches
-    return runs
-
-
-def _compare_models(a: RunRecord, b: RunRecord, intervals: Intervals, progress: Progress) -> Comparison:
-    runs = named_runs([a, b])
-    aligned, notes = aligned_scores(runs, may_be_undefined=True, progress=progress)
-    rows, (first, second) = differences(aligned, intervals), runs
-    return Comparison(first, second, rows, intervals.level, notes=(*notes, *dependence_notes(rows, intervals)))
 
 
 def _compare_methods(
@@ -162,5 +137,92 @@ def _method_names(a: Iterable[str], b: Iterable[str]) -> tuple[str, str]:
     alike = [commonprefix(names).rstrip("-_./0123456789") if len(names) > 1 else "" for names in runs]  # noqa: RUF071
     if alike[0] == alike[1]:
         alike = ["", ""]
-    one, other = (name or next(iter(names), "") for name, names in zip(alike, runs, strict=True))
-    return one, other
+    first, second = (name or next(iter(names), "") for name, names in zip(alike, runs, strict=True))
+    return first, second
+
+
+def _compare_models(records: Sequence[RunRecord], intervals: Intervals, progress: Progress) -> Comparison:
+    runs = named_runs(records)
+    aligned, notes = aligned_scores(runs, may_be_undefined=True, progress=progress)
+    rows, (first, second) = differences(aligned, intervals), runs
+    return Comparison(first, second, rows, intervals.level, notes=(*notes, *dependence_notes(rows, intervals)))
+
+
+def differences(tasks: Sequence[AlignedScores], intervals: Intervals) -> tuple[Difference, ...]:
+    """Return how two models, A first, differ on each task, followed by its subsets, and on average."""
+    rows: list[Difference] = []
+    for kind in KINDS:
+        of_kind = []
+        for task in tasks:
+            if task.kind == kind:
+                of_kind.append(_difference(task, intervals))
+                of_kind += [_difference(part, intervals, subset=subset) for subset, part in task.subsets()]
+        rows += corrected(of_kind)
+    return tuple(rows)
+
+
+def dependence_notes(rows: Sequence[Difference], intervals: Intervals) -> Iterator[str]:
+    """Yield what a reader should know of pairs that share sentences: what is assumed, and where it matters."""
+    if intervals.interval == "independent":
+        yield "pairs are taken for independent, although some share sentences (--interval dyadic)"
+        return
+    yield f"intervals and p are of {INTERVAL_OF}"
+    tests = [TESTS[test] for test in dict.fromkeys(row.test for row in rows if row.test)]
+    names = [f"{test}'" if test.endswith("s") else f"{test}'s" for test in tests]
+    if names:
+        take = "tests take" if len(names) > 1 else "test takes"
+        yield f"{listed(names)} {take} pairs or items for independent; intervals and p do not"
+    apart = [
+        f"{row.task} {row.details['se_dyadic']:.2f} and {row.details['se_components']:.2f}"
+        for row in rows
+        if not row.subset and row.details.get("se_components", 0.0) > _APART * row.details.get("se_dyadic", 0.0)
+    ]
+    if apart:
+        yield (
+            "pairs of one topic may depend on each other without sharing a sentence: standard errors with pairs "
+            "that share one, and with chains of such as clusters (--interval components), are apart on "
+            f"{'; '.join(apart)}"
+        )
+
+
+def _difference(task: AlignedScores, intervals: Intervals, *, subset: str = "") -> Difference:
+    """Return the row of a score: difference, interval, p-value, effect size."""
+    effect, fields = task.statistic.effect, _certainty(task, intervals)
+    details = fields.pop("details", {})
+    if task.items and (test := task.statistic.independent_test(task.scores, *task.items)):
+        fields |= {"test": test.name, "test_p": test.p}
+        details = {**details, **test.details}
+    if effect:
+        # On Fisher's scale a perfect correlation is infinitely far from the others, and undefined from another.
+        with np.errstate(divide="ignore", invalid="ignore"):
+            fields |= {"effect_size": effect.name, "effect": float(np.diff(effect.of(task.scores))[0])}
+    a, b = (100 * task.scores).tolist()
+    about = {"interval": intervals.interval, "details": details}
+    return Difference(task.kind, task.task, subset, task.size, a, b, b - a, **fields, **about)
+
+
+def _certainty(task: AlignedScores, intervals: Intervals) -> dict[str, Any]:
+    """Return how certain a difference is by what each item contributes to it, as fields of its row."""
+    if intervals.interval is None or task.size < FEWEST or np.isnan(task.scores).any():
+        return {}
+    (a, b), effect = task.scores.tolist(), task.statistic.effect
+    terms, difference = task.terms[1] - task.terms[0], b - a
+    if difference == 0 and not terms.any():
+        # The two order the pairs alike, or err on the same items: on any others they may, too.
+        no_effect = {"effect_low": 0.0, "effect_high": 0.0} if effect else {}
+        return {"low": 0.0, "high": 0.0, "p": 1.0, **no_effect}
+    variances = as_variances(terms, task.sharing)
+    spread = variances[intervals.interval]
+    limits = plain_interval(difference, spread, intervals.level)
+    errors = {f"se_{method}": 100 * of_method.standard_error for method, of_method in variances.items()}
+    details: Mapping[str, float] = {"df": spread.df, **errors}
+    fields = {"low": 100 * limits.low, "high": 100 * limits.high, "p": two_sided_p(difference, spread)}
+    if effect:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            slopes, (low, high) = effect.slope(task.scores), effect.of(task.scores)
+        if np.isfinite(slopes).all():
+            effect_terms = slopes[1] * task.terms[1] - slopes[0] * task.terms[0]
+            of_effect = variance(effect_terms, task.sharing, intervals.interval)
+            ends = plain_interval(high - low, of_effect, intervals.level)
+            fields |= {"effect_low": ends.low, "effect_high": ends.high}
+    return {**fields, "details": details}

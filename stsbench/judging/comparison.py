@@ -5,7 +5,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 from stsbench.base.words import listed
 from stsbench.judging.overlap import Overlap, overlap_sentences, overlap_table
@@ -23,17 +23,39 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-class _Named(NamedTuple):
-    name: str
-    whose: str
-
-
-TESTS = {"williams": _Named("Williams", "Williams'"), "mcnemar": _Named("McNemar", "McNemar's")}
+TESTS = {"williams": "Williams", "mcnemar": "McNemar"}
 """The tests that take items for independent, for a reader."""
+
+_Tested = TypeVar("_Tested", bound="Judged")
+
+
+class Judged:
+    """What a verdict is made of: a tested difference on one task or on average, of two models or two methods."""
+
+    tests: ClassVar[tuple[str, ...]] = ("p",)
+    """The fields that hold a p-value; what Holm's correction makes of each has `_holm` behind its name."""
+
+    kind: str
+    task: str
+    difference: float
+    low: float
+    high: float
+    p: float
+    p_holm: float
+
+    @property
+    def is_average(self) -> bool:
+        """Whether this is the average over tasks."""
+        return self.task in AVERAGES
+
+    @property
+    def is_task(self) -> bool:
+        """Whether this is a task as a whole."""
+        return not self.is_average
 
 
 @dataclass(frozen=True)
-class Difference:
+class Difference(Judged):
     """How B differs from A on one task, one subset or on average. NaN where something is undefined.
 
     Attributes:
@@ -56,6 +78,8 @@ class Difference:
             the test's statistics and counts.
     """
 
+    tests = ("p", "test_p")
+
     kind: str
     task: str
     subset: str
@@ -63,12 +87,12 @@ class Difference:
     a: float
     b: float
     difference: float
-    low: float
-    high: float
-    p: float
-    effect: float
-    effect_low: float
-    effect_high: float
+    low: float = math.nan
+    high: float = math.nan
+    p: float = math.nan
+    effect: float = math.nan
+    effect_low: float = math.nan
+    effect_high: float = math.nan
     effect_size: str = ""
     p_holm: float = math.nan
     test: str = ""
@@ -80,52 +104,64 @@ class Difference:
     @property
     def is_task(self) -> bool:
         """Whether this is a task as a whole."""
-        return not self.subset and self.task not in AVERAGES
+        return not self.subset and not self.is_average
 
 
-def corrected(rows: Sequence[Difference]) -> tuple[Difference, ...]:
+def corrected(rows: Sequence[_Tested]) -> tuple[_Tested, ...]:
     """Return rows of one kind with p-values after Holm's correction: over the tasks, and over all subsets."""
-    adjusted = _adjusted(row for row in rows if row.is_task) | _adjusted(row for row in rows if row.subset)
-    return tuple(adjusted.get((row.task, row.subset), row) for row in rows)
+    tasks = [place for place, row in enumerate(rows) if row.is_task]
+    subsets = [place for place, row in enumerate(rows) if not (row.is_task or row.is_average)]
+    adjusted = list(rows)
+    for places in (tasks, subsets):
+        for test in type(rows[0]).tests if places else ():
+            p_values = holm([getattr(rows[place], test) for place in places])
+            for place, p in zip(places, p_values.tolist(), strict=True):
+                adjusted[place] = replace(adjusted[place], **{f"{test}_holm": p})  # type: ignore[type-var]
+    return tuple(adjusted)
 
 
-def _adjusted(family: Iterable[Difference]) -> dict[tuple[str, str], Difference]:
-    rows = list(family)
-    p_values, test_p_values = (holm([getattr(row, name) for row in rows]).tolist() for name in ("p", "test_p"))
-    return {
-        (row.task, row.subset): replace(row, p_holm=p, test_p_holm=test_p)
-        for row, p, test_p in zip(rows, p_values, test_p_values, strict=True)
-    }
-
-
-class ComparisonResult(Result):
-    """What comparing two models and comparing two methods have in common: how they show themselves.
-
-    Attributes:
-        a: the name of the one; `b`: of the other, empty if there is none.
-        level: of the intervals; 1 - level is what p-values are held against.
-        notes: what a reader should know.
-        overlaps: what of the test sentences was found in training corpora, if any were given.
-    """
-
-    a: str
-    b: str
-    level: float
-    notes: tuple[str, ...]
-    overlaps: tuple[Overlap, ...]
+@dataclass(frozen=True)
+class Judgement(Result):
+    """A result that a sentence sums up, below its tables and before what a reader should know."""
 
     @property
     @abstractmethod
     def sentence(self) -> str:
-        """What is to be said, in a sentence for each kind of task."""
+        """What is to be said."""
+
+    @property
+    @abstractmethod
+    def words(self) -> list[str]:
+        """What a reader should know, a line each."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all of it as plain data; what is undefined is None."""
+        whole: dict[str, Any] = plain_data({"sentence": self.sentence} | asdict(self))
+        return whole
+
+    def __str__(self) -> str:
+        """Return what a terminal shows: the tables, the sentence, and what to know."""
+        return "\n\n".join([*map(str, self.table()), self.sentence, "\n".join(self.words)])
+
+    def _repr_html_(self) -> str:
+        words = "".join(f"<p>{html.escape(line)}</p>" for line in (self.sentence, *self.words))
+        return f"{self.table()._repr_html_()}{words}"
+
+
+@dataclass(frozen=True)
+class ComparisonResult(Judgement):
+    """What comparing two models and comparing two methods have in common: how they show themselves."""
+
+    a: str
+    b: str
+    rows: tuple[Any, ...]
+    level: float
+    notes: tuple[str, ...] = ()
+    overlaps: tuple[Overlap, ...] = ()
 
     @abstractmethod
     def table(self, *, subsets: bool = False) -> Tables:
-        """Return what readers are shown: the scores, then what was found in corpora.
-
-        Args:
-            subsets: whether to show every subset too.
-        """
+        """Return what readers are shown: the scores (of every subset too), then what was found in corpora."""
 
     @abstractmethod
     def plot(self) -> "Figure":
@@ -145,17 +181,13 @@ class ComparisonResult(Result):
         """What was found in each corpus, and the notes; a line each."""
         return [*overlap_sentences(self.overlaps), *(f"note: {note}" for note in self.notes)]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return all of it as plain data; what is undefined is None."""
-        whole: dict[str, Any] = plain_data({"sentence": self.sentence} | asdict(self))  # type: ignore[call-overload]
-        return whole
+    @property
+    def words(self) -> list[str]:
+        """What a reader should know, a line each."""
+        return self.remarks
 
     def section(self, number: int = 1) -> Section:
-        """Return it as a report's section.
-
-        Args:
-            number: the place among the report's comparisons.
-        """
+        """Return it as the section of the report's comparison with this number."""
         tables = tuple(
             replace(table, caption="; ".join(self.legend), name=f"compare-{number}-{place}")
             for place, table in enumerate(self.table(subsets=True), 1)
@@ -171,6 +203,9 @@ class ComparisonResult(Result):
     def _repr_html_(self) -> str:
         above, below = (html.escape(text).replace("\n", "<br>") for text in ("\n".join(self.legend), self._words))
         return f"<p>{above}</p>{self.table()._repr_html_()}<p>{below}</p>"
+
+    def _with_overlaps(self, scores: list[Table]) -> Tables:
+        return Tables([*scores, overlap_table(self.overlaps)] if self.overlaps else scores)
 
     @property
     def _words(self) -> str:
@@ -194,12 +229,7 @@ class Comparison(ComparisonResult):
         overlaps: what of the test sentences was found in training corpora, if any were given.
     """
 
-    a: str
-    b: str
     rows: tuple[Difference, ...]
-    level: float
-    notes: tuple[str, ...] = ()
-    overlaps: tuple[Overlap, ...] = ()
 
     @property
     def sentence(self) -> str:
@@ -210,7 +240,8 @@ class Comparison(ComparisonResult):
         }
         if len(sentences) == 1:
             return next(iter(sentences.values()))
-        return " ".join(f"{capitalised(KINDS[kind].words)}: {sentence}" for kind, sentence in sentences.items())
+        words = {kind: KINDS[kind].words for kind in sentences}
+        return " ".join(f"{words[kind][:1].upper()}{words[kind][1:]}: {said}" for kind, said in sentences.items())
 
     @property
     def frame(self) -> "pd.DataFrame":
@@ -218,7 +249,7 @@ class Comparison(ComparisonResult):
         import pandas as pd
 
         rows = [asdict(row) for row in self.rows]
-        return pd.DataFrame([{**row, **row.pop("details")} for row in rows])
+        return pd.DataFrame([{**row, **row["details"]} for row in rows]).drop(columns="details")
 
     def table(self, *, subsets: bool = False) -> Tables:
         """Return a table for each kind of task, and one of what was found in corpora.
@@ -230,7 +261,7 @@ class Comparison(ComparisonResult):
 
         rows = [row for row in self.rows if subsets or not row.subset]
         frames = [pd.DataFrame(self._cells(of_kind, subsets)) for of_kind in by_kind(rows).values()]
-        return result_tables(frames, self.overlaps)
+        return self._with_overlaps([Table(frame, headline="B − A") for frame in frames])
 
     def plot(self) -> "Figure":
         """Return a forest plot: the differences with their intervals, filled where they are real."""
@@ -261,7 +292,7 @@ class Comparison(ComparisonResult):
         """Yield the rows of one kind's table; a column that none has anything for is left out."""
         low, high = self._limits
         effect = next((row.effect_size for row in rows if row.effect_size), "")
-        test = next((TESTS[row.test].name for row in rows if row.test), "")
+        test = next((TESTS[row.test] for row in rows if row.test), "")
         for row in rows:
             effect_text = None if math.isnan(row.effect) else f"{row.effect:.3f}"
             yield {
@@ -297,39 +328,11 @@ def by_kind(rows: Iterable[_Row]) -> dict[str, list[_Row]]:
     return kinds
 
 
-def capitalised(words: str) -> str:
-    """Return words as a sentence begins."""
-    return words[:1].upper() + words[1:]
-
-
-class Judged(Protocol):
-    """What a verdict is made of: a tested difference on one task or on average, of two models or two methods."""
-
-    @property
-    def task(self) -> str: ...
-    @property
-    def difference(self) -> float: ...
-    @property
-    def low(self) -> float: ...
-    @property
-    def high(self) -> float: ...
-    @property
-    def p(self) -> float: ...
-    @property
-    def p_holm(self) -> float: ...
-    @property
-    def is_task(self) -> bool: ...
-
-
 def verdict(rows: Sequence[Judged], level: float, names: tuple[str, str] = ("A", "B")) -> str:
     """Return what a test of each task and of the average shows, in one sentence.
 
-    A task counts as different if its p-value is below 1 - level after Holm's correction; the average by its own.
-
-    Args:
-        rows: the tasks of one kind; their average last, if there are several and the kind has one.
-        level: of the intervals.
-        names: of A and B.
+    A task counts as different if its p-value is below 1 - level after Holm's correction; the average, which comes
+    last if there are several tasks and the kind has one, by its own.
     """
     alpha = 1 - level
     tasks = [row for row in rows if row.is_task]
@@ -370,12 +373,6 @@ def p_text(p: float) -> str | None:
     if math.isnan(p):
         return None
     return f"{p:.3f}" if p >= 0.001 else "<0.001"
-
-
-def result_tables(scores: "Sequence[pd.DataFrame]", overlaps: Sequence[Overlap]) -> Tables:
-    """Return tables of differences, and below them one of what was found in corpora."""
-    tables = [Table(frame, headline="B − A") for frame in scores]
-    return Tables([*tables, overlap_table(overlaps)] if overlaps else tables)
 
 
 def plain_data(value: Any) -> Any:

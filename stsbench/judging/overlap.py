@@ -24,8 +24,6 @@ from stsbench.render.table import Table
 from stsbench.scoring.task import Task
 from stsbench.scoring.tasks import TaskSpec, read_task
 
-EVERYWHERE = ALL_TASKS
-
 _LINES_A_STEP = 50_000
 
 
@@ -35,9 +33,9 @@ class Overlap:
 
     Attributes:
         corpus: the file's name, of several called alike its path.
-        task: its name; `EVERYWHERE` for the distinct sentences of all tasks.
-        sentences: distinct test sentences, by `same_words`.
-        found: those that are a text of the corpus, by `same_words`; `share` of all.
+        task: its name; `all tasks` for the distinct sentences of all tasks.
+        sentences: distinct test sentences, whatever their case and white space.
+        found: those that are a text of the corpus, likewise; `share` of all.
         found_by_letters: those that are one by `same_letters`, which counts them whatever the tokenisation;
             `share_by_letters` of all.
     """
@@ -57,17 +55,7 @@ def overlaps_of(
     data_dirs: Sequence[str | Path] = (),
     progress: Progress = silent,
 ) -> tuple[tuple[Overlap, ...], tuple[str, ...]]:
-    """Return what of the records' test sentences stands in each corpus, and what a reader should know.
-
-    Args:
-        records: whose test sentences to look for.
-        corpora: see `overlap`.
-        data_dirs: folders to look for the test sentences in, before `STSBENCH_DATA` and the cache.
-        progress: told how far it is.
-
-    Raises:
-        UserError: if a corpus cannot be read, or the test sentences are not here.
-    """
+    """Return what of the records' test sentences stands in each corpus, and what a reader should know."""
     sentences: dict[str, list[str]] = {}
     notes = []
     folders = [Path(folder) for folder in data_dirs]
@@ -99,10 +87,10 @@ def _test_sentences(task: Task) -> list[str]:
     return task.sentences()
 
 
-def same_words(text: str) -> str:
+def _same_words(text: str) -> str:
     """Return what two texts share that differ as in `same_case` and in white space alone.
 
-    >>> same_words(" A man  plays.")
+    >>> _same_words(" A man  plays.")
     'a man plays.'
     """
     return same_case(" ".join(text.split()))
@@ -111,44 +99,32 @@ def same_words(text: str) -> str:
 def overlap(
     corpus: Path, sentences: Mapping[str, Iterable[str]], progress: Progress = silent
 ) -> tuple[Overlap, ...]:
-    """Look for test sentences in a training corpus, which is read once and never held.
+    """Look for test sentences in a training corpus, which is read once and never held; tell it for each task.
 
     Args:
         corpus: one text a line, or a table (.csv, .tsv, .jsonl, .parquet) each of whose cells is a text; all but
             Parquet may be packed (.gz).
-        sentences: the test sentences of each task.
+        sentences: the test sentences of each task; if there are several, all of them come last.
         progress: told how many bytes are read.
-
-    Returns:
-        One entry a task and, if there are several, one for all of them.
-
-    Raises:
-        UserError: if the corpus cannot be read.
     """
     if not sentences:
         return ()
-    tasks = {task: {same_words(text) for text in texts} for task, texts in sentences.items()}
+    tasks = {task: {_same_words(text) for text in texts} for task, texts in sentences.items()}
     if len(tasks) > 1:
-        tasks[EVERYWHERE] = set().union(*tasks.values())
+        tasks[ALL_TASKS] = set().union(*tasks.values())
     # A sentence of punctuation alone would be found in any line of such.
     letters = {sentence: same_letters(sentence) for sentence in set().union(*tasks.values())}
     met, letters_met = keys_met(
-        _texts(corpus, progress), (same_words, letters), (same_letters, filter(None, letters.values()))
+        _texts(corpus, progress), (_same_words, letters), (same_letters, filter(None, letters.values()))
     )
     met_by_letters = met | {sentence for sentence, key in letters.items() if key in letters_met}
-    return tuple(
-        Overlap(
-            corpus.name,
-            task,
-            sentences=len(members),
-            found=len(members & met),
-            share=len(members & met) / len(members),
-            found_by_letters=len(members & met_by_letters),
-            share_by_letters=len(members & met_by_letters) / len(members),
-        )
-        for task, members in tasks.items()
-        if members
-    )
+    entries = []
+    for task, members in tasks.items():
+        if members:
+            size, found, by_letters = len(members), len(members & met), len(members & met_by_letters)
+            shares = found / size, by_letters / size
+            entries.append(Overlap(corpus.name, task, size, found, shares[0], by_letters, shares[1]))
+    return tuple(entries)
 
 
 def overlap_sentences(overlaps: Sequence[Overlap]) -> list[str]:
@@ -186,10 +162,7 @@ def _texts(corpus: Path, progress: Progress) -> Iterator[str]:
 
     Of text and CSV a file of any name is taken, and nothing broken inside it keeps the rest from being looked at:
     what is not UTF-8 becomes a character that matches nothing. That is why these are not read as data to measure
-    or to train on (`stsbench.data.rows`) is; the other formats are.
-
-    Raises:
-        UserError: if it cannot be read.
+    or to train on is (`stsbench.data.rows`), as the other formats are.
     """
     if {".tsv", ".jsonl", ".parquet"} & {suffix.lower() for suffix in corpus.suffixes[-2:]}:
         for number, (_, cells) in enumerate(open_rows(corpus, is_header=lambda _: False).rows):
@@ -201,8 +174,7 @@ def _texts(corpus: Path, progress: Progress) -> Iterator[str]:
         size = corpus.stat().st_size
         with corpus.open("rb") as raw:
             packed = corpus.suffix.lower() == ".gz"
-            kind = Path(corpus.stem if packed else corpus.name).suffix.lower()
-            is_table = kind == ".csv"
+            is_table = Path(corpus.stem if packed else corpus.name).suffix.lower() == ".csv"
             stream = gzip.GzipFile(fileobj=raw) if packed else raw
             lines = io.TextIOWrapper(stream, "utf-8", errors="replace", newline="" if is_table else "\n")
             for number, cells in enumerate(csv.reader(lines) if is_table else ([line] for line in lines)):

@@ -5,31 +5,23 @@ standard error of their difference. A test of 5 % finds 1.96 + 0.84 standard err
 For a claim of methods the spread of seeds comes to it, which no number of pairs makes smaller.
 """
 
-import html
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
 from stsbench.base.errors import UserError
 from stsbench.base.options import Points, Spelled, Within
 from stsbench.base.progress import Progress, silent
-from stsbench.base.words import rounded_up, suggestion
-from stsbench.judging.aligned import (
-    AlignedScores,
-    aligned_scores,
-    demand_distinct_models,
-    named_runs,
-)
-from stsbench.judging.comparison import plain_data
-from stsbench.published.measured import seeded_systems, seeds
+from stsbench.base.words import rounded_up
+from stsbench.judging.aligned import MANY, AlignedScores, aligned_scores, in_points
+from stsbench.judging.comparison import Judgement
+from stsbench.judging.runs import Run, named_runs, require_distinct_models
+from stsbench.published.measured import seeds
 from stsbench.records.intervals import common_interval
 from stsbench.records.kinds import AVERAGES
-from stsbench.records.record import RunRecord
-from stsbench.render.result import Result
 from stsbench.render.table import Table, Tables
 from stsbench.statistics.dependence import Dependence, Variance
 from stsbench.statistics.intervals import detectable, pairs_needed, seeds_needed
@@ -38,9 +30,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 POWER = 0.8
-
-_MANY = 1e9
-"""Pairs that nobody has."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +64,7 @@ class PlannedTask:
 
 
 @dataclass(frozen=True)
-class Plan(Result):
+class Plan(Judgement):
     """What a comparison of two models on these pairs can show, and what one of two methods takes.
 
     Attributes:
@@ -103,15 +92,15 @@ class Plan(Result):
     def sentence(self) -> str:
         """What these pairs can show, and how many seeds the planned difference takes."""
         last = self.rows[-1]
-        told = (
+        sentence = (
             f"For two models that agree as much as {self.a} and {self.b} these pairs show a difference of "
             f"{last.smallest:.2f} points on {last.task} with {100 * self.power:g} % power"
         )
-        if last.pairs < _MANY:
+        if last.pairs < MANY:
             what = f"one of {self.difference:g}" if self.difference else f"their own of {abs(last.a - last.b):.2f}"
-            told += f"; {what} takes about {rounded_up(last.pairs):,} pairs like these {last.size:,}"
+            sentence += f"; {what} takes about {rounded_up(last.pairs):,} pairs like these {last.size:,}"
         if not self.spread or math.isnan(last.seed_sd):
-            return f"{told}."
+            return f"{sentence}."
         here = f"{last.seeds_here} seeds of each" if last.seeds_here else "more than 10,000 seeds of each"
         anywhere = (
             f"{last.seeds_anywhere} for other pairs like these, too"
@@ -119,8 +108,8 @@ class Plan(Result):
             else "and no number of seeds shows it for other pairs, since these are too few"
         )
         return (
-            f"{told}. A difference of {self.difference:g} between methods whose seeds have a standard deviation "
-            f"of {last.seed_sd:.2f} takes {here} on these pairs, {anywhere}."
+            f"{sentence}. A difference of {self.difference:g} between methods whose seeds have a standard "
+            f"deviation of {last.seed_sd:.2f} takes {here} on these pairs, {anywhere}."
         )
 
     @property
@@ -136,6 +125,7 @@ class Plan(Result):
 
         rows = []
         for row in self.rows:
+            pairs = f"{rounded_up(row.pairs):,}" if row.pairs < MANY else "–"
             cells: dict[str, object] = {
                 "task": row.task,
                 "pairs": row.size,
@@ -143,9 +133,7 @@ class Plan(Result):
                 "B": row.b,
                 "standard error": row.error,
                 "smallest": row.smallest,
-                f"pairs for {self.difference or 'A - B'}": f"{rounded_up(row.pairs):,}"
-                if row.pairs < _MANY
-                else "–",
+                f"pairs for {self.difference or 'A - B'}": pairs,
             }
             if self.spread:
                 known = not math.isnan(row.seed_sd)
@@ -154,11 +142,6 @@ class Plan(Result):
                 cells["on other pairs"] = _count(row.seeds_anywhere) if known else None
             rows.append(cells)
         return Tables([Table(pd.DataFrame(rows), headline="smallest")])
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all of it as plain data; what is not known is None."""
-        whole: dict[str, Any] = plain_data({"sentence": self.sentence, **asdict(self)})
-        return whole
 
     @property
     def words(self) -> list[str]:
@@ -173,18 +156,10 @@ class Plan(Result):
             lines.append(f"seeds: of each method; their spread is {self.spread}")
         return [*lines, *(f"note: {note}" for note in self.notes)]
 
-    def __str__(self) -> str:
-        """Return what a terminal shows: the table, the sentence, and what to know."""
-        return "\n\n".join([str(self.table()), self.sentence, "\n".join(self.words)])
-
-    def _repr_html_(self) -> str:
-        words = "".join(f"<p>{html.escape(line)}</p>" for line in (self.sentence, *self.words))
-        return f"{self.table()._repr_html_()}{words}"
-
 
 def plan(
-    a: Annotated[RunRecord | str | Path, Spelled("RUN")],
-    b: Annotated[RunRecord | str | Path, Spelled("RUN")],
+    a: Annotated[Run, Spelled("RUN")],
+    b: Annotated[Run, Spelled("RUN")],
     *,
     difference: Points | None = None,
     spread: Annotated[float | str | None, Spelled("--seed-spread", "SD")] = None,
@@ -227,31 +202,30 @@ def plan(
         raise UserError(f"a difference of {difference:g} points: give more than 0, such as 0.5.")
     named = named_runs([a, b])
     tasks, notes = aligned_scores(named, progress=progress)
-    demand_distinct_models(named)  # of two that do not compare, another protocol is the better reason
-    spreads, told = _spreads(spread, [task.task for task in tasks])
+    require_distinct_models(named)  # of two that do not compare, another protocol is the better reason
+    spreads, spread_source = _spreads(spread, [task.task for task in tasks])
     method = interval or common_interval(named.values())
     rows = [_planned(task, method, difference, spreads.get(task.task, math.nan), (level, power)) for task in tasks]
     first, second = named
-    return Plan(first, second, tuple(rows), difference, told, level, power, method, notes)
+    return Plan(first, second, tuple(rows), difference, spread_source, level, power, method, notes)
 
 
 def _planned(
     task: AlignedScores, method: Dependence, difference: float | None, sd: float, test: tuple[float, float]
 ) -> PlannedTask:
     level, power = test
-    found = task.variance_of((-1.0, 1.0), method)
-    found = replace(found, value=1e4 * found.value, independent=1e4 * found.independent)
+    variance = in_points(task.variance_of((-1.0, 1.0), method))
     a, b = (100 * task.scores).tolist()
-    smallest = detectable(found.standard_error, level=level, power=power)
+    smallest = detectable(variance.standard_error, level=level, power=power)
     pairs = pairs_needed(task.size, difference or abs(a - b), smallest)
-    row = PlannedTask(task.kind, task.task, task.size, a, b, found.standard_error, smallest, pairs)
+    row = PlannedTask(task.kind, task.task, task.size, a, b, variance.standard_error, smallest, pairs)
     if difference is None or math.isnan(sd):
         return row
     return replace(
         row,
         seed_sd=sd,
         seeds_here=seeds_needed(difference, sd, Variance(0.0, 0.0, math.inf), level=level, power=power) or 0,
-        seeds_anywhere=seeds_needed(difference, sd, found, level=level, power=power) or 0,
+        seeds_anywhere=seeds_needed(difference, sd, variance, level=level, power=power) or 0,
     )
 
 
@@ -260,8 +234,6 @@ def _spreads(spread: float | str | None, tasks: Sequence[str]) -> tuple[Mapping[
     if spread is None:
         return {}, ""
     if isinstance(spread, str):
-        if spread not in seeded_systems():
-            raise UserError(f"no seeds of {spread!r} are known: {suggestion(spread, seeded_systems())}")
         frame = seeds(spread)
         known = {task: float(np.std(frame[task], ddof=1)) for task in tasks if task in frame}
         return known, f"that of {len(frame)} seeds of {spread}"

@@ -1,19 +1,23 @@
-"""A run against published rows: which rows to expect of it, and whether it reproduces them, value by value."""
+"""A run against published rows: what it has for each value, which rows to expect, whether it reproduces them."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from stsbench.base.errors import UserError
 from stsbench.judging.best_of import BestOf
-from stsbench.judging.fitting import MeasuredScore, fitting, measured_scores, open_fields
 from stsbench.judging.verdicts import CellCheck, Check, FieldDifference, in_words, within
 from stsbench.published import catalogue
 from stsbench.published.catalogue import PublishedRow, checkpoint_of_system, checkpoints, row, rows
 from stsbench.published.measured import seeded_systems, seeds
-from stsbench.published.schema import KnownCheckpoint, PublishedCell
+from stsbench.published.schema import KnownCheckpoint, PublishedCell, Setting
+from stsbench.records.parts import Score, plain_mean
 from stsbench.records.record import RunRecord
-from stsbench.records.signature import UNKNOWN
+from stsbench.records.signature import UNKNOWN, Signature
+from stsbench.scoring.protocols import AGGREGATIONS, TEXTS
+from stsbench.scoring.tasks import STS_TASKS, TRANSFER_TASKS
+from stsbench.statistics.correlations import CORRELATIONS
+from stsbench.statistics.similarity import SIMILARITIES
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,6 +28,171 @@ AUTO = "auto"
 TOLERANCE = 0.05
 """How many points a score may be off by default: what another machine, library or rounding can do."""
 
+AVERAGES = {"Avg. STS": STS_TASKS, "Avg. transfer": TRANSFER_TASKS}
+"""What published averages are the mean of."""
+
+_METRICS = {"acc": "accuracy", "devacc": "accuracy"}
+"""What papers call statistics that records call otherwise: an accuracy is on test, or the choice was by it."""
+
+
+@dataclass(frozen=True)
+class MeasuredScore:
+    """One number of a record that papers print.
+
+    Attributes:
+        of: the score that it is a number of.
+        statistic: which number: the headline's, or what follows it (`devacc`).
+        choices: what fixes it, by the names of a published setting; `data` is the status of the files.
+    """
+
+    of: Score
+    statistic: str
+    choices: Mapping[str, str]
+
+    @property
+    def score(self) -> float | None:
+        """On the scale from 0 to 100; None where it is undefined."""
+        number = self.of.number(self.statistic)
+        return None if number is None or number.value is None else 100 * number.value
+
+
+def measured_scores(record: RunRecord) -> Sequence[MeasuredScore]:
+    """Return the numbers of a record that papers print: each headline, and what follows it."""
+    return [
+        MeasuredScore(score, statistic, _choices(score, statistic))
+        for score in record.scores
+        for statistic in filter(None, (score.statistic, score.about.below))
+        if score.number(statistic) is not None
+    ]
+
+
+def _choices(score: Score, statistic: str) -> Mapping[str, str]:
+    """Return what fixes a number, by the names of a published setting."""
+    signature = Signature.parse(score.signature)
+    split = signature.split if score.training is None else "dev" if statistic == score.about.below else "test"
+    choices = {"split": split, "metric": _METRICS.get(statistic, statistic), "text": score.text}
+    if score.about.by_similarity:
+        choices["similarity"] = signature.similarity
+    elif score.training is not None:
+        choices["classifier"] = score.training.method
+    if score.training is None and len(score.subsets) != 1:
+        # Over a single subset every aggregation is the same number. (An imported task may name none.)
+        choices["aggregation"] = signature.aggregation
+    return {**choices, "data": score.data.status}
+
+
+_FIELDS = ("split", "aggregation", "metric", "similarity", "text")
+
+_CHOICES: Mapping[str, Collection[str]] = {
+    "aggregation": AGGREGATIONS,
+    "metric": CORRELATIONS,
+    "similarity": SIMILARITIES,
+    "text": TEXTS,
+}
+"""What a person can measure by: a published metric may be none of these."""
+
+_CATALOGUED = {"modified": "not the catalogued files", "user": "a file of one's own"}
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What a record has for a published value's setting.
+
+    Attributes:
+        value: on the scale from 0 to 100; None where it was not measured or is undefined.
+        scores: what it is the value, or the mean, of.
+        differences: the choices that keep it from meaning what the setting says.
+        missing: the tasks that were not measured.
+    """
+
+    value: float | None
+    scores: tuple[MeasuredScore, ...]
+    differences: tuple[FieldDifference, ...] = ()
+    missing: tuple[str, ...] = ()
+
+
+def fitting(setting: Setting, scores: Sequence[MeasuredScore]) -> Fit:
+    """Return what was measured of a setting, most like it: one score, or the mean that an average is of."""
+    parts = [(part, _closest(part, scores)) for part in _parts(setting)]
+    measured = [(part, score) for part, score in parts if score is not None]
+    fitted = tuple(score for _, score in measured)
+    gaps = tuple(dict.fromkeys(gap for part, score in measured for gap in _differences(part, score)))
+    missing = tuple(part.task for part, score in parts if score is None)
+    value = None if missing else plain_mean([score.score for score in fitted])
+    return Fit(value, fitted, gaps, missing)
+
+
+def _parts(setting: Setting) -> list[Setting]:
+    """Return the settings of the scores that a value is of: itself, or those that an average is the mean of."""
+    tasks = AVERAGES.get(setting.task)
+    return [setting] if tasks is None else [setting.model_copy(update={"task": task}) for task in tasks]
+
+
+def open_fields(settings: Iterable[Setting], scores: Sequence[MeasuredScore]) -> list[str]:
+    """Return what scores match in only because somebody leaves it open, each thing once with its tasks."""
+    parts = {part.task: part for setting in settings for part in _parts(setting)}
+    tasks: dict[tuple[str, str], list[str]] = {}
+    for task, part in parts.items():
+        score = _closest(part, scores)
+        for field in _open_fields(part, score) if score else ():
+            tasks.setdefault(field, []).append(task)
+    return [
+        f"{name}: {why}" if len(of) == len(parts) else f"{name} ({', '.join(of)}): {why}"
+        for (name, why), of in tasks.items()
+    ]
+
+
+def _closest(setting: Setting, scores: Iterable[MeasuredScore]) -> MeasuredScore | None:
+    """Return the score of a setting's task that was taken most like it; None if the task was not measured."""
+    of_task = [score for score in scores if score.of.task == setting.task]
+    return min(of_task, key=lambda score: len(_differences(setting, score)), default=None)
+
+
+def _differences(setting: Setting, score: MeasuredScore) -> tuple[FieldDifference, ...]:
+    """Return the fields that keep a measured score from meaning what a published value does.
+
+    What a paper leaves open and its authors' code does counts as stated; what nobody states, and what an
+    imported file does not say, agrees with anything (see `open_fields`).
+    """
+    fields = [
+        FieldDifference(name, here, there, _remedy(name, setting, there))
+        for name in _FIELDS
+        if (here := score.choices.get(name)) and (there := getattr(setting, name)) and here not in {there, UNKNOWN}
+    ]
+    if setting.group:
+        fields.append(FieldDifference("group", "all of the data", setting.group))
+    if (data := _CATALOGUED.get(score.choices["data"])) is not None:
+        fields.append(FieldDifference("data", data, "the catalogued ones", "`stsbench data verify` names them"))
+    return tuple(fields)
+
+
+def _remedy(field: str, setting: Setting, there: str) -> str:
+    stated = ["the paper leaves it open, its authors' code does not"] if field in setting.open else []
+    if field == "split":
+        stated.append(f"measure with --tasks {setting.task}:{there}")
+    elif there in _CHOICES[field]:
+        stated.append(f"measure with --{field} {there}")
+    return "; ".join(stated)
+
+
+def _open_fields(setting: Setting, score: MeasuredScore) -> Iterator[tuple[str, str]]:
+    """Yield the fields that match only because somebody leaves them open, each with why, in words."""
+    for name in (*_FIELDS, "data"):
+        here, there = score.choices.get(name), "" if name == "data" else getattr(setting, name)
+        if here is None:
+            continue
+        if here in {UNKNOWN, "unknown"}:
+            yield name, "the imported file does not say" + (f"; {there} is expected" if there else "")
+        elif name == "data":
+            # No row names its files: they are taken to be the released ones, as the catalogued are.
+            continue
+        elif not there:
+            yield name, f"the source does not state it; {here} here"
+        elif name in setting.open:
+            yield name, f"the paper leaves it open; taken as {there}"
+    if "classifier" in setting.open and (here := score.choices.get("classifier")):
+        yield "classifier", f"the paper leaves it open; {here} here"
+
 
 def rows_to_check(record: RunRecord, against: str = AUTO) -> list[PublishedRow]:
     """Return the rows that a run should reproduce.
@@ -32,9 +201,6 @@ def rows_to_check(record: RunRecord, against: str = AUTO) -> list[PublishedRow]:
         record: the run.
         against: `table/row`; a system or the Hub name of its checkpoint, which stands for all rows to expect of
             it; or `auto` for those of the run's own checkpoint.
-
-    Raises:
-        UserError: if there is no such row, or none is known for the run's checkpoint.
     """
     if against != AUTO:
         named = row(against)
@@ -77,16 +243,8 @@ def _measured(candidates: Iterable[PublishedRow], record: RunRecord) -> list[Pub
 def check_published(record: RunRecord, rows: Sequence[PublishedRow], tolerance: float = TOLERANCE) -> Check:
     """Compare a run with published rows.
 
-    A score passes if it is within the tolerance of the printed value, or prints as that does: 82.449 is 82.4.
-    Columns of differences and of counts are not looked at.
-
-    Args:
-        record: the run.
-        rows: what it should reproduce.
-        tolerance: how many points (of 100) a score may be off.
-
-    Raises:
-        UserError: if the tolerance is no number of points.
+    A score passes if it is within the tolerance (in points of 100) of the printed value, or prints as that does:
+    82.449 is 82.4. Columns of differences and of counts are not looked at.
     """
     if not tolerance >= 0:
         raise UserError(f"a tolerance of {tolerance:g} points: give 0 or more.")
@@ -127,13 +285,8 @@ def _check_cell(
         return replace(expected, verdict="not measured", reason=f"not measured: {', '.join(fit.missing)}")
     value = fit.value
     if different := tuple(dict.fromkeys((*fit.differences, *model))):
-        return replace(
-            expected,
-            measured=value,
-            verdict="not comparable",
-            reason=in_words(different),
-            differences=different,
-        )
+        compared = replace(expected, verdict="not comparable", measured=value)
+        return replace(compared, reason=in_words(different), differences=different)
     if value is None:
         return replace(expected, verdict="fail", reason="the correlation is undefined (constant similarities)")
     # A value passes if it prints as the published one does, too.
@@ -166,17 +319,12 @@ def _model_differences(row: PublishedRow, record: RunRecord) -> tuple[FieldDiffe
     if stated is None:
         return ()
     differences = []
-    verified = "pooling" not in stated.unverified and model.kind in _POOLED_HERE
-    if verified and model.use.pooling != stated.pooling:
-        differences.append(
-            FieldDifference(
-                "pooling", model.use.pooling, stated.pooling, f"measure with --pooling {stated.pooling}"
-            )
-        )
+    here, there = model.use.pooling, stated.pooling
+    if here != there and "pooling" not in stated.unverified and model.kind in _POOLED_HERE:
+        differences.append(FieldDifference("pooling", here, there, f"measure with --pooling {there}"))
     if _length_matters(stated, record):
-        there = str(stated.max_length)
-        remedy = f"measure with --max-length {there}"
-        differences.append(FieldDifference("max_length", str(model.use.max_length), there, remedy))
+        here, there = str(model.use.max_length), str(stated.max_length)
+        differences.append(FieldDifference("max_length", here, there, f"measure with --max-length {there}"))
     return tuple(differences)
 
 
@@ -198,7 +346,7 @@ def _model_remarks(row: PublishedRow, record: RunRecord) -> Iterator[str]:
     for what, is_same, own in compared:
         same = "the" if is_same else f"other {what.split()[-1]} than the"
         yield f"{what}: {same} ones that the row was taken with (SHA-256 {own[:12]}…)"
-    said = {"template": row.usage.template, "precision": row.usage.precision}
+    stated_use = {"template": row.usage.template, "precision": row.usage.precision}
     use = model.use
     used = {
         "prompt": use.prompt or "",
@@ -208,7 +356,7 @@ def _model_remarks(row: PublishedRow, record: RunRecord) -> Iterator[str]:
         "postprocessing": model.postprocessing,
     }
     for name, usual in _UNSTATED.items():
-        there = said.get(name, "")
+        there = stated_use.get(name, "")
         if (chosen := used[name]) not in {there or usual, UNKNOWN}:
             yield f"{name}: {f'{there} for the row' if there else 'the row states none'}; {chosen or 'none'} here"
 

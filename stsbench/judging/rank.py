@@ -1,28 +1,31 @@
 """`rank`: the order of several models, and how much of it the pairs show."""
 
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Annotated
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
 from stsbench.base.errors import UserError
 from stsbench.base.options import Count, Named, Spelled
 from stsbench.base.progress import Progress, silent
-from stsbench.judging.aligned import (
-    AlignedScores,
-    aligned_scores,
-    common_scores,
-    demand_distinct_models,
-    model_of,
-    named_runs,
-    require_items,
-)
-from stsbench.judging.ranked import RankedScore, RankedTask, RankResult
+from stsbench.base.words import listed, suggestion
+from stsbench.judging.aligned import AlignedScores, aligned_scores, common_scores
+from stsbench.judging.comparison import Judgement, by_kind
+from stsbench.judging.runs import Run, model_of, named_runs, require_distinct_models, require_items
+from stsbench.records.kinds import AVERAGES, KINDS
 from stsbench.records.record import RunRecord
+from stsbench.render import cells
+from stsbench.render.figures import COLUMN_WIDTH, new_figure, shortened, style, svg_of
+from stsbench.render.section import ReportFigure, Section
+from stsbench.render.table import Table, Tables
 from stsbench.statistics.dependence import DEPENDENCE, LEVEL, Dependence
 from stsbench.statistics.intervals import Limits
 from stsbench.statistics.ranks import Adjustment, Ranking, difference_errors, rank_scores
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
 
 MOST = 100
 """Models at once: 4,950 pairs of them."""
@@ -30,9 +33,226 @@ MOST = 100
 DRAWS = 5000
 SEED = 12345
 
+_FEW = 3
+"""So many names fit into a sentence."""
+
+_SHOWN, _BAND = "#0072B2", "#D55E00"
+
+
+@dataclass(frozen=True)
+class RankedScore:
+    """A model's place on one task or on average.
+
+    Attributes:
+        model: what it is called.
+        score: x 100, with the limits `low` and `high` of its own interval; NaN where it has none.
+        rank: by the score as it is; 1 is the highest.
+        best: the best rank that it can have, and `worst`: the worst.
+        letters: models that share a letter cannot be told apart.
+        first: how often it is the highest in the bootstrap, from 0 to 1.
+    """
+
+    model: str
+    score: float
+    low: float
+    high: float
+    rank: int
+    best: int
+    worst: int
+    letters: str
+    first: float
+
+
+@dataclass(frozen=True)
+class RankedTask:
+    """A ranking of all models on one task or on average.
+
+    Attributes:
+        kind: of the task (see `stsbench.records.kinds`).
+        task: its name; of an average what that of its kind is called.
+        size: the number of pairs or items.
+        rows: the models, the highest score first.
+        p: the p-values of all differences in the order of `rows`, corrected for all pairs of models.
+    """
+
+    kind: str
+    task: str
+    size: int
+    rows: tuple[RankedScore, ...]
+    p: tuple[tuple[float, ...], ...]
+
+    @property
+    def is_average(self) -> bool:
+        """Whether this is the average over tasks."""
+        return self.task in AVERAGES
+
+
+@dataclass(frozen=True)
+class RankResult(Judgement):
+    """The order of some models, and how much of it the pairs show.
+
+    Attributes:
+        models: their names, in the order given.
+        tasks: the ranking of each task; after the tasks of a kind that of their average.
+        simultaneous: whether all rank intervals of a task hold at once, or each by itself.
+        adjustment: how the differences are corrected for all pairs of models.
+        interval: how pairs that share sentences were seen.
+        level: of the intervals.
+        draws: of the parametric bootstrap, and their `seed`.
+        notes: what a reader should know.
+    """
+
+    models: tuple[str, ...]
+    tasks: tuple[RankedTask, ...]
+    simultaneous: bool
+    adjustment: Adjustment
+    interval: Dependence
+    level: float
+    draws: int
+    seed: int
+    notes: tuple[str, ...] = ()
+
+    @property
+    def headlines(self) -> list[RankedTask]:
+        """The rankings that matter most, of each kind that of the average, or of its tasks where it has none."""
+        kinds = by_kind(self.tasks).items()
+        return [task for kind, tasks in kinds for task in (tasks[-1:] if KINDS[kind].average else tasks)]
+
+    @property
+    def sentence(self) -> str:
+        """Who leads, and who cannot be told apart from the first; a sentence for each kind of task."""
+        return " ".join(self._sentence(task) for task in self.headlines)
+
+    @property
+    def frame(self) -> "pd.DataFrame":
+        """One row per task and model, with the columns of `RankedScore`; scores x 100."""
+        import pandas as pd
+
+        rows = [
+            {"kind": task.kind, "task": task.task, "size": task.size} | asdict(row)
+            for task in self.tasks
+            for row in task.rows
+        ]
+        return pd.DataFrame(rows)
+
+    def table(self) -> Tables:
+        """Return the ranking by the average of each kind, and one of the scores of all tasks with their groups."""
+        return Tables(table for task in self.headlines for table in self._tables(task))
+
+    def plot(self, task: str | None = None) -> "Figure":
+        """Return a figure: the scores with their intervals, and beside them the ranks that each model can have.
+
+        Args:
+            task: of which task; by default of the average, or of the only task.
+
+        Raises:
+            UserError: if it was not ranked.
+        """
+        tasks = {item.task: item for item in self.tasks}
+        if task is not None and task not in tasks:
+            raise UserError(f"{task!r} was not ranked: {suggestion(task, tasks)}")
+        return _drawn(self.headlines[0] if task is None else tasks[task], self.level)
+
+    def section(self, number: int = 1) -> Section:
+        """Return it as the section of the report's ranking with this number."""
+        tables = tuple(
+            replace(table, name=f"rank-{number}-{place}") for place, table in enumerate(self.table(), 1)
+        )
+        figure = ReportFigure(f"rank-figure-{number}", self.headlines[0].task, self.sentence, svg_of(self.plot()))
+        return Section(f"ranking-{number}", "Ranking", (self.sentence,), tables, (figure,), points=self.notes)
+
+    @property
+    def words(self) -> list[str]:
+        """What the columns rest on, and the notes; a line each."""
+        kind = "all of them at once" if self.simultaneous else "each by itself"
+        many = "a max-statistic" if self.adjustment == "max" else "Holm's procedure"
+        return [
+            f"ranks: {100 * self.level:g} % rank intervals that hold {kind}; models that share a letter cannot be "
+            f"told apart at {100 * (1 - self.level):g} % by these pairs, corrected for all pairs of models by "
+            f"{many}.",
+            f"first: how often a model is the highest in a bootstrap of {self.draws} draws: a frequency there, "
+            "not the probability of being the best.",
+            *(f"note: {note}" for note in self.notes),
+        ]
+
+    def _tables(self, task: RankedTask) -> Iterator[Table]:
+        import pandas as pd
+
+        low, high = (f"{100 * share:g} %" for share in ((1 - self.level) / 2, (1 + self.level) / 2))
+        rows = [
+            {
+                "rank": row.rank,
+                "ranks": f"{row.best} to {row.worst}" if row.best < row.worst else f"{row.best}",
+                "model": row.model,
+                cells.Named("task", task.task): row.score,
+                low: row.low,
+                high: row.high,
+                "groups": row.letters,
+                "first": f"{100 * row.first:.0f} %",
+            }
+            for row in task.rows
+        ]
+        yield Table(pd.DataFrame(rows), headline=cells.Named("task", task.task))
+        tasks = by_kind(self.tasks)[task.kind]
+        if len(tasks) > 1 and task is tasks[-1]:
+            frame = pd.DataFrame({"model": [row.model for row in task.rows]})
+            for item in tasks:
+                texts = {row.model: f"{row.score:.2f} {row.letters}" for row in item.rows}
+                frame[cells.Named("task", item.task)] = frame["model"].map(texts)
+            yield Table(frame)
+
+    def _sentence(self, task: RankedTask) -> str:
+        first, *others = task.rows
+        where = f"on {KINDS[task.kind].words} average" if task.is_average else f"on {task.task}"
+        alike = [row.model for row, p in zip(others, task.p[0][1:], strict=True) if p >= 1 - self.level]
+        leads = f"{first.model} leads {where} with {first.score:.2f}"
+        if not alike:
+            return f"{leads}, and is told apart from every other at {100 * (1 - self.level):g} %."
+        many = len(alike) > _FEW
+        names = listed([*alike[: _FEW - 1], f"{len(alike) - _FEW + 1} more"] if many else alike)
+        apart = len(others) - len(alike)
+        rest = f", {apart} {'others are' if apart > 1 else 'other is'} below it" if apart else ""
+        return f"{leads}; {names} cannot be told apart from it at {100 * (1 - self.level):g} %{rest}."
+
+
+def _drawn(task: RankedTask, level: float) -> "Figure":
+    count = len(task.rows)
+    # A hundred models still have to fit on a page.
+    line, size = (0.2, 7.0) if count <= 30 else (0.11, 5.0)
+    with style():
+        figure = new_figure(2 * COLUMN_WIDTH, 0.9 + line * count)
+        left, right = figure.subplots(1, 2, sharey=True, width_ratios=(3, 2))
+        places = range(count)
+        for place, row in enumerate(task.rows):
+            left.plot([row.low, row.high], [place, place], color=_SHOWN)
+            left.plot([row.score], [place], "o", color=_SHOWN, markersize=size / 2)
+            right.plot(
+                [row.best - 0.35, row.worst + 0.35],
+                [place, place],
+                color=_BAND,
+                linewidth=size,
+                alpha=0.35,
+                solid_capstyle="butt",
+            )
+            right.plot([row.rank], [place], "o", color=_BAND, markersize=size / 2)
+        if count <= 30:
+            letters = right.secondary_yaxis("right")
+            letters.set_yticks(list(places), [row.letters if len(row.letters) <= 12 else "" for row in task.rows])
+            letters.tick_params(length=0)
+        left.set_yticks(list(places), [shortened(row.model, 40) for row in task.rows], fontsize=size)
+        left.set_ylim(count - 0.5, -0.5)
+        for axes in (left, right):
+            axes.grid(visible=False, axis="y")
+        right.tick_params(axis="y", length=0, labelleft=False)
+        right.set_xlim(0.4, count + 0.6)
+        right.xaxis.get_major_locator().set_params(integer=True)
+        left.set_xlabel(f"{task.task} with {100 * level:g} % intervals")
+        right.set_xlabel("rank, and the ranks it can have")
+    return figure
+
 
 def rank(
-    runs: Annotated[Sequence[RunRecord | str | Path], Spelled("RUN...")],
+    runs: Annotated[Sequence[Run], Spelled("RUN...")],
     *,
     simultaneous: bool = False,
     adjustment: Annotated[Adjustment, Named(), Spelled("--adjust")] = "max",
@@ -87,27 +307,26 @@ def rank(
         raise UserError(f"{count}: name 2 to {MOST} runs.")
     named, left_out = _comparable(named_runs(runs))
     tasks, notes = aligned_scores(named, progress=progress)
-    demand_distinct_models(named)  # of two that do not compare, another protocol is the better reason
-    method = interval
+    require_distinct_models(named)  # of two that do not compare, another protocol is the better reason
     ranked = []
     for task in tasks:
-        matrix = task.covariance(method)
+        matrix = task.covariance(interval)
         ranking = rank_scores(
             task.scores,
             matrix,
             # As every variance here: at least that of independent pairs.
             np.maximum(difference_errors(matrix), difference_errors(task.covariance("independent"))),
-            df=_degrees_of_freedom(task, method),
+            df=_degrees_of_freedom(task, interval),
             level=level,
             simultaneous=simultaneous,
             adjustment=adjustment,
             draws=draws,
             seed=seed,
         )
-        limits = [task.limits(place, method, level) for place in range(len(named))]
+        limits = [task.limits(place, interval, level) for place in range(len(named))]
         ranked.append(_in_order(task, tuple(named), ranking, limits))
     return RankResult(
-        tuple(named), tuple(ranked), simultaneous, adjustment, method, level, draws, seed, (*left_out, *notes)
+        tuple(named), tuple(ranked), simultaneous, adjustment, interval, level, draws, seed, (*left_out, *notes)
     )
 
 
@@ -122,14 +341,14 @@ def _comparable(runs: dict[str, RunRecord]) -> tuple[dict[str, RunRecord], tuple
         """Return why a run is not ranked with others, which compare with each other; None if it is."""
         first, folder = group[0], runs[name].folder
         try:
-            two = {each: runs[each] for each in (first, name)}
-            require_items(two)
-            common, _ = common_scores(two)
+            both = {first: runs[first], name: runs[name]}
+            require_items(both)
+            common, _ = common_scores(both)
         except UserError as error:
             return str(error)
         if not common:
             return f"{name} was measured on no task of {first}."
-        twins = (each for each in group if models[name] and models[each] == models[name])
+        twins = (ranked for ranked in group if models[name] and models[ranked] == models[name])
         if (twin := next(twins, None)) is not None and runs[twin].folder != folder:
             return f"{name} is the model of {twin}, used alike."
         return None
@@ -174,5 +393,5 @@ def _degrees_of_freedom(task: AlignedScores, method: Dependence) -> float:
     """Return the smallest degrees of freedom of any model's difference from the mean of all."""
     models = len(task.scores)
     contrasts = np.eye(models) - 1 / models
-    found = [task.variance_of(contrast, method).df for contrast in contrasts]
-    return float(min((df for df in found if np.isfinite(df)), default=np.inf))
+    freedoms = [task.variance_of(contrast, method).df for contrast in contrasts]
+    return float(min((df for df in freedoms if np.isfinite(df)), default=np.inf))

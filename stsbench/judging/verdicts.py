@@ -3,7 +3,7 @@
 import html
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -20,29 +20,17 @@ if TYPE_CHECKING:
 
 Verdict = Literal["pass", "fail", "not comparable", "not measured", "no value", "no worse", "worse", "cannot tell"]
 
-EXIT_CODES: dict[Verdict, int] = {
+EXIT_CODES: Mapping[Verdict, int] = {
     "pass": 0,
-    "fail": 1,
-    "not comparable": 2,
     "no worse": 0,
+    "fail": 1,
     "worse": 1,
+    "not comparable": 2,
     "cannot tell": 3,
 }
-"""How a command ends on each verdict."""
+"""How a command ends on each verdict; on a value that is not there it says nothing."""
 
-_STATUS: dict[Verdict, Status] = {
-    "pass": "passed",
-    "fail": "failed",
-    "not comparable": "error",
-    "not measured": "skipped",
-    "no value": "skipped",
-    "no worse": "passed",
-    "worse": "failed",
-    "cannot tell": "error",
-}
-
-_JUDGED = {"pass", "fail", "no worse", "worse", "cannot tell"}
-_OFF: tuple[Verdict, ...] = ("fail", "worse", "cannot tell")
+_JUDGED = set(EXIT_CODES) - {"not comparable"}
 
 _NOISE = 1e-9
 
@@ -129,9 +117,10 @@ class CellCheck:
         return f"{scores}: {self.reason}" if self.reason else scores
 
     @property
-    def _shown_verdict(self) -> str:
-        fields = ", ".join(difference.field for difference in self.differences)
-        return f"{self.verdict}: {fields}" if fields else self.verdict
+    def _status(self) -> Status:
+        """What a CI service calls the verdict."""
+        statuses: Mapping[int | None, Status] = {None: "skipped", 0: "passed", 1: "failed"}
+        return statuses.get(EXIT_CODES.get(self.verdict), "error")
 
 
 @dataclass(frozen=True)
@@ -251,7 +240,8 @@ class Check(Result):
         row: dict[str, Any] = {"row": cell.origin} if len(self.against) > 1 else {}
         row |= {"task": cell.name}
         row |= {name: math.nan if number is None else float(number) for name, number in numbers.items()}
-        row |= {"verdict": cell._shown_verdict}
+        fields = ", ".join(difference.field for difference in cell.differences)
+        row |= {"verdict": f"{cell.verdict}: {fields}" if fields else cell.verdict}
         if any(other.seeds_below is not None for other in self.cells):
             row["seeds below"] = "" if cell.seeds_below is None else f"{100 * cell.seeds_below:.0f} %"
         return row
@@ -283,20 +273,15 @@ class Check(Result):
         Raises:
             UserError: if the file cannot be written.
         """
-        cases = [
-            Case(f"{cell.origin} {cell.name}".strip(), _STATUS[cell.verdict], str(cell)) for cell in self.cells
-        ]
+        cases = [Case(f"{cell.origin} {cell.name}".strip(), cell._status, str(cell)) for cell in self.cells]
         with atomic_path(Path(path).expanduser()) as file:
             file.write_text(to_junit(f"stsbench check {self.run}", cases), encoding="utf-8")
 
     @property
     def annotations(self) -> list[str]:
         """The scores that fail and the verdict, as GitHub Actions shows them on the page of a workflow's run."""
-        lines = [
-            annotation("error", f"{cell.name}: {cell.verdict}", str(cell))
-            for cell in self.cells
-            if cell.verdict in _OFF
-        ]
+        off = [cell for cell in self.cells if cell.verdict in _JUDGED and EXIT_CODES[cell.verdict]]
+        lines = [annotation("error", f"{cell.name}: {cell.verdict}", str(cell)) for cell in off]
         level: Level = "notice" if self.passed else "error"
         return [*lines, annotation(level, "stsbench check", self.sentence)]
 

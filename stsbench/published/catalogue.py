@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -80,12 +81,10 @@ def tables() -> Mapping[str, PublishedTable]:
     >>> tables()["esimcse-coling2022-3"].title
     'STS test sets'
     """
-    paths = []
+    paths: list[Traversable] = []
     for paper in papers():
-        folder = _entries().joinpath("tables", paper)
-        paths += sorted(
-            (path for path in folder.iterdir() if path.name.endswith(".toml")), key=lambda path: path.name
-        )
+        files_of_paper = _entries().joinpath("tables", paper).iterdir()
+        paths += sorted((path for path in files_of_paper if path.name.endswith(".toml")), key=attrgetter("name"))
     return _by_name(PublishedTable.model_validate(_read(path)) for path in paths)
 
 
@@ -102,17 +101,10 @@ def exhibits() -> Mapping[str, Exhibit]:
 def exhibit(name: str) -> Exhibit:
     """Return the table or figure called `name`, whatever its case and punctuation.
 
-    Raises:
-        UserError: if there is none, naming close ones.
-
     >>> exhibit("MoCoSE ACL2022 figure 8").kind
     'figure'
     """
-    known = {_plain(key): key for key in exhibits()}
-    if _plain(name) not in known:
-        hint = _suggest(name, exhibits(), "stsbench published list exhibits")
-        raise UserError(f"there is no table or figure {name!r}: {hint}")
-    return exhibits()[known[_plain(name)]]
+    return _meant(name, exhibits(), "table or figure", "stsbench published list exhibits")
 
 
 @cache
@@ -169,10 +161,7 @@ def table(name: str) -> PublishedTable:
     >>> table("ESimCSE COLING2022 3").name
     'esimcse-coling2022-3'
     """
-    known = {_plain(key): key for key in tables()}
-    if _plain(name) not in known:
-        raise UserError(f"there is no table {name!r}: {_suggest(name, tables(), 'stsbench published list')}")
-    return tables()[known[_plain(name)]]
+    return _meant(name, tables(), "table", "stsbench published list")
 
 
 def system(name: str) -> System:
@@ -253,9 +242,9 @@ def row(name: str) -> PublishedRow:
     >>> row("unsup-simcse-bert-base-preprint").cell("Avg.").value
     74.54
     """
-    known = {_plain(key): key for key in rows()}
-    if _plain(name) in known:
-        return rows()[known[_plain(name)]]
+    for key, entry in rows().items():
+        if _plain(key) == _plain(name):
+            return entry
     system_name = _system_names().get(_plain(name))
     if system_name is None:
         hint = _suggest(name, [*systems(), *rows()], "stsbench published list rows")
@@ -292,7 +281,7 @@ def find_rows(
     ['mocose-acl2022-1/mocose-bert-large', 'mocose-acl2022-2/mocose-bert-large']
     """
     system_name = system(model).name if model else ""
-    table_name = _table_name(table) if table else ""
+    table_name = _meant(table, tables(), "table", "stsbench published list").name if table else ""
     if paper and paper not in papers():
         raise UserError(f"there is no paper {paper!r}: {suggestion(paper, papers())}")
     return [
@@ -301,21 +290,13 @@ def find_rows(
         if (not model or (row.system is not None and system_name in {row.system.name, row.system.edition_of}))
         and (not paper or row.paper.name == paper)
         and (not table or row.table.name == table_name)
-        and any(_meets(cell, task, split, variant) for cell in row.cells)
+        and any(
+            (not task or cell.setting.task.casefold() == task.casefold())
+            and (not split or cell.setting.split == split)
+            and (variant is None or cell.setting.variant == variant)
+            for cell in row.cells
+        )
     ]
-
-
-def _meets(cell: PublishedCell, task: str, split: str, variant: str | None) -> bool:
-    setting = cell.setting
-    return (
-        (not task or setting.task.casefold() == task.casefold())
-        and (not split or setting.split == split)
-        and (variant is None or setting.variant == variant)
-    )
-
-
-def _table_name(name: str) -> str:
-    return table(name).name
 
 
 @cache
@@ -329,6 +310,14 @@ def _system_names() -> Mapping[str, str]:
 
 def _plain(name: str) -> str:
     return "".join(character for character in name.casefold() if character.isalnum() or character in "/.+")
+
+
+def _meant(name: str, known: Mapping[str, Entry], what: str, command: str) -> Entry:
+    """Return the entry that a person means, whatever the case and punctuation of its name."""
+    for key, entry in known.items():
+        if _plain(key) == _plain(name):
+            return entry
+    raise UserError(f"there is no {what} {name!r}: {_suggest(name, known, command)}")
 
 
 def _suggest(name: str, known: Iterable[str], command: str) -> str:

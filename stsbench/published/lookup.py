@@ -94,35 +94,39 @@ class PrintedTable(Result):
 
     def table(self) -> Tables:
         """Return it as it was printed: a row per row, a column per column, values in the printed unit."""
-        cells = [cell for row_ in rows_of(self.entry) for cell in row_.cells]
-        printed = max((cell.decimals for cell in cells), default=2)
-        return Tables([Table(self._as_printed(cells), decimals=min(_MOST_DECIMALS, printed), notes=self.notes())])
-
-    def _as_printed(self, cells: Iterable[PublishedCell]) -> "pd.DataFrame":
         import pandas as pd
 
-        values = {(cell.row, cell.column): cell.value for cell in cells}
-        names = [entry.name for entry in self.entry.rows]
-        frame = pd.DataFrame({"row": names})
+        values = {(cell.row, cell.column): cell.value for row_ in rows_of(self.entry) for cell in row_.cells}
+        kind = "Int64" if self.entry.setting.unit == "pairs" else float
+        frame = pd.DataFrame({"row": [entry.name for entry in self.entry.rows]})
         for column in self.entry.columns:
-            frame[Named("column", column.name)] = pd.Series(
-                [values.get((name, column.name)) for name in names],
-                dtype="Int64" if self.entry.setting.unit == "pairs" else float,
-            )
-        return frame
+            printed = [values.get((name, column.name)) for name in frame["row"]]
+            frame[Named("column", column.name)] = pd.Series(printed, dtype=kind)
+        return Tables([Table(frame, decimals=_decimals(self.entry), notes=self.notes())])
 
     def notes(self) -> tuple[str, ...]:
         """Return what a reader should know: where it was printed, what was restored, its notes."""
         entry, paper = self.entry, papers()[self.entry.paper]
-        status = [cell.status for row_ in rows_of(entry) for cell in row_.cells]
-        restored, lost = sum(name in {"restored", "derived"} for name in status), status.count("lost")
+        cells, restored, lost = _counts(entry)
         number = f", table {entry.number}" if entry.number else ""
         notes = [f"{entry.title}. {paper.title} ({paper.venue}){number}."]
         if restored or lost:
             notes.append(
-                f"Of {len(status)} cells {restored} were restored and {lost} are lost: --json says which and how."
+                f"Of {cells} cells {restored} were restored and {lost} are lost: --json says which and how."
             )
         return (*notes, *filter(None, (entry.missing, *entry.notes)))
+
+
+def _decimals(table: PublishedTable) -> int:
+    """Return how many decimals of a table's values are shown: as many as are printed, four at most."""
+    printed = max((cell.decimals for row_ in rows_of(table) for cell in row_.cells), default=2)
+    return min(_MOST_DECIMALS, printed)
+
+
+def _counts(table: PublishedTable) -> tuple[int, int, int]:
+    """Return how many cells a table has, how many of them were restored, and how many are lost."""
+    status = [cell.status for row_ in rows_of(table) for cell in row_.cells]
+    return len(status), sum(name in {"restored", "derived"} for name in status), status.count("lost")
 
 
 def show_table(table: str) -> PrintedTable:
@@ -171,8 +175,7 @@ class PrintedRow(Result):
         if fractions:
             frame["value"] = frame["score"]
             notes.append("Its source prints scores from 0 to 1 (`raw`): here they are x 100, as everywhere else.")
-        cells = [cell for row_ in rows_of(self.row.table) for cell in row_.cells]
-        decimals = min(_MOST_DECIMALS, max((cell.decimals for cell in cells), default=2))
+        decimals = _decimals(self.row.table)
         shown = frame[["column", "value", "split", "metric", "status", "raw", "elsewhere"]]
         return Tables([Table(shown, headline="value", decimals=decimals - 2 * fractions, notes=tuple(notes))])
 
@@ -224,7 +227,12 @@ def cells_frame(published: Iterable[PublishedRow]) -> "pd.DataFrame":
             "value": cell.value,
             **cell.setting.model_dump(exclude={"open"}),
             "open": ", ".join(cell.setting.open),
-            **_usage(entry),
+            "pooling": entry.usage.pooling,
+            "template": entry.usage.template,
+            "rules": "; ".join(entry.usage.rules),
+            "precision": entry.usage.precision,
+            "checkpoint": entry.usage.checkpoint,
+            "usage open": ", ".join(entry.usage.open),
             "status": cell.status,
             "raw": cell.raw,
             "file": cell.file,
@@ -240,18 +248,6 @@ def cells_frame(published: Iterable[PublishedRow]) -> "pd.DataFrame":
     )
 
 
-def _usage(row_: PublishedRow) -> dict[str, str]:
-    usage = row_.usage
-    return {
-        "pooling": usage.pooling,
-        "template": usage.template,
-        "rules": "; ".join(usage.rules),
-        "precision": usage.precision,
-        "checkpoint": usage.checkpoint,
-        "usage open": ", ".join(usage.open),
-    }
-
-
 def _elsewhere(row_: PublishedRow, column: str) -> str:
     cell = row_.cell(column)
     prints = other_prints(cell, rows().values())
@@ -260,15 +256,15 @@ def _elsewhere(row_: PublishedRow, column: str) -> str:
 
 def _tables() -> Iterable[dict[str, Any]]:
     for entry in tables().values():
-        status = [cell.status for row_ in rows_of(entry) for cell in row_.cells]
+        cells, restored, lost = _counts(entry)
         yield {
             "table": entry.name,
             "number": entry.number,
             "title": entry.title,
             "rows": len(entry.rows),
-            "cells": len(status),
-            "restored": sum(name in {"restored", "derived"} for name in status),
-            "lost": status.count("lost"),
+            "cells": cells,
+            "restored": restored,
+            "lost": lost,
             "missing": entry.missing,
             "paper": papers()[entry.paper].title,
             "venue": papers()[entry.paper].venue,
@@ -285,7 +281,7 @@ def _exhibits() -> Iterable[dict[str, Any]]:
             "number": entry.number,
             "shows": entry.caption,
             "section": entry.section,
-            "line": "" if entry.line is None else str(entry.line),
+            "line": _text(entry.line),
             "numbers": "entered" if table is not None and table.rows else "",
             "why not": entry.without_numbers or (table.missing if table is not None else ""),
             "without line": entry.without_line,
@@ -296,15 +292,14 @@ def _exhibits() -> Iterable[dict[str, Any]]:
 
 def _rows() -> Iterable[dict[str, Any]]:
     for entry in rows().values():
+        row_ = entry.row
+        said = {name: getattr(row_, name) for name in ("system", "variant", "label", "origin")}
         yield {
             "row": entry.name,
-            "system": entry.row.system,
-            "variant": entry.row.variant,
-            "label": entry.row.label,
-            "origin": entry.row.origin,
+            **said,
             "file": entry.paper.file,
-            "line": entry.row.line,
-            "notes": " ".join(entry.row.notes),
+            "line": row_.line,
+            "notes": " ".join(row_.notes),
         }
 
 
@@ -322,38 +317,34 @@ def _systems() -> Iterable[dict[str, Any]]:
         }
 
 
+_OF_CHECKPOINTS = (
+    *("hub", "pooling", "max_length", "text", "expected", "unverified", "hub_source", "pooling_source"),
+    *("max_length_source", "listed_average", "listed_source", "note", "system", "prompt", "template", "usage"),
+)
+
+
 def _checkpoints() -> Iterable[dict[str, Any]]:
     for entry in checkpoints().values():
-        yield {
-            "checkpoint": entry.name,
-            "hub": entry.hub,
-            "pooling": entry.pooling,
-            "max_length": "" if entry.max_length is None else str(entry.max_length),
-            "text": entry.text,
-            "expected": ", ".join(entry.expected),
-            "unverified": ", ".join(entry.unverified),
-            "hub_source": entry.hub_source,
-            "pooling_source": entry.pooling_source,
-            "max_length_source": entry.max_length_source,
-            "listed_average": entry.listed_average,
-            "listed_source": entry.listed_source,
-            "note": entry.note,
-            "system": entry.system,
-            "prompt": entry.prompt,
-            "template": entry.template,
-            "usage": entry.usage,
-        }
+        said = {name: getattr(entry, name) for name in _OF_CHECKPOINTS}
+        texts = {name: _text(said[name]) for name in ("max_length", "expected", "unverified")}
+        yield {"checkpoint": entry.name, **said, **texts}
 
 
 def _left_out() -> Iterable[dict[str, Any]]:
     for entry in left_out().values():
+        looked_in = "; ".join(entry.looked_in)
         yield {
             "result": entry.name,
             "title": entry.title,
             "why": entry.why,
-            "looked in": "; ".join(entry.looked_in),
+            "looked in": looked_in,
             "usage": entry.usage,
         }
+
+
+def _text(value: int | tuple[str, ...] | None) -> str:
+    """Return a number, or names, as one text; empty for nothing."""
+    return ", ".join(value) if isinstance(value, tuple) else "" if value is None else str(value)
 
 
 _PROSE = ("title", "shows")

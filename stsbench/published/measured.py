@@ -46,9 +46,6 @@ def seeded_systems() -> tuple[str, ...]:
 def reference_geometry(task: str, split: str, text: str) -> "pd.DataFrame":
     """Return models whose alignment and uniformity on a task's sentences are known, for a reader to compare with.
 
-    Returns:
-        Columns `model`, `task`, `split`, `text`, `alignment`, `uniformity`; no row where none is known.
-
     >>> reference_geometry("STS-B", "all", "senteval")["model"].tolist()
     ['all-MiniLM-L6-v2', 'its word embeddings, averaged']
     """
@@ -60,38 +57,20 @@ def reference_geometry(task: str, split: str, text: str) -> "pd.DataFrame":
 
 
 def logged_test_scores(system: str) -> "pd.DataFrame":
-    """Return the test scores of a training log.
-
-    Returns:
-        Columns `task`, `subset`, `pearson`, `spearman`: correlations from 0 to 1.
-
-    Raises:
-        UserError: if the system has no log.
-    """
+    """Return the test scores of a training log: by `task` and `subset` `pearson` and `spearman`, from 0 to 1."""
     return _frame("training-logs", system, ".test.csv", logged_systems())
 
 
 def logged_dev_scores(system: str) -> "pd.DataFrame":
-    """Return the dev scores of a training log.
-
-    Returns:
-        Columns `step`, `STS-B`, `SICK-R`: Spearman correlations from 0 to 1.
-
-    Raises:
-        UserError: if the system has no log.
-    """
+    """Return the dev scores of a training log: by `step` those of `STS-B` and `SICK-R`, Spearman from 0 to 1."""
     return _frame("training-logs", system, ".dev.csv", logged_systems())
 
 
 def seeds(system: str) -> "pd.DataFrame":
-    """Return the scores of a system over many seeds of an independent reproduction.
+    """Return the scores of a system over many seeds of an independent reproduction, a row a seed.
 
-    Returns:
-        One row per seed; Spearman x 100 per task (column `Avg.` their mean), `best_step` (the step whose
-        checkpoint was taken) and `STS-B:dev`.
-
-    Raises:
-        UserError: if there are no such scores.
+    They are Spearman x 100 per task (column `Avg.` their mean) and `STS-B:dev`; `best_step` is the step whose
+    checkpoint was taken.
 
     >>> round(float(seeds("unsup-simcse-bert-base")["Avg."].mean()), 2)
     75.11
@@ -99,20 +78,11 @@ def seeds(system: str) -> "pd.DataFrame":
     return _frame("seeds", system, ".csv", seeded_systems())
 
 
-def share_of_seeds_below(system: str, average: float) -> float:
-    """Return which share of the seeds has a lower average over the STS test sets.
-
-    >>> share_of_seeds_below("unsup-simcse-bert-base", 76.25)
-    0.9
-    """
-    return float((seeds(system)["Avg."] < average).mean())
-
-
 def _frame(kind: str, system: str, suffix: str, known: tuple[str, ...]) -> "pd.DataFrame":
     import pandas as pd
 
     if system not in known:
-        raise UserError(f"there are no {kind} of {system!r}: {suggestion(system, known)}")
+        raise UserError(f"no {kind} of {system!r} are known: {suggestion(system, known)}")
     return pd.read_csv(StringIO((_folder() / kind / f"{system}{suffix}").read_text(encoding="utf-8")))
 
 

@@ -74,7 +74,15 @@ class Paper(_PublishedEntry):
         return self
 
 
-class Setting(_PublishedEntry):
+class _Layer(_PublishedEntry):
+    # What a row says goes before what its column or its table says.
+
+    def over(self, other: Self) -> Self:
+        """Return the entry in which this one's fields hide the other's."""
+        return other.model_copy(update=self.model_dump(exclude_defaults=True))
+
+
+class Setting(_Layer):
     """What a value is a measurement of. A row's setting goes before its column's, that before the table's.
 
     Attributes:
@@ -101,12 +109,8 @@ class Setting(_PublishedEntry):
     variant: str = ""
     open: tuple[str, ...] = ()
 
-    def over(self, other: "Setting") -> "Setting":
-        """Return the setting in which this one's fields hide the other's."""
-        return other.model_copy(update=self.model_dump(exclude_defaults=True))
 
-
-class Usage(_PublishedEntry):
+class Usage(_Layer):
     """How the model of a row was used, as far as its source says. A row's usage goes before its table's.
 
     Attributes:
@@ -124,10 +128,6 @@ class Usage(_PublishedEntry):
     precision: Literal["", "fp32", "fp16", "bf16"] = ""
     checkpoint: str = ""
     open: tuple[str, ...] = ()
-
-    def over(self, other: "Usage") -> "Usage":
-        """Return the usage in which this one's fields hide the other's."""
-        return other.model_copy(update=self.model_dump(exclude_defaults=True))
 
 
 class PublishedColumn(_PublishedEntry):
@@ -314,8 +314,8 @@ class PublishedTable(_PublishedEntry):
                     raise ValueError(f"column {column.name} refers to {source!r}, which is no column")
         for row in self.rows:
             self._require_row(row, names, rows)
-        # Reading every cell once makes sure that each is a number or says why it is none.
-        list(self.cells(""))
+            # Reading every cell once makes sure that each is a number or says why it is none.
+            list(self.cells_of(row, ""))
         return self
 
     def _require_row(self, row: Row, columns: Sequence[str], rows: Sequence[str]) -> None:
@@ -329,17 +329,8 @@ class PublishedTable(_PublishedEntry):
             if name not in columns:
                 raise ValueError(f"row {row.name} restores or loses {name!r}, which is no column")
 
-    def cells(self, file: str) -> Iterator[PublishedCell]:
-        """Yield every cell in which the paper prints something.
-
-        Args:
-            file: the paper's text, which the cells name as where they were read.
-        """
-        for row in self.rows:
-            yield from self.cells_of(row, file)
-
     def cells_of(self, row: Row, file: str) -> Iterator[PublishedCell]:
-        """Yield the cells of one row of this table."""
+        """Yield the cells of a row in which the paper, whose text is `file`, prints something."""
         restored = {entry.column: entry for entry in row.restored}
         lost = {entry.column: entry for entry in row.lost}
         for column, raw in zip(self.columns, row.cells, strict=True):
@@ -377,12 +368,8 @@ def _read(
 ) -> tuple[str, Status | None, str, tuple[str, ...]]:
     """Return a cell's number as printed, its status (None for an empty cell), how it came about, evidence."""
     if restored is not None:
-        return (
-            restored.value,
-            "derived" if restored.how == "derived" else "restored",
-            restored.how,
-            restored.evidence,
-        )
+        status: Status = "derived" if restored.how == "derived" else "restored"
+        return restored.value, status, restored.how, restored.evidence
     if lost is not None:
         return "", "lost", lost.why, ()
     if not raw:
@@ -398,12 +385,8 @@ def _read(
 class LeftOut(_PublishedEntry):
     """A result that people compare with and that no document at hand prints as text. None is recalled from memory.
 
-    Attributes:
-        name: of the result.
-        title: of the system.
-        looked_in: the pages that were read, each with its commit where it names one.
-        why: why it is not entered.
-        usage: how the authors' code uses the model, where that can be read.
+    `looked_in` names the pages that were read, each with its commit where it names one; `usage` says how the
+    authors' code uses the model, where that can be read.
     """
 
     name: Name
@@ -418,9 +401,6 @@ class Exhibit(_PublishedEntry):
 
     Attributes:
         name: its name; that of its `PublishedTable` where there is one.
-        paper: where it stands.
-        kind: `table` or `figure`.
-        number: as printed; empty where the paper gives none.
         caption: what it shows, in our words.
         section: the section (or the heading of the slide) that it belongs to.
         line: the line of the paper's text that its caption is in; None where the text has none.
@@ -518,23 +498,14 @@ class KnownCheckpoint(_PublishedEntry):
     citation: str
 
     def files_compared(self, weights: str | None, tokenizer: str | None) -> Iterator[tuple[str, bool, str]]:
-        """Yield for weights and tokenizer's files, where hashes are known: which, whether the same, its own.
-
-        Args:
-            weights: the hash of those that were measured.
-            tokenizer: likewise.
-        """
-        of_both = (
-            ("weights", weights, self.weights_sha256),
-            ("tokenizer's files", tokenizer, self.tokenizer_sha256),
-        )
-        for what, measured, own in of_both:
-            if measured and own:
-                yield what, measured == own, own
+        """Yield for weights and tokenizer's files, where hashes are known: which, whether the same, its own."""
+        if weights and self.weights_sha256:
+            yield "weights", weights == self.weights_sha256, self.weights_sha256
+        if tokenizer and self.tokenizer_sha256:
+            yield "tokenizer's files", tokenizer == self.tokenizer_sha256, self.tokenizer_sha256
 
     @property
     def unverified(self) -> tuple[str, ...]:
         """What of `hub`, `pooling` and `max_length` no document at hand gives."""
-        return tuple(
-            name for name in ("hub", "pooling", "max_length") if getattr(self, f"{name}_source") == UNVERIFIED
-        )
+        sources = {"hub": self.hub_source, "pooling": self.pooling_source, "max_length": self.max_length_source}
+        return tuple(name for name, source in sources.items() if source == UNVERIFIED)

@@ -6,8 +6,16 @@ from typing import Any
 
 from stsbench.base.errors import UserError
 from stsbench.base.words import listed
-from stsbench.judging.fitting import AVERAGES, Fit, MeasuredScore, fitting, measured_scores
-from stsbench.judging.published import TOLERANCE, check_published, known_checkpoint
+from stsbench.judging.published import (
+    AVERAGES,
+    TOLERANCE,
+    Fit,
+    MeasuredScore,
+    check_published,
+    fitting,
+    known_checkpoint,
+    measured_scores,
+)
 from stsbench.judging.verdicts import CellCheck, in_words
 from stsbench.published.catalogue import PublishedRow, papers, rows_of, systems, tables
 from stsbench.published.schema import Paper, PublishedCell, PublishedTable, Setting

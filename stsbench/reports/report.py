@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from stsbench._version import __version__
+from stsbench.analysis import analysis
 from stsbench.analysis.explain import explain
-from stsbench.analysis.registry import analysis
 from stsbench.base.errors import UserError
 from stsbench.base.options import Points, Spelled
 from stsbench.base.progress import Progress, silent

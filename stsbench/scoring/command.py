@@ -75,7 +75,7 @@ def run(
     if not {"vectors", "similarities"} & set(named):
         # Before the other imports, which take longer than the hash.
         hash_ahead((named.get("models") or named.get("functions") or [PACKAGED])[0])
-    from stsbench.judging.margin import MARGIN, require_margin
+    from stsbench.judging.baseline import MARGIN, require_margin
     from stsbench.records.record import RunRecord
     from stsbench.records.scores import Scores
     from stsbench.records.show import print_scores
@@ -135,7 +135,7 @@ def _judged(
     measured: "Sequence[tuple[LazyModel, RunRecord]]", margin: float, interval: IntervalName, output: Output
 ) -> bool:
     """Hold each record against that of its model in fp32, if there is one; print and return the verdict."""
-    from stsbench.judging.margin import check_margin
+    from stsbench.judging.baseline import check_margin
 
     references = {of.name: record for of, record in measured if of.beside}
     passed = True

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stsbench.base.errors import UserError
-from stsbench.judging.seeds import compare_seeds
-from stsbench.judging.seeds_result import SeedsDifference
+from stsbench.judging.seeds import SeedsDifference, compare_seeds
 from stsbench.records.record import RunRecord
 from stsbench.scoring.recompute import require_recomputed
 from stsbench.statistics.dependence import LEVEL

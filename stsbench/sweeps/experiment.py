@@ -90,7 +90,7 @@ class Measure(_Part):
     @field_validator("analyses", mode="before")
     @classmethod
     def _analyses(cls, value: Any) -> Any:
-        from stsbench.analysis.registry import ANALYSES, analysis
+        from stsbench.analysis import ANALYSES, analysis
 
         if isinstance(value, str):
             value = [value]

@@ -9,7 +9,7 @@ from stsbench.records.labels import task_labels
 from stsbench.records.record import RunRecord
 
 if TYPE_CHECKING:
-    from stsbench.analysis.analysis import AnalysisResult
+    from stsbench.analysis.result import AnalysisResult
 
 DEV, DEV_STEP, DEV_LAST, LOSS_LAST = "dev", "dev at", "dev last", "loss last"
 """Of a training: its best dev score, at which step, that of the last step where it was scored, the last loss."""

@@ -92,7 +92,7 @@ class Measuring:
 
     def _analyse(self, job: Job, out: Path) -> dict[str, float | None]:
         """Make the analyses, write their tables, and return their numbers."""
-        from stsbench.analysis.registry import analysis
+        from stsbench.analysis import analysis
 
         measures: dict[str, float | None] = {}
         if not job.measure["analyses"]:

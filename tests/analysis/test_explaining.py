@@ -12,11 +12,11 @@ import pandas as pd
 import pytest
 
 import stsbench as sb
+from stsbench.analysis import ANALYSES
 from stsbench.analysis.explain import Explanation
 from stsbench.analysis.geometry import checkpoints_in, score_beside
 from stsbench.analysis.inputs import TaskVectors, sharing, task_vectors
-from stsbench.analysis.registry import ANALYSES
-from stsbench.analysis.repetition_bias.verb import units_of
+from stsbench.analysis.repetition_bias import units_of
 from stsbench.base.errors import UserError
 from stsbench.base.progress import silent
 from stsbench.data.benchmarks import load_sample, sample_sentences

@@ -8,15 +8,14 @@ import pandas as pd
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
+from stsbench.analysis import ANALYSES
 from stsbench.analysis.density import Density, density_frame
 from stsbench.analysis.evalrank import EvalRank, evalrank_frame
 from stsbench.analysis.geometry import Geometry, PairVectors, geometry_frame
-from stsbench.analysis.length_bias.numbers import length_bias_frame
-from stsbench.analysis.length_bias.verb import LengthBias
-from stsbench.analysis.neighbours import nearest
-from stsbench.analysis.registry import ANALYSES
-from stsbench.analysis.repetition_bias.verb import RepetitionBias, repetition_frame
-from stsbench.analysis.retrieve import Retrieval, neighbours_frame
+from stsbench.analysis.length_bias import LengthBias
+from stsbench.analysis.length_numbers import length_bias_frame
+from stsbench.analysis.repetition_bias import RepetitionBias, repetition_frame
+from stsbench.analysis.retrieve import Retrieval, find_neighbours, neighbours_frame
 from stsbench.analysis.spectrum import Spectrum, spectrum_frame
 from stsbench.data.shared import FOLDED, SENTENCES
 from stsbench.scoring.settings import Intervals
@@ -56,7 +55,7 @@ def probe() -> Any:
 
 
 def neighbours() -> Any:
-    found = {name: nearest(vectors(seed)[:2], vectors(seed), 5) for seed, name in enumerate(NAMES)}
+    found = {name: find_neighbours(name, vectors(seed)[:2], [vectors(seed)], 5) for seed, name in enumerate(NAMES)}
     return neighbours_frame(found, ["short", "a query " * 20], [str(number) for number in range(60)])
 
 

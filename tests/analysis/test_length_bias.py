@@ -8,10 +8,9 @@ import pandas as pd
 import pytest
 from scipy.stats import spearmanr
 
-from stsbench.analysis.length_bias.estimates import Estimates
-from stsbench.analysis.length_bias.measures import Lengths
-from stsbench.analysis.length_bias.numbers import length_bias_frame
-from stsbench.analysis.length_bias.verb import LengthBias
+from stsbench.analysis.length_bias import LengthBias
+from stsbench.analysis.length_measures import Lengths
+from stsbench.analysis.length_numbers import Estimates, length_bias_frame
 from stsbench.base.errors import UserError
 from stsbench.scoring.settings import Intervals
 from stsbench.statistics.dependence import Sharing

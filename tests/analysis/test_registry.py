@@ -15,9 +15,9 @@ import pandas as pd
 import pytest
 
 import stsbench as sb
-from stsbench.analysis.analysis import AnalysisCommand, AnalysisResult
+from stsbench.analysis import ANALYSES, analyses, analysis
 from stsbench.analysis.inputs import analysable
-from stsbench.analysis.registry import ANALYSES, analyses, analysis
+from stsbench.analysis.result import AnalysisCommand, AnalysisResult
 from stsbench.base.progress import Progress, silent
 from stsbench.cli.app import main
 from stsbench.cli.declared import options_of

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import t
 
-from stsbench.analysis.repetition_bias.pairs import OverlapIndex, RepetitionProbe, Triple
-from stsbench.analysis.repetition_bias.verb import RepetitionBias, repetition_frame
+from stsbench.analysis.repetition_bias import RepetitionBias, repetition_frame
+from stsbench.analysis.repetition_pairs import OverlapIndex, RepetitionProbe, Triple
 from stsbench.base.errors import UserError
 from stsbench.scoring.settings import Intervals
 from stsbench.statistics.seeds import generator

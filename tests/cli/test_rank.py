@@ -58,6 +58,7 @@ def test_rank_refuses_what_is_no_ranking_in_a_sentence(runs: Stsbench) -> None:
         (("a", "a"), "a is named twice"),
         (("a", "b", "--adjust", "bonferroni"), "choose `max` or `holm`"),
         (("a", "b", "--task", "sample"), "add --figure"),
+        (("a", "b", "--task", "STS99", "--figure", "a.png"), "'STS99' was not ranked: choose one of sample."),
         (("a", "nothing*"), r"no run matches nothing\*"),
     ):
         done = runs("rank", *arguments)

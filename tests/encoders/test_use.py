@@ -9,7 +9,7 @@ import pytest
 import typer
 
 import stsbench as sb
-from stsbench.analysis.registry import analyses
+from stsbench.analysis import analyses
 from stsbench.cli.verbs import spelled_out
 from stsbench.data.tables import StsData
 from stsbench.encoders.protocol import Identity

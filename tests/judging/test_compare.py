@@ -36,6 +36,9 @@ def test_both_kinds_of_task_are_compared_each_with_its_own_test(
     assert table["kind"].tolist() == ["sts", "transfer", "transfer", "transfer"]
     assert table["task"].tolist() == ["sample", "sample-questions", "sample-products", "Avg. transfer"]
     assert table["test"].tolist() == ["williams", "mcnemar", "mcnemar", ""]
+    # The details are columns of their own, and none of a Python dictionary each.
+    assert {"se_dyadic", "williams_t", "only_a"} <= set(table.columns)
+    assert "details" not in table
     for score in a.scores_of("transfer"):
         row, training = table.set_index("task").loc[score.task], score.training
         # Of nested folds the record holds the mean over the folds, the comparison the share of all items.

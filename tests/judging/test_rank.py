@@ -12,7 +12,8 @@ from changed_records import scored_again, with_columns, with_rows
 
 import stsbench as sb
 from stsbench.data.tables import StsData
-from stsbench.judging.aligned import aligned_scores, named_runs
+from stsbench.judging.aligned import aligned_scores
+from stsbench.judging.runs import named_runs
 from stsbench.records.store import save_run
 from stsbench.statistics.dependence import covariance
 from stsbench.statistics.influence import task_terms

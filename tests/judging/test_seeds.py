@@ -13,8 +13,7 @@ from changed_records import with_values
 
 import stsbench as sb
 from stsbench.data.tables import StsData
-from stsbench.judging.seeds import compare_seeds
-from stsbench.judging.seeds_result import SeedsComparison
+from stsbench.judging.seeds import SeedsComparison, compare_seeds
 from stsbench.records.parts import ModelPart
 from stsbench.statistics.significance import holm
 

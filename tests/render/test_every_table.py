@@ -34,9 +34,9 @@ from stsbench.analysis.density import Density
 from stsbench.analysis.evalrank import EvalRank
 from stsbench.analysis.explain import Explanation
 from stsbench.analysis.geometry import Geometry
-from stsbench.analysis.length_bias.measures import ABSOLUTE, ALL, GAP, PARTIAL, RELATIVE, SIGNED, SLOPE, SPEARMAN
-from stsbench.analysis.length_bias.verb import LengthBias
-from stsbench.analysis.repetition_bias.verb import Q_S1, Q_S2, QUERIES, RISE, SEEDS, TOGETHER, RepetitionBias
+from stsbench.analysis.length_bias import LengthBias
+from stsbench.analysis.length_measures import ABSOLUTE, ALL, GAP, PARTIAL, RELATIVE, SIGNED, SLOPE, SPEARMAN
+from stsbench.analysis.repetition_bias import Q_S1, Q_S2, QUERIES, RISE, SEEDS, TOGETHER, RepetitionBias
 from stsbench.analysis.retrieve import Retrieval
 from stsbench.analysis.spectrum import Spectrum, spectrum_frame
 from stsbench.data.benchmarks import load_sample
@@ -57,8 +57,8 @@ from stsbench.judging.best_of import BestOf
 from stsbench.judging.comparison import Comparison, Difference
 from stsbench.judging.overlap import Overlap
 from stsbench.judging.planning import Plan, PlannedTask
-from stsbench.judging.ranked import RankedScore, RankedTask, RankResult
-from stsbench.judging.seeds_result import SeedsComparison, SeedsDifference
+from stsbench.judging.rank import RankedScore, RankedTask, RankResult
+from stsbench.judging.seeds import SeedsComparison, SeedsDifference
 from stsbench.judging.verdicts import CellCheck, Check
 from stsbench.published import catalogue
 from stsbench.published.catalogue import exhibits

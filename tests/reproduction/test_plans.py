@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from stsbench.analysis.registry import ANALYSES
+from stsbench.analysis import ANALYSES
 from stsbench.base.errors import UserError
 from stsbench.published.catalogue import checkpoint_of_system, exhibits, papers, tables
 from stsbench.records.labels import distinct_labels

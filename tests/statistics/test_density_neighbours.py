@@ -5,9 +5,10 @@ import pytest
 from scipy.integrate import trapezoid
 from scipy.stats import gaussian_kde
 
-from stsbench.analysis import neighbours
+from stsbench.analysis import retrieve
 from stsbench.analysis.density import kernel_density
-from stsbench.analysis.neighbours import nearest
+from stsbench.analysis.retrieve import find_neighbours
+from stsbench.base.errors import UserError
 
 
 @pytest.mark.parametrize("size", [2, 200, 3000])
@@ -44,11 +45,11 @@ def test_there_is_no_density_without_spread() -> None:
 
 @pytest.mark.parametrize("block", [1, 7, 1000])
 def test_neighbours_are_those_of_a_full_sort(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(neighbours, "_BLOCK_ROWS", block)
+    monkeypatch.setattr(retrieve, "_BLOCK_ROWS", block)
     rng = np.random.default_rng(0)
     queries, corpus = rng.normal(size=(4, 6)), rng.normal(size=(50, 6))
     cosines = np.array([[q @ c / np.linalg.norm(q) / np.linalg.norm(c) for c in corpus] for q in queries])
-    found = nearest(queries, corpus, 12)
+    found = find_neighbours("a model", queries, [corpus[:20], corpus[20:]], 12)
     expected = np.argsort(-cosines, axis=1)[:, :12]
     assert found.rows.tolist() == expected.tolist()
     assert found.cosines == pytest.approx(np.take_along_axis(cosines, expected, axis=1))
@@ -56,9 +57,9 @@ def test_neighbours_are_those_of_a_full_sort(block: int, monkeypatch: pytest.Mon
 
 def test_of_equal_vectors_the_earlier_comes_first() -> None:
     corpus = np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 0.0], [1.0, 0.0]])
-    assert nearest(corpus[1:2], corpus, 3).rows.tolist() == [[1, 2, 3]]
+    assert find_neighbours("a model", corpus[1:2], [corpus], 3).rows.tolist() == [[1, 2, 3]]
 
 
 def test_more_neighbours_than_there_are_vectors_are_refused() -> None:
-    with pytest.raises(ValueError, match="5 neighbours of 4 vectors"):
-        nearest(np.ones((1, 2)), np.ones((4, 2)), 5)
+    with pytest.raises(UserError, match="5 neighbours: a model has a vector that is not zero for 4 sentences"):
+        find_neighbours("a model", np.ones((1, 2)), [np.ones((4, 2))], 5)

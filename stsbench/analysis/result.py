@@ -1,16 +1,15 @@
 """What an analysis is made of: a result with a table, a figure and a report section, and a command.
 
-An analysis is a file (or a folder) with a function that gets its input and returns such a result, and a class for
-its command, which is made from the function; `registry` has a line for it. The command line, `explain`, reports
-and the documentation find it there. The files are imported to print a command's help: what is slow to import is so
+An analysis is a file with a function that gets its input and returns such a result, and a class for its command,
+which is made from the function; `stsbench.analysis` has a line for it. The command line, `explain`, reports and
+the documentation find it there. The files are imported to print a command's help: what is slow to import is so
 where it is used.
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, fields, replace
 from inspect import signature
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from stsbench.render.figures import svg_of
@@ -21,15 +20,9 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from stsbench.scoring.settings import Intervals
-
 
 class AnalysisResult(Result):
-    """What an analysis returns: its tidy table, and the ways to show it.
-
-    Args:
-        frame: the tidy table.
-    """
+    """What an analysis returns: its tidy table, and the ways to show it."""
 
     name: ClassVar[str]
     """The command's name."""
@@ -72,27 +65,6 @@ class AnalysisResult(Result):
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What `explain` is asked, for each analysis to take what it has a use for.
-
-    Attributes:
-        corpus: of the repetition probe.
-        retrieve_from: the corpus that neighbours are looked for in.
-        query: sentences to look for neighbours of.
-        published: whether the papers' rows stand beside ours.
-        intervals: how intervals are computed.
-        data_dirs: folders to look for data in.
-    """
-
-    corpus: str | Path
-    retrieve_from: str | Path
-    query: Sequence[str]
-    published: bool
-    intervals: "Intervals | None"
-    data_dirs: Sequence[str | Path]
-
-
-@dataclass(frozen=True)
 class AnalysisCommand:
     """The command of an analysis: its docstring is the command's help.
 
@@ -116,18 +88,13 @@ class AnalysisCommand:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @classmethod
-    def explained(cls, asked: Asked) -> dict[str, Any]:
-        """Return what `explain` was asked as the function takes it: by default what it has an option of."""
+    def explained(cls, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the options of `explain` as the function takes them: by default those that it has, too."""
         own = signature(cls.verb).parameters
-        return {name: value for name, value in vars(asked).items() if name in own}
+        return {name: value for name, value in options.items() if name in own}
 
     @classmethod
     def names_data(cls, named: Collection[str], *, runs: bool) -> bool:
-        """Return whether the person chose the data.
-
-        Args:
-            named: the options that were typed.
-            runs: whether runs were named.
-        """
+        """Return whether the person chose the data: by the options that were typed, or by naming runs."""
         choices = {"task", "tasks"} & set(signature(cls.verb).parameters)
         return not choices or not choices.isdisjoint(named) or (runs and cls.of_pairs)

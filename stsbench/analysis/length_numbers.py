@@ -1,7 +1,11 @@
-"""Length bias in numbers: from pair tables to correlations, errors and slopes by length difference."""
+"""Length bias in numbers: from pair tables to correlations, errors and slopes by length difference.
+
+Estimates are `Linear`: each has its pairs' terms, so that intervals see which pairs share sentences, and they add,
+subtract, multiply and divide, so that what a gap or a slope is stands here once.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 from operator import add
 from typing import TYPE_CHECKING, Any
@@ -9,28 +13,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stsbench.analysis.length_bias.estimates import Estimates
-from stsbench.analysis.length_bias.measures import (
-    ABSOLUTE,
-    ALL,
-    CONTRAST,
-    ERROR,
-    GAP,
-    MARGIN,
-    PARTIAL,
-    RELATIVE,
-    SIGNED,
-    SLOPE,
-    SPEARMAN,
-    Lengths,
-)
+from stsbench.analysis import length_measures as measures
+from stsbench.analysis.length_measures import ALL, GAP, Lengths
 from stsbench.records.kinds import AVERAGE
 from stsbench.records.labels import ALL_TASKS, distinct_labels
+from stsbench.scoring.intervals import sharing_of
 from stsbench.scoring.settings import Intervals
-from stsbench.statistics.influence import Linear
+from stsbench.statistics.correlations import partial_spearman, spearman
+from stsbench.statistics.dependence import Sharing, variance
+from stsbench.statistics.influence import Linear, spearman_terms, task_terms
+from stsbench.statistics.intervals import correlation_interval, plain_interval
 
 if TYPE_CHECKING:
     import pandas as pd
+
+Floats = NDArray[np.float64]
+
+_FEWEST = 4
+"""Pairs that a value with an interval is of at least."""
 
 MEANINGS = ("same-meaning", "related", "different-meaning")
 AGAINST, WITH = "length against meaning", "length with meaning"
@@ -43,31 +43,9 @@ def length_bias_frame(
     lengths: Lengths | None = None,
     intervals: Intervals | None = None,
 ) -> "pd.DataFrame":
-    """Measure the length bias of several models.
+    """Measure the length bias of several models from their pair tables; see `length_bias`.
 
-    Args:
-        tables: pair table by model.
-        gold_ranges: lowest and highest possible gold score by task; gold is scaled from there to 0..1.
-        lengths: unit, threshold and bins.
-        intervals: how intervals are computed.
-
-    Returns:
-        One row per model, task, measure and group, with `pairs`, `value`, `low` and `high`; `unit` is the length
-        unit. Measures, all x 100:
-
-        - `spearman`, `signed difference`, `absolute difference` (similarity less scaled gold) in the groups, over
-          `all`, and their `gap`: short less long, as in COLING's table 1;
-        - `partial spearman` of similarity and gold, length difference held fixed;
-        - `error`: the signed difference by bin (`length_difference` is the bin's mean), and `relative error`: the
-          same less the task's mean;
-        - `slope`: points of signed difference per unit of length difference;
-        - on the sample, `design contrast` and `design margin` (see `_design_rows`).
-
-        The task `Avg.` is the mean over tasks. `all tasks` are all pairs together; their slope has an intercept
-        for each task.
-
-    Raises:
-        UserError: if lengths are unknown.
+    `gold_ranges` are the lowest and highest possible gold score by task; gold is scaled from there to 0..1.
     """
     import pandas as pd
 
@@ -83,6 +61,94 @@ def length_bias_frame(
         if "design" in pairs:
             rows += [about | row for row in _design_rows(pairs[pairs["design"].notna()], estimates)]
     return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """How estimates are made from the pairs of tasks, and intervals from estimates.
+
+    Attributes:
+        intervals: how they are computed.
+        released: by block, which pairs share a sentence as released; `folded`: by letters and digits.
+    """
+
+    intervals: Intervals
+    released: dict[str, Sharing] = field(default_factory=dict)
+    folded: dict[str, Sharing] = field(default_factory=dict)
+    joined: dict[tuple[str, ...], Sharing] = field(default_factory=dict)
+
+    def block(self, name: str, pairs: "pd.DataFrame") -> None:
+        """Take note of which of a task's pairs share sentences, before anything is estimated from them."""
+        self.released[name], self.folded[name] = sharing_of(pairs), sharing_of(pairs, folded=True)
+
+    def sums(
+        self, block: str, terms: Mapping[str, Floats], inside: NDArray[np.bool_] | None = None
+    ) -> dict[str, Linear]:
+        """Return the sums of several terms over the pairs of a block, or over those inside, by their names."""
+        rows = np.array(list(terms.values()))
+        sums = (rows if inside is None else rows[:, inside]).sum(axis=1).tolist()
+        kept = rows if inside is None else rows * inside
+        return {name: Linear(value, {block: row}) for name, value, row in zip(terms, sums, kept, strict=True)}
+
+    def spearman(self, block: str, sides: tuple[Floats, Floats], inside: NDArray[np.bool_]) -> Linear:
+        """Return the correlation x 100 of some pairs of a block; pairs outside contribute nothing."""
+        x, y = (side[inside] for side in sides)
+        if not len(x):
+            return Linear.undefined()
+        terms = np.zeros(len(inside))
+        terms[inside] = 100 * spearman_terms(x, y)
+        return Linear(100 * spearman(x, y), {block: terms})
+
+    def spearman_of_task(self, block: str, pairs: "pd.DataFrame") -> Linear:
+        """Return that of a whole task as `stsbench run` has it: the subsets fixed."""
+        names = list(dict.fromkeys(pairs["subset"]))
+        gold, similarity = pairs["gold"].to_numpy(float), pairs["similarity"].to_numpy(float)
+        terms = task_terms(gold, similarity, pairs["subset"].map(names.index).to_numpy())
+        return Linear(100 * spearman(gold, similarity), {block: 100 * terms})
+
+    def partial(self, block: str, sides: tuple[Floats, Floats], fixed: Floats) -> Linear:
+        """Return the partial correlation x 100 of a block's pairs, a function of three."""
+        value = 100 * partial_spearman(*sides, fixed)
+        both, of_x, of_y = (
+            Linear(spearman(a, b), {block: spearman_terms(a, b)})
+            for a, b in (sides, (sides[0], fixed), (sides[1], fixed))
+        )
+        if (fixed == fixed[0]).all():
+            return (100 * both).mapped(value, 100.0)
+        left = (1 - of_x.value**2) * (1 - of_y.value**2)
+        if not left > 0:
+            return Linear.undefined()
+        below = left**0.5
+        slopes = [
+            (1 / below) * ((both.value - of_x.value * of_y.value) * one.value / (1 - one.value**2) - other.value)
+            for one, other in ((of_x, of_y), (of_y, of_x))
+        ]
+        terms = both.terms[block] / below + slopes[0] * of_x.terms[block] + slopes[1] * of_y.terms[block]
+        return Linear(value, {block: 100 * terms})
+
+    def limits(self, estimate: Linear, pairs: int, *, correlation: bool = False) -> dict[str, float]:
+        """Return an estimate's `value`, `low` and `high`, NaN where there is none.
+
+        Those of one task are by sentences as released, those of several by letters and digits. A correlation is x
+        100.
+        """
+        value, how, level = estimate.value, self.intervals.interval, self.intervals.level
+        if np.isnan(value) or pairs < _FEWEST or how is None:
+            return {"value": value, "low": np.nan, "high": np.nan}
+        terms = np.concatenate(list(estimate.terms.values()))
+        sharing = self._sharing(tuple(estimate.terms))
+        if not correlation:
+            low, high, _ = plain_interval(value, variance(terms, sharing, how), level)
+            return {"value": value, "low": low, "high": high}
+        low, high, _ = correlation_interval(value / 100, variance(terms / 100, sharing, how), pairs, level)
+        return {"value": value, "low": 100 * low, "high": 100 * high}
+
+    def _sharing(self, blocks: tuple[str, ...]) -> Sharing:
+        if len(blocks) == 1:
+            return self.released[blocks[0]]
+        if blocks not in self.joined:
+            self.joined[blocks] = Sharing.join([self.folded[block] for block in blocks])
+        return self.joined[blocks]
 
 
 @dataclass(frozen=True)
@@ -125,7 +191,7 @@ def _measured(name: str, pairs: "pd.DataFrame", lengths: Lengths, estimates: Est
     short = x <= lengths.longest_short
     groups = dict(zip((*lengths.groups, ALL), (short, ~short, np.ones_like(short)), strict=True))
     bins = {bin_: (first <= x) & (x <= last) for bin_, (first, last) in lengths.bins.items()}
-    block = _block("length", name)
+    block = f"length\n{name}"
     estimates.block(block, pairs)
 
     terms: dict[str, NDArray[Any]] = {"x": x, "y": y, "xx": x * x, "xy": x * y}
@@ -136,29 +202,23 @@ def _measured(name: str, pairs: "pd.DataFrame", lengths: Lengths, estimates: Est
 
     of_groups: dict[tuple[str, str], Linear] = {}
     for group, inside in groups.items():
-        of_groups[SPEARMAN, group] = (
+        of_groups[measures.SPEARMAN, group] = (
             estimates.spearman_of_task(block, pairs)
             if group == ALL
             else estimates.spearman(block, (gold, similarity), inside)
         )
-        of_groups[SIGNED, group] = sums[f"y {group}"] / sums[f"n {group}"]
-        of_groups[ABSOLUTE, group] = sums[f"|y| {group}"] / sums[f"n {group}"]
+        of_groups[measures.SIGNED, group] = sums[f"y {group}"] / sums[f"n {group}"]
+        of_groups[measures.ABSOLUTE, group] = sums[f"|y| {group}"] / sums[f"n {group}"]
     near, far = lengths.groups
-    for measure in (SPEARMAN, SIGNED, ABSOLUTE):
+    for measure in (measures.SPEARMAN, measures.SIGNED, measures.ABSOLUTE):
         of_groups[measure, GAP] = of_groups[measure, near] - of_groups[measure, far]
-    of_groups[PARTIAL, ALL] = estimates.partial(block, (gold, similarity), x)
-    of_groups[SLOPE, ALL] = _slope([sums])
+    of_groups[measures.PARTIAL, ALL] = estimates.partial(block, (gold, similarity), x)
+    of_groups[measures.SLOPE, ALL] = _slope([sums])
     counts = {group: int(inside.sum()) for group, inside in (groups | bins).items()} | {GAP: len(pairs)}
     return _Task(name, counts, of_groups, sums)
 
 
-def _block(*names: str) -> str:
-    """Return what a block of pairs is called."""
-    return "\n".join(names)
-
-
 def _mean(several: Sequence[Linear]) -> Linear:
-    """Return a mean over tasks or cells."""
     return _total(several) / len(several)
 
 
@@ -170,12 +230,12 @@ def _task_rows(tasks: Sequence[_Task], estimates: Estimates) -> Iterator[dict[st
     """Yield each task's estimates, and where there are several tasks their means."""
     for task in tasks:
         for (measure, group), estimate in task.estimates.items():
-            is_one = measure in {SPEARMAN, PARTIAL} and group != GAP
-            told = estimates.limits(estimate, task.pairs[group], correlation=is_one)
-            yield _row((task.name, measure, group), task.pairs[group], told)
+            is_one = measure in {measures.SPEARMAN, measures.PARTIAL} and group != GAP
+            limits = estimates.limits(estimate, task.pairs[group], correlation=is_one)
+            yield _row((task.name, measure, group), task.pairs[group], limits)
     if len(tasks) > 1:
         for measure, group in tasks[0].estimates:
-            if measure != SLOPE:
+            if measure != measures.SLOPE:
                 pairs = sum(task.pairs[group] for task in tasks)
                 mean = _mean([task.estimates[measure, group] for task in tasks])
                 yield _row((AVERAGE, measure, group), pairs, estimates.limits(mean, pairs))
@@ -183,25 +243,25 @@ def _task_rows(tasks: Sequence[_Task], estimates: Estimates) -> Iterator[dict[st
 
 def _pooled_rows(tasks: Sequence[_Task], lengths: Lengths, estimates: Estimates) -> Iterator[dict[str, Any]]:
     """Yield the curve of each task and of all pairs together, and the slope of these."""
-    for name, those in [(task.name, [task]) for task in tasks] + [(ALL_TASKS, list(tasks))]:
+    for name, pooled in [(task.name, [task]) for task in tasks] + [(ALL_TASKS, list(tasks))]:
         for bin_ in lengths.bins:
-            pairs = sum(task.pairs[bin_] for task in those)
-            n, x, errors = (_total([task.sums[f"{term} {bin_}"] for task in those]) for term in ("n", "x", "y"))
+            pairs = sum(task.pairs[bin_] for task in pooled)
+            n, x, errors = (_total([task.sums[f"{term} {bin_}"] for task in pooled]) for term in ("n", "x", "y"))
             place = estimates.limits(x / n, pairs)["value"]
-            expected = _total([task.sums[f"n {bin_}"] * task.estimates[SIGNED, ALL] for task in those])
-            for measure, total in ((ERROR, errors), (RELATIVE, errors - expected)):
-                told = estimates.limits(total / n, pairs)
-                yield _row((name, measure, bin_), pairs, told, place)
+            expected = _total([task.sums[f"n {bin_}"] * task.estimates[measures.SIGNED, ALL] for task in pooled])
+            for measure, total in ((measures.ERROR, errors), (measures.RELATIVE, errors - expected)):
+                limits = estimates.limits(total / n, pairs)
+                yield _row((name, measure, bin_), pairs, limits, place)
     pairs = sum(task.pairs[ALL] for task in tasks)
     slope = _slope([task.sums for task in tasks])
-    yield _row((ALL_TASKS, SLOPE, ALL), pairs, estimates.limits(slope, pairs))
+    yield _row((ALL_TASKS, measures.SLOPE, ALL), pairs, estimates.limits(slope, pairs))
 
 
 def _row(
-    of: tuple[str, str, str], pairs: int, told: Mapping[str, float], length_difference: float = float("nan")
+    of: tuple[str, str, str], pairs: int, limits: Mapping[str, float], length_difference: float = float("nan")
 ) -> dict[str, Any]:
     about = dict(zip(("task", "measure", "group"), of, strict=True))
-    return {**about, "length_difference": length_difference, "pairs": pairs, **told}
+    return {**about, "length_difference": length_difference, "pairs": pairs, **limits}
 
 
 def _slope(tasks: Sequence[Mapping[str, Linear]]) -> Linear:
@@ -219,10 +279,6 @@ def _design_rows(pairs: "pd.DataFrame", estimates: Estimates) -> Iterator[dict[s
     sentences more alike for being of like length is above. `design margin`: mean similarity x 100 of pairs of the
     same meaning less that of pairs of different meaning; `length against meaning` takes the former with different,
     the latter with same length, `length with meaning` the reverse. Below 0 length has got the better of meaning.
-
-    Args:
-        pairs: rows of the sample with `task`, `design`, `error` (x 100) and `similarity`.
-        estimates: how intervals are computed.
     """
     task = str(pairs["task"].iloc[0])
     cells: dict[str, tuple[int, Linear, Linear]] = {}
@@ -230,7 +286,7 @@ def _design_rows(pairs: "pd.DataFrame", estimates: Estimates) -> Iterator[dict[s
     terms = {"n": np.ones(len(pairs)), "error": error, "similarity": similarity}
     for design in sorted(pairs["design"].unique()):
         inside = (pairs["design"] == design).to_numpy()
-        block = _block("design", str(design))
+        block = f"design\n{design}"
         estimates.block(block, pairs)
         sums = estimates.sums(block, terms, inside)
         means = sums["error"] / sums["n"], sums["similarity"] / sums["n"]
@@ -244,10 +300,10 @@ def _design_rows(pairs: "pd.DataFrame", estimates: Estimates) -> Iterator[dict[s
     for meaning in MEANINGS:
         same, different = f"{meaning}-same-length", f"{meaning}-different-length"
         contrasts.append(cells[same][1] - cells[different][1])
-        yield row(CONTRAST, meaning, (same, different), contrasts[-1])
-    yield row(CONTRAST, "mean", tuple(cells), _mean(contrasts))
+        yield row(measures.CONTRAST, meaning, (same, different), contrasts[-1])
+    yield row(measures.CONTRAST, "mean", tuple(cells), _mean(contrasts))
     for group, of in (
         (AGAINST, ("same-meaning-different-length", "different-meaning-same-length")),
         (WITH, ("same-meaning-same-length", "different-meaning-different-length")),
     ):
-        yield row(MARGIN, group, of, cells[of[0]][2] - cells[of[1]][2])
+        yield row(measures.MARGIN, group, of, cells[of[0]][2] - cells[of[1]][2])

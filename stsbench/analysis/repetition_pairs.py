@@ -36,21 +36,10 @@ def whole_word(word: str) -> tuple[str, ...]:
 
 
 class RepetitionProbe:
-    """A corpus made ready to draw the probe's pairs from.
+    """A corpus, each sentence once, made ready to draw the probe's pairs from; its options are those of the verb.
 
     ESimCSE (COLING 2022), section 5.5: "We use the query to randomly recall a candidate sentence with 13%-17%
     overlap tokens". It leaves open what the percentage is of.
-
-    Args:
-        corpus: sentences, each once.
-        units: what overlap is counted in; whole words by default.
-        share_of: `candidate`: the share of the candidate's tokens that occur in the query, or `query`: the share
-            of the query's tokens that occur in the candidate.
-        low: smallest share.
-        high: largest share.
-
-    Raises:
-        UserError: if an option makes no sense.
     """
 
     def __init__(
@@ -85,33 +74,25 @@ class RepetitionProbe:
         return np.flatnonzero(inside)
 
     def draw(self, queries: int, rng: np.random.Generator, progress: Progress = silent) -> list[Triple]:
-        """Draw distinct queries with a candidate each.
+        """Draw so many distinct queries with a candidate each.
 
         Queries come in random order; one without any candidate is passed over.
-
-        Args:
-            queries: how many.
-            rng: where the draws come from.
-            progress: told of the queries done.
-
-        Raises:
-            UserError: saying how many were found, if they are fewer.
         """
-        found: list[Triple] = []
+        triples: list[Triple] = []
         for query in rng.permutation(len(self.corpus)):
-            if len(found) == queries:
+            if len(triples) == queries:
                 break
             candidates = self.candidates(int(query))
             if len(candidates):
-                found.append(self._triple(int(query), int(rng.choice(candidates))))
-                progress("candidates", len(found), queries)
-        if len(found) < queries:
+                triples.append(self._triple(int(query), int(rng.choice(candidates))))
+                progress("candidates", len(triples), queries)
+        if len(triples) < queries:
             raise UserError(
-                f"of the {len(self.corpus)} sentences of the corpus {len(found)} have a candidate with "
+                f"of the {len(self.corpus)} sentences of the corpus {len(triples)} have a candidate with "
                 f"{100 * self.low:g} to {100 * self.high:g} % overlap, and {queries} queries were asked for: "
                 "give a larger corpus, fewer --queries or a wider --overlap."
             )
-        return found
+        return triples
 
     def _triple(self, query: int, candidate: int) -> Triple:
         text, known = self.corpus[candidate], set(self._tokens_of(self.corpus[query]))
@@ -135,9 +116,6 @@ class OverlapIndex:
     """For each token the sentences it occurs in, once for each occurrence, in one flat array.
 
     Asking takes a pass over the lists of the query's tokens; no other sentence is looked at.
-
-    Args:
-        sentences: the tokens of each sentence.
 
     >>> index = OverlapIndex([["a", "b", "b"], ["c"], ["b", "c", "d"]])
     >>> index.shared(["b", "c", "c"]).tolist(), index.covered(["b", "c", "c"]).tolist()
@@ -165,10 +143,10 @@ class OverlapIndex:
 
     def covered(self, query: Sequence[Hashable]) -> NDArray[np.int64]:
         """Return for each sentence how many of the query's tokens occur in it; shape (sentences,)."""
-        found = np.zeros(len(self.lengths), dtype=np.int64)
+        counts = np.zeros(len(self.lengths), dtype=np.int64)
         for token, times in Counter(query).items():
-            found[self._list(token)] += times  # an owner that is there twice is added to once
-        return found
+            counts[self._list(token)] += times  # an owner that is there twice is added to once
+        return counts
 
     def _list(self, token: Hashable) -> NDArray[np.int32]:
         number = self._numbers.get(token)

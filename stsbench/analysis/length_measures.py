@@ -43,11 +43,7 @@ class Lengths:
     edges: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        """Check what a person may have set.
-
-        Raises:
-            UserError: if a value makes no sense.
-        """
+        """Check what a person may have set."""
         if self.unit not in THRESHOLDS:
             raise UserError(f"unknown length unit {self.unit!r}: {suggestion(self.unit, THRESHOLDS)}")
         if self.threshold is not None and self.threshold < 0:
@@ -77,14 +73,14 @@ class Lengths:
         """
         starts = self.edges or EDGES[self.unit]
         ends = [*(edge - 1 for edge in starts[1:]), float("inf")]
-        return {_bin_name(start, end): (start, end) for start, end in zip(starts, ends, strict=True)}
+        bins = {}
+        for start, end in zip(starts, ends, strict=True):
+            last = "+" if end == float("inf") else f"-{end:.0f}" if start < end else ""
+            bins[f"{start}{last}"] = start, end
+        return bins
 
     def differences(self, pairs: "pd.DataFrame") -> "NDArray[np.float64]":
-        """Return the length difference of each pair of a pair table.
-
-        Raises:
-            UserError: if a length is unknown.
-        """
+        """Return the length difference of each pair of a pair table; refuse one whose lengths are unknown."""
         a, b = (pairs[f"{self.unit}_{side}"].to_numpy(float) for side in "ab")
         if (a < 0).any() or (b < 0).any():
             raise UserError(
@@ -93,9 +89,3 @@ class Lengths:
             )
         difference: NDArray[np.float64] = abs(a - b)
         return difference
-
-
-def _bin_name(start: int, end: float) -> str:
-    if end == float("inf"):
-        return f"{start}+"
-    return f"{start}" if start == end else f"{start}-{end:.0f}"

@@ -5,21 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
-from stsbench.analysis.analysis import AnalysisCommand, AnalysisResult
-from stsbench.analysis.length_bias.measures import (
-    ABSOLUTE,
-    ALL,
-    CONTRAST,
-    ERROR,
-    GAP,
-    MARGIN,
-    PARTIAL,
-    RELATIVE,
-    SIGNED,
-    SLOPE,
-    SPEARMAN,
-    Lengths,
-)
+from stsbench.analysis import length_measures as measures
+from stsbench.analysis.length_measures import ALL, GAP, Lengths
+from stsbench.analysis.result import AnalysisCommand, AnalysisResult
 from stsbench.base.errors import UserError
 from stsbench.base.options import Commas, Spelled, Within
 from stsbench.base.progress import Progress, silent
@@ -41,7 +29,7 @@ if TYPE_CHECKING:
 UNSIGNED = "difference"
 """The measure of a published difference, of which the paper does not say whether it is signed."""
 
-_PUBLISHED = {"esimcse-arxiv-v1-1": SPEARMAN, "esimcse-coling2022-7": UNSIGNED}
+_PUBLISHED = {"esimcse-arxiv-v1-1": measures.SPEARMAN, "esimcse-coling2022-7": UNSIGNED}
 """The papers' tables, and what they hold."""
 
 _FEWEST = 10
@@ -64,27 +52,32 @@ class LengthBias(AnalysisResult):
     def table(self) -> Tables:
         """Return the papers' tables, the bias in one number, the curve, and what the sample's design says."""
         frame, unit = self.frame, self.unit
-        bins = frame[(frame["measure"] == RELATIVE) & (frame["task"] == ALL_TASKS) & (frame["pairs"] > 0)]
+        bins = frame[(frame["measure"] == measures.RELATIVE) & (frame["task"] == ALL_TASKS) & (frame["pairs"] > 0)]
         curve = bins.pivot_table(index="model", columns="group", values="value", sort=False).reset_index()
         tables = [
             Table(_sizes(frame), f"Pairs by length difference in {unit}"),
-            Table(_wide(frame, SPEARMAN), f"Spearman x 100 by length difference in {unit} (ESimCSE v1, table 1)"),
             Table(
-                _wide(frame, SIGNED, UNSIGNED),
+                _wide(frame, measures.SPEARMAN),
+                f"Spearman x 100 by length difference in {unit} (ESimCSE v1, table 1)",
+            ),
+            Table(
+                _wide(frame, measures.SIGNED, UNSIGNED),
                 "Mean difference of similarity and scaled gold x 100, signed (ESimCSE COLING, tables 1 and 7)",
             ),
-            Table(_wide(frame, ABSOLUTE, UNSIGNED), "The same, absolute"),
+            Table(_wide(frame, measures.ABSOLUTE, UNSIGNED), "The same, absolute"),
             Table(_summary(frame, unit), "The bias in one number, with confidence intervals"),
             Table(curve, f"Error less the task's mean x 100, by length difference in {unit}, all tasks"),
         ]
-        design = frame[frame["measure"].isin([CONTRAST, MARGIN])]
+        design = frame[frame["measure"].isin([measures.CONTRAST, measures.MARGIN])]
         if len(design):
             tables.append(Table(_design(design), "The sample's designed pairs x 100 (unbiased: contrast 0)"))
         return Tables(tables)
 
     def numbers(self) -> dict[str, float]:
         """Return all but the curve: each measure by its group of pairs, with its task where there are several."""
-        rows = self.frame[~self.frame["measure"].isin([ERROR, RELATIVE]) & (self.frame["pairs"] > 0)]
+        rows = self.frame[
+            ~self.frame["measure"].isin([measures.ERROR, measures.RELATIVE]) & (self.frame["pairs"] > 0)
+        ]
         several = rows["task"].nunique() > 1
         return {
             ", ".join([*([row["task"]] if several else []), row["measure"], row["group"]]): float(row["value"])
@@ -94,7 +87,9 @@ class LengthBias(AnalysisResult):
     def plot(self) -> "Figure":
         """Draw the error over the length difference, each model's with its confidence band."""
         frame = self.frame
-        curve = frame[(frame["measure"] == RELATIVE) & (frame["task"] == ALL_TASKS) & (frame["pairs"] >= _FEWEST)]
+        curve = frame[
+            (frame["measure"] == measures.RELATIVE) & (frame["task"] == ALL_TASKS) & (frame["pairs"] >= _FEWEST)
+        ]
         palette = colours(list(frame["model"]))
         with style():
             figure = new_figure()
@@ -111,7 +106,7 @@ class LengthBias(AnalysisResult):
 
 
 def _sizes(frame: "pd.DataFrame") -> "pd.DataFrame":
-    wide = frame[(frame["measure"] == SPEARMAN) & ~frame["group"].isin([GAP]) & (frame["pairs"] > 0)]
+    wide = frame[(frame["measure"] == measures.SPEARMAN) & ~frame["group"].isin([GAP]) & (frame["pairs"] > 0)]
     wide = wide.pivot_table(index=["model", "group"], columns="task", values="pairs", sort=False, aggfunc="first")
     wide = wide.rename(columns=_column).reset_index()
     # The pairs are the same for all models that were measured on the same tasks: their names say nothing then.
@@ -127,8 +122,8 @@ def _column(task: str) -> Key:
     return task if task == AVERAGE else Named("task", task)
 
 
-def _wide(frame: "pd.DataFrame", *measures: str) -> "pd.DataFrame":
-    rows = frame[frame["measure"].isin(measures) & (frame["task"] != ALL_TASKS)]
+def _wide(frame: "pd.DataFrame", *wanted: str) -> "pd.DataFrame":
+    rows = frame[frame["measure"].isin(wanted) & (frame["task"] != ALL_TASKS)]
     wide = rows.pivot_table(index=["model", "group"], columns="task", values="value", sort=False, dropna=False)
     wide = wide.dropna(how="all").rename(columns=_column).reset_index().rename(columns={"group": "difference"})
     if AVERAGE in wide:
@@ -142,11 +137,11 @@ def _summary(frame: "pd.DataFrame", unit: str) -> "pd.DataFrame":
     frame = frame[frame["pairs"].notna()]  # without what the papers print
     over = AVERAGE if AVERAGE in set(frame["task"]) else frame["task"].iloc[0]
     numbers = {
-        f"slope: points per {unit.removesuffix('s')}": (SLOPE, ALL, ALL_TASKS),
-        "gap of the signed difference": (SIGNED, GAP, over),
-        "gap of the absolute difference": (ABSOLUTE, GAP, over),
-        "Spearman": (SPEARMAN, ALL, over),
-        "partial Spearman, length difference fixed": (PARTIAL, ALL, over),
+        f"slope: points per {unit.removesuffix('s')}": (measures.SLOPE, ALL, ALL_TASKS),
+        "gap of the signed difference": (measures.SIGNED, GAP, over),
+        "gap of the absolute difference": (measures.ABSOLUTE, GAP, over),
+        "Spearman": (measures.SPEARMAN, ALL, over),
+        "partial Spearman, length difference fixed": (measures.PARTIAL, ALL, over),
     }
     keyed = frame.set_index(["measure", "group", "task"]).sort_index()
     rows = []
@@ -192,19 +187,32 @@ def length_bias(
         **use: how models are used; an error where only records are named.
 
     Returns:
-        A row for each model, task, measure and group; see `length_bias_frame`.
+        One row per model, task, measure and group, with `pairs`, `value`, `low` and `high`; `unit` is the length
+        unit. Measures, all x 100:
+
+        - `spearman`, `signed difference`, `absolute difference` (similarity less scaled gold) in the groups, over
+          `all`, and their `gap`: short less long, as in COLING's table 1;
+        - `partial spearman` of similarity and gold, length difference held fixed;
+        - `error`: the signed difference by bin (`length_difference` is the bin's mean), and `relative error`: the
+          same less the task's mean;
+        - `slope`: points of signed difference per unit of length difference;
+        - on the sample, `design contrast` and `design margin`: how similarity answers to length at one meaning,
+          and to meaning where length is against it.
+
+        The task `Avg.` is the mean over tasks. `all tasks` are all pairs together; their slope has an intercept
+        for each task.
 
     Raises:
         UserError: if a run's pair table is missing or another one, lacks a task, or knows no lengths in the unit.
 
-    >>> found = length_bias(lambda sentences: [[len(s), s.count("e")] for s in sentences], tasks=["sample"])
-    >>> found.frame.loc[found.frame["measure"] == "slope", ["task", "group", "pairs"]].to_dict("records")[0]
+    >>> bias = length_bias(lambda sentences: [[len(s), s.count("e")] for s in sentences], tasks=["sample"])
+    >>> bias.frame.loc[bias.frame["measure"] == "slope", ["task", "group", "pairs"]].to_dict("records")[0]
     {'task': 'sample', 'group': 'all', 'pairs': 252}
     """
     import pandas as pd
 
     from stsbench.analysis.inputs import analysable
-    from stsbench.analysis.length_bias.numbers import length_bias_frame
+    from stsbench.analysis.length_numbers import length_bias_frame
     from stsbench.scoring.subjects import gold_ranges, pair_tables
 
     lengths = Lengths(length, threshold, tuple(bins))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 from typer import Option
 
-from stsbench.analysis.analysis import AnalysisCommand, AnalysisResult
+from stsbench.analysis.result import AnalysisCommand, AnalysisResult
 from stsbench.base.errors import UserError
 from stsbench.base.options import Count, NameOrPath, Within
 from stsbench.base.progress import Progress, silent
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
-    from stsbench.analysis.repetition_bias.pairs import Triple, Units
+    from stsbench.analysis.repetition_pairs import Triple, Units
     from stsbench.encoders.protocol import Encoder
     from stsbench.scoring.settings import Intervals
     from stsbench.scoring.subjects import Subject, Wanted
@@ -138,20 +138,22 @@ def repetition_bias(
         **use: how models are used; an error where only records are named.
 
     Returns:
-        A row for each model, seed, measure and interval; see `repetition_frame`. `corpus` names the file.
+        One row per model, `seed` (one, or `all` for their mean), `measure` (`q-s1`, `q-s2`, and `rise`, their
+        difference) and `interval`: over `queries`, which are independent, or, for `all`, over `seeds` (NaN with
+        one seed); both by Student's t. `value`, `low` and `high` are x 100. `corpus` names the file.
 
     Raises:
         UserError: if too few sentences have a candidate (saying how many), or a sentence was never encoded and the
             model is not here.
 
-    >>> found = repetition_bias(lambda texts: [[len(s), s.count("e"), 1.0] for s in texts], queries=10, seeds=2)
-    >>> found.frame["seed"].unique().tolist()
+    >>> probe = repetition_bias(lambda texts: [[len(s), s.count("e"), 1.0] for s in texts], queries=10, seeds=2)
+    >>> probe.frame["seed"].unique().tolist()
     ['0', '1', 'all']
     """
     import pandas as pd
 
     from stsbench.analysis.inputs import analysable
-    from stsbench.analysis.repetition_bias.pairs import RepetitionProbe
+    from stsbench.analysis.repetition_pairs import RepetitionProbe
     from stsbench.data.corpus import load_corpus
     from stsbench.scoring.settings import Intervals
     from stsbench.statistics.seeds import generator
@@ -178,12 +180,8 @@ def repetition_bias(
 
 
 def units_of(tokens: str, subject: "Subject") -> "Units":
-    """Return what a word consists of when overlap is counted: itself, or a model's sub-words.
-
-    Raises:
-        UserError: if there is no such unit, or the model has no tokeniser.
-    """
-    from stsbench.analysis.repetition_bias.pairs import whole_word
+    """Return what a word consists of when overlap is counted: itself, or a model's sub-words."""
+    from stsbench.analysis.repetition_pairs import whole_word
     from stsbench.records.record import RunRecord
     from stsbench.scoring.vectors import RecordedModel
 
@@ -245,18 +243,10 @@ def repetition_frame(
     seeds: Sequence[int],
     intervals: "Intervals",
 ) -> "pd.DataFrame":
-    """Measure how much repeating the shared words raises the similarity to the query.
+    """Measure how much repeating the shared words raises the similarity to the query; see `repetition_bias`.
 
-    Args:
-        cosines: by model, for each seed the (n,) cosines of query and candidate and the (n,) cosines of query and
-            candidate with the shared words repeated.
-        seeds: the seeds that the pairs were drawn with.
-        intervals: how intervals are computed.
-
-    Returns:
-        One row per model, `seed` (one, or `all` for their mean), measure (`q-s1`, `q-s2`, and `rise`, their
-        difference) and `interval`: over `queries`, which are independent, or, for `all`, over `seeds` (NaN with
-        one seed); both by Student's t. `value`, `low` and `high` are x 100.
+    By model, `cosines` has for each seed the (n,) cosines of query and candidate, and those of query and candidate
+    with the shared words repeated.
     """
     import numpy as np
     import pandas as pd

@@ -19,16 +19,14 @@ from stsbench.data.plain_table import PlainTable
 from stsbench.data.sentences import sentences_in
 from stsbench.data.tables import StsData
 from stsbench.records.kinds import SUPERVISED
-from stsbench.records.parts import Interval, Number, Training
-from stsbench.scoring.intervals import Support, kept, sharing_of
+from stsbench.records.parts import Number, Training
+from stsbench.scoring.intervals import interval_of
 from stsbench.scoring.kinds.classification import pair_features
 from stsbench.scoring.kinds.sts import demand_spread
-from stsbench.scoring.settings import SEED, Intervals, Settings
+from stsbench.scoring.settings import SEED, Settings
+from stsbench.scoring.statistic import Correlation
 from stsbench.scoring.task import Items, Meaning, Numbers, Rows, Scoring, Vectors, item_columns
 from stsbench.statistics.correlations import pearson, spearman
-from stsbench.statistics.dependence import variance
-from stsbench.statistics.influence import TERMS
-from stsbench.statistics.intervals import correlation_interval
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -107,17 +105,20 @@ class Relatedness:
         tested = rows.scored
         values = scores_on_test(tested[SUPERVISED], tested["gold"])
         metrics: tuple[StopBy, ...] = ("pearson", "spearman")
-        supports = {metric: _support(tested, metric, how.intervals) for metric in metrics}
+        results = {
+            metric: interval_of(Correlation(metric, "all", SUPERVISED), tested, how.intervals)
+            for metric in metrics
+        }
         numbers = [
             Number(
                 statistic=name,
                 value=value if math.isfinite(value) else None,
                 items=len(tested),
-                interval=supports[name][0] if name in supports else None,
+                interval=results[name][0] if name in results else None,
             )
             for name, value in values.items()
         ]
-        return Numbers(tuple(numbers), supports["pearson"][1])
+        return Numbers(tuple(numbers), results["pearson"][1])
 
 
 def regress(
@@ -247,14 +248,3 @@ def scores_on_test(predicted: NDArray[np.float64], actual: NDArray[np.float64]) 
 def _defined(correlation: float) -> float:
     # As the original: a constant prediction has the correlation 0.
     return 0.0 if np.isnan(correlation) else float(correlation)
-
-
-def _support(tested: PlainTable, metric: StopBy, intervals: Intervals) -> tuple[Interval | None, Support]:
-    predicted, actual = tested[SUPERVISED], tested["gold"]
-    value = _CORRELATE[metric](predicted, actual)
-    terms, sharing = TERMS[metric](predicted, actual), sharing_of(tested)
-    support = Support(value, terms, sharing, sharing_of(tested, folded=True))
-    if intervals.interval is None:
-        return None, support
-    spread = variance(terms, sharing, intervals.interval)
-    return kept(correlation_interval(value, spread, len(tested), intervals.level, metric)), support

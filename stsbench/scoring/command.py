@@ -14,15 +14,11 @@ from stsbench.cli.verbs import Call, Verb
 from stsbench.encoders.use import Use
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
-    from stsbench.scoring.run import Request
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from stsbench.records.record import RunRecord
-    from stsbench.scoring.run import LazyModel
+    from stsbench.scoring.run import LazyModel, Request
 
 _SCORE = "Scores"
 

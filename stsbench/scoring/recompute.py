@@ -102,15 +102,14 @@ def differences(record: RunRecord, *, intervals: bool = True) -> Iterator[Discre
     chosen = Intervals.of(record.protocol)
     if not intervals or record.stsbench != __version__:
         chosen = replace(chosen, interval=None)
-    computed, supports = [], []
+    supports = []
     for (label, score), rows in zip(
         zip(task_labels(record.scores), record.scores, strict=True), rows_of_scores(record), strict=True
     ):
         given = numbers_of(score, rows, chosen)
         yield from _of_score(label, score, given.numbers, rows.scored, intervals=chosen.interval is not None)
-        computed.append(score)
         supports.append(given.support)
-    again = {average.kind: average for average in averages(computed, supports, chosen)}
+    again = {average.kind: average for average in averages(record.scores, supports, chosen)}
     stated = {average.kind: average for average in record.averages}
     for kind in (kind for kind in KINDS if kind in {*again, *stated}):
         said, given_average = stated.get(kind), again.get(kind)
@@ -133,12 +132,8 @@ def rows_of_scores(record: RunRecord) -> Iterator[Rows]:
     groups = record.rows_by_score()
     keys = {score.key for score in record.scores}
     for score in record.scores:
-        scored = groups[score.key]
-        held_out = [
-            rows
-            for key, rows in groups.items()
-            if key not in keys and _without_split(key) == _without_split(score.key)
-        ]
+        scored, own = groups[score.key], _without_split(score.key)
+        held_out = [rows for key, rows in groups.items() if key not in keys and _without_split(key) == own]
         yield Rows(scored, PlainTable.join(held_out or [scored.take(np.zeros(0, dtype=np.intp))]))
 
 

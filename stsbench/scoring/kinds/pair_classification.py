@@ -8,34 +8,20 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from stsbench.base.errors import UserError
-from stsbench.data.sentences import sentences_in
-from stsbench.data.tables import StsData
 from stsbench.records.kinds import PAIR_CLASSIFICATION
 from stsbench.records.parts import Number
 from stsbench.scoring.intervals import interval_of
-from stsbench.scoring.kinds.sts import compared
+from stsbench.scoring.kinds.sts import ComparedPairs
 from stsbench.scoring.settings import Settings
 from stsbench.scoring.statistic import AveragePrecision, Statistic, ThresholdAccuracy
-from stsbench.scoring.task import Items, Meaning, Numbers, Rows, Scoring, Vectors
+from stsbench.scoring.task import Meaning, Numbers, Rows, Scoring
 
 
 @dataclass(frozen=True)
-class PairClassification:
+class PairClassification(ComparedPairs):
     """Sentence pairs with the labels 1 (they belong together) and 0."""
 
-    data: StsData
-
     kind: ClassVar[str] = PAIR_CLASSIFICATION
-    is_trained: ClassVar[bool] = False
-
-    @property
-    def pairs(self) -> StsData:
-        """All of its data."""
-        return self.data
-
-    def sentences(self) -> list[str]:
-        """Return all first sentences, then all second ones."""
-        return sentences_in(self.data)
 
     def demand_scorable(self) -> None:
         """Raise unless there are pairs of both labels and no others.
@@ -58,13 +44,9 @@ class PairClassification:
         """Return what the headline means: average precision over all pairs."""
         return Meaning(self.data.split, "all", "ap", settings.protocol.similarity)
 
-    def items(self, vectors: Vectors, settings: Settings) -> Items:
-        """Compare the vectors of each pair."""
-        return Items(compared(self, vectors))
-
     @staticmethod
     def numbers(rows: Rows, how: Scoring) -> Numbers:
-        """Return average precision, and the accuracy at the best threshold with that threshold."""
+        """Return average precision, and the accuracy at the best threshold."""
         statistics: dict[str, Statistic] = {
             "ap": AveragePrecision(how.signature.similarity),
             "accuracy": ThresholdAccuracy(how.signature.similarity),

@@ -34,12 +34,12 @@ _METRICS: tuple[Metric, ...] = ("spearman", "pearson")
 
 
 @dataclass(frozen=True)
-class StsPairs:
-    """Scored sentence pairs, whose cosine (or another similarity) is held against the gold scores."""
+class ComparedPairs:
+    """What every task is whose pairs of vectors are compared."""
 
     data: StsData
 
-    kind: ClassVar[str] = STS
+    kind: ClassVar[str]
     is_trained: ClassVar[bool] = False
 
     @property
@@ -50,6 +50,17 @@ class StsPairs:
     def sentences(self) -> list[str]:
         """Return all first sentences, then all second ones."""
         return sentences_in(self.data)
+
+    def items(self, vectors: Vectors, settings: Settings) -> Items:
+        """Compare the vectors of each pair."""
+        return Items(compared(self, vectors))
+
+
+@dataclass(frozen=True)
+class StsPairs(ComparedPairs):
+    """Scored sentence pairs, whose cosine (or another similarity) is held against the gold scores."""
+
+    kind: ClassVar[str] = STS
 
     def demand_scorable(self) -> None:
         """Raise unless a correlation is defined.
@@ -63,10 +74,6 @@ class StsPairs:
         """Return what the headline means: the protocol's correlation."""
         protocol = settings.protocol
         return Meaning(self.data.split, protocol.aggregation, protocol.metric, protocol.similarity)
-
-    def items(self, vectors: Vectors, settings: Settings) -> Items:
-        """Compare the vectors of each pair."""
-        return Items(compared(self, vectors))
 
     @staticmethod
     def numbers(rows: Rows, how: Scoring) -> Numbers:
@@ -127,12 +134,13 @@ def compared_elsewhere(task: Task, similarities: Mapping[str, NDArray[np.float64
 
 
 def _without_similarities(task: Task) -> PlainTable:
-    assert isinstance(task.data, StsData), "pairs are compared"
-    pairs = with_spread(task.data.table)
+    data = task.pairs
+    assert data is not None, "pairs are compared"
+    pairs = with_spread(data.table)
     size, sides = len(pairs), {"a": pairs["sentence1"], "b": pairs["sentence2"]}
     # A pair of split `all` counts as that split's; its id tells where it came from.
     columns: dict[str, Any] = dict(
-        item_columns(task, task.data.split, pairs["subset"], pairs["pair_id"], list(sides.values()))
+        item_columns(task, data.split, pairs["subset"], pairs["pair_id"], list(sides.values()))
     )
     others = [name for name in pairs.columns if name not in {*columns, "pair_id", "sentence1", "sentence2"}]
     columns |= {name: pairs[name] for name in others}

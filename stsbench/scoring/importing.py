@@ -11,11 +11,10 @@ from stsbench.base.words import storable
 from stsbench.encoders.protocol import Identity
 from stsbench.encoders.use import Use
 from stsbench.records.imports.read import import_scores
-from stsbench.records.kinds import GIVEN
 from stsbench.records.record import RunRecord
 from stsbench.records.signature import UNKNOWN
 from stsbench.scoring.kinds.given import FORMATS_READ, read_items
-from stsbench.scoring.protocols import Protocol
+from stsbench.scoring.protocols import GIVEN_SIMILARITY, Protocol
 from stsbench.scoring.recording import Measured, Recording
 from stsbench.scoring.settings import Settings, Stages
 from stsbench.scoring.task import Items
@@ -86,7 +85,7 @@ def _import_items(path: Path, model: str, settings: Settings) -> RunRecord:
         Use(pooling=UNKNOWN, prompt="", precision=UNKNOWN, device=UNKNOWN),
         weights_sha256=sha256_of(path),
     )
-    how = replace(settings, protocol=Protocol("given", metric="mean", similarity=GIVEN))
+    how = replace(settings, protocol=Protocol("given", metric="mean", similarity=GIVEN_SIMILARITY))
     recording = Recording.of(tasks, identity, how)
     recording.prepare()
     notes = [f"the scores are those of {storable(path.name)}; what they are of, nobody says."]

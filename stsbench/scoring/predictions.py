@@ -21,7 +21,7 @@ from stsbench.records.imports.mteb_predictions import (
     are_predictions,
     read_predictions,
 )
-from stsbench.scoring.kinds.sts import GIVEN
+from stsbench.scoring.protocols import GIVEN_SIMILARITY
 from stsbench.scoring.saved import SavedSimilarities
 
 KIND = "predictions"
@@ -64,7 +64,7 @@ class SavedPredictions:
     def identity(self) -> Identity:
         """The model's name and commit as the files tell them, and their hash."""
         held = self.read
-        use = replace(own_use(GIVEN), revision=held.revision)
+        use = replace(own_use(GIVEN_SIMILARITY), revision=held.revision)
         return Identity(held.model or self.path.stem, KIND, use, weights_sha256=held.sha256)
 
     @property

@@ -25,6 +25,9 @@ AGGREGATIONS: tuple[Aggregation, ...] = ("all", "mean", "wmean")
 AVERAGE_PRECISION = "ap"
 """The metric that tells pairs of the labels 1 and 0 apart: it makes a pair classification of a task of pairs."""
 
+GIVEN_SIMILARITY = "given"
+"""The similarity, and its column, of a run whose numbers were computed elsewhere."""
+
 METRICS = (*CORRELATIONS, AVERAGE_PRECISION)
 TEXTS = ("senteval", "raw")
 

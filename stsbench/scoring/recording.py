@@ -18,7 +18,7 @@ from stsbench.records.signature import Signature
 from stsbench.records.store import HeldError, require_free, save_beside, save_run
 from stsbench.scoring.intervals import Support, mean_limits
 from stsbench.scoring.kinds import in_order
-from stsbench.scoring.kinds.sts import GIVEN
+from stsbench.scoring.protocols import GIVEN_SIMILARITY
 from stsbench.scoring.raters import rater_part
 from stsbench.scoring.settings import Intervals, Settings, Stages
 from stsbench.scoring.task import Items, Rows, Scoring, Task
@@ -78,7 +78,7 @@ class Recording:
     def of(cls, tasks: Sequence[Task], identity: Identity, settings: Settings) -> "Recording":
         """Begin to record what `identity` says of a model."""
         if identity.kind == "similarities":
-            settings = replace(settings, protocol=replace(settings.protocol, similarity=GIVEN))
+            settings = replace(settings, protocol=replace(settings.protocol, similarity=GIVEN_SIMILARITY))
         use = identity.use.processed(settings.use)
         model = ModelPart(**vars(identity) | {"name": redact(identity.name), "use": use})
         ordered = in_order(tasks)

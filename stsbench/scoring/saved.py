@@ -13,7 +13,7 @@ from stsbench.data.tables import StsData
 from stsbench.encoders.hashed import HashedFiles
 from stsbench.encoders.protocol import Identity
 from stsbench.encoders.use import own_use
-from stsbench.scoring.kinds.sts import GIVEN
+from stsbench.scoring.protocols import GIVEN_SIMILARITY
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class SavedSimilarities:
         """
         self._demand_file()
         return Identity(
-            self.path.stem, "similarities", own_use(GIVEN), weights_sha256=self._hashed.sha256(self.path)
+            self.path.stem, "similarities", own_use(GIVEN_SIMILARITY), weights_sha256=self._hashed.sha256(self.path)
         )
 
     @cached_property
@@ -70,7 +70,7 @@ class SavedSimilarities:
                 f"{self.path} holds {len(values)} similarities for {sum(sizes)} pairs "
                 f"({', '.join(task.task for task in tasks)}): give one for each, in the order of the pairs."
             )
-        return [{GIVEN: part} for part in np.split(values, np.cumsum(sizes)[:-1])]
+        return [{GIVEN_SIMILARITY: part} for part in np.split(values, np.cumsum(sizes)[:-1])]
 
     def notes(self, tasks: Sequence[StsData]) -> list[str]:
         """Return what should be known of scores that were made so: nothing."""

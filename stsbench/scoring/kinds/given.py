@@ -22,6 +22,7 @@ from stsbench.data.tables import FileRead, Status
 from stsbench.records.kinds import GIVEN
 from stsbench.records.parts import Number
 from stsbench.scoring.intervals import interval_of
+from stsbench.scoring.protocols import GIVEN_SIMILARITY
 from stsbench.scoring.settings import Settings
 from stsbench.scoring.statistic import Mean
 from stsbench.scoring.task import Items, Meaning, Numbers, Scoring, Vectors
@@ -75,7 +76,7 @@ class GivenItems:
 
     def meaning(self, settings: Settings) -> Meaning:
         """Return what the headline means: the mean over all items."""
-        return Meaning("all", "all", "mean", GIVEN)
+        return Meaning("all", "all", "mean", GIVEN_SIMILARITY)
 
     def items(self, vectors: Vectors, settings: Settings) -> Items:
         """Return the items as they were given."""

@@ -16,6 +16,7 @@ from stsbench.records.kinds import STS
 from stsbench.records.parts import Number
 from stsbench.records.signature import Signature
 from stsbench.scoring.intervals import Support, kept, sharing_of
+from stsbench.scoring.protocols import GIVEN_SIMILARITY
 from stsbench.scoring.raters import with_spread
 from stsbench.scoring.settings import Intervals, Settings
 from stsbench.scoring.task import Items, Meaning, Numbers, Rows, Scoring, Task, Vectors, item_columns
@@ -25,9 +26,6 @@ from stsbench.statistics.dependence import Sharing, variance
 from stsbench.statistics.influence import TERMS, task_terms
 from stsbench.statistics.intervals import Limits, correlation_interval
 from stsbench.statistics.similarity import SIMILARITIES, pair_similarities, zero_rows
-
-GIVEN = "given"
-"""The similarity column of a run whose similarities were computed elsewhere."""
 
 _METRICS: tuple[Metric, ...] = ("spearman", "pearson")
 """What every score is also taken by, whatever the protocol's metric."""
@@ -122,13 +120,13 @@ def compared_elsewhere(task: Task, similarities: Mapping[str, NDArray[np.float64
 
     Args:
         task: n pairs.
-        similarities: (n,) by column: `GIVEN`, or some of `SIMILARITIES`; the others of those are NaN then.
+        similarities: (n,) by column: `GIVEN_SIMILARITY`, or some of `SIMILARITIES`; the others of those are NaN then.
     """
     pairs = _without_similarities(task)
     size = len(pairs)
     columns: dict[str, Column] = dict.fromkeys(("subwords_a", "subwords_b"), np.full(size, -1))
     columns |= dict.fromkeys(("identical", "zero"), np.zeros(size, dtype=bool))
-    if GIVEN not in similarities:
+    if GIVEN_SIMILARITY not in similarities:
         columns |= dict.fromkeys(SIMILARITIES, np.full(size, math.nan))
     return pairs.with_columns({**columns, **similarities})
 

@@ -11,8 +11,10 @@ from stsbench.base.words import storable
 from stsbench.encoders.protocol import Identity
 from stsbench.encoders.use import Use
 from stsbench.records.imports.read import import_scores
+from stsbench.records.measurement import Measurement
 from stsbench.records.record import RunRecord
 from stsbench.records.signature import UNKNOWN
+from stsbench.records.store import require_free, save_run
 from stsbench.scoring.kinds.given import FORMATS_READ, read_items
 from stsbench.scoring.protocols import GIVEN_SIMILARITY, Protocol
 from stsbench.scoring.recording import Measured, Recording
@@ -61,19 +63,15 @@ def import_results(
     ('quora', 'mean', 0.75)
     """
     path = Path(path).expanduser()
+    folder = None if out is None else Path(out).expanduser()
     if not any(suffix in FORMATS_READ for suffix in path.suffixes[-2:]):
-        return import_scores(
-            path,
-            out=out,
-            model=model,
-            aggregation=aggregation,
-            metric=metric,
-            overwrite=overwrite,
-            command=command,
-        )
+        record = import_scores(path, model, aggregation, metric, command)
+        if folder is None:
+            return record
+        require_free(folder, Measurement.of(record), overwrite=overwrite)
+        return save_run(record, folder, overwrite=overwrite)
     if aggregation is not None:
         raise UserError("--aggregation is over subsets, which a table of items has not: leave it out.")
-    folder = None if out is None else Path(out).expanduser()
     return _import_items(path, model, Settings(out=folder, overwrite=overwrite, command=command))
 
 

@@ -14,9 +14,8 @@ from stsbench.records.consistency import contradiction
 from stsbench.records.imports.mteb import NO_REVISION, is_mteb, read_mteb, task_name
 from stsbench.records.imports.results import ImportedResults, ImportedTask, build_record, text
 from stsbench.records.imports.senteval import is_senteval, read_senteval
-from stsbench.records.measurement import Measurement
 from stsbench.records.record import RECORD, RunRecord
-from stsbench.records.store import load_run, require_free, save_run
+from stsbench.records.store import load_run
 
 _META = "model_meta.json"
 
@@ -26,35 +25,14 @@ class NotResultsError(UserError):
 
 
 def import_scores(
-    path: str | Path,
-    *,
-    out: str | Path | None = None,
-    model: str = "",
-    aggregation: str | None = None,
-    metric: str = "spearman",
-    overwrite: bool = False,
-    command: str = "",
+    path: Path, model: str = "", aggregation: str | None = None, metric: str = "spearman", command: str = ""
 ) -> RunRecord:
-    """Make a record of results of SentEval or MTEB.
-
-    What the files do not say is marked as unknown (`-` in the signature): the files that were scored, the
-    pooling, of MTEB the text. The record has no items table.
-
-    Args:
-        path: SentEval's dictionary of results as JSON, in either shape; a JSON file of MTEB's for one task; or a
-            folder of those.
-        out: folder of the record. In Python None keeps it in memory.
-        model: the model's name; by default what the files say, or else the file's name.
-        aggregation: over subsets: `all`, `mean` or `wmean`; by default `all` if every task has it, else `wmean`.
-        metric: `spearman` or `pearson`.
-        overwrite: whether to replace another measurement in that folder.
-        command: the command line, for the record.
+    """Return the record, in memory, of results of SentEval or MTEB (see `stsbench.import_results`).
 
     Raises:
         NotResultsError: if the file is none of theirs.
-        UserError: if it cannot be read or lacks what was asked for, or the record cannot be saved.
+        UserError: if it cannot be read or lacks what was asked for.
     """
-    path = Path(path).expanduser()
     results = _read_folder(path) if path.is_dir() else _read_file(path)
     if not (results.tasks or results.transfer):
         raise NotResultsError(f"{path} has no score that can be imported: {' '.join(results.notes[1:])}")
@@ -73,11 +51,7 @@ def import_scores(
     record = build_record(named, chosen, metric, command)
     if said := contradiction(record):
         raise UserError(f"{path} contradicts itself: {said}; save the results again.")
-    if out is None:
-        return record
-    folder = Path(out).expanduser()
-    require_free(folder, Measurement.of(record), overwrite=overwrite)
-    return save_run(record, folder, overwrite=overwrite)
+    return record
 
 
 def _aggregation(path: Path, results: ImportedResults, wanted: str | None, metric: str) -> str:

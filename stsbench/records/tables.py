@@ -8,7 +8,7 @@ import numpy as np
 
 from stsbench.data.plain_table import PlainTable
 from stsbench.data.sentence_ids import FOLDED, SENTENCES
-from stsbench.records.kinds import KINDS
+from stsbench.records.kinds import COUNT, FLAG, ID, KINDS, NUMBER, TEXT
 from stsbench.records.parts import RunFields
 from stsbench.records.signature import Signature
 from stsbench.statistics.similarity import SIMILARITIES
@@ -20,8 +20,6 @@ ITEMS = "items.parquet"
 
 KEY = ("kind", "task", "split", "text")
 """The columns that say which score a row counts in; rows of other splits of a trained task are those held out."""
-
-TEXT, NUMBER, COUNT, ID, FLAG = "text", "float64", "whole numbers", "uint64", "true or false"
 
 _ARROW_TYPES: Mapping[str, frozenset[str]] = {
     # `null` is a column in which nothing is.
@@ -37,13 +35,6 @@ _OF_ALL = {
     **dict.fromkeys((*KEY, "subset", "item_id"), TEXT),
     **dict.fromkeys((*SENTENCES, *FOLDED), ID),
 }
-_OF_SOME = {
-    **dict.fromkeys(("label", "prediction"), TEXT),
-    **dict.fromkeys(("gold", "correct", "score", *SIMILARITIES), NUMBER),
-    **dict.fromkeys((f"{unit}_{side}" for unit in ("words", "characters", "subwords") for side in "ab"), COUNT),
-    "fold": COUNT,
-    **dict.fromkeys(("identical", "zero"), FLAG),
-}
 
 
 def fault_in_columns(table: "pa.Table", record: RunFields) -> str:
@@ -56,7 +47,7 @@ def fault_in_columns(table: "pa.Table", record: RunFields) -> str:
     columns = dict(_OF_ALL)
     for score in record.scores:
         similarity = Signature.parse(score.signature).similarity
-        columns |= {name: _OF_SOME[name] for name in score.about.columns}
+        columns |= score.about.columns
         if score.about.by_similarity:
             columns |= dict.fromkeys(SIMILARITIES if similarity in SIMILARITIES else (similarity,), NUMBER)
     return next(_faults_in_columns(table, columns), "")
@@ -105,7 +96,7 @@ def _faults_in_rows(table: PlainTable, record: RunFields) -> Iterator[str]:
 def _faults_in_numbers(table: PlainTable, record: RunFields) -> Iterator[str]:
     for name, about in ((name, KINDS[name]) for name in dict.fromkeys(score.kind for score in record.scores)):
         of_kind = table["kind"] == name
-        columns = [column for column in about.columns if _OF_SOME[column] == NUMBER]
+        columns = [column for column, holds in about.columns.items() if holds == NUMBER]
         if about.by_similarity:
             columns += {Signature.parse(score.signature).similarity for score in record.scores_of(name)}
         for column in columns:

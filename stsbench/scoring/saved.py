@@ -35,9 +35,8 @@ class SavedSimilarities:
             UserError: if there is no such file.
         """
         self._demand_file()
-        return Identity(
-            self.path.stem, "similarities", own_use(GIVEN_SIMILARITY), weights_sha256=self._hashed.sha256(self.path)
-        )
+        sha256 = self._hashed.sha256(self.path)
+        return Identity(self.path.stem, "similarities", own_use(GIVEN_SIMILARITY), weights_sha256=sha256)
 
     @cached_property
     def values(self) -> NDArray[np.float64]:

@@ -120,7 +120,7 @@ def compared_elsewhere(task: Task, similarities: Mapping[str, NDArray[np.float64
 
     Args:
         task: n pairs.
-        similarities: (n,) by column: `GIVEN_SIMILARITY`, or some of `SIMILARITIES`; the others of those are NaN then.
+        similarities: (n,) by column: `GIVEN_SIMILARITY`, or some of `SIMILARITIES`, whose others are NaN then.
     """
     pairs = _without_similarities(task)
     size = len(pairs)

@@ -24,9 +24,8 @@ from stsbench.records.parts import Score
 from stsbench.records.record import RunRecord
 from stsbench.records.signature import Signature, require_same_protocol
 from stsbench.records.store import load_run
-from stsbench.scoring.intervals import sharing_of
 from stsbench.scoring.recompute import EXACT
-from stsbench.scoring.statistic import Statistic, statistic_of
+from stsbench.scoring.statistic import Statistic, sharing_of, statistic_of
 from stsbench.statistics.aggregation import members_of
 from stsbench.statistics.dependence import Dependence, Sharing, Variance, covariance, variance
 from stsbench.statistics.intervals import Limits, plain_interval, two_sided_p

@@ -82,7 +82,7 @@ def compare(
     """
     _ = output.style  # Refused before the work, if two formats were asked for.
     _demand_one_way(runs or [], a or [], b or [])
-    from stsbench.records.intervals import common_interval
+    from stsbench.records.labels import common_interval
     from stsbench.records.store import load_run
     from stsbench.render.figures import save_figure
     from stsbench.scoring.settings import Intervals

@@ -17,8 +17,7 @@ from stsbench.judging.differences import dependence_notes, differences
 from stsbench.judging.overlap import overlaps_of
 from stsbench.judging.seeds import compare_seeds
 from stsbench.judging.seeds_result import SeedsComparison
-from stsbench.records.intervals import common_interval, recorded_intervals
-from stsbench.records.labels import labels
+from stsbench.records.labels import common_interval, labels, recorded_intervals
 from stsbench.records.record import RunRecord
 from stsbench.scoring.recompute import require_recomputed
 from stsbench.scoring.settings import Intervals

@@ -9,10 +9,10 @@ import numpy as np
 from stsbench.base.words import listed
 from stsbench.judging.aligned import AlignedScores
 from stsbench.judging.comparison import TESTS, Difference, corrected
-from stsbench.records.intervals import INTERVAL_OF
 from stsbench.records.kinds import KINDS
-from stsbench.scoring.intervals import as_variances
+from stsbench.records.labels import INTERVAL_OF
 from stsbench.scoring.settings import Intervals
+from stsbench.scoring.statistic import as_variances
 from stsbench.statistics.dependence import variance
 from stsbench.statistics.intervals import plain_interval, two_sided_p
 

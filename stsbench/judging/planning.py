@@ -26,8 +26,8 @@ from stsbench.judging.aligned import (
 )
 from stsbench.judging.comparison import plain_data
 from stsbench.published.measured import seeded_systems, seeds
-from stsbench.records.intervals import common_interval
 from stsbench.records.kinds import AVERAGES
+from stsbench.records.labels import common_interval
 from stsbench.records.record import RunRecord
 from stsbench.render.result import Result
 from stsbench.render.table import Table, Tables

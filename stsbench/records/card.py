@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from stsbench.base.errors import UserError
-from stsbench.records.intervals import METHODS
+from stsbench.records.labels import METHODS
 from stsbench.records.parts import Score
 from stsbench.records.record import RunRecord
 from stsbench.records.signature import Signature

@@ -1,12 +1,14 @@
 """The fields of `run.json`: what was measured, on what, how, and what came out."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr
 
+from stsbench.base.digest import DIGEST, digest_of
 from stsbench.encoders.template import Template
 from stsbench.encoders.use import Use
 from stsbench.records.kinds import KINDS, Kind
@@ -436,3 +438,11 @@ class RunFields(RecordPart):
     def folder(self) -> Path | None:
         """The folder that the record was saved in or read from; None for one in memory."""
         return self._folder
+
+
+Record = TypeVar("Record", bound=BaseModel)
+
+
+def sealed(record: Record) -> Record:
+    """Return a record with the digest of what it says."""
+    return record.model_copy(update={DIGEST: digest_of(json.loads(record.model_dump_json()))})

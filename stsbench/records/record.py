@@ -12,11 +12,9 @@ from stsbench.base.digest import DIGEST
 from stsbench.base.errors import UserError
 from stsbench.base.files import sha256_of
 from stsbench.data.plain_table import PlainTable, coded
-from stsbench.records.digest import sealed
-from stsbench.records.parquet import as_plain, read_table
-from stsbench.records.parts import RunFields, TableFile
+from stsbench.records.items import ITEMS, KEY, as_plain, fault_in_columns, fault_in_rows, read_table
+from stsbench.records.parts import RunFields, TableFile, sealed
 from stsbench.records.scores import Scores, score_frame
-from stsbench.records.tables import ITEMS, KEY, fault_in_columns, fault_in_rows
 from stsbench.render.result import Result
 from stsbench.render.table import Style, Tables
 from stsbench.statistics.aggregation import members_of

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from stsbench.records.digest import sealed
-from stsbench.records.intervals import interval_remarks
 from stsbench.records.kinds import AVERAGES, KINDS
-from stsbench.records.labels import labels, task_labels
-from stsbench.records.parts import Number, RunFields
+from stsbench.records.labels import interval_remarks, labels, task_labels
+from stsbench.records.parts import Number, RunFields, sealed
 from stsbench.records.signature import Signature, require_same_protocol
 from stsbench.render.cells import Key, Named, Rows
 from stsbench.render.result import Result

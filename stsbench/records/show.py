@@ -1,12 +1,15 @@
-"""`show`: records side by side, and how commands print them."""
+"""What a reader asks of records: `show` puts them side by side, `cite` says what to cite for them."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
+from stsbench.base.options import Spelled
 from stsbench.cli.output import print_data, print_result, say, tell
-from stsbench.records.digest import sealed
+from stsbench.data.catalogue import data_set
+from stsbench.published.catalogue import known_checkpoint
+from stsbench.records.parts import sealed
 from stsbench.records.record import RunRecord
 from stsbench.records.scores import Scores, require_comparable
 from stsbench.records.store import load_run
@@ -61,3 +64,23 @@ def print_scores(scores: Scores, output: "Output", *, as_list: bool) -> None:
     for record in scores.records:
         for note in record.notes:
             tell(f"note: {note}", quiet=output.quiet)
+
+
+def cite(paths: Annotated[Sequence[str | Path], Spelled("RUNS...")]) -> dict[str, str]:
+    """Return the citations for the tasks and models of some records, by what each is for.
+
+    Args:
+        paths: run folders or `run.json` files.
+
+    Raises:
+        UserError: if a record is missing or damaged.
+    """
+    citations: dict[str, str] = {}
+    for record in map(load_run, paths):
+        model = record.model
+        known = known_checkpoint(model.name, weights_sha256=model.weights_sha256)
+        citations[model.name] = known.citation if known else "not known here: see its model card."
+        for task in record.scores:
+            own = task.data.status == "user"
+            citations[task.task] = "a file of your own." if own else data_set(task.task).citation
+    return citations

@@ -3,9 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from stsbench.records.intervals import interval_remarks
 from stsbench.records.kinds import KINDS, Kind
-from stsbench.records.labels import task_labels
+from stsbench.records.labels import interval_remarks, task_labels
 from stsbench.records.record import RunRecord
 from stsbench.records.scores import Row, across_models, column_of, rows_of_kind, score_rows
 from stsbench.records.signature import Signature

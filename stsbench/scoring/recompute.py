@@ -12,14 +12,14 @@ import numpy as np
 from stsbench._version import __version__
 from stsbench.base.errors import UserError
 from stsbench.data.plain_table import PlainTable
+from stsbench.records.items import ITEMS
 from stsbench.records.kinds import KINDS
 from stsbench.records.labels import task_labels
 from stsbench.records.parts import AveragePart, Interval, Number, Score
 from stsbench.records.record import RECORD, MissingTableError, RunRecord
-from stsbench.records.tables import ITEMS
 from stsbench.scoring.kinds import numbers_of
-from stsbench.scoring.raters import rater_part
-from stsbench.scoring.recording import averages, counts_in
+from stsbench.scoring.kinds.sts import rater_part
+from stsbench.scoring.measure import averages, counts_in
 from stsbench.scoring.settings import Intervals
 from stsbench.scoring.task import Rows
 

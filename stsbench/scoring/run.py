@@ -19,12 +19,9 @@ from stsbench.encoders.use import FP32, TORCH, Use, name_parts
 from stsbench.records.kinds import KINDS
 from stsbench.records.record import RunRecord
 from stsbench.records.store import held_by
-from stsbench.scoring.measure import measure_encoder, measure_similarities
-from stsbench.scoring.predictions import KIND, SavedPredictions, similarities_from
-from stsbench.scoring.protocols import Protocol
-from stsbench.scoring.recording import Recording, SavedBesideError
-from stsbench.scoring.saved import SavedSimilarities
-from stsbench.scoring.settings import Classification, Settings, Stages
+from stsbench.scoring.measure import Recording, SavedBesideError, measure_encoder, measure_similarities
+from stsbench.scoring.settings import Classification, Protocol, Settings, Stages
+from stsbench.scoring.similarities import KIND, SavedPredictions, SavedSimilarities, similarities_from
 from stsbench.scoring.task import Task
 from stsbench.scoring.tasks import GROUPS, WHOLE, is_sample, read_data
 

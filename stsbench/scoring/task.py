@@ -12,8 +12,8 @@ from stsbench.data.sentence_ids import id_columns
 from stsbench.data.tables import FileRead, Status, StsData
 from stsbench.records.parts import Number, Training
 from stsbench.records.signature import Signature
-from stsbench.scoring.intervals import Support
 from stsbench.scoring.settings import Intervals, Settings
+from stsbench.scoring.statistic import Support
 
 Texts = Column | Sequence[str]
 """(n,) texts."""
@@ -174,16 +174,19 @@ class Task(Protocol):
 
 
 def item_columns(
-    task: Task,
+    kind: str,
+    data: Source,
     split: str | Texts,
     subset: Texts,
     item_id: Texts,
+    *,
     sides: Sequence[Texts],
 ) -> dict[str, Texts]:
     """Return the columns that every row of the items table has.
 
     Args:
-        task: whose rows they are.
+        kind: of the task whose rows they are.
+        data: what it was read as.
         split: of all rows, or (n,) of each.
         subset: (n,) empty where the task has none.
         item_id: (n,) what the data calls each item.
@@ -191,10 +194,10 @@ def item_columns(
     """
     size = len(item_id)
     return {
-        "kind": [task.kind] * size,
-        "task": [task.data.task] * size,
+        "kind": [kind] * size,
+        "task": [data.task] * size,
         "split": [split] * size if isinstance(split, str) else split,
-        "text": [task.data.text] * size,
+        "text": [data.text] * size,
         "subset": subset,
         "item_id": item_id,
         **id_columns(sides[0], sides[1] if len(sides) > 1 else [None] * size),

@@ -18,7 +18,7 @@ from stsbench.scoring.kinds.classification import Classification
 from stsbench.scoring.kinds.pair_classification import PairClassification
 from stsbench.scoring.kinds.relatedness import Relatedness
 from stsbench.scoring.kinds.sts import StsPairs
-from stsbench.scoring.protocols import AVERAGE_PRECISION, TEXTS, Protocol
+from stsbench.scoring.settings import AVERAGE_PRECISION, TEXTS, Protocol
 from stsbench.scoring.task import Task
 
 STS_TASKS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R")

@@ -15,7 +15,7 @@ from stsbench.data.corpus import SAMPLE, corpus_file, read_rows
 from stsbench.data.rows import ending_of
 from stsbench.data.tables import StsData
 from stsbench.records.provenance import environment, threads
-from stsbench.scoring.protocols import Protocol
+from stsbench.scoring.settings import Protocol
 from stsbench.scoring.tasks import read_data
 from stsbench.training.batches import make_schedule
 from stsbench.training.folder import RunFolder, Start, edits, write_start

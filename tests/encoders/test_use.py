@@ -17,9 +17,8 @@ from stsbench.encoders.use import ABOUT, Loading, Use, UseOptions, names, own_us
 from stsbench.records.labels import model_labels
 from stsbench.records.parts import ModelPart
 from stsbench.records.signature import Signature
-from stsbench.scoring.protocols import Protocol
 from stsbench.scoring.run import run_name
-from stsbench.scoring.settings import Settings
+from stsbench.scoring.settings import Protocol, Settings
 from stsbench.scoring.tasks import task_of_pairs
 from stsbench.sweeps.experiment import PostprocessingChoice
 from stsbench.sweeps.jobs import _LOADING

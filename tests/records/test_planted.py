@@ -25,8 +25,8 @@ import stsbench as sb
 from stsbench.base.digest import DIGEST, digest_of
 from stsbench.base.files import sha256_of
 from stsbench.data.tables import StsData
+from stsbench.records.items import ITEMS
 from stsbench.records.record import RECORD
-from stsbench.records.tables import ITEMS
 from stsbench.scoring.kinds.relatedness import Relatedness
 from stsbench.scoring.recompute import require_recomputed
 

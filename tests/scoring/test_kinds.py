@@ -17,8 +17,8 @@ from stsbench.base.digest import digest_of
 from stsbench.base.files import sha256_of
 from stsbench.cli.app import app
 from stsbench.data.tables import StsData
+from stsbench.records.items import ITEMS
 from stsbench.records.kinds import GIVEN, KINDS, PAIR_CLASSIFICATION, STS, SUPERVISED, TRANSFER
-from stsbench.records.tables import ITEMS
 from stsbench.scoring.kinds import TASKS
 from stsbench.scoring.kinds.pair_classification import PairClassification
 from stsbench.scoring.kinds.relatedness import Relatedness

@@ -10,7 +10,7 @@ from scipy.spatial import distance
 from stsbench.data.benchmarks import load_sample
 from stsbench.data.tables import StsData
 from stsbench.scoring.kinds.sts import StsPairs, compared, compared_elsewhere
-from stsbench.scoring.protocols import GIVEN_SIMILARITY
+from stsbench.scoring.settings import GIVEN_SIMILARITY
 from stsbench.scoring.task import Vectors
 
 COLUMNS = {

@@ -139,7 +139,7 @@ def make_run() -> Callable[..., RunRecord]:
     """Return a maker of saved records of models that need not exist."""
     import numpy as np
 
-    from stsbench.scoring.recording import Measured, Recording
+    from stsbench.scoring.measure import Measured, Recording
     from stsbench.scoring.settings import Stages
     from stsbench.scoring.task import Vectors
 

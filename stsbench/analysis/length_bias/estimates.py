@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from stsbench.scoring.intervals import sharing_of
 from stsbench.scoring.settings import Intervals
+from stsbench.scoring.statistic import sharing_of
 from stsbench.statistics.correlations import partial_spearman, spearman
 from stsbench.statistics.dependence import Sharing, variance
 from stsbench.statistics.influence import spearman_terms, task_terms

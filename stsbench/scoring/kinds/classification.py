@@ -34,10 +34,9 @@ from stsbench.scoring.classifiers import (
     stratified,
 )
 from stsbench.scoring.classifiers import Rows as Positions
-from stsbench.scoring.intervals import interval_of
 from stsbench.scoring.mlp import Mlp
 from stsbench.scoring.settings import CLASSIFIERS, KFOLD, SEED, Settings
-from stsbench.scoring.statistic import F1, Accuracy
+from stsbench.scoring.statistic import F1, Accuracy, interval_of
 from stsbench.scoring.task import Items, Meaning, Numbers, Rows, Scoring, Vectors, item_columns
 
 
@@ -237,7 +236,7 @@ def _table(data: LabelledData, task: Labelled, outcome: "Outcome") -> PlainTable
     items = data.items.iloc[position]
     sides = [items["sentence1"].tolist(), items["sentence2"].tolist()]
     columns = item_columns(
-        Classification(data), items["split"].tolist(), [""] * len(items), items["item_id"].tolist(), sides
+        TRANSFER, data, items["split"].tolist(), [""] * len(items), items["item_id"].tolist(), sides=sides
     )
     return PlainTable(
         {

@@ -21,10 +21,8 @@ from stsbench.data.sentence_ids import FOLDED, SENTENCES, sentence_ids
 from stsbench.data.tables import FileRead, Status
 from stsbench.records.kinds import GIVEN
 from stsbench.records.parts import Number
-from stsbench.scoring.intervals import interval_of
-from stsbench.scoring.protocols import GIVEN_SIMILARITY
-from stsbench.scoring.settings import Settings
-from stsbench.scoring.statistic import Mean
+from stsbench.scoring.settings import GIVEN_SIMILARITY, Settings
+from stsbench.scoring.statistic import Mean, interval_of
 from stsbench.scoring.task import Items, Meaning, Numbers, Scoring, Vectors
 from stsbench.scoring.task import Rows as ScoredRows
 

@@ -10,10 +10,9 @@ from typing import ClassVar
 from stsbench.base.errors import UserError
 from stsbench.records.kinds import PAIR_CLASSIFICATION
 from stsbench.records.parts import Number
-from stsbench.scoring.intervals import interval_of
 from stsbench.scoring.kinds.sts import ComparedPairs
 from stsbench.scoring.settings import Settings
-from stsbench.scoring.statistic import AveragePrecision, Statistic, ThresholdAccuracy
+from stsbench.scoring.statistic import AveragePrecision, Statistic, ThresholdAccuracy, interval_of
 from stsbench.scoring.task import Meaning, Numbers, Rows, Scoring
 
 

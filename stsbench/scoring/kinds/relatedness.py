@@ -20,11 +20,10 @@ from stsbench.data.sentences import sentences_in
 from stsbench.data.tables import StsData
 from stsbench.records.kinds import SUPERVISED
 from stsbench.records.parts import Number, Training
-from stsbench.scoring.intervals import interval_of
 from stsbench.scoring.kinds.classification import pair_features
 from stsbench.scoring.kinds.sts import demand_spread
 from stsbench.scoring.settings import SEED, Settings
-from stsbench.scoring.statistic import Correlation
+from stsbench.scoring.statistic import Correlation, interval_of
 from stsbench.scoring.task import Items, Meaning, Numbers, Rows, Scoring, Vectors, item_columns
 from stsbench.statistics.correlations import pearson, spearman
 
@@ -94,7 +93,7 @@ class Relatedness:
         result = regress(self.data, of_sentences[:half], of_sentences[half:], seed=seed, device=vectors.device)
         rows = self.data.table.take(result.tested)
         sides = [rows["sentence1"], rows["sentence2"]]
-        columns = item_columns(self, "test", [""] * len(rows), rows["pair_id"], sides)
+        columns = item_columns(self.kind, self.data, "test", [""] * len(rows), rows["pair_id"], sides=sides)
         table = PlainTable({**columns, "gold": rows["gold"].astype(np.float64), SUPERVISED: result.predicted})
         training = Training(method=SUPERVISED, design="split", kfold=0, seed=seed, stop_by="pearson")
         return Items(table, training, (Number(statistic="dev", value=result.dev, items=result.ndev),))

@@ -13,14 +13,13 @@ from stsbench.data.plain_table import Column, PlainTable, coded
 from stsbench.data.sentences import sentences_in
 from stsbench.data.tables import StsData
 from stsbench.records.kinds import STS
-from stsbench.records.parts import Number
+from stsbench.records.parts import Number, RaterPart
 from stsbench.records.signature import Signature
-from stsbench.scoring.intervals import Support, kept, sharing_of
-from stsbench.scoring.protocols import GIVEN_SIMILARITY
-from stsbench.scoring.raters import with_spread
-from stsbench.scoring.settings import Intervals, Settings
+from stsbench.scoring.settings import GIVEN_SIMILARITY, Intervals, Settings
+from stsbench.scoring.statistic import Support, kept, sharing_of
 from stsbench.scoring.task import Items, Meaning, Numbers, Rows, Scoring, Task, Vectors, item_columns
 from stsbench.statistics.aggregation import Aggregation, TaskScores, correlate_task, members_of
+from stsbench.statistics.agreement import ceiling, reliability
 from stsbench.statistics.correlations import Metric
 from stsbench.statistics.dependence import Sharing, variance
 from stsbench.statistics.influence import TERMS, task_terms
@@ -98,14 +97,14 @@ def demand_spread(data: StsData) -> None:
         )
 
 
-def compared(task: Task, vectors: Vectors) -> PlainTable:
+def compared(task: ComparedPairs, vectors: Vectors) -> PlainTable:
     """Return the items table of a task of pairs, n rows in the order of its data.
 
     Beside the columns that all rows have (see `item_columns`) they are gold; every similarity (float64); words,
     characters and subwords of either side (`words_a`, `words_b`, ...; sub-words -1 where unknown); `identical`
     (one token sequence on both sides) and `zero` (a zero vector on a side).
     """
-    pairs = _without_similarities(task)
+    pairs = _without_similarities(task.kind, task.data)
     left, right = vectors.rows[: len(pairs)], vectors.rows[len(pairs) :]
     zero = zero_rows(vectors.matrix)
     similarities = pair_similarities(vectors.matrix, left, right, tuple(SIMILARITIES))
@@ -122,7 +121,8 @@ def compared_elsewhere(task: Task, similarities: Mapping[str, NDArray[np.float64
         task: n pairs.
         similarities: (n,) by column: `GIVEN_SIMILARITY`, or some of `SIMILARITIES`, whose others are NaN then.
     """
-    pairs = _without_similarities(task)
+    assert task.pairs is not None, "pairs are compared"
+    pairs = _without_similarities(task.kind, task.pairs)
     size = len(pairs)
     columns: dict[str, Column] = dict.fromkeys(("subwords_a", "subwords_b"), np.full(size, -1))
     columns |= dict.fromkeys(("identical", "zero"), np.zeros(size, dtype=bool))
@@ -131,14 +131,12 @@ def compared_elsewhere(task: Task, similarities: Mapping[str, NDArray[np.float64
     return pairs.with_columns({**columns, **similarities})
 
 
-def _without_similarities(task: Task) -> PlainTable:
-    data = task.pairs
-    assert data is not None, "pairs are compared"
+def _without_similarities(kind: str, data: StsData) -> PlainTable:
     pairs = with_spread(data.table)
     size, sides = len(pairs), {"a": pairs["sentence1"], "b": pairs["sentence2"]}
     # A pair of split `all` counts as that split's; its id tells where it came from.
     columns: dict[str, Any] = dict(
-        item_columns(task, data.split, pairs["subset"], pairs["pair_id"], list(sides.values()))
+        item_columns(kind, data, data.split, pairs["subset"], pairs["pair_id"], sides=list(sides.values()))
     )
     others = [name for name in pairs.columns if name not in {*columns, "pair_id", "sentence1", "sentence2"}]
     columns |= {name: pairs[name] for name in others}
@@ -244,3 +242,48 @@ def task_limits(
         ],
         Support(whole, terms[aggregation], sharing, sharing_of(pairs, folded=True)),
     )
+
+
+RATINGS = "ratings"
+"""The column of `StsData.pairs` with each pair's ratings, of sets that publish them."""
+
+COUNT, VARIANCE = "raters", "rater_variance"
+"""What a pair table keeps of them: how many there are, and their variance (NaN of a single one)."""
+
+
+def with_spread(pairs: PlainTable) -> PlainTable:
+    """Return a table of pairs with the number and the variance of the ratings in place of the ratings.
+
+    A table without ratings is returned as it is.
+    """
+    if RATINGS not in pairs.columns:
+        return pairs
+    given = pairs[RATINGS]
+    return pairs.select(name for name in pairs.columns if name != RATINGS).with_columns(
+        {
+            COUNT: np.array([len(ratings) for ratings in given], dtype=np.float64),
+            VARIANCE: np.array([_variance(ratings) for ratings in given], dtype=np.float64),
+        }
+    )
+
+
+def rater_part(pairs: PlainTable) -> RaterPart | None:
+    """Return what a task's raters allow, from its rows of the pair table; None where no ratings are published."""
+    if not {COUNT, VARIANCE} <= set(pairs.columns):
+        return None
+    counts, variances = (pairs[column].astype(np.float64) for column in (COUNT, VARIANCE))
+    rated = np.isfinite(variances) & (counts >= 2)
+    if not rated.any():
+        return None
+    reliable = reliability(pairs["gold"], counts, variances)
+    highest = ceiling(reliable)
+    return RaterPart(
+        pairs=int(rated.sum()),
+        ratings=float(counts[rated].mean()),
+        reliability=None if math.isnan(reliable) else reliable,
+        ceiling=None if math.isnan(highest) else highest,
+    )
+
+
+def _variance(ratings: tuple[float, ...]) -> float:
+    return float(np.var(ratings, ddof=1)) if len(ratings) > 1 else math.nan

@@ -201,11 +201,7 @@ def write_table(table: "pa.Table", stream: BinaryIO) -> None:
 
 
 def read_table(stream: BinaryIO) -> "pa.Table":
-    """Read a Parquet file as it is, without what would import pandas.
-
-    Raises:
-        ValueError: if it is none, and so do OSError and KeyError.
-    """
+    """Read a Parquet file as it is, without what would import pandas."""
     import pyarrow.parquet as pq
 
     return pq.ParquetFile(stream).read()

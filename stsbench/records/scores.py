@@ -100,11 +100,7 @@ class Scores(Result):
 
 
 def require_comparable(records: Sequence[RunFields]) -> None:
-    """Make sure that records can stand in one table.
-
-    Raises:
-        UserError: naming the field in which a task's signatures differ.
-    """
+    """Make sure that records can stand in one table."""
     first: dict[str, tuple[str, Signature]] = {}
     for label, record in _labelled(records):
         for task, signature in zip(task_labels(record.scores), record.signatures, strict=True):

@@ -156,9 +156,6 @@ def require_same_protocol(
         names: of the two runs, for the message.
         task: as the reader knows it.
         remedy: what to do, the end of the message.
-
-    Raises:
-        UserError: naming the first field in which they differ.
     """
     for field in differing_fields(one, other):
         raise UserError(

@@ -140,11 +140,7 @@ def save_run(record: RunRecord, folder: str | Path, *, overwrite: bool = False) 
 
 
 def save_beside(record: RunRecord, folder: Path) -> RunRecord:
-    """Write a record beside a folder that is taken, under its name and a few digits that stand for the record.
-
-    Raises:
-        UserError: as `save_run`.
-    """
+    """Write a record beside a folder that is taken, under its name and a few digits that stand for the record."""
     place = folder.resolve() if folder.name in {"", ".."} else folder
     results = [part.model_dump(mode="json") for part in record.scores]
     digits = digest_of({"measurement": Measurement.of(record).digits, "results": results})[:6]
@@ -152,11 +148,7 @@ def save_beside(record: RunRecord, folder: Path) -> RunRecord:
 
 
 def require_free(folder: Path, measurement: Measurement, *, overwrite: bool = False) -> None:
-    """Make sure that a run can be saved in a folder and nothing is lost there: better before encoding than after.
-
-    Raises:
-        UserError: if the folder cannot be written, or holds another record and `overwrite` is false.
-    """
+    """Raise unless a run can be saved in a folder without a loss: better before encoding than after."""
     _require_writable(folder)
     held = None if overwrite else held_by(folder, measurement)
     if held is not None:
@@ -219,11 +211,7 @@ def load_run(path: str | Path) -> RunRecord:
 
 
 def _parsed(file: Path) -> tuple[RunRecord, str]:
-    """Return a record as its file has it, and the digest of the file's content.
-
-    Raises:
-        UserError: if it cannot be read or is no record.
-    """
+    """Return a record as its file has it, and the digest of the file's content."""
     try:
         if not file.is_file():  # A pipe would be waited at.
             raise UserError(f"{file} is not a file: name a record.")
@@ -299,11 +287,7 @@ def _settle(folder: Path) -> None:
 
 
 def _committed(folder: Path) -> str | None:
-    """Return the hash of the committed record's table; empty if it has none, None if there is no record.
-
-    Raises:
-        UserError: if the disk does not give it: nobody knows then whether the table is its own.
-    """
+    """Return the hash of the committed record's table; empty if it has none, None if there is no record."""
     try:
         # As it was written, whatever it says: what is committed must take its place.
         record, _ = _parsed(folder / RECORD)

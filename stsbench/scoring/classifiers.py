@@ -62,9 +62,6 @@ def arrange(data: LabelledData) -> Labelled:
 
     Rows that tie stay in the files' order. Of a pair the first sentence's number of tokens counts before the
     second's.
-
-    Raises:
-        UserError: if the task has no splits to train and test on.
     """
     items = data.items
     code_of = {label: code for code, label in enumerate(data.classes)}
@@ -96,11 +93,7 @@ def stratified(labels: Rows, among: Rows, folds: int, seed: int) -> list[Fold]:
 
 
 def demand_foldable(data: LabelledData, labels: Rows, folds: int) -> None:
-    """Raise unless every class has enough rows to be in every training set of the folds.
-
-    Raises:
-        UserError: naming the class and how many rows it has.
-    """
+    """Raise unless every class has enough rows to be in every training set of the folds."""
     if folds < 2:
         raise UserError(f"{folds} folds are too few to cross-validate {data.task}: use 2 or more.")
     for code, label in enumerate(data.classes):

@@ -126,11 +126,7 @@ def evaluate(
 
 
 def _loaded(encoder: Encoder | str | Path | Callable[[list[str]], Any], use: Use) -> Encoder:
-    """Return the encoder, loaded if it is not.
-
-    Raises:
-        UserError: if it is, and was to be loaded in another way; or it cannot be loaded.
-    """
+    """Return the encoder, loaded if it is not."""
     if not isinstance(encoder, Encoder):
         return load_with(encoder, use)
     for name in use.changed():

@@ -113,11 +113,7 @@ class Recording:
         return Measurement(self.model, self.protocol, tasks)
 
     def prepare(self) -> None:
-        """Make sure that the record can be saved where it is to be.
-
-        Raises:
-            UserError: if the folder cannot be written, or another measurement would be lost there.
-        """
+        """Make sure that the record can be saved where it is to be."""
         if self.settings.out is not None:
             require_free(self.settings.out, self.measurement, overwrite=self.settings.overwrite)
 
@@ -235,11 +231,7 @@ def _data_part(task: Task) -> DataPart:
 
 
 def measure_encoder(encoder: Encoder, tasks: Sequence[Task], settings: Settings, stages: Stages) -> RunRecord:
-    """Encode the sentences of some tasks, each once, and score the tasks.
-
-    Raises:
-        UserError: if the encoder cannot do it, a task cannot be folded, or the record cannot be saved.
-    """
+    """Encode the sentences of some tasks, each once, and score the tasks."""
     identity = encoder.identity
     stages.done("hash")
     recording = Recording.of(tasks, identity, settings)
@@ -287,12 +279,7 @@ def measure_similarities(
     settings: Settings,
     stages: Stages,
 ) -> RunRecord:
-    """Score similarities that were computed elsewhere.
-
-    Raises:
-        UserError: if there is not one finite number for each pair, a task needs vectors, or the record cannot be
-            saved.
-    """
+    """Score similarities that were computed elsewhere."""
     if settings.use.changed("afterwards"):
         raise UserError(
             "similarities have no vectors any more: --dimensions, --whiten and --normalize are not for them."

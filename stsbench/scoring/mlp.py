@@ -416,9 +416,6 @@ def loss_slope(logits: "torch.Tensor", targets: "torch.Tensor") -> "torch.Tensor
 def net_settings(options: dict[str, Any]) -> NetSettings:
     """Return the settings that SentEval's `classifier` dictionary names.
 
-    Raises:
-        UserError: if it names one that does not exist.
-
     >>> net_settings({"nhid": 0, "optim": "rmsprop", "tenacity": 3}).tenacity
     3
     """
@@ -430,11 +427,7 @@ def net_settings(options: dict[str, Any]) -> NetSettings:
 
 
 def make_optimizer(options: str, parameters: "Sequence[torch.Tensor]") -> "torch.optim.Optimizer":
-    """Return the optimiser that SentEval's notation names: `adam`, `sgd,lr=0.1`.
-
-    Raises:
-        UserError: if it names none, or an option it does not have.
-    """
+    """Return the optimiser that SentEval's notation names: `adam`, `sgd,lr=0.1`."""
     import torch
 
     name, *pairs = options.replace(" ", "").split(",")

@@ -151,9 +151,6 @@ def choose_data(request: Request) -> ChosenData:
     """Read what to score.
 
     With nothing asked for, they are the seven STS tasks if those are here, else the sample.
-
-    Raises:
-        UserError: if what was asked for, or the data in a place that the person named, is missing or broken.
     """
     if request.tasks is not None and request.data is not None:
         raise UserError("--tasks and --data cannot go together: measure them in two runs.")
@@ -189,9 +186,6 @@ def measure_each(
         settings: how; without a folder each gets its own, named after it.
         failed: told what could not be measured, and why.
         progress: told how far it is.
-
-    Raises:
-        UserError: if several models are to share one folder.
     """
     if settings.out is not None and sum(not model.beside for model in models) > 1:
         raise UserError("--out names one folder, and several models need one each: leave it out.")

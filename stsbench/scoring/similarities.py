@@ -231,11 +231,7 @@ def similarities_from(path: Path) -> SavedSimilarities | SavedPredictions:
 
 
 def tasks_in(path: Path) -> str | None:
-    """Return the tasks that a path's similarities are of, as `--tasks` takes them; None of numbers alone.
-
-    Raises:
-        UserError: if they are of none that the catalogue has.
-    """
+    """Return the tasks that a path's similarities are of, as `--tasks` takes them; None of numbers alone."""
     found = similarities_from(path)
     return ",".join(found.tasks) if isinstance(found, SavedPredictions) else None
 
@@ -253,11 +249,7 @@ def _repeated(task: StsData) -> NDArray[np.bool_]:
 
 
 def _require_same_pairs(task: StsData, pairs: PredictedPairs) -> None:
-    """Raise if the pairs cannot be those that were predicted.
-
-    Raises:
-        UserError: if there are more or fewer, or a sentence is less than alike to itself.
-    """
+    """Raise if the pairs cannot be those that were predicted."""
     cosines, count = pairs.similarities["cosine"], len(task.table)
     if len(cosines) != count:
         raise UserError(

@@ -33,10 +33,6 @@ def named_subjects(wanted: Wanted | Sequence[Wanted] | None, use: Use = USUAL) -
     Args:
         wanted: one or several; None or none for the packaged model.
         use: how the models among them are used.
-
-    Raises:
-        UserError: if something is not there; nothing was named and no model is packaged; or an option was chosen
-            where no model is loaded.
     """
     several: list[Any] = list(wanted) if isinstance(wanted, list | tuple) else [] if wanted is None else [wanted]
     if not several:
@@ -73,11 +69,7 @@ def _is_run(path: str | Path) -> bool:
 
 
 def runs_and_models(runs: Sequence[str], models: Sequence[str]) -> list[str]:
-    """Return what a command line names, runs first.
-
-    Raises:
-        UserError: if a run is none: else its name would be taken for a model's.
-    """
+    """Return what a command line names, runs first."""
     for run in runs:
         if not _is_run(run):
             raise UserError(
@@ -101,9 +93,6 @@ def pair_tables(
             their data is not here).
         data_dirs: folders to look for data in.
         progress: told how far encoding is.
-
-    Raises:
-        UserError: if a record's pair table is missing or another one, or lacks a task.
     """
     wanted = list(dict.fromkeys(canonical(task) for task in tasks))
     tables = {}

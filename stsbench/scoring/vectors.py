@@ -72,11 +72,7 @@ class RecordedModel:
         return 1 if self._loaded is None else self._loaded.token_budget
 
     def prepare(self, *, weights: bool) -> None:
-        """Load the model.
-
-        Raises:
-            UserError: if it is not there, or is not as it was when it was measured.
-        """
+        """Load the model."""
         self._itself.prepare(weights=weights)
 
     def tokenize(self, texts: Sequence[str]) -> Tokenized:
@@ -171,9 +167,6 @@ def vectors_of(
         texts: any number.
         progress: told how far encoding is.
         data_dirs: folders with data of a record, of which sentences are encoded again where nothing was hashed.
-
-    Raises:
-        UserError: if a text was never encoded and the model is not here, or is not as it was.
     """
     encoder = RecordedModel(subject.model) if isinstance(subject, RunRecord) else subject
     if isinstance(subject, RunRecord) and subject.model.weights_sha256 is None:
@@ -196,9 +189,6 @@ def _require_same_behaviour(
     """Hold what has no weights to hash against its record: some pairs are encoded again, and give what they gave.
 
     A function's code, its closure and the files that it reads can change; what it does is seen in what it returns.
-
-    Raises:
-        UserError: if a similarity is another one.
     """
     name = record.model.name
     if record.model.use.whiten is not None:

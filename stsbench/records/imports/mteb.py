@@ -72,11 +72,7 @@ def task_name(content: Mapping[str, Any]) -> str:
 
 
 def read_mteb(content: Mapping[str, Any]) -> ImportedResults:
-    """Read MTEB's results of one task, or a table of them.
-
-    Raises:
-        ValueError, KeyError: if an entry is not what MTEB writes.
-    """
+    """Read MTEB's results of one task, or a table of them."""
     if tables := _tables(content):
         if "scores" in content or "test" in content:
             raise ValueError(f"it holds the results of one task and tables of several: {', '.join(content)}")
@@ -107,9 +103,6 @@ def _scores_by_split(content: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any
     """Yield the cosine scores by metric on each of MTEB's splits that the catalogue has, at the least on test.
 
     Beside them the split, and the signature that `export` wrote; empty where another program wrote the file.
-
-    Raises:
-        ValueError: if they stand in both layouts: neither may win.
     """
     if "scores" in content and "test" in content:
         raise ValueError("it holds the scores twice, in MTEB's old layout (test) and in its new one (scores)")
@@ -199,11 +192,7 @@ def are_predictions(path: Path) -> bool:
 
 
 def read_predictions(path: Path) -> Predictions:
-    """Read a prediction file of MTEB's, or a folder of those of one model.
-
-    Raises:
-        UserError: if there is none, one is not as MTEB writes it, or they are of several models.
-    """
+    """Read a prediction file of MTEB's, or a folder of those of one model."""
     files = files_in(path, f"*{ENDING}") if path.is_dir() else [path]
     if not files:
         raise UserError(f"{path} holds no prediction file of MTEB's: they are called TASK{ENDING}.")
@@ -283,11 +272,7 @@ def _numbers(values: object, path: Path, where: str) -> NDArray[np.float64]:
 
 
 def _checked(columns: dict[str, NDArray[np.float64]], path: Path, where: str) -> Mapping[str, NDArray[np.float64]]:
-    """Return the columns if they are of as many pairs each, and the cosines are some.
-
-    Raises:
-        UserError: if not.
-    """
+    """Return the columns if they are of as many pairs each, and the cosines are some."""
     sizes = {kind: len(values) for kind, values in columns.items()}
     if len(set(sizes.values())) > 1:
         told = listed([f"{size} of {_COLUMNS[kind]}" for kind, size in sizes.items()])

@@ -55,11 +55,7 @@ def import_scores(
 
 
 def _aggregation(path: Path, results: ImportedResults, wanted: str | None, metric: str) -> str:
-    """Return the aggregation that every task has by a metric.
-
-    Raises:
-        UserError: if one lacks it, naming what it has.
-    """
+    """Return the aggregation that every task has by a metric."""
     chosen = wanted or ("all" if all(task.by("all", metric) for task in results.tasks) else "wmean")
     for task in results.tasks:
         if task.by(chosen, metric) is None:
@@ -75,11 +71,7 @@ def _is_undefined(task: ImportedTask, aggregation: str, metric: str) -> bool:
 
 
 def read_results(run: RunRecord | str | Path) -> RunRecord:
-    """Return a record: as it is, read from its folder or `run.json`, or imported from results of SentEval or MTEB.
-
-    Raises:
-        UserError: if there is nothing of that, or it is damaged.
-    """
+    """Return a record: as it is, read from its place, or imported from results of SentEval or MTEB."""
     if isinstance(run, RunRecord):
         return run
     path = Path(run).expanduser()
@@ -144,11 +136,7 @@ def _read_folder(folder: Path) -> ImportedResults:
 
 
 def _one_model(folder: Path, results: Mapping[Path, ImportedResults]) -> str:
-    """Return the model that files of results name, empty if none does.
-
-    Raises:
-        UserError: if two name one task, or several models.
-    """
+    """Return the model that files of results name, empty if none does."""
     files: dict[str, Path] = {}
     for path, of_file in results.items():
         for task in of_file.tasks:

@@ -98,9 +98,6 @@ def correlation(value: Any) -> float | None:
 
     None stands for an undefined one (`NaN`), as of similarities that are all the same.
 
-    Raises:
-        ValueError: if it is nothing of that, or infinite.
-
     >>> correlation([0.5, 0.01]), correlation({"correlation": 0.5}), correlation(float("nan"))
     (0.5, 0.5, None)
     """
@@ -118,11 +115,7 @@ def correlation(value: Any) -> float | None:
 
 
 def share(percent: Any) -> float:
-    """Return an accuracy in percent as a share between 0 and 1.
-
-    Raises:
-        ValueError: if it is none.
-    """
+    """Return an accuracy in percent as a share between 0 and 1."""
     if isinstance(percent, bool) or not isinstance(percent, int | float) or not 0 <= percent <= 100:
         raise ValueError(f"no accuracy: {percent!r}")
     return percent / 100
@@ -130,9 +123,6 @@ def share(percent: Any) -> float:
 
 def count(number: Any) -> int:
     """Return how many pairs or items there are.
-
-    Raises:
-        ValueError: if it is no positive whole number.
 
     >>> count(750)
     750
@@ -143,11 +133,7 @@ def count(number: Any) -> int:
 
 
 def text(value: Any) -> str:
-    """Return a name or a hash; an absent one is empty.
-
-    Raises:
-        ValueError: if it is no text.
-    """
+    """Return a name or a hash; an absent one is empty."""
     if value is not None and not isinstance(value, str):
         raise ValueError(f"no text: {value!r}")
     return value or ""

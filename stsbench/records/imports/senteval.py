@@ -48,9 +48,6 @@ def read_senteval(content: Mapping[str, Any]) -> ImportedResults:
 
     Only the fork's have one correlation over all pairs of a year (`all`), and plain similarities of STS-B and
     SICK-R. Of these two the test split is taken.
-
-    Raises:
-        ValueError, KeyError: if an entry is not what SentEval writes.
     """
     tasks = [_year(name, content[name]) for name in _YEARS if name in content]
     left_out = []

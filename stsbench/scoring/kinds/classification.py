@@ -156,10 +156,6 @@ def classify(
         seed: of the folds of `kfold` tasks and of the net; nested folds have their own.
         kfold: how many folds, at either level.
         device: where the classifier computes.
-
-    Raises:
-        UserError: if a name is unknown, or the task cannot be folded so.
-        ValueError: if there is not one finite vector for each sentence.
     """
     fitter = make_classifier(classifier, seed=seed, device=device) if isinstance(classifier, str) else classifier
     task = arrange(data)
@@ -200,11 +196,7 @@ _TESTED = {"nested": "all", "kfold": "test", "split": "test"}
 
 
 def make_classifier(name: str, *, seed: int = SEED, device: str = "cpu") -> Classifier:
-    """Return the classifier called `name`.
-
-    Raises:
-        UserError: if there is none.
-    """
+    """Return the classifier called `name`."""
     if name == "logreg":
         return LogisticRegression(device=device)
     if name == "mlp-adam":
@@ -306,11 +298,7 @@ class Outcome:
 
 
 def run_design(trial: Trial) -> Outcome:
-    """Choose the regulariser and predict, as the task's splits allow.
-
-    Raises:
-        UserError: if a class has too few items for the folds.
-    """
+    """Choose the regulariser and predict, as the task's splits allow."""
     return {"nested": _nested, "kfold": _kfold, "split": _split}[trial.task.design](trial)
 
 

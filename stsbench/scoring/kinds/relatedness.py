@@ -7,7 +7,7 @@ bins: a score below 1 has only its fraction in the first, and 0 nothing at all.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -40,7 +40,10 @@ _TENACITY = 3
 StopBy = Literal["pearson", "spearman"]
 """What training stops by on dev: the original by Pearson, the SimCSE fork's fine-tuning tasks by Spearman."""
 
-_CORRELATE = {"pearson": pearson, "spearman": spearman}
+_CORRELATE: Mapping[StopBy, Callable[[NDArray[np.float64], NDArray[np.float64]], float]] = {
+    "pearson": pearson,
+    "spearman": spearman,
+}
 
 
 @dataclass(frozen=True)
@@ -71,23 +74,15 @@ class Relatedness:
     pairs: ClassVar[None] = None
 
     def sentences(self) -> list[str]:
-        """Return all first sentences, then all second ones."""
         return sentences_in(self.data)
 
     def demand_scorable(self) -> None:
-        """Raise unless a correlation is defined.
-
-        Raises:
-            UserError: if there are fewer than two pairs, or all have one and the same score.
-        """
         demand_spread(self.data)
 
     def meaning(self, settings: Settings) -> Meaning:
-        """Return what the headline means: Pearson, by which training stops."""
         return Meaning("test", "all", "pearson", SUPERVISED)
 
     def items(self, vectors: Vectors, settings: Settings) -> Items:
-        """Train the regressor and predict."""
         of_sentences, half = vectors.of_sentences, len(vectors.rows) // 2
         seed = settings.classification.seed
         result = regress(self.data, of_sentences[:half], of_sentences[half:], seed=seed, device=vectors.device)
@@ -103,10 +98,9 @@ class Relatedness:
         """Return Pearson, Spearman and the mean squared error on test."""
         tested = rows.scored
         values = scores_on_test(tested[SUPERVISED], tested["gold"])
-        metrics: tuple[StopBy, ...] = ("pearson", "spearman")
         results = {
             metric: interval_of(Correlation(metric, "all", SUPERVISED), tested, how.intervals)
-            for metric in metrics
+            for metric in _CORRELATE
         }
         numbers = [
             Number(
@@ -138,10 +132,6 @@ def regress(
         stop_by: the correlation on dev that training stops by.
         seed: of the weights and the order of rows.
         device: where it is trained.
-
-    Raises:
-        UserError: if the data lacks a split.
-        ValueError: if there is not one vector for each sentence.
     """
     pairs = data.pairs
     if not len(vectors1) == len(vectors2) == len(pairs):

@@ -1,7 +1,7 @@
 """The STS tasks: pairs whose vectors are compared, and the correlation of that with the gold scores."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
@@ -18,7 +18,7 @@ from stsbench.records.signature import Signature
 from stsbench.scoring.settings import GIVEN_SIMILARITY, Intervals, Settings
 from stsbench.scoring.statistic import Support, kept, sharing_of
 from stsbench.scoring.task import Items, Meaning, Numbers, Rows, Scoring, Task, Vectors, item_columns
-from stsbench.statistics.aggregation import Aggregation, TaskScores, correlate_task, members_of
+from stsbench.statistics.aggregation import Aggregation, correlate_task, members_of
 from stsbench.statistics.agreement import ceiling, reliability
 from stsbench.statistics.correlations import Metric
 from stsbench.statistics.dependence import Sharing, variance
@@ -41,15 +41,12 @@ class ComparedPairs:
 
     @property
     def pairs(self) -> StsData:
-        """All of its data."""
         return self.data
 
     def sentences(self) -> list[str]:
-        """Return all first sentences, then all second ones."""
         return sentences_in(self.data)
 
     def items(self, vectors: Vectors, settings: Settings) -> Items:
-        """Compare the vectors of each pair."""
         return Items(compared(self, vectors))
 
 
@@ -60,15 +57,9 @@ class StsPairs(ComparedPairs):
     kind: ClassVar[str] = STS
 
     def demand_scorable(self) -> None:
-        """Raise unless a correlation is defined.
-
-        Raises:
-            UserError: if there are fewer than two pairs, or all have one and the same score.
-        """
         demand_spread(self.data)
 
     def meaning(self, settings: Settings) -> Meaning:
-        """Return what the headline means: the protocol's correlation."""
         protocol = settings.protocol
         return Meaning(self.data.split, protocol.aggregation, protocol.metric, protocol.similarity)
 
@@ -79,11 +70,7 @@ class StsPairs(ComparedPairs):
 
 
 def demand_spread(data: StsData) -> None:
-    """Raise unless the gold scores of some pairs differ.
-
-    Raises:
-        UserError: if there are fewer than two pairs, or all have one and the same score.
-    """
+    """Raise unless the gold scores of some pairs differ."""
     gold = data.table["gold"]
     where = f"{data.task}, split {data.split}, text {data.text},"
     if len(gold) < 2:
@@ -146,101 +133,55 @@ def _without_similarities(kind: str, data: StsData) -> PlainTable:
     return PlainTable(columns)
 
 
-@dataclass(frozen=True)
-class TaskLimits:
-    """The intervals of one task, of its headline metric.
-
-    Attributes:
-        aggregates: of the task's score by every aggregation; empty where none were asked for.
-        subsets: of each subset's, in the order of their codes; likewise.
-        support: what the interval of the headline rests on.
-    """
-
-    aggregates: Mapping[Aggregation, Limits]
-    subsets: Sequence[Limits]
-    support: Support
-
-
 def _numbers(pairs: PlainTable, signature: Signature, intervals: Intervals) -> Numbers:
+    """Return every correlation, with intervals of those by the headline's metric alone."""
     metric, aggregation = cast(Metric, signature.metric), cast(Aggregation, signature.aggregation)
     # Subsets in the order of the data, not of the alphabet: tables list them so.
     names, codes = coded(pairs["subset"])
     gold, values = pairs["gold"], pairs[signature.similarity]
     metrics: list[Metric] = list(dict.fromkeys((metric, *_METRICS)))
     scores = {name: correlate_task(gold, values, codes, name) for name in metrics}
-    limits = task_limits(
-        pairs,
-        signature.similarity,
-        scores[metric],
-        metric=metric,
-        aggregation=aggregation,
-        codes=codes,
-        intervals=intervals,
-    )
+    whole = scores[metric]
+    limits: dict[tuple[str, str, str], Limits] = {}
+    support = Support(whole.aggregates[aggregation])
+    if intervals.interval is not None:
+        dependence, sharing = intervals.interval, sharing_of(pairs)
+
+        def limits_of(value: float, terms: NDArray[np.float64], sharing: Sharing) -> Limits:
+            spread = variance(terms, sharing, dependence)
+            return correlation_interval(value, spread, len(terms), intervals.level, metric)
+
+        terms = {by: task_terms(gold, values, codes, metric, by) for by in whole.aggregates}
+        support = Support(support.value, terms[aggregation], sharing_of(pairs, folded=True))
+        for by, value in whole.aggregates.items():
+            limits[metric, by, ""] = limits_of(value, terms[by], sharing)
+        for subset, value, rows in zip(names, whole.subsets.tolist(), members_of(codes, len(pairs)), strict=True):
+            of_subset = TERMS[metric](gold[rows], values[rows])
+            limits[metric, "", subset] = limits_of(value, of_subset, sharing.take(rows))
     numbers = [
-        _number(name, scores[name].aggregates[by], len(pairs), by=by)
-        for by in dict.fromkeys((aggregation, *scores[metric].aggregates))
+        _number((name, by, ""), scores[name].aggregates[by], len(pairs), limits.get((name, by, "")))
+        for by in dict.fromkeys((aggregation, *whole.aggregates))
         for name in scores
     ]
     for code, (subset, size) in enumerate(zip(names, np.bincount(codes).tolist(), strict=True)):
-        numbers += [_number(name, float(scores[name].subsets[code]), size, subset=subset) for name in scores]
-    # Of the headline's metric alone there are intervals.
-    found: dict[tuple[str, str, str], Limits] = {(metric, by, ""): each for by, each in limits.aggregates.items()}
-    found |= {(metric, "", subset): each for subset, each in zip(names, limits.subsets, strict=False)}
-    return Numbers(tuple(_with_limits(number, found.get(number.key)) for number in numbers), limits.support)
+        numbers += [
+            _number((name, "", subset), scores[name].subsets[code], size, limits.get((name, "", subset)))
+            for name in scores
+        ]
+    return Numbers(tuple(numbers), support)
 
 
-def _with_limits(number: Number, limits: Limits | None) -> Number:
-    if limits is None:
-        return number
-    return number.model_copy(update={"interval": kept(limits), "no_interval": limits.reason or ""})
-
-
-def _number(statistic: str, value: float, items: int, *, by: str = "", subset: str = "") -> Number:
-    # JSON has no NaN: an undefined correlation is null.
-    defined = None if math.isnan(value) else float(value)
-    return Number(statistic=statistic, aggregation=by, subset=subset, value=defined, items=items)
-
-
-def task_limits(
-    pairs: PlainTable,
-    similarity: str,
-    scores: TaskScores,
-    *,
-    metric: Metric,
-    aggregation: Aggregation,
-    codes: NDArray[np.intp],
-    intervals: Intervals,
-) -> TaskLimits:
-    """Return the intervals of one task from its rows of the pair table.
-
-    Args:
-        pairs: the n rows of one task, split and text.
-        similarity: the column that is correlated with gold.
-        scores: by `metric`.
-        metric: the correlation.
-        aggregation: the headline's.
-        codes: (n,) the place of each pair's subset.
-        intervals: how intervals are computed.
-    """
-    whole = scores.aggregates[aggregation]
-    dependence = intervals.interval
-    if dependence is None:
-        return TaskLimits({}, (), Support(whole))
-    gold, values, sharing = pairs["gold"], pairs[similarity], sharing_of(pairs)
-
-    def limits(value: float, terms: NDArray[np.float64], sharing: Sharing) -> Limits:
-        spread = variance(terms, sharing, dependence)
-        return correlation_interval(value, spread, len(terms), intervals.level, metric)
-
-    terms = {name: task_terms(gold, values, codes, metric, name) for name in scores.aggregates}
-    return TaskLimits(
-        {name: limits(value, terms[name], sharing) for name, value in scores.aggregates.items()},
-        [
-            limits(value, TERMS[metric](gold[inside], values[inside]), sharing.take(inside))
-            for value, inside in zip(scores.subsets.tolist(), members_of(codes, len(pairs)), strict=True)
-        ],
-        Support(whole, terms[aggregation], sharing, sharing_of(pairs, folded=True)),
+def _number(key: tuple[str, str, str], value: float, items: int, limits: Limits | None) -> Number:
+    statistic, aggregation, subset = key
+    return Number(
+        statistic=statistic,
+        aggregation=aggregation,
+        subset=subset,
+        # JSON has no NaN: an undefined correlation is null.
+        value=None if math.isnan(value) else float(value),
+        items=items,
+        interval=limits and kept(limits),
+        no_interval=(limits and limits.reason) or "",
     )
 
 

@@ -185,12 +185,10 @@ class LogisticRegression:
 
     @property
     def name(self) -> str:
-        """What stands in the record."""
         return "logreg"
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """A sentence on fits that did not converge."""
         return tuple(self._notes)
 
     def grid(self, design: Design) -> tuple[float, ...]:
@@ -201,7 +199,6 @@ class LogisticRegression:
     def validate(
         self, x: Features, y: Rows, classes: int, folds: Sequence[Fold], grid: Sequence[float]
     ) -> NDArray[np.int16]:
-        """Return the (n, f, c) predictions of the rows that a fold does not train on, by every regulariser."""
         train = np.zeros((len(x), len(folds)), dtype=bool)
         for column, fold in enumerate(folds):
             train[fold.train, column] = True
@@ -213,7 +210,6 @@ class LogisticRegression:
         return predictions
 
     def predict(self, x: Features, y: Rows, classes: int, fits: Sequence[FinalFit]) -> list[NDArray[np.int16]]:
-        """Return each fit's predictions of the rows that it is asked about."""
         train = np.zeros((len(x), len(fits)), dtype=bool)
         for column, fit in enumerate(fits):
             train[fit.train, column] = True

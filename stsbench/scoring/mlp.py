@@ -83,18 +83,15 @@ class Mlp:
 
     @property
     def name(self) -> str:
-        """What stands in the record."""
         optimizer = self.settings.optim.partition(",")[0]
         hidden = f"-nhid{self.settings.nhid}" if self.settings.nhid else ""
         return f"mlp-{optimizer}{hidden}"
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Nothing: that it is noisy is its name's meaning."""
         return ()
 
     def grid(self, _design: Design) -> tuple[float, ...]:
-        """Return the weights of the L2 penalty."""
         return (1e-5, 1e-4, 1e-3, 1e-2)
 
     def validate(

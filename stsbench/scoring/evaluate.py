@@ -21,7 +21,7 @@ from stsbench.records.record import RunRecord
 from stsbench.records.signature import UNKNOWN
 from stsbench.records.store import Measurement, require_free, save_run
 from stsbench.scoring.kinds.given import FORMATS_READ, read_items
-from stsbench.scoring.measure import Measured, Recording, measure_encoder, measure_similarities
+from stsbench.scoring.measure import Recording, measure_encoder, measure_similarities
 from stsbench.scoring.settings import (
     GIVEN_SIMILARITY,
     KFOLD,
@@ -261,5 +261,4 @@ def _import_items(path: Path, model: str, settings: Settings) -> RunRecord:
     recording = Recording.of(tasks, identity, how)
     recording.prepare()
     notes = [f"the scores are those of {storable(path.name)}; what they are of, nobody says."]
-    items = [Items(task.table) for task in tasks]
-    return recording.finish(Measured(items, [0] * len(items), notes, {}), Stages())
+    return recording.finish([Items(task.table) for task in tasks], Stages(), notes=notes)

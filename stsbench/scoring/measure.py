@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf, isfinite
-from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,23 +28,6 @@ from stsbench.scoring.statistic import Support, mean_limits
 from stsbench.scoring.task import Items, Rows, Scoring, Task, Vectors
 
 
-@dataclass(frozen=True)
-class Measured:
-    """What measuring gave.
-
-    Attributes:
-        items: of each task, in the order of the recording's.
-        truncated: how many sentences of each were cut.
-        notes: what the person should know of the model and the fits.
-        encoding: what encoding took.
-    """
-
-    items: Sequence[Items]
-    truncated: Sequence[int]
-    notes: Sequence[str]
-    encoding: Mapping[str, int]
-
-
 class SavedBesideError(UserError):
     """A record that was saved beside the folder that it was meant for, as that one holds another by now.
 
@@ -67,14 +50,12 @@ class Recording:
     Attributes:
         tasks: what to score, in the order of `KINDS`.
         model: what is measured.
-        similarity: the column of the items that is correlated with gold.
         signatures: what each task's score will mean.
         settings: how it is measured.
     """
 
     tasks: Sequence[Task]
     model: ModelPart
-    similarity: str
     signatures: tuple[Signature, ...]
     settings: Settings
 
@@ -87,7 +68,7 @@ class Recording:
         model = ModelPart(**vars(identity) | {"name": redact(identity.name), "use": use})
         ordered = in_order(tasks)
         signatures = tuple(_signature(task, model, settings) for task in ordered)
-        return cls(ordered, model, settings.protocol.similarity, signatures, settings)
+        return cls(ordered, model, signatures, settings)
 
     @property
     def protocol(self) -> ProtocolPart:
@@ -97,7 +78,7 @@ class Recording:
             name=protocol.name,
             aggregation=protocol.aggregation,
             metric=protocol.metric,
-            similarity=self.similarity,
+            similarity=protocol.similarity,
             interval=intervals.interval,
             level=intervals.level,
         )
@@ -117,24 +98,34 @@ class Recording:
         if self.settings.out is not None:
             require_free(self.settings.out, self.measurement, overwrite=self.settings.overwrite)
 
-    def finish(self, measured: Measured, stages: Stages) -> RunRecord:
+    def finish(
+        self,
+        items: Sequence[Items],
+        stages: Stages,
+        *,
+        truncated: Sequence[int] = (),
+        notes: Sequence[str] = (),
+        encoding: Mapping[str, int] = MappingProxyType({}),
+    ) -> RunRecord:
         """Score the items and return the record, saved if it has a folder.
 
         Args:
-            measured: what measuring gave.
+            items: of each task, in the order of `tasks`.
             stages: told of the scoring, and asked for the time of all stages.
+            truncated: how many sentences of each task were cut; none by default.
+            notes: what the person should know of the model and the fits.
+            encoding: what encoding took.
 
         Raises:
             SavedBesideError: if another measurement has come into its folder meanwhile.
-            UserError: if it cannot be saved.
         """
         scores, supports = [], []
-        for number in range(len(self.tasks)):
-            stages.progress("scoring", number, len(self.tasks))
-            score, support = self._score(number, measured)
+        for number, of_task in enumerate(items):
+            stages.progress("scoring", number, len(items))
+            score, support = self._score(number, of_task, truncated[number] if truncated else 0)
             scores.append(score)
             supports.append(support)
-        stages.progress("scoring", len(self.tasks), len(self.tasks))
+        stages.progress("scoring", len(items), len(items))
         stages.done("score")
         problems = [problem for task in self.tasks for problem in task.data.problems]
         left_out = [note for task in self.tasks for note in getattr(task.data, "notes", ())]
@@ -146,19 +137,26 @@ class Recording:
             protocol=self.protocol,
             scores=tuple(scores),
             averages=averages(scores, supports, self.settings.intervals),
-            notes=tuple(dict.fromkeys(map(redact, [*measured.notes, *left_out, *problems]))),
+            notes=tuple(dict.fromkeys(map(redact, [*notes, *left_out, *problems]))),
             environment=environment(),
             seconds=stages.seconds,
-            encoding=dict(measured.encoding),
-        ).with_items(PlainTable.join([items.table for items in measured.items]))
-        return record if self.settings.out is None else self._save(record, self.settings.out)
+            encoding=dict(encoding),
+        ).with_items(PlainTable.join([of_task.table for of_task in items]))
+        out = self.settings.out
+        if out is None:
+            return record
+        try:
+            return save_run(record, out, overwrite=self.settings.overwrite)
+        except HeldError as taken:
+            # Hours may lie behind it: it is lost no more than the other.
+            raise SavedBesideError(taken, save_beside(record, out)) from taken
 
-    def _score(self, number: int, measured: Measured) -> tuple[Score, Support]:
-        task, signature, items = self.tasks[number], self.signatures[number], measured.items[number]
-        given = task.numbers(
+    def _score(self, number: int, items: Items, truncated: int) -> tuple[Score, Support]:
+        task, signature = self.tasks[number], self.signatures[number]
+        computed = task.numbers(
             Rows.of(items.table, signature.split), Scoring(signature, items.training, self.settings.intervals)
         )
-        numbers = {each.key: each for each in given.numbers} | {each.key: each for each in items.stated}
+        numbers = {number.key: number for number in (*computed.numbers, *items.stated)}
         score = Score(
             kind=task.kind,
             task=task.data.task,
@@ -168,18 +166,11 @@ class Recording:
             signature=str(signature),
             data=_data_part(task),
             counts=counts_in(items.table),
-            truncated_sentences=measured.truncated[number],
+            truncated_sentences=truncated,
             training=items.training,
             raters=rater_part(items.table),
         )
-        return score, given.support
-
-    def _save(self, record: RunRecord, out: Path) -> RunRecord:
-        try:
-            return save_run(record, out, overwrite=self.settings.overwrite)
-        except HeldError as taken:
-            # Hours may lie behind it: it is lost no more than the other.
-            raise SavedBesideError(taken, save_beside(record, out)) from taken
+        return score, computed.support
 
 
 def counts_in(items: PlainTable) -> dict[str, int]:
@@ -270,7 +261,7 @@ def measure_encoder(encoder: Encoder, tasks: Sequence[Task], settings: Settings,
         stages.progress("training", trained, trained)
         stages.done("train")
     cost = {name: value for name, value in vars(embeddings.cost).items() if name != "seconds"}
-    return recording.finish(Measured(items, truncated, notes, cost), stages)
+    return recording.finish(items, stages, truncated=truncated, notes=notes, encoding=cost)
 
 
 def measure_similarities(
@@ -291,14 +282,14 @@ def measure_similarities(
     recording.prepare()
     pairs = [task.pairs for task in tasks if task.pairs is not None]
     columns = similarities.columns(pairs)
-    if recording.similarity not in columns[0]:
+    similarity = recording.settings.protocol.similarity
+    if similarity not in columns[0]:
         raise UserError(
-            f"{similarities.path} holds no similarity {recording.similarity!r}: choose one of "
-            f"{', '.join(columns[0])}."
+            f"{similarities.path} holds no similarity {similarity!r}: choose one of {', '.join(columns[0])}."
         )
     items = [Items(compared_elsewhere(task, part)) for task, part in zip(tasks, columns, strict=True)]
     stages.done("similarities")
-    return recording.finish(Measured(items, [0] * len(tasks), similarities.notes(pairs), {}), stages)
+    return recording.finish(items, stages, notes=similarities.notes(pairs))
 
 
 @dataclass(frozen=True)

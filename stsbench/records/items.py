@@ -42,36 +42,27 @@ _OF_ALL = {
 
 
 def fault_in_columns(table: "pa.Table", record: RunFields) -> str:
-    """Return which column keeps a table from being the one that a record was made with; empty if none does.
-
-    Args:
-        table: as it was read.
-        record: whose table it is to be.
-    """
+    """Return which column keeps a table from being the one that a record was made with; empty if none does."""
     columns = dict(_OF_ALL)
     for score in record.scores:
         similarity = Signature.parse(score.signature).similarity
         columns |= score.about.columns
         if score.about.by_similarity:
             columns |= dict.fromkeys(SIMILARITIES if similarity in SIMILARITIES else (similarity,), NUMBER)
-    return next(_faults_in_columns(table, columns), "")
+    for name, kind in columns.items():
+        if name not in table.column_names:
+            return f"has no column {name}"
+        column = table.column(name)
+        if str(column.type) not in _ARROW_TYPES[kind]:
+            return f"has {column.type} in its column {name}, which is of {kind}"
+        if column.null_count and kind not in _MAY_BE_MISSING:
+            return f"has nothing in a row of its column {name}, which is of {kind}"
+    return ""
 
 
 def fault_in_rows(table: PlainTable, record: RunFields) -> str:
     """Return which rows do so; empty if none do."""
     return next(_faults_in_rows(table, record), "")
-
-
-def _faults_in_columns(table: "pa.Table", columns: Mapping[str, str]) -> Iterator[str]:
-    for name, kind in columns.items():
-        if name not in table.column_names:
-            yield f"has no column {name}"
-            continue
-        column = table.column(name)
-        if str(column.type) not in _ARROW_TYPES[kind]:
-            yield f"has {column.type} in its column {name}, which is of {kind}"
-        elif column.null_count and kind not in _MAY_BE_MISSING:
-            yield f"has nothing in a row of its column {name}, which is of {kind}"
 
 
 def _faults_in_rows(table: PlainTable, record: RunFields) -> Iterator[str]:

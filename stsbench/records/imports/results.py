@@ -1,7 +1,7 @@
 """What a file of results says, whichever program wrote it, and the record of it: the rest is marked as unknown."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -58,26 +58,13 @@ class ImportedTask:
 
 
 @dataclass(frozen=True)
-class ImportedTransfer:
-    """The scores of one transfer task; accuracies are shares between 0 and 1, `devacc` is over `ndev` items."""
-
-    task: str
-    design: str
-    acc: float
-    devacc: float
-    ndev: int
-    ntest: int
-    f1: float | None = None
-
-
-@dataclass(frozen=True)
 class ImportedResults:
     """What a file, or a folder of them, says.
 
     Attributes:
         program: whose results they are: `SentEval` or `MTEB`.
         tasks: the STS tasks that the catalogue knows.
-        transfer: the transfer tasks that it knows.
+        transfer: the scores of the transfer tasks that it knows.
         model: the model's name, where the file tells it.
         revision: its commit on the Hub.
         weights_sha256: the hash of its weights.
@@ -86,7 +73,7 @@ class ImportedResults:
 
     program: str
     tasks: tuple[ImportedTask, ...]
-    transfer: tuple[ImportedTransfer, ...] = ()
+    transfer: tuple[Score, ...] = ()
     model: str = ""
     revision: str | None = None
     weights_sha256: str | None = None
@@ -140,17 +127,10 @@ def text(value: Any) -> str:
 
 
 def build_record(results: ImportedResults, aggregation: str, metric: str, command: str = "") -> RunRecord:
-    """Return the record of imported results.
-
-    Args:
-        results: what the files say; with the model's name.
-        aggregation: the headline's, which every STS task has.
-        metric: the headline's, likewise.
-        command: the command line, for the record.
-    """
+    """Return the record of imported results, whose STS tasks all have the headline's aggregation and metric."""
     use, fitted = _how_used(results)
     sts = [_score(task, aggregation, metric, use, fitted) for task in results.tasks]
-    scores = (*sts, *map(_transfer_score, results.transfer))
+    scores = (*sts, *results.transfer)
     averages = [
         AveragePart.of(
             kind,
@@ -203,16 +183,7 @@ def _how_used(results: ImportedResults) -> tuple[Use, str]:
 def _score(task: ImportedTask, aggregation: str, metric: str, use: Use, fitted: str) -> Score:
     data = DataPart(status="unknown", sha256=task.stated.data) if task.stated else _NO_DATA
     meaning = Signature(
-        task.task,
-        task.split,
-        aggregation,
-        metric,
-        "cosine",
-        task.text,
-        data.sha256,
-        use,
-        fitted,
-        version=UNKNOWN,
+        task.task, task.split, aggregation, metric, "cosine", task.text, data.sha256, use, fitted, UNKNOWN
     )
     headline = (metric, aggregation, "")
     return Score(
@@ -226,24 +197,19 @@ def _score(task: ImportedTask, aggregation: str, metric: str, use: Use, fitted: 
     )
 
 
-def _transfer_score(task: ImportedTransfer) -> Score:
-    split = "all" if task.design == "nested" else "test"
+def transfer_score(task: str, design: str, numbers: Sequence[Number]) -> Score:
+    """Return the score of a transfer task, of which only its numbers and how it is divided are known."""
+    split = "all" if design == "nested" else "test"
     # The number of folds stands in a signature, and no file of results tells it.
-    aggregation = "split" if task.design == "split" else UNKNOWN
-    what = Signature(task.task, split, aggregation, "acc", UNKNOWN, TEXT, data=UNKNOWN, use=_NO_USE)
-    numbers = [
-        Number(statistic="acc", value=task.acc, items=task.ntest),
-        Number(statistic="devacc", value=task.devacc, items=task.ndev),
-    ]
-    if task.f1 is not None:
-        numbers.append(Number(statistic="f1", value=task.f1, items=task.ntest))
+    aggregation = "split" if design == "split" else UNKNOWN
+    meaning = Signature(task, split, aggregation, "acc", UNKNOWN, TEXT, UNKNOWN, _NO_USE, version=UNKNOWN)
     return Score(
         kind=TRANSFER,
-        task=task.task,
+        task=task,
         split=split,
         text=TEXT,
         numbers=tuple(numbers),
-        signature=str(replace(what, version=UNKNOWN)),
+        signature=str(meaning),
         data=_NO_DATA,
-        training=Training(method=UNKNOWN, design=task.design),
+        training=Training(method=UNKNOWN, design=design),
     )

@@ -7,13 +7,13 @@ from stsbench.records.imports.results import (
     TEXT,
     ImportedResults,
     ImportedTask,
-    ImportedTransfer,
     correlation,
     count,
     share,
     text,
+    transfer_score,
 )
-from stsbench.records.parts import Number
+from stsbench.records.parts import Number, Score
 
 _YEARS = ("STS12", "STS13", "STS14", "STS15", "STS16")
 _SPLIT = {"STSBenchmark": "STS-B", "SICKRelatedness": "SICK-R"}
@@ -86,16 +86,16 @@ def _test_split(task: str, entry: Mapping[str, Any]) -> ImportedTask:
     return ImportedTask(task, "test", TEXT, (*numbers, *of_subset), of_subset[0].items)
 
 
-def _transfer(entry: Mapping[str, Any], task: str, design: str) -> ImportedTransfer:
-    return ImportedTransfer(
-        task,
-        design,
-        acc=share(entry["acc"]),
-        devacc=share(entry["devacc"]),
-        ndev=count(entry["ndev"]),
-        ntest=count(entry["ntest"]),
-        f1=share(entry["f1"]) if "f1" in entry else None,
-    )
+def _transfer(entry: Mapping[str, Any], task: str, design: str) -> Score:
+    acc, devacc = share(entry["acc"]), share(entry["devacc"])
+    ndev, ntest = count(entry["ndev"]), count(entry["ntest"])
+    numbers = [
+        Number(statistic="acc", value=acc, items=ntest),
+        Number(statistic="devacc", value=devacc, items=ndev),
+    ]
+    if "f1" in entry:
+        numbers.append(Number(statistic="f1", value=share(entry["f1"]), items=ntest))
+    return transfer_score(task, design, numbers)
 
 
 def _of_subset(name: str, entry: Mapping[str, Any]) -> list[Number]:

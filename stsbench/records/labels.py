@@ -59,12 +59,7 @@ def labels(records: Sequence[RunFields]) -> list[str]:
 
 
 def model_labels(models: Sequence[ModelPart], folders: Sequence[Path | None] = ()) -> list[str]:
-    """Return a name for each model as `labels` does.
-
-    Args:
-        models: what was measured, or is to be.
-        folders: of their records, None for a model without one; by default none has one.
-    """
+    """Return a name for each model as `labels` does, with the folders of their records (None for none)."""
     folders = folders or [None] * len(models)
     called = _names_with_choices(models)
     times = Counter(called)
@@ -157,11 +152,7 @@ def common_interval(records: Iterable[RunFields]) -> Dependence:
 
 
 def interval_remarks(labelled: Sequence[tuple[str, RunFields]]) -> Iterator[str]:
-    """Yield what a reader of several records' intervals should know.
-
-    Args:
-        labelled: the records with their names.
-    """
+    """Yield what a reader of several records' intervals should know, each record with its name."""
     methods: dict[str, list[str]] = {}
     for label, record in labelled:
         if words := interval_in_words(record.protocol):

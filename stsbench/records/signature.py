@@ -61,7 +61,7 @@ class Signature:
     version: str = ""
 
     def __post_init__(self) -> None:
-        """Keep what is printed alone, so that a parsed signature equals its origin."""
+        # Kept is what is printed alone, so that a parsed signature equals its origin.
         object.__setattr__(self, "data", self.data[:_DATA_DIGITS])
         object.__setattr__(self, "use", self.use.signed())
 
@@ -96,7 +96,6 @@ class Signature:
         return used | {"postprocessing": self.postprocessing, "version": self.version}
 
     def __str__(self) -> str:
-        """Return the whole signature."""
         return f"{self.protocol}||{self.model}"
 
     @classmethod
@@ -148,15 +147,7 @@ def differing_fields(one: Signature, other: Signature) -> tuple[str, ...]:
 def require_same_protocol(
     one: Signature, other: Signature, *, names: tuple[str, str], task: str, remedy: str
 ) -> None:
-    """Make sure that two scores compare.
-
-    Args:
-        one: what the one score means.
-        other: what the other means.
-        names: of the two runs, for the message.
-        task: as the reader knows it.
-        remedy: what to do, the end of the message.
-    """
+    """Refuse two scores that do not compare: the message names the runs, the task, a field and the remedy."""
     for field in differing_fields(one, other):
         raise UserError(
             f"{names[0]} and {names[1]} do not compare on {task}: {field} is {getattr(one, field)} in one and "

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import ValidationError
 
@@ -30,15 +30,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-@dataclass(frozen=True)
-class MeasuredTask:
-    """What a task's scores are of.
-
-    Attributes:
-        signature: of the score, as text.
-        data: the whole hash over the files that were read.
-        seed: of what is trained on the task; None where nothing is.
-    """
+class MeasuredTask(NamedTuple):
+    """What a task's score is of: its signature, the whole hash of its data, the seed of what is trained on it."""
 
     signature: str
     data: str
@@ -47,12 +40,10 @@ class MeasuredTask:
 
 @dataclass(frozen=True)
 class Measurement:
-    """A measurement before there is a score.
+    """What makes two measurements the same: what is measured, on what and how.
 
-    Attributes:
-        model: what is measured.
-        protocol: how, that of the intervals too.
-        tasks: on what.
+    When it was, at what cost and what came out does not. Nothing else decides whether a record may take another's
+    place.
     """
 
     model: ModelPart
@@ -63,15 +54,12 @@ class Measurement:
     def of(cls, record: RunFields) -> "Measurement":
         """Return what a record is of."""
         tasks = tuple(
-            MeasuredTask(
-                score.signature, score.data.sha256, None if score.training is None else score.training.seed
-            )
+            MeasuredTask(score.signature, score.data.sha256, score.training and score.training.seed)
             for score in record.scores
         )
         return cls(record.model, record.protocol, tasks)
 
     def __str__(self) -> str:
-        """Return it as a message names it."""
         return f"{self.model.name}, {self.tasks[0].signature}, ..."
 
     @property
@@ -83,18 +71,7 @@ class Measurement:
     def digits(self) -> str:
         """A few digits that stand for it."""
         said = {"model": self.model.model_dump(mode="json"), "protocol": self.protocol.model_dump(mode="json")}
-        tasks = [[task.signature, task.data, task.seed] for task in self.tasks]
-        return digest_of({**said, "tasks": tasks})[:6]
-
-
-def same_results(one: RunFields, other: RunFields) -> bool:
-    """Return whether two records hold the same scores and the same items, to the last bit.
-
-    Args:
-        one: a saved record.
-        other: another.
-    """
-    return one.scores == other.scores and one.items_file == other.items_file
+        return digest_of({**said, "tasks": list(map(list, self.tasks))})[:6]
 
 
 _LARGEST = 2**28
@@ -110,16 +87,11 @@ class HeldError(UserError):
 def save_run(record: RunRecord, folder: str | Path, *, overwrite: bool = False) -> RunRecord:
     """Write a record and its table into a folder; return the record as it can be read from there.
 
-    Its `replaced` says whether the same measurement was recorded there before.
-
-    Args:
-        record: to write.
-        folder: to write into.
-        overwrite: whether another measurement's record there may be replaced.
+    Its `replaced` says whether the same measurement was recorded there before. Where it fails, what was there
+    before is untouched.
 
     Raises:
         HeldError: if the folder holds another one, which may have come there since anybody looked.
-        UserError: if the disk is full or the folder cannot be written. What was there before is untouched.
     """
     folder = Path(folder)
     items = None if record.is_imported else record.item_table()
@@ -160,12 +132,8 @@ def require_free(folder: Path, measurement: Measurement, *, overwrite: bool = Fa
 def held_by(folder: Path, measurement: Measurement, saved: RunRecord | None = None) -> str | None:
     """Return what would be lost if a measurement were saved in a folder, None if nothing would.
 
-    Nothing is lost where there is no record, or one of the same measurement.
-
-    Args:
-        folder: to save in.
-        measurement: to save.
-        saved: its record, once it is made: of a model without a hash only equal results are the same.
+    Nothing is lost where there is no record, or one of the same measurement. Once its record is made (`saved`), of
+    a model without a hash only equal results are the same.
     """
     if not (folder / RECORD).is_file():
         return None
@@ -176,7 +144,8 @@ def held_by(folder: Path, measurement: Measurement, saved: RunRecord | None = No
         return "a record that cannot be read"
     if Measurement.of(old) != measurement:
         return f"another measurement ({Measurement.of(old)})"
-    if saved is not None and not (measurement.has_hash or same_results(old, saved)):
+    is_same = saved is None or (old.scores, old.items_file) == (saved.scores, saved.items_file)
+    if not (is_same or measurement.has_hash):
         return f"other results of {old.model.name}, which has no hash to tell whether it is the same"
     return None
 

@@ -54,7 +54,7 @@ class Measurement:
     def of(cls, record: RunFields) -> "Measurement":
         """Return what a record is of."""
         tasks = tuple(
-            MeasuredTask(score.signature, score.data.sha256, score.training and score.training.seed)
+            MeasuredTask(score.signature, score.data.sha256, score.training.seed if score.training else None)
             for score in record.scores
         )
         return cls(record.model, record.protocol, tasks)

@@ -37,20 +37,13 @@ Stated = float | int | None
 
 @dataclass(frozen=True)
 class Discrepancy:
-    """A number of a record that its items do not give.
-
-    Attributes:
-        what: the number, in words.
-        said: what the record says.
-        given: what the items give.
-    """
+    """A number of a record, in words, that its items do not give."""
 
     what: str
     said: Stated
     given: Stated
 
     def __str__(self) -> str:
-        """Say it."""
         return f"{self.what} is {_told(self.said)} in {RECORD}, and {ITEMS} gives {_told(self.given)}"
 
 

@@ -53,10 +53,7 @@ class Request:
 class LazyModel:
     """A model to measure, loaded when its turn comes.
 
-    Attributes:
-        name: its name.
-        load: loads it.
-        beside: what follows the name of a folder that was given, for a model that another is held against.
+    `beside` follows the name of a folder that was given, for a model that another is held against.
     """
 
     name: str
@@ -176,16 +173,10 @@ def measure_each(
     failed: Callable[[LazyModel, UserError], None],
     progress: Progress,
 ) -> Iterator[tuple[LazyModel, RunRecord]]:
-    """Measure and record one after the other; one that cannot be measured does not keep the others from it.
+    """Measure and record one model after the other; without a folder in the settings each gets its own.
 
-    What such a one would have been held against is not measured either.
-
-    Args:
-        models: what to measure.
-        data: what to score.
-        settings: how; without a folder each gets its own, named after it.
-        failed: told what could not be measured, and why.
-        progress: told how far it is.
+    A model that cannot be measured, of which `failed` is told, does not keep the others from it; what it would
+    have been held against is not measured either.
     """
     if settings.out is not None and sum(not model.beside for model in models) > 1:
         raise UserError("--out names one folder, and several models need one each: leave it out.")
@@ -231,13 +222,8 @@ def choose_folder(
     """Return a folder whose name tells what was measured and how.
 
     The same measurement gets the same folder again. Where another measurement has that name already (two
-    checkpoints called alike, other weights, another length), a few digits that stand for this one follow.
-
-    Args:
-        identity: what is measured.
-        sets: on which tasks.
-        settings: how.
-        taken: folders that this command has written already.
+    checkpoints called alike, other weights, another length), or this command has written it, a few digits that
+    stand for this measurement follow.
     """
     folder = RUNS / run_name(identity, sets, settings)
     measurement = Recording.of(sets, identity, settings).measurement

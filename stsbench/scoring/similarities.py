@@ -39,24 +39,14 @@ class SavedSimilarities:
 
     @cached_property
     def identity(self) -> Identity:
-        """The file's name and hash.
-
-        Raises:
-            UserError: if there is no such file.
-        """
-        self._demand_file()
-        sha256 = self._hashed.sha256(self.path)
-        return Identity(self.path.stem, "similarities", own_use(GIVEN_SIMILARITY), weights_sha256=sha256)
+        """The file's name and hash."""
+        use = own_use(GIVEN_SIMILARITY)
+        return Identity(self.path.stem, "similarities", use, weights_sha256=self._sha256())
 
     @cached_property
     def values(self) -> NDArray[np.float64]:
-        """The similarities, shape (pairs,).
-
-        Raises:
-            UserError: if the file holds anything but finite numbers.
-        """
-        self._demand_file()
-        self._hashed.sha256(self.path)
+        """The similarities, shape (pairs,)."""
+        self._sha256()
         values = self._from_npy() if self.path.suffix == ".npy" else self._from_text()
         self._hashed.require_unchanged()
         bad = np.flatnonzero(~np.isfinite(values))
@@ -82,8 +72,12 @@ class SavedSimilarities:
         return [{GIVEN_SIMILARITY: part} for part in np.split(values, np.cumsum(sizes)[:-1])]
 
     def notes(self, tasks: Sequence[StsData]) -> list[str]:
-        """Return what should be known of scores that were made so: nothing."""
         return []
+
+    def _sha256(self) -> str:
+        if not self.path.is_file():
+            raise UserError(f"no such file: {self.path}.")
+        return self._hashed.sha256(self.path)
 
     def _from_npy(self) -> NDArray[np.float64]:
         try:
@@ -107,10 +101,6 @@ class SavedSimilarities:
             return float(text)
         except ValueError as error:
             raise UserError(f"{self.path}, line {line}: {text[:40]!r} is no number: write one a line.") from error
-
-    def _demand_file(self) -> None:
-        if not self.path.is_file():
-            raise UserError(f"no such file: {self.path}.")
 
 
 KIND = "predictions"
@@ -142,11 +132,6 @@ class SavedPredictions:
 
     @cached_property
     def read(self) -> Predictions:
-        """What the files hold.
-
-        Raises:
-            UserError: if one is not as MTEB writes it.
-        """
         return read_predictions(self.path)
 
     @cached_property
@@ -158,11 +143,7 @@ class SavedPredictions:
 
     @property
     def tasks(self) -> list[str]:
-        """The tasks of the catalogue that they are of, as `--tasks` names them.
-
-        Raises:
-            UserError: if there are none.
-        """
+        """The tasks of the catalogue that they are of, as `--tasks` names them."""
         known = [_NAMES[pairs.task, pairs.split] for pairs in self.read.pairs if _is_catalogued(pairs)]
         if not known:
             raise UserError(

@@ -28,12 +28,7 @@ Wanted = RunRecord | Encoder | str | Path | Callable[[list[str]], Any]
 
 
 def named_subjects(wanted: Wanted | Sequence[Wanted] | None, use: Use = USUAL) -> dict[str, Subject]:
-    """Return what is to be analysed, by the names that tables and figures give it.
-
-    Args:
-        wanted: one or several; None or none for the packaged model.
-        use: how the models among them are used.
-    """
+    """Return what is to be analysed (None: the packaged model), by the names that tables and figures give it."""
     several: list[Any] = list(wanted) if isinstance(wanted, list | tuple) else [] if wanted is None else [wanted]
     if not several:
         if packaged_model() is None:
@@ -87,12 +82,8 @@ def pair_tables(
 ) -> "dict[str, pd.DataFrame]":
     """Return the compared pairs of each: a record's own; a model is measured, from the cache where it can be.
 
-    Args:
-        subjects: what is analysed.
-        tasks: those wanted; by default all that a record has, for a model the seven STS tasks (the sample where
-            their data is not here).
-        data_dirs: folders to look for data in.
-        progress: told how far encoding is.
+    By default they are of all tasks that a record has, and for a model of the seven STS tasks, or of the sample
+    where their data is not here.
     """
     wanted = list(dict.fromkeys(canonical(task) for task in tasks))
     tables = {}

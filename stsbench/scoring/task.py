@@ -190,7 +190,7 @@ def item_columns(
         split: of all rows, or (n,) of each.
         subset: (n,) empty where the task has none.
         item_id: (n,) what the data calls each item.
-        sides: (n,) first sentences, and (n,) second ones (None where an item has one sentence) or nothing.
+        sides: (n,) first sentences and (n,) second ones, None where an item has one sentence.
     """
     size = len(item_id)
     return {
@@ -200,5 +200,5 @@ def item_columns(
         "text": [data.text] * size,
         "subset": subset,
         "item_id": item_id,
-        **id_columns(sides[0], sides[1] if len(sides) > 1 else [None] * size),
+        **id_columns(sides[0], sides[1]),
     }

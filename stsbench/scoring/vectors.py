@@ -63,24 +63,19 @@ class RecordedModel:
 
     @cached_property
     def identity(self) -> Identity:
-        """What its vectors depend on."""
         return Identity(**{field.name: getattr(self.model, field.name) for field in fields(Identity)})
 
     @property
     def token_budget(self) -> int:
-        """Padded tokens of one forward pass, as the model itself has it."""
         return 1 if self._loaded is None else self._loaded.token_budget
 
     def prepare(self, *, weights: bool) -> None:
-        """Load the model."""
         self._itself.prepare(weights=weights)
 
     def tokenize(self, texts: Sequence[str]) -> Tokenized:
-        """Return what the model reads of each text."""
         return self._itself.tokenize(texts)
 
     def forward(self, sequences: Sequence[TokenSequence], poolings: Sequence[str]) -> dict[str, FloatMatrix]:
-        """Return the model's vectors."""
         return self._itself.forward(sequences, poolings)
 
     @property
@@ -160,13 +155,8 @@ def vectors_of(
 ) -> SentenceVectors:
     """Return the vectors of some texts, from the cache where they are there.
 
-    What a run did to its vectors is done to these: dimensions left out; whitening, on these texts.
-
-    Args:
-        subject: a record, or a model.
-        texts: any number.
-        progress: told how far encoding is.
-        data_dirs: folders with data of a record, of which sentences are encoded again where nothing was hashed.
+    What a run did to its vectors is done to these: dimensions left out; whitening, on these texts. Of a record of
+    which nothing was hashed sentences of its data, in `data_dirs`, are encoded again.
     """
     encoder = RecordedModel(subject.model) if isinstance(subject, RunRecord) else subject
     if isinstance(subject, RunRecord) and subject.model.weights_sha256 is None:

@@ -23,10 +23,9 @@ from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
 from stsbench.base.files import files_in, require_file
-from stsbench.base.parsing import parse_json
 from stsbench.base.words import listed, storable
 from stsbench.encoders.hashed import HashedFiles
-from stsbench.records.imports.results import ImportedResults, ImportedTask, correlation, text
+from stsbench.records.imports.results import ImportedResults, ImportedTask, correlation, read_json, text
 from stsbench.records.parts import Number
 from stsbench.records.signature import UNKNOWN, Signature
 
@@ -142,14 +141,10 @@ _ABOVE_ONE = 1e-3
 
 @dataclass(frozen=True)
 class PredictedPairs:
-    """The similarities of the pairs of one task, in the order of MTEB's data.
+    """The similarities of the pairs of one task, in the order of MTEB's data and by MTEB's names.
 
-    Attributes:
-        task: MTEB's name of it.
-        subset: MTEB's, a language where it has several; else "default".
-        split: MTEB's.
-        path: the file.
-        similarities: by kind (cosine, manhattan, euclidean), one for each pair; higher means more alike.
+    A subset is a language where there are several, else "default". Similarities are by kind (cosine, manhattan,
+    euclidean), one for each pair; higher means more alike.
     """
 
     task: str
@@ -159,7 +154,6 @@ class PredictedPairs:
     similarities: Mapping[str, NDArray[np.float64]]
 
     def __str__(self) -> str:
-        """Return what it is of, as a person names it."""
         return f"{self.task} ({self.split}{'' if self.subset == 'default' else f', {self.subset}'})"
 
 
@@ -167,12 +161,8 @@ class PredictedPairs:
 class Predictions:
     """What MTEB's prediction files of one model hold.
 
-    Attributes:
-        model: its name; empty where the files do not tell.
-        revision: its commit on the Hub, where they tell it.
-        sha256: of all files.
-        pairs: the STS tasks.
-        left_out: files that are of no STS task.
+    The model's name is empty and its commit None where the files do not tell; the hash is of all files, and those
+    of no STS task are left out.
     """
 
     model: str
@@ -203,7 +193,9 @@ def read_predictions(path: Path) -> Predictions:
     for file in files:
         require_file(file, absent="name a prediction file, or a folder of them")
         hashed.sha256(file)
-        content = _json(file)
+        content = read_json(file, "predictions")
+        if not isinstance(content, Mapping):
+            raise _broken(file, "it is no object")
         models.setdefault(_model(content, file), file)
         of_file = list(_pairs(content, file))
         pairs += of_file
@@ -220,18 +212,6 @@ def read_predictions(path: Path) -> Predictions:
     known = None if revision in {"", NO_REVISION} else revision
     digest = hashes[0] if len(files) == 1 else hashlib.sha256("".join(hashes).encode()).hexdigest()
     return Predictions(storable(model), known and storable(known), digest, tuple(pairs), tuple(left_out))
-
-
-def _json(path: Path) -> Mapping[str, Any]:
-    try:
-        content = parse_json(path.read_bytes(), once=True)
-    except OSError as error:
-        raise UserError(f"cannot read {path} ({error.strerror or error}): check that it is there.") from error
-    except ValueError as error:
-        raise UserError(f"{path} is not valid JSON ({error}): save the predictions again.") from error
-    if not isinstance(content, Mapping):
-        raise _broken(path, "it is no object")
-    return content
 
 
 def _model(content: Mapping[str, Any], path: Path) -> tuple[str, str]:

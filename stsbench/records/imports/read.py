@@ -12,7 +12,7 @@ from stsbench.base.parsing import parse_json
 from stsbench.base.words import storable
 from stsbench.records.consistency import contradiction
 from stsbench.records.imports.mteb import NO_REVISION, is_mteb, read_mteb, task_name
-from stsbench.records.imports.results import ImportedResults, ImportedTask, build_record, text
+from stsbench.records.imports.results import ImportedResults, ImportedTask, build_record, read_json, text
 from stsbench.records.imports.senteval import is_senteval, read_senteval
 from stsbench.records.record import RECORD, RunRecord
 from stsbench.records.store import load_run
@@ -168,13 +168,7 @@ def _read(path: Path, content: Mapping[str, Any], read: Any) -> ImportedResults:
 
 def _json(path: Path) -> Any:
     require_file(path, absent="name a file of results, or a folder of them")
-    try:
-        # Of a name that stands there twice neither may win.
-        return parse_json(path.read_bytes(), once=True)
-    except OSError as error:
-        raise UserError(f"cannot read {path} ({error.strerror or error}): check that it is there.") from error
-    except ValueError as error:
-        raise UserError(f"{path} is not valid JSON ({error}): save the results again.") from error
+    return read_json(path, "results")
 
 
 def _name_in_path(path: Path) -> str:

@@ -3,9 +3,12 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from stsbench._version import __version__
+from stsbench.base.errors import UserError
+from stsbench.base.parsing import parse_json
 from stsbench.encoders.use import Use
 from stsbench.records.kinds import KINDS, STS, TRANSFER
 from stsbench.records.parts import (
@@ -78,6 +81,17 @@ class ImportedResults:
     revision: str | None = None
     weights_sha256: str | None = None
     notes: tuple[str, ...] = ()
+
+
+def read_json(path: Path, what: str) -> Any:
+    """Read a JSON file of another program's; `what` is to be saved again where it is broken."""
+    try:
+        # Of a name that stands there twice neither may win.
+        return parse_json(path.read_bytes(), once=True)
+    except OSError as error:
+        raise UserError(f"cannot read {path} ({error.strerror or error}): check that it is there.") from error
+    except ValueError as error:
+        raise UserError(f"{path} is not valid JSON ({error}): save the {what} again.") from error
 
 
 def correlation(value: Any) -> float | None:

@@ -51,8 +51,7 @@ class Regressed:
     """What a trained regressor gave.
 
     Attributes:
-        dev: the correlation on dev that training stopped by.
-        ndev: how many pairs dev has.
+        dev: the correlation on the `ndev` pairs of dev that training stopped by.
         tested: the places of the test pairs in the data, in the order in which they were scored.
         predicted: (ntest,) the estimates of these.
     """

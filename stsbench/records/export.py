@@ -1,8 +1,8 @@
-"""`export`: a record as MTEB's results: a JSON file a task, `model_meta.json`, and the folders it looks in."""
+"""A record as others read it: `export_results` writes MTEB's files, `model_card` what the Hub reads of scores."""
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,14 +13,19 @@ from stsbench.base.options import Spelled
 from stsbench.base.words import listed, storable
 from stsbench.records.imports.mteb import MTEB_SPLITS, MTEB_TASKS, NO_REVISION, SIGNATURE
 from stsbench.records.imports.read import read_results
+from stsbench.records.labels import METHODS
 from stsbench.records.parts import Score
 from stsbench.records.record import MissingTableError, RunRecord
+from stsbench.records.signature import Signature
+from stsbench.render.cells import one_line
+from stsbench.render.formats import escape_markdown, fenced, to_markdown
 from stsbench.render.result import Result
 from stsbench.render.table import Table, Tables
 from stsbench.statistics.correlations import CORRELATIONS
 
 if TYPE_CHECKING:
     import pandas as pd
+    from huggingface_hub import EvalResult
 
 META = "model_meta.json"
 _RESULTS = "results"
@@ -249,3 +254,137 @@ def _differs(path: Path, text: str) -> bool:
         return path.exists() and (not path.is_file() or path.read_bytes() != text.encode())
     except OSError as error:
         raise UserError(f"cannot read {path} ({error.strerror or error}): check its permissions.") from error
+
+
+_ON_THE_HUB = {"acc": "accuracy"}
+"""What the Hub calls a statistic, where it has another name there."""
+
+_NOT_ON_THE_HUB = {"devacc"}
+
+_LIBRARIES = {"sentence-transformers", "transformers"}
+"""Kinds of checkpoints that the Hub knows as libraries."""
+
+
+def model_card(
+    name: str,
+    records: Sequence[RunRecord],
+    *,
+    base_model: str = "",
+    library: str = "",
+    about: Sequence[str] = (),
+    after_scores: str = "",
+    recipe: str = "",
+) -> str:
+    """Return a model card: YAML with `model-index`, then the scores and how to repeat them.
+
+    Programs find a score as sentence-transformers writes it: `spearman_cosine` and the like, between -1 and 1, one
+    result a task. Readers find it x 100, as papers print it. What nobody knows here (licence, language) is not in
+    it: it is for the author to add.
+
+    Args:
+        name: what the card calls the model.
+        records: of one model.
+        base_model: that it was trained from.
+        library: that loads it; by default the kind of checkpoint that was measured.
+        about: paragraphs in Markdown, below the name.
+        after_scores: a paragraph in Markdown, below the scores.
+        recipe: YAML that it was trained by.
+
+    Raises:
+        UserError: if the records are of several models.
+    """
+    from huggingface_hub import ModelCardData
+
+    models = {(record.model.name, record.model.weights_sha256, record.model.use.pooling) for record in records}
+    if len(models) > 1:
+        names = ", ".join(record.model.name for record in records)
+        raise UserError(f"a model card is of one model, these are runs of several ({names}): name one.")
+    kind = records[0].model.kind
+    library = library or (kind if kind in _LIBRARIES else "")
+    tags = ["sentence-similarity", "feature-extraction", "sentence-embeddings", "stsbench"]
+    results = [result for record in records for result in _hub_results(record)]
+    data = ModelCardData(
+        library_name=library or None,
+        pipeline_tag="sentence-similarity",
+        base_model=base_model or None,
+        tags=[library, *tags] if library == "sentence-transformers" else tags,
+        # The Hub takes a model's name only beside its results.
+        model_name=one_line(name) if results else None,
+        eval_results=results or None,
+    )
+    lines = [f"# {_plain(name)}", ""]
+    for paragraph in about:
+        lines += [paragraph, ""]
+    lines += _score_table(records)
+    if after_scores:
+        lines += [after_scores, ""]
+    lines += _measured_how(records)
+    if recipe:
+        lines += ["", "## Recipe", "", *fenced(recipe.strip().splitlines(), "yaml")]
+    return f"---\n{data.to_yaml()}\n---\n\n" + "\n".join(lines) + "\n"
+
+
+def _hub_results(record: RunRecord) -> "Iterator[EvalResult]":
+    for score in record.scores:
+        similarity = "" if score.training else f"_{Signature.parse(score.signature).similarity}"
+        # What was trained is scored on its test items, which of nested folds are all.
+        split = "test" if score.training else score.split
+        beside = [score.number(statistic) for statistic in score.about.statistics[1:]]
+        for number in (score.numbers[0], *beside):
+            if number is not None and number.statistic not in _NOT_ON_THE_HUB:
+                metric = _ON_THE_HUB.get(number.statistic, number.statistic) + similarity
+                yield from _hub_result(score, split, metric, number.value)
+
+
+def _hub_result(score: Score, split: str, metric: str, value: float | None) -> "Iterator[EvalResult]":
+    from huggingface_hub import EvalResult
+
+    # An undefined score is none: YAML would say .nan, and programs would read it.
+    if value is None or math.isnan(value):
+        return
+    kind = score.about.on_the_hub
+    yield EvalResult(
+        task_type=kind,
+        task_name=kind.replace("-", " ").title(),
+        dataset_type=score.task.lower(),
+        dataset_name=one_line(score.task if split == "test" else f"{score.task} ({split})"),
+        dataset_split=split,
+        dataset_revision=score.data.sha256,
+        metric_type=metric,
+        metric_name=metric.replace("_", " ").title(),
+        metric_value=round(value, 6),
+        # Without it nobody can say what the number means.
+        metric_args={"signature": score.signature},
+    )
+
+
+def _score_table(records: Sequence[RunRecord]) -> list[str]:
+    import pandas as pd
+
+    shown = ["task", "metric", "score", "low", "high"]
+    frame = pd.concat([record.frame for record in records])
+    frame = frame.loc[frame["subset"] == "", shown].dropna(axis="columns", how="all")
+    lines = ["## Scores", "", to_markdown(frame), ""]
+    if "low" in frame:
+        kinds = dict.fromkeys(
+            f"{100 * record.protocol.level:g} % intervals, {METHODS[record.protocol.interval]}"
+            for record in records
+            if record.protocol.interval
+        )
+        lines += [f"Scores x 100, with their {'; '.join(kinds)}.", ""]
+    return lines
+
+
+def _measured_how(records: Sequence[RunRecord]) -> list[str]:
+    signatures = [line for record in records for line in record.signature.splitlines()]
+    lines = ["## How they were measured", "", *fenced(signatures), ""]
+    if weights := records[0].model.weights_sha256:
+        lines += [f"SHA-256 of the weights: `{weights}`.", ""]
+    if commands := [record.command for record in records if record.command]:
+        lines += [*fenced(commands, "sh"), ""]
+    versions = ", ".join(dict.fromkeys(record.stsbench for record in records))
+    return [*lines, f"Measured with stsbench {_plain(versions)}."]
+
+
+def _plain(text: str) -> str:
+    return escape_markdown(one_line(text).strip())

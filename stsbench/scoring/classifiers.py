@@ -115,13 +115,13 @@ def _design(task: str, splits: Sequence[str]) -> Design:
         frozenset({"train", "test"}): "kfold",
         frozenset({"train", "dev", "test"}): "split",
     }
-    found = designs.get(frozenset(splits))
-    if found is None:
+    design = designs.get(frozenset(splits))
+    if design is None:
         raise UserError(
             f"{task} has the splits {', '.join(splits)}: "
             "a classifier needs one split of all items, train and test, or train, dev and test."
         )
-    return found
+    return design
 
 
 Features = NDArray[np.float32]

@@ -302,7 +302,6 @@ class _AllVectors:
 
     @classmethod
     def of(cls, embeddings: Embeddings, model: ModelPart) -> "_AllVectors":
-        """Return them from those of the one pooler, as it says how the model is used."""
         (plain,) = embeddings.vectors.values()
         use = model.use
         if use.dimensions is not None:

@@ -100,22 +100,21 @@ class Mlp:
         """Return the (n, f, c) predictions of the rows held out by each fold, at the best dev accuracy."""
         predictions = np.full((len(x), len(folds), len(grid)), UNSEEN, dtype=np.int16)
         plans = [_Plan(fold.train, fold.held_out, fold.held_out, tuple(grid)) for fold in folds]
-        for column, found in enumerate(self._train(x, y, classes, plans)):
-            predictions[folds[column].held_out, column] = found
+        for column, of_fold in enumerate(self._train(x, y, classes, plans)):
+            predictions[folds[column].held_out, column] = of_fold
         return predictions
 
     def predict(self, x: Features, y: Rows, classes: int, fits: Sequence[FinalFit]) -> list[NDArray[np.int16]]:
         """Return each fit's predictions; without a dev set a fit holds out 5 % of its rows to stop by."""
         plans = [self._with_dev(fit) for fit in fits]
-        return [found[:, 0] for found in self._train(x, y, classes, plans)]
+        return [of_fit[:, 0] for of_fit in self._train(x, y, classes, plans)]
 
     def _with_dev(self, fit: FinalFit) -> "_Plan":
         if fit.dev is not None:
             return _Plan(fit.train, fit.dev, fit.predict, (fit.regulariser,))
         order = np.random.RandomState(self.seed).permutation(len(fit.train))
-        held = int(_HELD_OUT * len(fit.train))
         # A dev set of no rows would be a division by zero in the original.
-        held = max(held, 1)
+        held = max(int(_HELD_OUT * len(fit.train)), 1)
         dev, train = fit.train[order[:held]], fit.train[order[held:]]
         return _Plan(train, dev, fit.predict, (fit.regulariser,), drawn=len(fit.train))
 
@@ -280,8 +279,10 @@ class _Batch:
         logits = self._logits(x, followed, training=True)
         of_each = targets[:, :, None].expand(logits.shape[:3])
         loss = functional.cross_entropy(logits.flatten(0, 2), of_each.flatten(), reduction="sum")
-        for slope, found in zip(self._slopes, torch.autograd.grad(loss / targets.shape[1], followed), strict=True):
-            slope.copy_(found)
+        for slope, gradient in zip(
+            self._slopes, torch.autograd.grad(loss / targets.shape[1], followed), strict=True
+        ):
+            slope.copy_(gradient)
 
     def _logits(
         self, x: "torch.Tensor", parameters: "Sequence[torch.Tensor]", *, training: bool = False
@@ -309,8 +310,8 @@ class _Batch:
 
         own = [parameter[place : place + 1] for parameter in self.parameters]
         inputs = self.x[torch.as_tensor(rows, device=self.x.device)][None]
-        found: NDArray[np.int16] = self._logits(inputs, own)[0].argmax(dim=2).cpu().numpy().astype(np.int16)
-        return found
+        classes: NDArray[np.int16] = self._logits(inputs, own)[0].argmax(dim=2).cpu().numpy().astype(np.int16)
+        return classes
 
     def _accuracy(self, place: int, rows: Rows) -> NDArray[np.float64]:
         actual = self.y[rows.tolist()].cpu().numpy()

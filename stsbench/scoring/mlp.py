@@ -24,16 +24,9 @@ from stsbench.statistics.threads import in_torch_threads
 if TYPE_CHECKING:
     import torch
 
-_OPTIMIZERS = {
-    "adadelta": "Adadelta",
-    "adagrad": "Adagrad",
-    "adam": "Adam",
-    "adamax": "Adamax",
-    "asgd": "ASGD",
-    "rmsprop": "RMSprop",
-    "rprop": "Rprop",
-    "sgd": "SGD",
-}
+_OPTIMIZERS = ("Adadelta", "Adagrad", "Adam", "Adamax", "ASGD", "RMSprop", "Rprop", "SGD")
+"""PyTorch's names; SentEval's are in lower case."""
+
 _HELD_OUT = 0.05
 """The share of a final fit's training rows that it stops early by, where there is no dev set."""
 
@@ -279,9 +272,8 @@ class _Batch:
         logits = self._logits(x, followed, training=True)
         of_each = targets[:, :, None].expand(logits.shape[:3])
         loss = functional.cross_entropy(logits.flatten(0, 2), of_each.flatten(), reduction="sum")
-        for slope, gradient in zip(
-            self._slopes, torch.autograd.grad(loss / targets.shape[1], followed), strict=True
-        ):
+        gradients = torch.autograd.grad(loss / targets.shape[1], followed)
+        for slope, gradient in zip(self._slopes, gradients, strict=True):
             slope.copy_(gradient)
 
     def _logits(
@@ -429,11 +421,12 @@ def make_optimizer(options: str, parameters: "Sequence[torch.Tensor]") -> "torch
     import torch
 
     name, *pairs = options.replace(" ", "").split(",")
-    if name not in _OPTIMIZERS:
-        raise UserError(f"unknown optimizer {name!r}: {suggestion(name, _OPTIMIZERS)}")
+    classes = {known.lower(): known for known in _OPTIMIZERS}
+    if name not in classes:
+        raise UserError(f"unknown optimizer {name!r}: {suggestion(name, classes)}")
     try:
         values = {key: float(value) for key, value in (pair.split("=") for pair in pairs)}
-        optimizer: torch.optim.Optimizer = getattr(torch.optim, _OPTIMIZERS[name])(list(parameters), **values)
+        optimizer: torch.optim.Optimizer = getattr(torch.optim, classes[name])(list(parameters), **values)
     except (TypeError, ValueError) as error:
         raise UserError(f"cannot use the optimizer {options!r}: {error}.") from error
     return optimizer

@@ -12,7 +12,7 @@ from stsbench.base.parsing import parse_json
 from stsbench.base.words import storable
 from stsbench.records.consistency import contradiction
 from stsbench.records.imports.mteb import NO_REVISION, is_mteb, read_mteb, task_name
-from stsbench.records.imports.results import ImportedResults, ImportedTask, build_record, read_json, text
+from stsbench.records.imports.results import ImportedResults, build_record, read_json, text
 from stsbench.records.imports.senteval import is_senteval, read_senteval
 from stsbench.records.record import RECORD, RunRecord
 from stsbench.records.store import load_run
@@ -37,7 +37,8 @@ def import_scores(
     if not (results.tasks or results.transfer):
         raise NotResultsError(f"{path} has no score that can be imported: {' '.join(results.notes[1:])}")
     chosen = _aggregation(path, results, aggregation, metric)
-    undefined = [task.task for task in results.tasks if _is_undefined(task, chosen, metric)]
+    headlines = [(task.task, task.by(chosen, metric)) for task in results.tasks]
+    undefined = [name for name, number in headlines if number is not None and number.value is None]
     note = f"the {metric} of {', '.join(undefined)} is NaN there, and so undefined here."
     named = replace(
         results,
@@ -49,8 +50,8 @@ def import_scores(
         ),
     )
     record = build_record(named, chosen, metric, command)
-    if said := contradiction(record):
-        raise UserError(f"{path} contradicts itself: {said}; save the results again.")
+    if fault := contradiction(record):
+        raise UserError(f"{path} contradicts itself: {fault}; save the results again.")
     return record
 
 
@@ -63,11 +64,6 @@ def _aggregation(path: Path, results: ImportedResults, wanted: str | None, metri
             known = ", ".join(f"{number.statistic} by {number.aggregation}" for number in whole)
             raise UserError(f"{path} has no {metric} of {task.task} by the aggregation {chosen}: it has {known}.")
     return chosen
-
-
-def _is_undefined(task: ImportedTask, aggregation: str, metric: str) -> bool:
-    number = task.by(aggregation, metric)
-    return number is not None and number.value is None
 
 
 def read_results(run: RunRecord | str | Path) -> RunRecord:

@@ -43,7 +43,6 @@ class ImportedTask:
         text: the text variant; `UNKNOWN` where the file does not tell.
         numbers: correlations between -1 and 1: every metric by every aggregation that there is, and of each
             subset.
-        pairs: how many; None where the file does not tell.
         stated: the signature that `export` wrote beside the score: what it says of text, data and the model's use
             is known. None in other programs' results.
     """
@@ -52,7 +51,6 @@ class ImportedTask:
     split: str
     text: str
     numbers: tuple[Number, ...]
-    pairs: int | None = None
     stated: Signature | None = None
 
     def by(self, aggregation: str, metric: str) -> Number | None:

@@ -72,7 +72,7 @@ def _year(name: str, entry: Mapping[str, Any]) -> ImportedTask:
         for metric in _METRICS
     ]
     of_subsets = [number for subset, values in subsets.items() for number in _of_subset(subset, values)]
-    return ImportedTask(name, "test", TEXT, (*numbers, *of_subsets), pairs)
+    return ImportedTask(name, "test", TEXT, (*numbers, *of_subsets))
 
 
 def _test_split(task: str, entry: Mapping[str, Any]) -> ImportedTask:
@@ -83,7 +83,7 @@ def _test_split(task: str, entry: Mapping[str, Any]) -> ImportedTask:
         for kind in ("all", "mean", "wmean")
         for number in of_subset
     ]
-    return ImportedTask(task, "test", TEXT, (*numbers, *of_subset), of_subset[0].items)
+    return ImportedTask(task, "test", TEXT, (*numbers, *of_subset))
 
 
 def _transfer(entry: Mapping[str, Any], task: str, design: str) -> Score:

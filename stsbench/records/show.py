@@ -49,10 +49,7 @@ def show(runs: Run | Sequence[Run], *, subsets: bool = False) -> Scores:
 def print_scores(scores: Scores, output: "Output", *, as_list: bool) -> None:
     """Print records: as tables with their signatures for readers, in full for programs.
 
-    Args:
-        scores: the records.
-        output: how to print.
-        as_list: whether JSON is a list of records even if there is only one, as several were asked for.
+    As several were asked for (`as_list`), JSON is a list of records even if there is only one.
     """
     is_screen = output.style == "terminal"
     if output.style == "json" and not as_list:

@@ -68,15 +68,9 @@ class Signature:
     @property
     def protocol(self) -> str:
         """The part that must be equal for two scores to compare."""
-        return "|".join(
-            [
-                ":".join(map(_quoted, (self.task, self.split, self.aggregation))),
-                _quoted(self.metric),
-                _quoted(self.similarity),
-                f"text:{_quoted(self.text)}",
-                f"data:{_quoted(self.data)}",
-            ]
-        )
+        task, split, aggregation, *rest = (_quoted(getattr(self, name)) for name in PROTOCOL_FIELDS)
+        metric, similarity, text, data = rest
+        return f"{task}:{split}:{aggregation}|{metric}|{similarity}|text:{text}|data:{data}"
 
     @property
     def model(self) -> str:

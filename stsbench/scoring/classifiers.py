@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
+from stsbench.data.plain_table import coded
 from stsbench.data.tables import LabelledData
 from stsbench.statistics.logistic import LogisticFits, fit_logistic
 
@@ -67,22 +68,14 @@ def arrange(data: LabelledData) -> Labelled:
     code_of = {label: code for code, label in enumerate(data.classes)}
     labels = np.array([code_of[label] for label in items["label"]], dtype=np.int64)
     splits = items["split"].to_numpy().astype(str)
-    names = list(dict.fromkeys(splits.tolist()))
-    split_code = np.array([names.index(split) for split in splits])
+    names, split_code = coded(splits.tolist())
     keys = [labels, *(_tokens(items[side]) for side in ("sentence2", "sentence1")), split_code]
     order = np.lexsort(keys)
     return Labelled(order, labels[order], splits[order], _design(data.task, names))
 
 
 def stratified(labels: Rows, among: Rows, folds: int, seed: int) -> list[Fold]:
-    """Return the folds of some rows: scikit-learn's `StratifiedKFold`, shuffled.
-
-    Args:
-        labels: (n,) the class of every row of the task.
-        among: the rows to fold.
-        folds: how many.
-        seed: of the shuffling.
-    """
+    """Return the folds of the rows `among` all n rows of a task: scikit-learn's `StratifiedKFold`, shuffled."""
     from sklearn.model_selection import StratifiedKFold
 
     splitter = StratifiedKFold(n_splits=folds, shuffle=True, random_state=seed)

@@ -173,12 +173,9 @@ def import_(
 
 
 def _request(asked: Call, similarities: "Path | None", **chosen: Any) -> "Request":
-    """Return what to measure on and how.
+    """Return what to measure on and how: by the typed options of `evaluate`, and other settings that were chosen.
 
-    Args:
-        asked: the options of `evaluate` that were typed.
-        similarities: saved ones, which may say of which tasks they are.
-        chosen: other settings.
+    Saved similarities may say of which tasks they are.
     """
     from stsbench.data.views import PairView
     from stsbench.records.provenance import command_line

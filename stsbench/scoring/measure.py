@@ -47,11 +47,7 @@ class SavedBesideError(UserError):
 class Recording:
     """A measurement that is going on: what its record says before there is a score.
 
-    Attributes:
-        tasks: what to score, in the order of `KINDS`.
-        model: what is measured.
-        signatures: what each task's score will mean.
-        settings: how it is measured.
+    The tasks stand in the order of `KINDS`, and a signature says of each what its score will mean.
     """
 
     tasks: Sequence[Task]
@@ -107,7 +103,7 @@ class Recording:
         notes: Sequence[str] = (),
         encoding: Mapping[str, int] = MappingProxyType({}),
     ) -> RunRecord:
-        """Score the items and return the record, saved if it has a folder.
+        """Score the items of each task and return the record, saved if it has a folder.
 
         Args:
             items: of each task, in the order of `tasks`.

@@ -140,7 +140,6 @@ class Intervals:
     level: float = LEVEL
 
     def __post_init__(self) -> None:
-        """Check what a person may have set."""
         if self.interval is not None and self.interval not in INTERVALS:
             raise UserError(f"unknown interval {self.interval!r}: {suggestion(self.interval, INTERVALS)}")
         if not 0 < self.level < 1:
@@ -170,7 +169,6 @@ class Classification:
     seed: int = SEED
 
     def __post_init__(self) -> None:
-        """Check what a person may have set."""
         if self.classifier not in CLASSIFIERS:
             raise UserError(f"unknown classifier {self.classifier!r}: {suggestion(self.classifier, CLASSIFIERS)}")
         if self.kfold < 2:

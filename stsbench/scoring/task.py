@@ -77,12 +77,7 @@ class Numbers:
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows of the items table that belong to a score.
-
-    Attributes:
-        scored: those that the headline is over.
-        held_out: those of other splits, of a task that was trained on.
-    """
+    """The items that a headline is over, and those of other splits of a task that is trained on."""
 
     scored: PlainTable
     held_out: PlainTable = field(default_factory=lambda: PlainTable({}))
@@ -96,13 +91,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class Scoring:
-    """How items become numbers.
-
-    Attributes:
-        signature: of the headline.
-        training: of what was trained to make the items; None if nothing was.
-        intervals: how intervals are computed.
-    """
+    """How items become numbers: the headline's signature, what was trained to make them, and the intervals."""
 
     signature: Signature
     training: Training | None

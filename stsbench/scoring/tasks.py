@@ -63,10 +63,7 @@ class TaskSpec(NamedTuple):
 def parse_tasks(tasks: str | Sequence[str], protocol: Protocol) -> list[TaskSpec]:
     """Return the tasks that a person names, with the protocol's split and text where they name none.
 
-    Args:
-        tasks: `sts` or `transfer` (seven each), `all` (both), `supervised`, `sample`, `sample-transfer`, or
-            `TASK[:split][@text]`; several as a list or with commas.
-        protocol: what holds where a task names no split or text.
+    Names are those of `GROUPS`, or `TASK[:split][@text]`; several come as a list or with commas.
 
     >>> parse_tasks("STS-B:dev,sts12@raw", Protocol())
     [TaskSpec(task='STS-B', split='dev', text='senteval'), TaskSpec(task='STS12', split='test', text='raw')]
@@ -125,16 +122,10 @@ def read_data(
     data_dirs: Sequence[str | Path] = (),
     view: PairView = WHOLE,
 ) -> list[Task]:
-    """Return what to score: a file of the person's own, catalogued tasks, or data already read.
+    """Return what to score: a person's own file (`data`), or tasks: names as `parse_tasks` takes them, or data.
 
-    Args:
-        tasks: names as `parse_tasks` takes them, data, or both; None for the seven STS tasks or, as `or_sample`
-            has it, the sample.
-        protocol: what holds where a task names no split or text.
-        data: the person's file, instead of tasks.
-        subset_column: the column of that file that names subsets.
-        data_dirs: folders to look for data in.
-        view: which pairs are left out.
+    With nothing named they are the seven STS tasks or, as `or_sample` has it, the sample. The view says which
+    pairs are left out.
     """
     folders = [Path(folder) for folder in data_dirs]
 
@@ -210,11 +201,7 @@ def read_pairs_of(
 ) -> StsData:
     """Read the pairs whose sentences are looked at.
 
-    Args:
-        task: by default STS-B or, as `or_sample` has it, the sample.
-        split: by default all that the task has.
-        text: the text variant; the sample has its own alone.
-        data_dirs: folders to look for data in.
+    By default they are all splits of the task, and the task is STS-B or, as `or_sample` has it, the sample.
     """
     if task is None:
         (default,) = or_sample(lambda: [StsPairs(read_pairs_of(STS_B, split, text, data_dirs))], data_dirs)

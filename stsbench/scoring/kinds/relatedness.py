@@ -125,7 +125,7 @@ def regress(
     """Train the regressor on train, stop it by dev, and predict test.
 
     Args:
-        data: the pairs of all three splits (`load_sts(task, "all")`).
+        data: the n pairs of all three splits (`load_sts(task, "all")`).
         vectors1: (n, d) vectors of the first sentences, in the pairs' order.
         vectors2: (n, d) vectors of the second.
         stop_by: the correlation on dev that training stops by.

@@ -102,11 +102,9 @@ def compared(task: ComparedPairs, vectors: Vectors) -> PlainTable:
 
 
 def compared_elsewhere(task: Task, similarities: Mapping[str, NDArray[np.float64]]) -> PlainTable:
-    """Return the items table of a task whose similarities were computed elsewhere, one for each pair in order.
+    """Return the items table of a task of n pairs whose similarities were computed elsewhere.
 
-    Args:
-        task: n pairs.
-        similarities: (n,) by column: `GIVEN_SIMILARITY`, or some of `SIMILARITIES`, whose others are NaN then.
+    They are (n,) by column: `GIVEN_SIMILARITY`, or some of `SIMILARITIES`, whose others are NaN then.
     """
     assert task.pairs is not None, "pairs are compared"
     pairs = _without_similarities(task.kind, task.pairs)

@@ -18,13 +18,13 @@ from stsbench.base.progress import Progress, silent
 from stsbench.base.words import listed
 from stsbench.data.plain_table import PlainTable, coded
 from stsbench.encoders.use import ABOUT
+from stsbench.records.consistency import EXACT
 from stsbench.records.kinds import AVERAGES, KINDS
 from stsbench.records.labels import labels, task_labels
 from stsbench.records.parts import Score
 from stsbench.records.record import RunRecord
 from stsbench.records.signature import Signature, require_same_protocol
 from stsbench.records.store import load_run
-from stsbench.scoring.recompute import EXACT
 from stsbench.scoring.statistic import Statistic, sharing_of, statistic_of
 from stsbench.statistics.aggregation import members_of
 from stsbench.statistics.dependence import Dependence, Sharing, Variance, covariance, variance

@@ -148,7 +148,7 @@ _MTEB_NAMES = {task: name for name, task in MTEB_TASKS.items()}
 
 
 def _exportable(record: RunRecord) -> tuple[list[tuple[Score, dict[str, float]]], list[str]]:
-    """Return the scores that MTEB has a task for, one text of each, by its names, and what to say of the others."""
+    """Return the scores that MTEB has a task for, one text of each, by its names, and notes on the others."""
     lacking, tables = "", {}
     try:
         tables = record.rows_by_score()

@@ -62,13 +62,7 @@ class NetSettings:
 
 @dataclass
 class Mlp:
-    """SentEval's net as a classifier of the transfer tasks.
-
-    Attributes:
-        settings: the net and its training.
-        seed: of the weights and of the order of rows.
-        device: where it computes: `cpu`, or a torch device such as `cuda`.
-    """
+    """SentEval's net as a classifier of the transfer tasks; the seed is of weights and order of rows."""
 
     settings: NetSettings = field(default_factory=NetSettings)
     seed: int = 1111
@@ -333,12 +327,6 @@ class Adam:
 
     It saves a second and a half of a `run` with this classifier, as the first optimiser of a process imports
     PyTorch's compiler, and half of the time of a step where a net is small.
-
-    Args:
-        weights: what is optimised, by the gradient in its `grad`.
-
-    Attributes:
-        state: as `torch.optim.Optimizer.state`.
     """
 
     _RATE, _EPSILON = 1e-3, 1e-8
@@ -351,7 +339,6 @@ class Adam:
         self.state: dict[Any, dict[str, Any]] = {weights: {"step": 0, **moments}}
 
     def step(self) -> None:
-        """Change the weights by their gradient."""
         ((weights, state),) = self.state.items()
         state["step"] += 1
         of_mean, of_square = self._DECAYS

@@ -12,6 +12,7 @@ import numpy as np
 from stsbench._version import __version__
 from stsbench.base.errors import UserError
 from stsbench.data.plain_table import PlainTable
+from stsbench.records.consistency import EXACT, as_stated
 from stsbench.records.items import ITEMS
 from stsbench.records.kinds import KINDS
 from stsbench.records.labels import task_labels
@@ -23,11 +24,8 @@ from stsbench.scoring.measure import averages, counts_in
 from stsbench.scoring.settings import Intervals
 from stsbench.scoring.task import Rows
 
-EXACT = 1e-12
-"""How far a score may be from what the table gives: other processors add up in another order."""
-
 _LIMIT = 1e-9
-"""The same of an interval's limits."""
+"""How far an interval's limits may be from what the table gives; scores may by `EXACT`."""
 
 _SHOWN = 3
 """Models that one note names."""
@@ -44,7 +42,7 @@ class Discrepancy:
     given: Stated
 
     def __str__(self) -> str:
-        return f"{self.what} is {_told(self.stated)} in {RECORD}, and {ITEMS} gives {_told(self.given)}"
+        return f"{self.what} is {as_stated(self.stated)} in {RECORD}, and {ITEMS} gives {as_stated(self.given)}"
 
 
 def require_recomputed(*records: RunRecord, intervals: bool = True) -> tuple[str, ...]:
@@ -172,7 +170,3 @@ def _limits(where: str, stated: Interval | None, given: Interval | None) -> Iter
 def _some(names: Collection[str]) -> str:
     shown = list(names)[:_SHOWN]
     return ", ".join(shown) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
-
-
-def _told(value: Stated) -> str:
-    return "undefined" if value is None else repr(value)

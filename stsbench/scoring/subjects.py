@@ -171,9 +171,6 @@ class RecordedModel:
     A record names everything that a vector depends on, so the cache is asked without the model. Only for a
     sentence that was never encoded is the model loaded by its name, and held against the record's hash of its
     weights.
-
-    Attributes:
-        model: what the record says of it.
     """
 
     model: ModelPart

@@ -99,31 +99,28 @@ class Scoring:
 
 
 class Source(Protocol):
-    """What a task was read as."""
+    """What a task was read as: its name, text variant and files, with a hash over them.
+
+    The problems are a sentence for each file that is not the catalogued one.
+    """
 
     @property
-    def task(self) -> str:
-        """The task's name."""
+    def task(self) -> str: ...
 
     @property
-    def text(self) -> str:
-        """The text variant."""
+    def text(self) -> str: ...
 
     @property
-    def status(self) -> Status:
-        """Whether the files are the catalogued ones."""
+    def status(self) -> Status: ...
 
     @property
-    def sha256(self) -> str:
-        """A hash over what was read."""
+    def sha256(self) -> str: ...
 
     @property
-    def files(self) -> tuple[FileRead, ...]:
-        """The files."""
+    def files(self) -> tuple[FileRead, ...]: ...
 
     @property
-    def problems(self) -> tuple[str, ...]:
-        """A sentence for each file that is not the catalogued one."""
+    def problems(self) -> tuple[str, ...]: ...
 
 
 class Task(Protocol):

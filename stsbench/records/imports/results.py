@@ -35,14 +35,11 @@ _NO_DATA = DataPart(status="unknown", sha256=UNKNOWN)
 
 @dataclass(frozen=True)
 class ImportedTask:
-    """The scores of one task.
+    """The scores of one task, by the catalogue's names of task and split.
 
     Attributes:
-        task: by the catalogue's name.
-        split: by the catalogue's name.
         text: the text variant; `UNKNOWN` where the file does not tell.
-        numbers: correlations between -1 and 1: every metric by every aggregation that there is, and of each
-            subset.
+        numbers: correlations: every metric by every aggregation that there is, and of each subset.
         stated: the signature that `export` wrote beside the score: what it says of text, data and the model's use
             is known. None in other programs' results.
     """
@@ -60,16 +57,9 @@ class ImportedTask:
 
 @dataclass(frozen=True)
 class ImportedResults:
-    """What a file, or a folder of them, says.
+    """What a file, or a folder of them, says of the catalogue's tasks, and of the model where it does.
 
-    Attributes:
-        program: whose results they are: `SentEval` or `MTEB`.
-        tasks: the STS tasks that the catalogue knows.
-        transfer: the scores of the transfer tasks that it knows.
-        model: the model's name, where the file tells it.
-        revision: its commit on the Hub.
-        weights_sha256: the hash of its weights.
-        notes: what was left out, or taken for granted.
+    The program is `SentEval` or `MTEB`; the notes tell what was left out or taken for granted.
     """
 
     program: str

@@ -39,10 +39,8 @@ _LARGEST = 1e100
 class GivenData:
     """What a table says of one task, apart from the scores.
 
-    Attributes:
-        task: its name.
-        sha256: over its items and their groups, so that the scores of two models on the same items compare.
-        files: none: the scores stand in the table too, which no two models have in common.
+    The hash is over items and groups, so that the scores of two models on the same items compare. The table is
+    none of its files: it has the scores too, which no two models have in common.
     """
 
     task: str

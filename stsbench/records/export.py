@@ -12,8 +12,8 @@ from stsbench.base.files import atomic_path, told_as_unwritable
 from stsbench.base.options import Spelled
 from stsbench.base.words import listed, storable
 from stsbench.data.plain_table import PlainTable
+from stsbench.records.imports import read_results
 from stsbench.records.imports.mteb import MTEB_SPLITS, MTEB_TASKS, NO_REVISION, SIGNATURE
-from stsbench.records.imports.read import read_results
 from stsbench.records.labels import METHODS
 from stsbench.records.parts import Score
 from stsbench.records.record import MissingTableError, RunRecord

@@ -9,7 +9,7 @@ from stsbench.base.files import atomic_path, remove_leftovers, told_as_unwritabl
 from stsbench.judging.check import check as run_check
 from stsbench.judging.verdicts import Check, Verdict
 from stsbench.records import export
-from stsbench.records.imports.read import read_results
+from stsbench.records.imports import read_results
 from stsbench.records.labels import labels
 from stsbench.records.record import RunRecord
 from stsbench.render.cells import one_line

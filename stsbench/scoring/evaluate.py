@@ -16,7 +16,7 @@ from stsbench.encoders.checkpoint import hash_ahead
 from stsbench.encoders.load import load_with
 from stsbench.encoders.protocol import Encoder, Identity
 from stsbench.encoders.use import Use, UseOptions, names, option_of, takes_use
-from stsbench.records.imports.read import import_scores
+from stsbench.records.imports import import_scores
 from stsbench.records.record import RunRecord
 from stsbench.records.signature import UNKNOWN
 from stsbench.records.store import Measurement, require_free, save_run

@@ -11,7 +11,7 @@ import pytest
 
 import stsbench as sb
 from stsbench.base.errors import UserError
-from stsbench.records.imports.read import NotResultsError
+from stsbench.records.imports import NotResultsError
 from stsbench.scoring.evaluate import import_results
 
 Write = Callable[[Any], Path]

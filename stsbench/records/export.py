@@ -81,7 +81,7 @@ class ExportedResults(Result):
 
     @property
     def frame(self) -> "pd.DataFrame":
-        """All of it."""
+        """The exported scores, a row each."""
         return self.rows
 
     def table(self) -> Tables:

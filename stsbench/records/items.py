@@ -61,7 +61,7 @@ def fault_in_columns(table: "pa.Table", record: RunFields) -> str:
 
 
 def fault_in_rows(table: PlainTable, record: RunFields) -> str:
-    """Return which rows do so; empty if none do."""
+    """Return which rows keep a table from being the record's; empty if none do."""
     return next(_faults_in_rows(table, record), "")
 
 

@@ -16,7 +16,7 @@ class Kind:
     Attributes:
         name: as a record says it.
         average: what the plain mean over its tasks is called; empty where nobody takes one.
-        unit: what its items are, in the plural.
+        unit: the plural noun for its items.
         words: what the kind is called in a sentence.
         caption: what a report calls the table of its headlines; `{}` is the statistic.
         statistics: what a table of all numbers shows, the headline first; empty for the headline alone.

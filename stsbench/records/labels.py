@@ -15,7 +15,7 @@ from stsbench.statistics.dependence import DEPENDENCE, Dependence
 ALL_TASKS = "all tasks"
 """What the mean over tasks, and all of their pairs together, are called where tasks are: no task is."""
 
-# In what records of one model may differ, most telling first.
+# The fields in which records of one model may differ, the most telling first.
 _TELLING = (*(f"use.{name}" for name in names("encoding", "afterwards")), "fitted", "weights_sha256")
 
 
@@ -116,7 +116,7 @@ def _model_name(model: ModelPart) -> str:
 INTERVAL_OF = (
     "new pairs from the same subsets, with new sentences and the same pattern of sharing; the subsets are fixed"
 )
-"""What an interval is of."""
+"""What an interval makes a statement about."""
 
 METHODS: Mapping[Dependence, str] = {
     "dyadic": "dyadic (pairs that share a sentence depend on each other)",

@@ -52,7 +52,7 @@ class Measurement:
 
     @classmethod
     def of(cls, record: RunFields) -> "Measurement":
-        """Return what a record is of."""
+        """Return the measurement that a record is of."""
         tasks = tuple(
             MeasuredTask(score.signature, score.data.sha256, score.training.seed if score.training else None)
             for score in record.scores
@@ -69,7 +69,7 @@ class Measurement:
 
     @property
     def digits(self) -> str:
-        """A few digits that stand for it."""
+        """Six digits of a hash that stand for the measurement."""
         said = {"model": self.model.model_dump(mode="json"), "protocol": self.protocol.model_dump(mode="json")}
         return digest_of({**said, "tasks": list(map(list, self.tasks))})[:6]
 

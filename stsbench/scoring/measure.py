@@ -57,7 +57,7 @@ class Recording:
 
     @classmethod
     def of(cls, tasks: Sequence[Task], identity: Identity, settings: Settings) -> "Recording":
-        """Begin to record what `identity` says of a model."""
+        """Return the recording of a model, by what `identity` says of it, before anything is measured."""
         if identity.kind == "similarities":
             settings = replace(settings, protocol=replace(settings.protocol, similarity=GIVEN_SIMILARITY))
         use = identity.use.processed(settings.use)

@@ -166,7 +166,7 @@ class SavedPredictions:
         return columns
 
     def notes(self, tasks: Sequence[StsData]) -> list[str]:
-        """Return what should be known of scores that were made so."""
+        """Return what a reader of such scores should know."""
         notes = [
             f"the similarities are MTEB's predictions, {self.path.name}: it encoded its own copy of the "
             "sentences, and the gold scores are of the files here. There are no dot products.",

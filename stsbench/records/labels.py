@@ -103,12 +103,12 @@ def _names_with_places(called: Sequence[str], folders: Sequence[Path | None]) ->
     return several
 
 
-_NOT_PATHS = {"function", "vectors", "similarities", "predictions"}
+NOT_PATHS = {"function", "vectors", "similarities", "predictions"}
 """The kinds of models whose name is no place on a disk."""
 
 
 def _model_name(model: ModelPart) -> str:
-    is_path = model.kind not in _NOT_PATHS and model.name.startswith(("/", "~", "."))
+    is_path = model.kind not in NOT_PATHS and model.name.startswith(("/", "~", "."))
     # A function of a script or a notebook is known by its own name.
     return PurePath(model.name).name or model.name if is_path else model.name.removeprefix("__main__:")
 

@@ -17,11 +17,12 @@ from stsbench.encoders.protocol import Encoder, Identity
 from stsbench.encoders.saved import SavedVectors
 from stsbench.encoders.use import FP32, TORCH, Use, name_parts
 from stsbench.records.kinds import KINDS
+from stsbench.records.labels import NOT_PATHS
 from stsbench.records.record import RunRecord
 from stsbench.records.store import held_by
 from stsbench.scoring.measure import Recording, SavedBesideError, measure_encoder, measure_similarities
 from stsbench.scoring.settings import Classification, Protocol, Settings, Stages
-from stsbench.scoring.similarities import KIND, SavedPredictions, SavedSimilarities, similarities_from
+from stsbench.scoring.similarities import SavedPredictions, SavedSimilarities, similarities_from
 from stsbench.scoring.task import Task
 from stsbench.scoring.tasks import GROUPS, WHOLE, is_sample, read_data
 
@@ -160,9 +161,8 @@ def choose_data(request: Request) -> ChosenData:
         data_dirs=request.data_dirs,
         view=request.view,
     )
-    nothing_asked = request.tasks is None and request.data is None
-    sample = nothing_asked and is_sample(sets)
-    return ChosenData(sets, sample, round(time.perf_counter() - start, 3))
+    for_want_of_others = request.tasks is None and request.data is None and is_sample(sets)
+    return ChosenData(sets, for_want_of_others, round(time.perf_counter() - start, 3))
 
 
 def measure_each(
@@ -182,11 +182,6 @@ def measure_each(
         raise UserError("--out names one folder, and several models need one each: leave it out.")
     taken: set[Path] = set()
     failures: set[str] = set()
-
-    def gave_up(model: LazyModel, error: UserError) -> None:
-        failures.add(model.name)
-        failed(model, error)
-
     for model in models:
         if model.beside and model.name in failures:
             continue
@@ -204,14 +199,12 @@ def measure_each(
                 if isinstance(loaded, SavedSimilarities | SavedPredictions)
                 else measure_encoder(loaded, data.sets, with_folder, stages)
             )
-        except SavedBesideError as error:
-            if settings.out is not None:
-                gave_up(model, error)
+        except UserError as error:
+            if settings.out is not None or not isinstance(error, SavedBesideError):
+                failures.add(model.name)
+                failed(model, error)
                 continue
             record = error.record  # The name was ours to choose.
-        except UserError as error:
-            gave_up(model, error)
-            continue
         taken.add(record.folder or out)
         yield model, record
 
@@ -238,10 +231,9 @@ def run_name(identity: Identity, sets: Sequence[Task], settings: Settings) -> st
     default, protocol, how, usual = Protocol(), settings.protocol, settings.classification, Classification()
     use = identity.use.processed(settings.use)
     choices = ("name", "aggregation", "metric", "similarity", "text")
-    is_path = identity.kind not in {"function", "vectors", "similarities", KIND}
     parts = [
         # Resolved, because the folder `.` has a name too.
-        Path(identity.name).expanduser().resolve().name if is_path else identity.name,
+        Path(identity.name).expanduser().resolve().name if identity.kind not in NOT_PATHS else identity.name,
         *name_parts(use, leading=True),
         _tasks(sets),
         *dict.fromkeys(

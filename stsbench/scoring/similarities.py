@@ -103,9 +103,6 @@ class SavedSimilarities:
             raise UserError(f"{self.path}, line {line}: {text[:40]!r} is no number: write one a line.") from error
 
 
-KIND = "predictions"
-"""What a record calls such a model."""
-
 _NAMES = {
     (name, MTEB_SPLITS[task][split]): (task, split)
     for name, task in MTEB_TASKS.items()
@@ -139,7 +136,7 @@ class SavedPredictions:
         """The model's name and commit as the files tell them, and their hash."""
         held = self.read
         use = replace(own_use(GIVEN_SIMILARITY), revision=held.revision)
-        return Identity(held.model or self.path.stem, KIND, use, weights_sha256=held.sha256)
+        return Identity(held.model or self.path.stem, "predictions", use, weights_sha256=held.sha256)
 
     @property
     def tasks(self) -> list[str]:

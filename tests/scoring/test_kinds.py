@@ -62,6 +62,12 @@ def test_every_kind_that_a_record_can_name_has_a_class() -> None:
     assert all(TASKS[name].kind == name for name in KINDS)
 
 
+def test_every_kind_says_what_a_report_calls_its_tables() -> None:
+    for kind in KINDS.values():
+        assert kind.caption, kind.name
+        assert bool(kind.below_caption) == bool(kind.below), kind.name
+
+
 def test_the_numbers_of_every_kind_come_out_of_the_items_again(folder: Path, given: Path) -> None:
     kinds = set()
     for place in (folder, given):

@@ -276,14 +276,14 @@ def measure_similarities(
             raise UserError(f"{task.data.task} is no matter of similarities: give the vectors.")
     recording = Recording.of(tasks, similarities.identity, settings)
     recording.prepare()
-    pairs = [task.pairs for task in tasks if task.pairs is not None]
+    pairs = [task.pairs for task in recording.tasks if task.pairs is not None]
     columns = similarities.columns(pairs)
     similarity = recording.settings.protocol.similarity
     if similarity not in columns[0]:
         raise UserError(
             f"{similarities.path} holds no similarity {similarity!r}: choose one of {', '.join(columns[0])}."
         )
-    items = [Items(compared_elsewhere(task, part)) for task, part in zip(tasks, columns, strict=True)]
+    items = [Items(compared_elsewhere(task, part)) for task, part in zip(recording.tasks, columns, strict=True)]
     stages.done("similarities")
     return recording.finish(items, stages, notes=similarities.notes(pairs))
 

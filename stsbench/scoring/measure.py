@@ -308,14 +308,12 @@ class _AllVectors:
     def of_task(self, task: Task, embeddings: Embeddings, place: slice, device: str) -> tuple[Vectors, list[str]]:
         """Return the vectors of a task, whitened by those of its sentences if wanted, and what to say of that."""
         rows, lengths = embeddings.rows[place], embeddings.lengths[place]
+        matrix: NDArray[np.floating] = self.compared
         if task.is_trained:
-            matrix: NDArray[np.floating] = self.trained_on[rows]
-            rows, reference = np.arange(len(rows)), matrix
-        else:
-            matrix, reference = self.compared, self.compared[rows] if self.whiten is not None else self.compared
+            matrix, rows = self.trained_on[rows], np.arange(len(rows))
         if self.whiten is None:
             return Vectors(matrix, rows, lengths, device), []
-        whitened = whiten(matrix, reference, self.whiten or None, task=task.data.task)
+        whitened = whiten(matrix, matrix[rows], self.whiten or None, task=task.data.task)
         kept, width = whitened.shape[1], matrix.shape[1]
         notes = []
         if not self.whiten and kept < width:

@@ -91,12 +91,10 @@ def _names_with_choices(models: Sequence[ModelPart]) -> list[str]:
 
 def _names_with_places(called: Sequence[str], folders: Sequence[Path | None]) -> list[str]:
     """Return names with their records' folders, or as much of those as tells them apart; else with numbers."""
-    numbers = [str(number) for number, _ in enumerate(called, 1)]
-    short = [number if folder is None else folder.name for number, folder in zip(numbers, folders, strict=True)]
-    in_full = [
-        number if folder is None else redact(str(folder)) for number, folder in zip(numbers, folders, strict=True)
-    ]
-    for places in (short, in_full, numbers):
+    numbered = list(enumerate(folders, 1))
+    short = [str(number) if folder is None else folder.name for number, folder in numbered]
+    in_full = [str(number) if folder is None else redact(str(folder)) for number, folder in numbered]
+    for places in (short, in_full, [str(number) for number, _ in numbered]):
         several = [f"{name} ({place})" for name, place in zip(called, places, strict=True)]
         if len(set(several)) == len(several):
             break

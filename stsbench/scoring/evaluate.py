@@ -175,9 +175,9 @@ def evaluate_similarities(
         UserError: if there is not one finite number for each pair.
     """
     stages = Stages(progress)
-    given = similarities_from(Path(similarities)) if isinstance(similarities, str | Path) else similarities
-    if tasks is None and data is None and isinstance(given, SavedPredictions):
-        tasks = given.tasks
+    saved = similarities_from(Path(similarities)) if isinstance(similarities, str | Path) else similarities
+    if tasks is None and data is None:
+        tasks = saved.tasks
     settings = Settings(
         protocol=protocol or Protocol(),
         intervals=intervals or Intervals(),
@@ -193,7 +193,7 @@ def evaluate_similarities(
         view=PairView(exclude_overlap, tuple(map(Path, exclude))),
     )
     stages.done("data")
-    return measure_similarities(given, sets, settings, stages)
+    return measure_similarities(saved, sets, settings, stages)
 
 
 def import_results(

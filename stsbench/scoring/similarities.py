@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +37,9 @@ class SavedSimilarities:
 
     path: Path
     _hashed: HashedFiles = field(default_factory=HashedFiles, compare=False, repr=False)
+
+    tasks: ClassVar[None] = None
+    """Nobody says of which tasks they are."""
 
     @cached_property
     def identity(self) -> Identity:
@@ -210,8 +214,8 @@ def similarities_from(path: Path) -> SavedSimilarities | SavedPredictions:
 
 def tasks_in(path: Path) -> str | None:
     """Return the tasks that a path's similarities are of, as `--tasks` takes them; None of numbers alone."""
-    similarities = similarities_from(path)
-    return ",".join(similarities.tasks) if isinstance(similarities, SavedPredictions) else None
+    tasks = similarities_from(path).tasks
+    return None if tasks is None else ",".join(tasks)
 
 
 def _is_catalogued(pairs: PredictedPairs) -> bool:

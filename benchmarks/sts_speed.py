@@ -62,7 +62,7 @@ def time_forward(threads: int, template: str | None) -> None:
     from transformers import AutoModel
 
     import stsbench as sb
-    from stsbench.scoring.protocols import Protocol
+    from stsbench.scoring.settings import Protocol
     from stsbench.scoring.tasks import parse_tasks, read_task
 
     torch.set_num_threads(threads)

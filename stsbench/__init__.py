@@ -35,17 +35,15 @@ if TYPE_CHECKING:
     from stsbench.judging.rank import rank
     from stsbench.records.export import export_results
     from stsbench.records.record import RunRecord
-    from stsbench.records.show import show
+    from stsbench.records.show import cite, show
     from stsbench.records.store import load_run
     from stsbench.reports.cards import badge, model_card
     from stsbench.reports.report import report
     from stsbench.reproduction.reproduce import reproduce
     from stsbench.reproduction.reproductions import reproductions
-    from stsbench.scoring.cite import cite
-    from stsbench.scoring.evaluate import evaluate, evaluate_similarities
-    from stsbench.scoring.importing import import_results
-    from stsbench.scoring.protocols import choose_protocol as protocol
+    from stsbench.scoring.evaluate import evaluate, evaluate_similarities, import_results
     from stsbench.scoring.settings import Intervals
+    from stsbench.scoring.settings import choose_protocol as protocol
     from stsbench.scoring.tasks import default_tasks
     from stsbench.sweeps.sweep import sweep
     from stsbench.training.train import train
@@ -100,7 +98,7 @@ _HOMES = {
     "badge": "stsbench.reports.cards:badge",
     "best_of": "stsbench.judging.best_of:best_of",
     "check": "stsbench.judging.check:check",
-    "cite": "stsbench.scoring.cite:cite",
+    "cite": "stsbench.records.show:cite",
     "compare": "stsbench.judging.compare:compare",
     "default_tasks": "stsbench.scoring.tasks:default_tasks",
     "density": "stsbench.analysis.density:density",
@@ -113,13 +111,13 @@ _HOMES = {
     "export_results": "stsbench.records.export:export_results",
     "fit": "stsbench.encoders.fitting.fit:fit",
     "geometry": "stsbench.analysis.geometry:geometry",
-    "import_results": "stsbench.scoring.importing:import_results",
+    "import_results": "stsbench.scoring.evaluate:import_results",
     "length_bias": "stsbench.analysis.length_bias:length_bias",
     "load": "stsbench.encoders.load:load",
     "load_run": "stsbench.records.store:load_run",
     "model_card": "stsbench.reports.cards:model_card",
     "plan": "stsbench.judging.planning:plan",
-    "protocol": "stsbench.scoring.protocols:choose_protocol",
+    "protocol": "stsbench.scoring.settings:choose_protocol",
     "rank": "stsbench.judging.rank:rank",
     "repetition_bias": "stsbench.analysis.repetition_bias:repetition_bias",
     "report": "stsbench.reports.report:report",

@@ -12,9 +12,8 @@ from stsbench.data.sentences import sentences_in
 from stsbench.data.tables import StsData
 from stsbench.encoders.use import Use
 from stsbench.records.record import RunRecord
-from stsbench.scoring.subjects import Subject, Wanted, named_subjects
+from stsbench.scoring.subjects import SentenceVectors, Subject, Wanted, named_subjects, vectors_of
 from stsbench.scoring.tasks import read_pairs_of
-from stsbench.scoring.vectors import SentenceVectors, vectors_of
 
 
 class TaskVectors(NamedTuple):

@@ -17,8 +17,8 @@ from stsbench.analysis import length_measures as measures
 from stsbench.analysis.length_measures import ALL, GAP, Lengths
 from stsbench.records.kinds import AVERAGE
 from stsbench.records.labels import ALL_TASKS, distinct_labels
-from stsbench.scoring.intervals import sharing_of
 from stsbench.scoring.settings import Intervals
+from stsbench.scoring.statistic import sharing_of
 from stsbench.statistics.correlations import partial_spearman, spearman
 from stsbench.statistics.dependence import Sharing, variance
 from stsbench.statistics.influence import Linear, spearman_terms, task_terms

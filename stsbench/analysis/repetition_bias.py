@@ -183,7 +183,7 @@ def units_of(tokens: str, subject: "Subject") -> "Units":
     """Return what a word consists of when overlap is counted: itself, or a model's sub-words."""
     from stsbench.analysis.repetition_pairs import whole_word
     from stsbench.records.record import RunRecord
-    from stsbench.scoring.vectors import RecordedModel
+    from stsbench.scoring.subjects import RecordedModel
 
     if tokens == "words":
         return whole_word
@@ -210,7 +210,7 @@ def _sequence(encoder: "Encoder", text: str) -> tuple[Hashable, ...]:
 
 
 def _cosines(subject: "Subject", triples: "Sequence[Triple]", progress: Progress) -> tuple[Any, Any]:
-    from stsbench.scoring.vectors import vectors_of
+    from stsbench.scoring.subjects import vectors_of
     from stsbench.statistics.similarity import pair_similarities
 
     vectors, rows = vectors_of(subject, [text for triple in triples for text in triple], progress)

@@ -146,7 +146,7 @@ def _vectors_in_parts(subject: "Subject", texts: Sequence[str], progress: Progre
     Whitening goes by all of them, so vectors that are whitened come at once.
     """
     from stsbench.records.record import RunRecord
-    from stsbench.scoring.vectors import vectors_of
+    from stsbench.scoring.subjects import vectors_of
 
     use = (subject.model if isinstance(subject, RunRecord) else subject.identity).use
     if use.whiten is not None or len(texts) <= _AT_ONCE:

@@ -47,7 +47,7 @@ COMMANDS = {
     "sweep": "stsbench.sweeps.command:sweep",
     "reproduce": "stsbench.reproduction.command:reproduce",
     "fit": "stsbench.encoders.fitting.command:app",
-    "cite": "stsbench.scoring.command:cite",
+    "cite": "stsbench.records.command:cite",
     "diagnose": "stsbench.diagnosis.command:diagnose",
     "explain": "stsbench.analysis.command:explain",
     "doctor": "stsbench.doctor.command:doctor",

@@ -65,7 +65,7 @@ def diagnose(
     """
     _ = output.style  # a mistake in it is told before the work
     from stsbench.encoders.protocol import Encoder
-    from stsbench.scoring.protocols import choose_protocol
+    from stsbench.scoring.settings import choose_protocol
 
     chosen = saved(use=Use(**vars(loading)), models=[model] if model else [])
     if len(chosen) > 1:

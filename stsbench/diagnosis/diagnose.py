@@ -30,8 +30,7 @@ from stsbench.encoders.use import Use, UseOptions, option_of, takes_use
 from stsbench.published.catalogue import known_checkpoint
 from stsbench.records.kinds import AVERAGE
 from stsbench.scoring.kinds.sts import demand_spread
-from stsbench.scoring.protocols import TEXTS, Protocol
-from stsbench.scoring.settings import Stages
+from stsbench.scoring.settings import TEXTS, Protocol, Stages
 from stsbench.scoring.tasks import SAMPLE, STS_TASKS
 
 _SPLITS = ("test", "dev", "all")

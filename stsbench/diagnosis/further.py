@@ -24,7 +24,7 @@ from stsbench.diagnosis.usage import Way, changes_of, encoder_of, poolings_of, s
 from stsbench.encoders.plan import embed
 from stsbench.encoders.protocol import Encoder, FloatMatrix
 from stsbench.encoders.transformer import TransformerEncoder
-from stsbench.scoring.protocols import Protocol
+from stsbench.scoring.settings import Protocol
 
 DEFAULT_SECONDS = 60.0
 """How long the search goes on by default where the grid has no answer."""

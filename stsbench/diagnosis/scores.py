@@ -31,7 +31,7 @@ from stsbench.diagnosis.grid import Axis, Grid, Scores, axis_of_means
 from stsbench.encoders.postprocess import normalize
 from stsbench.encoders.protocol import FloatMatrix, Identity
 from stsbench.scoring.kinds.relatedness import regress, scores_on_test
-from stsbench.scoring.protocols import AGGREGATIONS, TEXTS, Protocol
+from stsbench.scoring.settings import AGGREGATIONS, TEXTS, Protocol
 from stsbench.scoring.tasks import SAMPLE
 from stsbench.statistics.correlations import Gold, aggregate, correlate_rows
 from stsbench.statistics.similarity import SIMILARITIES, pair_similarities

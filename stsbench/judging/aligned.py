@@ -16,14 +16,13 @@ from stsbench.base.progress import Progress, silent
 from stsbench.base.words import listed
 from stsbench.data.tables import PlainTable, coded
 from stsbench.judging.runs import require_items
+from stsbench.records.consistency import EXACT
 from stsbench.records.kinds import AVERAGES, KINDS
 from stsbench.records.labels import task_labels
 from stsbench.records.parts import Score
 from stsbench.records.record import RunRecord
 from stsbench.records.signature import Signature, require_same_protocol
-from stsbench.scoring.intervals import sharing_of
-from stsbench.scoring.recompute import EXACT
-from stsbench.scoring.statistic import Statistic, statistic_of
+from stsbench.scoring.statistic import Statistic, sharing_of, statistic_of
 from stsbench.statistics.correlations import members_of
 from stsbench.statistics.dependence import Dependence, Sharing, Variance, covariance, variance
 from stsbench.statistics.intervals import Limits, plain_interval, two_sided_p

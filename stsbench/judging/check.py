@@ -6,7 +6,7 @@ from pathlib import Path
 from stsbench.base.errors import UserError
 from stsbench.base.options import Points
 from stsbench.judging.verdicts import Check
-from stsbench.records.imports.read import read_results
+from stsbench.records.imports import read_results
 from stsbench.records.record import RunRecord
 from stsbench.scoring.recompute import require_recomputed
 from stsbench.statistics.dependence import DEPENDENCE, Dependence

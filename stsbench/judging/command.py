@@ -83,7 +83,7 @@ def compare(
     _ = output.style  # Refused before the work, if two formats were asked for.
     _demand_one_way(runs or [], a or [], b or [])
     from stsbench.judging.runs import matching_runs, records_of
-    from stsbench.records.intervals import common_interval
+    from stsbench.records.labels import common_interval
     from stsbench.render.figures import save_figure
     from stsbench.scoring.settings import Intervals
 

@@ -17,13 +17,12 @@ from stsbench.judging.comparison import TESTS, Comparison, Difference, corrected
 from stsbench.judging.overlap import overlaps_of
 from stsbench.judging.runs import Run, named_runs, records_of
 from stsbench.judging.seeds import SeedsComparison, compare_seeds
-from stsbench.records.intervals import INTERVAL_OF, common_interval, recorded_intervals
 from stsbench.records.kinds import KINDS
-from stsbench.records.labels import labels
+from stsbench.records.labels import INTERVAL_OF, common_interval, labels, recorded_intervals
 from stsbench.records.record import RunRecord
-from stsbench.scoring.intervals import as_variances
 from stsbench.scoring.recompute import require_recomputed
 from stsbench.scoring.settings import Intervals
+from stsbench.scoring.statistic import as_variances
 from stsbench.statistics.dependence import DEPENDENCE, Dependence, variance
 from stsbench.statistics.intervals import plain_interval, two_sided_p
 from stsbench.statistics.seeds import RESAMPLES, SEED

@@ -20,8 +20,8 @@ from stsbench.judging.aligned import MANY, AlignedScores, aligned_scores, in_poi
 from stsbench.judging.comparison import Judgement
 from stsbench.judging.runs import Run, named_runs, require_distinct_models
 from stsbench.published.measured import seeds
-from stsbench.records.intervals import common_interval
 from stsbench.records.kinds import AVERAGES
+from stsbench.records.labels import common_interval
 from stsbench.render.table import Table, Tables
 from stsbench.statistics.dependence import Dependence, Variance
 from stsbench.statistics.intervals import detectable, pairs_needed, seeds_needed

@@ -14,7 +14,7 @@ from stsbench.published.schema import KnownCheckpoint, PublishedCell, Setting
 from stsbench.records.parts import Score, plain_mean
 from stsbench.records.record import RunRecord
 from stsbench.records.signature import UNKNOWN, Signature
-from stsbench.scoring.protocols import AGGREGATIONS, TEXTS
+from stsbench.scoring.settings import AGGREGATIONS, TEXTS
 from stsbench.scoring.tasks import STS_TASKS, TRANSFER_TASKS
 from stsbench.statistics.correlations import CORRELATIONS
 from stsbench.statistics.similarity import SIMILARITIES

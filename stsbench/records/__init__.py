@@ -1,5 +1,6 @@
-"""What is kept of a measurement: `show`, `export_results`.
+"""What is kept of a measurement: `show`, `cite`, `export_results`.
 
-Read `signature` (what a score means), `parts` (the fields of `run.json`), `labels` and `scores` (tables of them),
-`record` (what people hold), `store` (on disk), then the verbs in `show`, `imports` and `export`.
+Read `kinds` and `signature` (what a score means), `parts` (fields of `run.json`), `labels` and `scores` (tables
+of them), `items` (the items table), `record` (what people hold), `store` (on disk), then the verbs in `show` and
+`export`, and `imports`.
 """

@@ -1,9 +1,12 @@
-"""`stsbench show` and `stsbench export`."""
+"""`stsbench show`, `stsbench export` and `stsbench cite`."""
 
 from typing import Annotated
 
+import typer
+
+from stsbench.base.options import OUTPUT
 from stsbench.cli.options import Output
-from stsbench.cli.output import print_result, tell
+from stsbench.cli.output import print_data, print_result, say, tell
 from stsbench.cli.verbs import Call, Verb
 
 
@@ -36,3 +39,28 @@ def export(
         # Rows cannot say what is none of them.
         tell(*exported.notes, quiet=output.quiet)
     tell(f"written to {exported.folder}", quiet=output.quiet)
+
+
+def cite(
+    asked: Annotated[Call, Verb("stsbench.records.show:cite")],
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.", rich_help_panel=OUTPUT)] = False,
+) -> None:
+    """Print what to cite for the models and tasks of some records, as BibTeX.
+
+    Example: `stsbench cite runs/minilm-avg-sts > references.bib`
+    """
+    citations = asked()
+    if json:
+        import json as json_
+
+        print_data(json_.dumps(citations, indent=1, ensure_ascii=False))
+        return
+    for subject, citation in citations.items():
+        # BibTeX ignores what stands between entries: a heading is a comment there. But an @ begins an entry even
+        # behind a %, and a model may be called anything.
+        heading = f"% {subject}".replace("@", "(at)")
+        if citation.startswith("@"):
+            say(heading)
+            print_data(f"{citation}\n")
+        else:
+            say(f"{heading}: {citation}".replace("@", "(at)"), "")

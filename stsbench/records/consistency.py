@@ -152,8 +152,9 @@ def _differ(one: float | None, other: float | None, tolerance: float) -> bool:
 
 
 def _says(what: str, value: object, others: str, its: object) -> str:
-    return f"{what} is {_told(value)}, and {others} say {_told(its)}"
+    return f"{what} is {as_stated(value)}, and {others} say {as_stated(its)}"
 
 
-def _told(value: object) -> str:
+def as_stated(value: object) -> str:
+    """Return a number as a message has it."""
     return "undefined" if value is None else repr(value)

@@ -1,8 +1,8 @@
-"""`export`: a record as MTEB's results: a JSON file a task, `model_meta.json`, and the folders it looks in."""
+"""A record as others read it: `export_results` writes MTEB's files, `model_card` what the Hub reads of scores."""
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,21 +11,27 @@ from stsbench.base.errors import UserError
 from stsbench.base.files import atomic_path, told_as_unwritable
 from stsbench.base.options import Spelled
 from stsbench.base.words import listed, storable
+from stsbench.data.tables import PlainTable
+from stsbench.records.imports import read_results
 from stsbench.records.imports.mteb import MTEB_SPLITS, MTEB_TASKS, NO_REVISION, SIGNATURE
-from stsbench.records.imports.read import read_results
+from stsbench.records.labels import METHODS
 from stsbench.records.parts import Score
 from stsbench.records.record import MissingTableError, RunRecord
+from stsbench.records.signature import Signature
+from stsbench.render.cells import one_line
+from stsbench.render.formats import escape_markdown, fenced, to_markdown
 from stsbench.render.result import Result
 from stsbench.render.table import Table, Tables
-from stsbench.statistics.correlations import CORRELATIONS
+from stsbench.statistics.correlations import CORRELATIONS, Metric
 
 if TYPE_CHECKING:
     import pandas as pd
+    from huggingface_hub import EvalResult
 
 META = "model_meta.json"
 _RESULTS = "results"
 _SIMILARITIES = ("cosine", "manhattan", "euclidean")
-_METRICS = ("pearson", "spearman")
+_METRICS: tuple[Metric, ...] = ("pearson", "spearman")
 _POOLED = "all"
 
 _META_FIELDS: dict[str, Any] = {
@@ -75,7 +81,7 @@ class ExportedResults(Result):
 
     @property
     def frame(self) -> "pd.DataFrame":
-        """All of it."""
+        """The exported scores, a row each."""
         return self.rows
 
     def table(self) -> Tables:
@@ -119,9 +125,8 @@ def export_results(
         raise UserError(f"{name} has no score that is one of MTEB's: {' '.join(left_out)}")
     contents: dict[str, dict[str, Any]] = {}
     rows = []
-    for part in parts:
+    for part, scores in parts:
         task, split = _MTEB_NAMES[part.task], MTEB_SPLITS[part.task][part.split]
-        scores = dict(_scores(part, record))
         file = contents.setdefault(task, _task_result(task, part, record))
         file["scores"][split] = [
             scores
@@ -142,9 +147,14 @@ def export_results(
 _MTEB_NAMES = {task: name for name, task in MTEB_TASKS.items()}
 
 
-def _exportable(record: RunRecord) -> tuple[list[Score], list[str]]:
-    """Return the scores that MTEB has a task for, one text of each, and sentences about the others."""
-    parts: dict[tuple[str, str], Score] = {}
+def _exportable(record: RunRecord) -> tuple[list[tuple[Score, dict[str, float]]], list[str]]:
+    """Return the scores that MTEB has a task for, one text of each, by its names, and notes on the others."""
+    lacking, tables = "", {}
+    try:
+        tables = record.rows_by_score()
+    except MissingTableError as error:
+        lacking = str(error)
+    exported: dict[tuple[str, str], tuple[Score, dict[str, float]]] = {}
     notes, unknown = [], []
     for part in record.scores:
         splits = MTEB_SPLITS.get(part.task, {})
@@ -152,59 +162,36 @@ def _exportable(record: RunRecord) -> tuple[list[Score], list[str]]:
             unknown.append(part.task)
         elif part.split not in splits:
             unknown.append(f"{part.task}:{part.split}" if part.split != "test" or splits else part.task)
-        elif (part.task, part.split) in parts:
+        elif (part.task, part.split) in exported:
             notes.append(f"{part.task} in the text {part.text} is left out: MTEB has a task once.")
-        elif not _has_cosine(part, record):
-            notes.append(f"{part.task} is left out: it has no cosine score over all pairs, which MTEB's is.")
         else:
-            parts[part.task, part.split] = part
+            scores = dict(_scores(part, record.protocol.similarity, tables.get(part.key)))
+            if all(f"cosine_{metric}" in scores for metric in _METRICS):
+                exported[part.task, part.split] = part, scores
+            else:
+                notes.append(f"{part.task} is left out: it has no cosine score over all pairs, which MTEB's is.")
     if unknown:
         notes.append(f"left out, as MTEB has no such task: {listed(unknown)}.")
     if any(name.startswith("SICK-R") for name in unknown):
         notes.append("MTEB's SICK-R is all 9,927 pairs: measure with --protocol mteb, or SICK-R:all.")
-    if parts and (lacking := _lacking(record)):
+    if exported and lacking:
         notes.append(f"scores by other similarities are left out: {lacking}")
-    return list(parts.values()), notes
+    return list(exported.values()), notes
 
 
-def _lacking(record: RunRecord) -> str:
-    """Return what keeps the items table from being read; empty where it is there."""
-    try:
-        record.item_table()
-    except MissingTableError as error:
-        return str(error)
-    return ""
-
-
-def _has_cosine(part: Score, record: RunRecord) -> bool:
-    if record.protocol.similarity == "cosine" and all(part.number(metric, _POOLED) for metric in _METRICS):
-        return True
-    return any(name == "cosine_spearman" for name, _ in _from_items(part, record))
-
-
-def _scores(part: Score, record: RunRecord) -> Iterator[tuple[str, float]]:
+def _scores(part: Score, similarity: str, items: PlainTable | None) -> Iterator[tuple[str, float]]:
     """Yield the scores by MTEB's names; those of the protocol's similarity are the record's own."""
-    own = record.protocol.similarity
-    yield from _from_items(part, record)
+    for kind in _SIMILARITIES:
+        if items is not None and kind in items.columns:
+            for metric in _METRICS:
+                yield f"{kind}_{metric}", CORRELATIONS[metric](items["gold"], items[kind])
     for metric in _METRICS:
         number = part.number(metric, _POOLED)
         if number is not None:
             score = math.nan if number.value is None else number.value
             yield metric, score
-            if own in _SIMILARITIES:
-                yield f"{own}_{metric}", score
-
-
-def _from_items(part: Score, record: RunRecord) -> Iterator[tuple[str, float]]:
-    try:
-        items = record.rows_by_score()[part.key]
-    except MissingTableError:
-        return
-    for similarity in _SIMILARITIES:
-        if similarity in items.columns:
-            for metric in _METRICS:
-                correlate = CORRELATIONS[metric]  # type: ignore[index]
-                yield f"{similarity}_{metric}", correlate(items["gold"], items[similarity])
+            if similarity in _SIMILARITIES:
+                yield f"{similarity}_{metric}", score
 
 
 def _task_result(task: str, part: Score, record: RunRecord) -> dict[str, Any]:
@@ -249,3 +236,134 @@ def _differs(path: Path, text: str) -> bool:
         return path.exists() and (not path.is_file() or path.read_bytes() != text.encode())
     except OSError as error:
         raise UserError(f"cannot read {path} ({error.strerror or error}): check its permissions.") from error
+
+
+_ON_THE_HUB = {"acc": "accuracy"}
+"""What the Hub calls a statistic, where it has another name there."""
+
+_NOT_ON_THE_HUB = {"devacc"}
+
+_LIBRARIES = {"sentence-transformers", "transformers"}
+"""Kinds of checkpoints that the Hub knows as libraries."""
+
+
+def model_card(
+    name: str,
+    records: Sequence[RunRecord],
+    *,
+    base_model: str = "",
+    library: str = "",
+    about: Sequence[str] = (),
+    after_scores: str = "",
+    recipe: str = "",
+) -> str:
+    """Return a model card: YAML with `model-index`, then the scores and how to repeat them.
+
+    Programs find a score as sentence-transformers writes it: `spearman_cosine` and the like, between -1 and 1, one
+    result a task. Readers find it x 100, as papers print it. What nobody knows here (licence, language) is not in
+    it: it is for the author to add.
+
+    Args:
+        name: what the card calls the model.
+        records: of one model.
+        base_model: that it was trained from.
+        library: that loads it; by default the kind of checkpoint that was measured.
+        about: paragraphs in Markdown, below the name.
+        after_scores: a paragraph in Markdown, below the scores.
+        recipe: YAML that it was trained by.
+
+    Raises:
+        UserError: if the records are of several models.
+    """
+    from huggingface_hub import ModelCardData
+
+    models = {(record.model.name, record.model.weights_sha256, record.model.use.pooling) for record in records}
+    if len(models) > 1:
+        names = ", ".join(record.model.name for record in records)
+        raise UserError(f"a model card is of one model, these are runs of several ({names}): name one.")
+    kind = records[0].model.kind
+    library = library or (kind if kind in _LIBRARIES else "")
+    tags = ["sentence-similarity", "feature-extraction", "sentence-embeddings", "stsbench"]
+    results = [result for record in records for result in _hub_results(record)]
+    data = ModelCardData(
+        library_name=library or None,
+        pipeline_tag="sentence-similarity",
+        base_model=base_model or None,
+        tags=[library, *tags] if library == "sentence-transformers" else tags,
+        # The Hub takes a model's name only beside its results.
+        model_name=one_line(name) if results else None,
+        eval_results=results or None,
+    )
+    lines = [f"# {_plain(name)}", ""]
+    for paragraph in about:
+        lines += [paragraph, ""]
+    lines += _score_table(records)
+    if after_scores:
+        lines += [after_scores, ""]
+    lines += _measured_how(records)
+    if recipe:
+        lines += ["", "## Recipe", "", *fenced(recipe.strip().splitlines(), "yaml")]
+    return f"---\n{data.to_yaml()}\n---\n\n" + "\n".join(lines) + "\n"
+
+
+def _hub_results(record: RunRecord) -> "Iterator[EvalResult]":
+    from huggingface_hub import EvalResult
+
+    for score in record.scores:
+        kind = score.about.on_the_hub
+        similarity = "" if score.training else f"_{Signature.parse(score.signature).similarity}"
+        # What was trained is scored on its test items, which of nested folds are all.
+        split = "test" if score.training else score.split
+        beside = [score.number(statistic) for statistic in score.about.statistics[1:]]
+        for number in (score.numbers[0], *beside):
+            if number is None or number.statistic in _NOT_ON_THE_HUB:
+                continue
+            # An undefined score is none: YAML would say .nan, and programs would read it.
+            if number.value is None or math.isnan(number.value):
+                continue
+            metric = _ON_THE_HUB.get(number.statistic, number.statistic) + similarity
+            yield EvalResult(
+                task_type=kind,
+                task_name=kind.replace("-", " ").title(),
+                dataset_type=score.task.lower(),
+                dataset_name=one_line(score.task if split == "test" else f"{score.task} ({split})"),
+                dataset_split=split,
+                dataset_revision=score.data.sha256,
+                metric_type=metric,
+                metric_name=metric.replace("_", " ").title(),
+                metric_value=round(number.value, 6),
+                # Without it nobody can say what the number means.
+                metric_args={"signature": score.signature},
+            )
+
+
+def _score_table(records: Sequence[RunRecord]) -> list[str]:
+    import pandas as pd
+
+    shown = ["task", "metric", "score", "low", "high"]
+    frame = pd.concat([record.frame for record in records])
+    frame = frame.loc[frame["subset"] == "", shown].dropna(axis="columns", how="all")
+    lines = ["## Scores", "", to_markdown(frame), ""]
+    if "low" in frame:
+        kinds = dict.fromkeys(
+            f"{100 * record.protocol.level:g} % intervals, {METHODS[record.protocol.interval]}"
+            for record in records
+            if record.protocol.interval
+        )
+        lines += [f"Scores x 100, with their {'; '.join(kinds)}.", ""]
+    return lines
+
+
+def _measured_how(records: Sequence[RunRecord]) -> list[str]:
+    signatures = [line for record in records for line in record.signature.splitlines()]
+    lines = ["## How they were measured", "", *fenced(signatures), ""]
+    if weights := records[0].model.weights_sha256:
+        lines += [f"SHA-256 of the weights: `{weights}`.", ""]
+    if commands := [record.command for record in records if record.command]:
+        lines += [*fenced(commands, "sh"), ""]
+    versions = ", ".join(dict.fromkeys(record.stsbench for record in records))
+    return [*lines, f"Measured with stsbench {_plain(versions)}."]
+
+
+def _plain(text: str) -> str:
+    return escape_markdown(one_line(text).strip())

@@ -5,7 +5,7 @@ What a kind does (name its sentences, turn their vectors into items, and items i
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 
@@ -16,15 +16,17 @@ class Kind:
     Attributes:
         name: as a record says it.
         average: what the plain mean over its tasks is called; empty where nobody takes one.
-        unit: what its items are, in the plural.
+        unit: the plural noun for its items.
         words: what the kind is called in a sentence.
+        caption: what a report calls the table of its headlines; `{}` is the statistic.
         statistics: what a table of all numbers shows, the headline first; empty for the headline alone.
         printed: the statistic that papers' tables of such tasks hold, where it is another than the headline.
         below: what follows the headline in a row of its own, where papers print it (`devacc`).
+        below_caption: what a report calls the table of that.
         lowest: the least that a headline can be; the most is 1.
         rounded: whether the scores of its tasks have two decimals of a percent by their protocol, so that their
             mean has too.
-        columns: of the items table that its rows fill, besides those that all rows have.
+        columns: of the items table that its rows fill, besides those that all rows have, with what they hold.
         by_similarity: whether gold scores are held against a similarity, whose column the signature names.
         suffix: what a label says after the task's name.
         on_the_hub: the kind of task by which the Hub knows such a score.
@@ -34,19 +36,27 @@ class Kind:
     average: str
     unit: str
     words: str
+    caption: str
     statistics: tuple[str, ...] = ()
     printed: str = ""
     below: str = ""
+    below_caption: str = ""
     lowest: float = -1.0
     rounded: bool = False
-    columns: tuple[str, ...] = ()
+    columns: Mapping[str, str] = field(default_factory=dict)
     by_similarity: bool = False
     suffix: str = ""
     on_the_hub: str = "semantic-similarity"
 
 
-_LENGTHS = tuple(f"{unit}_{side}" for unit in ("words", "characters", "subwords") for side in "ab")
-_COMPARED = ("gold", *_LENGTHS, "identical", "zero")
+TEXT, NUMBER, COUNT, ID, FLAG = "text", "float64", "whole numbers", "uint64", "true or false"
+"""What columns of the items table hold."""
+
+_COMPARED: Mapping[str, str] = {
+    "gold": NUMBER,
+    **{f"{unit}_{side}": COUNT for unit in ("words", "characters", "subwords") for side in "ab"},
+    **dict.fromkeys(("identical", "zero"), FLAG),
+}
 """The columns of pairs whose vectors are compared."""
 
 STS = "sts"
@@ -62,17 +72,19 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
     {
         kind.name: kind
         for kind in (
-            Kind(STS, AVERAGE, "pairs", "STS", columns=_COMPARED, by_similarity=True),
+            Kind(STS, AVERAGE, "pairs", "STS", "STS tasks: {} x 100", columns=_COMPARED, by_similarity=True),
             Kind(
                 TRANSFER,
                 TRANSFER_AVERAGE,
                 "items",
                 "transfer",
+                "Transfer tasks: accuracy on test, in percent",
                 statistics=("acc", "devacc", "f1"),
                 below="devacc",
+                below_caption="Transfer tasks: accuracy on dev, in percent (as MoCoSE prints it)",
                 lowest=0.0,
                 rounded=True,
-                columns=("label", "prediction", "correct", "fold"),
+                columns={"label": TEXT, "prediction": TEXT, "correct": NUMBER, "fold": COUNT},
                 on_the_hub="text-classification",
             ),
             Kind(
@@ -80,9 +92,10 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
                 "",
                 "pairs",
                 "supervised",
+                "Relatedness tasks with a trained regressor: Pearson x 100",
                 statistics=("pearson", "spearman"),
                 printed="spearman",
-                columns=("gold",),
+                columns={"gold": NUMBER},
                 by_similarity=True,
                 suffix=":supervised",
             ),
@@ -91,6 +104,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
                 "Avg. pair classification",
                 "pairs",
                 "pair classification",
+                "Pair classification: average precision x 100",
                 statistics=("ap", "accuracy"),
                 lowest=0.0,
                 columns=_COMPARED,
@@ -98,7 +112,14 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
                 on_the_hub="pair-classification",
             ),
             Kind(
-                GIVEN, "Avg. given", "items", "given", lowest=-float("inf"), columns=("score",), on_the_hub="other"
+                GIVEN,
+                "Avg. given",
+                "items",
+                "given",
+                "Items of other tools: mean score x 100",
+                lowest=-float("inf"),
+                columns={"score": NUMBER},
+                on_the_hub="other",
             ),
         )
     }

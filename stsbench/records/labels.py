@@ -1,27 +1,25 @@
-"""What tasks and models are called in tables and messages: as short as tells them apart."""
+"""What tasks, models and intervals are called in tables and messages: as short as tells them apart."""
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING
 
 from stsbench.encoders.use import names
 from stsbench.records.kinds import AVERAGES
+from stsbench.records.parts import ModelPart, NoInterval, ProtocolPart, RunFields, Score
 from stsbench.records.provenance import redact
 from stsbench.render.cells import told_apart
-
-if TYPE_CHECKING:
-    from stsbench.records.parts import ModelPart, RunFields, Score
+from stsbench.statistics.dependence import DEPENDENCE, Dependence
 
 ALL_TASKS = "all tasks"
 """What the mean over tasks, and all of their pairs together, are called where tasks are: no task is."""
 
-# In what records of one model may differ, most telling first.
+# The fields in which records of one model may differ, the most telling first.
 _TELLING = (*(f"use.{name}" for name in names("encoding", "afterwards")), "fitted", "weights_sha256")
 
 
-def task_labels(scores: "Sequence[Score]") -> list[str]:
+def task_labels(scores: Sequence[Score]) -> list[str]:
     """Return a name for each scored task: its own, with split and text only where those tell two apart."""
     # What is trained has one split: it is told from the others by what its kind says after the name.
     return distinct_labels(
@@ -50,7 +48,7 @@ def distinct_labels(keys: Sequence[tuple[str, str, str]]) -> list[str]:
     return [called[key] for key in keys]
 
 
-def labels(records: "Sequence[RunFields]") -> list[str]:
+def labels(records: Sequence[RunFields]) -> list[str]:
     """Return a name for each record's model, as short as it can be and tell it from the others.
 
     That is the model's own name: of a path without folders, of a function of a script or a notebook without
@@ -60,13 +58,8 @@ def labels(records: "Sequence[RunFields]") -> list[str]:
     return model_labels([record.model for record in records], [record.folder for record in records])
 
 
-def model_labels(models: "Sequence[ModelPart]", folders: Sequence[Path | None] = ()) -> list[str]:
-    """Return a name for each model as `labels` does.
-
-    Args:
-        models: what was measured, or is to be.
-        folders: of their records, None for a model without one; by default none has one.
-    """
+def model_labels(models: Sequence[ModelPart], folders: Sequence[Path | None] = ()) -> list[str]:
+    """Return a name for each model as `labels` does, with the folders of their records (None for none)."""
     folders = folders or [None] * len(models)
     called = _names_with_choices(models)
     times = Counter(called)
@@ -75,7 +68,7 @@ def model_labels(models: "Sequence[ModelPart]", folders: Sequence[Path | None] =
     return told_apart([place if times[name] > 1 else name for name, place in zip(called, distinct, strict=True)])
 
 
-def _names_with_choices(models: "Sequence[ModelPart]") -> list[str]:
+def _names_with_choices(models: Sequence[ModelPart]) -> list[str]:
     """Return the models' names, those of namesakes with what they differ in."""
     namesakes = defaultdict(list)
     for model in models:
@@ -98,23 +91,74 @@ def _names_with_choices(models: "Sequence[ModelPart]") -> list[str]:
 
 def _names_with_places(called: Sequence[str], folders: Sequence[Path | None]) -> list[str]:
     """Return names with their records' folders, or as much of those as tells them apart; else with numbers."""
-    numbers = [str(number) for number, _ in enumerate(called, 1)]
-    short = [number if folder is None else folder.name for number, folder in zip(numbers, folders, strict=True)]
-    in_full = [
-        number if folder is None else redact(str(folder)) for number, folder in zip(numbers, folders, strict=True)
-    ]
-    for places in (short, in_full, numbers):
+    numbered = list(enumerate(folders, 1))
+    short = [str(number) if folder is None else folder.name for number, folder in numbered]
+    in_full = [str(number) if folder is None else redact(str(folder)) for number, folder in numbered]
+    for places in (short, in_full, [str(number) for number, _ in numbered]):
         several = [f"{name} ({place})" for name, place in zip(called, places, strict=True)]
         if len(set(several)) == len(several):
             break
     return several
 
 
-_NOT_PATHS = {"function", "vectors", "similarities", "predictions"}
+NOT_PATHS = {"function", "vectors", "similarities", "predictions"}
 """The kinds of models whose name is no place on a disk."""
 
 
-def _model_name(model: "ModelPart") -> str:
-    is_path = model.kind not in _NOT_PATHS and model.name.startswith(("/", "~", "."))
+def _model_name(model: ModelPart) -> str:
+    is_path = model.kind not in NOT_PATHS and model.name.startswith(("/", "~", "."))
     # A function of a script or a notebook is known by its own name.
     return PurePath(model.name).name or model.name if is_path else model.name.removeprefix("__main__:")
+
+
+INTERVAL_OF = (
+    "new pairs from the same subsets, with new sentences and the same pattern of sharing; the subsets are fixed"
+)
+"""What an interval makes a statement about."""
+
+METHODS: Mapping[Dependence, str] = {
+    "dyadic": "dyadic (pairs that share a sentence depend on each other)",
+    "components": "components (pairs that a chain of shared sentences joins depend on each other)",
+    "independent": "independent (although some pairs share sentences)",
+}
+"""The methods of intervals, for a reader."""
+
+REASONS: Mapping[NoInterval, str] = {
+    "undefined": "its correlation is undefined",
+    "perfect": "a correlation of 1 or -1 does not show how far it would vary",
+    "few pairs": "it has fewer than four pairs (five of Kendall's tau)",
+    "no spread": "all of its pairs contribute alike",
+}
+"""Why a score has no interval."""
+
+
+def interval_in_words(protocol: ProtocolPart) -> str:
+    """Return of which level the intervals of a record are, and how they see pairs; empty where it has none."""
+    return (protocol.interval and f"{100 * protocol.level:g} %, {METHODS[protocol.interval]}") or ""
+
+
+def recorded_intervals(records: Iterable[RunFields]) -> list[Dependence]:
+    """Return the methods of the intervals of some records, each once; none for those that have no intervals."""
+    intervals = (record.protocol.interval for record in records)
+    return list(dict.fromkeys(interval for interval in intervals if interval is not None))
+
+
+def common_interval(records: Iterable[RunFields]) -> Dependence:
+    """Return the method of the intervals of some records, the default where theirs differ."""
+    methods = recorded_intervals(records)
+    return methods[0] if len(methods) == 1 else DEPENDENCE
+
+
+def interval_remarks(labelled: Sequence[tuple[str, RunFields]]) -> Iterator[str]:
+    """Yield what a reader of several records' intervals should know, each record with its name."""
+    methods: dict[str, list[str]] = {}
+    for label, record in labelled:
+        if words := interval_in_words(record.protocol):
+            methods.setdefault(words, []).append(label)
+    for words, labels in methods.items():
+        whose = f" of {', '.join(labels)}" if len(methods) > 1 else ""
+        yield f"intervals{whose}: {words}; of {INTERVAL_OF}"
+    for label, record in labelled:
+        for score in record.scores:
+            if score.no_interval:
+                yield f"{label}: {score.task} has no interval: {REASONS[score.no_interval]}"

@@ -1,12 +1,14 @@
 """The fields of `run.json`: what was measured, on what, how, and what came out."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr
 
+from stsbench.base.files import DIGEST, digest_of
 from stsbench.encoders.template import Template
 from stsbench.encoders.use import Use
 from stsbench.records.kinds import KINDS, Kind
@@ -109,8 +111,8 @@ class RaterPart(RecordPart):
     """What the agreement of a task's raters allows.
 
     Attributes:
-        pairs: with at least two ratings.
-        ratings: that such a pair has, in the mean.
+        pairs: how many have at least two ratings.
+        ratings: how many such a pair has on average.
         reliability: the share of the gold scores' variance that is not the raters' noise; None where undefined.
         ceiling: its root: the Pearson correlation of a similarity without error; None where undefined.
     """
@@ -127,7 +129,7 @@ class Number(RecordPart):
     Attributes:
         statistic: `spearman`, `pearson`, `kendall`, `acc`, `devacc`, `f1`, `mse`, `ap`, `accuracy`, `mean`, ...
         aggregation: over subsets: `all`, `mean` or `wmean`; empty where the statistic takes no heed of them.
-        subset: the one that it is of; empty for the whole task.
+        subset: the subset that it is of; empty for the whole task.
         value: None where it is undefined (constant similarities).
         items: how many pairs or items it is over; None where the score was imported and nobody says.
         interval: at the protocol's level and by the protocol's method; None if there is none.
@@ -144,7 +146,7 @@ class Number(RecordPart):
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """What tells it from the other numbers of its task."""
+        """What distinguishes it from the other numbers of its task."""
         return self.statistic, self.aggregation, self.subset
 
 
@@ -208,7 +210,7 @@ class Score(RecordPart):
 
     @property
     def key(self) -> tuple[str, str, str, str]:
-        """What tells it from the other scores of its record (kind, task, split and text)."""
+        """What distinguishes it from the other scores of its record: kind, task, split and text."""
         return self.kind, self.task, self.split, self.text
 
     @property
@@ -218,7 +220,7 @@ class Score(RecordPart):
 
     @property
     def statistic(self) -> str:
-        """The headline's."""
+        """The headline's statistic."""
         return self.numbers[0].statistic
 
     @property
@@ -238,7 +240,7 @@ class Score(RecordPart):
 
     @property
     def no_interval(self) -> NoInterval:
-        """Why there is none."""
+        """Why the headline has no interval."""
         return self.numbers[0].no_interval
 
     def number(self, statistic: str, aggregation: str | None = None, subset: str = "") -> Number | None:
@@ -279,8 +281,8 @@ class AveragePart(RecordPart):
 
     Attributes:
         kind: of the tasks.
-        tasks: that it is over.
-        value: None where that of a task is undefined.
+        tasks: the tasks that it is over.
+        value: None where the score of a task is undefined.
         of_rounded: the mean of the scores x 100 rounded to two decimals, as the papers' scripts take it: its last
             digit can differ.
         interval: None where a task has none, or nobody asked for any.
@@ -436,3 +438,11 @@ class RunFields(RecordPart):
     def folder(self) -> Path | None:
         """The folder that the record was saved in or read from; None for one in memory."""
         return self._folder
+
+
+Record = TypeVar("Record", bound=BaseModel)
+
+
+def sealed(record: Record) -> Record:
+    """Return a record with the digest of what it says."""
+    return record.model_copy(update={DIGEST: digest_of(json.loads(record.model_dump_json()))})

@@ -11,11 +11,9 @@ from pydantic import PrivateAttr
 from stsbench.base.errors import UserError
 from stsbench.base.files import DIGEST, sha256_of
 from stsbench.data.tables import PlainTable, coded
-from stsbench.records.digest import sealed
-from stsbench.records.parquet import as_plain, read_table
-from stsbench.records.parts import RunFields, TableFile
-from stsbench.records.scores import Scores, score_frame
-from stsbench.records.tables import ITEMS, KEY, fault_in_columns, fault_in_rows
+from stsbench.records.items import ITEMS, KEY, as_plain, fault_in_columns, fault_in_rows, read_table
+from stsbench.records.parts import RunFields, TableFile, sealed
+from stsbench.records.scores import Scores, score_rows
 from stsbench.render.result import Result
 from stsbench.render.table import Style, Tables
 from stsbench.statistics.correlations import CORRELATIONS, members_of
@@ -41,9 +39,7 @@ class RunRecord(Result, RunFields):
     _replaced: bool = PrivateAttr(default=False)
 
     def __eq__(self, other: object) -> bool:
-        """Return whether both say the same; their tables are told apart by the hash in `items_file`. The digest
-        says nothing of its own.
-        """
+        # Their tables are told apart by the hash in `items_file`; the digest says nothing of its own.
         return isinstance(other, RunRecord) and self.__dict__ | {DIGEST: None} == other.__dict__ | {DIGEST: None}
 
     __hash__ = None  # type: ignore[assignment]
@@ -56,7 +52,9 @@ class RunRecord(Result, RunFields):
         stand kind by kind, the average of each kind last. Of two splits or texts of one task, the label says
         which is which.
         """
-        return score_frame(self)
+        import pandas as pd
+
+        return pd.DataFrame(score_rows(self))
 
     def table(self) -> Tables:
         """Return the scores x 100 as papers print them, a column a task, the limits of the intervals below.

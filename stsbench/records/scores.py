@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from stsbench.records.digest import sealed
-from stsbench.records.intervals import interval_remarks
 from stsbench.records.kinds import AVERAGES, KINDS
-from stsbench.records.labels import labels, task_labels
-from stsbench.records.parts import Number, RunFields
+from stsbench.records.labels import interval_remarks, labels, task_labels
+from stsbench.records.parts import Number, RunFields, sealed
 from stsbench.records.signature import Signature, require_same_protocol
 from stsbench.render.cells import Key, Named, Rows
 from stsbench.render.result import Result
@@ -50,7 +48,7 @@ class Scores(Result):
 
         frames = []
         for label, record in _labelled(self.records):
-            frame = score_frame(record)
+            frame = pd.DataFrame(score_rows(record))
             frame.insert(0, "model", label)
             # The rows after a signature are of the same task, up to the average of all of them.
             signatures = [Signature.parse(text) for text in frame["signature"].replace("", None).ffill()]
@@ -74,7 +72,10 @@ class Scores(Result):
             for kind in KINDS
             if any(record.scores_of(kind) for record in self.records)
         ]
-        return Tables([*tables, *([_subsets_table(self.records)] if self.subsets else [])])
+        if self.subsets:
+            rows = ((label, row) for label, record in _labelled(self.records) for row in score_rows(record))
+            tables.append(Table(across_models(rows)))
+        return Tables(tables)
 
     def to(self, style: Style) -> str:
         """Return them as text: the tables for readers, all of it as `csv` and `json`.
@@ -102,23 +103,12 @@ class Scores(Result):
 
 
 def require_comparable(records: Sequence[RunFields]) -> None:
-    """Make sure that records can stand in one table.
-
-    Raises:
-        UserError: naming the field in which a task's signatures differ.
-    """
+    """Make sure that records can stand in one table."""
     first: dict[str, tuple[str, Signature]] = {}
     for label, record in _labelled(records):
         for task, signature in zip(task_labels(record.scores), record.signatures, strict=True):
             other, known = first.setdefault(task, (label, signature))
             require_same_protocol(known, signature, names=(other, label), task=task, remedy="show them one by one")
-
-
-def score_frame(record: RunFields) -> "pd.DataFrame":
-    """Return one row per task, subset and metric of a record (see `RunRecord.frame`)."""
-    import pandas as pd
-
-    return pd.DataFrame(score_rows(record))
 
 
 def score_rows(record: RunFields) -> list[Row]:
@@ -206,17 +196,8 @@ def column_of(row: Row) -> Key:
     return row["task"] if row["task"] in AVERAGES else Named("task", row["task"])
 
 
-def _subsets_table(records: Sequence[RunFields]) -> Table:
-    """Return one row per task, subset and metric with a column per model, scores x 100."""
-    return Table(across_models((label, row) for label, record in _labelled(records) for row in score_rows(record)))
-
-
 def across_models(rows: Iterable[tuple[str, Row]]) -> Rows:
-    """Return a row for each task, subset and metric, with a column for each model.
-
-    Args:
-        rows: of the models, each with its model's label.
-    """
+    """Return a row for each task, subset and metric, with a column for each model, from rows with their labels."""
     keys = ("task", "subset", "metric", "items")
     found: dict[tuple[Any, ...], dict[Key, Any]] = {}
     times: Counter[tuple[Any, ...]] = Counter()
@@ -230,7 +211,11 @@ def across_models(rows: Iterable[tuple[str, Row]]) -> Rows:
 
 
 def _remarks(record: RunFields) -> Iterator[str]:
-    yield from _of_averages(record)
+    for average in record.averages:
+        if average.value is not None and average.of_rounded is not None:
+            exact, rounded = f"{100 * average.value:.2f}", f"{average.of_rounded:.2f}"
+            if exact != rounded:
+                yield f"the average of the rounded scores, as papers print it, is {rounded}"
     # An imported score comes without these counts.
     if zero := sum(score.counts.get("zero_pairs", 0) for score in record.scores):
         yield f"{zero} pairs with a zero vector, scored 0"
@@ -242,23 +227,14 @@ def _remarks(record: RunFields) -> Iterator[str]:
     for head in record.heads:
         reached = "undefined" if head.score is None else f"{100 * head.score:.2f}"
         yield f"head {head.task}, trained with the encoder: {head.measure} {reached} on {head.ndev:,} rows"
-    rated = [(score.task, score.raters.ceiling) for score in record.scores if score.raters is not None]
-    for task, ceiling in rated:
-        if ceiling is not None:
-            yield f"{task}: the ceiling that its raters' agreement sets is a Pearson of {100 * ceiling:.2f}"
+    for score in record.scores:
+        if score.raters is not None and (ceiling := score.raters.ceiling) is not None:
+            yield f"{score.task}: the ceiling that its raters' agreement sets is a Pearson of {100 * ceiling:.2f}"
     statuses = {score.data.status for score in record.scores}
     if "modified" in statuses:
         yield "data: modified (see the notes)"
     if "unverified" in statuses:
         yield "data: unverified (nobody vouches for the files' hashes)"
-
-
-def _of_averages(record: RunFields) -> Iterator[str]:
-    for average in record.averages:
-        if average.value is not None and average.of_rounded is not None:
-            exact, rounded = f"{100 * average.value:.2f}", f"{average.of_rounded:.2f}"
-            if exact != rounded:
-                yield f"the average of the rounded scores, as papers print it, is {rounded}"
 
 
 def _labelled(records: Sequence[RunFields]) -> Iterator[tuple[str, RunFields]]:

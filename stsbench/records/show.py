@@ -1,12 +1,15 @@
-"""`show`: records side by side, and how commands print them."""
+"""What a reader asks of records: `show` puts them side by side, `cite` says what to cite for them."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
+from stsbench.base.options import Spelled
 from stsbench.cli.output import print_data, print_result, say, tell
-from stsbench.records.digest import sealed
+from stsbench.data.catalogue import data_set
+from stsbench.published.catalogue import known_checkpoint
+from stsbench.records.parts import sealed
 from stsbench.records.record import RunRecord
 from stsbench.records.scores import Scores, require_comparable
 from stsbench.records.store import load_run
@@ -46,10 +49,7 @@ def show(runs: Run | Sequence[Run], *, subsets: bool = False) -> Scores:
 def print_scores(scores: Scores, output: "Output", *, as_list: bool) -> None:
     """Print records: as tables with their signatures for readers, in full for programs.
 
-    Args:
-        scores: the records.
-        output: how to print.
-        as_list: whether JSON is a list of records even if there is only one, as several were asked for.
+    As several were asked for (`as_list`), JSON is a list of records even if there is only one.
     """
     is_screen = output.style == "terminal"
     if output.style == "json" and not as_list:
@@ -61,3 +61,23 @@ def print_scores(scores: Scores, output: "Output", *, as_list: bool) -> None:
     for record in scores.records:
         for note in record.notes:
             tell(f"note: {note}", quiet=output.quiet)
+
+
+def cite(paths: Annotated[Sequence[str | Path], Spelled("RUNS...")]) -> dict[str, str]:
+    """Return the citations for the tasks and models of some records, by what each is for.
+
+    Args:
+        paths: run folders or `run.json` files.
+
+    Raises:
+        UserError: if a record is missing or damaged.
+    """
+    citations: dict[str, str] = {}
+    for record in map(load_run, paths):
+        model = record.model
+        known = known_checkpoint(model.name, weights_sha256=model.weights_sha256)
+        citations[model.name] = known.citation if known else "not known here: see its model card."
+        for task in record.scores:
+            own = task.data.status == "user"
+            citations[task.task] = "a file of your own." if own else data_set(task.task).citation
+    return citations

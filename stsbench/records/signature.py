@@ -61,22 +61,16 @@ class Signature:
     version: str = ""
 
     def __post_init__(self) -> None:
-        """Keep what is printed alone, so that a parsed signature equals its origin."""
+        # Kept is what is printed alone, so that a parsed signature equals its origin.
         object.__setattr__(self, "data", self.data[:_DATA_DIGITS])
         object.__setattr__(self, "use", self.use.signed())
 
     @property
     def protocol(self) -> str:
         """The part that must be equal for two scores to compare."""
-        return "|".join(
-            [
-                ":".join(map(_quoted, (self.task, self.split, self.aggregation))),
-                _quoted(self.metric),
-                _quoted(self.similarity),
-                f"text:{_quoted(self.text)}",
-                f"data:{_quoted(self.data)}",
-            ]
-        )
+        task, split, aggregation, *rest = (_quoted(getattr(self, name)) for name in PROTOCOL_FIELDS)
+        metric, similarity, text, data = rest
+        return f"{task}:{split}:{aggregation}|{metric}|{similarity}|text:{text}|data:{data}"
 
     @property
     def model(self) -> str:
@@ -96,7 +90,6 @@ class Signature:
         return used | {"postprocessing": self.postprocessing, "version": self.version}
 
     def __str__(self) -> str:
-        """Return the whole signature."""
         return f"{self.protocol}||{self.model}"
 
     @classmethod
@@ -148,18 +141,7 @@ def differing_fields(one: Signature, other: Signature) -> tuple[str, ...]:
 def require_same_protocol(
     one: Signature, other: Signature, *, names: tuple[str, str], task: str, remedy: str
 ) -> None:
-    """Make sure that two scores compare.
-
-    Args:
-        one: what the one score means.
-        other: what the other means.
-        names: of the two runs, for the message.
-        task: as the reader knows it.
-        remedy: what to do, the end of the message.
-
-    Raises:
-        UserError: naming the first field in which they differ.
-    """
+    """Refuse two scores that do not compare: the message names the runs, the task, a field and the remedy."""
     for field in differing_fields(one, other):
         raise UserError(
             f"{names[0]} and {names[1]} do not compare on {task}: {field} is {getattr(one, field)} in one and "

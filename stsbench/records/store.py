@@ -10,8 +10,9 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import ValidationError
 
@@ -20,15 +21,57 @@ from stsbench.base.files import atomic_path, digest_of, remove_leftovers, sha256
 from stsbench.base.parsing import parse_json
 from stsbench.base.words import closest
 from stsbench.records.consistency import contradiction
-from stsbench.records.digest import sealed
-from stsbench.records.measurement import Measurement, same_results
-from stsbench.records.parquet import as_arrow, write_table
-from stsbench.records.parts import SCHEMA_VERSION, TableFile
+from stsbench.records.items import ITEMS, as_arrow, write_table
+from stsbench.records.parts import SCHEMA_VERSION, ModelPart, ProtocolPart, RunFields, TableFile, sealed
 from stsbench.records.record import RECORD, RunRecord, staged
-from stsbench.records.tables import ITEMS
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+class MeasuredTask(NamedTuple):
+    """What a task's score is of: its signature, the whole hash of its data, the seed of what is trained on it."""
+
+    signature: str
+    data: str
+    seed: int | None
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What makes two measurements the same: what is measured, on what and how.
+
+    When it was, at what cost and what came out does not. Nothing else decides whether a record may take another's
+    place.
+    """
+
+    model: ModelPart
+    protocol: ProtocolPart
+    tasks: tuple[MeasuredTask, ...]
+
+    @classmethod
+    def of(cls, record: RunFields) -> "Measurement":
+        """Return the measurement that a record is of."""
+        tasks = tuple(
+            MeasuredTask(score.signature, score.data.sha256, score.training.seed if score.training else None)
+            for score in record.scores
+        )
+        return cls(record.model, record.protocol, tasks)
+
+    def __str__(self) -> str:
+        return f"{self.model.name}, {self.tasks[0].signature}, ..."
+
+    @property
+    def has_hash(self) -> bool:
+        """Whether a hash stands for the model: of a function nobody knows whether it is still the same."""
+        return self.model.weights_sha256 is not None
+
+    @property
+    def digits(self) -> str:
+        """Six digits of a hash that stand for the measurement."""
+        said = {"model": self.model.model_dump(mode="json"), "protocol": self.protocol.model_dump(mode="json")}
+        return digest_of({**said, "tasks": list(map(list, self.tasks))})[:6]
+
 
 _LARGEST = 2**28
 """Bytes. A record of ten thousand subsets has a hundredth of that."""
@@ -43,16 +86,11 @@ class HeldError(UserError):
 def save_run(record: RunRecord, folder: str | Path, *, overwrite: bool = False) -> RunRecord:
     """Write a record and its table into a folder; return the record as it can be read from there.
 
-    Its `replaced` says whether the same measurement was recorded there before.
-
-    Args:
-        record: to write.
-        folder: to write into.
-        overwrite: whether another measurement's record there may be replaced.
+    Its `replaced` says whether the same measurement was recorded there before. Where it fails, what was there
+    before is untouched.
 
     Raises:
         HeldError: if the folder holds another one, which may have come there since anybody looked.
-        UserError: if the disk is full or the folder cannot be written. What was there before is untouched.
     """
     folder = Path(folder)
     items = None if record.is_imported else record.item_table()
@@ -73,11 +111,7 @@ def save_run(record: RunRecord, folder: str | Path, *, overwrite: bool = False) 
 
 
 def save_beside(record: RunRecord, folder: Path) -> RunRecord:
-    """Write a record beside a folder that is taken, under its name and a few digits that stand for the record.
-
-    Raises:
-        UserError: as `save_run`.
-    """
+    """Write a record beside a folder that is taken, under its name and a few digits that stand for the record."""
     place = folder.resolve() if folder.name in {"", ".."} else folder
     results = [part.model_dump(mode="json") for part in record.scores]
     digits = digest_of({"measurement": Measurement.of(record).digits, "results": results})[:6]
@@ -85,11 +119,7 @@ def save_beside(record: RunRecord, folder: Path) -> RunRecord:
 
 
 def require_free(folder: Path, measurement: Measurement, *, overwrite: bool = False) -> None:
-    """Make sure that a run can be saved in a folder and nothing is lost there: better before encoding than after.
-
-    Raises:
-        UserError: if the folder cannot be written, or holds another record and `overwrite` is false.
-    """
+    """Raise unless a run can be saved in a folder without a loss: better before encoding than after."""
     _require_writable(folder)
     held = None if overwrite else held_by(folder, measurement)
     if held is not None:
@@ -101,12 +131,8 @@ def require_free(folder: Path, measurement: Measurement, *, overwrite: bool = Fa
 def held_by(folder: Path, measurement: Measurement, saved: RunRecord | None = None) -> str | None:
     """Return what would be lost if a measurement were saved in a folder, None if nothing would.
 
-    Nothing is lost where there is no record, or one of the same measurement.
-
-    Args:
-        folder: to save in.
-        measurement: to save.
-        saved: its record, once it is made: of a model without a hash only equal results are the same.
+    Nothing is lost where there is no record, or one of the same measurement. Once its record is made (`saved`), of
+    a model without a hash only equal results are the same.
     """
     if not (folder / RECORD).is_file():
         return None
@@ -117,7 +143,8 @@ def held_by(folder: Path, measurement: Measurement, saved: RunRecord | None = No
         return "a record that cannot be read"
     if Measurement.of(old) != measurement:
         return f"another measurement ({Measurement.of(old)})"
-    if saved is not None and not (measurement.has_hash or same_results(old, saved)):
+    is_same = saved is None or (old.scores, old.items_file) == (saved.scores, saved.items_file)
+    if not (is_same or measurement.has_hash):
         return f"other results of {old.model.name}, which has no hash to tell whether it is the same"
     return None
 
@@ -152,11 +179,7 @@ def load_run(path: str | Path) -> RunRecord:
 
 
 def _parsed(file: Path) -> tuple[RunRecord, str]:
-    """Return a record as its file has it, and the digest of the file's content.
-
-    Raises:
-        UserError: if it cannot be read or is no record.
-    """
+    """Return a record as its file has it, and the digest of the file's content."""
     try:
         if not file.is_file():  # A pipe would be waited at.
             raise UserError(f"{file} is not a file: name a record.")
@@ -232,11 +255,7 @@ def _settle(folder: Path) -> None:
 
 
 def _committed(folder: Path) -> str | None:
-    """Return the hash of the committed record's table; empty if it has none, None if there is no record.
-
-    Raises:
-        UserError: if the disk does not give it: nobody knows then whether the table is its own.
-    """
+    """Return the hash of the committed record's table; empty if it has none, None if there is no record."""
     try:
         # As it was written, whatever it says: what is committed must take its place.
         record, _ = _parsed(folder / RECORD)

@@ -15,7 +15,7 @@ from stsbench.base.options import Points, Spelled
 from stsbench.base.progress import Progress, silent
 from stsbench.judging.compare import compare
 from stsbench.judging.published import AUTO, TOLERANCE, check_published, known_checkpoint, rows_to_check
-from stsbench.records.imports.read import read_results
+from stsbench.records.imports import read_results
 from stsbench.records.labels import labels
 from stsbench.records.record import RunRecord
 from stsbench.render.section import Filled, Report, Section

@@ -3,9 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from stsbench.records.intervals import interval_remarks
-from stsbench.records.kinds import GIVEN, PAIR_CLASSIFICATION, STS, SUPERVISED, TRANSFER
-from stsbench.records.labels import task_labels
+from stsbench.records.kinds import KINDS, Kind
+from stsbench.records.labels import interval_remarks, task_labels
 from stsbench.records.record import RunRecord
 from stsbench.records.scores import Row, across_models, column_of, rows_of_kind, score_rows
 from stsbench.records.signature import Signature
@@ -16,20 +15,15 @@ from stsbench.render.table import Table
 Runs = Mapping[str, RunRecord]
 """Records by the names that the report gives them."""
 
-_CAPTIONS = {
-    (STS, ""): "STS tasks: {} x 100",
-    (TRANSFER, ""): "Transfer tasks: accuracy on test, in percent",
-    (TRANSFER, "devacc"): "Transfer tasks: accuracy on dev, in percent (as MoCoSE prints it)",
-    (SUPERVISED, ""): "Relatedness tasks with a trained regressor: Pearson x 100",
-    (PAIR_CLASSIFICATION, ""): "Pair classification: average precision x 100",
-    (GIVEN, ""): "Items of other tools: mean score x 100",
-}
-"""What the tables of each kind of task are called: of the headlines, and of what papers print beside them."""
-
 
 def scores(runs: Runs) -> Section:
     """Return the scores of all runs, one row each; an interval is told when a reader points at its score."""
-    tables = [table for kind, below in _CAPTIONS for table in _tables(runs, kind, below)]
+    tables = [
+        table
+        for kind in KINDS.values()
+        for below in dict.fromkeys(("", kind.below))
+        for table in _tables(runs, kind, below)
+    ]
     text = ["Scores are x 100."]
     if any(table.hints for table in tables):
         text[0] += f" Point at a score, or move to it with the keyboard, for its {_levels(runs)} interval."
@@ -113,11 +107,11 @@ def _levels(runs: Runs) -> str:
     return " or ".join(f"{100 * level:g} %" for level in sorted({run.protocol.level for run in runs.values()}))
 
 
-def _tables(runs: Runs, kind: str, below: str) -> Iterator[Table]:
+def _tables(runs: Runs, kind: Kind, below: str) -> Iterator[Table]:
     """Yield a table for all runs that were measured on the same tasks by the same protocol: they alone compare."""
     groups: dict[tuple[str, ...], dict[str, list[Row]]] = {}
     for label, record in runs.items():
-        rows = rows_of_kind(record, kind)
+        rows = rows_of_kind(record, kind.name)
         metric = below or (rows[0]["metric"] if rows else "")
         task_rows = [row for row in rows if not row["subset"] and row["metric"] == metric]
         if task_rows:
@@ -125,9 +119,9 @@ def _tables(runs: Runs, kind: str, below: str) -> Iterator[Table]:
             protocols = (Signature.parse(row["signature"]).protocol for row in rows if row["signature"])
             groups.setdefault(tuple(protocols), {})[label] = task_rows
     for number, group in enumerate(groups.values(), 1):
-        caption = _CAPTIONS[kind, below].format(_metric(group))
+        caption = (kind.below_caption if below else kind.caption).format(_metric(group))
         heading = f"{caption} (protocol {number})" if len(groups) > 1 else caption
-        name = f"scores-{kind}-dev" if below else f"scores-{kind}"
+        name = f"scores-{kind.name}-dev" if below else f"scores-{kind.name}"
         name = name if number == 1 else f"{name}-{number}"
         yield _wide(name, heading, group, {label: runs[label].protocol.level for label in group})
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from stsbench.base.files import atomic_folder, cache_dir
 from stsbench.data.catalogue import TextVariant, data_set, source
 from stsbench.data.locate import DataNotFoundError, find_root
-from stsbench.scoring.protocols import Protocol
+from stsbench.scoring.settings import Protocol
 from stsbench.scoring.tasks import parse_tasks
 
 

@@ -14,7 +14,7 @@ from stsbench.reproduction.layout import Layout, layout
 from stsbench.reproduction.scales import Scale, ScaleName, scales
 from stsbench.reproduction.stand_ins import labelled_path, tried
 from stsbench.reproduction.table_plan import TablePlan
-from stsbench.scoring.protocols import Protocol
+from stsbench.scoring.settings import Protocol
 from stsbench.scoring.tasks import parse_tasks
 from stsbench.sweeps.experiment import Experiment
 from stsbench.sweeps.measures import DEV

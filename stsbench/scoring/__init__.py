@@ -1,7 +1,7 @@
-"""From sentence pairs to scores: `evaluate`, which returns a `RunRecord`, the command `run`, and `cite`.
+"""From sentence pairs to scores: `evaluate`, which returns a `RunRecord`, `import_results`, the command `run`.
 
-A pair on its way to a score in `run.json`: `evaluate` or `run` (what was asked for), `tasks` (the data),
-`measure` (encoded, compared), `sts` (correlated), `recording` (recorded). Beside it `transfer` with
-`classifiers` and `mlp`, and `relatedness`, train on vectors; `protocols` and `settings` are the choices.
-`subjects` and `vectors` are for analyses: records and models by name, and their vectors.
+A pair on its way to a score in `run.json`: `evaluate` or `run` (what was asked for, by `settings`), `tasks` (the
+data), `measure` (encoded, scored, recorded), `kinds.sts` (compared) and `statistic` (correlated). Beside it
+`kinds.classification` with `classifiers` and `mlp`, and `kinds.relatedness`, train on vectors. `recompute` holds a
+record against its items. `subjects` is for analyses: records and models by name, and their vectors.
 """

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stsbench.base.errors import UserError
-from stsbench.data.tables import LabelledData
+from stsbench.data.tables import LabelledData, coded
 from stsbench.statistics.logistic import LogisticFits, fit_logistic
 
 if TYPE_CHECKING:
@@ -62,30 +62,19 @@ def arrange(data: LabelledData) -> Labelled:
 
     Rows that tie stay in the files' order. Of a pair the first sentence's number of tokens counts before the
     second's.
-
-    Raises:
-        UserError: if the task has no splits to train and test on.
     """
     items = data.items
     code_of = {label: code for code, label in enumerate(data.classes)}
     labels = np.array([code_of[label] for label in items["label"]], dtype=np.int64)
     splits = items["split"].to_numpy().astype(str)
-    names = list(dict.fromkeys(splits.tolist()))
-    split_code = np.array([names.index(split) for split in splits])
+    names, split_code = coded(splits.tolist())
     keys = [labels, *(_tokens(items[side]) for side in ("sentence2", "sentence1")), split_code]
     order = np.lexsort(keys)
     return Labelled(order, labels[order], splits[order], _design(data.task, names))
 
 
 def stratified(labels: Rows, among: Rows, folds: int, seed: int) -> list[Fold]:
-    """Return the folds of some rows: scikit-learn's `StratifiedKFold`, shuffled.
-
-    Args:
-        labels: (n,) the class of every row of the task.
-        among: the rows to fold.
-        folds: how many.
-        seed: of the shuffling.
-    """
+    """Return the folds of the rows `among` all n rows of a task: scikit-learn's `StratifiedKFold`, shuffled."""
     from sklearn.model_selection import StratifiedKFold
 
     splitter = StratifiedKFold(n_splits=folds, shuffle=True, random_state=seed)
@@ -96,11 +85,7 @@ def stratified(labels: Rows, among: Rows, folds: int, seed: int) -> list[Fold]:
 
 
 def demand_foldable(data: LabelledData, labels: Rows, folds: int) -> None:
-    """Raise unless every class has enough rows to be in every training set of the folds.
-
-    Raises:
-        UserError: naming the class and how many rows it has.
-    """
+    """Raise unless every class has enough rows to be in every training set of the folds."""
     if folds < 2:
         raise UserError(f"{folds} folds are too few to cross-validate {data.task}: use 2 or more.")
     for code, label in enumerate(data.classes):
@@ -122,13 +107,13 @@ def _design(task: str, splits: Sequence[str]) -> Design:
         frozenset({"train", "test"}): "kfold",
         frozenset({"train", "dev", "test"}): "split",
     }
-    found = designs.get(frozenset(splits))
-    if found is None:
+    design = designs.get(frozenset(splits))
+    if design is None:
         raise UserError(
             f"{task} has the splits {', '.join(splits)}: "
             "a classifier needs one split of all items, train and test, or train, dev and test."
         )
-    return found
+    return design
 
 
 Features = NDArray[np.float32]
@@ -192,12 +177,10 @@ class LogisticRegression:
 
     @property
     def name(self) -> str:
-        """What stands in the record."""
         return "logreg"
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """A sentence on fits that did not converge."""
         return tuple(self._notes)
 
     def grid(self, design: Design) -> tuple[float, ...]:
@@ -208,7 +191,6 @@ class LogisticRegression:
     def validate(
         self, x: Features, y: Rows, classes: int, folds: Sequence[Fold], grid: Sequence[float]
     ) -> NDArray[np.int16]:
-        """Return the (n, f, c) predictions of the rows that a fold does not train on, by every regulariser."""
         train = np.zeros((len(x), len(folds)), dtype=bool)
         for column, fold in enumerate(folds):
             train[fold.train, column] = True
@@ -220,7 +202,6 @@ class LogisticRegression:
         return predictions
 
     def predict(self, x: Features, y: Rows, classes: int, fits: Sequence[FinalFit]) -> list[NDArray[np.int16]]:
-        """Return each fit's predictions of the rows that it is asked about."""
         train = np.zeros((len(x), len(fits)), dtype=bool)
         for column, fit in enumerate(fits):
             train[fit.train, column] = True

@@ -1,4 +1,4 @@
-"""`stsbench run`, `stsbench import` and `stsbench cite`."""
+"""`stsbench run` and `stsbench import`."""
 
 import sys
 from typing import TYPE_CHECKING, Annotated, Any
@@ -6,23 +6,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from stsbench.base.errors import InterruptError, UserError
-from stsbench.base.options import MODEL, OUTPUT, RUN
+from stsbench.base.options import MODEL, RUN
 from stsbench.base.words import listed
 from stsbench.cli.options import IntervalChoice, IntervalName, Output, number_within
-from stsbench.cli.output import SubsetsFlag, print_data, progress_bars, say, tell
+from stsbench.cli.output import SubsetsFlag, progress_bars, say, tell
 from stsbench.cli.verbs import Call, Verb
 from stsbench.encoders.use import Use
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
-    from stsbench.scoring.run import Request
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from stsbench.records.record import RunRecord
-    from stsbench.scoring.run import LazyModel
+    from stsbench.scoring.run import LazyModel, Request
 
 _SCORE = "Scores"
 
@@ -32,7 +28,7 @@ Option = typer.Option
 def run(
     models: Annotated[Call, Verb("stsbench.scoring.run:choose_models", panel=MODEL)],
     asked: Annotated[Call, Verb("stsbench.scoring.evaluate:evaluate", without=("encoder",), panel=_SCORE)],
-    protocol: Annotated[Call, Verb("stsbench.scoring.protocols:choose_protocol", panel=_SCORE)],
+    protocol: Annotated[Call, Verb("stsbench.scoring.settings:choose_protocol", panel=_SCORE)],
     use: Use = Use(),
     intervals: IntervalChoice = IntervalChoice(),
     gate: Annotated[
@@ -152,7 +148,7 @@ def _judged(
 
 def import_(
     asked: Annotated[
-        Call, Verb("stsbench.scoring.importing:import_results", without=("command",), required=("out",))
+        Call, Verb("stsbench.scoring.evaluate:import_results", without=("command",), required=("out",))
     ],
     output: Output = Output(),
 ) -> None:
@@ -177,18 +173,15 @@ def import_(
 
 
 def _request(asked: Call, similarities: "Path | None", **chosen: Any) -> "Request":
-    """Return what to measure on and how.
+    """Return what to measure on and how: by the typed options of `evaluate`, and other settings that were chosen.
 
-    Args:
-        asked: the options of `evaluate` that were typed.
-        similarities: saved ones, which may say of which tasks they are.
-        chosen: other settings.
+    Saved similarities may say of which tasks they are.
     """
     from stsbench.data.views import PairView
     from stsbench.records.provenance import command_line
-    from stsbench.scoring.predictions import tasks_in
     from stsbench.scoring.run import Request
     from stsbench.scoring.settings import Classification, Settings
+    from stsbench.scoring.similarities import tasks_in
 
     options = asked.options
     tasks = options.get("tasks")
@@ -212,28 +205,3 @@ def _request(asked: Call, similarities: "Path | None", **chosen: Any) -> "Reques
         ),
         **asked.only("data", "subset_column"),
     )
-
-
-def cite(
-    asked: Annotated[Call, Verb("stsbench.scoring.cite:cite")],
-    json: Annotated[bool, Option("--json", help="Print JSON.", rich_help_panel=OUTPUT)] = False,
-) -> None:
-    """Print what to cite for the models and tasks of some records, as BibTeX.
-
-    Example: `stsbench cite runs/minilm-avg-sts > references.bib`
-    """
-    citations = asked()
-    if json:
-        import json as json_
-
-        print_data(json_.dumps(citations, indent=1, ensure_ascii=False))
-        return
-    for subject, citation in citations.items():
-        # BibTeX ignores what stands between entries: a heading is a comment there. But an @ begins an entry even
-        # behind a %, and a model may be called anything.
-        heading = f"% {subject}".replace("@", "(at)")
-        if citation.startswith("@"):
-            say(heading)
-            print_data(f"{citation}\n")
-        else:
-            say(f"{heading}: {citation}".replace("@", "(at)"), "")

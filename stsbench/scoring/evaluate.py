@@ -1,31 +1,39 @@
-"""`evaluate`: measure an encoder, or saved similarities, from Python."""
+"""From Python to a record: `evaluate` an encoder, `evaluate_similarities`, or `import_results` of another tool."""
 
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Unpack
 
 from stsbench.base.errors import UserError
+from stsbench.base.files import sha256_of
 from stsbench.base.options import DATA, LARGEST_SEED, RUN, Help, Named, Panel, Spelled, Within
 from stsbench.base.progress import Progress, silent
+from stsbench.base.words import storable
 from stsbench.data.views import PairView
 from stsbench.encoders.checkpoint import hash_ahead
 from stsbench.encoders.load import load_with
-from stsbench.encoders.protocol import Encoder
+from stsbench.encoders.protocol import Encoder, Identity
 from stsbench.encoders.use import Use, UseOptions, names, option_of, takes_use
+from stsbench.records.imports import import_scores
 from stsbench.records.record import RunRecord
-from stsbench.scoring.measure import measure_encoder, measure_similarities
-from stsbench.scoring.predictions import SavedPredictions, similarities_from
-from stsbench.scoring.protocols import Protocol
-from stsbench.scoring.saved import SavedSimilarities
+from stsbench.records.signature import UNKNOWN
+from stsbench.records.store import Measurement, require_free, save_run
+from stsbench.scoring.kinds.given import FORMATS_READ, read_items
+from stsbench.scoring.measure import Recording, measure_encoder, measure_similarities
 from stsbench.scoring.settings import (
+    GIVEN_SIMILARITY,
     KFOLD,
     SEED,
     Classification,
     Intervals,
+    Protocol,
     Settings,
     Stages,
 )
+from stsbench.scoring.similarities import SavedPredictions, SavedSimilarities, similarities_from
+from stsbench.scoring.task import Items
 from stsbench.scoring.tasks import SAMPLE_USED, AnyTask, is_sample, read_data
 
 
@@ -118,11 +126,7 @@ def evaluate(
 
 
 def _loaded(encoder: Encoder | str | Path | Callable[[list[str]], Any], use: Use) -> Encoder:
-    """Return the encoder, loaded if it is not.
-
-    Raises:
-        UserError: if it is, and was to be loaded in another way; or it cannot be loaded.
-    """
+    """Return the encoder, loaded if it is not."""
     if not isinstance(encoder, Encoder):
         return load_with(encoder, use)
     for name in use.changed():
@@ -171,9 +175,9 @@ def evaluate_similarities(
         UserError: if there is not one finite number for each pair.
     """
     stages = Stages(progress)
-    given = similarities_from(Path(similarities)) if isinstance(similarities, str | Path) else similarities
-    if tasks is None and data is None and isinstance(given, SavedPredictions):
-        tasks = given.tasks
+    saved = similarities_from(Path(similarities)) if isinstance(similarities, str | Path) else similarities
+    if tasks is None and data is None:
+        tasks = saved.tasks
     settings = Settings(
         protocol=protocol or Protocol(),
         intervals=intervals or Intervals(),
@@ -189,4 +193,72 @@ def evaluate_similarities(
         view=PairView(exclude_overlap, tuple(map(Path, exclude))),
     )
     stages.done("data")
-    return measure_similarities(given, sets, settings, stages)
+    return measure_similarities(saved, sets, settings, stages)
+
+
+def import_results(
+    path: Annotated[str | Path, Spelled("RESULTS")],
+    *,
+    out: str | Path | None = None,
+    model: Annotated[str, Spelled("--model", "-m")] = "",
+    aggregation: str | None = None,
+    metric: str = "spearman",
+    overwrite: bool = False,
+    command: str = "",
+) -> RunRecord:
+    r"""Make a record of results of SentEval or MTEB, or of items that another tool scored.
+
+    What the files do not say is marked as unknown (`-` in the signature): the files that were scored, the
+    pooling, of MTEB the text. Scores come without items. Of a table of items the score of a task is their mean;
+    two such records compare if their items and groups are the same, and groups say which items depend on each
+    other.
+
+    Args:
+        path: SentEval's dictionary of results as JSON, in either shape; a JSON file of MTEB's for one task; a
+            folder of those; or a table of items, `task, item, score` and one or two columns `group...`: .csv,
+            .tsv, .jsonl or .parquet.
+        out: folder of the record. In Python None keeps it in memory.
+        model: the model's name; by default what the files say, or else the file's name.
+        aggregation: over subsets: `all`, `mean` or `wmean`; by default `all` if every task has it, else `wmean`.
+        metric: `spearman` or `pearson`.
+        overwrite: whether to replace another measurement in that folder.
+        command: the command line, for the record.
+
+    Raises:
+        NotResultsError: if the file is none of theirs.
+        UserError: if it cannot be read or lacks what was asked for, or the record cannot be saved.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     table = Path(folder) / "ndcg.csv"
+    ...     written = table.write_text("task,item,score\nquora,q1,0.5\nquora,q2,1\n")
+    ...     record = import_results(table)
+    >>> record.scores[0].task, record.scores[0].statistic, record.scores[0].value
+    ('quora', 'mean', 0.75)
+    """
+    path = Path(path).expanduser()
+    folder = None if out is None else Path(out).expanduser()
+    if not any(suffix in FORMATS_READ for suffix in path.suffixes[-2:]):
+        record = import_scores(path, model, aggregation, metric, command)
+        if folder is None:
+            return record
+        require_free(folder, Measurement.of(record), overwrite=overwrite)
+        return save_run(record, folder, overwrite=overwrite)
+    if aggregation is not None:
+        raise UserError("--aggregation is over subsets, which a table of items has not: leave it out.")
+    return _import_items(path, model, Settings(out=folder, overwrite=overwrite, command=command))
+
+
+def _import_items(path: Path, model: str, settings: Settings) -> RunRecord:
+    tasks = read_items(path)
+    identity = Identity(
+        storable(model) or storable(path.stem),
+        "items",
+        Use(pooling=UNKNOWN, prompt="", precision=UNKNOWN, device=UNKNOWN),
+        weights_sha256=sha256_of(path),
+    )
+    how = replace(settings, protocol=Protocol("given", metric="mean", similarity=GIVEN_SIMILARITY))
+    recording = Recording.of(tasks, identity, how)
+    recording.prepare()
+    notes = [f"the scores are those of {storable(path.name)}; what they are of, nobody says."]
+    return recording.finish([Items(task.table) for task in tasks], Stages(), notes=notes)

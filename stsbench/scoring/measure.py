@@ -1,31 +1,224 @@
-"""Measure one model: encode every distinct sentence once, turn vectors into items, record what they give."""
+"""Measure one model: encode every distinct sentence once, turn vectors into items, score and record them."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import inf, isfinite
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
 
+from stsbench._version import __version__
 from stsbench.base.errors import UserError
+from stsbench.data.tables import PlainTable
 from stsbench.encoders.plan import Embeddings, embed
 from stsbench.encoders.postprocess import normalize, truncate, whiten
-from stsbench.encoders.protocol import Encoder, notes_on
-from stsbench.records.parts import ModelPart
+from stsbench.encoders.protocol import Encoder, Identity, notes_on
+from stsbench.records.kinds import KINDS
+from stsbench.records.parts import AveragePart, DataFile, DataPart, ModelPart, ProtocolPart, Score
+from stsbench.records.provenance import environment, now, redact
 from stsbench.records.record import RunRecord
-from stsbench.scoring.kinds.sts import compared_elsewhere
-from stsbench.scoring.predictions import SavedPredictions
-from stsbench.scoring.recording import Measured, Recording
-from stsbench.scoring.saved import SavedSimilarities
-from stsbench.scoring.settings import Settings, Stages
-from stsbench.scoring.task import Items, Task, Vectors
+from stsbench.records.signature import Signature
+from stsbench.records.store import HeldError, MeasuredTask, Measurement, require_free, save_beside, save_run
+from stsbench.scoring.kinds import in_order
+from stsbench.scoring.kinds.sts import compared_elsewhere, rater_part
+from stsbench.scoring.settings import GIVEN_SIMILARITY, Intervals, Settings, Stages
+from stsbench.scoring.similarities import SavedPredictions, SavedSimilarities
+from stsbench.scoring.statistic import Support, mean_limits
+from stsbench.scoring.task import Items, Rows, Scoring, Task, Vectors
+
+
+class SavedBesideError(UserError):
+    """A record that was saved beside the folder that it was meant for, as that one holds another by now.
+
+    Attributes:
+        record: as it was saved.
+    """
+
+    def __init__(self, taken: HeldError, record: RunRecord) -> None:
+        super().__init__(
+            f"{taken}: this measurement is saved in {record.folder}; to have it in the other's place, run again "
+            "with --overwrite."
+        )
+        self.record = record
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A measurement that is going on: what its record says before there is a score.
+
+    The tasks stand in the order of `KINDS`, and a signature says of each what its score will mean.
+    """
+
+    tasks: Sequence[Task]
+    model: ModelPart
+    signatures: tuple[Signature, ...]
+    settings: Settings
+
+    @classmethod
+    def of(cls, tasks: Sequence[Task], identity: Identity, settings: Settings) -> "Recording":
+        """Return the recording of a model, by what `identity` says of it, before anything is measured."""
+        if identity.kind == "similarities":
+            settings = replace(settings, protocol=replace(settings.protocol, similarity=GIVEN_SIMILARITY))
+        use = identity.use.processed(settings.use)
+        model = ModelPart(**vars(identity) | {"name": redact(identity.name), "use": use})
+        ordered = in_order(tasks)
+        signatures = tuple(_signature(task, model, settings) for task in ordered)
+        return cls(ordered, model, signatures, settings)
+
+    @property
+    def protocol(self) -> ProtocolPart:
+        """The choices for all tasks, as the record says them."""
+        protocol, intervals = self.settings.protocol, self.settings.intervals
+        return ProtocolPart(
+            name=protocol.name,
+            aggregation=protocol.aggregation,
+            metric=protocol.metric,
+            similarity=protocol.similarity,
+            interval=intervals.interval,
+            level=intervals.level,
+        )
+
+    @property
+    def measurement(self) -> Measurement:
+        """What is measured, on what and how: `Measurement.of` the record that will be."""
+        seed = self.settings.classification.seed
+        tasks = tuple(
+            MeasuredTask(str(signature), task.data.sha256, seed if task.is_trained else None)
+            for signature, task in zip(self.signatures, self.tasks, strict=True)
+        )
+        return Measurement(self.model, self.protocol, tasks)
+
+    def prepare(self) -> None:
+        """Make sure that the record can be saved where it is to be."""
+        if self.settings.out is not None:
+            require_free(self.settings.out, self.measurement, overwrite=self.settings.overwrite)
+
+    def finish(
+        self,
+        items: Sequence[Items],
+        stages: Stages,
+        *,
+        truncated: Sequence[int] = (),
+        notes: Sequence[str] = (),
+        encoding: Mapping[str, int] = MappingProxyType({}),
+    ) -> RunRecord:
+        """Score the items of each task and return the record, saved if it has a folder.
+
+        Args:
+            items: of each task, in the order of `tasks`.
+            stages: told of the scoring, and asked for the time of all stages.
+            truncated: how many sentences of each task were cut; none by default.
+            notes: what the person should know of the model and the fits.
+            encoding: what encoding took.
+
+        Raises:
+            SavedBesideError: if another measurement has come into its folder meanwhile.
+        """
+        scores, supports = [], []
+        for number, of_task in enumerate(items):
+            stages.progress("scoring", number, len(items))
+            score, support = self._score(number, of_task, truncated[number] if truncated else 0)
+            scores.append(score)
+            supports.append(support)
+        stages.progress("scoring", len(items), len(items))
+        stages.done("score")
+        problems = [problem for task in self.tasks for problem in task.data.problems]
+        left_out = [note for task in self.tasks for note in getattr(task.data, "notes", ())]
+        record = RunRecord(
+            stsbench=__version__,
+            created=now(),
+            command=self.settings.command,
+            model=self.model,
+            protocol=self.protocol,
+            scores=tuple(scores),
+            averages=averages(scores, supports, self.settings.intervals),
+            notes=tuple(dict.fromkeys(map(redact, [*notes, *left_out, *problems]))),
+            environment=environment(),
+            seconds=stages.seconds,
+            encoding=dict(encoding),
+        ).with_items(PlainTable.join([of_task.table for of_task in items]))
+        out = self.settings.out
+        if out is None:
+            return record
+        try:
+            return save_run(record, out, overwrite=self.settings.overwrite)
+        except HeldError as taken:
+            # Hours may lie behind it: it is lost no more than the other.
+            raise SavedBesideError(taken, save_beside(record, out)) from taken
+
+    def _score(self, number: int, items: Items, truncated: int) -> tuple[Score, Support]:
+        task, signature = self.tasks[number], self.signatures[number]
+        computed = task.numbers(
+            Rows.of(items.table, signature.split), Scoring(signature, items.training, self.settings.intervals)
+        )
+        numbers = {number.key: number for number in (*computed.numbers, *items.stated)}
+        score = Score(
+            kind=task.kind,
+            task=task.data.task,
+            split=signature.split,
+            text=task.data.text,
+            numbers=tuple(numbers.values()),
+            signature=str(signature),
+            data=_data_part(task),
+            counts=counts_in(items.table),
+            truncated_sentences=truncated,
+            training=items.training,
+            raters=rater_part(items.table),
+        )
+        return score, computed.support
+
+
+def counts_in(items: PlainTable) -> dict[str, int]:
+    """Return how many items are unlike the others (see `Score.counts`), where the items say so."""
+    return {f"{name}_pairs": int(items[name].sum()) for name in ("identical", "zero") if name in items.columns}
+
+
+def averages(
+    scores: Sequence[Score], supports: Sequence[Support], intervals: Intervals
+) -> tuple[AveragePart, ...]:
+    """Return the mean of the headlines of each kind of which there are several, with its interval.
+
+    There is no interval where a task's own headline has none.
+    """
+    parts = []
+    for kind in KINDS.values():
+        places = [place for place, score in enumerate(scores) if score.kind == kind.name]
+        complete = len(places) > 1 and all(scores[place].interval is not None for place in places)
+        bounds = (kind.lowest, 1.0 if isfinite(kind.lowest) else inf)
+        limits = mean_limits([supports[place] for place in places], intervals, bounds) if complete else None
+        tasks, values = [scores[place].task for place in places], [scores[place].value for place in places]
+        parts.append(AveragePart.of(kind.name, tasks, values, limits))
+    return tuple(part for part in parts if part is not None)
+
+
+def _signature(task: Task, model: ModelPart, settings: Settings) -> Signature:
+    """Return what a task's score means."""
+    # What is trained gets vectors of unit length only where that was asked for.
+    normalize = model.use.normalize if task.is_trained else model.normalize
+    return Signature(
+        task.data.task,
+        *task.meaning(settings),
+        text=task.data.text,
+        data=task.data.sha256,
+        use=replace(model.use, normalize=normalize),
+        fitted=model.fitted,
+        version=__version__,
+    )
+
+
+def _data_part(task: Task) -> DataPart:
+    data = task.data
+    return DataPart(
+        status=data.status,
+        sha256=data.sha256,
+        files=tuple(DataFile(name=f.name, sha256=f.sha256, expected=f.expected) for f in data.files),
+        problems=tuple(map(redact, data.problems)),
+    )
 
 
 def measure_encoder(encoder: Encoder, tasks: Sequence[Task], settings: Settings, stages: Stages) -> RunRecord:
-    """Encode the sentences of some tasks, each once, and score the tasks.
-
-    Raises:
-        UserError: if the encoder cannot do it, a task cannot be folded, or the record cannot be saved.
-    """
+    """Encode the sentences of some tasks, each once, and score the tasks."""
     identity = encoder.identity
     stages.done("hash")
     recording = Recording.of(tasks, identity, settings)
@@ -64,7 +257,7 @@ def measure_encoder(encoder: Encoder, tasks: Sequence[Task], settings: Settings,
         stages.progress("training", trained, trained)
         stages.done("train")
     cost = {name: value for name, value in vars(embeddings.cost).items() if name != "seconds"}
-    return recording.finish(Measured(items, truncated, notes, cost), stages)
+    return recording.finish(items, stages, truncated=truncated, notes=notes, encoding=cost)
 
 
 def measure_similarities(
@@ -73,12 +266,7 @@ def measure_similarities(
     settings: Settings,
     stages: Stages,
 ) -> RunRecord:
-    """Score similarities that were computed elsewhere.
-
-    Raises:
-        UserError: if there is not one finite number for each pair, a task needs vectors, or the record cannot be
-            saved.
-    """
+    """Score similarities that were computed elsewhere."""
     if settings.use.changed("afterwards"):
         raise UserError(
             "similarities have no vectors any more: --dimensions, --whiten and --normalize are not for them."
@@ -88,16 +276,16 @@ def measure_similarities(
             raise UserError(f"{task.data.task} is no matter of similarities: give the vectors.")
     recording = Recording.of(tasks, similarities.identity, settings)
     recording.prepare()
-    pairs = [task.pairs for task in tasks if task.pairs is not None]
+    pairs = [task.pairs for task in recording.tasks if task.pairs is not None]
     columns = similarities.columns(pairs)
-    if recording.similarity not in columns[0]:
+    similarity = recording.settings.protocol.similarity
+    if similarity not in columns[0]:
         raise UserError(
-            f"{similarities.path} holds no similarity {recording.similarity!r}: choose one of "
-            f"{', '.join(columns[0])}."
+            f"{similarities.path} holds no similarity {similarity!r}: choose one of {', '.join(columns[0])}."
         )
-    items = [Items(compared_elsewhere(task, part)) for task, part in zip(tasks, columns, strict=True)]
+    items = [Items(compared_elsewhere(task, part)) for task, part in zip(recording.tasks, columns, strict=True)]
     stages.done("similarities")
-    return recording.finish(Measured(items, [0] * len(tasks), similarities.notes(pairs), {}), stages)
+    return recording.finish(items, stages, notes=similarities.notes(pairs))
 
 
 @dataclass(frozen=True)
@@ -110,7 +298,6 @@ class _AllVectors:
 
     @classmethod
     def of(cls, embeddings: Embeddings, model: ModelPart) -> "_AllVectors":
-        """Return them from those of the one pooler, as it says how the model is used."""
         (plain,) = embeddings.vectors.values()
         use = model.use
         if use.dimensions is not None:
@@ -121,14 +308,12 @@ class _AllVectors:
     def of_task(self, task: Task, embeddings: Embeddings, place: slice, device: str) -> tuple[Vectors, list[str]]:
         """Return the vectors of a task, whitened by those of its sentences if wanted, and what to say of that."""
         rows, lengths = embeddings.rows[place], embeddings.lengths[place]
+        matrix: NDArray[np.floating] = self.compared
         if task.is_trained:
-            matrix: NDArray[np.floating] = self.trained_on[rows]
-            rows, reference = np.arange(len(rows)), matrix
-        else:
-            matrix, reference = self.compared, self.compared[rows] if self.whiten is not None else self.compared
+            matrix, rows = self.trained_on[rows], np.arange(len(rows))
         if self.whiten is None:
             return Vectors(matrix, rows, lengths, device), []
-        whitened = whiten(matrix, reference, self.whiten or None, task=task.data.task)
+        whitened = whiten(matrix, matrix[rows], self.whiten or None, task=task.data.task)
         kept, width = whitened.shape[1], matrix.shape[1]
         notes = []
         if not self.whiten and kept < width:

@@ -24,16 +24,9 @@ from stsbench.statistics.threads import in_torch_threads
 if TYPE_CHECKING:
     import torch
 
-_OPTIMIZERS = {
-    "adadelta": "Adadelta",
-    "adagrad": "Adagrad",
-    "adam": "Adam",
-    "adamax": "Adamax",
-    "asgd": "ASGD",
-    "rmsprop": "RMSprop",
-    "rprop": "Rprop",
-    "sgd": "SGD",
-}
+_OPTIMIZERS = ("Adadelta", "Adagrad", "Adam", "Adamax", "ASGD", "RMSprop", "Rprop", "SGD")
+"""PyTorch's names; SentEval's are in lower case."""
+
 _HELD_OUT = 0.05
 """The share of a final fit's training rows that it stops early by, where there is no dev set."""
 
@@ -69,13 +62,7 @@ class NetSettings:
 
 @dataclass
 class Mlp:
-    """SentEval's net as a classifier of the transfer tasks.
-
-    Attributes:
-        settings: the net and its training.
-        seed: of the weights and of the order of rows.
-        device: where it computes: `cpu`, or a torch device such as `cuda`.
-    """
+    """SentEval's net as a classifier of the transfer tasks; the seed is of weights and order of rows."""
 
     settings: NetSettings = field(default_factory=NetSettings)
     seed: int = 1111
@@ -83,18 +70,15 @@ class Mlp:
 
     @property
     def name(self) -> str:
-        """What stands in the record."""
         optimizer = self.settings.optim.partition(",")[0]
         hidden = f"-nhid{self.settings.nhid}" if self.settings.nhid else ""
         return f"mlp-{optimizer}{hidden}"
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Nothing: that it is noisy is its name's meaning."""
         return ()
 
     def grid(self, _design: Design) -> tuple[float, ...]:
-        """Return the weights of the L2 penalty."""
         return (1e-5, 1e-4, 1e-3, 1e-2)
 
     def validate(
@@ -103,22 +87,21 @@ class Mlp:
         """Return the (n, f, c) predictions of the rows held out by each fold, at the best dev accuracy."""
         predictions = np.full((len(x), len(folds), len(grid)), UNSEEN, dtype=np.int16)
         plans = [_Plan(fold.train, fold.held_out, fold.held_out, tuple(grid)) for fold in folds]
-        for column, found in enumerate(self._train(x, y, classes, plans)):
-            predictions[folds[column].held_out, column] = found
+        for column, of_fold in enumerate(self._train(x, y, classes, plans)):
+            predictions[folds[column].held_out, column] = of_fold
         return predictions
 
     def predict(self, x: Features, y: Rows, classes: int, fits: Sequence[FinalFit]) -> list[NDArray[np.int16]]:
         """Return each fit's predictions; without a dev set a fit holds out 5 % of its rows to stop by."""
         plans = [self._with_dev(fit) for fit in fits]
-        return [found[:, 0] for found in self._train(x, y, classes, plans)]
+        return [of_fit[:, 0] for of_fit in self._train(x, y, classes, plans)]
 
     def _with_dev(self, fit: FinalFit) -> "_Plan":
         if fit.dev is not None:
             return _Plan(fit.train, fit.dev, fit.predict, (fit.regulariser,))
         order = np.random.RandomState(self.seed).permutation(len(fit.train))
-        held = int(_HELD_OUT * len(fit.train))
         # A dev set of no rows would be a division by zero in the original.
-        held = max(held, 1)
+        held = max(int(_HELD_OUT * len(fit.train)), 1)
         dev, train = fit.train[order[:held]], fit.train[order[held:]]
         return _Plan(train, dev, fit.predict, (fit.regulariser,), drawn=len(fit.train))
 
@@ -283,8 +266,9 @@ class _Batch:
         logits = self._logits(x, followed, training=True)
         of_each = targets[:, :, None].expand(logits.shape[:3])
         loss = functional.cross_entropy(logits.flatten(0, 2), of_each.flatten(), reduction="sum")
-        for slope, found in zip(self._slopes, torch.autograd.grad(loss / targets.shape[1], followed), strict=True):
-            slope.copy_(found)
+        gradients = torch.autograd.grad(loss / targets.shape[1], followed)
+        for slope, gradient in zip(self._slopes, gradients, strict=True):
+            slope.copy_(gradient)
 
     def _logits(
         self, x: "torch.Tensor", parameters: "Sequence[torch.Tensor]", *, training: bool = False
@@ -312,8 +296,8 @@ class _Batch:
 
         own = [parameter[place : place + 1] for parameter in self.parameters]
         inputs = self.x[torch.as_tensor(rows, device=self.x.device)][None]
-        found: NDArray[np.int16] = self._logits(inputs, own)[0].argmax(dim=2).cpu().numpy().astype(np.int16)
-        return found
+        classes: NDArray[np.int16] = self._logits(inputs, own)[0].argmax(dim=2).cpu().numpy().astype(np.int16)
+        return classes
 
     def _accuracy(self, place: int, rows: Rows) -> NDArray[np.float64]:
         actual = self.y[rows.tolist()].cpu().numpy()
@@ -343,12 +327,6 @@ class Adam:
 
     It saves a second and a half of a `run` with this classifier, as the first optimiser of a process imports
     PyTorch's compiler, and half of the time of a step where a net is small.
-
-    Args:
-        weights: what is optimised, by the gradient in its `grad`.
-
-    Attributes:
-        state: as `torch.optim.Optimizer.state`.
     """
 
     _RATE, _EPSILON = 1e-3, 1e-8
@@ -361,7 +339,6 @@ class Adam:
         self.state: dict[Any, dict[str, Any]] = {weights: {"step": 0, **moments}}
 
     def step(self) -> None:
-        """Change the weights by their gradient."""
         ((weights, state),) = self.state.items()
         state["step"] += 1
         of_mean, of_square = self._DECAYS
@@ -416,9 +393,6 @@ def loss_slope(logits: "torch.Tensor", targets: "torch.Tensor") -> "torch.Tensor
 def net_settings(options: dict[str, Any]) -> NetSettings:
     """Return the settings that SentEval's `classifier` dictionary names.
 
-    Raises:
-        UserError: if it names one that does not exist.
-
     >>> net_settings({"nhid": 0, "optim": "rmsprop", "tenacity": 3}).tenacity
     3
     """
@@ -430,19 +404,16 @@ def net_settings(options: dict[str, Any]) -> NetSettings:
 
 
 def make_optimizer(options: str, parameters: "Sequence[torch.Tensor]") -> "torch.optim.Optimizer":
-    """Return the optimiser that SentEval's notation names: `adam`, `sgd,lr=0.1`.
-
-    Raises:
-        UserError: if it names none, or an option it does not have.
-    """
+    """Return the optimiser that SentEval's notation names: `adam`, `sgd,lr=0.1`."""
     import torch
 
     name, *pairs = options.replace(" ", "").split(",")
-    if name not in _OPTIMIZERS:
-        raise UserError(f"unknown optimizer {name!r}: {suggestion(name, _OPTIMIZERS)}")
+    classes = {known.lower(): known for known in _OPTIMIZERS}
+    if name not in classes:
+        raise UserError(f"unknown optimizer {name!r}: {suggestion(name, classes)}")
     try:
         values = {key: float(value) for key, value in (pair.split("=") for pair in pairs)}
-        optimizer: torch.optim.Optimizer = getattr(torch.optim, _OPTIMIZERS[name])(list(parameters), **values)
+        optimizer: torch.optim.Optimizer = getattr(torch.optim, classes[name])(list(parameters), **values)
     except (TypeError, ValueError) as error:
         raise UserError(f"cannot use the optimizer {options!r}: {error}.") from error
     return optimizer

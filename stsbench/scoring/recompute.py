@@ -12,22 +12,20 @@ import numpy as np
 from stsbench._version import __version__
 from stsbench.base.errors import UserError
 from stsbench.data.tables import PlainTable
+from stsbench.records.consistency import EXACT, as_stated
+from stsbench.records.items import ITEMS
 from stsbench.records.kinds import KINDS
 from stsbench.records.labels import task_labels
-from stsbench.records.parts import AveragePart, Interval, Number, Score
+from stsbench.records.parts import Interval, Number, Score
 from stsbench.records.record import RECORD, MissingTableError, RunRecord
-from stsbench.records.tables import ITEMS
 from stsbench.scoring.kinds import numbers_of
-from stsbench.scoring.raters import rater_part
-from stsbench.scoring.recording import averages, counts_in
+from stsbench.scoring.kinds.sts import rater_part
+from stsbench.scoring.measure import averages, counts_in
 from stsbench.scoring.settings import Intervals
 from stsbench.scoring.task import Rows
 
-EXACT = 1e-12
-"""How far a score may be from what the table gives: other processors add up in another order."""
-
 _LIMIT = 1e-9
-"""The same of an interval's limits."""
+"""How far an interval's limits may be from what the table gives; scores may by `EXACT`."""
 
 _SHOWN = 3
 """Models that one note names."""
@@ -37,21 +35,14 @@ Stated = float | int | None
 
 @dataclass(frozen=True)
 class Discrepancy:
-    """A number of a record that its items do not give.
-
-    Attributes:
-        what: the number, in words.
-        said: what the record says.
-        given: what the items give.
-    """
+    """A number of a record, in words, that its items do not give."""
 
     what: str
-    said: Stated
+    stated: Stated
     given: Stated
 
     def __str__(self) -> str:
-        """Say it."""
-        return f"{self.what} is {_told(self.said)} in {RECORD}, and {ITEMS} gives {_told(self.given)}"
+        return f"{self.what} is {as_stated(self.stated)} in {RECORD}, and {ITEMS} gives {as_stated(self.given)}"
 
 
 def require_recomputed(*records: RunRecord, intervals: bool = True) -> tuple[str, ...]:
@@ -102,30 +93,24 @@ def differences(record: RunRecord, *, intervals: bool = True) -> Iterator[Discre
     chosen = Intervals.of(record.protocol)
     if not intervals or record.stsbench != __version__:
         chosen = replace(chosen, interval=None)
-    computed, supports = [], []
-    for (label, score), rows in zip(
-        zip(task_labels(record.scores), record.scores, strict=True), rows_of_scores(record), strict=True
-    ):
-        given = numbers_of(score, rows, chosen)
-        yield from _of_score(label, score, given.numbers, rows.scored, intervals=chosen.interval is not None)
-        computed.append(score)
-        supports.append(given.support)
-    again = {average.kind: average for average in averages(computed, supports, chosen)}
-    stated = {average.kind: average for average in record.averages}
-    for kind in (kind for kind in KINDS if kind in {*again, *stated}):
-        said, given_average = stated.get(kind), again.get(kind)
-        if said is None or given_average is None or said.tasks != given_average.tasks:
-            yield Discrepancy(f"the number of tasks of {KINDS[kind].average}", _count(said), _count(given_average))
+    supports = []
+    for label, score, rows in zip(task_labels(record.scores), record.scores, rows_of_scores(record), strict=True):
+        computed = numbers_of(score, rows, chosen)
+        yield from _of_score(label, score, computed.numbers, rows.scored, intervals=chosen.interval is not None)
+        supports.append(computed.support)
+    again = {average.kind: average for average in averages(record.scores, supports, chosen)}
+    for kind in KINDS.values():
+        name, stated, given = kind.average, record.average(kind.name), again.get(kind.name)
+        if stated is None and given is None:
             continue
-        name = KINDS[kind].average
-        yield from _number(name, said.value, given_average.value)
-        yield from _number(f"{name} of rounded scores", said.of_rounded, given_average.of_rounded)
+        if stated is None or given is None or stated.tasks != given.tasks:
+            counts = (None if average is None else len(average.tasks) for average in (stated, given))
+            yield Discrepancy(f"the number of tasks of {name}", *counts)
+            continue
+        yield from _number(name, stated.value, given.value)
+        yield from _number(f"{name} of rounded scores", stated.of_rounded, given.of_rounded)
         if chosen.interval is not None:
-            yield from _limits(name, said.interval, given_average.interval)
-
-
-def _count(average: AveragePart | None) -> int | None:
-    return None if average is None else len(average.tasks)
+            yield from _limits(name, stated.interval, given.interval)
 
 
 def rows_of_scores(record: RunRecord) -> Iterator[Rows]:
@@ -133,12 +118,8 @@ def rows_of_scores(record: RunRecord) -> Iterator[Rows]:
     groups = record.rows_by_score()
     keys = {score.key for score in record.scores}
     for score in record.scores:
-        scored = groups[score.key]
-        held_out = [
-            rows
-            for key, rows in groups.items()
-            if key not in keys and _without_split(key) == _without_split(score.key)
-        ]
+        scored, task = groups[score.key], _without_split(score.key)
+        held_out = [rows for key, rows in groups.items() if key not in keys and _without_split(key) == task]
         yield Rows(scored, PlainTable.join(held_out or [scored.take(np.zeros(0, dtype=np.intp))]))
 
 
@@ -150,18 +131,18 @@ def _without_split(key: tuple[str, str, str, str]) -> tuple[str, str, str]:
 def _of_score(
     label: str, score: Score, numbers: Sequence[Number], scored: PlainTable, *, intervals: bool
 ) -> Iterator[Discrepancy]:
-    stated = {number.key: number for number in score.numbers}
+    recorded = {number.key: number for number in score.numbers}
     for given in numbers:
-        said = stated.get(given.key)
+        stated = recorded.get(given.key)
         where = " ".join(filter(None, [label, given.subset]))
         what = f"the {given.statistic} of {where}" + (f" by {given.aggregation}" if given.aggregation else "")
-        if said is None:
+        if stated is None:
             yield Discrepancy(what, None, given.value)
             continue
-        yield from _number(f"the number of {score.about.unit} of {what[4:]}", said.items, given.items)
-        yield from _number(what, said.value, given.value)
+        yield from _number(f"the number of {score.about.unit} of {what[4:]}", stated.items, given.items)
+        yield from _number(what, stated.value, given.value)
         if intervals:
-            yield from _limits(what[4:], said.interval, given.interval)
+            yield from _limits(what[4:], stated.interval, given.interval)
     for name, count in counts_in(scored).items():
         if name in score.counts:
             yield from _number(f"the number {name} of {label}", score.counts[name], count)
@@ -171,22 +152,21 @@ def _of_score(
             yield from _number(f"the {field} of the raters of {label}", value, getattr(raters, field, None))
 
 
-def _number(what: str, said: Stated, given: Stated, tolerance: float = EXACT) -> Iterator[Discrepancy]:
-    same = said is given if said is None or given is None else abs(said - given) <= tolerance * max(1, abs(given))
+def _number(what: str, stated: Stated, given: Stated, tolerance: float = EXACT) -> Iterator[Discrepancy]:
+    if stated is None or given is None:
+        same = stated is given
+    else:
+        same = abs(stated - given) <= tolerance * max(1, abs(given))
     if not same:
-        yield Discrepancy(what, said, given)
+        yield Discrepancy(what, stated, given)
 
 
-def _limits(where: str, said: Interval | None, given: Interval | None) -> Iterator[Discrepancy]:
+def _limits(where: str, stated: Interval | None, given: Interval | None) -> Iterator[Discrepancy]:
     for place, name in enumerate(("lower", "upper")):
-        stated, computed = (None if limits is None else limits[place] for limits in (said, given))
-        yield from _number(f"the {name} limit of {where}", stated, computed, _LIMIT)
+        limits = [interval and interval[place] for interval in (stated, given)]
+        yield from _number(f"the {name} limit of {where}", limits[0], limits[1], _LIMIT)
 
 
 def _some(names: Collection[str]) -> str:
     shown = list(names)[:_SHOWN]
     return ", ".join(shown) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
-
-
-def _told(value: Stated) -> str:
-    return "undefined" if value is None else repr(value)

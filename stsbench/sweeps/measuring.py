@@ -69,7 +69,7 @@ class Measuring:
         """Measure on the tasks, if there are some, and write the record."""
         from stsbench.records.store import save_run
         from stsbench.scoring.evaluate import evaluate
-        from stsbench.scoring.protocols import choose_protocol
+        from stsbench.scoring.settings import choose_protocol
 
         measure = job.measure
         if measure["tasks"] is None:
@@ -134,7 +134,7 @@ def read_tasks(job: Job, names: str | None = None) -> "list[Task]":
     Raises:
         UserError: if their files are not there, or broken.
     """
-    from stsbench.scoring.protocols import choose_protocol
+    from stsbench.scoring.settings import choose_protocol
     from stsbench.scoring.tasks import read_data
 
     wanted = names or job.measure["tasks"]

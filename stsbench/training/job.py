@@ -15,8 +15,7 @@ from stsbench.data.corpus import SAMPLE, corpus_file, read_rows
 from stsbench.data.rows import ending_of
 from stsbench.data.tables import StsData
 from stsbench.records.provenance import environment, threads
-from stsbench.scoring.kinds.sts import StsPairs
-from stsbench.scoring.protocols import Protocol
+from stsbench.scoring.settings import Protocol
 from stsbench.scoring.tasks import read_data
 from stsbench.training.batches import make_schedule
 from stsbench.training.folder import RunFolder, Start, edits, write_start
@@ -253,9 +252,9 @@ def _absolute(name: str) -> str:
 
 def _read_dev_set(task: str, data_dirs: Sequence[str | Path]) -> StsData:
     sets = read_data(task, protocol=Protocol(), data_dirs=data_dirs)
-    if len(sets) != 1 or not isinstance(sets[0], StsPairs):
+    if len(sets) != 1 or (pairs := sets[0].pairs) is None:
         raise UserError(f"selection.task {task!r}: name one task with similarity scores, such as STS-B:dev.")
-    return sets[0].data
+    return pairs
 
 
 def _is_test_set(dev: StsData) -> bool:

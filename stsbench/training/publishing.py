@@ -12,7 +12,7 @@ from stsbench.encoders.checkpoint import MINILM, PACKAGED
 from stsbench.encoders.load import load
 from stsbench.encoders.transformer import TransformerEncoder
 from stsbench.published.catalogue import known_checkpoint
-from stsbench.records.card import model_card
+from stsbench.records.export import model_card
 from stsbench.records.parts import HeadScore
 from stsbench.records.provenance import redact
 from stsbench.records.record import RunRecord

@@ -21,8 +21,8 @@ from stsbench.base.errors import UserError
 from stsbench.base.progress import silent
 from stsbench.data.benchmarks import load_sample, sample_sentences
 from stsbench.data.sentences import sentences_in
+from stsbench.scoring.subjects import RecordedModel
 from stsbench.scoring.tasks import read_pairs_of
-from stsbench.scoring.vectors import RecordedModel
 from stsbench.statistics.geometry import uniformity
 from stsbench.training.folder import RunFolder
 

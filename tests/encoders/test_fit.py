@@ -219,7 +219,7 @@ def test_seeing_some_sentences_in_another_tokenisation_is_counted(tiny_bert, tmp
 
 def test_a_record_of_a_fit_is_analysed_like_any_other(white, toy_data):
     record = sb.evaluate(sb.load(white), toy_data(), intervals=NO_INTERVALS)
-    from stsbench.scoring.vectors import vectors_of
+    from stsbench.scoring.subjects import vectors_of
 
     known = [*toy_data().pairs["sentence1"]]
     np.testing.assert_allclose(

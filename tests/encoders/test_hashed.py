@@ -222,7 +222,7 @@ def test_saved_vectors_written_over_while_they_are_looked_up_are_told(tmp_path: 
 
 
 def test_similarities_that_change_between_their_hash_and_their_numbers_are_told(tmp_path: Path) -> None:
-    from stsbench.scoring.saved import SavedSimilarities
+    from stsbench.scoring.similarities import SavedSimilarities
 
     path = tmp_path / "similarities.txt"
     path.write_text("0.5\n")

@@ -17,10 +17,9 @@ from stsbench.encoders.use import ABOUT, Loading, Use, UseOptions, names, own_us
 from stsbench.records.labels import model_labels
 from stsbench.records.parts import ModelPart
 from stsbench.records.signature import Signature
-from stsbench.scoring.protocols import Protocol
+from stsbench.scoring.kinds import as_task
 from stsbench.scoring.run import run_name
-from stsbench.scoring.settings import Settings
-from stsbench.scoring.tasks import task_of_pairs
+from stsbench.scoring.settings import Protocol, Settings
 from stsbench.sweeps.experiment import PostprocessingChoice
 from stsbench.sweeps.jobs import _LOADING
 
@@ -99,7 +98,7 @@ def test_a_field_that_has_a_part_in_a_runs_name_is_in_it(name: str, toy_data: Ca
     identity = used(name)
     if name == "template":  # A name has that of a template, which is read when a model is loaded.
         return
-    task = task_of_pairs(toy_data(), Protocol())
+    task = as_task(toy_data(), Protocol())
     both = [run_name(each, [task], Settings()) for each in (IDENTITY, identity)]
     is_named = ABOUT[name].named is not None or name == "backend"  # That stands in the part of the precision.
     assert (both[0] != both[1]) == is_named

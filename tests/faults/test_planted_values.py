@@ -12,8 +12,8 @@ import stsbench as sb
 from stsbench.data.own_pairs import load_pairs
 from stsbench.data.tables import StsData
 from stsbench.encoders.saved import SavedVectors
-from stsbench.scoring.importing import import_results
-from stsbench.scoring.saved import SavedSimilarities
+from stsbench.scoring.evaluate import import_results
+from stsbench.scoring.similarities import SavedSimilarities
 
 NUMBERS = {"nan": np.nan, "inf": np.inf, "-inf": -np.inf, "huge": 1e39, "complex": 1 + 2j}
 WRITTEN = ("nan", "inf", "-Infinity", "1e999", "1+2j", "", "four", "0x1p3", "1,5")

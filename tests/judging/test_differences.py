@@ -14,7 +14,7 @@ from stsbench.data.tables import PlainTable, StsData
 from stsbench.judging.aligned import AlignedScores, aligned_scores, with_average
 from stsbench.judging.compare import dependence_notes, differences
 from stsbench.judging.comparison import Comparison, Difference
-from stsbench.records.intervals import INTERVAL_OF
+from stsbench.records.labels import INTERVAL_OF
 from stsbench.scoring.statistic import Accuracy
 from stsbench.statistics.correlations import spearman
 from stsbench.statistics.dependence import Sharing, variance

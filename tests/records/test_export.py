@@ -18,10 +18,10 @@ from stsbench.base.errors import UserError
 from stsbench.cli.app import app
 from stsbench.data.tables import StsData
 from stsbench.records.export import export_results
+from stsbench.records.items import ITEMS
 from stsbench.records.parts import Score
 from stsbench.records.scores import Scores
-from stsbench.records.tables import ITEMS
-from stsbench.scoring.importing import import_results
+from stsbench.scoring.evaluate import import_results
 
 Toy = Callable[..., StsData]
 

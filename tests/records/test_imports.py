@@ -11,8 +11,8 @@ import pytest
 
 import stsbench as sb
 from stsbench.base.errors import UserError
-from stsbench.records.imports.read import NotResultsError
-from stsbench.scoring.importing import import_results
+from stsbench.records.imports import NotResultsError
+from stsbench.scoring.evaluate import import_results
 
 Write = Callable[[Any], Path]
 

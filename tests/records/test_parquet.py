@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from stsbench.data.tables import PlainTable
-from stsbench.records.parquet import as_arrow, as_plain, read_table, write_table
+from stsbench.records.items import as_arrow, as_plain, read_table, write_table
 
 
 def table() -> PlainTable:

@@ -24,8 +24,8 @@ import pytest
 import stsbench as sb
 from stsbench.base.files import DIGEST, digest_of, sha256_of
 from stsbench.data.tables import StsData
+from stsbench.records.items import ITEMS
 from stsbench.records.record import RECORD
-from stsbench.records.tables import ITEMS
 from stsbench.scoring.kinds.relatedness import Relatedness
 from stsbench.scoring.recompute import require_recomputed
 

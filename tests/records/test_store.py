@@ -15,10 +15,9 @@ import pytest
 
 from stsbench import RunRecord, UserError, load_run
 from stsbench.records import record as record_module
-from stsbench.records.measurement import Measurement
+from stsbench.records.items import ITEMS
 from stsbench.records.record import RECORD
-from stsbench.records.store import held_by, require_free, save_run
-from stsbench.records.tables import ITEMS
+from stsbench.records.store import Measurement, held_by, require_free, save_run
 
 Maker = Callable[..., RunRecord]
 

@@ -12,8 +12,7 @@ import pytest
 import stsbench as sb
 from stsbench.data.tables import StsData
 from stsbench.encoders.use import names
-from stsbench.records.intervals import INTERVAL_OF, METHODS
-from stsbench.records.labels import distinct_labels, labels, task_labels
+from stsbench.records.labels import INTERVAL_OF, METHODS, distinct_labels, labels, task_labels
 from stsbench.records.scores import Scores, require_comparable
 from stsbench.records.store import save_run
 

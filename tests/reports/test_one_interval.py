@@ -9,7 +9,7 @@ from changed_records import with_columns
 
 import stsbench as sb
 from stsbench.data.tables import StsData
-from stsbench.records.intervals import interval_remarks
+from stsbench.records.labels import interval_remarks
 from stsbench.records.scores import Scores
 from stsbench.reports.report import _intervals
 from stsbench.reports.scores import intervals, scores

@@ -22,7 +22,7 @@ from stsbench.reproduction.planned_experiment import OF_HEADS, experiment_of, me
 from stsbench.reproduction.reproductions import reproductions
 from stsbench.reproduction.scales import SCALES, scales
 from stsbench.reproduction.table_plan import TablePlan, plan_of, plans
-from stsbench.scoring.protocols import Protocol
+from stsbench.scoring.settings import Protocol
 from stsbench.scoring.tasks import parse_tasks
 from stsbench.sweeps.jobs import jobs_of
 from stsbench.training import recipe_files

@@ -6,8 +6,8 @@ from typing import Any
 
 import stsbench as sb
 from stsbench.data.tables import StsData
+from stsbench.records.show import cite
 from stsbench.records.store import save_run
-from stsbench.scoring.cite import cite
 
 
 def test_tasks_and_a_known_model_have_their_papers(

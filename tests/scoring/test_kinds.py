@@ -16,8 +16,8 @@ import stsbench as sb
 from stsbench.base.files import digest_of, sha256_of
 from stsbench.cli.app import app
 from stsbench.data.tables import StsData
+from stsbench.records.items import ITEMS
 from stsbench.records.kinds import GIVEN, KINDS, PAIR_CLASSIFICATION, STS, SUPERVISED, TRANSFER
-from stsbench.records.tables import ITEMS
 from stsbench.scoring.kinds import TASKS
 from stsbench.scoring.kinds.pair_classification import PairClassification
 from stsbench.scoring.kinds.relatedness import Relatedness
@@ -59,6 +59,12 @@ def given(tmp_path: Path) -> Path:
 def test_every_kind_that_a_record_can_name_has_a_class() -> None:
     assert list(TASKS) == list(KINDS)
     assert all(TASKS[name].kind == name for name in KINDS)
+
+
+def test_every_kind_says_what_a_report_calls_its_tables() -> None:
+    for kind in KINDS.values():
+        assert kind.caption, kind.name
+        assert bool(kind.below_caption) == bool(kind.below), kind.name
 
 
 def test_the_numbers_of_every_kind_come_out_of_the_items_again(folder: Path, given: Path) -> None:

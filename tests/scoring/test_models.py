@@ -14,8 +14,8 @@ from stsbench.encoders.callables import from_function
 from stsbench.encoders.load import Resolved, load_with, resolve
 from stsbench.encoders.use import Use
 from stsbench.published.catalogue import checkpoints, known_checkpoint
+from stsbench.records.show import cite
 from stsbench.records.store import save_run
-from stsbench.scoring.cite import cite
 
 
 @pytest.fixture

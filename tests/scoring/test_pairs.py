@@ -9,7 +9,8 @@ from scipy.spatial import distance
 
 from stsbench.data.benchmarks import load_sample
 from stsbench.data.tables import StsData
-from stsbench.scoring.kinds.sts import GIVEN, StsPairs, compared, compared_elsewhere
+from stsbench.scoring.kinds.sts import StsPairs, compared, compared_elsewhere
+from stsbench.scoring.settings import GIVEN_SIMILARITY
 from stsbench.scoring.task import Vectors
 
 COLUMNS = {
@@ -102,7 +103,7 @@ def test_lengths_are_of_each_side(table: Any, toy_data: Any) -> None:
 
 def test_given_similarities_stand_in_a_column_of_their_own(toy_data: Callable[..., StsData]) -> None:
     values = np.linspace(-1, 1, 30)
-    table = compared_elsewhere(StsPairs(toy_data()), {GIVEN: values})
+    table = compared_elsewhere(StsPairs(toy_data()), {GIVEN_SIMILARITY: values})
     assert table["given"].tolist() == values.tolist()
     assert set(COLUMNS) - {"cosine", "dot", "euclidean", "manhattan"} <= set(table.columns)
     assert (table["subwords_a"] == -1).all()
@@ -111,5 +112,5 @@ def test_given_similarities_stand_in_a_column_of_their_own(toy_data: Callable[..
 
 def test_the_sample_s_design_is_kept() -> None:
     sample = load_sample()
-    table = compared_elsewhere(StsPairs(sample), {GIVEN: np.zeros(len(sample.pairs))})
+    table = compared_elsewhere(StsPairs(sample), {GIVEN_SIMILARITY: np.zeros(len(sample.pairs))})
     assert table["design"].tolist() == sample.pairs["design"].tolist()

@@ -12,7 +12,7 @@ from mteb_task import scored_by_mteb
 
 import stsbench as sb
 from stsbench.data.tables import StsData
-from stsbench.scoring.importing import import_results
+from stsbench.scoring.evaluate import import_results
 
 Data = Callable[..., StsData]
 Stsbench = Callable[..., Any]

@@ -3,7 +3,7 @@
 import pytest
 
 from stsbench import UserError
-from stsbench.scoring.protocols import PROTOCOLS, Protocol, choose_protocol
+from stsbench.scoring.settings import PROTOCOLS, Protocol, choose_protocol
 
 
 def test_simcse_is_the_default() -> None:

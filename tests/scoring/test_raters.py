@@ -9,7 +9,7 @@ import stsbench as sb
 from stsbench.data.tables import FileRead, Pair, StsData, combined_sha256, pair_table
 from stsbench.records.signature import Signature
 from stsbench.reports.scores import scores
-from stsbench.scoring.raters import rater_part, with_spread
+from stsbench.scoring.kinds.sts import rater_part, with_spread
 from stsbench.scoring.recompute import require_recomputed
 from stsbench.statistics.correlations import ceiling, reliability
 

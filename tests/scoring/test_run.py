@@ -139,7 +139,7 @@ def make_run() -> Callable[..., RunRecord]:
     """Return a maker of saved records of models that need not exist."""
     import numpy as np
 
-    from stsbench.scoring.recording import Measured, Recording
+    from stsbench.scoring.measure import Recording
     from stsbench.scoring.settings import Stages
     from stsbench.scoring.task import Vectors
 
@@ -150,6 +150,6 @@ def make_run() -> Callable[..., RunRecord]:
             rows = np.arange(len(task.sentences()))
             vectors = np.random.default_rng(0).normal(size=(len(rows), 4))
             items.append(task.items(Vectors(vectors, rows, rows), settings))
-        return recording.finish(Measured(items, [0] * len(tasks), (), {}), Stages())
+        return recording.finish(items, Stages())
 
     return make

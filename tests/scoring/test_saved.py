@@ -1,6 +1,7 @@
 """Similarities that someone computed elsewhere."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,8 @@ import pytest
 
 import stsbench as sb
 from stsbench.data.tables import StsData
+from stsbench.scoring.kinds.pair_classification import PairClassification
+from stsbench.scoring.kinds.sts import StsPairs
 
 Data = Callable[..., StsData]
 
@@ -38,6 +41,21 @@ def test_saved_similarities_score_as_the_vectors_they_came_from(
     assert given.signatures[0].similarity == "given"
     assert given.model.name == "mine"
     assert given.model.weights_sha256 is not None
+
+
+def test_tasks_of_two_kinds_get_their_own_similarities_whatever_their_order(
+    toy_data: Data, hash_encode: Callable[..., Any], tmp_path: Path
+) -> None:
+    pairs = toy_data("paired", seed=3, pairs=45).pairs
+    labelled = replace(toy_data("paired"), pairs=pairs.assign(gold=(pairs["gold"] > 2.5).astype(float)))
+    tasks = [PairClassification(labelled), StsPairs(toy_data("a"))]
+    record = sb.evaluate(hash_encode, tasks)
+    np.save(tmp_path / "s.npy", record.items["cosine"].to_numpy())
+    for order in (tasks, tasks[::-1]):
+        given = sb.evaluate_similarities(tmp_path / "s.npy", order)
+        assert [(task.task, task.value) for task in given.scores] == [
+            (task.task, task.value) for task in record.scores
+        ]
 
 
 @pytest.mark.parametrize("count", [0, 29, 31])

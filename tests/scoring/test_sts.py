@@ -14,7 +14,7 @@ import stsbench as sb
 from stsbench.data.tables import StsData
 from stsbench.records.parts import Score
 from stsbench.records.scores import Scores
-from stsbench.scoring.protocols import AGGREGATIONS
+from stsbench.scoring.settings import AGGREGATIONS
 from stsbench.statistics.correlations import CORRELATIONS
 from stsbench.statistics.dependence import Sharing, variance
 from stsbench.statistics.influence import spearman_terms, task_terms

@@ -14,8 +14,8 @@ from stsbench.data.sentences import sentences_in
 from stsbench.data.tables import StsData
 from stsbench.encoders.protocol import Identity
 from stsbench.encoders.use import own_use
-from stsbench.scoring import vectors as vectors_module
-from stsbench.scoring.vectors import vectors_of
+from stsbench.scoring import subjects as vectors_module
+from stsbench.scoring.subjects import vectors_of
 
 NO_INTERVALS = sb.Intervals(None)
 CODE = """

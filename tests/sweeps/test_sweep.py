@@ -22,7 +22,7 @@ from stsbench.base.progress import Describer, silent
 from stsbench.cli.output import Bars
 from stsbench.data.locate import data_cache
 from stsbench.encoders.network import Network
-from stsbench.scoring.protocols import Protocol
+from stsbench.scoring.settings import Protocol
 from stsbench.scoring.tasks import read_data
 from stsbench.sweeps import measuring, run_job
 from stsbench.sweeps.executors.executor import Work

@@ -1,11 +1,14 @@
 """What a file of results says, whichever program wrote it, and the record of it: the rest is marked as unknown."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from stsbench._version import __version__
+from stsbench.base.errors import UserError
+from stsbench.base.parsing import parse_json
 from stsbench.encoders.use import Use
 from stsbench.records.kinds import KINDS, STS, TRANSFER
 from stsbench.records.parts import (
@@ -32,15 +35,11 @@ _NO_DATA = DataPart(status="unknown", sha256=UNKNOWN)
 
 @dataclass(frozen=True)
 class ImportedTask:
-    """The scores of one task.
+    """The scores of one task, by the catalogue's names of task and split.
 
     Attributes:
-        task: by the catalogue's name.
-        split: by the catalogue's name.
         text: the text variant; `UNKNOWN` where the file does not tell.
-        numbers: correlations between -1 and 1: every metric by every aggregation that there is, and of each
-            subset.
-        pairs: how many; None where the file does not tell.
+        numbers: correlations: every metric by every aggregation that there is, and of each subset.
         stated: the signature that `export` wrote beside the score: what it says of text, data and the model's use
             is known. None in other programs' results.
     """
@@ -49,7 +48,6 @@ class ImportedTask:
     split: str
     text: str
     numbers: tuple[Number, ...]
-    pairs: int | None = None
     stated: Signature | None = None
 
     def by(self, aggregation: str, metric: str) -> Number | None:
@@ -58,48 +56,36 @@ class ImportedTask:
 
 
 @dataclass(frozen=True)
-class ImportedTransfer:
-    """The scores of one transfer task; accuracies are shares between 0 and 1, `devacc` is over `ndev` items."""
-
-    task: str
-    design: str
-    acc: float
-    devacc: float
-    ndev: int
-    ntest: int
-    f1: float | None = None
-
-
-@dataclass(frozen=True)
 class ImportedResults:
-    """What a file, or a folder of them, says.
+    """What a file, or a folder of them, says of the catalogue's tasks, and of the model where it does.
 
-    Attributes:
-        program: whose results they are: `SentEval` or `MTEB`.
-        tasks: the STS tasks that the catalogue knows.
-        transfer: the transfer tasks that it knows.
-        model: the model's name, where the file tells it.
-        revision: its commit on the Hub.
-        weights_sha256: the hash of its weights.
-        notes: what was left out, or taken for granted.
+    The program is `SentEval` or `MTEB`; the notes tell what was left out or taken for granted.
     """
 
     program: str
     tasks: tuple[ImportedTask, ...]
-    transfer: tuple[ImportedTransfer, ...] = ()
+    transfer: tuple[Score, ...] = ()
     model: str = ""
     revision: str | None = None
     weights_sha256: str | None = None
     notes: tuple[str, ...] = ()
 
 
+def read_json(path: Path, what: str) -> Any:
+    """Read a JSON file of another program's; `what` is to be saved again where it is broken."""
+    try:
+        # Of a name that stands there twice neither may win.
+        return parse_json(path.read_bytes(), once=True)
+    except OSError as error:
+        raise UserError(f"cannot read {path} ({error.strerror or error}): check that it is there.") from error
+    except ValueError as error:
+        raise UserError(f"{path} is not valid JSON ({error}): save the {what} again.") from error
+
+
 def correlation(value: Any) -> float | None:
     """Return a correlation however it was saved: a number, `[correlation, p]` or `{"correlation": ...}`.
 
     None stands for an undefined one (`NaN`), as of similarities that are all the same.
-
-    Raises:
-        ValueError: if it is nothing of that, or infinite.
 
     >>> correlation([0.5, 0.01]), correlation({"correlation": 0.5}), correlation(float("nan"))
     (0.5, 0.5, None)
@@ -118,11 +104,7 @@ def correlation(value: Any) -> float | None:
 
 
 def share(percent: Any) -> float:
-    """Return an accuracy in percent as a share between 0 and 1.
-
-    Raises:
-        ValueError: if it is none.
-    """
+    """Return an accuracy in percent as a share between 0 and 1."""
     if isinstance(percent, bool) or not isinstance(percent, int | float) or not 0 <= percent <= 100:
         raise ValueError(f"no accuracy: {percent!r}")
     return percent / 100
@@ -130,9 +112,6 @@ def share(percent: Any) -> float:
 
 def count(number: Any) -> int:
     """Return how many pairs or items there are.
-
-    Raises:
-        ValueError: if it is no positive whole number.
 
     >>> count(750)
     750
@@ -143,28 +122,17 @@ def count(number: Any) -> int:
 
 
 def text(value: Any) -> str:
-    """Return a name or a hash; an absent one is empty.
-
-    Raises:
-        ValueError: if it is no text.
-    """
+    """Return a name or a hash; an absent one is empty."""
     if value is not None and not isinstance(value, str):
         raise ValueError(f"no text: {value!r}")
     return value or ""
 
 
 def build_record(results: ImportedResults, aggregation: str, metric: str, command: str = "") -> RunRecord:
-    """Return the record of imported results.
-
-    Args:
-        results: what the files say; with the model's name.
-        aggregation: the headline's, which every STS task has.
-        metric: the headline's, likewise.
-        command: the command line, for the record.
-    """
+    """Return the record of imported results, whose STS tasks all have the headline's aggregation and metric."""
     use, fitted = _how_used(results)
     sts = [_score(task, aggregation, metric, use, fitted) for task in results.tasks]
-    scores = (*sts, *map(_transfer_score, results.transfer))
+    scores = (*sts, *results.transfer)
     averages = [
         AveragePart.of(
             kind,
@@ -217,16 +185,7 @@ def _how_used(results: ImportedResults) -> tuple[Use, str]:
 def _score(task: ImportedTask, aggregation: str, metric: str, use: Use, fitted: str) -> Score:
     data = DataPart(status="unknown", sha256=task.stated.data) if task.stated else _NO_DATA
     meaning = Signature(
-        task.task,
-        task.split,
-        aggregation,
-        metric,
-        "cosine",
-        task.text,
-        data.sha256,
-        use,
-        fitted,
-        version=UNKNOWN,
+        task.task, task.split, aggregation, metric, "cosine", task.text, data.sha256, use, fitted, UNKNOWN
     )
     headline = (metric, aggregation, "")
     return Score(
@@ -240,24 +199,19 @@ def _score(task: ImportedTask, aggregation: str, metric: str, use: Use, fitted: 
     )
 
 
-def _transfer_score(task: ImportedTransfer) -> Score:
-    split = "all" if task.design == "nested" else "test"
+def transfer_score(task: str, design: str, numbers: Sequence[Number]) -> Score:
+    """Return the score of a transfer task, of which only its numbers and how it is divided are known."""
+    split = "all" if design == "nested" else "test"
     # The number of folds stands in a signature, and no file of results tells it.
-    aggregation = "split" if task.design == "split" else UNKNOWN
-    what = Signature(task.task, split, aggregation, "acc", UNKNOWN, TEXT, data=UNKNOWN, use=_NO_USE)
-    numbers = [
-        Number(statistic="acc", value=task.acc, items=task.ntest),
-        Number(statistic="devacc", value=task.devacc, items=task.ndev),
-    ]
-    if task.f1 is not None:
-        numbers.append(Number(statistic="f1", value=task.f1, items=task.ntest))
+    aggregation = "split" if design == "split" else UNKNOWN
+    meaning = Signature(task, split, aggregation, "acc", UNKNOWN, TEXT, UNKNOWN, _NO_USE, version=UNKNOWN)
     return Score(
         kind=TRANSFER,
-        task=task.task,
+        task=task,
         split=split,
         text=TEXT,
         numbers=tuple(numbers),
-        signature=str(replace(what, version=UNKNOWN)),
+        signature=str(meaning),
         data=_NO_DATA,
-        training=Training(method=UNKNOWN, design=task.design),
+        training=Training(method=UNKNOWN, design=design),
     )

@@ -12,7 +12,7 @@ from stsbench.scoring.kinds.given import GivenItems
 from stsbench.scoring.kinds.pair_classification import PairClassification
 from stsbench.scoring.kinds.relatedness import Relatedness
 from stsbench.scoring.kinds.sts import StsPairs
-from stsbench.scoring.settings import Intervals
+from stsbench.scoring.settings import AVERAGE_PRECISION, Intervals, Protocol
 from stsbench.scoring.task import Numbers, Rows, Scoring, Task
 
 TASKS: Mapping[str, type[Task]] = MappingProxyType(
@@ -23,10 +23,10 @@ TASKS: Mapping[str, type[Task]] = MappingProxyType(
 assert set(TASKS) == set(KINDS), "every kind that a record can name can be scored"
 
 
-def as_task(data: Task | StsData | LabelledData) -> Task:
-    """Return a task: data that a person read is scored as such data usually are."""
+def as_task(data: Task | StsData | LabelledData, protocol: Protocol) -> Task:
+    """Return a task: the protocol's metric says whether pairs are told apart or correlated."""
     if isinstance(data, StsData):
-        return StsPairs(data)
+        return PairClassification(data) if protocol.metric == AVERAGE_PRECISION else StsPairs(data)
     return Classification(data) if isinstance(data, LabelledData) else data
 
 

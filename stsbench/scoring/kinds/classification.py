@@ -5,7 +5,7 @@ Conneau and Kiela 2018; SimCSE (Gao et al. 2021) table E.1; `acc` is the score o
 PyTorch net, the SimCSE papers': `mlp`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -23,6 +23,7 @@ from stsbench.scoring.classifiers import (
     NESTED_SEED,
     UNSEEN,
     Classifier,
+    Design,
     Features,
     FinalFit,
     Fold,
@@ -33,11 +34,13 @@ from stsbench.scoring.classifiers import (
     stratified,
 )
 from stsbench.scoring.classifiers import Rows as Positions
-from stsbench.scoring.intervals import interval_of
 from stsbench.scoring.mlp import Mlp
 from stsbench.scoring.settings import CLASSIFIERS, KFOLD, SEED, Settings
-from stsbench.scoring.statistic import F1, Accuracy
+from stsbench.scoring.statistic import F1, Accuracy, interval_of
 from stsbench.scoring.task import Items, Meaning, Numbers, Rows, Scoring, Vectors, item_columns
+
+_TESTED: Mapping[Design, str] = {"nested": "all", "kfold": "test", "split": "test"}
+"""The split that `acc` is over."""
 
 
 @dataclass(frozen=True)
@@ -80,26 +83,17 @@ class Classification:
     pairs: ClassVar[None] = None
 
     def sentences(self) -> list[str]:
-        """Return the sentences, of pairs all first sides and then all second ones."""
         return sentences_in(self.data)
 
     def demand_scorable(self) -> None:
-        """Raise unless the task's splits can be trained and tested on.
-
-        Raises:
-            UserError: naming the splits.
-        """
         arrange(self.data)
 
     def meaning(self, settings: Settings) -> Meaning:
-        """Return what the headline means: the design, accuracy and the classifier."""
         design = arrange(self.data).design
         folds = "" if design == "split" else str(settings.classification.kfold)
-        split = "all" if design == "nested" else "test"
-        return Meaning(split, design + folds, "acc", settings.classification.classifier)
+        return Meaning(_TESTED[design], design + folds, "acc", settings.classification.classifier)
 
     def items(self, vectors: Vectors, settings: Settings) -> Items:
-        """Train and predict."""
         how, of_sentences = settings.classification, vectors.of_sentences
         size = len(self.data.items)
         sides = [of_sentences[:size], of_sentences[size:]][: len(of_sentences) // size]
@@ -107,9 +101,7 @@ class Classification:
             self.data, *sides, classifier=how.classifier, seed=how.seed, kfold=how.kfold, device=vectors.device
         )
         limits, _ = interval_of(Accuracy(), result.dev, settings.intervals)
-        devacc = Number(
-            statistic="devacc", value=_share(result.devacc), items=result.ndev, interval=_as_printed(limits)
-        )
+        devacc = _number("devacc", result.devacc, result.ndev, limits)
         notes = tuple(f"{self.data.task}: {note}" for note in result.notes)
         return Items(result.table, result.training, (devacc,), notes)
 
@@ -120,19 +112,15 @@ class Classification:
         assert training is not None, "a classifier was trained"
         limits, support = interval_of(Accuracy(), tested, intervals)
         acc = nested_accuracy(_by_fold(tested)) if training.design == "nested" else percent(support.value)
-        numbers = [
-            Number(statistic="acc", value=_share(acc), items=len(tested), interval=_as_printed(limits)),
-        ]
+        numbers = [_number("acc", acc, len(tested), limits)]
         if len(rows.held_out):
             held_out = [fold[:, np.newaxis] for fold in _by_fold(rows.held_out)]
-            value = _share(percent(mean_accuracy(held_out)[0]))
+            devacc = percent(mean_accuracy(held_out)[0])
             limits, _ = interval_of(Accuracy(), rows.held_out, intervals)
-            size = len(rows.held_out)
-            numbers.append(Number(statistic="devacc", value=value, items=size, interval=_as_printed(limits)))
+            numbers.append(_number("devacc", devacc, len(rows.held_out), limits))
         if training.positive:
             limits, f1 = interval_of(F1(training.positive), tested, intervals)
-            value = _share(percent(f1.value))
-            numbers.append(Number(statistic="f1", value=value, items=len(tested), interval=_as_printed(limits)))
+            numbers.append(_number("f1", percent(f1.value), len(tested), limits))
         return Numbers(tuple(numbers), support)
 
 
@@ -156,24 +144,21 @@ def classify(
         seed: of the folds of `kfold` tasks and of the net; nested folds have their own.
         kfold: how many folds, at either level.
         device: where the classifier computes.
-
-    Raises:
-        UserError: if a name is unknown, or the task cannot be folded so.
-        ValueError: if there is not one finite vector for each sentence.
     """
-    fitter = make_classifier(classifier, seed=seed, device=device) if isinstance(classifier, str) else classifier
+    fitter = _classifier(classifier, seed, device) if isinstance(classifier, str) else classifier
     task = arrange(data)
-    told = len(fitter.notes)
+    notes_before = len(fitter.notes)
     x = _features(data, vectors1, vectors2)[task.order]
-    outcome = run_design(Trial(data, task, x, fitter, seed, kfold))
+    outcome = _DESIGNS[task.design](Trial(data, task, x, fitter, seed, kfold))
     is_tested = np.isin(outcome.rows, outcome.test)
     # Those of `devacc` in the order in which they were trained on, the tested ones in that of the data.
     order = np.argsort(task.order[outcome.rows], kind="stable")
     places = np.concatenate([np.flatnonzero(~is_tested), order[is_tested[order]]])
     table = _table(data, task, outcome).take(places)
-    tested = table.take(table["split"] == (_TESTED[task.design]))
+    tested = table.take(table["split"] == _TESTED[task.design])
     paired = bool(data.items["sentence2"].notna().all())
     positive = str(data.classes[1]) if paired and len(data.classes) == 2 else ""
+    on_dev = data.items.iloc[task.order[outcome.dev]]
     return Classified(
         table=table,
         training=Training(
@@ -190,21 +175,12 @@ def classify(
         f1=percent(F1(positive).value(tested)) if positive else None,
         ndev=len(outcome.dev),
         ntest=len(outcome.test),
-        dev=_ids(data, task.order[outcome.dev]).with_columns({"correct": outcome.dev_correct}),
-        notes=fitter.notes[told:],
+        dev=PlainTable({**id_columns(on_dev["sentence1"], on_dev["sentence2"]), "correct": outcome.dev_correct}),
+        notes=fitter.notes[notes_before:],
     )
 
 
-_TESTED = {"nested": "all", "kfold": "test", "split": "test"}
-"""The split that `acc` is over."""
-
-
-def make_classifier(name: str, *, seed: int = SEED, device: str = "cpu") -> Classifier:
-    """Return the classifier called `name`.
-
-    Raises:
-        UserError: if there is none.
-    """
+def _classifier(name: str, seed: int, device: str) -> Classifier:
     if name == "logreg":
         return LogisticRegression(device=device)
     if name == "mlp-adam":
@@ -233,20 +209,17 @@ def _table(data: LabelledData, task: Labelled, outcome: "Outcome") -> PlainTable
     position = task.order[outcome.rows]
     names = np.array([str(label) for label in data.classes], dtype=object)
     actual = task.labels[outcome.rows]
-    items = data.items.iloc[position]
-    sides = [items["sentence1"].tolist(), items["sentence2"].tolist()]
-    columns = item_columns(
-        Classification(data), items["split"].tolist(), [""] * len(items), items["item_id"].tolist(), sides
+    splits, ids, *sides = (
+        data.items[name].iloc[position].tolist() for name in ("split", "item_id", "sentence1", "sentence2")
     )
-    return PlainTable(
-        {
-            **columns,
-            "label": names[actual],
-            "prediction": names[outcome.predictions],
-            "correct": (outcome.predictions == actual).astype(np.float64),
-            "fold": outcome.held_out_by,
-        }
-    )
+    columns = {
+        **item_columns(TRANSFER, data, splits, [""] * len(ids), ids, sides=sides),
+        "label": names[actual],
+        "prediction": names[outcome.predictions],
+        "correct": (outcome.predictions == actual).astype(np.float64),
+        "fold": outcome.held_out_by,
+    }
+    return PlainTable(columns)
 
 
 def _by_fold(table: PlainTable) -> list[NDArray[np.bool_]]:
@@ -254,19 +227,11 @@ def _by_fold(table: PlainTable) -> list[NDArray[np.bool_]]:
     return [table["correct"][table["fold"] == number] > 0 for number in np.unique(table["fold"])]
 
 
-def _ids(data: LabelledData, positions: Positions) -> PlainTable:
-    items = data.items.iloc[positions]
-    return PlainTable(id_columns(items["sentence1"], items["sentence2"]))
-
-
-def _share(percent: float) -> float:
-    # Two decimals of a percent are four of a share: the nearest such number, not the quotient's last bit.
-    return round(percent / 100, 12)
-
-
-def _as_printed(limits: Interval | None) -> Interval | None:
-    """Return limits by way of percents, as the scores beside them come."""
-    return limits and (100 * limits[0] / 100, 100 * limits[1] / 100)
+def _number(statistic: str, percent: float, items: int, limits: Interval | None) -> Number:
+    # Two decimals of a percent are four of a share: the nearest such number, not the quotient's last bit. Limits
+    # go by way of percents, as the scores beside them come.
+    interval = limits and (100 * limits[0] / 100, 100 * limits[1] / 100)
+    return Number(statistic=statistic, value=round(percent / 100, 12), items=items, interval=interval)
 
 
 @dataclass(frozen=True)
@@ -282,7 +247,6 @@ class Trial:
 
     @property
     def classes(self) -> int:
-        """How many classes the task has."""
         return len(self.data.classes)
 
 
@@ -305,15 +269,6 @@ class Outcome:
     held_out_by: Positions
 
 
-def run_design(trial: Trial) -> Outcome:
-    """Choose the regulariser and predict, as the task's splits allow.
-
-    Raises:
-        UserError: if a class has too few items for the folds.
-    """
-    return {"nested": _nested, "kfold": _kfold, "split": _split}[trial.task.design](trial)
-
-
 def choose(scores: ArrayLike) -> int:
     """Return the place of the best mean accuracy, rounded to two decimals of a percent; the first best wins.
 
@@ -334,13 +289,13 @@ def _nested(trial: Trial) -> Outcome:
     chosen, best = [], []
     right, times = np.zeros(len(x)), np.zeros(len(x))
     for number, folds in enumerate(inner):
-        own = validated[:, number * kfold : (number + 1) * kfold]
-        scores = _mean_accuracies(own, y, folds)
+        predictions = validated[:, number * kfold : (number + 1) * kfold]
+        scores = _mean_accuracies(predictions, y, folds)
         place = choose(scores)
         chosen.append(grid[place])
         best.append(percent(scores[place]))
         for column, fold in enumerate(folds):
-            right[fold.held_out] += own[fold.held_out, column, place] == y[fold.held_out]
+            right[fold.held_out] += predictions[fold.held_out, column, place] == y[fold.held_out]
             times[fold.held_out] += 1
     finals = [FinalFit(fold.train, fold.held_out, value) for fold, value in zip(outer, chosen, strict=True)]
     predicted, by = np.empty(len(x), dtype=np.int16), np.empty(len(x), dtype=np.int64)
@@ -362,55 +317,65 @@ def _nested(trial: Trial) -> Outcome:
 
 
 def _kfold(trial: Trial) -> Outcome:
-    x, y, classes, fitter = trial.x, trial.task.labels, trial.classes, trial.classifier
-    train, test, grid = trial.task.rows("train"), trial.task.rows("test"), fitter.grid("kfold")
+    y, train, test = trial.task.labels, trial.task.rows("train"), trial.task.rows("test")
     demand_foldable(trial.data, y[train], trial.kfold)
-    folds = stratified(y, train, trial.kfold, trial.seed)
-    validated = fitter.validate(x, y, classes, folds, grid)
-    scores = _mean_accuracies(validated, y, folds)
-    place = choose(scores)
-    (predicted,) = fitter.predict(x, y, classes, [FinalFit(train, test, grid[place])])
-    held, by = np.empty(len(x), dtype=np.int16), np.full(len(x), -1)
+    folds, grid = stratified(y, train, trial.kfold, trial.seed), trial.classifier.grid("kfold")
+    validated, place, devacc = _best(trial, folds, grid)
+    (predicted,) = trial.classifier.predict(trial.x, y, trial.classes, [FinalFit(train, test, grid[place])])
+    on_train, by = np.empty(len(y), dtype=np.int16), np.empty(len(y), dtype=np.int64)
     for number, fold in enumerate(folds):
-        held[fold.held_out] = validated[fold.held_out, number, place]
+        on_train[fold.held_out] = validated[fold.held_out, number, place]
         by[fold.held_out] = number
-    return Outcome(
-        acc=percent(np.mean(predicted == y[test])),
-        devacc=percent(scores[place]),
-        chosen=(grid[place],),
-        test=test,
-        dev=train,
-        dev_correct=(held[train] == y[train]).astype(np.float64),
-        rows=np.concatenate([train, test]),
-        predictions=np.concatenate([held[train], predicted]),
-        held_out_by=np.concatenate([by[train], by[test]]),
-    )
+    return _tested(y, devacc, grid[place], (train, on_train[train], by[train]), (test, predicted))
 
 
 def _split(trial: Trial) -> Outcome:
-    x, y, classes, fitter = trial.x, trial.task.labels, trial.classes, trial.classifier
+    y = trial.task.labels
     train, dev, test = (trial.task.rows(split) for split in ("train", "dev", "test"))
     demand_foldable(trial.data, y[train], 2)
-    folds, grid = [Fold(train, dev)], fitter.grid("split")
-    validated = fitter.validate(x, y, classes, folds, grid)
-    scores = _mean_accuracies(validated, y, folds)
-    place = choose(scores)
+    grid = trial.classifier.grid("split")
+    validated, place, devacc = _best(trial, [Fold(train, dev)], grid)
     on_dev, predicted = validated[dev, 0, place], validated[test, 0, place]
     # A net is trained again, with another count of its draws; a regression would only be solved again.
     if (predicted == UNSEEN).any():
-        (predicted,) = fitter.predict(x, y, classes, [FinalFit(train, test, grid[place], dev)])
-    rows = np.concatenate([dev, test])
+        final = FinalFit(train, test, grid[place], dev)
+        (predicted,) = trial.classifier.predict(trial.x, y, trial.classes, [final])
+    return _tested(y, devacc, grid[place], (dev, on_dev, np.full(len(dev), -1)), (test, predicted))
+
+
+def _best(trial: Trial, folds: Sequence[Fold], grid: Sequence[float]) -> tuple[NDArray[np.int16], int, float]:
+    """Return the predictions of every row, the place of the best regulariser, and its accuracy in percent."""
+    y = trial.task.labels
+    validated = trial.classifier.validate(trial.x, y, trial.classes, folds, grid)
+    scores = _mean_accuracies(validated, y, folds)
+    place = choose(scores)
+    return validated, place, percent(scores[place])
+
+
+def _tested(
+    y: Positions,
+    devacc: float,
+    regulariser: float,
+    held_out: tuple[Positions, NDArray[np.int16], Positions],
+    tested: tuple[Positions, NDArray[np.int16]],
+) -> Outcome:
+    """Return the outcome of one regulariser, chosen on rows held out: these, their predictions and folds."""
+    (dev, on_dev, by), (test, predicted) = held_out, tested
     return Outcome(
         acc=percent(np.mean(predicted == y[test])),
-        devacc=percent(scores[place]),
-        chosen=(grid[place],),
+        devacc=devacc,
+        chosen=(regulariser,),
         test=test,
         dev=dev,
         dev_correct=(on_dev == y[dev]).astype(np.float64),
-        rows=rows,
+        rows=np.concatenate([dev, test]),
         predictions=np.concatenate([on_dev, predicted]),
-        held_out_by=np.full(len(rows), -1),
+        held_out_by=np.concatenate([by, np.full(len(test), -1)]),
     )
+
+
+_DESIGNS: Mapping[Design, Callable[[Trial], Outcome]] = {"nested": _nested, "kfold": _kfold, "split": _split}
+"""Each chooses the regulariser and predicts, as the task's splits allow."""
 
 
 def _mean_accuracies(predictions: NDArray[np.int16], y: Positions, folds: Sequence[Fold]) -> NDArray[np.float64]:
@@ -421,13 +386,10 @@ def _mean_accuracies(predictions: NDArray[np.int16], y: Positions, folds: Sequen
 
 
 def mean_accuracy(correct: Sequence[NDArray[np.bool_]]) -> NDArray[np.float64]:
-    """Return the mean over folds of the share of rows that are right.
+    """Return the (regularisers,) means over folds of the share of rows that are right.
 
     Args:
         correct: for each fold (rows held out, regularisers), whether the prediction is right.
-
-    Returns:
-        (regularisers,) shares.
     """
     means: NDArray[np.float64] = np.mean([fold.mean(axis=0) for fold in correct], axis=0)
     return means

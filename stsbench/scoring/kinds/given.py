@@ -18,10 +18,8 @@ from stsbench.data.rows import FORMATS, Rows, ending_of, number, open_rows
 from stsbench.data.shared import FOLDED, SENTENCES, sentence_ids
 from stsbench.data.tables import FileRead, PlainTable, Status, coded
 from stsbench.records.kinds import GIVEN
-from stsbench.records.parts import Number
-from stsbench.scoring.intervals import interval_of
-from stsbench.scoring.settings import Settings
-from stsbench.scoring.statistic import Mean
+from stsbench.scoring.settings import GIVEN_SIMILARITY, Settings
+from stsbench.scoring.statistic import Mean, number_of
 from stsbench.scoring.task import Items, Meaning, Numbers, Scoring, Vectors
 from stsbench.scoring.task import Rows as ScoredRows
 
@@ -39,10 +37,8 @@ _LARGEST = 1e100
 class GivenData:
     """What a table says of one task, apart from the scores.
 
-    Attributes:
-        task: its name.
-        sha256: over its items and their groups, so that the scores of two models on the same items compare.
-        files: none: the scores stand in the table too, which no two models have in common.
+    The hash is over items and groups, so that the scores of two models on the same items compare. The table is
+    none of its files: it has the scores too, which no two models have in common.
     """
 
     task: str
@@ -65,27 +61,22 @@ class GivenItems:
     pairs: ClassVar[None] = None
 
     def sentences(self) -> list[str]:
-        """Return none."""
         return []
 
     def demand_scorable(self) -> None:
         """Any items have a mean."""
 
     def meaning(self, settings: Settings) -> Meaning:
-        """Return what the headline means: the mean over all items."""
-        return Meaning("all", "all", "mean", GIVEN)
+        return Meaning("all", "all", "mean", GIVEN_SIMILARITY)
 
     def items(self, vectors: Vectors, settings: Settings) -> Items:
-        """Return the items as they were given."""
         return Items(self.table)
 
     @staticmethod
     def numbers(rows: ScoredRows, how: Scoring) -> Numbers:
         """Return the mean of the scores."""
-        interval, support = interval_of(Mean(), rows.scored, how.intervals)
-        return Numbers(
-            (Number(statistic="mean", value=support.value, items=len(rows.scored), interval=interval),), support
-        )
+        number, support = number_of("mean", Mean(), rows.scored, how.intervals)
+        return Numbers((number,), support)
 
 
 def read_items(path: str | Path) -> list[GivenItems]:
@@ -97,10 +88,6 @@ def read_items(path: str | Path) -> list[GivenItems]:
 
     Args:
         path: a .csv, .tsv, .jsonl or .parquet file, the first three also with .gz or .zst.
-
-    Raises:
-        UserError: naming file and line, if a row has no item or no finite score, an item stands twice in a task,
-            or a column is missing.
     """
     path = Path(path).expanduser()
     require_file(path, absent="name a table of items")

@@ -3,46 +3,24 @@
 As MTEB defines it: average precision, and the accuracy at the best threshold, which is chosen on the same pairs.
 """
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
 from stsbench.base.errors import UserError
-from stsbench.data.sentences import sentences_in
-from stsbench.data.tables import StsData
 from stsbench.records.kinds import PAIR_CLASSIFICATION
-from stsbench.records.parts import Number
-from stsbench.scoring.intervals import interval_of
-from stsbench.scoring.kinds.sts import compared
+from stsbench.scoring.kinds.sts import ComparedPairs
 from stsbench.scoring.settings import Settings
-from stsbench.scoring.statistic import AveragePrecision, Statistic, ThresholdAccuracy
-from stsbench.scoring.task import Items, Meaning, Numbers, Rows, Scoring, Vectors
+from stsbench.scoring.statistic import AveragePrecision, ThresholdAccuracy, number_of
+from stsbench.scoring.task import Meaning, Numbers, Rows, Scoring
 
 
 @dataclass(frozen=True)
-class PairClassification:
+class PairClassification(ComparedPairs):
     """Sentence pairs with the labels 1 (they belong together) and 0."""
 
-    data: StsData
-
     kind: ClassVar[str] = PAIR_CLASSIFICATION
-    is_trained: ClassVar[bool] = False
-
-    @property
-    def pairs(self) -> StsData:
-        """All of its data."""
-        return self.data
-
-    def sentences(self) -> list[str]:
-        """Return all first sentences, then all second ones."""
-        return sentences_in(self.data)
 
     def demand_scorable(self) -> None:
-        """Raise unless there are pairs of both labels and no others.
-
-        Raises:
-            UserError: naming a label that is neither 0 nor 1, or the one that is missing.
-        """
         labels = sorted(set(self.data.table["gold"].tolist()))
         where = f"{self.data.task}, split {self.data.split}, text {self.data.text},"
         for label in labels:
@@ -55,30 +33,12 @@ class PairClassification:
             raise UserError(f"{where} has one label alone: pairs are classified where both 0 and 1 occur.")
 
     def meaning(self, settings: Settings) -> Meaning:
-        """Return what the headline means: average precision over all pairs."""
         return Meaning(self.data.split, "all", "ap", settings.protocol.similarity)
-
-    def items(self, vectors: Vectors, settings: Settings) -> Items:
-        """Compare the vectors of each pair."""
-        return Items(compared(self, vectors))
 
     @staticmethod
     def numbers(rows: Rows, how: Scoring) -> Numbers:
-        """Return average precision, and the accuracy at the best threshold with that threshold."""
-        statistics: dict[str, Statistic] = {
-            "ap": AveragePrecision(how.signature.similarity),
-            "accuracy": ThresholdAccuracy(how.signature.similarity),
-        }
-        results = {
-            name: interval_of(statistic, rows.scored, how.intervals) for name, statistic in statistics.items()
-        }
-        numbers = [
-            Number(
-                statistic=name,
-                value=None if math.isnan(support.value) else support.value,
-                items=len(rows.scored),
-                interval=interval,
-            )
-            for name, (interval, support) in results.items()
-        ]
-        return Numbers(tuple(numbers), results["ap"][1])
+        """Return average precision, and the accuracy at the best threshold."""
+        similarity = how.signature.similarity
+        precision, support = number_of("ap", AveragePrecision(similarity), rows.scored, how.intervals)
+        accuracy, _ = number_of("accuracy", ThresholdAccuracy(similarity), rows.scored, how.intervals)
+        return Numbers((precision, accuracy), support)

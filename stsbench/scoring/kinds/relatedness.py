@@ -7,7 +7,7 @@ bins: a score below 1 has only its fraction in the first, and 0 nothing at all.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -18,16 +18,13 @@ from stsbench.base.errors import UserError
 from stsbench.data.sentences import sentences_in
 from stsbench.data.tables import PlainTable, StsData
 from stsbench.records.kinds import SUPERVISED
-from stsbench.records.parts import Interval, Number, Training
-from stsbench.scoring.intervals import Support, kept, sharing_of
+from stsbench.records.parts import Number, Training
 from stsbench.scoring.kinds.classification import pair_features
 from stsbench.scoring.kinds.sts import demand_spread
-from stsbench.scoring.settings import SEED, Intervals, Settings
+from stsbench.scoring.settings import SEED, Settings
+from stsbench.scoring.statistic import Correlation, interval_of
 from stsbench.scoring.task import Items, Meaning, Numbers, Rows, Scoring, Vectors, item_columns
 from stsbench.statistics.correlations import pearson, spearman
-from stsbench.statistics.dependence import variance
-from stsbench.statistics.influence import TERMS
-from stsbench.statistics.intervals import correlation_interval
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,7 +39,10 @@ _TENACITY = 3
 StopBy = Literal["pearson", "spearman"]
 """What training stops by on dev: the original by Pearson, the SimCSE fork's fine-tuning tasks by Spearman."""
 
-_CORRELATE = {"pearson": pearson, "spearman": spearman}
+_CORRELATE: Mapping[StopBy, Callable[[NDArray[np.float64], NDArray[np.float64]], float]] = {
+    "pearson": pearson,
+    "spearman": spearman,
+}
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,7 @@ class Regressed:
     """What a trained regressor gave.
 
     Attributes:
-        dev: the correlation on dev that training stopped by.
-        ndev: how many pairs dev has.
+        dev: the correlation on the `ndev` pairs of dev that training stopped by.
         tested: the places of the test pairs in the data, in the order in which they were scored.
         predicted: (ntest,) the estimates of these.
     """
@@ -73,29 +72,21 @@ class Relatedness:
     pairs: ClassVar[None] = None
 
     def sentences(self) -> list[str]:
-        """Return all first sentences, then all second ones."""
         return sentences_in(self.data)
 
     def demand_scorable(self) -> None:
-        """Raise unless a correlation is defined.
-
-        Raises:
-            UserError: if there are fewer than two pairs, or all have one and the same score.
-        """
         demand_spread(self.data)
 
     def meaning(self, settings: Settings) -> Meaning:
-        """Return what the headline means: Pearson, by which training stops."""
         return Meaning("test", "all", "pearson", SUPERVISED)
 
     def items(self, vectors: Vectors, settings: Settings) -> Items:
-        """Train the regressor and predict."""
         of_sentences, half = vectors.of_sentences, len(vectors.rows) // 2
         seed = settings.classification.seed
         result = regress(self.data, of_sentences[:half], of_sentences[half:], seed=seed, device=vectors.device)
         rows = self.data.table.take(result.tested)
         sides = [rows["sentence1"], rows["sentence2"]]
-        columns = item_columns(self, "test", [""] * len(rows), rows["pair_id"], sides)
+        columns = item_columns(self.kind, self.data, "test", [""] * len(rows), rows["pair_id"], sides=sides)
         table = PlainTable({**columns, "gold": rows["gold"].astype(np.float64), SUPERVISED: result.predicted})
         training = Training(method=SUPERVISED, design="split", kfold=0, seed=seed, stop_by="pearson")
         return Items(table, training, (Number(statistic="dev", value=result.dev, items=result.ndev),))
@@ -105,18 +96,20 @@ class Relatedness:
         """Return Pearson, Spearman and the mean squared error on test."""
         tested = rows.scored
         values = scores_on_test(tested[SUPERVISED], tested["gold"])
-        metrics: tuple[StopBy, ...] = ("pearson", "spearman")
-        supports = {metric: _support(tested, metric, how.intervals) for metric in metrics}
+        results = {
+            metric: interval_of(Correlation(metric, "all", SUPERVISED), tested, how.intervals)
+            for metric in _CORRELATE
+        }
         numbers = [
             Number(
                 statistic=name,
                 value=value if math.isfinite(value) else None,
                 items=len(tested),
-                interval=supports[name][0] if name in supports else None,
+                interval=results[name][0] if name in results else None,
             )
             for name, value in values.items()
         ]
-        return Numbers(tuple(numbers), supports["pearson"][1])
+        return Numbers(tuple(numbers), results["pearson"][1])
 
 
 def regress(
@@ -131,16 +124,12 @@ def regress(
     """Train the regressor on train, stop it by dev, and predict test.
 
     Args:
-        data: the pairs of all three splits (`load_sts(task, "all")`).
+        data: the n pairs of all three splits (`load_sts(task, "all")`).
         vectors1: (n, d) vectors of the first sentences, in the pairs' order.
         vectors2: (n, d) vectors of the second.
         stop_by: the correlation on dev that training stops by.
         seed: of the weights and the order of rows.
         device: where it is trained.
-
-    Raises:
-        UserError: if the data lacks a split.
-        ValueError: if there is not one vector for each sentence.
     """
     pairs = data.pairs
     if not len(vectors1) == len(vectors2) == len(pairs):
@@ -198,9 +187,9 @@ class _Regressor:
             for _ in range(_PASSES):
                 self._one_pass()
             passes += _PASSES
-            found = _defined(_CORRELATE[stop_by](self._predict(dev), self.gold[dev]))
-            if found > best:
-                best, predicted = found, self._predict(test)
+            on_dev = _defined(_CORRELATE[stop_by](self._predict(dev), self.gold[dev]))
+            if on_dev > best:
+                best, predicted = on_dev, self._predict(test)
                 continue
             if spent >= _TENACITY:
                 break
@@ -246,14 +235,3 @@ def scores_on_test(predicted: NDArray[np.float64], actual: NDArray[np.float64]) 
 def _defined(correlation: float) -> float:
     # As the original: a constant prediction has the correlation 0.
     return 0.0 if np.isnan(correlation) else float(correlation)
-
-
-def _support(tested: PlainTable, metric: StopBy, intervals: Intervals) -> tuple[Interval | None, Support]:
-    predicted, actual = tested[SUPERVISED], tested["gold"]
-    value = _CORRELATE[metric](predicted, actual)
-    terms, sharing = TERMS[metric](predicted, actual), sharing_of(tested)
-    support = Support(value, terms, sharing, sharing_of(tested, folded=True))
-    if intervals.interval is None:
-        return None, support
-    spread = variance(terms, sharing, intervals.interval)
-    return kept(correlation_interval(value, spread, len(tested), intervals.level, metric)), support

@@ -1,7 +1,7 @@
 """The STS tasks: pairs whose vectors are compared, and the correlation of that with the gold scores."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
@@ -12,59 +12,60 @@ from stsbench.base.errors import UserError
 from stsbench.data.sentences import sentences_in
 from stsbench.data.tables import Column, PlainTable, StsData, coded
 from stsbench.records.kinds import STS
-from stsbench.records.parts import Number
+from stsbench.records.parts import Number, RaterPart
 from stsbench.records.signature import Signature
-from stsbench.scoring.intervals import Support, kept, sharing_of
-from stsbench.scoring.raters import with_spread
-from stsbench.scoring.settings import Intervals, Settings
+from stsbench.scoring.settings import GIVEN_SIMILARITY, Intervals, Settings
+from stsbench.scoring.statistic import Support, kept, sharing_of
 from stsbench.scoring.task import Items, Meaning, Numbers, Rows, Scoring, Task, Vectors, item_columns
-from stsbench.statistics.correlations import Aggregation, Metric, TaskScores, correlate_task, members_of
+from stsbench.statistics.correlations import (
+    Aggregation,
+    Metric,
+    ceiling,
+    correlate_task,
+    members_of,
+    reliability,
+)
 from stsbench.statistics.dependence import Sharing, variance
 from stsbench.statistics.influence import TERMS, task_terms
 from stsbench.statistics.intervals import Limits, correlation_interval
 from stsbench.statistics.similarity import SIMILARITIES, pair_similarities, zero_rows
-
-GIVEN = "given"
-"""The similarity column of a run whose similarities were computed elsewhere."""
 
 _METRICS: tuple[Metric, ...] = ("spearman", "pearson")
 """What every score is also taken by, whatever the protocol's metric."""
 
 
 @dataclass(frozen=True)
-class StsPairs:
-    """Scored sentence pairs, whose cosine (or another similarity) is held against the gold scores."""
+class ComparedPairs:
+    """What every task is whose pairs of vectors are compared."""
 
     data: StsData
 
-    kind: ClassVar[str] = STS
+    kind: ClassVar[str]
     is_trained: ClassVar[bool] = False
 
     @property
     def pairs(self) -> StsData:
-        """All of its data."""
         return self.data
 
     def sentences(self) -> list[str]:
-        """Return all first sentences, then all second ones."""
         return sentences_in(self.data)
 
-    def demand_scorable(self) -> None:
-        """Raise unless a correlation is defined.
+    def items(self, vectors: Vectors, settings: Settings) -> Items:
+        return Items(compared(self, vectors))
 
-        Raises:
-            UserError: if there are fewer than two pairs, or all have one and the same score.
-        """
+
+@dataclass(frozen=True)
+class StsPairs(ComparedPairs):
+    """Scored sentence pairs, whose cosine (or another similarity) is held against the gold scores."""
+
+    kind: ClassVar[str] = STS
+
+    def demand_scorable(self) -> None:
         demand_spread(self.data)
 
     def meaning(self, settings: Settings) -> Meaning:
-        """Return what the headline means: the protocol's correlation."""
         protocol = settings.protocol
         return Meaning(self.data.split, protocol.aggregation, protocol.metric, protocol.similarity)
-
-    def items(self, vectors: Vectors, settings: Settings) -> Items:
-        """Compare the vectors of each pair."""
-        return Items(compared(self, vectors))
 
     @staticmethod
     def numbers(rows: Rows, how: Scoring) -> Numbers:
@@ -73,11 +74,7 @@ class StsPairs:
 
 
 def demand_spread(data: StsData) -> None:
-    """Raise unless the gold scores of some pairs differ.
-
-    Raises:
-        UserError: if there are fewer than two pairs, or all have one and the same score.
-    """
+    """Raise unless the gold scores of some pairs differ."""
     gold = data.table["gold"]
     where = f"{data.task}, split {data.split}, text {data.text},"
     if len(gold) < 2:
@@ -91,14 +88,14 @@ def demand_spread(data: StsData) -> None:
         )
 
 
-def compared(task: Task, vectors: Vectors) -> PlainTable:
+def compared(task: ComparedPairs, vectors: Vectors) -> PlainTable:
     """Return the items table of a task of pairs, n rows in the order of its data.
 
     Beside the columns that all rows have (see `item_columns`) they are gold; every similarity (float64); words,
     characters and subwords of either side (`words_a`, `words_b`, ...; sub-words -1 where unknown); `identical`
     (one token sequence on both sides) and `zero` (a zero vector on a side).
     """
-    pairs = _without_similarities(task)
+    pairs = _without_similarities(task.kind, task.data)
     left, right = vectors.rows[: len(pairs)], vectors.rows[len(pairs) :]
     zero = zero_rows(vectors.matrix)
     similarities = pair_similarities(vectors.matrix, left, right, tuple(SIMILARITIES))
@@ -109,28 +106,26 @@ def compared(task: Task, vectors: Vectors) -> PlainTable:
 
 
 def compared_elsewhere(task: Task, similarities: Mapping[str, NDArray[np.float64]]) -> PlainTable:
-    """Return the items table of a task whose similarities were computed elsewhere, one for each pair in order.
+    """Return the items table of a task of n pairs whose similarities were computed elsewhere.
 
-    Args:
-        task: n pairs.
-        similarities: (n,) by column: `GIVEN`, or some of `SIMILARITIES`; the others of those are NaN then.
+    They are (n,) by column: `GIVEN_SIMILARITY`, or some of `SIMILARITIES`, whose others are NaN then.
     """
-    pairs = _without_similarities(task)
+    assert task.pairs is not None, "pairs are compared"
+    pairs = _without_similarities(task.kind, task.pairs)
     size = len(pairs)
     columns: dict[str, Column] = dict.fromkeys(("subwords_a", "subwords_b"), np.full(size, -1))
     columns |= dict.fromkeys(("identical", "zero"), np.zeros(size, dtype=bool))
-    if GIVEN not in similarities:
+    if GIVEN_SIMILARITY not in similarities:
         columns |= dict.fromkeys(SIMILARITIES, np.full(size, math.nan))
     return pairs.with_columns({**columns, **similarities})
 
 
-def _without_similarities(task: Task) -> PlainTable:
-    assert isinstance(task.data, StsData), "pairs are compared"
-    pairs = with_spread(task.data.table)
+def _without_similarities(kind: str, data: StsData) -> PlainTable:
+    pairs = with_spread(data.table)
     size, sides = len(pairs), {"a": pairs["sentence1"], "b": pairs["sentence2"]}
     # A pair of split `all` counts as that split's; its id tells where it came from.
     columns: dict[str, Any] = dict(
-        item_columns(task, task.data.split, pairs["subset"], pairs["pair_id"], list(sides.values()))
+        item_columns(kind, data, data.split, pairs["subset"], pairs["pair_id"], sides=list(sides.values()))
     )
     others = [name for name in pairs.columns if name not in {*columns, "pair_id", "sentence1", "sentence2"}]
     columns |= {name: pairs[name] for name in others}
@@ -140,99 +135,98 @@ def _without_similarities(task: Task) -> PlainTable:
     return PlainTable(columns)
 
 
-@dataclass(frozen=True)
-class TaskLimits:
-    """The intervals of one task, of its headline metric.
-
-    Attributes:
-        aggregates: of the task's score by every aggregation; empty where none were asked for.
-        subsets: of each subset's, in the order of their codes; likewise.
-        support: what the interval of the headline rests on.
-    """
-
-    aggregates: Mapping[Aggregation, Limits]
-    subsets: Sequence[Limits]
-    support: Support
-
-
 def _numbers(pairs: PlainTable, signature: Signature, intervals: Intervals) -> Numbers:
+    """Return every correlation, with intervals of those by the headline's metric alone."""
     metric, aggregation = cast(Metric, signature.metric), cast(Aggregation, signature.aggregation)
     # Subsets in the order of the data, not of the alphabet: tables list them so.
     names, codes = coded(pairs["subset"])
     gold, values = pairs["gold"], pairs[signature.similarity]
     metrics: list[Metric] = list(dict.fromkeys((metric, *_METRICS)))
     scores = {name: correlate_task(gold, values, codes, name) for name in metrics}
-    limits = task_limits(
-        pairs,
-        signature.similarity,
-        scores[metric],
-        metric=metric,
-        aggregation=aggregation,
-        codes=codes,
-        intervals=intervals,
-    )
+    whole = scores[metric]
+    limits: dict[tuple[str, str, str], Limits] = {}
+    support = Support(whole.aggregates[aggregation])
+    if intervals.interval is not None:
+        dependence, sharing = intervals.interval, sharing_of(pairs)
+
+        def limits_of(value: float, terms: NDArray[np.float64], sharing: Sharing) -> Limits:
+            spread = variance(terms, sharing, dependence)
+            return correlation_interval(value, spread, len(terms), intervals.level, metric)
+
+        terms = {by: task_terms(gold, values, codes, metric, by) for by in whole.aggregates}
+        support = Support(support.value, terms[aggregation], sharing_of(pairs, folded=True))
+        for by, value in whole.aggregates.items():
+            limits[metric, by, ""] = limits_of(value, terms[by], sharing)
+        for subset, value, rows in zip(names, whole.subsets.tolist(), members_of(codes, len(pairs)), strict=True):
+            of_subset = TERMS[metric](gold[rows], values[rows])
+            limits[metric, "", subset] = limits_of(value, of_subset, sharing.take(rows))
     numbers = [
-        _number(name, scores[name].aggregates[by], len(pairs), by=by)
-        for by in dict.fromkeys((aggregation, *scores[metric].aggregates))
+        _number((name, by, ""), scores[name].aggregates[by], len(pairs), limits.get((name, by, "")))
+        for by in dict.fromkeys((aggregation, *whole.aggregates))
         for name in scores
     ]
     for code, (subset, size) in enumerate(zip(names, np.bincount(codes).tolist(), strict=True)):
-        numbers += [_number(name, float(scores[name].subsets[code]), size, subset=subset) for name in scores]
-    # Of the headline's metric alone there are intervals.
-    found: dict[tuple[str, str, str], Limits] = {(metric, by, ""): each for by, each in limits.aggregates.items()}
-    found |= {(metric, "", subset): each for subset, each in zip(names, limits.subsets, strict=False)}
-    return Numbers(tuple(_with_limits(number, found.get(number.key)) for number in numbers), limits.support)
+        numbers += [
+            _number((name, "", subset), scores[name].subsets[code], size, limits.get((name, "", subset)))
+            for name in scores
+        ]
+    return Numbers(tuple(numbers), support)
 
 
-def _with_limits(number: Number, limits: Limits | None) -> Number:
-    if limits is None:
-        return number
-    return number.model_copy(update={"interval": kept(limits), "no_interval": limits.reason or ""})
-
-
-def _number(statistic: str, value: float, items: int, *, by: str = "", subset: str = "") -> Number:
-    # JSON has no NaN: an undefined correlation is null.
-    defined = None if math.isnan(value) else float(value)
-    return Number(statistic=statistic, aggregation=by, subset=subset, value=defined, items=items)
-
-
-def task_limits(
-    pairs: PlainTable,
-    similarity: str,
-    scores: TaskScores,
-    *,
-    metric: Metric,
-    aggregation: Aggregation,
-    codes: NDArray[np.intp],
-    intervals: Intervals,
-) -> TaskLimits:
-    """Return the intervals of one task from its rows of the pair table.
-
-    Args:
-        pairs: the n rows of one task, split and text.
-        similarity: the column that is correlated with gold.
-        scores: by `metric`.
-        metric: the correlation.
-        aggregation: the headline's.
-        codes: (n,) the place of each pair's subset.
-        intervals: how intervals are computed.
-    """
-    whole = scores.aggregates[aggregation]
-    dependence = intervals.interval
-    if dependence is None:
-        return TaskLimits({}, (), Support(whole))
-    gold, values, sharing = pairs["gold"], pairs[similarity], sharing_of(pairs)
-
-    def limits(value: float, terms: NDArray[np.float64], sharing: Sharing) -> Limits:
-        spread = variance(terms, sharing, dependence)
-        return correlation_interval(value, spread, len(terms), intervals.level, metric)
-
-    terms = {name: task_terms(gold, values, codes, metric, name) for name in scores.aggregates}
-    return TaskLimits(
-        {name: limits(value, terms[name], sharing) for name, value in scores.aggregates.items()},
-        [
-            limits(value, TERMS[metric](gold[inside], values[inside]), sharing.take(inside))
-            for value, inside in zip(scores.subsets.tolist(), members_of(codes, len(pairs)), strict=True)
-        ],
-        Support(whole, terms[aggregation], sharing, sharing_of(pairs, folded=True)),
+def _number(key: tuple[str, str, str], value: float, items: int, limits: Limits | None) -> Number:
+    statistic, aggregation, subset = key
+    return Number(
+        statistic=statistic,
+        aggregation=aggregation,
+        subset=subset,
+        # JSON has no NaN: an undefined correlation is null.
+        value=None if math.isnan(value) else float(value),
+        items=items,
+        interval=limits and kept(limits),
+        no_interval=(limits and limits.reason) or "",
     )
+
+
+RATINGS = "ratings"
+"""The column of `StsData.pairs` with each pair's ratings, of sets that publish them."""
+
+COUNT, VARIANCE = "raters", "rater_variance"
+"""What a pair table keeps of them: how many there are, and their variance (NaN of a single one)."""
+
+
+def with_spread(pairs: PlainTable) -> PlainTable:
+    """Return a table of pairs with the number and the variance of the ratings in place of the ratings.
+
+    A table without ratings is returned as it is.
+    """
+    if RATINGS not in pairs.columns:
+        return pairs
+    ratings = pairs[RATINGS]
+    return pairs.select(name for name in pairs.columns if name != RATINGS).with_columns(
+        {
+            COUNT: np.array([len(of_pair) for of_pair in ratings], dtype=np.float64),
+            VARIANCE: np.array([_variance(of_pair) for of_pair in ratings], dtype=np.float64),
+        }
+    )
+
+
+def rater_part(pairs: PlainTable) -> RaterPart | None:
+    """Return what a task's raters allow, from its rows of the pair table; None where no ratings are published."""
+    if not {COUNT, VARIANCE} <= set(pairs.columns):
+        return None
+    counts, variances = (pairs[column].astype(np.float64) for column in (COUNT, VARIANCE))
+    rated = np.isfinite(variances) & (counts >= 2)
+    if not rated.any():
+        return None
+    reliable = reliability(pairs["gold"], counts, variances)
+    highest = ceiling(reliable)
+    return RaterPart(
+        pairs=int(rated.sum()),
+        ratings=float(counts[rated].mean()),
+        reliability=None if math.isnan(reliable) else reliable,
+        ceiling=None if math.isnan(highest) else highest,
+    )
+
+
+def _variance(ratings: tuple[float, ...]) -> float:
+    return float(np.var(ratings, ddof=1)) if len(ratings) > 1 else math.nan

@@ -1,9 +1,10 @@
-"""MTEB's predictions as similarities to score: which of our tasks they are of, and whether the pairs are those."""
+"""Similarities that were computed elsewhere: numbers in a file, or MTEB's predictions of tasks that we know."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,20 +13,99 @@ from stsbench.base.errors import UserError
 from stsbench.base.words import listed
 from stsbench.data.tables import StsData
 from stsbench.data.views import split_and_view
+from stsbench.encoders.hashed import HashedFiles
 from stsbench.encoders.protocol import Identity
 from stsbench.encoders.use import own_use
-from stsbench.records.imports.mteb import MTEB_SPLITS, MTEB_TASKS
-from stsbench.records.imports.mteb_predictions import (
+from stsbench.records.imports.mteb import (
+    MTEB_SPLITS,
+    MTEB_TASKS,
     PredictedPairs,
     Predictions,
     are_predictions,
     read_predictions,
 )
-from stsbench.scoring.kinds.sts import GIVEN
-from stsbench.scoring.saved import SavedSimilarities
+from stsbench.scoring.settings import GIVEN_SIMILARITY
 
-KIND = "predictions"
-"""What a record calls such a model."""
+
+@dataclass(frozen=True)
+class SavedSimilarities:
+    """One similarity for each scored pair, tasks one after the other, in the order of their pairs.
+
+    Attributes:
+        path: a .npy vector, or a text file with one number a line.
+    """
+
+    path: Path
+    _hashed: HashedFiles = field(default_factory=HashedFiles, compare=False, repr=False)
+
+    tasks: ClassVar[None] = None
+    """Nobody says of which tasks they are."""
+
+    @cached_property
+    def identity(self) -> Identity:
+        """The file's name and hash."""
+        use = own_use(GIVEN_SIMILARITY)
+        return Identity(self.path.stem, "similarities", use, weights_sha256=self._sha256())
+
+    @cached_property
+    def values(self) -> NDArray[np.float64]:
+        """The similarities, shape (pairs,)."""
+        self._sha256()
+        values = self._from_npy() if self.path.suffix == ".npy" else self._from_text()
+        self._hashed.require_unchanged()
+        bad = np.flatnonzero(~np.isfinite(values))
+        if len(bad):
+            raise UserError(
+                f"{self.path}: number {bad[0] + 1} of {len(values)} is {values[bad[0]]}: "
+                "give a finite number for each pair."
+            )
+        return values
+
+    def columns(self, tasks: Sequence[StsData]) -> list[Mapping[str, NDArray[np.float64]]]:
+        """Return the similarities of each task, in the one column that they are.
+
+        Raises:
+            UserError: if there is not one finite number for each pair.
+        """
+        values, sizes = self.values, [len(task.table) for task in tasks]
+        if len(values) != sum(sizes):
+            raise UserError(
+                f"{self.path} holds {len(values)} similarities for {sum(sizes)} pairs "
+                f"({', '.join(task.task for task in tasks)}): give one for each, in the order of the pairs."
+            )
+        return [{GIVEN_SIMILARITY: part} for part in np.split(values, np.cumsum(sizes)[:-1])]
+
+    def notes(self, tasks: Sequence[StsData]) -> list[str]:
+        return []
+
+    def _sha256(self) -> str:
+        if not self.path.is_file():
+            raise UserError(f"no such file: {self.path}.")
+        return self._hashed.sha256(self.path)
+
+    def _from_npy(self) -> NDArray[np.float64]:
+        try:
+            values = np.load(self.path, allow_pickle=False)
+        except (ValueError, EOFError, OSError) as error:
+            raise UserError(f"{self.path} is not a .npy file of numbers: save it with numpy.save.") from error
+        if not isinstance(values, np.ndarray) or values.ndim != 1 or values.dtype.kind not in "fiu":
+            kind = f"{values.dtype} of shape {values.shape}" if isinstance(values, np.ndarray) else "an archive"
+            raise UserError(f"{self.path} holds {kind}: save one number per pair.")
+        return np.asarray(values, dtype=np.float64)
+
+    def _from_text(self) -> NDArray[np.float64]:
+        try:
+            lines = self.path.read_text(encoding="utf-8").rstrip().split("\n")
+        except UnicodeDecodeError as error:
+            raise UserError(f"{self.path} is not UTF-8 text: write one number a line.") from error
+        return np.array([self._number(line, text) for line, text in enumerate(lines, 1)])
+
+    def _number(self, line: int, text: str) -> float:
+        try:
+            return float(text)
+        except ValueError as error:
+            raise UserError(f"{self.path}, line {line}: {text[:40]!r} is no number: write one a line.") from error
+
 
 _NAMES = {
     (name, MTEB_SPLITS[task][split]): (task, split)
@@ -53,27 +133,18 @@ class SavedPredictions:
 
     @cached_property
     def read(self) -> Predictions:
-        """What the files hold.
-
-        Raises:
-            UserError: if one is not as MTEB writes it.
-        """
         return read_predictions(self.path)
 
     @cached_property
     def identity(self) -> Identity:
         """The model's name and commit as the files tell them, and their hash."""
         held = self.read
-        use = replace(own_use(GIVEN), revision=held.revision)
-        return Identity(held.model or self.path.stem, KIND, use, weights_sha256=held.sha256)
+        use = replace(own_use(GIVEN_SIMILARITY), revision=held.revision)
+        return Identity(held.model or self.path.stem, "predictions", use, weights_sha256=held.sha256)
 
     @property
     def tasks(self) -> list[str]:
-        """The tasks of the catalogue that they are of, as `--tasks` names them.
-
-        Raises:
-            UserError: if there are none.
-        """
+        """The tasks of the catalogue that they are of, as `--tasks` names them."""
         known = [_NAMES[pairs.task, pairs.split] for pairs in self.read.pairs if _is_catalogued(pairs)]
         if not known:
             raise UserError(
@@ -96,7 +167,7 @@ class SavedPredictions:
         return columns
 
     def notes(self, tasks: Sequence[StsData]) -> list[str]:
-        """Return what should be known of scores that were made so."""
+        """Return what a reader of such scores should know."""
         notes = [
             f"the similarities are MTEB's predictions, {self.path.name}: it encoded its own copy of the "
             "sentences, and the gold scores are of the files here. There are no dot products.",
@@ -142,13 +213,9 @@ def similarities_from(path: Path) -> SavedSimilarities | SavedPredictions:
 
 
 def tasks_in(path: Path) -> str | None:
-    """Return the tasks that a path's similarities are of, as `--tasks` takes them; None of numbers alone.
-
-    Raises:
-        UserError: if they are of none that the catalogue has.
-    """
-    found = similarities_from(path)
-    return ",".join(found.tasks) if isinstance(found, SavedPredictions) else None
+    """Return the tasks that a path's similarities are of, as `--tasks` takes them; None of numbers alone."""
+    tasks = similarities_from(path).tasks
+    return None if tasks is None else ",".join(tasks)
 
 
 def _is_catalogued(pairs: PredictedPairs) -> bool:
@@ -164,11 +231,7 @@ def _repeated(task: StsData) -> NDArray[np.bool_]:
 
 
 def _require_same_pairs(task: StsData, pairs: PredictedPairs) -> None:
-    """Raise if the pairs cannot be those that were predicted.
-
-    Raises:
-        UserError: if there are more or fewer, or a sentence is less than alike to itself.
-    """
+    """Raise if the pairs cannot be those that were predicted."""
     cosines, count = pairs.similarities["cosine"], len(task.table)
     if len(cosines) != count:
         raise UserError(

@@ -29,8 +29,6 @@ class Base:
     """A checkpoint to start from.
 
     Attributes:
-        encoder: of the checkpoint, with the recipe's pooling and nothing behind it; its weights are not loaded.
-        tokenizer: the checkpoint's.
         longest: sub-words that it has positions for; None for no limit.
         normalizes: whether its own vectors have unit length, as those of what is trained from it have then.
         notes: what the person should know of it.
@@ -49,11 +47,7 @@ class Base:
 
 
 def find_base(recipe: Recipe, device: str) -> Base:
-    """Find the recipe's base, without loading its weights.
-
-    Raises:
-        UserError: if there is none, or it is not one that can be trained here.
-    """
+    """Find the recipe's base, without loading its weights."""
     encoder = load(recipe.base, pooling=recipe.pooling, device=device, template=NO_TEMPLATE)
     if not isinstance(encoder, TransformerEncoder):
         raise UserError(f"{recipe.base} is no Transformers checkpoint: training needs one to start from.")
@@ -85,11 +79,7 @@ def find_base(recipe: Recipe, device: str) -> Base:
 
 
 def load_model(base: Base, recipe: Recipe, device: str) -> tuple[SentenceModel, Network]:
-    """Load the base for training; return the model, and the network that evaluates it.
-
-    Raises:
-        UserError: if weights are missing or do not fit on the device.
-    """
+    """Load the base for training; return the model, and the network that evaluates it."""
     network = load_network(
         base.checkpoint,
         precision="fp32",
@@ -121,11 +111,7 @@ def load_model(base: Base, recipe: Recipe, device: str) -> tuple[SentenceModel, 
 
 @contextmanager
 def told_if_not_compiled(recipe: Recipe) -> Iterator[None]:
-    """Say it in a sentence if torch cannot compile the model of a recipe: it is not trained otherwise instead.
-
-    Raises:
-        UserError: if there is no compiler, or it does not understand the model.
-    """
+    """Say it in a sentence if torch cannot compile the model of a recipe: it is not trained otherwise instead."""
     try:
         yield
     except RuntimeError as error:
@@ -167,17 +153,7 @@ def random_copy(model: SentenceModel, seed: int) -> nn.Module:
 
 
 def load_masked_language(base: Base, model: SentenceModel, device: str, *, tied: bool) -> nn.Module:
-    """Return a masked-language model around the encoder that is being trained.
-
-    Args:
-        base: has the head.
-        model: has the encoder.
-        device: to compute on.
-        tied: whether the head guesses by the encoder's own table of words, or by a copy that is trained apart.
-
-    Raises:
-        UserError: if the base has no such head, or no mask token.
-    """
+    """Return a masked-language model around the encoder that is being trained."""
     whole = masked_language_network(base.checkpoint)
     if whole is None or base.tokenizer.mask_id is None:
         raise UserError(
@@ -193,11 +169,7 @@ def load_masked_language(base: Base, model: SentenceModel, device: str, *, tied:
 
 
 def _reinitialise(transformer: Any, layers: int, seed: int) -> None:
-    """Give the last layers of a Transformer fresh random weights, as Transformers makes them.
-
-    Raises:
-        UserError: if it has fewer layers, or none that stand in a list.
-    """
+    """Give the last layers of a Transformer fresh random weights, as Transformers makes them."""
     stacks = [module for module in transformer.modules() if isinstance(module, nn.ModuleList)]
     stack = max(stacks, key=len, default=nn.ModuleList())
     if len(stack) < layers:

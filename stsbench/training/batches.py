@@ -32,11 +32,8 @@ class Schedule:
     last one of each as short as what is left in it, and the batches of all come in random order.
 
     Attributes:
-        rows: of the corpus.
         batch: rows in one loss.
         accumulate: losses in one optimiser step.
-        epochs: passes over the corpus.
-        seed: of the order.
         bucket: (rows,) the bucket of each row; None where batches are of any rows.
     """
 
@@ -84,11 +81,7 @@ class Schedule:
 
 
 def make_schedule(recipe: Recipe, store: TokenStore) -> Schedule:
-    """Return the schedule of a recipe on a corpus.
-
-    Raises:
-        UserError: if the corpus does not fill one batch, or a bucket has a single row.
-    """
+    """Return the schedule of a recipe on a corpus."""
     optimiser, rows = recipe.optimiser, len(store)
     if rows < optimiser.batch:
         raise UserError(
@@ -127,8 +120,6 @@ class Batch:
     """The sequences of one loss.
 
     Attributes:
-        query: one side of the positive pairs.
-        key: the other.
         hard: the hard negatives; empty without.
         name: what names this batch's random draws, apart from the seed.
     """
@@ -153,11 +144,7 @@ class BatchReader:
     """Reads batches from the store through the recipe's views.
 
     Attributes:
-        store: the corpus.
-        tokenizer: of the model.
-        recipe: names views, columns and maximum length.
         longest: sub-words that the model has positions for; None for no limit.
-        lower_case: whether text is lower-cased before it is tokenised.
     """
 
     store: TokenStore

@@ -46,17 +46,7 @@ Weights = Mapping[str, "Tensor"]
 
 @dataclass(frozen=True)
 class CheckpointWriter:
-    """Writes the model's weights as a checkpoint.
-
-    Attributes:
-        model: the module whose weights they are.
-        base: where tokenizer and configuration come from.
-        recipe: names pooling and head.
-        max_length: sub-words that the checkpoint reads.
-        lower_case: whether text is lower-cased first.
-        notes: what every measurement of the checkpoint should say.
-        normalize: whether its vectors are to have unit length, as the base's have.
-    """
+    """Writes the model's weights as a checkpoint."""
 
     model: "SentenceModel"
     base: Checkpoint
@@ -67,11 +57,7 @@ class CheckpointWriter:
     normalize: bool = False
 
     def write(self, weights: Weights, folder: Path) -> None:
-        """Write a checkpoint: complete in a folder beside, then renamed.
-
-        Raises:
-            UserError: if the disk is full or the folder cannot be written.
-        """
+        """Write a checkpoint: complete in a folder beside, then renamed."""
         with atomic_folder(folder) as building, _library_errors():
             self._write_transformer(weights, building)
             for path in self.base.tokenizer_files():
@@ -150,10 +136,7 @@ class Keeper:
     and finds them again.
 
     Attributes:
-        folder: of the training.
-        writer: of checkpoints.
         keep: how many of the last saves have a checkpoint kept, beside the best.
-        best: score and step so far.
     """
 
     folder: RunFolder
@@ -172,16 +155,7 @@ class Keeper:
             self._weights = {name: tensor.detach().clone() for name, tensor in weights.items()}
 
     def save(self, step: int, state: Mapping[str, Any], log_size: int) -> None:
-        """Write the best checkpoint, this step's, and at last the state, which commits them.
-
-        Args:
-            step: taken last.
-            state: all that the next step depends on.
-            log_size: the bytes of the log so far.
-
-        Raises:
-            UserError: if the disk is full or the folder cannot be written.
-        """
+        """Write the best checkpoint, this step's, and at last the state, which commits them."""
         if self.best is not None and self._weights is not None:
             checkpoint = self.folder.checkpoint(self.best.step)
             self.writer.write(self._weights, checkpoint)
@@ -209,11 +183,7 @@ class Keeper:
                 shutil.rmtree(path)
 
     def load(self, device: str) -> dict[str, Any] | None:
-        """Return the last state saved, which names its `step` and the `log_size`; None if none was.
-
-        Raises:
-            UserError: if it is damaged, or the log or the best checkpoint is not the one that was saved with it.
-        """
+        """Return the last state saved, which names its `step` and the `log_size`; None if none was."""
         if not self.folder.state.is_file():
             return None
         state = load_state(self.folder.state, device)
@@ -235,11 +205,7 @@ class Keeper:
 
 
 def save_state(path: Path, state: Mapping[str, Any]) -> None:
-    """Write a state: nested dictionaries and lists of tensors and plain values.
-
-    Raises:
-        UserError: if the disk is full or the folder cannot be written; the state before is untouched.
-    """
+    """Write a state: nested dictionaries and lists of tensors and plain values."""
     import torch
 
     with atomic_path(path) as temporary, _library_errors():
@@ -247,11 +213,7 @@ def save_state(path: Path, state: Mapping[str, Any]) -> None:
 
 
 def load_state(path: Path, device: str) -> dict[str, Any]:
-    """Read a state; no code that it may hold runs.
-
-    Raises:
-        UserError: if it is damaged.
-    """
+    """Read a state; no code that it may hold runs."""
     import torch
 
     try:
@@ -270,11 +232,7 @@ def _demand_checksums(path: Path) -> None:
 
 
 def copy_checkpoint(checkpoint: Path, folder: Path) -> None:
-    """Copy a checkpoint's files into the folder of the training; what makes it a checkpoint comes last.
-
-    Raises:
-        UserError: if the disk is full or the folder cannot be written.
-    """
+    """Copy a checkpoint's files into the folder of the training; what makes it a checkpoint comes last."""
     with told_as_unwritable(folder):
         files = [path.relative_to(checkpoint) for path in files_below(checkpoint)]
         last = {Path("modules.json"), Path("config.json")}

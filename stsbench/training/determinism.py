@@ -16,15 +16,7 @@ _WORKSPACE = "CUBLAS_WORKSPACE_CONFIG"
 
 @contextmanager
 def deterministic(device: str, wanted: bool) -> Iterator[None]:
-    """Let torch take the kernels that repeat, while training computes on a GPU; on a CPU there are no others.
-
-    Args:
-        device: where it computes.
-        wanted: whether the recipe asks for it.
-
-    Raises:
-        UserError: if an operation of the model has no such kernel.
-    """
+    """Let torch take the kernels that repeat, while training computes on a GPU; on a CPU there are no others."""
     if not wanted or not device.startswith("cuda"):
         yield
         return

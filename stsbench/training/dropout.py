@@ -45,11 +45,7 @@ def set_dropout(transformer: nn.Module, rate: float) -> None:
 
 
 def make_gaussian(transformer: nn.Module) -> None:
-    """Put Gaussian noise in the place of every dropout of a Transformer, that of its attention weights too.
-
-    Raises:
-        UserError: if the model's code does not let its attention be replaced.
-    """
+    """Put Gaussian noise in the place of every dropout of a Transformer, that of its attention weights too."""
     with _exchange_allowed(transformer, "dropout_kind", "gaussian", "binary"):
         from transformers.masking_utils import eager_mask
 
@@ -57,11 +53,7 @@ def make_gaussian(transformer: nn.Module) -> None:
 
 
 def let_numpy_draw(transformer: nn.Module) -> None:
-    """Let NumPy draw the masks of every dropout of a Transformer, those of its attention weights too.
-
-    Raises:
-        UserError: if the model's code does not let its attention be replaced.
-    """
+    """Let NumPy draw the masks of every dropout of a Transformer, those of its attention weights too."""
     with _exchange_allowed(transformer, "dropout_draws", "numpy", "torch"):
         from transformers.masking_utils import sdpa_mask
 

@@ -55,18 +55,7 @@ class Graphs:
     def __call__(
         self, model: Any, embedded: Tensor, mask: Tensor, dropout: float | None, seed: int | None
     ) -> Tensor:
-        """Return the pooled vectors of a padded chunk, recorded or not: the same numbers.
-
-        Args:
-            model: a `SentenceModel`.
-            embedded: (rows, width, d) token embeddings.
-            mask: (rows, width), 1 for real tokens.
-            dropout: the rate that is set for this pass; None for the model's own.
-            seed: of its dropout; None for none.
-
-        Raises:
-            UserError: if the pass cannot be recorded.
-        """
+        """Return the pooled vectors of a padded chunk, recorded or not: the same numbers."""
         shape = (id(model), *embedded.shape, dropout, torch.is_grad_enabled())
         key = (*shape, self._turns[shape])
         self._turns[shape] += 1

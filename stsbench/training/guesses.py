@@ -19,15 +19,7 @@ _loaded: dict[str, "Guesser"] = {}
 
 
 def guesser(name: str, device: str | None = None) -> "Guesser":
-    """Return a masked-language model, loaded at the first call.
-
-    Args:
-        name: a checkpoint, as `load` takes it.
-        device: to compute on; None for where it is, at first the CPU.
-
-    Raises:
-        UserError: if it cannot be loaded, or has no masked-language head.
-    """
+    """Return a masked-language model, loaded at the first call."""
     if name not in _loaded:
         _loaded[name] = _load(name)
     model = _loaded[name]
@@ -37,11 +29,7 @@ def guesser(name: str, device: str | None = None) -> "Guesser":
 
 
 def masked_language_network(checkpoint: Checkpoint) -> Any:
-    """Return a checkpoint's masked-language model of Transformers; None if its head was not trained.
-
-    Raises:
-        UserError: if models of its type have no such head.
-    """
+    """Return a checkpoint's masked-language model of Transformers; None if its head was not trained."""
     from transformers import AutoModelForMaskedLM
 
     with quiet_transformers():
@@ -57,10 +45,7 @@ class Guesser:
     """A masked-language model in evaluation mode, and its tokenizer.
 
     Attributes:
-        checkpoint: its files.
-        network: of Transformers.
         tokenizer: its own, which need not be that of the model in training.
-        device: where it is.
     """
 
     checkpoint: Checkpoint

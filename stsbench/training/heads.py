@@ -90,11 +90,7 @@ class Dense(HeadPart):
     start: Literal["random", "pooler"] = "random"
 
     def build(self, base: HeadBase) -> "nn.Module":
-        """Return the module.
-
-        Raises:
-            UserError: if it starts from the checkpoint's pooler and there is none.
-        """
+        """Return the module."""
         from torch import nn
 
         dense = _dense(base.width, base.width, base.std)
@@ -170,9 +166,6 @@ class DenseLayer:
 
     Attributes:
         name: of the module within the head, which its weights' names start with.
-        inputs: the width that comes in.
-        outputs: the width that comes out.
-        bias: whether it has one.
         activation: the class of torch that follows it, as sentence-transformers names it.
     """
 
@@ -184,11 +177,7 @@ class DenseLayer:
 
 
 def dense_layers(head: "nn.Module") -> list[DenseLayer]:
-    """Return a head that is scored as the dense layers that a checkpoint can hold; dropout does nothing there.
-
-    Raises:
-        UserError: if it holds anything but dense layers with an activation of `ACTIVATIONS` behind them.
-    """
+    """Return a head that is scored as the dense layers that a checkpoint can hold; dropout does nothing there."""
     from torch import nn
 
     paths = {path.rpartition(".")[2]: path for path in ACTIVATIONS}

@@ -39,12 +39,6 @@ class Surroundings:
     """Where a training computes, what it finds there, and whom it tells.
 
     Attributes:
-        world: the processes.
-        device: of this one.
-        data_dirs: folders to look for the dev set and the tasks in.
-        progress: told how far it is.
-        notice: told what the person should know.
-        command: the command line, for the record.
         shared: where trainings share the base's vectors of the dev set; None for nowhere.
     """
 
@@ -59,19 +53,7 @@ class Surroundings:
 
 @dataclass(frozen=True)
 class Job:
-    """A prepared training: its data read, its base found.
-
-    Attributes:
-        recipe: in full, the corpus's path absolute.
-        folder: of the training.
-        start: what it starts from.
-        resumed: whether it was begun before.
-        dev: the set that checkpoints are selected on.
-        tasks: with their labelled tables.
-        base: what training starts from.
-        store: the corpus.
-        around: where it computes, and whom it tells.
-    """
+    """A prepared training: its data read, its base found."""
 
     recipe: Recipe
     folder: RunFolder
@@ -172,17 +154,7 @@ class Job:
 
 
 def prepare(recipe: Recipe, folder: RunFolder, began: Start | None, around: Surroundings) -> Job:
-    """Read what a training needs; of one that was begun before, make sure that it is the same.
-
-    Args:
-        recipe: of the training.
-        folder: of the training.
-        began: what it started from, where it was begun before.
-        around: where it computes, and whom it tells.
-
-    Raises:
-        UserError: if something is missing, or not what the training began with.
-    """
+    """Read what a training needs; of one that was begun before, make sure that it is the same."""
     recipe, file = _with_corpus(recipe)
     recipe = _with_tables(recipe)
     dev = _read_dev_set(recipe.selection.task, around.data_dirs)

@@ -46,15 +46,10 @@ class LabelledTask:
     """A task with its table.
 
     Attributes:
-        name: in the recipe.
-        part: the recipe's.
         classes: the labels by their numbers; empty where labels are scores.
         scale: the lowest and highest score; None where labels are classes.
-        train: what is trained on.
-        dev: what is scored.
         left_out: rows with an empty cell.
         overlap: what it has in common with the scored pairs of tasks; None where a row has one sentence.
-        sha256: of its files.
     """
 
     name: str
@@ -80,15 +75,7 @@ class LabelledTask:
 
 
 def read_tasks(recipe: Recipe, data_dirs: Sequence[str | Path] = ()) -> list[LabelledTask]:
-    """Read the tables of all tasks of a recipe.
-
-    Args:
-        recipe: names them.
-        data_dirs: folders to look for the tasks in whose pairs are dropped or counted.
-
-    Raises:
-        UserError: naming file and line of what is wrong, or if STS-B is not here.
-    """
+    """Read the tables of all tasks of a recipe."""
     files = {name: _files(name, part, recipe.labelled.folder) for name, part in recipe.tasks.items()}
     benchmarks = None
     if any(part.sentences > 1 for part in recipe.tasks.values()):
@@ -97,11 +84,7 @@ def read_tasks(recipe: Recipe, data_dirs: Sequence[str | Path] = ()) -> list[Lab
 
 
 def table_file(name: str, path: str, folder: str | None = None) -> Path:
-    """Return the file of a task's table.
-
-    Raises:
-        UserError: if it is not there.
-    """
+    """Return the file of a task's table."""
     file = Path(path).expanduser() if folder is None else Path(folder).expanduser() / Path(path).expanduser()
     if not file.is_file():
         where = f"in {folder}" if folder is not None else f"in {file.parent.resolve()}"
@@ -161,11 +144,7 @@ class _Table:
     """The rows of a file.
 
     Attributes:
-        path: of the file.
-        sentences: a list for each column.
-        labels: of each row, as the file has them.
         places: where each row is, for a message.
-        left_out: rows with an empty cell.
     """
 
     path: Path
@@ -195,11 +174,7 @@ class _Table:
         return cls(path, sentences, labels, places, left_out)
 
     def rows(self, classes: Sequence[str], scale: tuple[float, float] | None) -> LabelledRows:
-        """Return the rows with their targets.
-
-        Raises:
-            UserError: naming the line of a label that is none of the classes, or no score.
-        """
+        """Return the rows with their targets."""
         if scale is None:
             numbers = {label: float(place) for place, label in enumerate(classes)}
             rows = zip(self.labels, self.places, strict=True)
@@ -210,11 +185,7 @@ class _Table:
         return LabelledRows(self.sentences, np.array(targets, dtype=np.float64))
 
     def scores(self, scale: tuple[float, float] | None = None) -> list[float]:
-        """Return the labels as scores.
-
-        Raises:
-            UserError: naming the line of one that is none, or outside of the scale.
-        """
+        """Return the labels as scores."""
         scores = []
         for label, place in zip(self.labels, self.places, strict=True):
             score = None if isinstance(label, bool) else number(str(label))
@@ -247,11 +218,7 @@ def _sentence(cell: object, table: Rows, line: int, column: str) -> str:
 
 
 def _labels_of(part: TaskHead, table: _Table) -> tuple[tuple[str, ...], tuple[float, float] | None]:
-    """Return the classes or the scale: the recipe's, or what the training table has.
-
-    Raises:
-        UserError: if there are not two of them.
-    """
+    """Return the classes or the scale: the recipe's, or what the training table has."""
     known = part.known_labels
     if not part.has_classes:
         if known is not None:

@@ -71,9 +71,7 @@ class Benchmarks:
     """The scored pairs of tasks.
 
     Attributes:
-        pairs: of each set that is here.
         dropped: the sets whose pairs are dropped.
-        absent: sets that are not here.
     """
 
     pairs: Mapping[str, frozenset[tuple[int, int]]]
@@ -82,11 +80,7 @@ class Benchmarks:
 
     @classmethod
     def read(cls, test_pairs: TestPairs, data_dirs: Sequence[Path]) -> "Benchmarks":
-        """Read the tasks.
-
-        Raises:
-            UserError: if a set is not here whose pairs are to be dropped.
-        """
+        """Read the tasks."""
         sets, absent = read_splits(SCORED, data_dirs)
         for name in filter(absent.__contains__, _DROPPED[test_pairs]):
             raise UserError(
@@ -116,24 +110,14 @@ class Benchmarks:
 
 @dataclass(frozen=True)
 class CorpusOverlap:
-    """What a corpus holds of the sentences of the STS tasks.
-
-    Attributes:
-        met: of each set that is here.
-        absent: sets that are not here, or cannot be read.
-    """
+    """What a corpus holds of the sentences of the STS tasks."""
 
     met: Mapping[str, Met]
     absent: Sequence[str]
 
     @classmethod
     def count(cls, texts: Iterable[str], data_dirs: Sequence[Path] = ()) -> "CorpusOverlap":
-        """Hold a corpus against the test splits of the STS tasks, and STS-B's dev split.
-
-        Args:
-            texts: of the corpus; not read where none of the sets is here.
-            data_dirs: folders to look for the sets in.
-        """
+        """Hold a corpus against the test splits of the STS tasks, and STS-B's dev split."""
         sets, absent = read_splits(SCORED, data_dirs)
         sentences = {name: sentences_in(data) for name, data in sets.items()}
         return cls(sentences_met(texts, sentences) if sets else {}, list(absent))

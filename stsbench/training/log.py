@@ -38,11 +38,7 @@ class Log:
     listeners: Sequence[Listener] = ()
 
     def write(self, line: dict[str, Any]) -> None:
-        """Append a line and tell it.
-
-        Raises:
-            UserError: if the disk is full. What is half-written is cut off when the training goes on.
-        """
+        """Append a line and tell it."""
         if self.path is not None:
             with told_as_unwritable(self.path), self.path.open("a", encoding="utf-8") as stream:
                 stream.write(json.dumps(line) + "\n")
@@ -64,11 +60,7 @@ class Log:
 
 
 def read_log(path: Path) -> list[dict[str, Any]]:
-    """Return the lines of a log, each an object with its `kind` and its `step`.
-
-    Raises:
-        UserError: if there is none, or a line is damaged.
-    """
+    """Return the lines of a log, each an object with its `kind` and its `step`."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
@@ -148,11 +140,7 @@ class Meter:
             self.tokens += sum(lengths)
 
     def line(self, step: int, epoch: float, rate: float) -> dict[str, Any]:
-        """Return a line about the steps since the last one, and start anew.
-
-        Raises:
-            UserError: if a loss was not finite.
-        """
+        """Return a line about the steps since the last one, and start anew."""
         import torch
 
         losses = torch.stack(self.losses).double()
@@ -197,11 +185,7 @@ _PLACE = {"kind", "step", "time"}
 
 
 def tensorboard_listener(folder: Path) -> Listener:
-    """Return a listener that writes TensorBoard's files into a folder.
-
-    Raises:
-        UserError: if TensorBoard is not installed.
-    """
+    """Return a listener that writes TensorBoard's files into a folder."""
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError as error:
@@ -221,15 +205,7 @@ def tensorboard_listener(folder: Path) -> Listener:
 
 
 def wandb_listener(name: str, recipe: dict[str, Any]) -> Listener:
-    """Return a listener that sends the log to Weights & Biases.
-
-    Args:
-        name: of the run; a resumed training goes on under it.
-        recipe: kept as its configuration.
-
-    Raises:
-        UserError: if wandb is not installed.
-    """
+    """Return a listener that sends the log to Weights & Biases."""
     try:
         import wandb as library
     except ImportError as error:

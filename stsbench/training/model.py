@@ -40,15 +40,7 @@ class SentenceModel(nn.Module):
         projector: nn.Module | None = None,
         predictor: nn.Module | None = None,
     ) -> None:
-        """Put the parts together.
-
-        Args:
-            transformer: a Transformers model.
-            pooling: one of `POOLERS`.
-            head: behind the pooling.
-            projector: behind the head; None for none.
-            predictor: behind both, on the queries' side alone; None for none.
-        """
+        """Put the parts together."""
         super().__init__()
         self.transformer = transformer
         self.head = head
@@ -209,10 +201,7 @@ class Forward:
     """How sequences become vectors in training.
 
     Attributes:
-        pad_id: the padding token.
         chunk: sequences in one forward pass; None for all.
-        device: where the model is.
-        precision: `fp32`, `bf16` or `fp16`.
         graphs: the recordings of passes on a GPU; None where there are none.
         tokens: padded tokens in one forward pass, in place of `chunk`; None to count sequences.
     """
@@ -313,11 +302,7 @@ class Forward:
 
 @contextmanager
 def _embedding_layer(model: SentenceModel, noise: Sequence[NoisePart], mask: Tensor) -> Iterator[None]:
-    """Change what the embedding layer gives during a forward pass.
-
-    Raises:
-        UserError: if the model has no module of that name.
-    """
+    """Change what the embedding layer gives during a forward pass."""
     if not noise:
         yield
         return

@@ -120,9 +120,6 @@ class Branch:
     """How some sides of a batch become vectors: together, in chunks of like length.
 
     Attributes:
-        sides: of the batch: `query`, `key`, `hard`.
-        model: encodes them.
-        head: from pooled vector to the loss's vector.
         draws: names its dropout and noise.
         noise: on these sides.
         dropout: its rate on these sides; None for the model's own.
@@ -144,16 +141,7 @@ class Branch:
 
 @dataclass(frozen=True)
 class Contrastive:
-    """InfoNCE over the batch, hard negatives and the queue.
-
-    Attributes:
-        branches: that together encode all sides.
-        forward: how sequences become vectors.
-        negatives: gives further columns, and takes in the batch afterwards.
-        recipe: temperature, hard negatives' weight, gradient caching, seed.
-        world: the processes.
-        adversary: a step on the word embeddings; None for none.
-    """
+    """InfoNCE over the batch, hard negatives and the queue."""
 
     branches: tuple[Branch, ...]
     forward: Forward
@@ -257,14 +245,7 @@ class MaskedLanguageTerm:
     The mean is over the masked sub-words of the batches of all processes.
 
     Attributes:
-        network: a masked-language model whose encoder is the one in training.
-        forward: chunks, padding, precision.
-        part: weight and share.
-        mask_id: the mask token.
-        vocabulary: how many tokens there are.
         around: special tokens before and behind a sentence.
-        seed: of masks and dropout.
-        world: the processes.
     """
 
     network: nn.Module
@@ -362,13 +343,7 @@ def mask_tokens(
 
 
 def dropout_seed(seed: int, world: World, *names: str) -> Callable[[int], int]:
-    """Return the seed of the dropout of each chunk: it follows from the batch, so no random state need be kept.
-
-    Args:
-        seed: of the recipe.
-        world: the processes.
-        names: of the term and of the batch.
-    """
+    """Return the seed of the dropout of each chunk: it follows from the batch, so no random state need be kept."""
 
     def of_chunk(place: int) -> int:
         return int(generator(seed, "dropout", *names, str(world.rank), str(place)).integers(2**63))

@@ -17,11 +17,6 @@ _BETAS, _EPSILON = (0.9, 0.999), 1e-8
 def learning_rate(part: Optimiser, step: int, steps: int) -> float:
     """Return the rate of a step: rising over the first `warmup` of all steps, then falling to zero.
 
-    Args:
-        part: the highest rate and the warm-up.
-        step: counted from 0.
-        steps: in all.
-
     >>> part = Optimiser(learning_rate=1.0, warmup=0.5)
     >>> [learning_rate(part, step, 4) for step in range(4)]
     [0.0, 0.5, 1.0, 0.5]
@@ -33,14 +28,7 @@ def learning_rate(part: Optimiser, step: int, steps: int) -> float:
 
 @dataclass
 class Descent:
-    """The optimiser with all that belongs to a step of it.
-
-    Attributes:
-        parameters: what is trained.
-        part: the recipe's.
-        steps: in all.
-        scaler: of the loss in fp16; does nothing otherwise.
-    """
+    """The optimiser with all that belongs to a step of it."""
 
     parameters: Sequence[nn.Parameter]
     part: Optimiser

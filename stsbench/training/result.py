@@ -128,13 +128,7 @@ def dev_curves(trainings: Training | str | Path | Sequence[Training | str | Path
 
 
 def draw_dev_curve(log: "pd.DataFrame", recipe: Recipe, steps: int) -> "Figure":
-    """Draw the dev curve of a training over the share of its steps, and a published one.
-
-    Args:
-        log: as `log_frame` returns it.
-        recipe: that it followed.
-        steps: that it took.
-    """
+    """Draw the dev curve of a training over the share of its steps, and a published one."""
     curve = log.dropna(subset=["dev"])
     published = published_curve(recipe)
     # Another system starts elsewhere: in one panel the two scales would flatten each other. So do heads.

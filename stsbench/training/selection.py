@@ -33,12 +33,7 @@ class LiveEncoder:
     in fp32, unless the recipe selects in half precision.
 
     Attributes:
-        base: the encoder of the checkpoint that training started from, whose weights are never loaded.
-        network: around the module that is being trained.
-        model: what is switched between training and evaluation.
         is_base: whether the network still has the base's own weights, and vectors may be kept.
-        precision: of its passes: `fp32`, `bf16` or `fp16`.
-        tokens: padded tokens in one batch; None for as many as the base's encoder takes.
     """
 
     base: TransformerEncoder
@@ -104,7 +99,6 @@ class DevScore:
     Attributes:
         score: Spearman over all pairs; minus infinity where it is undefined.
         geometry: alignment and uniformity, if they were asked for.
-        seconds: it took.
         tasks: the score of each task's head on a dev set of its own.
     """
 
@@ -157,9 +151,6 @@ class Selector:
     """Scores the model on the dev set.
 
     Attributes:
-        encoder: the model in training.
-        data: the dev set.
-        geometry: whether alignment and uniformity are computed, too.
         shared: where trainings from one base share its vectors; None where they do not.
     """
 

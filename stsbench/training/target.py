@@ -19,11 +19,6 @@ from stsbench.training.recipe_parts import CosineDecay, Target
 def decay_at(decay: float | CosineDecay, step: int, steps: int) -> float:
     """Return the share that the target keeps of itself at a step.
 
-    Args:
-        decay: a constant, or a cosine between two values.
-        step: counted from 0.
-        steps: of the training.
-
     >>> [round(decay_at(CosineDecay(kind="cosine", start=0.75, end=0.95), step, 4), 4) for step in range(5)]
     [0.75, 0.7793, 0.85, 0.9207, 0.95]
     """

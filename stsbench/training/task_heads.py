@@ -32,7 +32,6 @@ class LabelledBatch:
     """The sequences and targets of one loss of a task.
 
     Attributes:
-        sides: the sequences of each sentence of a row.
         targets: (N,) as in `LabelledRows`.
     """
 
@@ -54,9 +53,7 @@ class Encoding:
     """How sequences become the vectors that heads read.
 
     Attributes:
-        model: encodes.
         behind: from the pooled vector to the one that is scored.
-        forward: chunks, padding, precision.
     """
 
     model: SentenceModel
@@ -74,13 +71,7 @@ class TaskTerm:
     """A task's loss, the mean over a batch of its own.
 
     Attributes:
-        task: with its table.
         sides: the sequences of each sentence of all training rows.
-        schedule: which rows each of its turns reads.
-        head: features to outputs.
-        encode: sequences to vectors.
-        seed: of dropout.
-        world: the processes.
     """
 
     task: LabelledTask
@@ -138,15 +129,7 @@ def task_terms(
     encode: Encoding,
     world: World,
 ) -> list[TaskTerm]:
-    """Return the terms of all tasks: tables tokenised, heads with the random weights that they start with.
-
-    Args:
-        tasks: with their tables.
-        recipe: says batches and seed.
-        base: has the tokenizer.
-        encode: sequences to vectors.
-        world: the processes.
-    """
+    """Return the terms of all tasks: tables tokenised, heads with the random weights that they start with."""
     return [
         TaskTerm(
             task,

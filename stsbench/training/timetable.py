@@ -50,12 +50,7 @@ class Timetable:
 
 
 def make_timetable(recipe: Recipe, sizes: Mapping[str, int]) -> Timetable:
-    """Return the timetable of a recipe.
-
-    Args:
-        recipe: its tasks and phases; without phases, one takes everything.
-        sizes: for each part, `contrastive` and the tasks, the steps in which it passes over its rows once.
-    """
+    """Return the timetable of a recipe."""
     phases = recipe.phases or (Phase(takes=(CONTRASTIVE, *recipe.tasks)),)
     paces = [sizes[_pace(phase, sizes)] for phase in phases]
     lengths = [pace * (phase.epochs or recipe.optimiser.epochs) for phase, pace in zip(phases, paces, strict=True)]

@@ -42,8 +42,6 @@ class CorpusCounts:
     """What was found in a corpus.
 
     Attributes:
-        rows: that training uses.
-        columns: sentences in a row.
         empty: rows left out, because a sentence in them is empty or has no sub-word.
         cut: sentences longer than training reads.
         tokens: sub-words kept, special tokens apart.
@@ -111,21 +109,7 @@ def open_store(
     with_text: bool = False,
     progress: Progress = silent,
 ) -> TokenStore:
-    """Return the store of a corpus, building it where it is not there yet.
-
-    Args:
-        root: the folder of all stores.
-        meaning: what the token ids depend on beside the arguments here: the corpus and the tokenizer, hashed.
-        rows: of the corpus; read only if the store is built.
-        tokenizer: of the model.
-        limit: sub-words kept of a sentence, special tokens apart.
-        lower_case: whether sentences are lower-cased first.
-        with_text: whether the sentences are kept, too.
-        progress: told of the rows done.
-
-    Raises:
-        UserError: if the corpus holds no sentence, or the disk is full.
-    """
+    """Return the store of a corpus, building it where it is not there yet."""
     about = {**meaning, "layout": _LAYOUT, "limit": limit, "lower_case": lower_case, "with_text": with_text}
     folder = root / digest_of(about)[:32]
     with told_as_unwritable(root):

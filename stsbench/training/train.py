@@ -125,11 +125,7 @@ def train(
 
 @contextmanager
 def _interrupt_names_resume(folder: RunFolder) -> Iterator[None]:
-    """Tell an interrupt with the command that goes on: the same one would refuse, as the training has begun.
-
-    Raises:
-        InterruptError: once the start is written; before that the folder is as it was.
-    """
+    """Tell an interrupt with the command that goes on: the same one would refuse, as the training has begun."""
     try:
         yield
     except BaseException as error:
@@ -144,17 +140,7 @@ def _interrupt_names_resume(folder: RunFolder) -> Iterator[None]:
 def prepare_training(
     recipe: Recipe, *, data_dirs: Sequence[str | Path] = (), device: str = "auto", progress: Progress = silent
 ) -> None:
-    """Read what a training by a recipe needs, and tokenise its corpus, without starting it.
-
-    Args:
-        recipe: of the training, or of the first of several that share base and corpus.
-        data_dirs: folders to look for the dev set in.
-        device: `auto`, `cpu`, `cuda` or `mps`.
-        progress: told how far tokenising is.
-
-    Raises:
-        UserError: if something is missing or does not fit together.
-    """
+    """Read what a training by a recipe needs, and tokenise its corpus, without starting it."""
     from stsbench.training.distributed import World
 
     prepare(recipe, RunFolder(Path()), None, Surroundings(World(), resolve_device(device), data_dirs, progress))

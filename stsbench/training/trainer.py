@@ -41,8 +41,6 @@ class Step(NamedTuple):
 
     Attributes:
         loss: the sum of all losses, weighted: a scalar, on the device.
-        batches: that were read.
-        rate: the learning rate.
         losses: the part of each of the timetable's parts that the step took.
     """
 
@@ -54,24 +52,7 @@ class Step(NamedTuple):
 
 @dataclass
 class Trainer:
-    """All parts of a training, put together.
-
-    Attributes:
-        model: what is trained.
-        evaluating: the network that scores it.
-        timetable: which parts each step takes: the objective on the corpus, and tasks.
-        schedule: which rows of the corpus each turn of the objective reads.
-        reader: rows to batches.
-        terms: of the objective.
-        tasks: heads on labelled tables.
-        negatives: beyond the batch.
-        target: the encoder that follows; None for none.
-        adversary: the step on the word embeddings; None for none.
-        descent: the optimiser.
-        world: the processes.
-        modules: whose weights are the state, by name.
-        graphs: the recordings of passes on a GPU; None where there are none.
-    """
+    """All parts of a training, put together."""
 
     model: SentenceModel
     evaluating: Network
@@ -151,19 +132,7 @@ def assemble(
     *,
     tasks: Sequence[LabelledTask] = (),
 ) -> Trainer:
-    """Put a recipe's parts together.
-
-    Args:
-        recipe: names them.
-        store: the corpus.
-        base: what training starts from.
-        world: the processes.
-        device: of this one.
-        tasks: the recipe's, with their tables.
-
-    Raises:
-        UserError: if the corpus is smaller than a batch, or the base lacks what the recipe needs.
-    """
+    """Put a recipe's parts together."""
     schedule = make_schedule(recipe, store)
     reader = BatchReader(store, base.tokenizer, recipe, base.longest, base.encoder.settings.lower_case)
     model, evaluating = load_model(base, recipe, device)
@@ -277,13 +246,9 @@ class Loop:
     """A training that is going on.
 
     Attributes:
-        recipe: says when to score, save and log.
-        trainer: takes the steps.
-        selector: scores.
         keeper: saves; on the leading process only.
         log: is written by the leading process only.
         remarks: what the person should know of the recipe; they stand at the top of the log.
-        progress: told of each step.
     """
 
     recipe: Recipe
@@ -295,11 +260,7 @@ class Loop:
     progress: Progress = silent
 
     def run(self, start: int = 0) -> None:
-        """Take all steps after the first `start`.
-
-        Raises:
-            UserError: if a loss is not finite, or something cannot be written.
-        """
+        """Take all steps after the first `start`."""
         timetable, meter = self.trainer.timetable, Meter()
         steps = timetable.steps
         if start == 0:

@@ -255,11 +255,7 @@ class Synonyms(TextView):
     lexicon: str | None = None
 
     def require(self, device: str) -> tuple[Path, ...]:
-        """Make sure that there is a lexicon, and return its files.
-
-        Raises:
-            UserError: if none was named, or it cannot be read.
-        """
+        """Make sure that there is a lexicon, and return its files."""
         if self.lexicon is None:
             raise UserError(
                 "the view synonyms has no lexicon: name one with --set views.key.lexicon=FILE, a table of words "
@@ -305,11 +301,7 @@ class MaskedPrediction(TextView):
         return self.drawn == "once"
 
     def require(self, device: str) -> tuple[Path, ...]:
-        """Load the model, and return the files of its weights.
-
-        Raises:
-            UserError: if it cannot be loaded, or has no masked-language head.
-        """
+        """Load the model, and return the files of its weights."""
         from stsbench.training.guesses import guesser
 
         return tuple(guesser(self.model, device).checkpoint.weight_files())

@@ -1,13 +1,13 @@
-"""Which rows each step reads, and the sequences that the recipe's views make of them.
+"""What each step takes: parts of the objective, rows of the corpus, and the sequences that views make of the rows.
 
-Every random draw follows from the recipe's seed and the name of the batch, so nothing has to be remembered for a
-training to be resumed.
+Every random draw follows from the recipe's seed and the number of the step or the name of the batch, so nothing
+has to be remembered for a training to be resumed.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,8 @@ from stsbench.base.errors import UserError
 from stsbench.encoders.tokenizer import Tokenizer
 from stsbench.statistics.draws import generator
 from stsbench.training.recipe import Recipe
-from stsbench.training.token_store import TokenStore, special_tokens
+from stsbench.training.tasks import CONTRASTIVE, Phase
+from stsbench.training.token_store import TokenStore
 from stsbench.training.views import TextView, Tokens, View
 
 Sequences = list[NDArray[np.int64]]
@@ -115,6 +116,88 @@ def _order(rows: int, seed: int, epoch: int) -> NDArray[np.int64]:
     return generator(seed, "order", str(epoch)).permutation(rows)
 
 
+@dataclass(frozen=True, eq=False)
+class Timetable:
+    """Which parts each step takes.
+
+    Attributes:
+        turns: for each part (steps,): the how-manieth turn of its own a step is, from 0; -1 where it is none.
+        ends: the step behind each phase.
+        paces: the steps of an epoch of each phase.
+    """
+
+    turns: Mapping[str, NDArray[np.int64]]
+    ends: tuple[int, ...]
+    paces: tuple[int, ...]
+
+    @property
+    def steps(self) -> int:
+        """Optimiser steps in all."""
+        return self.ends[-1]
+
+    def turn(self, part: str, step: int) -> int | None:
+        """Return which turn of a part a step is, both counted from 0; None if the step does not take it."""
+        turn = int(self.turns[part][step])
+        return None if turn < 0 else turn
+
+    def epoch(self, step: int) -> float:
+        """Return how many epochs the first `step` steps are, phase after phase."""
+        epochs, start = 0.0, 0
+        for end, pace in zip(self.ends, self.paces, strict=True):
+            if step <= end:
+                return epochs + (step - start) / pace
+            epochs, start = epochs + (end - start) / pace, end
+        return epochs
+
+
+def make_timetable(recipe: Recipe, sizes: Mapping[str, int]) -> Timetable:
+    """Return the timetable of a recipe."""
+    phases = recipe.phases or (Phase(takes=(CONTRASTIVE, *recipe.tasks)),)
+    paces = [sizes[_pace(phase, sizes)] for phase in phases]
+    lengths = [pace * (phase.epochs or recipe.optimiser.epochs) for phase, pace in zip(phases, paces, strict=True)]
+    taken = [
+        _taken(recipe, number, length, {part: _rate(recipe, part, pace, sizes) for part in phase.takes})
+        for number, (phase, length, pace) in enumerate(zip(phases, lengths, paces, strict=True))
+    ]
+    turns = {}
+    for part in sizes:
+        rows = zip(taken, lengths, strict=True)
+        takes = np.concatenate([of_phase.get(part, np.zeros(length, bool)) for of_phase, length in rows])
+        turns[part] = np.where(takes, np.cumsum(takes) - 1, -1)
+    return Timetable(turns, tuple(accumulate(lengths)), tuple(paces))
+
+
+def _pace(phase: Phase, sizes: Mapping[str, int]) -> str:
+    """Return whose rows an epoch of a phase passes over."""
+    if phase.epoch_of is not None:
+        return phase.epoch_of
+    return CONTRASTIVE if CONTRASTIVE in phase.takes else max(phase.takes, key=lambda part: sizes[part])
+
+
+def _taken(recipe: Recipe, phase: int, steps: int, rates: Mapping[str, float]) -> dict[str, NDArray[np.bool_]]:
+    """Return for each part of a phase, named by its number, (steps,): whether a step takes it."""
+    draws = {part: generator(recipe.seed, "turns", str(phase), part).random(steps) for part in rates}
+    taken = {part: draws[part] < rate for part, rate in rates.items()}
+    # A step that nothing falls to takes one part, drawn in proportion to the rates.
+    idle = np.flatnonzero(~np.any(list(taken.values()), axis=0))
+    if len(idle):
+        chances = np.array(list(rates.values()))
+        drawn = generator(recipe.seed, "idle turns", str(phase)).choice(
+            len(chances), size=len(idle), p=chances / chances.sum()
+        )
+        for place, part in enumerate(rates):
+            taken[part][idle[drawn == place]] = True
+    return taken
+
+
+def _rate(recipe: Recipe, part: str, pace: int, sizes: Mapping[str, int]) -> float:
+    """Return the chance that a step takes a part."""
+    if part == CONTRASTIVE:
+        return 1.0
+    rate = recipe.tasks[part].rate
+    return min(1.0, sizes[part] / pace) if rate == "once" else rate
+
+
 @dataclass(frozen=True)
 class Batch:
     """The sequences of one loss.
@@ -158,10 +241,11 @@ class BatchReader:
         views, columns = self.recipe.views, self.store.counts.columns
         query = self._columns(rows, 0, views.query_columns, ("query", *name))
         key = self._columns(rows, min(1, columns - 1), views.key_columns, ("key", *name))
+        hard = [self.store.tokens(row, 2) for row in rows.tolist()] if self.recipe.negatives.hard else []
         return Batch(
             query=self._viewed(rows, query, views.query, ("query", *name)),
             key=self._viewed(rows, key, views.key, ("key", *name)),
-            hard=self._plain(rows, 2) if self.recipe.negatives.hard else [],
+            hard=self._around(hard, cut=True),
             name=name,
         )
 
@@ -173,9 +257,6 @@ class BatchReader:
             return [own] * len(rows)
         drawn = generator(self.recipe.seed, "column", *name).choice(len(wanted), size=len(rows))
         return [wanted[place] - 1 for place in drawn.tolist()]
-
-    def _plain(self, rows: NDArray[np.int64], column: int) -> Sequences:
-        return self._around([self.store.tokens(int(row), column) for row in rows], cut=True)
 
     def _viewed(
         self, rows: NDArray[np.int64], columns: Sequence[int], view: View, name: tuple[str, ...]
@@ -204,4 +285,8 @@ class BatchReader:
 
     @cached_property
     def _special_tokens(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        return special_tokens(self.tokenizer)
+        """The special tokens before a sentence and behind it."""
+        (whole,), (inner,) = self.tokenizer(["a"]), self.tokenizer(["a"], special_tokens=False)
+        start = next(at for at in range(len(whole)) if whole[at : at + len(inner)] == inner)
+        before, behind = whole[:start], whole[start + len(inner) :]
+        return np.array(before, dtype=np.int64), np.array(behind, dtype=np.int64)

@@ -27,18 +27,25 @@ from stsbench.base.files import (
     sha256_of,
     told_as_unwritable,
 )
-from stsbench.encoders.checkpoint import NOTES, Checkpoint, quiet_transformers
+from stsbench.encoders.checkpoint import NOTES, quiet_transformers
 from stsbench.training.folder import RunFolder
-from stsbench.training.heads import DenseLayer, dense_layers
+from stsbench.training.heads import dense_layers
 from stsbench.training.recipe import Pooling, Recipe
 from stsbench.training.selection import Best
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from stsbench.training.base import Base
     from stsbench.training.model import SentenceModel
 
-_POOLINGS: dict[Pooling, str] = {"cls_before_pooler": "cls", "avg": "mean", "max": "max", "last": "lasttoken"}
+# The names that every release of sentence-transformers reads.
+_POOLINGS: dict[Pooling, str] = {
+    "cls_before_pooler": "cls_token",
+    "avg": "mean_tokens",
+    "max": "max_tokens",
+    "last": "lasttoken",
+}
 
 Weights = Mapping[str, "Tensor"]
 """The state of a `SentenceModel`."""
@@ -49,32 +56,33 @@ class CheckpointWriter:
     """Writes the model's weights as a checkpoint."""
 
     model: "SentenceModel"
-    base: Checkpoint
+    base: "Base"
     recipe: Recipe
-    max_length: int | None
-    lower_case: bool = False
     notes: Sequence[str] = ()
-    normalize: bool = False
 
     def write(self, weights: Weights, folder: Path) -> None:
         """Write a checkpoint: complete in a folder beside, then renamed."""
         with atomic_folder(folder) as building, _library_errors():
             self._write_transformer(weights, building)
-            for path in self.base.tokenizer_files():
-                shutil.copyfile(path, building / path.relative_to(self.base.folder))
+            checkpoint, settings = self.base.checkpoint, self.base.encoder.settings
+            for path in checkpoint.tokenizer_files():
+                shutil.copyfile(path, building / path.relative_to(checkpoint.folder))
             modules = ["Transformer", "Pooling"]
-            _write_json(building / "1_Pooling" / "config.json", self._pooling())
-            about = {"max_seq_length": self.max_length, "do_lower_case": self.lower_case}
+            chosen = {f"pooling_mode_{mode}": name == self.recipe.pooling for name, mode in _POOLINGS.items()}
+            pooling = {"word_embedding_dimension": self.model.width, **chosen}
+            _write_json(building / "1_Pooling" / "config.json", pooling)
+            about = {"max_seq_length": settings.use.max_length, "do_lower_case": settings.lower_case}
             _write_json(building / "sentence_bert_config.json", about)
             # What a base has met, whatever is trained from it has met too.
-            if notes := list(dict.fromkeys([*self.base.own_notes(), *self.notes])):
+            if notes := list(dict.fromkeys([*checkpoint.own_notes(), *self.notes])):
                 _write_json(building / NOTES, {"notes": notes})
             for name in self.recipe.scored_heads:
-                for layer in dense_layers(getattr(self.model, name)):
-                    inner = f"{name}.{layer.name}".rstrip(".")
-                    self._write_dense(weights, inner, layer, building / f"{len(modules)}_Dense")
+                for layer, about in dense_layers(getattr(self.model, name)).items():
+                    place = building / f"{len(modules)}_Dense"
+                    _write_json(place / "config.json", about)
+                    _write_linear(_named(weights, f"{name}.{layer}".rstrip(".") + "."), place)
                     modules.append("Dense")
-            if self.normalize:
+            if self.base.normalizes:
                 _write_json(building / f"{len(modules)}_Normalize" / "config.json", {})
                 modules.append("Normalize")
             listing = [
@@ -102,30 +110,6 @@ class CheckpointWriter:
             copies = {name: tensor.detach().cpu().clone().contiguous() for name, tensor in tensors.items()}
             transformer: Any = self.model.transformer
             transformer.save_pretrained(folder, state_dict=copies)
-
-    def _write_dense(self, weights: Weights, name: str, layer: DenseLayer, folder: Path) -> None:
-        from safetensors.torch import save_file
-
-        about = {
-            "in_features": layer.inputs,
-            "out_features": layer.outputs,
-            "bias": layer.bias,
-            "activation_function": layer.activation,
-        }
-        _write_json(folder / "config.json", about)
-        linear = {
-            f"linear.{n}": tensor.detach().cpu().clone() for n, tensor in _named(weights, f"{name}.").items()
-        }
-        save_file(linear, folder / "model.safetensors")
-
-    def _pooling(self) -> dict[str, Any]:
-        # The names that every release of the library reads.
-        modes = {"cls": "cls_token", "mean": "mean_tokens", "max": "max_tokens", "lasttoken": "lasttoken"}
-        wanted = _POOLINGS[self.recipe.pooling]
-        return {
-            "word_embedding_dimension": self.model.width,
-            **{f"pooling_mode_{key}": mode == wanted for mode, key in modes.items()},
-        }
 
 
 @dataclass
@@ -274,3 +258,10 @@ def _named(weights: Weights, prefix: str) -> dict[str, "Tensor"]:
 def _write_json(path: Path, content: Any) -> None:
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+
+
+def _write_linear(weights: Weights, folder: Path) -> None:
+    from safetensors.torch import save_file
+
+    tensors = {f"linear.{name}": tensor.detach().cpu().clone() for name, tensor in weights.items()}
+    save_file(tensors, folder / "model.safetensors")

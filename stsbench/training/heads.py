@@ -5,9 +5,9 @@ alone `predictor` (MoCoSE, figure 1). To add a kind, write its class here and na
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, SerializeAsAny, WrapValidator
 
@@ -160,41 +160,32 @@ class Layers(RecipePart):
         return nn.Sequential(*modules)
 
 
-@dataclass(frozen=True)
-class DenseLayer:
-    """A dense layer of a head as a checkpoint holds it.
+def dense_layers(head: "nn.Module") -> dict[str, dict[str, Any]]:
+    """Return the dense layers of a head that is scored, as the configurations that a checkpoint holds.
 
-    Attributes:
-        name: of the module within the head, which its weights' names start with.
-        activation: the class of torch that follows it, as sentence-transformers names it.
+    Each stands under the name of its module within the head; dropout does nothing there. What is no dense layer
+    with an activation of `ACTIVATIONS` behind it is refused.
     """
-
-    name: str
-    inputs: int
-    outputs: int
-    bias: bool
-    activation: str
-
-
-def dense_layers(head: "nn.Module") -> list[DenseLayer]:
-    """Return a head that is scored as the dense layers that a checkpoint can hold; dropout does nothing there."""
     from torch import nn
 
     paths = {path.rpartition(".")[2]: path for path in ACTIVATIONS}
-    layers: list[DenseLayer] = []
-    free = False  # whether an activation may follow
+    layers: dict[str, dict[str, Any]] = {}
+    last: dict[str, Any] | None = None  # the layer that an activation may follow
     for name, module in head.named_modules():
         kind = type(module).__name__
         is_plain = type(module) is getattr(nn, kind, None)
         if is_plain and isinstance(module, nn.Sequential | nn.Dropout | nn.Identity):
             continue
         if is_plain and isinstance(module, nn.Linear):
-            bias = module.bias is not None
-            layers.append(DenseLayer(name, module.in_features, module.out_features, bias, paths["Identity"]))
-            free = True
-        elif is_plain and free and kind in paths and repr(module) == repr(type(module)()):
-            layers[-1] = replace(layers[-1], activation=paths[kind])
-            free = False
+            last = layers[name] = {
+                "in_features": module.in_features,
+                "out_features": module.out_features,
+                "bias": module.bias is not None,
+                "activation_function": paths["Identity"],
+            }
+        elif is_plain and last is not None and kind in paths and repr(module) == repr(type(module)()):
+            last["activation_function"] = paths[kind]
+            last = None
         else:
             raise UserError(
                 f"evaluate: a head with {kind} cannot be put into a checkpoint, where dense layers can, each with "

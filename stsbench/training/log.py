@@ -114,6 +114,11 @@ def _of_tasks(line: dict[str, Any]) -> Iterator[tuple[str, float | None]]:
             yield f"{name} {measure}", score
 
 
+def percent(score: float | None) -> str:
+    """Return a head's score for a sentence."""
+    return "undefined" if score is None else f"{100 * score:.2f}"
+
+
 @dataclass
 class Meter:
     """Adds up what happens between two lines of the log.

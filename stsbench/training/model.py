@@ -14,7 +14,7 @@ from stsbench.base.errors import UserError
 from stsbench.encoders.poolers import POOLERS
 from stsbench.training.batches import Sequences
 from stsbench.training.dropout import draws, dropout_at
-from stsbench.training.graphs import WIDTH, Graphs
+from stsbench.training.gpu import WIDTH, Graphs
 from stsbench.training.noise import NoisePart
 from stsbench.training.recipe import Pooling
 

@@ -4,9 +4,9 @@ Symbols as in the papers: N sentences, temperature t, cosine similarity s.
 """
 
 import math
-from collections.abc import Callable
-from contextlib import nullcontext
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,15 +16,15 @@ from torch import Tensor, nn
 from torch.autograd import backward
 from torch.nn import functional
 
+from stsbench.encoders.tokenizer import Tokenizer
 from stsbench.statistics.draws import generator
-from stsbench.training.adversary import Adversary
 from stsbench.training.batches import Batch, Sequences
 from stsbench.training.distributed import World
 from stsbench.training.model import Chunk, Forward, SentenceModel, at_least_single
-from stsbench.training.negatives import InBatch
-from stsbench.training.noise import NoisePart
+from stsbench.training.noise import Adversarial, NoisePart
+from stsbench.training.parts import MaskedLanguage
 from stsbench.training.recipe import Recipe
-from stsbench.training.recipe_parts import MaskedLanguage
+from stsbench.training.target import VectorQueue
 
 IGNORED = -100
 """The label of a token that is not guessed."""
@@ -139,19 +139,105 @@ class Branch:
         return [sequence for side in self.sides for sequence in getattr(batch, side)]
 
 
+@dataclass
+class Adversary:
+    """FGSM: a step on the word embeddings along the sign of the loss's gradient (Goodfellow et al. 2015; MoCoSE).
+
+    The gradient of a row is that of its sentence, position by position, summed over the sides that have one; both
+    sides get the same step.
+
+    Attributes:
+        gradient: (rows, width, d), what the next step follows; None before the first.
+    """
+
+    part: Adversarial
+    gradient: Tensor | None = None
+    _rows: int = 0
+    _watched: list[tuple[Chunk, Tensor]] = field(default_factory=list)
+
+    @property
+    def needs_clean_pass(self) -> bool:
+        """Whether the gradient is that of the same sentences, from a pass without a step."""
+        return self.part.gradient == "own"
+
+    @contextmanager
+    def watching(self, rows: int) -> Iterator[None]:
+        """Watch the embeddings of a batch of so many rows, each of which stands there once for each side."""
+        self._rows, self._watched = rows, []
+        try:
+            yield
+        finally:
+            self._watched = []
+
+    def altered(self, embedded: Tensor, chunk: Chunk) -> Tensor:
+        """Return the embeddings of a chunk, (rows, width, d), with the step where there is a gradient."""
+        if embedded.requires_grad:
+            embedded.retain_grad()
+            self._watched.append((chunk, embedded))
+        if self.gradient is None:
+            return embedded
+        return embedded + self.part.step * self._of(chunk).sign().to(embedded.dtype)
+
+    def learn(self, loss: Tensor) -> None:
+        """Take the gradient of the loss of a clean pass, which leaves none in the weights."""
+        tensors = [embedded for _, embedded in self._watched]
+        gradients = torch.autograd.grad(loss, tensors, allow_unused=True)
+        self._take([(chunk, part) for (chunk, _), part in zip(self._watched, gradients, strict=True)])
+
+    def remember(self) -> None:
+        """After the backward pass: keep its gradient for the next step, or forget that of this one."""
+        if self.needs_clean_pass:
+            self.gradient = None
+        else:
+            self._take([(chunk, embedded.grad) for chunk, embedded in self._watched])
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return all that changes."""
+        return {"gradient": self.gradient}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Put back what `state_dict` returned."""
+        self.gradient = state["gradient"]
+
+    def _take(self, parts: list[tuple[Chunk, Tensor | None]]) -> None:
+        known = [(chunk, part) for chunk, part in parts if part is not None]
+        width = max((part.shape[1] for _, part in known), default=0)
+        if not width:
+            return
+        first = known[0][1]
+        self.gradient = torch.zeros((self._rows, width, first.shape[2]), device=first.device)
+        for chunk, part in known:
+            self.gradient[:, : part.shape[1]].index_add_(0, self._row_of(chunk).to(first.device), part.float())
+
+    def _of(self, chunk: Chunk) -> Tensor:
+        """Return the gradient at the rows of a chunk, (rows, width, d): zero where there is none."""
+        assert self.gradient is not None
+        rows, width = chunk.ids.shape
+        of_rows = self.gradient.new_zeros((rows, width, self.gradient.shape[2]))
+        places = self._row_of(chunk).to(self.gradient.device)
+        there = torch.nonzero(places < len(self.gradient)).flatten()
+        shared = min(width, self.gradient.shape[1])
+        of_rows[there, :shared] = self.gradient[places[there], :shared]
+        return of_rows
+
+    def _row_of(self, chunk: Chunk) -> Tensor:
+        # The sides of a branch follow one another, each with all rows.
+        return torch.tensor(chunk.places) % self._rows
+
+
 @dataclass(frozen=True)
 class Contrastive:
     """InfoNCE over the batch, hard negatives and the queue."""
 
     branches: tuple[Branch, ...]
     forward: Forward
-    negatives: InBatch
+    queue: VectorQueue | None
     recipe: Recipe
     world: World
     adversary: Adversary | None = None
 
     def __call__(self, batch: Batch, scale: Callable[[Tensor], Tensor]) -> Tensor:
-        """Run it; see `Term`. Afterwards the negatives take in the batch."""
+        """Run it; see `Term`. Afterwards the queue takes in the batch."""
         own = batch.share(self.world.share(len(batch.query)))
         chunks = [self.forward.chunks(branch.sequences(own)) for branch in self.branches]
         rows = len(batch.query)
@@ -168,7 +254,8 @@ class Contrastive:
                 _backward(scale(loss))
                 if self.adversary is not None:
                     self.adversary.remember()
-        self.negatives.push(batch, keys.detach())
+        if self.queue is not None:
+            self.queue.push(batch, keys.detach())
         return loss.detach()
 
     def _cached(
@@ -201,19 +288,18 @@ class Contrastive:
             sizes = [len(getattr(own, side)) for side in branch.sides]
             sides |= dict(zip(branch.sides, torch.split(part, sizes), strict=True))
         query, key, hard = (self.world.gather(sides[side], rows) for side in ("query", "key", "hard"))
-        objective, weight = self.recipe.objective, 1.0
+        objective, negatives = self.recipe.objective, self.recipe.negatives
         if objective.loss == "nt-xent":
             loss = nt_xent(query, key, temperature=objective.temperature)
         else:
-            weight = self.recipe.negatives.hard.weight if self.recipe.negatives.hard else 1.0
             loss = info_nce(
                 query,
                 key,
                 temperature=objective.temperature,
                 hard=hard if len(hard) else None,
-                hard_weight=weight,
-                queue=self.negatives.columns(),
-                in_batch=self.recipe.negatives.in_batch,
+                hard_weight=1.0 if negatives.hard is None else negatives.hard.weight,
+                queue=None if self.queue is None else self.queue.columns(),
+                in_batch=negatives.in_batch,
                 similarity=objective.similarity,
             )
         return loss * objective.weight, key
@@ -251,8 +337,7 @@ class MaskedLanguageTerm:
     network: nn.Module
     forward: Forward
     part: MaskedLanguage
-    mask_id: int
-    vocabulary: int
+    tokenizer: Tokenizer
     around: tuple[int, int]
     seed: int
     world: World
@@ -260,7 +345,17 @@ class MaskedLanguageTerm:
     def __call__(self, batch: Batch, scale: Callable[[Tensor], Tensor]) -> Tensor:
         """Run it; see `Term`."""
         sides = (batch.query, batch.key, batch.hard)
-        masked = [self._masked(side, str(number), batch) for number, side in enumerate(sides)]
+        masked = [
+            mask_tokens(
+                side,
+                share=self.part.share,
+                mask_id=self.tokenizer.mask_id or 0,
+                vocabulary=self.tokenizer.vocabulary,
+                around=self.around,
+                rng=generator(self.seed, "mask", str(number), *batch.name),
+            )
+            for number, side in enumerate(sides)
+        ]
         count = sum(int((label != IGNORED).sum()) for _, labels in masked for label in labels)
         seen, labels = [], []
         for ids, own_labels in masked:
@@ -275,16 +370,6 @@ class MaskedLanguageTerm:
             backward(scale(loss))
             total += loss.detach()
         return self.world.add_up(total)
-
-    def _masked(self, side: Sequences, name: str, batch: Batch) -> tuple[Sequences, Sequences]:
-        return mask_tokens(
-            side,
-            share=self.part.share,
-            mask_id=self.mask_id,
-            vocabulary=self.vocabulary,
-            around=self.around,
-            rng=generator(self.seed, "mask", name, *batch.name),
-        )
 
     def _summed(self, chunk: Chunk, labels: Sequences) -> Tensor:
         """Return the sum of the losses of the masked sub-words of a chunk."""

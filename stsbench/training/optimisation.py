@@ -1,14 +1,13 @@
 """AdamW with linear warm-up and decay, clipping, and the scaler of half precision."""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from stsbench.training.recipe_parts import Optimiser
+from stsbench.training.parts import Optimiser
 
 # What Transformers takes by default, and so do the papers' scripts.
 _BETAS, _EPSILON = (0.9, 0.999), 1e-8
@@ -26,58 +25,52 @@ def learning_rate(part: Optimiser, step: int, steps: int) -> float:
     return part.learning_rate * share
 
 
-@dataclass
 class Descent:
-    """The optimiser with all that belongs to a step of it."""
+    """The optimiser with all that belongs to a step of it. Biases and normalisations do not decay."""
 
-    parameters: Sequence[nn.Parameter]
-    part: Optimiser
-    steps: int
-    scaler: torch.amp.GradScaler
-    adam: torch.optim.Optimizer
-
-    @classmethod
-    def of(
-        cls, parameters: Iterable[nn.Parameter], part: Optimiser, steps: int, device: str, precision: str
-    ) -> "Descent":
-        """Make the optimiser of some parameters. Biases and normalisations do not decay."""
+    def __init__(
+        self, parameters: Iterable[nn.Parameter], part: Optimiser, steps: int, device: str, precision: str
+    ) -> None:
+        """Make the optimiser of some parameters, for a training of so many steps."""
+        self._part, self._steps = part, steps
         trained = [parameter for parameter in parameters if parameter.requires_grad]
         decaying = [parameter for parameter in trained if parameter.ndim > 1]
         plain = [parameter for parameter in trained if parameter.ndim <= 1]
+        self.parameters = [*decaying, *plain]
         groups = [{"params": decaying, "weight_decay": part.weight_decay}, {"params": plain, "weight_decay": 0.0}]
-        adam: torch.optim.Optimizer
+        self._adam: torch.optim.Optimizer
         if part.adam_epsilon == "before_correction":
-            adam = _AdamWOfTransformers(groups, {"lr": part.learning_rate})
+            self._adam = _AdamWOfTransformers(groups, {"lr": part.learning_rate})
         else:
-            adam = torch.optim.AdamW(groups, lr=part.learning_rate, betas=_BETAS, eps=_EPSILON, fused=True)
-        scaler = torch.amp.GradScaler(device.partition(":")[0], enabled=precision == "fp16")
-        return cls([*decaying, *plain], part, steps, scaler, adam)
+            self._adam = torch.optim.AdamW(groups, lr=part.learning_rate, betas=_BETAS, eps=_EPSILON, fused=True)
+        # Of the loss in fp16; it does nothing otherwise.
+        self._scaler = torch.amp.GradScaler(device.partition(":")[0], enabled=precision == "fp16")
 
     def scale(self, losses: int) -> Callable[[Tensor], Tensor]:
         """Return what multiplies each of `losses` losses that make a step."""
-        return lambda loss: self.scaler.scale(loss / losses)
+        return lambda loss: self._scaler.scale(loss / losses)
 
     def step(self, step: int) -> float:
         """Take step number `step`, counted from 0, with the gradients that are there; return its rate."""
-        rate = learning_rate(self.part, step, self.steps)
-        for group in self.adam.param_groups:
+        rate = learning_rate(self._part, step, self._steps)
+        for group in self._adam.param_groups:
             group["lr"] = rate
-        if self.part.clip is not None:
-            self.scaler.unscale_(self.adam)
-            nn.utils.clip_grad_norm_(self.parameters, self.part.clip, foreach=True)
-        self.scaler.step(self.adam)
-        self.scaler.update()
-        self.adam.zero_grad(set_to_none=True)
+        if self._part.clip is not None:
+            self._scaler.unscale_(self._adam)
+            nn.utils.clip_grad_norm_(self.parameters, self._part.clip, foreach=True)
+        self._scaler.step(self._adam)
+        self._scaler.update()
+        self._adam.zero_grad(set_to_none=True)
         return rate
 
     def state_dict(self) -> dict[str, Any]:
         """Return all that changes."""
-        return {"adam": self.adam.state_dict(), "scaler": self.scaler.state_dict()}
+        return {"adam": self._adam.state_dict(), "scaler": self._scaler.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Put back what `state_dict` returned."""
-        self.adam.load_state_dict(state["adam"])
-        self.scaler.load_state_dict(state["scaler"])
+        self._adam.load_state_dict(state["adam"])
+        self._scaler.load_state_dict(state["scaler"])
 
 
 class _AdamWOfTransformers(torch.optim.Optimizer):

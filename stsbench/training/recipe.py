@@ -1,24 +1,33 @@
-"""The recipe: every choice of a training, validated. `recipe_files` reads it, `recipes/` holds the known ones."""
+"""The recipe: every choice of a training, validated, and what a person should know of one, in sentences.
 
+`recipe_files` reads recipes, `recipes/` holds the known ones.
+"""
+
+import math
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from stsbench.base.words import listed
 from stsbench.training.heads import Head, Layers, NoHead
 from stsbench.training.noise import Noises
-from stsbench.training.parts import RecipePart
-from stsbench.training.recipe_parts import (
+from stsbench.training.parts import (
     Corpus,
+    CosineDecay,
     Negatives,
     Objective,
     Optimiser,
+    RecipePart,
     Saving,
     Selection,
     Target,
-    Views,
 )
 from stsbench.training.tasks import CONTRASTIVE, LabelledTables, Phase, Task
-from stsbench.training.views import TextView
+from stsbench.training.views import TextView, Views
+
+_HIGHEST_RATE = 0.01
+_LOWEST_TEMPERATURE, _HIGHEST_TEMPERATURE = 1e-3, 10.0
+_LARGEST_QUEUE = 65_536
 
 Pooling = Literal["cls_before_pooler", "avg", "max", "last"]
 """The poolings that a sentence-transformers checkpoint can name."""
@@ -125,15 +134,11 @@ class Recipe(RecipePart):
         return self
 
     @model_validator(mode="after")
-    def _draws_fit_together(self) -> Self:
+    def _fits_together(self) -> Self:
         if self.dropout_draws == "numpy" and self.dropout_kind != "binary":
             raise ValueError("dropout_draws numpy: NumPy draws for dropout_kind binary alone; set it to torch")
         if self.dropout_draws == "numpy" and self.compile:
             raise ValueError("dropout_draws numpy: a compiled model has no room for NumPy; set it to torch")
-        return self
-
-    @model_validator(mode="after")
-    def _fits_together(self) -> Self:
         queue = self.negatives.queue
         keys_by_target = self.target is not None and self.target.encodes == "keys"
         if self.target is not None and queue is None and not keys_by_target:
@@ -221,3 +226,76 @@ class Recipe(RecipePart):
     def reads_text(self) -> bool:
         """Whether a view needs the sentences themselves, not only their tokens."""
         return any(isinstance(view, TextView) for view in (self.views.query, self.views.key))
+
+
+def remarks(recipe: Recipe) -> list[str]:
+    """Return what is allowed but far from anything that trains well, a sentence for each.
+
+    The limits are ours, far beyond what the papers of these methods and their code use; the largest queue is
+    that of MoCo for images (He et al. 2020).
+    """
+    rate, temperature, queue = recipe.optimiser.learning_rate, recipe.objective.temperature, recipe.negatives.queue
+    sentences = []
+    if rate > _HIGHEST_RATE:
+        sentences.append(
+            f"optimiser.learning_rate {rate:g} is far above the papers' 1e-5 to 5e-5: expect the encoder to "
+            "forget what it knew."
+        )
+    if not _LOWEST_TEMPERATURE <= temperature <= _HIGHEST_TEMPERATURE:
+        effect = "alone the nearest sentence counts" if temperature < 1 else "all sentences count alike"
+        sentences.append(f"objective.temperature {temperature:g} is far from the papers' 0.05: {effect}.")
+    if queue is not None and queue.size > _LARGEST_QUEUE:
+        sentences.append(
+            f"negatives.queue.size {queue.size:,} holds {queue.size / recipe.optimiser.batch:,.0f} batches, the "
+            "papers' 2 to 8: its oldest vectors are of an encoder long gone, and each loss reads them all."
+        )
+    return sentences
+
+
+def remarks_on_tests(recipe: Recipe) -> list[str]:
+    """Return how the training has met what encoders are measured on, a sentence for each way."""
+    sentences = []
+    if recipe.selection.on_test:
+        sentences.append(
+            "Selected on test: the checkpoint was chosen by its score on a test set, "
+            f"{recipe.selection.task}, so that score is no result."
+        )
+    if recipe.corpus.of_tasks:
+        sentences.append(
+            "Trained on test sentences: the corpus is the evaluation tasks' own text, without its scores, so "
+            "scores on those tasks are not like those of encoders that never saw it."
+        )
+    if recipe.keeps_test_pairs:
+        tasks = listed([name for name, part in recipe.tasks.items() if part.sentences > 1])
+        sentences.append(
+            "Trained on test pairs: pairs of STS-B's dev and test sets were kept in the labelled data of "
+            f"{tasks}, so scores on STS-B, and on tasks that share pairs with it, are no results."
+        )
+    return sentences
+
+
+def traceable_sentence(recipe: Recipe) -> str | None:
+    """Return MoCoSE's maximum traceable distance, at the lowest and the highest decay; None without a queue.
+
+    d = 1 / (1 - eta) + queue / batch (section 5.7): how many steps back what a loss sees was made, infinite
+    where the target stands still.
+    """
+    queue, target = recipe.negatives.queue, recipe.target
+    if queue is None or target is None:
+        return None
+    decays = (target.decay.start, target.decay.end) if isinstance(target.decay, CosineDecay) else (target.decay,)
+    distances = [
+        (math.inf if eta == 1 else 1 / (1 - eta)) + queue.size / recipe.optimiser.batch for eta in sorted(decays)
+    ]
+    steps = " to ".join(dict.fromkeys(f"{distance:.2f}" for distance in distances))
+    return f"maximum traceable distance {steps} steps (1 / (1 - decay) + queue / batch; MoCoSE, section 5.7)"
+
+
+def tasks_sentence(recipe: Recipe) -> str | None:
+    """Return the tasks, their measures and phases as a sentence; None without tasks."""
+    if not recipe.tasks:
+        return None
+    tasks = listed([f"{name} ({part.kind}, {part.measure})" for name, part in recipe.tasks.items()])
+    phases = [", ".join(phase.takes) for phase in recipe.phases]
+    when = f"in phases: {', then '.join(phases)}" if phases else f"together with the {CONTRASTIVE} term"
+    return f"heads, each scored on dev by its own measure: {tasks}; {when}"

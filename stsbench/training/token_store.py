@@ -232,11 +232,3 @@ class _Ragged:
     def close(self) -> None:
         self._content.close()
         self._ends.close()
-
-
-def special_tokens(tokenizer: Tokenizer) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the special tokens that the tokenizer puts before a sentence and behind it."""
-    (whole,), (inner,) = tokenizer(["a"]), tokenizer(["a"], special_tokens=False)
-    start = next(at for at in range(len(whole)) if whole[at : at + len(inner)] == inner)
-    before, behind = whole[:start], whole[start + len(inner) :]
-    return np.array(before, dtype=np.int64), np.array(behind, dtype=np.int64)

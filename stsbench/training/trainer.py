@@ -9,26 +9,22 @@ from torch import Tensor, nn
 
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
-from stsbench.encoders.network import Network
 from stsbench.statistics.draws import generator
-from stsbench.training.adversary import Adversary
 from stsbench.training.base import Base, load_masked_language, load_model, random_copy
-from stsbench.training.batches import Batch, BatchReader, Schedule, make_schedule
+from stsbench.training.batches import Batch, BatchReader, make_schedule, make_timetable
 from stsbench.training.checkpoints import Keeper
 from stsbench.training.distributed import World
-from stsbench.training.graphs import Graphs, has_graphs
+from stsbench.training.gpu import Graphs, has_graphs
 from stsbench.training.labelled import LabelledTask
 from stsbench.training.log import Log, Meter
 from stsbench.training.model import Forward, SentenceModel
-from stsbench.training.negatives import InBatch, VectorQueue
-from stsbench.training.objectives import Branch, Contrastive, MaskedLanguageTerm, Term
+from stsbench.training.objectives import Adversary, Branch, Contrastive, MaskedLanguageTerm, Term
 from stsbench.training.optimisation import Descent
 from stsbench.training.recipe import Recipe
 from stsbench.training.selection import Selector
-from stsbench.training.target import TargetModel
-from stsbench.training.task_heads import Encoding, LabelledBatch, TaskTerm, score_tasks, task_terms
+from stsbench.training.target import TargetModel, VectorQueue
+from stsbench.training.task_heads import Encoding, LabelledBatch, score_tasks, task_terms
 from stsbench.training.tasks import CONTRASTIVE
-from stsbench.training.timetable import Timetable, make_timetable
 from stsbench.training.token_store import TokenStore
 
 # Sentences in one forward pass, if the recipe does not say. On a CPU small chunks of like length save padding and
@@ -41,6 +37,8 @@ class Step(NamedTuple):
 
     Attributes:
         loss: the sum of all losses, weighted: a scalar, on the device.
+        batches: that were read.
+        rate: the learning rate.
         losses: the part of each of the timetable's parts that the step took.
     """
 
@@ -50,24 +48,71 @@ class Step(NamedTuple):
     losses: dict[str, Tensor]
 
 
-@dataclass
 class Trainer:
-    """All parts of a training, put together."""
+    """All parts of a training, put together.
 
-    model: SentenceModel
-    evaluating: Network
-    timetable: Timetable
-    schedule: Schedule
-    reader: BatchReader
-    terms: Sequence[Term]
-    tasks: Sequence[TaskTerm]
-    negatives: InBatch
-    target: TargetModel | None
-    adversary: Adversary | None
-    descent: Descent
-    world: World
-    modules: dict[str, nn.Module]
-    graphs: Graphs | None = None
+    Attributes:
+        evaluating: the network that scores the model.
+        timetable: which parts each step takes: the objective on the corpus, and tasks.
+        schedule: which rows of the corpus each turn of the objective reads.
+        modules: whose weights are the state, by name.
+    """
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        store: TokenStore,
+        base: Base,
+        world: World,
+        device: str,
+        *,
+        tasks: Sequence[LabelledTask] = (),
+    ) -> None:
+        """Make the parts that a recipe names."""
+        self.world = world
+        self.schedule = make_schedule(recipe, store)
+        self.reader = BatchReader(store, base.tokenizer, recipe, base.longest, base.encoder.settings.lower_case)
+        self.model, self.evaluating = load_model(base, recipe, device)
+        self.graphs = Graphs() if device.startswith("cuda") and has_graphs(recipe) else None
+        forward = Forward(
+            base.tokenizer.pad_id,
+            recipe.optimiser.chunk or (_CHUNK_ON_CPU if device == "cpu" else None),
+            device,
+            recipe.precision,
+            self.graphs,
+            recipe.optimiser.chunk_tokens,
+        )
+        # The evaluating network says behind what a vector is scored; the base's own has nothing there.
+        behind = self.evaluating.tail if isinstance(self.evaluating.tail, nn.Module) else nn.Identity()
+        self.tasks = task_terms(tasks, recipe, base, Encoding(self.model, behind, forward), world)
+        sizes = {task.name: task.schedule.steps_per_epoch for task in self.tasks}
+        self.timetable = make_timetable(recipe, {CONTRASTIVE: self.schedule.steps_per_epoch} | sizes)
+        self.target = _target(recipe, self.model, self.timetable.steps)
+        self.queue = _queue(recipe, self.model, self.target, forward, world)
+        self.adversary = _adversary(recipe, world)
+        branches = _branches(recipe, self.model, self.target)
+        self.terms: list[Term] = [Contrastive(branches, forward, self.queue, recipe, world, self.adversary)]
+        self.modules: dict[str, nn.Module] = {"model": self.model}
+        if recipe.objective.mlm is not None:
+            network = load_masked_language(base, self.model, device, tied=recipe.objective.mlm.tied)
+            self.modules["mlm"] = network
+            self.terms.append(
+                MaskedLanguageTerm(
+                    network=network,
+                    forward=forward,
+                    part=recipe.objective.mlm,
+                    tokenizer=base.tokenizer,
+                    around=self.reader.around,
+                    seed=recipe.seed,
+                    world=world,
+                )
+            )
+        self.modules |= {f"tasks.{task.name}": task.head for task in self.tasks}
+        # A parameter that two modules share is trained once.
+        trained = [parameter for module in self.modules.values() for parameter in module.parameters()]
+        trained += [] if self.target is None else self.target.trained()
+        steps = self.timetable.steps
+        self.descent = Descent(dict.fromkeys(trained), recipe.optimiser, steps, device, recipe.precision)
 
     def step(self, number: int) -> Step:
         """Take an optimiser step, counted from 0."""
@@ -87,21 +132,21 @@ class Trainer:
         self.world.add_up_gradients(self.descent.parameters)
         rate = self.descent.step(number)
         if self.target is not None:
-            self.target.after_step(number)
+            self.target.follow("after_step", number)
         parts = list(losses.values())
         return Step(parts[0] if len(parts) == 1 else torch.stack(parts).sum(), batches, rate, losses)
 
     def _contrastive(self, turn: int, number: int) -> tuple[Tensor, list[Batch]]:
         """Take a turn of the objective on the corpus, in step `number`; return its loss and the batches read."""
-        if self.schedule.starts_epoch(turn):
-            self.negatives.start_epoch()
+        if self.queue is not None and self.schedule.starts_epoch(turn):
+            self.queue.start_epoch()
         rows = self.schedule.batches(turn)
         scale = self.descent.scale(len(rows))
         losses, batches = [], []
         for place, rows_of_batch in enumerate(rows):
             batch = self.reader(rows_of_batch, str(turn), str(place))
             if self.target is not None:
-                self.target.before_loss(number)
+                self.target.follow("before_loss", number)
             losses += [term(batch, scale) for term in self.terms]
             batches.append(batch)
         return torch.stack(losses).sum() / len(rows), batches
@@ -118,98 +163,39 @@ class Trainer:
         for name, part in self._with_a_state().items():
             part.load_state_dict(state[name])
 
-    def _with_a_state(self) -> dict[str, InBatch | TargetModel | Adversary | Descent]:
-        parts = {"negatives": self.negatives, "target": self.target, "adversary": self.adversary}
-        return {name: part for name, part in parts.items() if part is not None} | {"descent": self.descent}
+    def _with_a_state(self) -> dict[str, Any]:
+        target = None if self.target is None else self.target.model
+        parts = {"negatives": self.queue, "target": target, "adversary": self.adversary, "descent": self.descent}
+        return {name: part for name, part in parts.items() if part is not None}
 
 
-def assemble(
-    recipe: Recipe,
-    store: TokenStore,
-    base: Base,
-    world: World,
-    device: str,
-    *,
-    tasks: Sequence[LabelledTask] = (),
-) -> Trainer:
-    """Put a recipe's parts together."""
-    schedule = make_schedule(recipe, store)
-    reader = BatchReader(store, base.tokenizer, recipe, base.longest, base.encoder.settings.lower_case)
-    model, evaluating = load_model(base, recipe, device)
-    chunk = recipe.optimiser.chunk or (_CHUNK_ON_CPU if device == "cpu" else None)
-    graphs = Graphs() if device.startswith("cuda") and has_graphs(recipe) else None
-    tokens = recipe.optimiser.chunk_tokens
-    forward = Forward(base.tokenizer.pad_id, chunk, device, recipe.precision, graphs, tokens)
-    # The evaluating network says behind what a vector is scored; the base's own has nothing there.
-    behind = evaluating.tail if isinstance(evaluating.tail, nn.Module) else nn.Identity()
-    heads = task_terms(tasks, recipe, base, Encoding(model, behind, forward), world)
-    sizes = {head.name: head.schedule.steps_per_epoch for head in heads}
-    timetable = make_timetable(recipe, {CONTRASTIVE: schedule.steps_per_epoch} | sizes)
-    target = None if recipe.target is None else _target(recipe, model, timetable.steps)
-    negatives = _negatives(recipe, model, target, forward, world)
-    adversary = _adversary(recipe, world)
-    branches = _branches(recipe, model, target)
-    terms: list[Term] = [Contrastive(branches, forward, negatives, recipe, world, adversary)]
-    modules: dict[str, nn.Module] = {"model": model}
-    if recipe.objective.mlm is not None:
-        modules["mlm"] = load_masked_language(base, model, device, tied=recipe.objective.mlm.tied)
-        terms.append(
-            MaskedLanguageTerm(
-                network=modules["mlm"],
-                forward=forward,
-                part=recipe.objective.mlm,
-                mask_id=base.tokenizer.mask_id or 0,
-                vocabulary=base.tokenizer.vocabulary,
-                around=reader.around,
-                seed=recipe.seed,
-                world=world,
-            )
-        )
-    modules |= {f"tasks.{head.name}": head.head for head in heads}
-    # A parameter that two modules share is trained once.
-    trained = [parameter for module in modules.values() for parameter in module.parameters()]
-    trained += [] if target is None else target.trained()
-    descent = Descent.of(dict.fromkeys(trained), recipe.optimiser, timetable.steps, device, recipe.precision)
-    return Trainer(
-        model,
-        evaluating,
-        timetable,
-        schedule,
-        reader,
-        terms,
-        heads,
-        negatives,
-        target,
-        adversary,
-        descent,
-        world,
-        modules,
-        graphs,
-    )
-
-
-def _target(recipe: Recipe, model: SentenceModel, steps: int) -> TargetModel:
-    assert recipe.target is not None
+def _target(recipe: Recipe, model: SentenceModel, steps: int) -> TargetModel | None:
+    if recipe.target is None:
+        return None
     start = random_copy(model, recipe.seed) if recipe.target.start == "random" else None
     return TargetModel(model, recipe.target, steps, start)
 
 
 def _branches(recipe: Recipe, model: SentenceModel, target: TargetModel | None) -> tuple[Branch, ...]:
     """Return the branches that encode the sides; those treated alike are one branch, which pads less."""
-    noise = recipe.noise
+    of_query, of_key, own_masks = recipe.noise.query, recipe.noise.key, recipe.noise.masks == "own"
     by_target = target is not None and target.part.encodes == "keys"
-    alike = noise.query == noise.key and noise.masks == "own" and recipe.predictor is None and not by_target
-    if alike:
-        sides, side = ("query", "key", "hard"), noise.query
-        return (Branch(sides, model, model.key_head, "contrastive", side.parts, side.dropout),)
-    draws = "query" if noise.masks == "shared" else "key"
-    query = Branch(("query",), model, model.query_head, "query", noise.query.parts, noise.query.dropout)
-    if not by_target:
-        key = Branch(("key", "hard"), model, model.key_head, draws, noise.key.parts, noise.key.dropout)
-        return query, key
-    assert target is not None
-    dropout, head, trained = target.dropout(noise.key.dropout), target.model.key_head, target.part.gradient
-    return query, Branch(("key", "hard"), target.model, head, draws, noise.key.parts, dropout, trained)
+    if of_query == of_key and own_masks and recipe.predictor is None and not by_target:
+        sides = ("query", "key", "hard")
+        return (Branch(sides, model, model.key_head, "contrastive", of_query.parts, of_query.dropout),)
+    query = Branch(("query",), model, model.query_head, "query", of_query.parts, of_query.dropout)
+    key = Branch(
+        ("key", "hard"), model, model.key_head, "key" if own_masks else "query", of_key.parts, of_key.dropout
+    )
+    if target is not None and by_target:
+        key = replace(
+            key,
+            model=target.model,
+            head=target.model.key_head,
+            dropout=target.dropout(of_key.dropout),
+            trained=target.part.gradient,
+        )
+    return query, key
 
 
 def _adversary(recipe: Recipe, world: World) -> Adversary | None:
@@ -221,12 +207,12 @@ def _adversary(recipe: Recipe, world: World) -> Adversary | None:
     return Adversary(part)
 
 
-def _negatives(
+def _queue(
     recipe: Recipe, model: SentenceModel, target: TargetModel | None, forward: Forward, world: World
-) -> InBatch:
+) -> VectorQueue | None:
     queue = recipe.negatives.queue
     if queue is None:
-        return InBatch()
+        return None
     assert target is not None  # the recipe gives a queue one
 
     def encode(batch: Batch) -> Tensor:

@@ -433,6 +433,31 @@ View = Annotated[
 """Any view, by its `kind`; or a `TextView` or `TokenView` of one's own."""
 
 
+class Views(RecipePart):
+    """The two sides of a positive pair: `query` is made of a row's first sentence, `key` of its second.
+
+    A row of one sentence has it on both sides.
+
+    Attributes:
+        query: what is done to the sentence of one side.
+        key: what is done to that of the other.
+        query_columns: the columns, counted from 1, of which the query's sentence is one, drawn for each row each
+            time it is seen: paraphrases or back-translations that were made before. None for the first.
+        key_columns: the same of the key. None for the second, or where there is one only, the first.
+    """
+
+    query: View = Unchanged()
+    key: View = Unchanged()
+    query_columns: tuple[Annotated[int, Field(ge=1)], ...] | None = Field(None, min_length=1)
+    key_columns: tuple[Annotated[int, Field(ge=1)], ...] | None = Field(None, min_length=1)
+
+    def with_paths(self, change: Callable[[str], str]) -> Self:
+        """Return them with each name changed that may be one of the person's files or folders."""
+        sides = {"query": self.query, "key": self.key}
+        changed = {side: view.with_paths(change) for side, view in sides.items() if isinstance(view, TextView)}
+        return self.model_copy(update=changed)
+
+
 def doubled(size: int, most: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """Return for each of `size` positions 1 if it is doubled and 0 if not.
 

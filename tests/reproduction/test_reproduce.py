@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from stsbench.training.timetable import make_timetable
 from typer.testing import CliRunner
 
 import stsbench as sb
@@ -25,7 +26,6 @@ from stsbench.reproduction.table_plan import plan_of, plans
 from stsbench.sweeps.jobs import jobs_of
 from stsbench.sweeps.result import read_sweep
 from stsbench.training.recipe import Recipe
-from stsbench.training.timetable import make_timetable
 
 TABLE = "esimcse-coling2022-9"
 

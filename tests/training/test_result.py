@@ -11,8 +11,8 @@ import stsbench as sb
 from stsbench.scoring.tasks import read_data
 from stsbench.training import job
 from stsbench.training.log import log_frame, read_log
-from stsbench.training.publishing import _public_name
 from stsbench.training.result import dev_curves
+from stsbench.training.train import _public_name
 
 ASKED = "selection.on_test=true"
 

@@ -16,7 +16,6 @@ from stsbench.encoders.network import Network, load_network
 from stsbench.encoders.template_files import NO_TEMPLATE
 from stsbench.encoders.tokenizer import Tokenizer, position_limit
 from stsbench.encoders.transformer import TransformerEncoder
-from stsbench.statistics.draws import generator
 from stsbench.training.dropout import let_numpy_draw, make_gaussian, set_dropout
 from stsbench.training.guesses import masked_language_network
 from stsbench.training.heads import HeadBase, dense_layers
@@ -96,7 +95,7 @@ def load_model(base: Base, recipe: Recipe, device: str) -> tuple[SentenceModel, 
     if recipe.dropout_draws == "numpy" and device == "cpu":
         let_numpy_draw(transformer)
     if recipe.reinitialise:
-        _reinitialise(transformer, recipe.reinitialise, recipe.seed)
+        _reinitialise(transformer, recipe)
     model = SentenceModel(transformer, recipe.pooling, **_heads(transformer, recipe, network.has_pooler, device))
     model.train()
     if recipe.compile:
@@ -104,7 +103,7 @@ def load_model(base: Base, recipe: Recipe, device: str) -> tuple[SentenceModel, 
     if not recipe.scored_heads:
         return model, network
     # Scored behind the heads or before them, as the checkpoint will be.
-    scored = model.scored(recipe.scored_heads)
+    scored = nn.Sequential(*(getattr(model, name) for name in recipe.scored_heads))
     dense_layers(scored)  # which says so if a checkpoint cannot hold them
     return model, replace(network, tail=scored)
 
@@ -136,18 +135,18 @@ def _heads(transformer: Any, recipe: Recipe, has_pooler: bool, device: str) -> d
         part = getattr(recipe, name)
         if part is None:
             continue
-        torch.manual_seed(int(generator(recipe.seed, name).integers(2**63)))
+        torch.manual_seed(recipe.seed_of(name))
         pooler = transformer.pooler.dense if name == "head" and has_pooler else None
         heads[name] = part.build(HeadBase(width, std, pooler)).to(device)
         width = width if name == "head" else part.output_of(width)
     return heads
 
 
-def random_copy(model: SentenceModel, seed: int) -> nn.Module:
+def random_copy(model: SentenceModel, recipe: Recipe) -> nn.Module:
     """Return the model's Transformer with fresh random weights."""
     from transformers import AutoModel
 
-    torch.manual_seed(int(generator(seed, "momentum").integers(2**63)))
+    torch.manual_seed(recipe.seed_of("momentum"))
     fresh: nn.Module = AutoModel.from_config(model.transformer.config)
     return fresh
 
@@ -168,13 +167,14 @@ def load_masked_language(base: Base, model: SentenceModel, device: str, *, tied:
     return trained
 
 
-def _reinitialise(transformer: Any, layers: int, seed: int) -> None:
+def _reinitialise(transformer: Any, recipe: Recipe) -> None:
     """Give the last layers of a Transformer fresh random weights, as Transformers makes them."""
+    layers = recipe.reinitialise
     stacks = [module for module in transformer.modules() if isinstance(module, nn.ModuleList)]
     stack = max(stacks, key=len, default=nn.ModuleList())
     if len(stack) < layers:
         raise UserError(f"reinitialise {layers}: the base has {len(stack)} layers of its own; use fewer.")
-    torch.manual_seed(int(generator(seed, "reinitialise").integers(2**63)))
+    torch.manual_seed(recipe.seed_of("reinitialise"))
     for layer in list(stack)[-layers:]:
         for module in layer.modules():
             # Transformers leaves alone what it read from a checkpoint.

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import accumulate, pairwise
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,7 @@ from stsbench.statistics.draws import generator
 from stsbench.training.recipe import Recipe
 from stsbench.training.tasks import CONTRASTIVE, Phase
 from stsbench.training.token_store import TokenStore
-from stsbench.training.views import TextView, Tokens, View
+from stsbench.training.views import TextView, Tokens
 
 Sequences = list[NDArray[np.int64]]
 """Token ids of some sentences, special tokens included."""
@@ -104,16 +105,11 @@ def make_schedule(recipe: Recipe, store: TokenStore) -> Schedule:
 @lru_cache(maxsize=16)
 def _epoch(schedule: Schedule, epoch: int) -> tuple[NDArray[np.int64], list[slice]]:
     """Return an order of all rows, and which places of it each batch takes, in the order of the batches."""
-    order = _order(schedule.rows, schedule.seed, epoch)
+    order = generator(schedule.seed, "order", str(epoch)).permutation(schedule.rows)
     if schedule.bucket is None:
         return order, schedule.cuts
     shuffled = generator(schedule.seed, "buckets", str(epoch)).permutation(len(schedule.cuts))
     return order[np.argsort(schedule.bucket[order], kind="stable")], [schedule.cuts[place] for place in shuffled]
-
-
-@lru_cache(maxsize=16)
-def _order(rows: int, seed: int, epoch: int) -> NDArray[np.int64]:
-    return generator(seed, "order", str(epoch)).permutation(rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,32 +234,21 @@ class BatchReader:
 
     def __call__(self, rows: NDArray[np.int64], *name: str) -> Batch:
         """Return the batch of some rows; `name` names its random draws."""
-        views, columns = self.recipe.views, self.store.counts.columns
-        query = self._columns(rows, 0, views.query_columns, ("query", *name))
-        key = self._columns(rows, min(1, columns - 1), views.key_columns, ("key", *name))
         hard = [self.store.tokens(row, 2) for row in rows.tolist()] if self.recipe.negatives.hard else []
-        return Batch(
-            query=self._viewed(rows, query, views.query, ("query", *name)),
-            key=self._viewed(rows, key, views.key, ("key", *name)),
-            hard=self._around(hard, cut=True),
-            name=name,
-        )
+        query, key = self._side("query", rows, name), self._side("key", rows, name)
+        return Batch(query, key, self._around(hard, cut=True), name)
 
-    def _columns(
-        self, rows: NDArray[np.int64], own: int, wanted: Sequence[int] | None, name: tuple[str, ...]
-    ) -> list[int]:
-        """Return the column that each row's sentence is taken from: `own`, or one of those wanted, at random."""
-        if wanted is None:
-            return [own] * len(rows)
-        drawn = generator(self.recipe.seed, "column", *name).choice(len(wanted), size=len(rows))
-        return [wanted[place] - 1 for place in drawn.tolist()]
-
-    def _viewed(
-        self, rows: NDArray[np.int64], columns: Sequence[int], view: View, name: tuple[str, ...]
-    ) -> Sequences:
-        shared, seed = generator(self.recipe.seed, "view", *name), self.recipe.seed
-        draws = [generator(seed, "view", name[0], str(row)) if view.once else shared for row in rows.tolist()]
+    def _side(self, side: Literal["query", "key"], rows: NDArray[np.int64], name: tuple[str, ...]) -> Sequences:
+        """Return one side of the pairs through its view: sentences of its column, or of several at random."""
+        views, seed, is_query = self.recipe.views, self.recipe.seed, side == "query"
+        view, choices = (views.query, views.query_columns) if is_query else (views.key, views.key_columns)
+        columns = [0 if is_query else min(1, self.store.counts.columns - 1)] * len(rows)
+        if choices is not None:
+            drawn = generator(seed, "column", side, *name).choice(len(choices), size=len(rows))
+            columns = [choices[place] - 1 for place in drawn.tolist()]
         places = list(zip(rows.tolist(), columns, strict=True))
+        shared = generator(seed, "view", side, *name)
+        draws = [generator(seed, "view", side, str(row)) if view.once else shared for row in rows.tolist()]
         if isinstance(view, TextView):
             texts = view.texts([self.store.text(row, column) for row, column in places], draws)
             read = [text.lower() for text in texts] if self.lower_case else texts

@@ -201,18 +201,14 @@ def load_state(path: Path, device: str) -> dict[str, Any]:
     import torch
 
     try:
-        _demand_checksums(path)
+        # torch writes a checksum of each part, and does not look at them when it reads.
+        with zipfile.ZipFile(path) as archive:
+            if archive.testzip() is not None:
+                raise ValueError("a checksum does not agree")  # noqa: TRY301 - told with the libraries' own
         state: dict[str, Any] = torch.load(path, map_location=device, weights_only=True)
     except Exception as error:  # the libraries raise a dozen kinds for what is one thing to the person
         raise UserError(f"{path} is damaged ({type(error).__name__}): start the training again.") from error
     return state
-
-
-def _demand_checksums(path: Path) -> None:
-    # torch writes a checksum of each part, and does not look at them when it reads.
-    with zipfile.ZipFile(path) as archive:
-        if archive.testzip() is not None:
-            raise ValueError("a checksum does not agree")
 
 
 def copy_checkpoint(checkpoint: Path, folder: Path) -> None:

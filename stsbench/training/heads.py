@@ -73,7 +73,6 @@ class DenseTanh(HeadPart):
     kind: Literal["dense-tanh"]
 
     def build(self, base: HeadBase) -> "nn.Module":
-        """Return the module; weights normal with the base's deviation, as in Transformers' BERT, and no bias."""
         from torch import nn
 
         return nn.Sequential(_dense(base.width, base.width, base.std), nn.Tanh())
@@ -90,7 +89,6 @@ class Dense(HeadPart):
     start: Literal["random", "pooler"] = "random"
 
     def build(self, base: HeadBase) -> "nn.Module":
-        """Return the module."""
         from torch import nn
 
         dense = _dense(base.width, base.width, base.std)
@@ -114,13 +112,11 @@ class Layers(RecipePart):
     """Dense layers, each followed by a layer normalisation and dropout: MoCoSE's projector and predictor.
 
     Attributes:
-        layers: how many dense layers.
         width: of what stands between them; None for the width that comes in.
         output: of the last; None for the width that comes in.
         norm: what follows each layer.
         norm_epsilon: of the layer normalisation, added to the variance: torch's, or BERT's own 1e-12 (MoCoSE's
             public code).
-        dropout: behind that.
         ends: how the last layer ends: `norm` like the others, `linear` with nothing behind it, or `tanh`.
         evaluate: whether the vector is scored behind it, and behind the head before it (a projector without
             normalisation alone).
@@ -145,7 +141,7 @@ class Layers(RecipePart):
         return self.output or width
 
     def build(self, base: HeadBase) -> "nn.Module":
-        """Return the module; dense weights normal with the base's deviation and no bias."""
+        """Return the module."""
         from torch import nn
 
         widths = [base.width, *[self.width or base.width] * (self.layers - 1), self.output_of(base.width)]
@@ -195,6 +191,7 @@ def dense_layers(head: "nn.Module") -> dict[str, dict[str, Any]]:
 
 
 def _dense(before: int, behind: int, std: float) -> "nn.Linear":
+    """Return a dense layer with normal weights and no bias, as Transformers' BERT starts."""
     from torch import nn
 
     dense = nn.Linear(before, behind)

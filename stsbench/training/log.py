@@ -145,7 +145,7 @@ class Meter:
             self.tokens += sum(lengths)
 
     def line(self, step: int, epoch: float, rate: float) -> dict[str, Any]:
-        """Return a line about the steps since the last one, and start anew."""
+        """Return a line about the steps that were added."""
         import torch
 
         losses = torch.stack(self.losses).double()
@@ -155,13 +155,14 @@ class Meter:
                 f"the loss of step {first} is not finite: lower optimiser.learning_rate, or use --set "
                 "precision=fp32; what was saved before is untouched."
             )
+        means = {name: float(torch.stack(parts).double().mean()) for name, parts in sorted(self.parts.items())}
         seconds = time.perf_counter() - self.since
-        line = {
+        return {
             "kind": "train",
             "step": step,
             "epoch": round(epoch, 6),
             "loss": float(losses.mean()),
-            **self._means(),
+            **({"losses": means} if means else {}),
             "learning_rate": rate,
             "sentences": self.sentences,
             "tokens": self.tokens,
@@ -170,23 +171,6 @@ class Meter:
                 "tokens_per_second": round(self.tokens / max(seconds, 1e-9), 1),
             },
         }
-        self.losses, self.parts, self.sentences, self.tokens = [], {}, 0, 0
-        self.restart()
-        return line
-
-    def _means(self) -> dict[str, dict[str, float]]:
-        """Return the mean loss of each part over the steps that took it."""
-        import torch
-
-        means = {name: float(torch.stack(parts).double().mean()) for name, parts in sorted(self.parts.items())}
-        return {"losses": means} if means else {}
-
-    def restart(self) -> None:
-        """Count the time from now: what came in between (evaluating, saving) is no training."""
-        self.since = time.perf_counter()
-
-
-_PLACE = {"kind", "step", "time"}
 
 
 def tensorboard_listener(folder: Path) -> Listener:
@@ -229,6 +213,7 @@ def scalars(line: dict[str, Any]) -> dict[str, float]:
     >>> scalars({"kind": "train", "step": 5, "loss": 0.5, "time": {"tokens_per_second": 100.0}})
     {'train/loss': 0.5, 'train/tokens_per_second': 100.0}
     """
-    values = {name: value for name, value in line.items() if name not in _PLACE} | line.get("time", {})
+    values = {name: value for name, value in line.items() if name not in {"kind", "step", "time"}}
+    values |= line.get("time", {})
     values |= dict(_of_tasks(line))
     return {f"{line['kind']}/{name}": float(v) for name, v in values.items() if isinstance(v, int | float)}

@@ -186,11 +186,7 @@ class ElementCutoff(Cutoff):
 
 
 class GaussianEmbeddings(NoisePart):
-    """Normal noise added to the embeddings of all tokens.
-
-    Attributes:
-        std: its standard deviation.
-    """
+    """Normal noise added to the embeddings of all tokens."""
 
     kind: Literal["gaussian-embeddings"]
     std: float = Field(gt=0)
@@ -245,7 +241,6 @@ class SideNoise(RecipePart):
 
     Attributes:
         dropout: the rate in the encoder on this side; None for that of the recipe.
-        parts: further noise, in order.
     """
 
     dropout: float | None = Field(None, ge=0, lt=1)
@@ -272,11 +267,8 @@ class Noises(RecipePart):
     """Noise on either side. Hard negatives are treated as the keys are.
 
     Attributes:
-        query: on the queries.
-        key: on the keys.
         masks: `own`: each side has dropout masks of its own; `shared`: both have the same (SimCSE, table 4: "fixed
             0.1"), which needs the same tokens on both sides.
-        adversarial: a step on the word embeddings of both sides; None for none.
     """
 
     query: SideNoise = SideNoise()

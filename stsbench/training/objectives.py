@@ -20,7 +20,7 @@ from stsbench.encoders.tokenizer import Tokenizer
 from stsbench.statistics.draws import generator
 from stsbench.training.batches import Batch, Sequences
 from stsbench.training.distributed import World
-from stsbench.training.model import Chunk, Forward, SentenceModel, at_least_single
+from stsbench.training.model import Chunk, Forward, SentenceModel, at_least_single, autocast
 from stsbench.training.noise import Adversarial, NoisePart
 from stsbench.training.parts import MaskedLanguage
 from stsbench.training.recipe import Recipe
@@ -317,7 +317,7 @@ class Contrastive:
                 branch.model,
                 branch.head,
                 chunks,
-                dropout_seed(self.recipe.seed, self.world, branch.draws, *batch.name),
+                dropout_seed(self.recipe, self.world, branch.draws, *batch.name),
                 noise=noise,
                 dropout=branch.dropout,
                 altered=None if self.adversary is None else self.adversary.altered,
@@ -339,7 +339,7 @@ class MaskedLanguageTerm:
     part: MaskedLanguage
     tokenizer: Tokenizer
     around: tuple[int, int]
-    seed: int
+    recipe: Recipe
     world: World
 
     def __call__(self, batch: Batch, scale: Callable[[Tensor], Tensor]) -> Tensor:
@@ -352,17 +352,17 @@ class MaskedLanguageTerm:
                 mask_id=self.tokenizer.mask_id or 0,
                 vocabulary=self.tokenizer.vocabulary,
                 around=self.around,
-                rng=generator(self.seed, "mask", str(number), *batch.name),
+                rng=generator(self.recipe.seed, "mask", str(number), *batch.name),
             )
             for number, side in enumerate(sides)
         ]
         count = sum(int((label != IGNORED).sum()) for _, labels in masked for label in labels)
         seen, labels = [], []
         for ids, own_labels in masked:
-            place = self.world.share(len(ids)) if ids else slice(0)
+            place = self.world.share(len(ids))
             seen += ids[place]
             labels += own_labels[place]
-        seed = dropout_seed(self.seed, self.world, "mlm", *batch.name)
+        seed = dropout_seed(self.recipe, self.world, "mlm", *batch.name)
         total = torch.zeros((), device=self.forward.device)
         for chunk in self.forward.chunks(seen) if count else ():
             torch.manual_seed(seed(chunk.places[0]))
@@ -376,7 +376,7 @@ class MaskedLanguageTerm:
         wanted = torch.full_like(chunk.ids, IGNORED)
         for row, place in enumerate(chunk.places):
             wanted[row, : len(labels[place])] = torch.from_numpy(labels[place])
-        with self.forward.autocast():
+        with autocast(self.forward.device, self.forward.precision):
             output: Any = self.network(
                 input_ids=self.forward.move(chunk.ids),
                 attention_mask=self.forward.move(chunk.mask) if chunk.padded else None,
@@ -400,15 +400,8 @@ def mask_tokens(
     """Return a masked copy of some sequences, and the labels: the token where it is to be guessed.
 
     Each sub-word is chosen with probability `share`. Of the chosen, 80 % are masked, 10 % are any token at random,
-    10 % stay (BERT, section 3.1).
-
-    Args:
-        sequences: token ids, special tokens included.
-        share: of the sub-words that are to be guessed.
-        mask_id: the mask token.
-        vocabulary: how many tokens there are.
-        around: how many special tokens stand before and behind each sentence; they are never chosen.
-        rng: where the draws come from.
+    10 % stay (BERT, section 3.1). `around` is how many special tokens stand before and behind each sentence: they
+    are never chosen.
     """
     before, behind = around
     seen, labels = [], []
@@ -427,13 +420,9 @@ def mask_tokens(
     return seen, labels
 
 
-def dropout_seed(seed: int, world: World, *names: str) -> Callable[[int], int]:
+def dropout_seed(recipe: Recipe, world: World, *names: str) -> Callable[[int], int]:
     """Return the seed of the dropout of each chunk: it follows from the batch, so no random state need be kept."""
-
-    def of_chunk(place: int) -> int:
-        return int(generator(seed, "dropout", *names, str(world.rank), str(place)).integers(2**63))
-
-    return of_chunk
+    return lambda place: recipe.seed_of("dropout", *names, str(world.rank), str(place))
 
 
 def _backward(loss: Tensor) -> None:

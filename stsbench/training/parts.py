@@ -103,10 +103,9 @@ class Corpus(RecipePart):
 
 
 class MaskedLanguage(RecipePart):
-    """The masked-language term.
+    """The masked-language term, whose loss is multiplied by `weight`, the papers' lambda.
 
     Attributes:
-        weight: lambda, what its loss is multiplied by.
         share: of the sub-words are masked.
         tied: whether words are guessed by the encoder's own table of word embeddings, as in BERT, or by a copy of
             it that is trained apart, as in the SimCSE authors' code.
@@ -124,9 +123,7 @@ class Objective(RecipePart):
         loss: `info-nce`: queries are to find their keys. `nt-xent`: both sides are to find each other, and the
             other vectors of the own side are negatives, too (ConSERT).
         weight: what the contrastive loss is multiplied by. The optimiser undoes most of it, its clipping does not.
-        temperature: of either.
         similarity: of its vectors: cosine, or the dot product that MoCoSE's equation 3 has.
-        mlm: the masked-language term; None for none.
     """
 
     loss: Literal["info-nce", "nt-xent"] = "info-nce"
@@ -152,7 +149,6 @@ class Queue(RecipePart):
     Attributes:
         size: M, the vectors it holds.
         initial: random unit vectors that it starts with.
-        emptied: whether it starts anew never or at each epoch.
         keeps: which rows of the oldest batch stay where not all of them fit.
         uses: which of its vectors are negatives once it is full, as ranges from the newest on (MoCoSE, table 8);
             before that all that it holds are, as in MoCoSE's public code. None for all.
@@ -180,13 +176,7 @@ class Queue(RecipePart):
 
 
 class Negatives(RecipePart):
-    """What a sentence is told apart from.
-
-    Attributes:
-        in_batch: whether the other keys of the batch are negatives.
-        hard: the third sentence of each row; None for none.
-        queue: vectors of earlier batches; None for none.
-    """
+    """What a sentence is told apart from: the other keys of its batch, hard negatives, the queue."""
 
     in_batch: bool = True
     hard: HardNegatives | None = None
@@ -194,11 +184,9 @@ class Negatives(RecipePart):
 
 
 class CosineDecay(RecipePart):
-    """A decay that rises (or falls) along half a cosine, as MoCoSE's (section 4.1).
+    """A decay that rises (or falls) from `start` to `end` along half a cosine, as MoCoSE's (section 4.1).
 
     Attributes:
-        start: at the first step.
-        end: at the last of `steps`.
         steps: how many it takes; None for those of the training.
         after: whether it stays at the end, or returns as the cosine goes on, as in MoCoSE's public code.
     """
@@ -217,9 +205,6 @@ class Target(RecipePart):
         modules: which modules it has copies of; the others are the trained ones.
         embeddings: whether its embedding layer is a copy, or the trained one (MoCoSE).
         decay: lambda or eta, the share that it keeps of itself.
-        update: whether it moves after each optimiser step or before each loss.
-        start: whether it starts as a copy of the encoder or from random weights.
-        dropout: whether it has dropout.
         encodes: `queue`: its vectors alone, of the queries (ESimCSE). `keys`: the keys of the batch, which then
             enter the queue (MoCoSE).
         gradient: whether the loss has a gradient through the keys: what the target shares with the trained encoder
@@ -293,7 +278,6 @@ class Selection(RecipePart):
 
     Attributes:
         task: scored by Spearman, as `stsbench run --tasks` names it.
-        every: steps between two scores.
         last: whether the last step is scored too, where `every` does not meet it.
         geometry: whether alignment and uniformity on the task are logged with the score.
         on_test: whether the task may be a test set. What was selected on one says so everywhere.

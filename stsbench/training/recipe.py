@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from stsbench.base.words import listed
+from stsbench.statistics.draws import generator
 from stsbench.training.heads import Head, Layers, NoHead
 from stsbench.training.noise import Noises
 from stsbench.training.parts import (
@@ -37,7 +38,6 @@ class Recipe(RecipePart):
     """Every choice of a training.
 
     Attributes:
-        name: of the recipe.
         base: the checkpoint that training starts from, as `load` takes it.
         pooling: token vectors to sentence vector, in training and in evaluation.
         dropout: everywhere in the encoder; None for the checkpoint's own.
@@ -50,10 +50,7 @@ class Recipe(RecipePart):
         head: behind the pooling, on both sides.
         projector: behind the head, on both sides; None for none.
         predictor: behind both, on the queries' side alone; None for none.
-        target: a second encoder, which follows; None for none. A queue needs one, and brings ESimCSE's if none is
-            named.
         precision: forward and backward passes; weights, losses and optimiser are fp32.
-        compile: whether torch.compile is used.
         cuda_graphs: whether a GPU's passes are recorded for their shapes and played again; it does nothing on a
             CPU, with noise, gradient caching, Gaussian dropout or torch.compile.
         deterministic: whether a GPU takes the kernels that give the same bits each time, which are slower; a CPU
@@ -61,8 +58,6 @@ class Recipe(RecipePart):
         labelled: what the tables of all tasks have in common.
         tasks: heads that learn labels, by names of the person's choice.
         phases: one after the other; none for a single one that trains everything together.
-        log_every: steps between two lines of the log.
-        seed: of everything random.
     """
 
     name: str = Field(pattern=r"^[\w.-]+$")
@@ -209,6 +204,10 @@ class Recipe(RecipePart):
                 "views.key_columns)"
             )
         return self
+
+    def seed_of(self, *names: str) -> int:
+        """Return the seed of what is drawn under some names; it follows from the recipe's own."""
+        return int(generator(self.seed, *names).integers(2**63))
 
     @property
     def keeps_test_pairs(self) -> bool:

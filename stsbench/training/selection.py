@@ -80,38 +80,27 @@ class LiveEncoder:
 
 
 @dataclass(frozen=True)
-class TaskScore:
-    """A task's score on its dev set.
-
-    Attributes:
-        measure: `accuracy`, `pearson`, or that of a task of one's own.
-        score: between -1 and 1; NaN where it is undefined.
-    """
-
-    measure: str
-    score: float
-
-
-@dataclass(frozen=True)
 class DevScore:
     """A score on the dev set.
 
     Attributes:
         score: Spearman over all pairs; minus infinity where it is undefined.
         geometry: alignment and uniformity, if they were asked for.
-        tasks: the score of each task's head on a dev set of its own.
+        tasks: the score of each task's head on a dev set of its own, by its measure; NaN where it is undefined.
     """
 
     score: float
     geometry: dict[str, float]
     seconds: float
-    tasks: Mapping[str, TaskScore] = field(default_factory=dict)
+    tasks: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     def line(self, step: int, best: "Best | None") -> dict[str, Any]:
         """Return it as a line of the log."""
         best_so_far = {} if best is None else {"best": _finite(best.score), "best_step": best.step}
-        times = {"seconds": round(self.seconds, 4)}
-        tasks = {name: {reached.measure: _finite(reached.score)} for name, reached in self.tasks.items()}
+        tasks = {
+            name: {measure: _finite(score) for measure, score in scores.items()}
+            for name, scores in self.tasks.items()
+        }
         return {
             "kind": "dev",
             "step": step,
@@ -119,7 +108,7 @@ class DevScore:
             **best_so_far,
             **self.geometry,
             **({"tasks": tasks} if tasks else {}),
-            "time": times,
+            "time": {"seconds": round(self.seconds, 4)},
         }
 
 

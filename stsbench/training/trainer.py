@@ -1,6 +1,10 @@
-"""A recipe put together, a step of it, and the loop that scores, saves and logs between steps."""
+"""A recipe put together, a step of it and its optimiser, and the loop that scores, saves and logs between steps.
 
-from collections.abc import Sequence
+The optimiser is AdamW with linear warm-up and decay, clipping, and the scaler of half precision.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -9,7 +13,6 @@ from torch import Tensor, nn
 
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
-from stsbench.statistics.draws import generator
 from stsbench.training.base import Base, load_masked_language, load_model, random_copy
 from stsbench.training.batches import Batch, BatchReader, make_schedule, make_timetable
 from stsbench.training.checkpoints import Keeper
@@ -19,17 +22,20 @@ from stsbench.training.labelled import LabelledTask
 from stsbench.training.log import Log, Meter
 from stsbench.training.model import Forward, SentenceModel
 from stsbench.training.objectives import Adversary, Branch, Contrastive, MaskedLanguageTerm, Term
-from stsbench.training.optimisation import Descent
+from stsbench.training.parts import Optimiser
 from stsbench.training.recipe import Recipe
 from stsbench.training.selection import Selector
 from stsbench.training.target import TargetModel, VectorQueue
-from stsbench.training.task_heads import Encoding, LabelledBatch, score_tasks, task_terms
+from stsbench.training.task_heads import LabelledBatch, TaskTerm, score_tasks
 from stsbench.training.tasks import CONTRASTIVE
 from stsbench.training.token_store import TokenStore
 
 # Sentences in one forward pass, if the recipe does not say. On a CPU small chunks of like length save padding and
 # stay in its cache; a GPU wants to be filled.
 _CHUNK_ON_CPU = 16
+
+# What Transformers takes by default, and so do the papers' scripts.
+_BETAS, _EPSILON = (0.9, 0.999), 1e-8
 
 
 class Step(NamedTuple):
@@ -84,12 +90,19 @@ class Trainer:
         )
         # The evaluating network says behind what a vector is scored; the base's own has nothing there.
         behind = self.evaluating.tail if isinstance(self.evaluating.tail, nn.Module) else nn.Identity()
-        self.tasks = task_terms(tasks, recipe, base, Encoding(self.model, behind, forward), world)
+        self.tasks = [TaskTerm(task, recipe, base, self.model, behind, forward, world) for task in tasks]
         sizes = {task.name: task.schedule.steps_per_epoch for task in self.tasks}
         self.timetable = make_timetable(recipe, {CONTRASTIVE: self.schedule.steps_per_epoch} | sizes)
-        self.target = _target(recipe, self.model, self.timetable.steps)
+        self.target = None
+        if recipe.target is not None:
+            start = random_copy(self.model, recipe) if recipe.target.start == "random" else None
+            self.target = TargetModel(self.model, recipe.target, self.timetable.steps, start)
         self.queue = _queue(recipe, self.model, self.target, forward, world)
-        self.adversary = _adversary(recipe, world)
+        self.adversary = None if recipe.noise.adversarial is None else Adversary(recipe.noise.adversarial)
+        if self.adversary is not None and world.size > 1:
+            raise UserError(
+                "noise.adversarial: the steps on word embeddings are for one process; start it as one."
+            )
         branches = _branches(recipe, self.model, self.target)
         self.terms: list[Term] = [Contrastive(branches, forward, self.queue, recipe, world, self.adversary)]
         self.modules: dict[str, nn.Module] = {"model": self.model}
@@ -103,7 +116,7 @@ class Trainer:
                     part=recipe.objective.mlm,
                     tokenizer=base.tokenizer,
                     around=self.reader.around,
-                    seed=recipe.seed,
+                    recipe=recipe,
                     world=world,
                 )
             )
@@ -169,13 +182,6 @@ class Trainer:
         return {name: part for name, part in parts.items() if part is not None}
 
 
-def _target(recipe: Recipe, model: SentenceModel, steps: int) -> TargetModel | None:
-    if recipe.target is None:
-        return None
-    start = random_copy(model, recipe.seed) if recipe.target.start == "random" else None
-    return TargetModel(model, recipe.target, steps, start)
-
-
 def _branches(recipe: Recipe, model: SentenceModel, target: TargetModel | None) -> tuple[Branch, ...]:
     """Return the branches that encode the sides; those treated alike are one branch, which pads less."""
     of_query, of_key, own_masks = recipe.noise.query, recipe.noise.key, recipe.noise.masks == "own"
@@ -198,15 +204,6 @@ def _branches(recipe: Recipe, model: SentenceModel, target: TargetModel | None) 
     return query, key
 
 
-def _adversary(recipe: Recipe, world: World) -> Adversary | None:
-    part = recipe.noise.adversarial
-    if part is None:
-        return None
-    if world.size > 1:
-        raise UserError("noise.adversarial: the steps on word embeddings are for one process; start it as one.")
-    return Adversary(part)
-
-
 def _queue(
     recipe: Recipe, model: SentenceModel, target: TargetModel | None, forward: Forward, world: World
 ) -> VectorQueue | None:
@@ -223,8 +220,100 @@ def _queue(
         return world.gather(vectors, len(batch.query))
 
     width = model.width if recipe.projector is None else recipe.projector.output_of(model.width)
-    seed = int(generator(recipe.seed, "queue").integers(2**63))
-    return VectorQueue(queue, width, seed, forward.device, None if target.part.encodes == "keys" else encode)
+    entering = None if target.part.encodes == "keys" else encode
+    return VectorQueue(queue, width, recipe.seed_of("queue"), forward.device, entering)
+
+
+def learning_rate(part: Optimiser, step: int, steps: int) -> float:
+    """Return the rate of a step: rising over the first `warmup` of all steps, then falling to zero.
+
+    >>> part = Optimiser(learning_rate=1.0, warmup=0.5)
+    >>> [learning_rate(part, step, 4) for step in range(4)]
+    [0.0, 0.5, 1.0, 0.5]
+    """
+    warm = math.ceil(part.warmup * steps)
+    share = step / warm if step < warm else (steps - step) / max(1, steps - warm)
+    return part.learning_rate * share
+
+
+class Descent:
+    """The optimiser with all that belongs to a step of it. Biases and normalisations do not decay."""
+
+    def __init__(
+        self, parameters: Iterable[nn.Parameter], part: Optimiser, steps: int, device: str, precision: str
+    ) -> None:
+        """Make the optimiser of some parameters, for a training of so many steps."""
+        self._part, self._steps = part, steps
+        trained = [parameter for parameter in parameters if parameter.requires_grad]
+        decaying = [parameter for parameter in trained if parameter.ndim > 1]
+        plain = [parameter for parameter in trained if parameter.ndim <= 1]
+        self.parameters = [*decaying, *plain]
+        groups = [{"params": decaying, "weight_decay": part.weight_decay}, {"params": plain, "weight_decay": 0.0}]
+        self._adam: torch.optim.Optimizer
+        if part.adam_epsilon == "before_correction":
+            self._adam = _AdamWOfTransformers(groups, {"lr": part.learning_rate})
+        else:
+            self._adam = torch.optim.AdamW(groups, lr=part.learning_rate, betas=_BETAS, eps=_EPSILON, fused=True)
+        # Of the loss in fp16; it does nothing otherwise.
+        self._scaler = torch.amp.GradScaler(device.partition(":")[0], enabled=precision == "fp16")
+
+    def scale(self, losses: int) -> Callable[[Tensor], Tensor]:
+        """Return what multiplies each of `losses` losses that make a step."""
+        return lambda loss: self._scaler.scale(loss / losses)
+
+    def step(self, step: int) -> float:
+        """Take step number `step`, counted from 0, with the gradients that are there; return its rate."""
+        rate = learning_rate(self._part, step, self._steps)
+        for group in self._adam.param_groups:
+            group["lr"] = rate
+        if self._part.clip is not None:
+            self._scaler.unscale_(self._adam)
+            nn.utils.clip_grad_norm_(self.parameters, self._part.clip, foreach=True)
+        self._scaler.step(self._adam)
+        self._scaler.update()
+        self._adam.zero_grad(set_to_none=True)
+        return rate
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return all that changes."""
+        return {"adam": self._adam.state_dict(), "scaler": self._scaler.state_dict()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Put back what `state_dict` returned."""
+        self._adam.load_state_dict(state["adam"])
+        self._scaler.load_state_dict(state["scaler"])
+
+
+class _AdamWOfTransformers(torch.optim.Optimizer):
+    """AdamW as Transformers 4 has it: epsilon joins the root before its bias is corrected; decay comes last."""
+
+    @torch.no_grad()
+    def step(self, closure: None = None) -> None:  # type: ignore[override]
+        """Take a step with the gradients that are there."""
+        for group in self.param_groups:
+            trained: list[Tensor] = [parameter for parameter in group["params"] if parameter.grad is not None]
+            if trained:
+                self._step(trained, group["lr"], group["weight_decay"])
+
+    def _step(self, parameters: list[Tensor], rate: float, decay: float) -> None:
+        for parameter in parameters:
+            state = self.state[parameter]
+            if not state:
+                state |= {"step": 0, "mean": torch.zeros_like(parameter), "square": torch.zeros_like(parameter)}
+            state["step"] += 1
+        states = [self.state[parameter] for parameter in parameters]
+        means, squares = [state["mean"] for state in states], [state["square"] for state in states]
+        gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+        torch._foreach_mul_(means, _BETAS[0])
+        torch._foreach_add_(means, gradients, alpha=1 - _BETAS[0])
+        torch._foreach_mul_(squares, _BETAS[1])
+        torch._foreach_addcmul_(squares, gradients, gradients, value=1 - _BETAS[1])
+        roots = torch._foreach_sqrt(squares)
+        torch._foreach_add_(roots, _EPSILON)
+        corrections = [math.sqrt(1 - _BETAS[1] ** s["step"]) / (1 - _BETAS[0] ** s["step"]) for s in states]
+        torch._foreach_addcdiv_(parameters, means, roots, [-rate * correction for correction in corrections])
+        if decay:
+            torch._foreach_mul_(parameters, 1 - rate * decay)
 
 
 @dataclass
@@ -247,20 +336,20 @@ class Loop:
 
     def run(self, start: int = 0) -> None:
         """Take all steps after the first `start`."""
-        timetable, meter = self.trainer.timetable, Meter()
+        timetable = self.trainer.timetable
         steps = timetable.steps
         if start == 0:
             for remark in self.remarks if self.trainer.world.leads else ():
                 self.log.write({"kind": "remark", "step": 0, "remark": remark})
             self._score(0)
-            meter.restart()
+        meter = Meter()
         for step in range(start + 1, steps + 1):
             taken = self.trainer.step(step - 1)
             meter.add(taken.loss, taken.batches, taken.losses if self.trainer.tasks else {})
             self.progress("training", step, steps)
             scored, saved = self._due(step, steps)
             if scored or saved or step % self.recipe.log_every == 0:
-                line = meter.line(step, timetable.epoch(step), taken.rate)
+                line, meter = meter.line(step, timetable.epoch(step), taken.rate), Meter()
                 if self.trainer.world.leads:
                     self.log.write(line)
             if scored:
@@ -269,7 +358,7 @@ class Loop:
                 self.keeper.save(step, self.trainer.state_dict(), self.log.commit())
             if scored or saved:
                 self.trainer.world.wait()
-                meter.restart()
+                meter = Meter()  # its time counts from now: scoring and saving are no training
 
     def _due(self, step: int, steps: int) -> tuple[bool, bool]:
         """Return whether a step is scored, and whether it is saved."""

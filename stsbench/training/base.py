@@ -109,8 +109,8 @@ def load_model(base: Base, recipe: Recipe, device: str) -> tuple[SentenceModel, 
 
 
 @contextmanager
-def told_if_not_compiled(recipe: Recipe) -> Iterator[None]:
-    """Say it in a sentence if torch cannot compile the model of a recipe: it is not trained otherwise instead."""
+def compiler_errors_told(recipe: Recipe) -> Iterator[None]:
+    """Tell in a sentence that torch cannot compile a recipe's model, which is then not trained uncompiled."""
     try:
         yield
     except RuntimeError as error:

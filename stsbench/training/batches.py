@@ -34,15 +34,12 @@ class Schedule:
     last one of each as short as what is left in it, and the batches of all come in random order.
 
     Attributes:
-        batch: rows in one loss.
-        accumulate: losses in one optimiser step.
         bucket: (rows,) the bucket of each row; None where batches are of any rows.
     """
 
     rows: int
     batch: int
     accumulate: int
-    epochs: int
     seed: int
     bucket: NDArray[np.int64] | None = None
 
@@ -50,11 +47,6 @@ class Schedule:
     def steps_per_epoch(self) -> int:
         """Optimiser steps in an epoch."""
         return -(-len(self.cuts) // self.accumulate)
-
-    @property
-    def steps(self) -> int:
-        """Optimiser steps in all."""
-        return self.epochs * self.steps_per_epoch
 
     def starts_epoch(self, step: int) -> bool:
         """Return whether a step, counted from 0, is the first of an epoch."""
@@ -98,7 +90,7 @@ def make_schedule(recipe: Recipe, store: TokenStore) -> Schedule:
                 f"corpus.buckets {list(recipe.corpus.buckets)}: a bucket has a single sentence, which has nothing "
                 "to be told apart from: choose other buckets."
             )
-    return Schedule(rows, optimiser.batch, optimiser.accumulate, optimiser.epochs, recipe.seed, bucket)
+    return Schedule(rows, optimiser.batch, optimiser.accumulate, recipe.seed, bucket)
 
 
 # The corpus and each task have a schedule of their own, and take turns.
@@ -117,7 +109,7 @@ class Timetable:
     """Which parts each step takes.
 
     Attributes:
-        turns: for each part (steps,): the how-manieth turn of its own a step is, from 0; -1 where it is none.
+        turns: for each part (steps,): which of the part's turns a step is, from 0; -1 where it takes none.
         ends: the step behind each phase.
         paces: the steps of an epoch of each phase.
     """
@@ -220,11 +212,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class BatchReader:
-    """Reads batches from the store through the recipe's views.
-
-    Attributes:
-        longest: sub-words that the model has positions for; None for no limit.
-    """
+    """Reads batches from the store through the recipe's views."""
 
     store: TokenStore
     tokenizer: Tokenizer

@@ -14,7 +14,7 @@ import shutil
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -117,10 +117,7 @@ class Keeper:
     """Saves a training.
 
     The best weights are held in memory until the next save: a training that is killed goes back to its last save
-    and finds them again.
-
-    Attributes:
-        keep: how many of the last saves have a checkpoint kept, beside the best.
+    and finds them again. Of the last saves, `keep` have a checkpoint kept beside the best.
     """
 
     folder: RunFolder
@@ -151,12 +148,11 @@ class Keeper:
             if self.best is None or self.best.step != step:
                 self.writer.write(self.writer.model.state_dict(), self.folder.checkpoint(step))
             self._saves = [*self._saves, step][-self.keep :]
-        best = None if self.best is None else {"step": self.best.step, "score": self.best.score}
         progress = {
             "step": step,
             "log_size": log_size,
             "log_sha256": _sha256_of_start(self.folder.log, log_size),
-            "best": best,
+            "best": None if self.best is None else asdict(self.best),
             "best_files": self._best_files,
             "saves": self._saves,
         }
@@ -174,10 +170,6 @@ class Keeper:
         self.best = None if state["best"] is None else Best(**state["best"])
         self._saves = list(state["saves"])
         self._best_files = dict(state["best_files"])
-        self._demand_saved(state)
-        return state
-
-    def _demand_saved(self, state: Mapping[str, Any]) -> None:
         log, remedy = self.folder.log, "put it back as it was, or start the training again"
         if state["log_sha256"] != _sha256_of_start(log, int(state["log_size"])):
             raise UserError(f"{log} is not what the training wrote: {remedy}.")
@@ -186,6 +178,7 @@ class Keeper:
             path = self.folder.checkpoint(self.best.step) / name
             if not path.is_file() or sha256_of(path) != written:
                 raise UserError(f"{path} is not what the training saved: {remedy}.")
+        return state
 
 
 def save_state(path: Path, state: Mapping[str, Any]) -> None:

@@ -24,11 +24,8 @@ _VERSION = 2
 class RunFolder:
     """The folder of one training.
 
-    At the top lie the recipe, the log, and at the end the best checkpoint with its record and dev curve; below
-    `training/` what resuming needs.
-
-    Attributes:
-        curve: the picture of the dev curve; the same stands beside it as `.svg`.
+    At the top lie the recipe, the log, and at the end the best checkpoint with its record and dev curve (also as
+    `.svg`); below `training/` what resuming needs.
     """
 
     def __init__(self, path: Path) -> None:

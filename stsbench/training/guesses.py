@@ -38,11 +38,7 @@ def masked_language_network(checkpoint: Checkpoint) -> Any:
 
 @dataclass
 class Guesser:
-    """A masked-language model in evaluation mode, and its tokenizer.
-
-    Attributes:
-        tokenizer: its own, which need not be that of the model in training.
-    """
+    """A masked-language model in evaluation mode, with a tokenizer of its own."""
 
     checkpoint: Checkpoint
     network: Any

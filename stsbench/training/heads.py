@@ -35,11 +35,7 @@ class HeadBase:
 
 
 class HeadPart(RecipePart, ABC):
-    """A head of a recipe.
-
-    Attributes:
-        evaluate: whether the vector is scored behind the head or before it.
-    """
+    """A head of a recipe."""
 
     evaluate: bool = False
 

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,8 +36,7 @@ if TYPE_CHECKING:
 class Surroundings:
     """Where a training computes, what it finds there, and whom it tells.
 
-    Attributes:
-        shared: where trainings share the base's vectors of the dev set; None for nowhere.
+    In `shared` trainings share the base's vectors of the dev set.
     """
 
     world: "World"
@@ -92,14 +91,14 @@ class Job:
         """Take all steps that are left; return the number of all."""
         import torch
 
-        from stsbench.training.base import told_if_not_compiled
+        from stsbench.training.base import compiler_errors_told
         from stsbench.training.gpu import deterministic
 
         # What is drawn in training follows from the recipe's seed, and leaves the person's own draws as they were.
         with (
             torch.random.fork_rng(),
             deterministic(self.around.device, self.recipe.deterministic),
-            told_if_not_compiled(self.recipe),
+            compiler_errors_told(self.recipe),
         ):
             return self._run(listeners)
 
@@ -140,8 +139,7 @@ class Job:
 
 def prepare(recipe: Recipe, folder: RunFolder, began: Start | None, around: Surroundings) -> Job:
     """Read what a training needs; of one that was begun before, make sure that it is the same."""
-    recipe, file = _with_corpus(recipe)
-    recipe = _with_tables(recipe)
+    recipe, file = _with_absolute_paths(recipe)
     dev = _dev_set(recipe, around.data_dirs, began=began is not None)
     tasks = read_tasks(recipe, around.data_dirs)
 
@@ -176,28 +174,18 @@ def prepare(recipe: Recipe, folder: RunFolder, began: Start | None, around: Surr
     return job
 
 
-def _with_corpus(recipe: Recipe) -> tuple[Recipe, Path]:
-    """Return the recipe with absolute paths of its corpus and of what its views read, and the corpus's file."""
-    path = recipe.corpus.path
+def _with_absolute_paths(recipe: Recipe) -> tuple[Recipe, Path]:
+    """Return the recipe with absolute paths of all that it reads, and the corpus's file."""
+    path, folder = recipe.corpus.path, recipe.labelled.folder
     if path is None:
         raise UserError("no corpus was named: use --corpus FILE.")
     file = corpus_file(path)
-    if path != SAMPLE:
-        corpus = recipe.corpus.model_copy(update={"path": str(file.resolve())})
-        recipe = recipe.model_copy(update={"corpus": corpus})
-    return recipe.model_copy(update={"views": recipe.views.with_paths(_absolute)}), file
-
-
-def _with_tables(recipe: Recipe) -> Recipe:
-    """Return the recipe with the absolute paths of its labelled tables."""
-    folder = recipe.labelled.folder
-
-    def absolute(name: str, path: str) -> str:
-        return str(table_file(name, path, folder).resolve())
-
-    tasks = {name: part.with_paths(partial(absolute, name)) for name, part in recipe.tasks.items()}
+    corpus = path if path == SAMPLE else str(file.resolve())
+    recipe = recipe.with_paths(
+        corpus, _absolute, lambda name, table: str(table_file(name, table, folder).resolve())
+    )
     labelled = recipe.labelled.model_copy(update={"folder": None})
-    return recipe.model_copy(update={"tasks": tasks, "labelled": labelled}) if tasks else recipe
+    return recipe.model_copy(update={"labelled": labelled}) if recipe.tasks else recipe, file
 
 
 def _absolute(name: str) -> str:

@@ -64,9 +64,7 @@ class Leakage:
 
     Attributes:
         rows: that were dropped.
-        dropped: pairs of each set that were dropped.
         left: pairs of each set that are trained on; sets without any left out.
-        trained_on: pairs that are trained on.
         absent: sets that are not here, so nobody looked for their pairs.
     """
 
@@ -161,7 +159,6 @@ class LabelledTask:
         scale: the lowest and highest score; None where labels are classes.
         left_out: rows with an empty cell.
         overlap: what it has in common with the scored pairs of tasks; None where a row has one sentence.
-        sha256: of its files.
     """
 
     name: str

@@ -225,18 +225,13 @@ class Forward:
     ) -> Tensor:
         """Return (sequences, d) float32 vectors, in the order of the batch.
 
+        Chunks together hold each of the batch's sequences once, or some of them. For the number of a chunk's first
+        place `seed` gives the seed of its dropout and noise; None is for neither. `dropout` is the rate of this
+        pass, None for the modules' own. `altered` changes the embeddings of a chunk, (rows, width, d), before any
+        noise, and draws nothing.
+
         The token embeddings of all chunks are looked up at once: the table's gradient is as large as the
         vocabulary, and one for each chunk would cost more than the padding that chunks save.
-
-        Args:
-            model: the network.
-            head: applied to the pooled vectors.
-            chunks: that together hold each of the batch's sequences once, or some of them.
-            seed: for the number of a chunk's first place, the seed of its dropout and noise; None without either.
-            noise: on embeddings, positions and pooled vectors.
-            dropout: the rate in the model and the head for this pass; None for their own.
-            altered: what else is done to the embeddings of a chunk, (rows, width, d), before any noise; it draws
-                nothing.
         """
         if not chunks:  # the share of a process in a last batch shorter than the number of processes
             return torch.zeros((0, model.width), device=self.device)

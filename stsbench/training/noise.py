@@ -21,7 +21,7 @@ class NoisePart(RecipePart):
     """A noise; it changes what its methods change, and leaves the rest as it is."""
 
     def for_batch(self, rng: "np.random.Generator") -> "NoisePart":
-        """Return it as it is for one batch, with what it draws once for all sentences of it."""
+        """Return the noise for one batch, with what is drawn once for all of the batch's sentences."""
         return self
 
     def embeddings(self, embedded: "Tensor", mask: "Tensor") -> "Tensor":

@@ -76,9 +76,9 @@ def info_nce(
         return functional.cross_entropy(torch.cat([own_key, *negatives], dim=1), torch.zeros_like(rows))
     logits = query @ scaled(torch.cat(columns)).T / temperature
     if hard is not None and hard_weight != 1:
-        own = torch.zeros_like(logits)
-        own[rows, len(key) + rows] = math.log(hard_weight)
-        logits = logits + own
+        weights = torch.zeros_like(logits)
+        weights[rows, len(key) + rows] = math.log(hard_weight)
+        logits = logits + weights
     return functional.cross_entropy(logits, rows)
 
 
@@ -99,8 +99,8 @@ def nt_xent(query: Tensor, key: Tensor, *, temperature: float) -> Tensor:
     both = functional.normalize(torch.cat([query, key]), dim=-1)
     logits = both @ both.T / temperature
     itself = torch.eye(len(both), dtype=torch.bool, device=both.device)
-    own = torch.arange(len(both), device=both.device).roll(len(query))
-    return functional.cross_entropy(logits.masked_fill(itself, -torch.inf), own)
+    positives = torch.arange(len(both), device=both.device).roll(len(query))
+    return functional.cross_entropy(logits.masked_fill(itself, -torch.inf), positives)
 
 
 class Term(Protocol):
@@ -109,9 +109,7 @@ class Term(Protocol):
     def __call__(self, batch: Batch, scale: Callable[[Tensor], Tensor]) -> Tensor:
         """Add the gradient of scale(loss) to the parameters and return the loss, weighted and without gradient.
 
-        Args:
-            batch: of all processes; a term encodes this process's share.
-            scale: what the loss is multiplied by before the backward pass.
+        The batch is that of all processes, of which a term encodes this process's share.
         """
 
 
@@ -121,7 +119,6 @@ class Branch:
 
     Attributes:
         draws: names its dropout and noise.
-        noise: on these sides.
         dropout: its rate on these sides; None for the model's own.
         trained: whether there is a gradient through them.
     """
@@ -238,19 +235,19 @@ class Contrastive:
 
     def __call__(self, batch: Batch, scale: Callable[[Tensor], Tensor]) -> Tensor:
         """Run it; see `Term`. Afterwards the queue takes in the batch."""
-        own = batch.share(self.world.share(len(batch.query)))
-        chunks = [self.forward.chunks(branch.sequences(own)) for branch in self.branches]
+        share = batch.share(self.world.share(len(batch.query)))
+        chunks = [self.forward.chunks(branch.sequences(share)) for branch in self.branches]
         rows = len(batch.query)
         if self.adversary is not None and self.adversary.needs_clean_pass:
-            with self.adversary.watching(len(own.query)):
-                clean, _ = self._loss(self._encode_all(chunks, batch), own, rows)
+            with self.adversary.watching(len(share.query)):
+                clean, _ = self._loss(self._encode_all(chunks, batch), share, rows)
                 self.adversary.learn(clean)
         if self.recipe.optimiser.gradient_cache:
-            loss, keys = self._cached(batch, own, chunks, scale)
+            loss, keys = self._cached(batch, share, chunks, scale)
         else:
-            watching = nullcontext() if self.adversary is None else self.adversary.watching(len(own.query))
+            watching = nullcontext() if self.adversary is None else self.adversary.watching(len(share.query))
             with watching:
-                loss, keys = self._loss(self._encode_all(chunks, batch), own, rows)
+                loss, keys = self._loss(self._encode_all(chunks, batch), share, rows)
                 _backward(scale(loss))
                 if self.adversary is not None:
                     self.adversary.remember()
@@ -259,7 +256,7 @@ class Contrastive:
         return loss.detach()
 
     def _cached(
-        self, batch: Batch, own: Batch, chunks: list[list[Chunk]], scale: Callable[[Tensor], Tensor]
+        self, batch: Batch, share: Batch, chunks: list[list[Chunk]], scale: Callable[[Tensor], Tensor]
     ) -> tuple[Tensor, Tensor]:
         """Run it holding the graph of one chunk at a time (Gao et al. 2021, gradient caching).
 
@@ -270,7 +267,7 @@ class Contrastive:
             vectors = self._encode_all(chunks, batch)
         for part, branch in zip(vectors, self.branches, strict=True):
             part.requires_grad_(branch.trained)
-        loss, keys = self._loss(vectors, own, len(batch.query))
+        loss, keys = self._loss(vectors, share, len(batch.query))
         _backward(scale(loss))
         for branch, parts, part in zip(self.branches, chunks, vectors, strict=True):
             for chunk in parts if part.grad is not None else ():
@@ -281,11 +278,11 @@ class Contrastive:
                     backward(again, part.grad[self.forward.move(torch.tensor(sorted(chunk.places)))])
         return loss, keys
 
-    def _loss(self, vectors: list[Tensor], own: Batch, rows: int) -> tuple[Tensor, Tensor]:
+    def _loss(self, vectors: list[Tensor], share: Batch, rows: int) -> tuple[Tensor, Tensor]:
         """Return the loss, and the vectors of all keys, of each branch's vectors of this process's share."""
         sides: dict[str, Tensor] = {}
         for branch, part in zip(self.branches, vectors, strict=True):
-            sizes = [len(getattr(own, side)) for side in branch.sides]
+            sizes = [len(getattr(share, side)) for side in branch.sides]
             sides |= dict(zip(branch.sides, torch.split(part, sizes), strict=True))
         query, key, hard = (self.world.gather(sides[side], rows) for side in ("query", "key", "hard"))
         objective, negatives = self.recipe.objective, self.recipe.negatives
@@ -329,9 +326,6 @@ class MaskedLanguageTerm:
     """The masked-language loss on a masked copy of every sentence of the batch, as SimCSE's code has it.
 
     The mean is over the masked sub-words of the batches of all processes.
-
-    Attributes:
-        around: special tokens before and behind a sentence.
     """
 
     network: nn.Module
@@ -409,11 +403,13 @@ def mask_tokens(
         places = np.arange(len(sequence))
         inner = (places >= before) & (places < len(sequence) - behind)
         chosen = inner & (rng.random(len(sequence)) < share)
-        what = rng.random(len(sequence))
+        fates = rng.random(len(sequence))
         random = rng.integers(vocabulary, size=len(sequence))
         seen.append(
             np.select(
-                [chosen & (what < 0.8), chosen & (what < 0.9)], [np.full_like(sequence, mask_id), random], sequence
+                [chosen & (fates < 0.8), chosen & (fates < 0.9)],
+                [np.full_like(sequence, mask_id), random],
+                sequence,
             )
         )
         labels.append(np.where(chosen, sequence, IGNORED))

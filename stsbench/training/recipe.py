@@ -4,6 +4,8 @@
 """
 
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
@@ -204,6 +206,17 @@ class Recipe(RecipePart):
                 "views.key_columns)"
             )
         return self
+
+    def with_paths(
+        self, corpus: str | None, of_view: Callable[[str], str], of_table: Callable[[str, str], str]
+    ) -> Self:
+        """Return it with other paths of its corpus, of what its views read, and of each task's tables."""
+        changes = {
+            "corpus": self.corpus.model_copy(update={"path": corpus}),
+            "views": self.views.with_paths(of_view),
+            "tasks": {name: part.with_paths(partial(of_table, name)) for name, part in self.tasks.items()},
+        }
+        return self.model_copy(update=changes)
 
     def seed_of(self, *names: str) -> int:
         """Return the seed of what is drawn under some names; it follows from the recipe's own."""

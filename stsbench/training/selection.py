@@ -30,10 +30,7 @@ class LiveEncoder:
     """The model in training as an encoder: the base's tokeniser, the network as it is when it is asked.
 
     It encodes as a checkpoint saved at this moment would: without dropout, at the model's own maximum length; and
-    in fp32, unless the recipe selects in half precision.
-
-    Attributes:
-        is_base: whether the network still has the base's own weights, and vectors may be kept.
+    in fp32, unless the recipe selects in half precision. While the network `is_base`, its vectors may be kept.
     """
 
     base: TransformerEncoder
@@ -137,11 +134,7 @@ def best_of(log: Sequence[dict[str, Any]]) -> Best:
 
 @dataclass(frozen=True)
 class Selector:
-    """Scores the model on the dev set.
-
-    Attributes:
-        shared: where trainings from one base share its vectors; None where they do not.
-    """
+    """Scores the model on the dev set; trainings from one base may share its vectors in a folder."""
 
     encoder: LiveEncoder
     data: StsData

@@ -81,14 +81,9 @@ class VectorQueue:
     def __init__(
         self, part: Queue, width: int, seed: int, device: str, encode: Callable[[Batch], Tensor] | None
     ) -> None:
-        """Fill it as it starts.
+        """Fill it with random vectors of a width, drawn from a seed.
 
-        Args:
-            part: size, start and order.
-            width: of a vector.
-            seed: of the random vectors that it starts with.
-            device: where the vectors are.
-            encode: batch to (N, d) vectors that enter it; None where the batch's keys do.
+        `encode` makes of a batch the (N, d) vectors that enter it; it is None where the batch's keys do.
         """
         self.part, self._width, self._seed, self._device, self._encode = part, width, seed, device, encode
         self.vectors = self._initial()

@@ -28,11 +28,7 @@ from stsbench.training.selection import LiveEncoder
 
 @dataclass(frozen=True)
 class LabelledBatch:
-    """The sequences and targets of one loss of a task.
-
-    Attributes:
-        targets: (N,) as in `LabelledRows`.
-    """
+    """The sequences and targets of one loss of a task; the targets are those of `LabelledRows`."""
 
     sides: tuple[Sequences, ...]
     targets: NDArray[np.float64]
@@ -48,12 +44,7 @@ class LabelledBatch:
 
 
 class TaskTerm:
-    """A task's loss, the mean over a batch of its own.
-
-    Attributes:
-        sides: the sequences of each sentence of all training rows.
-        schedule: which rows each turn reads.
-    """
+    """A task's loss, the mean over a batch of its own."""
 
     def __init__(  # noqa: PLR0917 - the parts of a training
         self,
@@ -69,10 +60,9 @@ class TaskTerm:
         self.task, self.name, self.forward = task, task.name, forward
         self._model, self._behind, self._recipe, self._world = model, behind, recipe, world
         self.sides = tuple(_tokenized(sentences, recipe, base) for sentences in task.train.sentences)
-        rows, optimiser = len(task.train), recipe.optimiser
-        batch = min(task.part.batch or optimiser.batch, rows)
-        order = recipe.seed_of("order", "task", task.name)
-        self.schedule = Schedule(rows, batch, 1, optimiser.epochs, order)
+        rows = len(task.train)
+        batch = min(task.part.batch or recipe.optimiser.batch, rows)
+        self.schedule = Schedule(rows, batch, 1, recipe.seed_of("order", "task", task.name))
         self.head = _head(task, recipe, model).to(forward.device).train()
 
     def batch(self, turn: int) -> LabelledBatch:
@@ -84,11 +74,11 @@ class TaskTerm:
     def __call__(self, turn: int, scale: Callable[[Tensor], Tensor]) -> tuple[Tensor, LabelledBatch]:
         """Add the gradient of scale(loss) of a turn to the parameters; return the loss, weighted, and batch."""
         batch = self.batch(turn)
-        own = batch.share(self._world.share(len(batch.targets)))
+        share = batch.share(self._world.share(len(batch.targets)))
         loss = torch.zeros((), device=self.forward.device)
-        if len(own.targets):  # a process may have no share of a short last batch
-            outputs = self._outputs(own, dropout_seed(self._recipe, self._world, "task", self.name, str(turn)))
-            targets = torch.from_numpy(own.targets).to(outputs)
+        if len(share.targets):  # a process may have no share of a short last batch
+            outputs = self._outputs(share, dropout_seed(self._recipe, self._world, "task", self.name, str(turn)))
+            targets = torch.from_numpy(share.targets).to(outputs)
             summed = self.task.part.losses(outputs, targets).sum()
             loss = summed * (self.task.part.weight / len(batch.targets))
             backward(scale(loss))

@@ -194,13 +194,13 @@ def _build(
         sentences = [sentence for row in block for sentence in row]
         ids = tokenizer([s.lower() for s in sentences] if lower_case else sentences, special_tokens=False)
         for number, row in enumerate(block):
-            own = ids[number * columns : (number + 1) * columns]
-            if not all(own):
+            ids_of_row = ids[number * columns : (number + 1) * columns]
+            if not all(ids_of_row):
                 empty += 1
                 continue
             kept += 1
-            cut += sum(len(sequence) > limit for sequence in own)
-            for sequence, sentence in zip(own, row, strict=True):
+            cut += sum(len(sequence) > limit for sequence in ids_of_row)
+            for sequence, sentence in zip(ids_of_row, row, strict=True):
                 tokens.add(np.array(sequence[:limit], dtype=dtype))
                 if texts is not None:
                     texts.add(np.frombuffer(sentence.encode("utf-8"), dtype=np.uint8))

@@ -109,8 +109,8 @@ def train(
         began = None
         changes = {"corpus.path": corpus, "base": base, "seed": seed, "corpus.names": columns}
         # JSON is YAML.
-        given = [f"{name}={json.dumps(v, default=_plain)}" for name, v in changes.items() if v is not None]
-        chosen = read_recipe(str(recipe), [*overrides, *given])
+        named = [f"{name}={json.dumps(v, default=_plain)}" for name, v in changes.items() if v is not None]
+        chosen = read_recipe(str(recipe), [*overrides, *named])
         folder = RunFolder(RUNS / chosen.name if out is None else Path(out).expanduser())
     device = resolve_device(device)
     _require_precisions(chosen, device)
@@ -274,16 +274,10 @@ def _as_sentence(finding: str) -> str:
 
 def _public_recipe(job: Job) -> Recipe:
     """Return the recipe without the name of any folder of the person's."""
-    recipe = job.recipe
-    path = None if recipe.corpus.path is None else _file_name(recipe.corpus.path)
-    return recipe.model_copy(
-        update={
-            "base": _public_name(recipe.base, job.start.base_sha256),
-            "corpus": recipe.corpus.model_copy(update={"path": path}),
-            "views": recipe.views.with_paths(_own_name),
-            "tasks": {name: part.with_paths(_file_name) for name, part in recipe.tasks.items()},
-        }
-    )
+    path, base = job.recipe.corpus.path, _public_name(job.recipe.base, job.start.base_sha256)
+    corpus = None if path is None else _file_name(path)
+    recipe = job.recipe.with_paths(corpus, _own_name, lambda _, table: _file_name(table))
+    return recipe.model_copy(update={"base": base})
 
 
 def _own_name(name: str) -> str:

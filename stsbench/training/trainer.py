@@ -39,14 +39,7 @@ _BETAS, _EPSILON = (0.9, 0.999), 1e-8
 
 
 class Step(NamedTuple):
-    """What a step did.
-
-    Attributes:
-        loss: the sum of all losses, weighted: a scalar, on the device.
-        batches: that were read.
-        rate: the learning rate.
-        losses: the part of each of the timetable's parts that the step took.
-    """
+    """What a step did: its loss, a weighted sum on the device; and of each of the parts that it took, by name."""
 
     loss: Tensor
     batches: Sequence[Batch | LabelledBatch]
@@ -59,8 +52,6 @@ class Trainer:
 
     Attributes:
         evaluating: the network that scores the model.
-        timetable: which parts each step takes: the objective on the corpus, and tasks.
-        schedule: which rows of the corpus each turn of the objective reads.
         modules: whose weights are the state, by name.
     """
 
@@ -318,13 +309,7 @@ class _AdamWOfTransformers(torch.optim.Optimizer):
 
 @dataclass
 class Loop:
-    """A training that is going on.
-
-    Attributes:
-        keeper: saves; on the leading process only.
-        log: is written by the leading process only.
-        remarks: what the person should know of the recipe; they stand at the top of the log.
-    """
+    """A training that is going on; the leading process alone scores, saves and writes the log."""
 
     recipe: Recipe
     trainer: Trainer

@@ -51,16 +51,10 @@ class TextView(SentenceView):
     """A view of the sentence before it is tokenised."""
 
     def require(self, device: str) -> tuple[Path, ...]:
-        """Make sure, before a training begins, that all is there that it reads beside the sentences.
+        """Return the files that it reads beside the sentences; models among them will compute on the device.
 
-        Args:
-            device: where models compute.
-
-        Returns:
-            The files, which have to be the same when the training is resumed.
-
-        Raises:
-            UserError: if something is missing.
+        It is called before a training begins, and raises a UserError if something is missing. When the training is
+        resumed the files have to be the same.
         """
         return ()
 
@@ -75,9 +69,7 @@ class TextView(SentenceView):
     def texts(self, sentences: Sequence[str], draws: Sequence[np.random.Generator]) -> list[str]:
         """Return the changed sentences of a batch; a view that computes for all at once does so here.
 
-        Args:
-            sentences: of the batch, in order.
-            draws: where the draws of each come from: one generator for all, or each its own if `once`.
+        The draws of each come from one generator for all, or if `once` from one of its own.
         """
         return [self.text(sentence, rng) for sentence, rng in zip(sentences, draws, strict=True)]
 
@@ -97,11 +89,7 @@ class SubwordRepetition(TokenView):
     `paper`: the number of doubled sub-words is uniform on 0 .. max(2, int(rate n)), n being the sub-words without
     the special tokens; drawn anew each time; the longer sentence is cut back to the maximum length. `released`, as
     the public code has it: uniform on 0 .. min(10, int(rate L)) - 1, L counting two special tokens; drawn once for
-    each sentence; not cut back.
-
-    Attributes:
-        rate: the paper's dup_rate.
-        variant: which of the two.
+    each sentence; not cut back. The rate is the paper's dup_rate.
     """
 
     kind: Literal["subword-repetition"]

@@ -81,7 +81,7 @@ def test_mocoses_loss_and_gradient_equal_the_equations(in_batch, gradient, assem
 
 def test_queue_and_target_after_five_steps_are_those_of_lists(assembled):
     trainer = assembled(*MOCOSE)
-    start, steps = [tuple(row) for row in trainer.queue.columns().tolist()], trainer.schedule.steps
+    start, steps = [tuple(row) for row in trainer.queue.columns().tolist()], trainer.timetable.steps
     np.testing.assert_allclose(trainer.queue.columns().norm(dim=1), 1, rtol=1e-6)
     names = [n for n, _ in trainer.target.model.named_parameters() if "embeddings" not in n]
     slow = {n: p.detach().double().clone() for n, p in trainer.model.named_parameters() if n in names}

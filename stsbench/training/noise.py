@@ -6,7 +6,7 @@ for a training to be resumed. To add one, write its class here and name it in `N
 """
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Annotated, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Literal, Self, TypeAlias
 
 from pydantic import Field, SerializeAsAny, WrapValidator, model_validator
 
@@ -219,19 +219,11 @@ class GaussianReplacement(NoisePart):
         return torch.where(replaced, self.std * torch.randn_like(pooled), pooled)
 
 
+_Known: TypeAlias = (
+    PositionShuffle | TokenCutoff | FeatureCutoff | ElementCutoff | GaussianEmbeddings | GaussianReplacement
+)
 Noise = Annotated[
-    SerializeAsAny[
-        Annotated[
-            PositionShuffle
-            | TokenCutoff
-            | FeatureCutoff
-            | ElementCutoff
-            | GaussianEmbeddings
-            | GaussianReplacement,
-            Field(discriminator="kind"),
-        ]
-    ],
-    WrapValidator(part_of(NoisePart)),
+    SerializeAsAny[Annotated[_Known, Field(discriminator="kind")]], WrapValidator(part_of(NoisePart))
 ]
 """Any noise, by its `kind`; or a `NoisePart` of one's own."""
 

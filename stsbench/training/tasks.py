@@ -11,7 +11,7 @@ It states neither losses, nor weights, nor how often each set is read; what is h
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self, TypeAlias
 
 from pydantic import Field, SerializeAsAny, WrapValidator, model_validator
 
@@ -234,12 +234,8 @@ class RegressionHead(_PairHead):
         return pearson(outputs[:, 0].double().numpy(), targets.double().numpy())
 
 
-Task = Annotated[
-    SerializeAsAny[
-        Annotated[ClassificationHead | PairClassificationHead | RegressionHead, Field(discriminator="kind")]
-    ],
-    WrapValidator(part_of(TaskHead)),
-]
+_Known: TypeAlias = ClassificationHead | PairClassificationHead | RegressionHead
+Task = Annotated[SerializeAsAny[Annotated[_Known, Field(discriminator="kind")]], WrapValidator(part_of(TaskHead))]
 """Any task, by its `kind`; or a `TaskHead` of one's own."""
 
 

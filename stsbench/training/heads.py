@@ -77,8 +77,7 @@ class DenseTanh(HeadPart):
 class Dense(HeadPart):
     """A dense layer of the hidden size alone (MoCoSE's pooler, which has no tanh).
 
-    Attributes:
-        start: its weights: random, or those of the checkpoint's own pooler.
+    It starts from random weights, or from those of the checkpoint's own pooler.
     """
 
     kind: Literal["dense"]

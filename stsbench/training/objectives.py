@@ -338,18 +338,7 @@ class MaskedLanguageTerm:
 
     def __call__(self, batch: Batch, scale: Callable[[Tensor], Tensor]) -> Tensor:
         """Run it; see `Term`."""
-        sides = (batch.query, batch.key, batch.hard)
-        masked = [
-            mask_tokens(
-                side,
-                share=self.part.share,
-                mask_id=self.tokenizer.mask_id or 0,
-                vocabulary=self.tokenizer.vocabulary,
-                around=self.around,
-                rng=generator(self.recipe.seed, "mask", str(number), *batch.name),
-            )
-            for number, side in enumerate(sides)
-        ]
+        masked = self.masked(batch)
         count = sum(int((label != IGNORED).sum()) for _, labels in masked for label in labels)
         seen, labels = [], []
         for ids, own_labels in masked:
@@ -364,6 +353,20 @@ class MaskedLanguageTerm:
             backward(scale(loss))
             total += loss.detach()
         return self.world.add_up(total)
+
+    def masked(self, batch: Batch) -> list[tuple[Sequences, Sequences]]:
+        """Return a masked copy of queries, keys and hard negatives, each with its labels."""
+        return [
+            mask_tokens(
+                side,
+                share=self.part.share,
+                mask_id=self.tokenizer.mask_id or 0,
+                vocabulary=self.tokenizer.vocabulary,
+                around=self.around,
+                rng=generator(self.recipe.seed, "mask", str(number), *batch.name),
+            )
+            for number, side in enumerate((batch.query, batch.key, batch.hard))
+        ]
 
     def _summed(self, chunk: Chunk, labels: Sequences) -> Tensor:
         """Return the sum of the losses of the masked sub-words of a chunk."""

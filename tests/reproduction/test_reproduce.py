@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from stsbench.training.timetable import make_timetable
 from typer.testing import CliRunner
 
 import stsbench as sb
@@ -25,6 +24,7 @@ from stsbench.reproduction.reproductions import reproductions
 from stsbench.reproduction.table_plan import plan_of, plans
 from stsbench.sweeps.jobs import jobs_of
 from stsbench.sweeps.result import read_sweep
+from stsbench.training.batches import make_timetable
 from stsbench.training.recipe import Recipe
 
 TABLE = "esimcse-coling2022-9"

@@ -153,9 +153,8 @@ def test_the_masked_language_loss_equals_the_naive_one(assembled):
 
     network = copy.deepcopy(term.network)
     network.zero_grad()
-    parts = [term._masked(side, str(number), batch) for number, side in enumerate((batch.query, batch.key))]
     losses = []
-    for seen, labels in parts:
+    for seen, labels in term.masked(batch):
         for ids, wanted in zip(seen, labels, strict=True):
             logits = network(input_ids=torch.tensor(ids).unsqueeze(0)).logits[0]
             places = np.flatnonzero(wanted != IGNORED)

@@ -77,6 +77,14 @@ class LiveEncoder:
 
 
 @dataclass(frozen=True)
+class Best:
+    """The best score so far and its step; minus infinity if none was defined."""
+
+    step: int
+    score: float
+
+
+@dataclass(frozen=True)
 class DevScore:
     """A score on the dev set.
 
@@ -91,7 +99,7 @@ class DevScore:
     seconds: float
     tasks: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
-    def line(self, step: int, best: "Best | None") -> dict[str, Any]:
+    def line(self, step: int, best: Best | None) -> dict[str, Any]:
         """Return it as a line of the log."""
         best_so_far = {} if best is None else {"best": _finite(best.score), "best_step": best.step}
         tasks = {
@@ -112,14 +120,6 @@ class DevScore:
 def _finite(score: float) -> float | None:
     # JSON has no infinity: a score that is undefined is null.
     return score if math.isfinite(score) else None
-
-
-@dataclass(frozen=True)
-class Best:
-    """The best score so far and its step; minus infinity if none was defined."""
-
-    step: int
-    score: float
 
 
 def best_of(log: Sequence[dict[str, Any]]) -> Best:

@@ -33,7 +33,7 @@ class World:
         return self._shares(rows)[self.rank]
 
     def gather(self, own: Tensor, rows: int) -> Tensor:
-        """Return all `rows` rows, (rows, d), in order of the processes; gradient flows to this one's own, (share, d)."""
+        """Return the rows of all processes in order, (rows, d); gradient flows to this one's share, (n, d)."""
         if self.size == 1:
             return own
         shares = self._shares(rows)

@@ -28,13 +28,13 @@ from stsbench.encoders.checkpoint import find_checkpoint
 from stsbench.encoders.plan import embed
 from stsbench.training.base import find_base
 from stsbench.training.batches import Batch
-from stsbench.training.determinism import deterministic
 from stsbench.training.distributed import World
+from stsbench.training.gpu import deterministic
 from stsbench.training.recipe import Recipe
 from stsbench.training.recipe_files import read_recipe
 from stsbench.training.selection import LiveEncoder
 from stsbench.training.token_store import open_store
-from stsbench.training.trainer import assemble
+from stsbench.training.trainer import Trainer
 
 SENTENCES, SCORES, DEV_SENTENCES = 1_000_000, 125, 3000
 
@@ -94,7 +94,7 @@ def measure(recipe: Recipe, options: argparse.Namespace, folder: Path) -> Speed:
     if options.device.startswith("cuda"):
         torch.cuda.reset_peak_memory_stats()
     with deterministic(options.device, recipe.deterministic):
-        trainer = assemble(recipe, store, base, World(), options.device)
+        trainer = Trainer(recipe, store, base, World(), options.device)
         config = trainer.model.transformer.config
         done, sentences, tokens, start = 0.0, 0, 0, 0.0
         for step in range(options.warm + options.steps):

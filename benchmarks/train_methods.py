@@ -29,7 +29,7 @@ from train_speed import WARM, Clock, prepare
 
 from stsbench.data.corpus import corpus_file, read_rows
 from stsbench.encoders.checkpoint import PACKAGED
-from stsbench.training import adversary, objectives, task_heads
+from stsbench.training import objectives, task_heads
 from stsbench.training.base import Base
 from stsbench.training.distributed import World
 from stsbench.training.labelled import LabelledRows, LabelledTask
@@ -37,7 +37,7 @@ from stsbench.training.model import Forward
 from stsbench.training.recipe import Recipe
 from stsbench.training.recipe_files import read_recipe
 from stsbench.training.token_store import TokenStore
-from stsbench.training.trainer import assemble
+from stsbench.training.trainer import Trainer
 
 CONSERT = (
     "dropout=0",
@@ -121,15 +121,15 @@ def steps_of(
     recipe: Recipe, base: Base, store: TokenStore, corpus: Path, steps: int, device: str
 ) -> tuple[list[float], Clock, Passes]:
     """Return the seconds of each step, the seconds by part, and the passes of all but the first two steps."""
-    trainer = assemble(recipe, store, base, World(), device, tasks=labelled_tasks(recipe, corpus))
+    trainer = Trainer(recipe, store, base, World(), device, tasks=labelled_tasks(recipe, corpus))
     clock, passes, seconds = Clock(device), Passes(), []
     passes.watch(trainer.model.transformer)
     if trainer.target is not None:
         passes.watch(trainer.target.model.transformer)
-        trainer.target.after_step = clock.around("target", trainer.target.after_step)  # type: ignore[method-assign]
+        trainer.target.follow = clock.around("target", trainer.target.follow)  # type: ignore[method-assign]
     trainer.reader = clock.around("reading", trainer.reader)
     trainer.descent.step = clock.around("optimiser", trainer.descent.step)  # type: ignore[method-assign]
-    learn = adversary.Adversary.learn
+    learn = objectives.Adversary.learn
 
     def learning(own, loss):
         found = learn(own, loss)
@@ -141,7 +141,7 @@ def steps_of(
         patch.object(objectives, "backward", clock.around("backward", torch.autograd.backward)),
         patch.object(task_heads, "backward", clock.around("backward", torch.autograd.backward)),
         patch.object(torch.autograd, "grad", clock.around("backward", torch.autograd.grad)),
-        patch.object(adversary.Adversary, "learn", learning),
+        patch.object(objectives.Adversary, "learn", learning),
     ):
         for step in range(WARM + steps):
             if step == WARM:

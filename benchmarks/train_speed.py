@@ -38,7 +38,7 @@ from stsbench.training.distributed import World
 from stsbench.training.recipe import Recipe
 from stsbench.training.recipe_files import read_recipe
 from stsbench.training.token_store import TokenStore, open_store
-from stsbench.training.trainer import assemble
+from stsbench.training.trainer import Trainer
 
 RECIPES = {"simcse": "minilm-simcse", "esimcse": "minilm-esimcse"}
 CHEAPER = ["dropout_draws=numpy", "optimiser.chunk=null", "optimiser.chunk_tokens=640"]
@@ -84,14 +84,15 @@ def prepare(recipe: Recipe, corpus: Path, device: str) -> tuple[Base, TokenStore
 def ours(recipe: Recipe, base: Base, store: TokenStore, steps: int, device: str) -> tuple[Any, ...]:
     """Return seconds of each step, seconds by part, and real and padded tokens of the encoder in training."""
     # Any: its parts are exchanged for timed ones.
-    trainer: Any = assemble(recipe, store, base, World(), device)
+    trainer: Any = Trainer(recipe, store, base, World(), device)
     clock, forward = Clock(device), trainer.terms[0].forward
     trainer.terms = [clock.around("forward and backward", term) for term in trainer.terms]
     trainer.reader = clock.around("reading", trainer.reader)
     trainer.descent.step = clock.around("optimiser", trainer.descent.step)
-    trainer.negatives.push = clock.around("momentum forward", trainer.negatives.push)
+    if trainer.queue is not None:
+        trainer.queue.push = clock.around("momentum forward", trainer.queue.push)
     if trainer.target is not None:
-        trainer.target.after_step = clock.around("momentum update", trainer.target.after_step)
+        trainer.target.follow = clock.around("momentum update", trainer.target.follow)
     seconds, tokens = [], np.zeros(2, dtype=int)
     for step in range(steps):
         if step == WARM:

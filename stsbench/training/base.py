@@ -16,7 +16,6 @@ from stsbench.encoders.network import Network, load_network
 from stsbench.encoders.template_files import NO_TEMPLATE
 from stsbench.encoders.tokenizer import Tokenizer, position_limit
 from stsbench.encoders.transformer import TransformerEncoder
-from stsbench.statistics.seeds import generator
 from stsbench.training.dropout import let_numpy_draw, make_gaussian, set_dropout
 from stsbench.training.guesses import masked_language_network
 from stsbench.training.heads import HeadBase, dense_layers
@@ -29,8 +28,6 @@ class Base:
     """A checkpoint to start from.
 
     Attributes:
-        encoder: of the checkpoint, with the recipe's pooling and nothing behind it; its weights are not loaded.
-        tokenizer: the checkpoint's.
         longest: sub-words that it has positions for; None for no limit.
         normalizes: whether its own vectors have unit length, as those of what is trained from it have then.
         notes: what the person should know of it.
@@ -49,11 +46,7 @@ class Base:
 
 
 def find_base(recipe: Recipe, device: str) -> Base:
-    """Find the recipe's base, without loading its weights.
-
-    Raises:
-        UserError: if there is none, or it is not one that can be trained here.
-    """
+    """Find the recipe's base, without loading its weights."""
     encoder = load(recipe.base, pooling=recipe.pooling, device=device, template=NO_TEMPLATE)
     if not isinstance(encoder, TransformerEncoder):
         raise UserError(f"{recipe.base} is no Transformers checkpoint: training needs one to start from.")
@@ -85,11 +78,7 @@ def find_base(recipe: Recipe, device: str) -> Base:
 
 
 def load_model(base: Base, recipe: Recipe, device: str) -> tuple[SentenceModel, Network]:
-    """Load the base for training; return the model, and the network that evaluates it.
-
-    Raises:
-        UserError: if weights are missing or do not fit on the device.
-    """
+    """Load the base for training; return the model, and the network that evaluates it."""
     network = load_network(
         base.checkpoint,
         precision="fp32",
@@ -106,7 +95,7 @@ def load_model(base: Base, recipe: Recipe, device: str) -> tuple[SentenceModel, 
     if recipe.dropout_draws == "numpy" and device == "cpu":
         let_numpy_draw(transformer)
     if recipe.reinitialise:
-        _reinitialise(transformer, recipe.reinitialise, recipe.seed)
+        _reinitialise(transformer, recipe)
     model = SentenceModel(transformer, recipe.pooling, **_heads(transformer, recipe, network.has_pooler, device))
     model.train()
     if recipe.compile:
@@ -114,18 +103,14 @@ def load_model(base: Base, recipe: Recipe, device: str) -> tuple[SentenceModel, 
     if not recipe.scored_heads:
         return model, network
     # Scored behind the heads or before them, as the checkpoint will be.
-    scored = model.scored(recipe.scored_heads)
+    scored = nn.Sequential(*(getattr(model, name) for name in recipe.scored_heads))
     dense_layers(scored)  # which says so if a checkpoint cannot hold them
     return model, replace(network, tail=scored)
 
 
 @contextmanager
-def told_if_not_compiled(recipe: Recipe) -> Iterator[None]:
-    """Say it in a sentence if torch cannot compile the model of a recipe: it is not trained otherwise instead.
-
-    Raises:
-        UserError: if there is no compiler, or it does not understand the model.
-    """
+def compiler_errors_told(recipe: Recipe) -> Iterator[None]:
+    """Tell in a sentence that torch cannot compile a recipe's model, which is then not trained uncompiled."""
     try:
         yield
     except RuntimeError as error:
@@ -150,34 +135,24 @@ def _heads(transformer: Any, recipe: Recipe, has_pooler: bool, device: str) -> d
         part = getattr(recipe, name)
         if part is None:
             continue
-        torch.manual_seed(int(generator(recipe.seed, name).integers(2**63)))
+        torch.manual_seed(recipe.seed_of(name))
         pooler = transformer.pooler.dense if name == "head" and has_pooler else None
         heads[name] = part.build(HeadBase(width, std, pooler)).to(device)
         width = width if name == "head" else part.output_of(width)
     return heads
 
 
-def random_copy(model: SentenceModel, seed: int) -> nn.Module:
+def random_copy(model: SentenceModel, recipe: Recipe) -> nn.Module:
     """Return the model's Transformer with fresh random weights."""
     from transformers import AutoModel
 
-    torch.manual_seed(int(generator(seed, "momentum").integers(2**63)))
+    torch.manual_seed(recipe.seed_of("momentum"))
     fresh: nn.Module = AutoModel.from_config(model.transformer.config)
     return fresh
 
 
 def load_masked_language(base: Base, model: SentenceModel, device: str, *, tied: bool) -> nn.Module:
-    """Return a masked-language model around the encoder that is being trained.
-
-    Args:
-        base: has the head.
-        model: has the encoder.
-        device: to compute on.
-        tied: whether the head guesses by the encoder's own table of words, or by a copy that is trained apart.
-
-    Raises:
-        UserError: if the base has no such head, or no mask token.
-    """
+    """Return a masked-language model around the encoder that is being trained."""
     whole = masked_language_network(base.checkpoint)
     if whole is None or base.tokenizer.mask_id is None:
         raise UserError(
@@ -192,17 +167,14 @@ def load_masked_language(base: Base, model: SentenceModel, device: str, *, tied:
     return trained
 
 
-def _reinitialise(transformer: Any, layers: int, seed: int) -> None:
-    """Give the last layers of a Transformer fresh random weights, as Transformers makes them.
-
-    Raises:
-        UserError: if it has fewer layers, or none that stand in a list.
-    """
+def _reinitialise(transformer: Any, recipe: Recipe) -> None:
+    """Give the last layers of a Transformer fresh random weights, as Transformers makes them."""
+    layers = recipe.reinitialise
     stacks = [module for module in transformer.modules() if isinstance(module, nn.ModuleList)]
     stack = max(stacks, key=len, default=nn.ModuleList())
     if len(stack) < layers:
         raise UserError(f"reinitialise {layers}: the base has {len(stack)} layers of its own; use fewer.")
-    torch.manual_seed(int(generator(seed, "reinitialise").integers(2**63)))
+    torch.manual_seed(recipe.seed_of("reinitialise"))
     for layer in list(stack)[-layers:]:
         for module in layer.modules():
             # Transformers leaves alone what it read from a checkpoint.

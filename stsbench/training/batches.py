@@ -1,13 +1,14 @@
-"""Which rows each step reads, and the sequences that the recipe's views make of them.
+"""What each step takes: parts of the objective, rows of the corpus, and the sequences that views make of the rows.
 
-Every random draw follows from the recipe's seed and the name of the batch, so nothing has to be remembered for a
-training to be resumed.
+Every random draw follows from the recipe's seed and the number of the step or the name of the batch, so nothing
+has to be remembered for a training to be resumed.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import pairwise
+from itertools import accumulate, pairwise
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +17,9 @@ from stsbench.base.errors import UserError
 from stsbench.encoders.tokenizer import Tokenizer
 from stsbench.statistics.seeds import generator
 from stsbench.training.recipe import Recipe
-from stsbench.training.token_store import TokenStore, special_tokens
-from stsbench.training.views import TextView, Tokens, View
+from stsbench.training.tasks import CONTRASTIVE, Phase
+from stsbench.training.token_store import TokenStore
+from stsbench.training.views import TextView, Tokens
 
 Sequences = list[NDArray[np.int64]]
 """Token ids of some sentences, special tokens included."""
@@ -32,18 +34,12 @@ class Schedule:
     last one of each as short as what is left in it, and the batches of all come in random order.
 
     Attributes:
-        rows: of the corpus.
-        batch: rows in one loss.
-        accumulate: losses in one optimiser step.
-        epochs: passes over the corpus.
-        seed: of the order.
         bucket: (rows,) the bucket of each row; None where batches are of any rows.
     """
 
     rows: int
     batch: int
     accumulate: int
-    epochs: int
     seed: int
     bucket: NDArray[np.int64] | None = None
 
@@ -51,11 +47,6 @@ class Schedule:
     def steps_per_epoch(self) -> int:
         """Optimiser steps in an epoch."""
         return -(-len(self.cuts) // self.accumulate)
-
-    @property
-    def steps(self) -> int:
-        """Optimiser steps in all."""
-        return self.epochs * self.steps_per_epoch
 
     def starts_epoch(self, step: int) -> bool:
         """Return whether a step, counted from 0, is the first of an epoch."""
@@ -84,11 +75,7 @@ class Schedule:
 
 
 def make_schedule(recipe: Recipe, store: TokenStore) -> Schedule:
-    """Return the schedule of a recipe on a corpus.
-
-    Raises:
-        UserError: if the corpus does not fill one batch, or a bucket has a single row.
-    """
+    """Return the schedule of a recipe on a corpus."""
     optimiser, rows = recipe.optimiser, len(store)
     if rows < optimiser.batch:
         raise UserError(
@@ -103,23 +90,100 @@ def make_schedule(recipe: Recipe, store: TokenStore) -> Schedule:
                 f"corpus.buckets {list(recipe.corpus.buckets)}: a bucket has a single sentence, which has nothing "
                 "to be told apart from: choose other buckets."
             )
-    return Schedule(rows, optimiser.batch, optimiser.accumulate, optimiser.epochs, recipe.seed, bucket)
+    return Schedule(rows, optimiser.batch, optimiser.accumulate, recipe.seed, bucket)
 
 
 # The corpus and each task have a schedule of their own, and take turns.
 @lru_cache(maxsize=16)
 def _epoch(schedule: Schedule, epoch: int) -> tuple[NDArray[np.int64], list[slice]]:
     """Return an order of all rows, and which places of it each batch takes, in the order of the batches."""
-    order = _order(schedule.rows, schedule.seed, epoch)
+    order = generator(schedule.seed, "order", str(epoch)).permutation(schedule.rows)
     if schedule.bucket is None:
         return order, schedule.cuts
     shuffled = generator(schedule.seed, "buckets", str(epoch)).permutation(len(schedule.cuts))
     return order[np.argsort(schedule.bucket[order], kind="stable")], [schedule.cuts[place] for place in shuffled]
 
 
-@lru_cache(maxsize=16)
-def _order(rows: int, seed: int, epoch: int) -> NDArray[np.int64]:
-    return generator(seed, "order", str(epoch)).permutation(rows)
+@dataclass(frozen=True, eq=False)
+class Timetable:
+    """Which parts each step takes.
+
+    Attributes:
+        turns: for each part (steps,): which of the part's turns a step is, from 0; -1 where it takes none.
+        ends: the step behind each phase.
+        paces: the steps of an epoch of each phase.
+    """
+
+    turns: Mapping[str, NDArray[np.int64]]
+    ends: tuple[int, ...]
+    paces: tuple[int, ...]
+
+    @property
+    def steps(self) -> int:
+        """Optimiser steps in all."""
+        return self.ends[-1]
+
+    def turn(self, part: str, step: int) -> int | None:
+        """Return which turn of a part a step is, both counted from 0; None if the step does not take it."""
+        turn = int(self.turns[part][step])
+        return None if turn < 0 else turn
+
+    def epoch(self, step: int) -> float:
+        """Return how many epochs the first `step` steps are, phase after phase."""
+        epochs, start = 0.0, 0
+        for end, pace in zip(self.ends, self.paces, strict=True):
+            if step <= end:
+                return epochs + (step - start) / pace
+            epochs, start = epochs + (end - start) / pace, end
+        return epochs
+
+
+def make_timetable(recipe: Recipe, sizes: Mapping[str, int]) -> Timetable:
+    """Return the timetable of a recipe."""
+    phases = recipe.phases or (Phase(takes=(CONTRASTIVE, *recipe.tasks)),)
+    paces = [sizes[_pace(phase, sizes)] for phase in phases]
+    lengths = [pace * (phase.epochs or recipe.optimiser.epochs) for phase, pace in zip(phases, paces, strict=True)]
+    taken = [
+        _taken(recipe, number, length, {part: _rate(recipe, part, pace, sizes) for part in phase.takes})
+        for number, (phase, length, pace) in enumerate(zip(phases, lengths, paces, strict=True))
+    ]
+    turns = {}
+    for part in sizes:
+        rows = zip(taken, lengths, strict=True)
+        takes = np.concatenate([of_phase.get(part, np.zeros(length, bool)) for of_phase, length in rows])
+        turns[part] = np.where(takes, np.cumsum(takes) - 1, -1)
+    return Timetable(turns, tuple(accumulate(lengths)), tuple(paces))
+
+
+def _pace(phase: Phase, sizes: Mapping[str, int]) -> str:
+    """Return whose rows an epoch of a phase passes over."""
+    if phase.epoch_of is not None:
+        return phase.epoch_of
+    return CONTRASTIVE if CONTRASTIVE in phase.takes else max(phase.takes, key=lambda part: sizes[part])
+
+
+def _taken(recipe: Recipe, phase: int, steps: int, rates: Mapping[str, float]) -> dict[str, NDArray[np.bool_]]:
+    """Return for each part of a phase, named by its number, (steps,): whether a step takes it."""
+    draws = {part: generator(recipe.seed, "turns", str(phase), part).random(steps) for part in rates}
+    taken = {part: draws[part] < rate for part, rate in rates.items()}
+    # A step that nothing falls to takes one part, drawn in proportion to the rates.
+    idle = np.flatnonzero(~np.any(list(taken.values()), axis=0))
+    if len(idle):
+        chances = np.array(list(rates.values()))
+        drawn = generator(recipe.seed, "idle turns", str(phase)).choice(
+            len(chances), size=len(idle), p=chances / chances.sum()
+        )
+        for place, part in enumerate(rates):
+            taken[part][idle[drawn == place]] = True
+    return taken
+
+
+def _rate(recipe: Recipe, part: str, pace: int, sizes: Mapping[str, int]) -> float:
+    """Return the chance that a step takes a part."""
+    if part == CONTRASTIVE:
+        return 1.0
+    rate = recipe.tasks[part].rate
+    return min(1.0, sizes[part] / pace) if rate == "once" else rate
 
 
 @dataclass(frozen=True)
@@ -127,8 +191,6 @@ class Batch:
     """The sequences of one loss.
 
     Attributes:
-        query: one side of the positive pairs.
-        key: the other.
         hard: the hard negatives; empty without.
         name: what names this batch's random draws, apart from the seed.
     """
@@ -150,15 +212,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class BatchReader:
-    """Reads batches from the store through the recipe's views.
-
-    Attributes:
-        store: the corpus.
-        tokenizer: of the model.
-        recipe: names views, columns and maximum length.
-        longest: sub-words that the model has positions for; None for no limit.
-        lower_case: whether text is lower-cased before it is tokenised.
-    """
+    """Reads batches from the store through the recipe's views."""
 
     store: TokenStore
     tokenizer: Tokenizer
@@ -168,34 +222,21 @@ class BatchReader:
 
     def __call__(self, rows: NDArray[np.int64], *name: str) -> Batch:
         """Return the batch of some rows; `name` names its random draws."""
-        views, columns = self.recipe.views, self.store.counts.columns
-        query = self._columns(rows, 0, views.query_columns, ("query", *name))
-        key = self._columns(rows, min(1, columns - 1), views.key_columns, ("key", *name))
-        return Batch(
-            query=self._viewed(rows, query, views.query, ("query", *name)),
-            key=self._viewed(rows, key, views.key, ("key", *name)),
-            hard=self._plain(rows, 2) if self.recipe.negatives.hard else [],
-            name=name,
-        )
+        hard = [self.store.tokens(row, 2) for row in rows.tolist()] if self.recipe.negatives.hard else []
+        query, key = self._side("query", rows, name), self._side("key", rows, name)
+        return Batch(query, key, self._around(hard, cut=True), name)
 
-    def _columns(
-        self, rows: NDArray[np.int64], own: int, wanted: Sequence[int] | None, name: tuple[str, ...]
-    ) -> list[int]:
-        """Return the column that each row's sentence is taken from: `own`, or one of those wanted, at random."""
-        if wanted is None:
-            return [own] * len(rows)
-        drawn = generator(self.recipe.seed, "column", *name).choice(len(wanted), size=len(rows))
-        return [wanted[place] - 1 for place in drawn.tolist()]
-
-    def _plain(self, rows: NDArray[np.int64], column: int) -> Sequences:
-        return self._around([self.store.tokens(int(row), column) for row in rows], cut=True)
-
-    def _viewed(
-        self, rows: NDArray[np.int64], columns: Sequence[int], view: View, name: tuple[str, ...]
-    ) -> Sequences:
-        shared, seed = generator(self.recipe.seed, "view", *name), self.recipe.seed
-        draws = [generator(seed, "view", name[0], str(row)) if view.once else shared for row in rows.tolist()]
+    def _side(self, side: Literal["query", "key"], rows: NDArray[np.int64], name: tuple[str, ...]) -> Sequences:
+        """Return one side of the pairs through its view: sentences of its column, or of several at random."""
+        views, seed, is_query = self.recipe.views, self.recipe.seed, side == "query"
+        view, choices = (views.query, views.query_columns) if is_query else (views.key, views.key_columns)
+        columns = [0 if is_query else min(1, self.store.counts.columns - 1)] * len(rows)
+        if choices is not None:
+            drawn = generator(seed, "column", side, *name).choice(len(choices), size=len(rows))
+            columns = [choices[place] - 1 for place in drawn.tolist()]
         places = list(zip(rows.tolist(), columns, strict=True))
+        shared = generator(seed, "view", side, *name)
+        draws = [generator(seed, "view", side, str(row)) if view.once else shared for row in rows.tolist()]
         if isinstance(view, TextView):
             texts = view.texts([self.store.text(row, column) for row, column in places], draws)
             read = [text.lower() for text in texts] if self.lower_case else texts
@@ -217,4 +258,8 @@ class BatchReader:
 
     @cached_property
     def _special_tokens(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        return special_tokens(self.tokenizer)
+        """The special tokens before a sentence and behind it."""
+        (whole,), (inner,) = self.tokenizer(["a"]), self.tokenizer(["a"], special_tokens=False)
+        start = next(at for at in range(len(whole)) if whole[at : at + len(inner)] == inner)
+        before, behind = whole[:start], whole[start + len(inner) :]
+        return np.array(before, dtype=np.int64), np.array(behind, dtype=np.int64)

@@ -14,7 +14,7 @@ import shutil
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,18 +27,25 @@ from stsbench.base.files import (
     sha256_of,
     told_as_unwritable,
 )
-from stsbench.encoders.checkpoint import NOTES, Checkpoint, quiet_transformers
+from stsbench.encoders.checkpoint import NOTES, quiet_transformers
 from stsbench.training.folder import RunFolder
-from stsbench.training.heads import DenseLayer, dense_layers
+from stsbench.training.heads import dense_layers
 from stsbench.training.recipe import Pooling, Recipe
 from stsbench.training.selection import Best
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from stsbench.training.base import Base
     from stsbench.training.model import SentenceModel
 
-_POOLINGS: dict[Pooling, str] = {"cls_before_pooler": "cls", "avg": "mean", "max": "max", "last": "lasttoken"}
+# The names that every release of sentence-transformers reads.
+_POOLINGS: dict[Pooling, str] = {
+    "cls_before_pooler": "cls_token",
+    "avg": "mean_tokens",
+    "max": "max_tokens",
+    "last": "lasttoken",
+}
 
 Weights = Mapping[str, "Tensor"]
 """The state of a `SentenceModel`."""
@@ -46,49 +53,36 @@ Weights = Mapping[str, "Tensor"]
 
 @dataclass(frozen=True)
 class CheckpointWriter:
-    """Writes the model's weights as a checkpoint.
-
-    Attributes:
-        model: the module whose weights they are.
-        base: where tokenizer and configuration come from.
-        recipe: names pooling and head.
-        max_length: sub-words that the checkpoint reads.
-        lower_case: whether text is lower-cased first.
-        notes: what every measurement of the checkpoint should say.
-        normalize: whether its vectors are to have unit length, as the base's have.
-    """
+    """Writes the model's weights as a checkpoint."""
 
     model: "SentenceModel"
-    base: Checkpoint
+    base: "Base"
     recipe: Recipe
-    max_length: int | None
-    lower_case: bool = False
     notes: Sequence[str] = ()
-    normalize: bool = False
 
     def write(self, weights: Weights, folder: Path) -> None:
-        """Write a checkpoint: complete in a folder beside, then renamed.
-
-        Raises:
-            UserError: if the disk is full or the folder cannot be written.
-        """
+        """Write a checkpoint: complete in a folder beside, then renamed."""
         with atomic_folder(folder) as building, _library_errors():
             self._write_transformer(weights, building)
-            for path in self.base.tokenizer_files():
-                shutil.copyfile(path, building / path.relative_to(self.base.folder))
+            checkpoint, settings = self.base.checkpoint, self.base.encoder.settings
+            for path in checkpoint.tokenizer_files():
+                shutil.copyfile(path, building / path.relative_to(checkpoint.folder))
             modules = ["Transformer", "Pooling"]
-            _write_json(building / "1_Pooling" / "config.json", self._pooling())
-            about = {"max_seq_length": self.max_length, "do_lower_case": self.lower_case}
+            chosen = {f"pooling_mode_{mode}": name == self.recipe.pooling for name, mode in _POOLINGS.items()}
+            pooling = {"word_embedding_dimension": self.model.width, **chosen}
+            _write_json(building / "1_Pooling" / "config.json", pooling)
+            about = {"max_seq_length": settings.use.max_length, "do_lower_case": settings.lower_case}
             _write_json(building / "sentence_bert_config.json", about)
             # What a base has met, whatever is trained from it has met too.
-            if notes := list(dict.fromkeys([*self.base.own_notes(), *self.notes])):
+            if notes := list(dict.fromkeys([*checkpoint.own_notes(), *self.notes])):
                 _write_json(building / NOTES, {"notes": notes})
             for name in self.recipe.scored_heads:
-                for layer in dense_layers(getattr(self.model, name)):
-                    inner = f"{name}.{layer.name}".rstrip(".")
-                    self._write_dense(weights, inner, layer, building / f"{len(modules)}_Dense")
+                for layer, about in dense_layers(getattr(self.model, name)).items():
+                    place = building / f"{len(modules)}_Dense"
+                    _write_json(place / "config.json", about)
+                    _write_linear(_named(weights, f"{name}.{layer}".rstrip(".") + "."), place)
                     modules.append("Dense")
-            if self.normalize:
+            if self.base.normalizes:
                 _write_json(building / f"{len(modules)}_Normalize" / "config.json", {})
                 modules.append("Normalize")
             listing = [
@@ -117,43 +111,13 @@ class CheckpointWriter:
             transformer: Any = self.model.transformer
             transformer.save_pretrained(folder, state_dict=copies)
 
-    def _write_dense(self, weights: Weights, name: str, layer: DenseLayer, folder: Path) -> None:
-        from safetensors.torch import save_file
-
-        about = {
-            "in_features": layer.inputs,
-            "out_features": layer.outputs,
-            "bias": layer.bias,
-            "activation_function": layer.activation,
-        }
-        _write_json(folder / "config.json", about)
-        linear = {
-            f"linear.{n}": tensor.detach().cpu().clone() for n, tensor in _named(weights, f"{name}.").items()
-        }
-        save_file(linear, folder / "model.safetensors")
-
-    def _pooling(self) -> dict[str, Any]:
-        # The names that every release of the library reads.
-        modes = {"cls": "cls_token", "mean": "mean_tokens", "max": "max_tokens", "lasttoken": "lasttoken"}
-        wanted = _POOLINGS[self.recipe.pooling]
-        return {
-            "word_embedding_dimension": self.model.width,
-            **{f"pooling_mode_{key}": mode == wanted for mode, key in modes.items()},
-        }
-
 
 @dataclass
 class Keeper:
     """Saves a training.
 
     The best weights are held in memory until the next save: a training that is killed goes back to its last save
-    and finds them again.
-
-    Attributes:
-        folder: of the training.
-        writer: of checkpoints.
-        keep: how many of the last saves have a checkpoint kept, beside the best.
-        best: score and step so far.
+    and finds them again. Of the last saves, `keep` have a checkpoint kept beside the best.
     """
 
     folder: RunFolder
@@ -172,16 +136,7 @@ class Keeper:
             self._weights = {name: tensor.detach().clone() for name, tensor in weights.items()}
 
     def save(self, step: int, state: Mapping[str, Any], log_size: int) -> None:
-        """Write the best checkpoint, this step's, and at last the state, which commits them.
-
-        Args:
-            step: taken last.
-            state: all that the next step depends on.
-            log_size: the bytes of the log so far.
-
-        Raises:
-            UserError: if the disk is full or the folder cannot be written.
-        """
+        """Write the best checkpoint, this step's, and at last the state, which commits them."""
         if self.best is not None and self._weights is not None:
             checkpoint = self.folder.checkpoint(self.best.step)
             self.writer.write(self._weights, checkpoint)
@@ -193,12 +148,11 @@ class Keeper:
             if self.best is None or self.best.step != step:
                 self.writer.write(self.writer.model.state_dict(), self.folder.checkpoint(step))
             self._saves = [*self._saves, step][-self.keep :]
-        best = None if self.best is None else {"step": self.best.step, "score": self.best.score}
         progress = {
             "step": step,
             "log_size": log_size,
             "log_sha256": _sha256_of_start(self.folder.log, log_size),
-            "best": best,
+            "best": None if self.best is None else asdict(self.best),
             "best_files": self._best_files,
             "saves": self._saves,
         }
@@ -209,21 +163,13 @@ class Keeper:
                 shutil.rmtree(path)
 
     def load(self, device: str) -> dict[str, Any] | None:
-        """Return the last state saved, which names its `step` and the `log_size`; None if none was.
-
-        Raises:
-            UserError: if it is damaged, or the log or the best checkpoint is not the one that was saved with it.
-        """
+        """Return the last state saved, which names its `step` and the `log_size`; None if none was."""
         if not self.folder.state.is_file():
             return None
         state = load_state(self.folder.state, device)
         self.best = None if state["best"] is None else Best(**state["best"])
         self._saves = list(state["saves"])
         self._best_files = dict(state["best_files"])
-        self._demand_saved(state)
-        return state
-
-    def _demand_saved(self, state: Mapping[str, Any]) -> None:
         log, remedy = self.folder.log, "put it back as it was, or start the training again"
         if state["log_sha256"] != _sha256_of_start(log, int(state["log_size"])):
             raise UserError(f"{log} is not what the training wrote: {remedy}.")
@@ -232,14 +178,11 @@ class Keeper:
             path = self.folder.checkpoint(self.best.step) / name
             if not path.is_file() or sha256_of(path) != written:
                 raise UserError(f"{path} is not what the training saved: {remedy}.")
+        return state
 
 
 def save_state(path: Path, state: Mapping[str, Any]) -> None:
-    """Write a state: nested dictionaries and lists of tensors and plain values.
-
-    Raises:
-        UserError: if the disk is full or the folder cannot be written; the state before is untouched.
-    """
+    """Write a state: nested dictionaries and lists of tensors and plain values."""
     import torch
 
     with atomic_path(path) as temporary, _library_errors():
@@ -247,34 +190,22 @@ def save_state(path: Path, state: Mapping[str, Any]) -> None:
 
 
 def load_state(path: Path, device: str) -> dict[str, Any]:
-    """Read a state; no code that it may hold runs.
-
-    Raises:
-        UserError: if it is damaged.
-    """
+    """Read a state; no code that it may hold runs."""
     import torch
 
     try:
-        _demand_checksums(path)
+        # torch writes a checksum of each part, and does not look at them when it reads.
+        with zipfile.ZipFile(path) as archive:
+            if archive.testzip() is not None:
+                raise ValueError("a checksum does not agree")  # noqa: TRY301 - told with the libraries' own
         state: dict[str, Any] = torch.load(path, map_location=device, weights_only=True)
     except Exception as error:  # the libraries raise a dozen kinds for what is one thing to the person
         raise UserError(f"{path} is damaged ({type(error).__name__}): start the training again.") from error
     return state
 
 
-def _demand_checksums(path: Path) -> None:
-    # torch writes a checksum of each part, and does not look at them when it reads.
-    with zipfile.ZipFile(path) as archive:
-        if archive.testzip() is not None:
-            raise ValueError("a checksum does not agree")
-
-
 def copy_checkpoint(checkpoint: Path, folder: Path) -> None:
-    """Copy a checkpoint's files into the folder of the training; what makes it a checkpoint comes last.
-
-    Raises:
-        UserError: if the disk is full or the folder cannot be written.
-    """
+    """Copy a checkpoint's files into the folder of the training; what makes it a checkpoint comes last."""
     with told_as_unwritable(folder):
         files = [path.relative_to(checkpoint) for path in files_below(checkpoint)]
         last = {Path("modules.json"), Path("config.json")}
@@ -316,3 +247,10 @@ def _named(weights: Weights, prefix: str) -> dict[str, "Tensor"]:
 def _write_json(path: Path, content: Any) -> None:
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+
+
+def _write_linear(weights: Weights, folder: Path) -> None:
+    from safetensors.torch import save_file
+
+    tensors = {f"linear.{name}": tensor.detach().cpu().clone() for name, tensor in weights.items()}
+    save_file(tensors, folder / "model.safetensors")

@@ -9,6 +9,7 @@ from typer import Option
 from stsbench.cli.options import Output
 from stsbench.cli.output import Bars, print_data, print_frame, print_result, progress_bars, say, tell
 from stsbench.cli.verbs import Call, Verb
+from stsbench.training.log import percent
 
 
 def train(
@@ -33,8 +34,8 @@ def train(
     style, quiet = output.style, output.quiet
     if list_ or print_:
         from stsbench.render.fitting import fitted
+        from stsbench.training.recipe import remarks_on_tests, tasks_sentence, traceable_sentence
         from stsbench.training.recipe_files import as_yaml, read_recipe, recipe_list
-        from stsbench.training.remarks import remarks_on_tests, tasks_sentence, traceable_sentence
 
         if list_:
             recipes = recipe_list()
@@ -60,7 +61,7 @@ def train(
         task, score = training.recipe.selection.task, training.record.scores[0].value
         say(f"{task} {100 * (score or 0):.2f} at step {training.best.step} of {training.steps}")
         for head in training.record.heads:
-            say(f"{head.task} {head.measure} {_percent(head.score)} on {head.ndev:,} rows")
+            say(f"{head.task} {head.measure} {percent(head.score)} on {head.ndev:,} rows")
     else:
         print_result(training, output)
     tell(f"checkpoint in {training.folder}, dev curve in {training.folder / 'dev-curve.png'}", quiet=quiet)
@@ -100,12 +101,8 @@ def _tell_score(line: dict[str, Any]) -> None:
     if line["kind"] == "dev" and line["dev"] is not None:
         best = f", best {100 * line['best']:.2f} at step {line['best_step']}" if "best" in line else ""
         heads = "".join(
-            f"; {name} {measure} {_percent(score)}"
+            f"; {name} {measure} {percent(score)}"
             for name, scores in line.get("tasks", {}).items()
             for measure, score in scores.items()
         )
         tell(f"step {line['step']}: dev {100 * line['dev']:.2f}{best}{heads}")
-
-
-def _percent(score: float | None) -> str:
-    return "undefined" if score is None else f"{100 * score:.2f}"

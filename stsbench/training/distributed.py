@@ -18,12 +18,7 @@ from stsbench.base.errors import UserError
 
 @dataclass(frozen=True)
 class World:
-    """The processes that train together.
-
-    Attributes:
-        rank: the number of this one, from 0.
-        size: how many there are.
-    """
+    """The processes that train together."""
 
     rank: int = 0
     size: int = 1
@@ -38,12 +33,7 @@ class World:
         return self._shares(rows)[self.rank]
 
     def gather(self, own: Tensor, rows: int) -> Tensor:
-        """Return the rows of all processes in order; gradient flows to this one's own.
-
-        Args:
-            own: (share, d), this process's share of `rows` rows.
-            rows: of all processes together.
-        """
+        """Return the rows of all processes in order, (rows, d); gradient flows to this one's share, (n, d)."""
         if self.size == 1:
             return own
         shares = self._shares(rows)
@@ -99,11 +89,7 @@ class World:
 
 
 def join_world(device: str) -> tuple[World, str]:
-    """Join the processes that were started together, and return this one's device.
-
-    Raises:
-        UserError: if they were not started by a launcher that this torch understands.
-    """
+    """Join the processes that were started together, and return this one's device."""
     size = int(os.environ.get("WORLD_SIZE", "1"))
     if size == 1:
         return World(), device

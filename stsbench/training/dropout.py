@@ -45,58 +45,39 @@ def set_dropout(transformer: nn.Module, rate: float) -> None:
 
 
 def make_gaussian(transformer: nn.Module) -> None:
-    """Put Gaussian noise in the place of every dropout of a Transformer, that of its attention weights too.
-
-    Raises:
-        UserError: if the model's code does not let its attention be replaced.
-    """
-    with _exchange_allowed(transformer, "dropout_kind", "gaussian", "binary"):
-        from transformers.masking_utils import eager_mask
-
-        _exchange(transformer, GaussianDropout, "stsbench_gaussian", _gaussian_attention, eager_mask)
+    """Put Gaussian noise in the place of every dropout of a Transformer, that of its attention weights too."""
+    _exchange(transformer, GaussianDropout, _gaussian_attention, "dropout_kind", "gaussian", "binary")
 
 
 def let_numpy_draw(transformer: nn.Module) -> None:
-    """Let NumPy draw the masks of every dropout of a Transformer, those of its attention weights too.
+    """Let NumPy draw the masks of every dropout of a Transformer, those of its attention weights too."""
+    _exchange(transformer, NumpyDropout, _binary_attention, "dropout_draws", "numpy", "torch")
 
-    Raises:
-        UserError: if the model's code does not let its attention be replaced.
+
+def _exchange(  # noqa: PLR0917 - of two lines above
+    transformer: Any, layer: type[nn.Dropout], attention: Callable[..., Any], key: str, chosen: str, allowed: str
+) -> None:
+    """Exchange a Transformer's dropouts, and let a function of ours compute its attention.
+
+    What a model does not let be exchanged is told as a choice of the recipe's `key` that it does not allow.
     """
-    with _exchange_allowed(transformer, "dropout_draws", "numpy", "torch"):
-        from transformers.masking_utils import sdpa_mask
-
-        _exchange(transformer, NumpyDropout, "stsbench_numpy", _binary_attention, sdpa_mask)
-
-
-@contextmanager
-def _exchange_allowed(transformer: nn.Module, key: str, chosen: str, allowed: str) -> Iterator[None]:
-    """Say in a sentence that a model does not allow a value of a recipe's key, and which one it does."""
+    name = f"stsbench_{chosen}"
     try:
-        yield
+        from transformers import AttentionInterface, AttentionMaskInterface
+        from transformers.masking_utils import eager_mask, sdpa_mask
+
+        for module in list(transformer.modules()):
+            for place, child in module.named_children():
+                if type(child) is nn.Dropout:
+                    setattr(module, place, layer(child.p).train(child.training))
+        AttentionInterface.register(name, attention)
+        AttentionMaskInterface.register(name, eager_mask if chosen == "gaussian" else sdpa_mask)
+        transformer.set_attn_implementation(name)
     except (ImportError, AttributeError, ValueError) as error:
         raise UserError(
             f"{key} {chosen}: the attention of {type(transformer).__name__} cannot be replaced with this "
             f"version of Transformers; use --set {key}={allowed}."
         ) from error
-
-
-def _exchange(
-    transformer: Any,
-    layer: type[nn.Dropout],
-    name: str,
-    attention: Callable[..., Any],
-    mask: Callable[..., Any],
-) -> None:
-    """Exchange a Transformer's dropouts, and let a function of ours compute its attention."""
-    from transformers import AttentionInterface, AttentionMaskInterface
-
-    for module in list(transformer.modules()):
-        for place, child in module.named_children():
-            if type(child) is nn.Dropout:
-                setattr(module, place, layer(child.p).train(child.training))
-    AttentionInterface.register(name, attention)
-    AttentionMaskInterface.register(name, mask)
-    transformer.set_attn_implementation(name)
 
 
 def dropout_places(network: nn.Module) -> Iterator[tuple[nn.Module, str]]:
@@ -136,11 +117,8 @@ def draws(network: nn.Module) -> bool:
 def drawn_by_numpy(values: Tensor, rate: float) -> Tensor:
     """Return for each value what it is multiplied by: 0, at a rate, or else 1 / (1 - rate).
 
+    Values are on a CPU, the rate is above 0 and below 1: its nearest multiple of 1/65,536 counts, at least one.
     The seed of each call is drawn from torch's own generator: whoever has seeded that one has seeded this.
-
-    Args:
-        values: on a CPU.
-        rate: above 0 and below 1; the nearest multiple of 1/65,536 counts, and at least one.
 
     >>> _ = torch.manual_seed(0)
     >>> drawn_by_numpy(torch.ones(2, 8), 0.5).unique().tolist()
@@ -172,14 +150,8 @@ def _gaussian_attention(  # noqa: PLR0917 - as Transformers calls it
 ) -> tuple[Tensor, Tensor]:
     """Return attention as Transformers' plain function does, its weights multiplied by Gaussian factors.
 
-    Args:
-        module: the attention layer.
-        query: (rows, heads, width, d), and so `key` and `value`.
-        key: see `query`.
-        value: see `query`.
-        attention_mask: added to the scores, (rows, 1, 1 or width, width); None for none.
-        scaling: of the scores; None for 1 / sqrt(d).
-        dropout: the rate; 0 in evaluation.
+    Query, key and value are (rows, heads, width, d); the mask is added to the scores, (rows, 1, 1 or width,
+    width).
     """
     scores = query @ key.transpose(2, 3) * (query.shape[-1] ** -0.5 if scaling is None else scaling)
     weights = torch.softmax(scores if attention_mask is None else scores + attention_mask, dim=-1)
@@ -200,15 +172,8 @@ def _binary_attention(  # noqa: PLR0917 - as Transformers calls it
 ) -> tuple[Tensor, Tensor | None]:
     """Return attention with dropout of its weights by masks of NumPy's; without dropout, Transformers' own.
 
-    Args:
-        module: the attention layer.
-        query: (rows, heads, width, d), and so `key` and `value`.
-        key: see `query`.
-        value: see `query`.
-        attention_mask: true where a token is seen, (rows, 1, width, width); None where all are.
-        scaling: of the scores; None for 1 / sqrt(d).
-        dropout: the rate; 0 in evaluation.
-        others: what Transformers' own function is told beside these.
+    Query, key and value are (rows, heads, width, d); the mask is true where a token is seen, (rows, 1, width,
+    width).
     """
     if dropout == 0 or not module.training:
         from transformers.integrations.sdpa_attention import sdpa_attention_forward

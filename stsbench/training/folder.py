@@ -24,18 +24,8 @@ _VERSION = 2
 class RunFolder:
     """The folder of one training.
 
-    At the top lie the recipe, the log, and at the end the best checkpoint with its record and dev curve; below
-    `training/` what resuming needs.
-
-    Attributes:
-        path: of the folder.
-        recipe: the recipe in full.
-        log: the training log.
-        card: the model card.
-        curve: the picture of the dev curve; the same stands beside it as `.svg`.
-        start: what the training started from.
-        state: the last state saved.
-        checkpoints: the folder of the checkpoints kept.
+    At the top lie the recipe, the log, and at the end the best checkpoint with its record and dev curve (also as
+    `.svg`); below `training/` what resuming needs.
     """
 
     def __init__(self, path: Path) -> None:
@@ -48,11 +38,7 @@ class RunFolder:
 
     @property
     def is_finished(self) -> bool:
-        """Whether nothing is left to do for a training that was begun here: the state is the last thing to go.
-
-        Raises:
-            UserError: if the folder holds no training, or one that cannot be read.
-        """
+        """Whether nothing is left to do for a training that was begun here: the state is the last thing to go."""
         return read_start(self).finished and not self.state.exists()
 
     def checkpoint(self, step: int) -> Path:
@@ -66,11 +52,7 @@ class RunFolder:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Keep a second process from training here; delete what writers left that were killed.
-
-        Raises:
-            UserError: if another process is training here.
-        """
+        """Keep a second process from training here; delete what writers left that were killed."""
         from filelock import FileLock, Timeout
 
         with told_as_unwritable(self.path):
@@ -102,11 +84,7 @@ class RunFolder:
                 shutil.rmtree(leftover)
 
     def require_free(self) -> None:
-        """Make sure that nothing is lost if a training starts here.
-
-        Raises:
-            UserError: if the folder holds anything.
-        """
+        """Make sure that nothing is lost if a training starts here."""
         if not self.path.exists():
             return
         if not self.path.is_dir():
@@ -128,17 +106,8 @@ class Start:
     """What a training started from, so that a resumed one can be held against it.
 
     Attributes:
-        recipe: in full.
-        corpus_sha256: of the corpus file.
-        dev_sha256: of the dev set.
-        base_sha256: of the base's weights.
-        tokenizer_sha256: of the base's tokenizer.
         tasks_sha256: of the labelled tables; "" where there are none.
         views_sha256: of the files that views read beside the corpus; "" where they read none.
-        threads: that torch computed with.
-        world: processes.
-        command: as it was typed.
-        environment: versions.
         finished: whether the training has ended and its checkpoint is published; its state may still be there.
     """
 
@@ -157,11 +126,7 @@ class Start:
     version: int = _VERSION
 
     def differences(self, now: "Start") -> list[str]:
-        """Return what the person should know when a training goes on in changed surroundings.
-
-        Raises:
-            UserError: if it would become another training.
-        """
+        """Return what the person should know when a training goes on in changed surroundings."""
         for what, old, new in (
             ("corpus", self.corpus_sha256, now.corpus_sha256),
             ("dev set", self.dev_sha256, now.dev_sha256),
@@ -194,11 +159,7 @@ def write_start(folder: RunFolder, start: Start, recipe: Recipe) -> None:
 
 
 def read_start(folder: RunFolder) -> Start:
-    """Read what a training started from.
-
-    Raises:
-        UserError: if the folder holds no training, or one that cannot be read.
-    """
+    """Read what a training started from."""
     if not folder.start.is_file():
         raise UserError(f"{folder.path} holds no training: start one with `stsbench train RECIPE --out`.")
     try:
@@ -213,11 +174,7 @@ def read_start(folder: RunFolder) -> Start:
 
 
 def started_recipe(start: Start) -> Recipe:
-    """Return the recipe of a training that was started.
-
-    Raises:
-        UserError: if this version of stsbench does not know it.
-    """
+    """Return the recipe of a training that was started."""
     try:
         return Recipe.model_validate(start.recipe)
     except ValidationError as error:

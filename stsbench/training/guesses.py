@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import torch
@@ -14,34 +15,17 @@ from stsbench.encoders.tokenizer import Tokenizer, model_limit
 
 _ROWS_AT_ONCE = 32
 
-_loaded: dict[str, "Guesser"] = {}
-"""The models by name: views are plain data and hold none."""
-
 
 def guesser(name: str, device: str | None = None) -> "Guesser":
-    """Return a masked-language model, loaded at the first call.
-
-    Args:
-        name: a checkpoint, as `load` takes it.
-        device: to compute on; None for where it is, at first the CPU.
-
-    Raises:
-        UserError: if it cannot be loaded, or has no masked-language head.
-    """
-    if name not in _loaded:
-        _loaded[name] = _load(name)
-    model = _loaded[name]
+    """Return a masked-language model, loaded at the first call: views are plain data and hold none."""
+    model = _load(name)
     if device not in {None, model.device}:
         model.network, model.device = model.network.to(device), str(device)
     return model
 
 
 def masked_language_network(checkpoint: Checkpoint) -> Any:
-    """Return a checkpoint's masked-language model of Transformers; None if its head was not trained.
-
-    Raises:
-        UserError: if models of its type have no such head.
-    """
+    """Return a checkpoint's masked-language model of Transformers; None if its head was not trained."""
     from transformers import AutoModelForMaskedLM
 
     with quiet_transformers():
@@ -54,14 +38,7 @@ def masked_language_network(checkpoint: Checkpoint) -> Any:
 
 @dataclass
 class Guesser:
-    """A masked-language model in evaluation mode, and its tokenizer.
-
-    Attributes:
-        checkpoint: its files.
-        network: of Transformers.
-        tokenizer: its own, which need not be that of the model in training.
-        device: where it is.
-    """
+    """A masked-language model in evaluation mode, with a tokenizer of its own."""
 
     checkpoint: Checkpoint
     network: Any
@@ -71,12 +48,10 @@ class Guesser:
     def fill(
         self, sentences: Sequence[Sequence[str | None]], uniform: Sequence[Sequence[float]], top: int
     ) -> list[list[str]]:
-        """Return sentences with a guess where a word is open; a place beyond the model's reach stays empty.
+        """Return sentences with a guess where a word is open (None); a place beyond the model's reach stays empty.
 
-        Args:
-            sentences: words, with None where one is open.
-            uniform: for each open word of a sentence a draw from 0 to 1, which picks among the guesses.
-            top: how many guesses one is drawn from, by their probabilities.
+        For each open word of a sentence `uniform` has a draw from 0 to 1, which picks among the `top` best guesses
+        by their probabilities.
         """
         mask = str(self.tokenizer.mask)
         texts = [" ".join(mask if word is None else word for word in words) for words in sentences]
@@ -124,12 +99,9 @@ class Guesser:
 
 
 def drawn(logits: Tensor, uniform: Tensor, top: int) -> list[int]:
-    """Return a token for each row: the best one, or one of the best, drawn by their probabilities.
+    """Return a token for each row of logits, (rows, tokens): one of the `top` best, drawn by their probabilities.
 
-    Args:
-        logits: (rows, tokens).
-        uniform: (rows,) draws from 0 to 1.
-        top: how many of the best.
+    `uniform` has a draw from 0 to 1 for each row.
 
     >>> logits = torch.tensor([[0.0, 1.0, 1.0]])
     >>> [drawn(logits, torch.tensor([draw]), 2)[0] in {1, 2} for draw in (0.0, 0.9)]
@@ -148,6 +120,7 @@ def _filled(words: Sequence[str | None], guesses: Sequence[str]) -> list[str]:
     return [piece for piece in pieces if piece]
 
 
+@cache
 def _load(name: str) -> Guesser:
     checkpoint = find_checkpoint(resolve(name).name)
     tokenizer = Tokenizer(checkpoint, trust_remote_code=False)

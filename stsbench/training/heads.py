@@ -5,9 +5,9 @@ alone `predictor` (MoCoSE, figure 1). To add a kind, write its class here and na
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, SerializeAsAny, WrapValidator
 
@@ -35,11 +35,7 @@ class HeadBase:
 
 
 class HeadPart(RecipePart, ABC):
-    """A head of a recipe.
-
-    Attributes:
-        evaluate: whether the vector is scored behind the head or before it.
-    """
+    """A head of a recipe."""
 
     evaluate: bool = False
 
@@ -73,7 +69,6 @@ class DenseTanh(HeadPart):
     kind: Literal["dense-tanh"]
 
     def build(self, base: HeadBase) -> "nn.Module":
-        """Return the module; weights normal with the base's deviation, as in Transformers' BERT, and no bias."""
         from torch import nn
 
         return nn.Sequential(_dense(base.width, base.width, base.std), nn.Tanh())
@@ -82,19 +77,13 @@ class DenseTanh(HeadPart):
 class Dense(HeadPart):
     """A dense layer of the hidden size alone (MoCoSE's pooler, which has no tanh).
 
-    Attributes:
-        start: its weights: random, or those of the checkpoint's own pooler.
+    It starts from random weights, or from those of the checkpoint's own pooler.
     """
 
     kind: Literal["dense"]
     start: Literal["random", "pooler"] = "random"
 
     def build(self, base: HeadBase) -> "nn.Module":
-        """Return the module.
-
-        Raises:
-            UserError: if it starts from the checkpoint's pooler and there is none.
-        """
         from torch import nn
 
         dense = _dense(base.width, base.width, base.std)
@@ -118,13 +107,11 @@ class Layers(RecipePart):
     """Dense layers, each followed by a layer normalisation and dropout: MoCoSE's projector and predictor.
 
     Attributes:
-        layers: how many dense layers.
         width: of what stands between them; None for the width that comes in.
         output: of the last; None for the width that comes in.
         norm: what follows each layer.
         norm_epsilon: of the layer normalisation, added to the variance: torch's, or BERT's own 1e-12 (MoCoSE's
             public code).
-        dropout: behind that.
         ends: how the last layer ends: `norm` like the others, `linear` with nothing behind it, or `tanh`.
         evaluate: whether the vector is scored behind it, and behind the head before it (a projector without
             normalisation alone).
@@ -149,7 +136,7 @@ class Layers(RecipePart):
         return self.output or width
 
     def build(self, base: HeadBase) -> "nn.Module":
-        """Return the module; dense weights normal with the base's deviation and no bias."""
+        """Return the module."""
         from torch import nn
 
         widths = [base.width, *[self.width or base.width] * (self.layers - 1), self.output_of(base.width)]
@@ -164,48 +151,32 @@ class Layers(RecipePart):
         return nn.Sequential(*modules)
 
 
-@dataclass(frozen=True)
-class DenseLayer:
-    """A dense layer of a head as a checkpoint holds it.
+def dense_layers(head: "nn.Module") -> dict[str, dict[str, Any]]:
+    """Return the dense layers of a head that is scored, as the configurations that a checkpoint holds.
 
-    Attributes:
-        name: of the module within the head, which its weights' names start with.
-        inputs: the width that comes in.
-        outputs: the width that comes out.
-        bias: whether it has one.
-        activation: the class of torch that follows it, as sentence-transformers names it.
-    """
-
-    name: str
-    inputs: int
-    outputs: int
-    bias: bool
-    activation: str
-
-
-def dense_layers(head: "nn.Module") -> list[DenseLayer]:
-    """Return a head that is scored as the dense layers that a checkpoint can hold; dropout does nothing there.
-
-    Raises:
-        UserError: if it holds anything but dense layers with an activation of `ACTIVATIONS` behind them.
+    Each stands under the name of its module within the head; dropout does nothing there. What is no dense layer
+    with an activation of `ACTIVATIONS` behind it is refused.
     """
     from torch import nn
 
     paths = {path.rpartition(".")[2]: path for path in ACTIVATIONS}
-    layers: list[DenseLayer] = []
-    free = False  # whether an activation may follow
+    layers: dict[str, dict[str, Any]] = {}
+    last: dict[str, Any] | None = None  # the layer that an activation may follow
     for name, module in head.named_modules():
         kind = type(module).__name__
         is_plain = type(module) is getattr(nn, kind, None)
         if is_plain and isinstance(module, nn.Sequential | nn.Dropout | nn.Identity):
             continue
         if is_plain and isinstance(module, nn.Linear):
-            bias = module.bias is not None
-            layers.append(DenseLayer(name, module.in_features, module.out_features, bias, paths["Identity"]))
-            free = True
-        elif is_plain and free and kind in paths and repr(module) == repr(type(module)()):
-            layers[-1] = replace(layers[-1], activation=paths[kind])
-            free = False
+            last = layers[name] = {
+                "in_features": module.in_features,
+                "out_features": module.out_features,
+                "bias": module.bias is not None,
+                "activation_function": paths["Identity"],
+            }
+        elif is_plain and last is not None and kind in paths and repr(module) == repr(type(module)()):
+            last["activation_function"] = paths[kind]
+            last = None
         else:
             raise UserError(
                 f"evaluate: a head with {kind} cannot be put into a checkpoint, where dense layers can, each with "
@@ -215,6 +186,7 @@ def dense_layers(head: "nn.Module") -> list[DenseLayer]:
 
 
 def _dense(before: int, behind: int, std: float) -> "nn.Linear":
+    """Return a dense layer with normal weights and no bias, as Transformers' BERT starts."""
     from torch import nn
 
     dense = nn.Linear(before, behind)

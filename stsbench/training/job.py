@@ -1,9 +1,9 @@
 """A prepared training: what it needs is read and held against what it began with, and its steps are taken."""
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from stsbench.base.errors import UserError
 from stsbench.base.files import sha256_of
 from stsbench.base.progress import Progress, silent
-from stsbench.data.corpus import SAMPLE, corpus_file, read_rows
+from stsbench.data.corpus import SAMPLE, Row, corpus_file, read_rows
 from stsbench.data.rows import ending_of
 from stsbench.data.tables import StsData
 from stsbench.records.provenance import environment, threads
@@ -19,11 +19,9 @@ from stsbench.scoring.settings import Protocol
 from stsbench.scoring.tasks import read_data
 from stsbench.training.batches import make_schedule
 from stsbench.training.folder import RunFolder, Start, edits, write_start
-from stsbench.training.labelled import LabelledTask, read_tasks, table_file
-from stsbench.training.leakage import CorpusOverlap
+from stsbench.training.labelled import LabelledTask, corpus_sentence, read_tasks, table_file
 from stsbench.training.log import Listener, Log
-from stsbench.training.recipe import Recipe
-from stsbench.training.remarks import remarks, remarks_on_tests, traceable_sentence
+from stsbench.training.recipe import Recipe, remarks, remarks_on_tests, traceable_sentence
 from stsbench.training.selection import LiveEncoder, Selector
 from stsbench.training.token_store import TokenStore, open_store, tokens_dir
 from stsbench.training.views import TextView
@@ -37,14 +35,7 @@ if TYPE_CHECKING:
 class Surroundings:
     """Where a training computes, what it finds there, and whom it tells.
 
-    Attributes:
-        world: the processes.
-        device: of this one.
-        data_dirs: folders to look for the dev set and the tasks in.
-        progress: told how far it is.
-        notice: told what the person should know.
-        command: the command line, for the record.
-        shared: where trainings share the base's vectors of the dev set; None for nowhere.
+    In `shared` trainings share the base's vectors of the dev set.
     """
 
     world: "World"
@@ -58,19 +49,7 @@ class Surroundings:
 
 @dataclass(frozen=True)
 class Job:
-    """A prepared training: its data read, its base found.
-
-    Attributes:
-        recipe: in full, the corpus's path absolute.
-        folder: of the training.
-        start: what it starts from.
-        resumed: whether it was begun before.
-        dev: the set that checkpoints are selected on.
-        tasks: with their labelled tables.
-        base: what training starts from.
-        store: the corpus.
-        around: where it computes, and whom it tells.
-    """
+    """A prepared training: its data read, its base found."""
 
     recipe: Recipe
     folder: RunFolder
@@ -95,13 +74,12 @@ class Job:
     @cached_property
     def corpus_findings(self) -> list[str]:
         """What the corpus shares with what encoders are scored on: a sentence, or none if nobody looked."""
-        corpus = self.recipe.corpus
-        if corpus.path is None or not self.around.world.leads:
+        path = self.recipe.corpus.path
+        if path is None or not self.around.world.leads:
             return []
-        rows = islice(read_rows(corpus_file(corpus.path), corpus.columns, corpus.names), corpus.rows)
-        texts = (sentence for _, sentences in rows for sentence in sentences)
-        overlap = CorpusOverlap.count(texts, [Path(folder) for folder in self.around.data_dirs])
-        return [*filter(None, [overlap.sentence()])]
+        texts = (sentence for _, sentences in _rows(self.recipe, corpus_file(path)) for sentence in sentences)
+        sentence = corpus_sentence(texts, [Path(folder) for folder in self.around.data_dirs])
+        return [sentence] if sentence else []
 
     @property
     def test_remarks(self) -> list[str]:
@@ -112,47 +90,37 @@ class Job:
         """Take all steps that are left; return the number of all."""
         import torch
 
-        from stsbench.training.base import told_if_not_compiled
-        from stsbench.training.determinism import deterministic
+        from stsbench.training.base import compiler_errors_told
+        from stsbench.training.gpu import deterministic
 
         # What is drawn in training follows from the recipe's seed, and leaves the person's own draws as they were.
         with (
             torch.random.fork_rng(),
             deterministic(self.around.device, self.recipe.deterministic),
-            told_if_not_compiled(self.recipe),
+            compiler_errors_told(self.recipe),
         ):
             return self._run(listeners)
 
     def _run(self, listeners: Sequence[Listener]) -> int:
         from stsbench.training.checkpoints import CheckpointWriter, Keeper
-        from stsbench.training.trainer import Loop, assemble
+        from stsbench.training.trainer import Loop, Trainer
 
-        trainer = assemble(
-            self.recipe, self.store, self.base, self.around.world, self.around.device, tasks=self.tasks
-        )
-        settings = self.base.encoder.settings
-        writer = CheckpointWriter(
-            trainer.model,
-            self.base.checkpoint,
-            self.recipe,
-            settings.use.max_length,
-            settings.lower_case,
-            self.test_remarks,
-            normalize=self.base.normalizes,
-        )
-        keeper = Keeper(self.folder, writer, self.recipe.saving.keep)
-        log = Log(self.folder.log if self.around.world.leads else None, listeners)
-        done = 0
+        recipe, around = self.recipe, self.around
+        trainer = Trainer(recipe, self.store, self.base, around.world, around.device, tasks=self.tasks)
+        writer = CheckpointWriter(trainer.model, self.base, recipe, self.test_remarks)
+        keeper = Keeper(self.folder, writer, recipe.saving.keep)
+        log = Log(self.folder.log if around.world.leads else None, listeners)
+        steps, done = trainer.timetable.steps, 0
         if self.resumed:
-            state = keeper.load(self.around.device)
+            state = keeper.load(around.device)
             if state is not None:
                 trainer.load_state_dict(state)
                 done = int(state["step"])
             log.cut_back(0 if state is None else int(state["log_size"]))
-            self.around.notice(f"resumed after step {done} of {trainer.timetable.steps}.")
-        elif self.around.world.leads:
-            write_start(self.folder, self.start, self.recipe)
-        chosen_by = self.recipe.selection
+            around.notice(f"resumed after step {done} of {steps}.")
+        elif around.world.leads:
+            write_start(self.folder, self.start, recipe)
+        chosen_by = recipe.selection
         encoder = LiveEncoder(
             self.base.encoder,
             trainer.evaluating,
@@ -161,32 +129,17 @@ class Job:
             tokens=chosen_by.tokens,
         )
         # Random layers, and a head that vectors are scored behind, are not the base's.
-        is_base = not self.recipe.reinitialise and not self.recipe.scored_heads
-        shared = self.around.shared if is_base else None
-        selector = Selector(encoder, self.dev, chosen_by.geometry, shared)
-        distance = traceable_sentence(self.recipe)
-        first_lines = [*self.remarks, *([] if distance is None else [distance])]
-        Loop(self.recipe, trainer, selector, keeper, log, first_lines, self.around.progress).run(done)
-        return trainer.timetable.steps
+        is_base = not recipe.reinitialise and not recipe.scored_heads
+        selector = Selector(encoder, self.dev, chosen_by.geometry, around.shared if is_base else None)
+        first_lines = [*self.remarks, *filter(None, [traceable_sentence(recipe)])]
+        Loop(recipe, trainer, selector, keeper, log, first_lines, around.progress).run(done)
+        return steps
 
 
 def prepare(recipe: Recipe, folder: RunFolder, began: Start | None, around: Surroundings) -> Job:
-    """Read what a training needs; of one that was begun before, make sure that it is the same.
-
-    Args:
-        recipe: of the training.
-        folder: of the training.
-        began: what it started from, where it was begun before.
-        around: where it computes, and whom it tells.
-
-    Raises:
-        UserError: if something is missing, or not what the training began with.
-    """
-    recipe, file = _with_corpus(recipe)
-    recipe = _with_tables(recipe)
-    dev = _read_dev_set(recipe.selection.task, around.data_dirs)
-    if began is None:
-        _require_no_test_set(recipe, dev)
+    """Read what a training needs; of one that was begun before, make sure that it is the same."""
+    recipe, file = _with_absolute_paths(recipe)
+    dev = _dev_set(recipe, around.data_dirs, began=began is not None)
     tasks = read_tasks(recipe, around.data_dirs)
 
     from stsbench.training.base import find_base
@@ -220,28 +173,18 @@ def prepare(recipe: Recipe, folder: RunFolder, began: Start | None, around: Surr
     return job
 
 
-def _with_corpus(recipe: Recipe) -> tuple[Recipe, Path]:
-    """Return the recipe with absolute paths of its corpus and of what its views read, and the corpus's file."""
-    path = recipe.corpus.path
+def _with_absolute_paths(recipe: Recipe) -> tuple[Recipe, Path]:
+    """Return the recipe with absolute paths of all that it reads, and the corpus's file."""
+    path, folder = recipe.corpus.path, recipe.labelled.folder
     if path is None:
         raise UserError("no corpus was named: use --corpus FILE.")
     file = corpus_file(path)
-    if path != SAMPLE:
-        corpus = recipe.corpus.model_copy(update={"path": str(file.resolve())})
-        recipe = recipe.model_copy(update={"corpus": corpus})
-    return recipe.model_copy(update={"views": recipe.views.with_paths(_absolute)}), file
-
-
-def _with_tables(recipe: Recipe) -> Recipe:
-    """Return the recipe with the absolute paths of its labelled tables."""
-    folder = recipe.labelled.folder
-
-    def absolute(name: str, path: str) -> str:
-        return str(table_file(name, path, folder).resolve())
-
-    tasks = {name: part.with_paths(partial(absolute, name)) for name, part in recipe.tasks.items()}
+    corpus = path if path == SAMPLE else str(file.resolve())
+    recipe = recipe.with_paths(
+        corpus, _absolute, lambda name, table: str(table_file(name, table, folder).resolve())
+    )
     labelled = recipe.labelled.model_copy(update={"folder": None})
-    return recipe.model_copy(update={"tasks": tasks, "labelled": labelled}) if tasks else recipe
+    return recipe.model_copy(update={"labelled": labelled}) if recipe.tasks else recipe, file
 
 
 def _absolute(name: str) -> str:
@@ -250,28 +193,29 @@ def _absolute(name: str) -> str:
     return str(path.resolve()) if path.exists() else name
 
 
-def _read_dev_set(task: str, data_dirs: Sequence[str | Path]) -> StsData:
+def _dev_set(recipe: Recipe, data_dirs: Sequence[str | Path], *, began: bool) -> StsData:
+    """Return what checkpoints are selected on; a training begins on a test set only where its recipe says so."""
+    task, on_test = recipe.selection.task, recipe.selection.on_test
     sets = read_data(task, protocol=Protocol(), data_dirs=data_dirs)
-    if len(sets) != 1 or (pairs := sets[0].pairs) is None:
+    if len(sets) != 1 or (dev := sets[0].pairs) is None:
         raise UserError(f"selection.task {task!r}: name one task with similarity scores, such as STS-B:dev.")
-    return pairs
-
-
-def _is_test_set(dev: StsData) -> bool:
     # Nothing is ever reported on the sample, which has one split.
-    return dev.split == "test" and dev.task != SAMPLE
-
-
-def _require_no_test_set(recipe: Recipe, dev: StsData) -> None:
-    task = recipe.selection.task
-    if _is_test_set(dev) and not recipe.selection.on_test:
+    is_test = dev.split == "test" and dev.task != SAMPLE
+    if is_test and not on_test and not began:
         raise UserError(
             f"selection.task {task} is a test set, and a checkpoint that was chosen by its score there has no "
             "result to report on it: select on STS-B:dev, or ask for it with --set selection.on_test=true, and "
             "recipe, log, card and record say so."
         )
-    if recipe.selection.on_test and not _is_test_set(dev):
+    if on_test and not is_test and not began:
         raise UserError(f"selection.on_test: {task} is no test set; remove it.")
+    return dev
+
+
+def _rows(recipe: Recipe, file: Path) -> Iterator[Row]:
+    """Return the rows of a corpus that a recipe reads."""
+    corpus = recipe.corpus
+    return islice(read_rows(file, corpus.columns, corpus.names), corpus.rows)
 
 
 def _views_sha256(recipe: Recipe, device: str) -> str:
@@ -296,7 +240,7 @@ def _open_store(recipe: Recipe, base: "Base", file: Path, now: Start, around: Su
             "tokenizer": now.tokenizer_sha256,
             **({} if corpus.rows is None else {"rows": corpus.rows}),
         },
-        islice(read_rows(file, corpus.columns, corpus.names), corpus.rows),
+        _rows(recipe, file),
         tokenizer,
         limit=corpus.max_length - tokenizer.special_tokens,
         lower_case=base.encoder.settings.lower_case,

@@ -38,11 +38,7 @@ class Log:
     listeners: Sequence[Listener] = ()
 
     def write(self, line: dict[str, Any]) -> None:
-        """Append a line and tell it.
-
-        Raises:
-            UserError: if the disk is full. What is half-written is cut off when the training goes on.
-        """
+        """Append a line and tell it."""
         if self.path is not None:
             with told_as_unwritable(self.path), self.path.open("a", encoding="utf-8") as stream:
                 stream.write(json.dumps(line) + "\n")
@@ -64,11 +60,7 @@ class Log:
 
 
 def read_log(path: Path) -> list[dict[str, Any]]:
-    """Return the lines of a log, each an object with its `kind` and its `step`.
-
-    Raises:
-        UserError: if there is none, or a line is damaged.
-    """
+    """Return the lines of a log, each an object with its `kind` and its `step`."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
@@ -122,6 +114,11 @@ def _of_tasks(line: dict[str, Any]) -> Iterator[tuple[str, float | None]]:
             yield f"{name} {measure}", score
 
 
+def percent(score: float | None) -> str:
+    """Return a head's score for a sentence."""
+    return "undefined" if score is None else f"{100 * score:.2f}"
+
+
 @dataclass
 class Meter:
     """Adds up what happens between two lines of the log.
@@ -148,11 +145,7 @@ class Meter:
             self.tokens += sum(lengths)
 
     def line(self, step: int, epoch: float, rate: float) -> dict[str, Any]:
-        """Return a line about the steps since the last one, and start anew.
-
-        Raises:
-            UserError: if a loss was not finite.
-        """
+        """Return a line about the steps that were added."""
         import torch
 
         losses = torch.stack(self.losses).double()
@@ -162,13 +155,14 @@ class Meter:
                 f"the loss of step {first} is not finite: lower optimiser.learning_rate, or use --set "
                 "precision=fp32; what was saved before is untouched."
             )
+        means = {name: float(torch.stack(parts).double().mean()) for name, parts in sorted(self.parts.items())}
         seconds = time.perf_counter() - self.since
-        line = {
+        return {
             "kind": "train",
             "step": step,
             "epoch": round(epoch, 6),
             "loss": float(losses.mean()),
-            **self._means(),
+            **({"losses": means} if means else {}),
             "learning_rate": rate,
             "sentences": self.sentences,
             "tokens": self.tokens,
@@ -177,31 +171,10 @@ class Meter:
                 "tokens_per_second": round(self.tokens / max(seconds, 1e-9), 1),
             },
         }
-        self.losses, self.parts, self.sentences, self.tokens = [], {}, 0, 0
-        self.restart()
-        return line
-
-    def _means(self) -> dict[str, dict[str, float]]:
-        """Return the mean loss of each part over the steps that took it."""
-        import torch
-
-        means = {name: float(torch.stack(parts).double().mean()) for name, parts in sorted(self.parts.items())}
-        return {"losses": means} if means else {}
-
-    def restart(self) -> None:
-        """Count the time from now: what came in between (evaluating, saving) is no training."""
-        self.since = time.perf_counter()
-
-
-_PLACE = {"kind", "step", "time"}
 
 
 def tensorboard_listener(folder: Path) -> Listener:
-    """Return a listener that writes TensorBoard's files into a folder.
-
-    Raises:
-        UserError: if TensorBoard is not installed.
-    """
+    """Return a listener that writes TensorBoard's files into a folder."""
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError as error:
@@ -221,15 +194,7 @@ def tensorboard_listener(folder: Path) -> Listener:
 
 
 def wandb_listener(name: str, recipe: dict[str, Any]) -> Listener:
-    """Return a listener that sends the log to Weights & Biases.
-
-    Args:
-        name: of the run; a resumed training goes on under it.
-        recipe: kept as its configuration.
-
-    Raises:
-        UserError: if wandb is not installed.
-    """
+    """Return a listener that sends the log to Weights & Biases."""
     try:
         import wandb as library
     except ImportError as error:
@@ -248,6 +213,7 @@ def scalars(line: dict[str, Any]) -> dict[str, float]:
     >>> scalars({"kind": "train", "step": 5, "loss": 0.5, "time": {"tokens_per_second": 100.0}})
     {'train/loss': 0.5, 'train/tokens_per_second': 100.0}
     """
-    values = {name: value for name, value in line.items() if name not in _PLACE} | line.get("time", {})
+    values = {name: value for name, value in line.items() if name not in {"kind", "step", "time"}}
+    values |= line.get("time", {})
     values |= dict(_of_tasks(line))
     return {f"{line['kind']}/{name}": float(v) for name, v in values.items() if isinstance(v, int | float)}

@@ -14,7 +14,7 @@ from stsbench.base.errors import UserError
 from stsbench.encoders.poolers import POOLERS
 from stsbench.training.batches import Sequences
 from stsbench.training.dropout import draws, dropout_at
-from stsbench.training.graphs import WIDTH, Graphs
+from stsbench.training.gpu import WIDTH, Graphs
 from stsbench.training.noise import NoisePart
 from stsbench.training.recipe import Pooling
 
@@ -40,15 +40,7 @@ class SentenceModel(nn.Module):
         projector: nn.Module | None = None,
         predictor: nn.Module | None = None,
     ) -> None:
-        """Put the parts together.
-
-        Args:
-            transformer: a Transformers model.
-            pooling: one of `POOLERS`.
-            head: behind the pooling.
-            projector: behind the head; None for none.
-            predictor: behind both, on the queries' side alone; None for none.
-        """
+        """Put the parts together."""
         super().__init__()
         self.transformer = transformer
         self.head = head
@@ -65,10 +57,6 @@ class SentenceModel(nn.Module):
     def query_head(self) -> nn.Module:
         """From the pooled vector to the loss's vector, for queries."""
         return nn.Sequential(self.head, self.projector, self.predictor)
-
-    def scored(self, names: Sequence[str]) -> nn.Module:
-        """Return what stands between the pooled vector and the one that is scored: the heads of these names."""
-        return nn.Sequential(*(getattr(self, name) for name in names))
 
     @property
     def word_embeddings(self) -> nn.Module:
@@ -89,18 +77,21 @@ class SentenceModel(nn.Module):
         start = int(embeddings.padding_idx) + 1 if counts_on else 0  # type: ignore[union-attr]
         return torch.arange(start, start + mask.shape[1], device=mask.device).expand_as(mask)
 
-    def forward(self, embedded: Tensor, mask: Tensor, padded: bool, positions: Tensor | None = None) -> Tensor:
+    def forward(
+        self, embedded: Tensor, mask: Tensor, attended: Tensor | None, positions: Tensor | None = None
+    ) -> Tensor:
         """Return the pooled vectors, no head applied.
 
         Args:
             embedded: (rows, width, d) token embeddings.
             mask: (rows, width), 1 for real tokens.
-            padded: whether any token is padding; without, attention takes its fastest path to the same numbers.
+            attended: the mask as attention takes it; None where no token is padding, for its fastest path to the
+                same numbers.
             positions: (rows, width), where they are not the model's own; None where they are.
         """
         states: Any = self.transformer(
             inputs_embeds=embedded,
-            attention_mask=mask if padded else None,
+            attention_mask=attended,
             return_dict=True,
             **({} if positions is None else {"position_ids": positions}),
         )
@@ -112,12 +103,8 @@ class SentenceModel(nn.Module):
         A look would make a GPU's processor wait for it.
         """
         rows, width = mask.shape
-        states: Any = self.transformer(
-            inputs_embeds=embedded,
-            attention_mask=mask.bool()[:, None, None, :].expand(rows, 1, width, width),
-            return_dict=True,
-        )
-        return self._pooler((states.last_hidden_state,), mask)
+        pooled: Tensor = self(embedded, mask, mask.bool()[:, None, None, :].expand(rows, 1, width, width))
+        return pooled
 
 
 @dataclass(frozen=True)
@@ -148,14 +135,10 @@ class Chunk:
 def chunks_of(
     sequences: Sequences, rows: int | None, pad_id: int, multiple: int = 1, tokens: int | None = None
 ) -> list[Chunk]:
-    """Return the sequences in chunks of like length, the longest first.
+    """Return the sequences in chunks of like length, the longest first, each as wide as a multiple of `multiple`.
 
-    Args:
-        sequences: any number.
-        rows: sequences in a chunk; None for all in one.
-        pad_id: the padding token.
-        multiple: that a chunk's width is padded to.
-        tokens: at most so many in a chunk, padding included, if it is not a single sequence; None to count rows.
+    A chunk has `rows` sequences (None: all), or in place of that at most `tokens` tokens, padding included, if it
+    is not a single sequence.
     """
     order = sorted(range(len(sequences)), key=lambda place: -len(sequences[place]))
     if tokens is None:
@@ -170,11 +153,8 @@ def chunks_of(
 def cuts_by_tokens(widths: NDArray[np.int64], most: int) -> list[slice]:
     """Return where sequences are cut into chunks so that padding and chunks together cost least.
 
-    A chunk costs the tokens of its sequences, each as wide as its first, and `_CHUNK_COST` beside them.
-
-    Args:
-        widths: of the sequences, the widest first.
-        most: tokens in a chunk of more than one sequence.
+    The widest sequence comes first; a chunk of more than one has at most `most` tokens. It costs the tokens of its
+    sequences, each as wide as its first, and `_CHUNK_COST` beside them.
 
     >>> cuts_by_tokens(np.array([32, 32, 30, 9, 8, 8]), 128)
     [slice(0, 3, None), slice(3, 6, None)]
@@ -209,10 +189,7 @@ class Forward:
     """How sequences become vectors in training.
 
     Attributes:
-        pad_id: the padding token.
         chunk: sequences in one forward pass; None for all.
-        device: where the model is.
-        precision: `fp32`, `bf16` or `fp16`.
         graphs: the recordings of passes on a GPU; None where there are none.
         tokens: padded tokens in one forward pass, in place of `chunk`; None to count sequences.
     """
@@ -223,10 +200,6 @@ class Forward:
     precision: str = "fp32"
     graphs: Graphs | None = None
     tokens: int | None = None
-
-    def autocast(self) -> AbstractContextManager[Any]:
-        """Return the context of forward passes."""
-        return autocast(self.device, self.precision)
 
     def chunks(self, sequences: Sequences) -> list[Chunk]:
         """Return the chunks of some sequences."""
@@ -252,24 +225,19 @@ class Forward:
     ) -> Tensor:
         """Return (sequences, d) float32 vectors, in the order of the batch.
 
+        Chunks together hold each of the batch's sequences once, or some of them. For the number of a chunk's first
+        place `seed` gives the seed of its dropout and noise; None is for neither. `dropout` is the rate of this
+        pass, None for the modules' own. `altered` changes the embeddings of a chunk, (rows, width, d), before any
+        noise, and draws nothing.
+
         The token embeddings of all chunks are looked up at once: the table's gradient is as large as the
         vocabulary, and one for each chunk would cost more than the padding that chunks save.
-
-        Args:
-            model: the network.
-            head: applied to the pooled vectors.
-            chunks: that together hold each of the batch's sequences once, or some of them.
-            seed: for the number of a chunk's first place, the seed of its dropout and noise; None without either.
-            noise: on embeddings, positions and pooled vectors.
-            dropout: the rate in the model and the head for this pass; None for their own.
-            altered: what else is done to the embeddings of a chunk, (rows, width, d), before any noise; it draws
-                nothing.
         """
         if not chunks:  # the share of a process in a last batch shorter than the number of processes
             return torch.zeros((0, model.width), device=self.device)
         # A head that draws is applied chunk by chunk, so that gradient caching finds the same draws again.
         by_chunk = seed is not None and dropout != 0 and draws(head)
-        with self.autocast(), dropout_at(dropout, model, head):
+        with autocast(self.device, self.precision), dropout_at(dropout, model, head):
             flat = torch.cat([chunk.ids.flatten() for chunk in chunks])
             embedded = model.word_embeddings(self.move(flat))
             vectors = []
@@ -299,13 +267,14 @@ class Forward:
             return self.graphs(model, inputs, mask, dropout, seed)
         if seed is not None:
             torch.manual_seed(seed)
+        attended = mask if chunk.padded else None
         if not noise:
-            return cast(Tensor, model(inputs, mask, chunk.padded))
+            return cast(Tensor, model(inputs, mask, attended))
         positions = natural = model.positions(mask)
         for part in noise:
             inputs, positions = part.embeddings(inputs, mask), part.positions(positions, mask)
         with _embedding_layer(model, [part for part in noise if part.changes_embedding_layer], mask):
-            pooled = model(inputs, mask, chunk.padded, None if positions is natural else positions)
+            pooled = model(inputs, mask, attended, None if positions is natural else positions)
         for part in noise:
             pooled = part.vectors(pooled)
         return cast(Tensor, pooled)
@@ -313,11 +282,7 @@ class Forward:
 
 @contextmanager
 def _embedding_layer(model: SentenceModel, noise: Sequence[NoisePart], mask: Tensor) -> Iterator[None]:
-    """Change what the embedding layer gives during a forward pass.
-
-    Raises:
-        UserError: if the model has no module of that name.
-    """
+    """Change what the embedding layer gives during a forward pass."""
     if not noise:
         yield
         return

@@ -6,7 +6,7 @@ for a training to be resumed. To add one, write its class here and name it in `N
 """
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Annotated, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Literal, Self, TypeAlias
 
 from pydantic import Field, SerializeAsAny, WrapValidator, model_validator
 
@@ -21,7 +21,7 @@ class NoisePart(RecipePart):
     """A noise; it changes what its methods change, and leaves the rest as it is."""
 
     def for_batch(self, rng: "np.random.Generator") -> "NoisePart":
-        """Return it as it is for one batch, with what it draws once for all sentences of it."""
+        """Return the noise for one batch, with what is drawn once for all of the batch's sentences."""
         return self
 
     def embeddings(self, embedded: "Tensor", mask: "Tensor") -> "Tensor":
@@ -186,11 +186,7 @@ class ElementCutoff(Cutoff):
 
 
 class GaussianEmbeddings(NoisePart):
-    """Normal noise added to the embeddings of all tokens.
-
-    Attributes:
-        std: its standard deviation.
-    """
+    """Normal noise added to the embeddings of all tokens."""
 
     kind: Literal["gaussian-embeddings"]
     std: float = Field(gt=0)
@@ -223,19 +219,11 @@ class GaussianReplacement(NoisePart):
         return torch.where(replaced, self.std * torch.randn_like(pooled), pooled)
 
 
+_Known: TypeAlias = (
+    PositionShuffle | TokenCutoff | FeatureCutoff | ElementCutoff | GaussianEmbeddings | GaussianReplacement
+)
 Noise = Annotated[
-    SerializeAsAny[
-        Annotated[
-            PositionShuffle
-            | TokenCutoff
-            | FeatureCutoff
-            | ElementCutoff
-            | GaussianEmbeddings
-            | GaussianReplacement,
-            Field(discriminator="kind"),
-        ]
-    ],
-    WrapValidator(part_of(NoisePart)),
+    SerializeAsAny[Annotated[_Known, Field(discriminator="kind")]], WrapValidator(part_of(NoisePart))
 ]
 """Any noise, by its `kind`; or a `NoisePart` of one's own."""
 
@@ -245,7 +233,6 @@ class SideNoise(RecipePart):
 
     Attributes:
         dropout: the rate in the encoder on this side; None for that of the recipe.
-        parts: further noise, in order.
     """
 
     dropout: float | None = Field(None, ge=0, lt=1)
@@ -272,11 +259,8 @@ class Noises(RecipePart):
     """Noise on either side. Hard negatives are treated as the keys are.
 
     Attributes:
-        query: on the queries.
-        key: on the keys.
         masks: `own`: each side has dropout masks of its own; `shared`: both have the same (SimCSE, table 4: "fixed
             0.1"), which needs the same tokens on both sides.
-        adversarial: a step on the word embeddings of both sides; None for none.
     """
 
     query: SideNoise = SideNoise()

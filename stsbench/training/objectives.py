@@ -4,9 +4,9 @@ Symbols as in the papers: N sentences, temperature t, cosine similarity s.
 """
 
 import math
-from collections.abc import Callable
-from contextlib import nullcontext
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,15 +16,15 @@ from torch import Tensor, nn
 from torch.autograd import backward
 from torch.nn import functional
 
+from stsbench.encoders.tokenizer import Tokenizer
 from stsbench.statistics.seeds import generator
-from stsbench.training.adversary import Adversary
 from stsbench.training.batches import Batch, Sequences
 from stsbench.training.distributed import World
-from stsbench.training.model import Chunk, Forward, SentenceModel, at_least_single
-from stsbench.training.negatives import InBatch
-from stsbench.training.noise import NoisePart
+from stsbench.training.model import Chunk, Forward, SentenceModel, at_least_single, autocast
+from stsbench.training.noise import Adversarial, NoisePart
+from stsbench.training.parts import MaskedLanguage
 from stsbench.training.recipe import Recipe
-from stsbench.training.recipe_parts import MaskedLanguage
+from stsbench.training.target import VectorQueue
 
 IGNORED = -100
 """The label of a token that is not guessed."""
@@ -76,9 +76,9 @@ def info_nce(
         return functional.cross_entropy(torch.cat([own_key, *negatives], dim=1), torch.zeros_like(rows))
     logits = query @ scaled(torch.cat(columns)).T / temperature
     if hard is not None and hard_weight != 1:
-        own = torch.zeros_like(logits)
-        own[rows, len(key) + rows] = math.log(hard_weight)
-        logits = logits + own
+        weights = torch.zeros_like(logits)
+        weights[rows, len(key) + rows] = math.log(hard_weight)
+        logits = logits + weights
     return functional.cross_entropy(logits, rows)
 
 
@@ -99,8 +99,8 @@ def nt_xent(query: Tensor, key: Tensor, *, temperature: float) -> Tensor:
     both = functional.normalize(torch.cat([query, key]), dim=-1)
     logits = both @ both.T / temperature
     itself = torch.eye(len(both), dtype=torch.bool, device=both.device)
-    own = torch.arange(len(both), device=both.device).roll(len(query))
-    return functional.cross_entropy(logits.masked_fill(itself, -torch.inf), own)
+    positives = torch.arange(len(both), device=both.device).roll(len(query))
+    return functional.cross_entropy(logits.masked_fill(itself, -torch.inf), positives)
 
 
 class Term(Protocol):
@@ -109,9 +109,7 @@ class Term(Protocol):
     def __call__(self, batch: Batch, scale: Callable[[Tensor], Tensor]) -> Tensor:
         """Add the gradient of scale(loss) to the parameters and return the loss, weighted and without gradient.
 
-        Args:
-            batch: of all processes; a term encodes this process's share.
-            scale: what the loss is multiplied by before the backward pass.
+        The batch is that of all processes, of which a term encodes this process's share.
         """
 
 
@@ -120,11 +118,7 @@ class Branch:
     """How some sides of a batch become vectors: together, in chunks of like length.
 
     Attributes:
-        sides: of the batch: `query`, `key`, `hard`.
-        model: encodes them.
-        head: from pooled vector to the loss's vector.
         draws: names its dropout and noise.
-        noise: on these sides.
         dropout: its rate on these sides; None for the model's own.
         trained: whether there is a gradient through them.
     """
@@ -142,49 +136,127 @@ class Branch:
         return [sequence for side in self.sides for sequence in getattr(batch, side)]
 
 
-@dataclass(frozen=True)
-class Contrastive:
-    """InfoNCE over the batch, hard negatives and the queue.
+@dataclass
+class Adversary:
+    """FGSM: a step on the word embeddings along the sign of the loss's gradient (Goodfellow et al. 2015; MoCoSE).
+
+    The gradient of a row is that of its sentence, position by position, summed over the sides that have one; both
+    sides get the same step.
 
     Attributes:
-        branches: that together encode all sides.
-        forward: how sequences become vectors.
-        negatives: gives further columns, and takes in the batch afterwards.
-        recipe: temperature, hard negatives' weight, gradient caching, seed.
-        world: the processes.
-        adversary: a step on the word embeddings; None for none.
+        gradient: (rows, width, d), what the next step follows; None before the first.
     """
+
+    part: Adversarial
+    gradient: Tensor | None = None
+    _rows: int = 0
+    _watched: list[tuple[Chunk, Tensor]] = field(default_factory=list)
+
+    @property
+    def needs_clean_pass(self) -> bool:
+        """Whether the gradient is that of the same sentences, from a pass without a step."""
+        return self.part.gradient == "own"
+
+    @contextmanager
+    def watching(self, rows: int) -> Iterator[None]:
+        """Watch the embeddings of a batch of so many rows, each of which stands there once for each side."""
+        self._rows, self._watched = rows, []
+        try:
+            yield
+        finally:
+            self._watched = []
+
+    def altered(self, embedded: Tensor, chunk: Chunk) -> Tensor:
+        """Return the embeddings of a chunk, (rows, width, d), with the step where there is a gradient."""
+        if embedded.requires_grad:
+            embedded.retain_grad()
+            self._watched.append((chunk, embedded))
+        if self.gradient is None:
+            return embedded
+        return embedded + self.part.step * self._of(chunk).sign().to(embedded.dtype)
+
+    def learn(self, loss: Tensor) -> None:
+        """Take the gradient of the loss of a clean pass, which leaves none in the weights."""
+        tensors = [embedded for _, embedded in self._watched]
+        gradients = torch.autograd.grad(loss, tensors, allow_unused=True)
+        self._take([(chunk, part) for (chunk, _), part in zip(self._watched, gradients, strict=True)])
+
+    def remember(self) -> None:
+        """After the backward pass: keep its gradient for the next step, or forget that of this one."""
+        if self.needs_clean_pass:
+            self.gradient = None
+        else:
+            self._take([(chunk, embedded.grad) for chunk, embedded in self._watched])
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return all that changes."""
+        return {"gradient": self.gradient}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Put back what `state_dict` returned."""
+        self.gradient = state["gradient"]
+
+    def _take(self, parts: list[tuple[Chunk, Tensor | None]]) -> None:
+        known = [(chunk, part) for chunk, part in parts if part is not None]
+        width = max((part.shape[1] for _, part in known), default=0)
+        if not width:
+            return
+        first = known[0][1]
+        self.gradient = torch.zeros((self._rows, width, first.shape[2]), device=first.device)
+        for chunk, part in known:
+            self.gradient[:, : part.shape[1]].index_add_(0, self._row_of(chunk).to(first.device), part.float())
+
+    def _of(self, chunk: Chunk) -> Tensor:
+        """Return the gradient at the rows of a chunk, (rows, width, d): zero where there is none."""
+        assert self.gradient is not None
+        rows, width = chunk.ids.shape
+        of_rows = self.gradient.new_zeros((rows, width, self.gradient.shape[2]))
+        places = self._row_of(chunk).to(self.gradient.device)
+        there = torch.nonzero(places < len(self.gradient)).flatten()
+        shared = min(width, self.gradient.shape[1])
+        of_rows[there, :shared] = self.gradient[places[there], :shared]
+        return of_rows
+
+    def _row_of(self, chunk: Chunk) -> Tensor:
+        # The sides of a branch follow one another, each with all rows.
+        return torch.tensor(chunk.places) % self._rows
+
+
+@dataclass(frozen=True)
+class Contrastive:
+    """InfoNCE over the batch, hard negatives and the queue."""
 
     branches: tuple[Branch, ...]
     forward: Forward
-    negatives: InBatch
+    queue: VectorQueue | None
     recipe: Recipe
     world: World
     adversary: Adversary | None = None
 
     def __call__(self, batch: Batch, scale: Callable[[Tensor], Tensor]) -> Tensor:
-        """Run it; see `Term`. Afterwards the negatives take in the batch."""
-        own = batch.share(self.world.share(len(batch.query)))
-        chunks = [self.forward.chunks(branch.sequences(own)) for branch in self.branches]
+        """Run it; see `Term`. Afterwards the queue takes in the batch."""
+        share = batch.share(self.world.share(len(batch.query)))
+        chunks = [self.forward.chunks(branch.sequences(share)) for branch in self.branches]
         rows = len(batch.query)
         if self.adversary is not None and self.adversary.needs_clean_pass:
-            with self.adversary.watching(len(own.query)):
-                clean, _ = self._loss(self._encode_all(chunks, batch), own, rows)
+            with self.adversary.watching(len(share.query)):
+                clean, _ = self._loss(self._encode_all(chunks, batch), share, rows)
                 self.adversary.learn(clean)
         if self.recipe.optimiser.gradient_cache:
-            loss, keys = self._cached(batch, own, chunks, scale)
+            loss, keys = self._cached(batch, share, chunks, scale)
         else:
-            watching = nullcontext() if self.adversary is None else self.adversary.watching(len(own.query))
+            watching = nullcontext() if self.adversary is None else self.adversary.watching(len(share.query))
             with watching:
-                loss, keys = self._loss(self._encode_all(chunks, batch), own, rows)
+                loss, keys = self._loss(self._encode_all(chunks, batch), share, rows)
                 _backward(scale(loss))
                 if self.adversary is not None:
                     self.adversary.remember()
-        self.negatives.push(batch, keys.detach())
+        if self.queue is not None:
+            self.queue.push(batch, keys.detach())
         return loss.detach()
 
     def _cached(
-        self, batch: Batch, own: Batch, chunks: list[list[Chunk]], scale: Callable[[Tensor], Tensor]
+        self, batch: Batch, share: Batch, chunks: list[list[Chunk]], scale: Callable[[Tensor], Tensor]
     ) -> tuple[Tensor, Tensor]:
         """Run it holding the graph of one chunk at a time (Gao et al. 2021, gradient caching).
 
@@ -195,7 +267,7 @@ class Contrastive:
             vectors = self._encode_all(chunks, batch)
         for part, branch in zip(vectors, self.branches, strict=True):
             part.requires_grad_(branch.trained)
-        loss, keys = self._loss(vectors, own, len(batch.query))
+        loss, keys = self._loss(vectors, share, len(batch.query))
         _backward(scale(loss))
         for branch, parts, part in zip(self.branches, chunks, vectors, strict=True):
             for chunk in parts if part.grad is not None else ():
@@ -206,26 +278,25 @@ class Contrastive:
                     backward(again, part.grad[self.forward.move(torch.tensor(sorted(chunk.places)))])
         return loss, keys
 
-    def _loss(self, vectors: list[Tensor], own: Batch, rows: int) -> tuple[Tensor, Tensor]:
+    def _loss(self, vectors: list[Tensor], share: Batch, rows: int) -> tuple[Tensor, Tensor]:
         """Return the loss, and the vectors of all keys, of each branch's vectors of this process's share."""
         sides: dict[str, Tensor] = {}
         for branch, part in zip(self.branches, vectors, strict=True):
-            sizes = [len(getattr(own, side)) for side in branch.sides]
+            sizes = [len(getattr(share, side)) for side in branch.sides]
             sides |= dict(zip(branch.sides, torch.split(part, sizes), strict=True))
         query, key, hard = (self.world.gather(sides[side], rows) for side in ("query", "key", "hard"))
-        objective, weight = self.recipe.objective, 1.0
+        objective, negatives = self.recipe.objective, self.recipe.negatives
         if objective.loss == "nt-xent":
             loss = nt_xent(query, key, temperature=objective.temperature)
         else:
-            weight = self.recipe.negatives.hard.weight if self.recipe.negatives.hard else 1.0
             loss = info_nce(
                 query,
                 key,
                 temperature=objective.temperature,
                 hard=hard if len(hard) else None,
-                hard_weight=weight,
-                queue=self.negatives.columns(),
-                in_batch=self.recipe.negatives.in_batch,
+                hard_weight=1.0 if negatives.hard is None else negatives.hard.weight,
+                queue=None if self.queue is None else self.queue.columns(),
+                in_batch=negatives.in_batch,
                 similarity=objective.similarity,
             )
         return loss * objective.weight, key
@@ -243,7 +314,7 @@ class Contrastive:
                 branch.model,
                 branch.head,
                 chunks,
-                dropout_seed(self.recipe.seed, self.world, branch.draws, *batch.name),
+                dropout_seed(self.recipe, self.world, branch.draws, *batch.name),
                 noise=noise,
                 dropout=branch.dropout,
                 altered=None if self.adversary is None else self.adversary.altered,
@@ -255,38 +326,26 @@ class MaskedLanguageTerm:
     """The masked-language loss on a masked copy of every sentence of the batch, as SimCSE's code has it.
 
     The mean is over the masked sub-words of the batches of all processes.
-
-    Attributes:
-        network: a masked-language model whose encoder is the one in training.
-        forward: chunks, padding, precision.
-        part: weight and share.
-        mask_id: the mask token.
-        vocabulary: how many tokens there are.
-        around: special tokens before and behind a sentence.
-        seed: of masks and dropout.
-        world: the processes.
     """
 
     network: nn.Module
     forward: Forward
     part: MaskedLanguage
-    mask_id: int
-    vocabulary: int
+    tokenizer: Tokenizer
     around: tuple[int, int]
-    seed: int
+    recipe: Recipe
     world: World
 
     def __call__(self, batch: Batch, scale: Callable[[Tensor], Tensor]) -> Tensor:
         """Run it; see `Term`."""
-        sides = (batch.query, batch.key, batch.hard)
-        masked = [self._masked(side, str(number), batch) for number, side in enumerate(sides)]
+        masked = self.masked(batch)
         count = sum(int((label != IGNORED).sum()) for _, labels in masked for label in labels)
         seen, labels = [], []
         for ids, own_labels in masked:
-            place = self.world.share(len(ids)) if ids else slice(0)
+            place = self.world.share(len(ids))
             seen += ids[place]
             labels += own_labels[place]
-        seed = dropout_seed(self.seed, self.world, "mlm", *batch.name)
+        seed = dropout_seed(self.recipe, self.world, "mlm", *batch.name)
         total = torch.zeros((), device=self.forward.device)
         for chunk in self.forward.chunks(seen) if count else ():
             torch.manual_seed(seed(chunk.places[0]))
@@ -295,22 +354,26 @@ class MaskedLanguageTerm:
             total += loss.detach()
         return self.world.add_up(total)
 
-    def _masked(self, side: Sequences, name: str, batch: Batch) -> tuple[Sequences, Sequences]:
-        return mask_tokens(
-            side,
-            share=self.part.share,
-            mask_id=self.mask_id,
-            vocabulary=self.vocabulary,
-            around=self.around,
-            rng=generator(self.seed, "mask", name, *batch.name),
-        )
+    def masked(self, batch: Batch) -> list[tuple[Sequences, Sequences]]:
+        """Return a masked copy of queries, keys and hard negatives, each with its labels."""
+        return [
+            mask_tokens(
+                side,
+                share=self.part.share,
+                mask_id=self.tokenizer.mask_id or 0,
+                vocabulary=self.tokenizer.vocabulary,
+                around=self.around,
+                rng=generator(self.recipe.seed, "mask", str(number), *batch.name),
+            )
+            for number, side in enumerate((batch.query, batch.key, batch.hard))
+        ]
 
     def _summed(self, chunk: Chunk, labels: Sequences) -> Tensor:
         """Return the sum of the losses of the masked sub-words of a chunk."""
         wanted = torch.full_like(chunk.ids, IGNORED)
         for row, place in enumerate(chunk.places):
             wanted[row, : len(labels[place])] = torch.from_numpy(labels[place])
-        with self.forward.autocast():
+        with autocast(self.forward.device, self.forward.precision):
             output: Any = self.network(
                 input_ids=self.forward.move(chunk.ids),
                 attention_mask=self.forward.move(chunk.mask) if chunk.padded else None,
@@ -334,15 +397,8 @@ def mask_tokens(
     """Return a masked copy of some sequences, and the labels: the token where it is to be guessed.
 
     Each sub-word is chosen with probability `share`. Of the chosen, 80 % are masked, 10 % are any token at random,
-    10 % stay (BERT, section 3.1).
-
-    Args:
-        sequences: token ids, special tokens included.
-        share: of the sub-words that are to be guessed.
-        mask_id: the mask token.
-        vocabulary: how many tokens there are.
-        around: how many special tokens stand before and behind each sentence; they are never chosen.
-        rng: where the draws come from.
+    10 % stay (BERT, section 3.1). `around` is how many special tokens stand before and behind each sentence: they
+    are never chosen.
     """
     before, behind = around
     seen, labels = [], []
@@ -350,30 +406,22 @@ def mask_tokens(
         places = np.arange(len(sequence))
         inner = (places >= before) & (places < len(sequence) - behind)
         chosen = inner & (rng.random(len(sequence)) < share)
-        what = rng.random(len(sequence))
+        fates = rng.random(len(sequence))
         random = rng.integers(vocabulary, size=len(sequence))
         seen.append(
             np.select(
-                [chosen & (what < 0.8), chosen & (what < 0.9)], [np.full_like(sequence, mask_id), random], sequence
+                [chosen & (fates < 0.8), chosen & (fates < 0.9)],
+                [np.full_like(sequence, mask_id), random],
+                sequence,
             )
         )
         labels.append(np.where(chosen, sequence, IGNORED))
     return seen, labels
 
 
-def dropout_seed(seed: int, world: World, *names: str) -> Callable[[int], int]:
-    """Return the seed of the dropout of each chunk: it follows from the batch, so no random state need be kept.
-
-    Args:
-        seed: of the recipe.
-        world: the processes.
-        names: of the term and of the batch.
-    """
-
-    def of_chunk(place: int) -> int:
-        return int(generator(seed, "dropout", *names, str(world.rank), str(place)).integers(2**63))
-
-    return of_chunk
+def dropout_seed(recipe: Recipe, world: World, *names: str) -> Callable[[int], int]:
+    """Return the seed of the dropout of each chunk: it follows from the batch, so no random state need be kept."""
+    return lambda place: recipe.seed_of("dropout", *names, str(world.rank), str(place))
 
 
 def _backward(loss: Tensor) -> None:

@@ -1,24 +1,36 @@
-"""The recipe: every choice of a training, validated. `recipe_files` reads it, `recipes/` holds the known ones."""
+"""The recipe: every choice of a training, validated, and what a person should know of one, in sentences.
 
+`recipe_files` reads recipes, `recipes/` holds the known ones.
+"""
+
+import math
+from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from stsbench.base.words import listed
+from stsbench.statistics.seeds import generator
 from stsbench.training.heads import Head, Layers, NoHead
 from stsbench.training.noise import Noises
-from stsbench.training.parts import RecipePart
-from stsbench.training.recipe_parts import (
+from stsbench.training.parts import (
     Corpus,
+    CosineDecay,
     Negatives,
     Objective,
     Optimiser,
+    RecipePart,
     Saving,
     Selection,
     Target,
-    Views,
 )
 from stsbench.training.tasks import CONTRASTIVE, LabelledTables, Phase, Task
-from stsbench.training.views import TextView
+from stsbench.training.views import TextView, Views
+
+_HIGHEST_RATE = 0.01
+_LOWEST_TEMPERATURE, _HIGHEST_TEMPERATURE = 1e-3, 10.0
+_LARGEST_QUEUE = 65_536
 
 Pooling = Literal["cls_before_pooler", "avg", "max", "last"]
 """The poolings that a sentence-transformers checkpoint can name."""
@@ -28,7 +40,6 @@ class Recipe(RecipePart):
     """Every choice of a training.
 
     Attributes:
-        name: of the recipe.
         base: the checkpoint that training starts from, as `load` takes it.
         pooling: token vectors to sentence vector, in training and in evaluation.
         dropout: everywhere in the encoder; None for the checkpoint's own.
@@ -41,10 +52,7 @@ class Recipe(RecipePart):
         head: behind the pooling, on both sides.
         projector: behind the head, on both sides; None for none.
         predictor: behind both, on the queries' side alone; None for none.
-        target: a second encoder, which follows; None for none. A queue needs one, and brings ESimCSE's if none is
-            named.
         precision: forward and backward passes; weights, losses and optimiser are fp32.
-        compile: whether torch.compile is used.
         cuda_graphs: whether a GPU's passes are recorded for their shapes and played again; it does nothing on a
             CPU, with noise, gradient caching, Gaussian dropout or torch.compile.
         deterministic: whether a GPU takes the kernels that give the same bits each time, which are slower; a CPU
@@ -52,8 +60,6 @@ class Recipe(RecipePart):
         labelled: what the tables of all tasks have in common.
         tasks: heads that learn labels, by names of the person's choice.
         phases: one after the other; none for a single one that trains everything together.
-        log_every: steps between two lines of the log.
-        seed: of everything random.
     """
 
     name: str = Field(pattern=r"^[\w.-]+$")
@@ -125,15 +131,11 @@ class Recipe(RecipePart):
         return self
 
     @model_validator(mode="after")
-    def _draws_fit_together(self) -> Self:
+    def _fits_together(self) -> Self:
         if self.dropout_draws == "numpy" and self.dropout_kind != "binary":
             raise ValueError("dropout_draws numpy: NumPy draws for dropout_kind binary alone; set it to torch")
         if self.dropout_draws == "numpy" and self.compile:
             raise ValueError("dropout_draws numpy: a compiled model has no room for NumPy; set it to torch")
-        return self
-
-    @model_validator(mode="after")
-    def _fits_together(self) -> Self:
         queue = self.negatives.queue
         keys_by_target = self.target is not None and self.target.encodes == "keys"
         if self.target is not None and queue is None and not keys_by_target:
@@ -205,6 +207,21 @@ class Recipe(RecipePart):
             )
         return self
 
+    def with_paths(
+        self, corpus: str | None, of_view: Callable[[str], str], of_table: Callable[[str, str], str]
+    ) -> Self:
+        """Return it with other paths of its corpus, of what its views read, and of each task's tables."""
+        changes = {
+            "corpus": self.corpus.model_copy(update={"path": corpus}),
+            "views": self.views.with_paths(of_view),
+            "tasks": {name: part.with_paths(partial(of_table, name)) for name, part in self.tasks.items()},
+        }
+        return self.model_copy(update=changes)
+
+    def seed_of(self, *names: str) -> int:
+        """Return the seed of what is drawn under some names; it follows from the recipe's own."""
+        return int(generator(self.seed, *names).integers(2**63))
+
     @property
     def keeps_test_pairs(self) -> bool:
         """Whether pairs of STS-B's dev and test sets may be among those that tasks are trained on."""
@@ -221,3 +238,76 @@ class Recipe(RecipePart):
     def reads_text(self) -> bool:
         """Whether a view needs the sentences themselves, not only their tokens."""
         return any(isinstance(view, TextView) for view in (self.views.query, self.views.key))
+
+
+def remarks(recipe: Recipe) -> list[str]:
+    """Return what is allowed but far from anything that trains well, a sentence for each.
+
+    The limits are ours, far beyond what the papers of these methods and their code use; the largest queue is
+    that of MoCo for images (He et al. 2020).
+    """
+    rate, temperature, queue = recipe.optimiser.learning_rate, recipe.objective.temperature, recipe.negatives.queue
+    sentences = []
+    if rate > _HIGHEST_RATE:
+        sentences.append(
+            f"optimiser.learning_rate {rate:g} is far above the papers' 1e-5 to 5e-5: expect the encoder to "
+            "forget what it knew."
+        )
+    if not _LOWEST_TEMPERATURE <= temperature <= _HIGHEST_TEMPERATURE:
+        effect = "alone the nearest sentence counts" if temperature < 1 else "all sentences count alike"
+        sentences.append(f"objective.temperature {temperature:g} is far from the papers' 0.05: {effect}.")
+    if queue is not None and queue.size > _LARGEST_QUEUE:
+        sentences.append(
+            f"negatives.queue.size {queue.size:,} holds {queue.size / recipe.optimiser.batch:,.0f} batches, the "
+            "papers' 2 to 8: its oldest vectors are of an encoder long gone, and each loss reads them all."
+        )
+    return sentences
+
+
+def remarks_on_tests(recipe: Recipe) -> list[str]:
+    """Return how the training has met what encoders are measured on, a sentence for each way."""
+    sentences = []
+    if recipe.selection.on_test:
+        sentences.append(
+            "Selected on test: the checkpoint was chosen by its score on a test set, "
+            f"{recipe.selection.task}, so that score is no result."
+        )
+    if recipe.corpus.of_tasks:
+        sentences.append(
+            "Trained on test sentences: the corpus is the evaluation tasks' own text, without its scores, so "
+            "scores on those tasks are not like those of encoders that never saw it."
+        )
+    if recipe.keeps_test_pairs:
+        tasks = listed([name for name, part in recipe.tasks.items() if part.sentences > 1])
+        sentences.append(
+            "Trained on test pairs: pairs of STS-B's dev and test sets were kept in the labelled data of "
+            f"{tasks}, so scores on STS-B, and on tasks that share pairs with it, are no results."
+        )
+    return sentences
+
+
+def traceable_sentence(recipe: Recipe) -> str | None:
+    """Return MoCoSE's maximum traceable distance, at the lowest and the highest decay; None without a queue.
+
+    d = 1 / (1 - eta) + queue / batch (section 5.7): how many steps back what a loss sees was made, infinite
+    where the target stands still.
+    """
+    queue, target = recipe.negatives.queue, recipe.target
+    if queue is None or target is None:
+        return None
+    decays = (target.decay.start, target.decay.end) if isinstance(target.decay, CosineDecay) else (target.decay,)
+    distances = [
+        (math.inf if eta == 1 else 1 / (1 - eta)) + queue.size / recipe.optimiser.batch for eta in sorted(decays)
+    ]
+    steps = " to ".join(dict.fromkeys(f"{distance:.2f}" for distance in distances))
+    return f"maximum traceable distance {steps} steps (1 / (1 - decay) + queue / batch; MoCoSE, section 5.7)"
+
+
+def tasks_sentence(recipe: Recipe) -> str | None:
+    """Return the tasks, their measures and phases as a sentence; None without tasks."""
+    if not recipe.tasks:
+        return None
+    tasks = listed([f"{name} ({part.kind}, {part.measure})" for name, part in recipe.tasks.items()])
+    phases = [", ".join(phase.takes) for phase in recipe.phases]
+    when = f"in phases: {', then '.join(phases)}" if phases else f"together with the {CONTRASTIVE} term"
+    return f"heads, each scored on dev by its own measure: {tasks}; {when}"

@@ -156,11 +156,7 @@ def _written(path: Path) -> Draft:
 
 
 def _variants(written: Draft) -> dict[str, dict[str, Any]]:
-    """Return the variants in a file: changes by name.
-
-    Raises:
-        UserError: naming the line of one that is no mapping or has a name that cannot be asked for.
-    """
+    """Return the variants in a file: changes by name."""
     variants = written.values.get("variants") or {}
     if not isinstance(variants, dict):
         raise UserError(f"{written.places['variants',]}: variants: write a mapping from names to changes.")

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _REFERENCE = "esimcse-bert-base"
-_PUBLISHED_TASK = "STS-B:dev"
 
 
 @dataclass(frozen=True)
@@ -91,9 +90,15 @@ class Training(Result):
         Raises:
             UserError: if a folder holds no training.
         """
-        if others:
-            return dev_curves([self, *others])
-        return draw_dev_curve(self.frame, self.recipe, self.steps)
+        if not others:
+            return draw_dev_curve(self.frame, self.recipe, self.steps)
+        points, tasks = {}, []
+        for training in (self, *others):
+            folder = RunFolder(training.folder if isinstance(training, Training) else Path(training).expanduser())
+            dev = log_frame(read_log(folder.log)).dropna(subset=["dev"])
+            points[folder.path.resolve().name] = dev.assign(value=100 * dev["dev"])
+            tasks.append(read_recipe(folder.recipe).selection.task)
+        return curves(points, f"Spearman × 100, {' and '.join(dict.fromkeys(tasks))}")
 
     def to_dict(self) -> Any:
         """Return the record as plain data, and under `training` what is said of that."""
@@ -109,32 +114,8 @@ class Training(Result):
         return {**json.loads(self.record.model_dump_json()), "training": training}
 
 
-def dev_curves(trainings: Training | str | Path | Sequence[Training | str | Path]) -> "Figure":
-    """Draw the dev scores of one or several trainings over their steps.
-
-    Args:
-        trainings: what `train` returned, or the folders of trainings, whose names the curves get.
-
-    Raises:
-        UserError: if a folder holds no training.
-    """
-    points, tasks = {}, []
-    for training in [trainings] if isinstance(trainings, Training | str | Path) else trainings:
-        folder = RunFolder(training.folder if isinstance(training, Training) else Path(training).expanduser())
-        dev = log_frame(read_log(folder.log)).dropna(subset=["dev"])
-        points[folder.path.resolve().name] = dev.assign(value=100 * dev["dev"])
-        tasks.append(read_recipe(folder.recipe).selection.task)
-    return curves(points, f"Spearman × 100, {' and '.join(dict.fromkeys(tasks))}")
-
-
 def draw_dev_curve(log: "pd.DataFrame", recipe: Recipe, steps: int) -> "Figure":
-    """Draw the dev curve of a training over the share of its steps, and a published one.
-
-    Args:
-        log: as `log_frame` returns it.
-        recipe: that it followed.
-        steps: that it took.
-    """
+    """Draw the dev curve of a training over the share of its steps, and a published one."""
     curve = log.dropna(subset=["dev"])
     published = published_curve(recipe)
     # Another system starts elsewhere: in one panel the two scales would flatten each other. So do heads.
@@ -186,7 +167,7 @@ def published_curve(recipe: Recipe) -> tuple[str, "pd.DataFrame"] | None:
     It is that of the same system where there is one, else that of ESimCSE with BERT-base; None where the recipe
     selects on another task.
     """
-    if recipe.selection.task != _PUBLISHED_TASK:
+    if recipe.selection.task != "STS-B:dev":
         return None
     system = _system(recipe) if _system(recipe) in logged_systems() else _REFERENCE
     return system, logged_dev_scores(system)

@@ -30,15 +30,7 @@ class LiveEncoder:
     """The model in training as an encoder: the base's tokeniser, the network as it is when it is asked.
 
     It encodes as a checkpoint saved at this moment would: without dropout, at the model's own maximum length; and
-    in fp32, unless the recipe selects in half precision.
-
-    Attributes:
-        base: the encoder of the checkpoint that training started from, whose weights are never loaded.
-        network: around the module that is being trained.
-        model: what is switched between training and evaluation.
-        is_base: whether the network still has the base's own weights, and vectors may be kept.
-        precision: of its passes: `fp32`, `bf16` or `fp16`.
-        tokens: padded tokens in one batch; None for as many as the base's encoder takes.
+    in fp32, unless the recipe selects in half precision. While the network `is_base`, its vectors may be kept.
     """
 
     base: TransformerEncoder
@@ -85,15 +77,10 @@ class LiveEncoder:
 
 
 @dataclass(frozen=True)
-class TaskScore:
-    """A task's score on its dev set.
+class Best:
+    """The best score so far and its step; minus infinity if none was defined."""
 
-    Attributes:
-        measure: `accuracy`, `pearson`, or that of a task of one's own.
-        score: between -1 and 1; NaN where it is undefined.
-    """
-
-    measure: str
+    step: int
     score: float
 
 
@@ -104,20 +91,21 @@ class DevScore:
     Attributes:
         score: Spearman over all pairs; minus infinity where it is undefined.
         geometry: alignment and uniformity, if they were asked for.
-        seconds: it took.
-        tasks: the score of each task's head on a dev set of its own.
+        tasks: the score of each task's head on a dev set of its own, by its measure; NaN where it is undefined.
     """
 
     score: float
     geometry: dict[str, float]
     seconds: float
-    tasks: Mapping[str, TaskScore] = field(default_factory=dict)
+    tasks: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
-    def line(self, step: int, best: "Best | None") -> dict[str, Any]:
+    def line(self, step: int, best: Best | None) -> dict[str, Any]:
         """Return it as a line of the log."""
         best_so_far = {} if best is None else {"best": _finite(best.score), "best_step": best.step}
-        times = {"seconds": round(self.seconds, 4)}
-        tasks = {name: {reached.measure: _finite(reached.score)} for name, reached in self.tasks.items()}
+        tasks = {
+            name: {measure: _finite(score) for measure, score in scores.items()}
+            for name, scores in self.tasks.items()
+        }
         return {
             "kind": "dev",
             "step": step,
@@ -125,21 +113,13 @@ class DevScore:
             **best_so_far,
             **self.geometry,
             **({"tasks": tasks} if tasks else {}),
-            "time": times,
+            "time": {"seconds": round(self.seconds, 4)},
         }
 
 
 def _finite(score: float) -> float | None:
     # JSON has no infinity: a score that is undefined is null.
     return score if math.isfinite(score) else None
-
-
-@dataclass(frozen=True)
-class Best:
-    """The best score so far and its step; minus infinity if none was defined."""
-
-    step: int
-    score: float
 
 
 def best_of(log: Sequence[dict[str, Any]]) -> Best:
@@ -154,14 +134,7 @@ def best_of(log: Sequence[dict[str, Any]]) -> Best:
 
 @dataclass(frozen=True)
 class Selector:
-    """Scores the model on the dev set.
-
-    Attributes:
-        encoder: the model in training.
-        data: the dev set.
-        geometry: whether alignment and uniformity are computed, too.
-        shared: where trainings from one base share its vectors; None where they do not.
-    """
+    """Scores the model on the dev set; trainings from one base may share its vectors in a folder."""
 
     encoder: LiveEncoder
     data: StsData

@@ -1,28 +1,25 @@
-"""The target: a second encoder that follows the trained one slowly (He et al. 2020; ESimCSE, equation 5; MoCoSE).
+"""The target, a second encoder that follows the trained one slowly, and the queue of its vectors.
 
-It makes the vectors of a queue, or the keys of the pairs too. Which modules are copies, how slowly they follow and
-when, is the recipe's `target`.
+It makes the vectors of the queue, or the keys of the pairs too (He et al. 2020; ESimCSE, section 3.2; MoCoSE).
+Which modules are copies, how slowly they follow and when, is the recipe's `target`.
 """
 
 import copy
 import math
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
+from stsbench.training.batches import Batch
 from stsbench.training.model import SentenceModel
-from stsbench.training.recipe_parts import CosineDecay, Target
+from stsbench.training.parts import CosineDecay, Queue, Target
 
 
 def decay_at(decay: float | CosineDecay, step: int, steps: int) -> float:
-    """Return the share that the target keeps of itself at a step.
-
-    Args:
-        decay: a constant, or a cosine between two values.
-        step: counted from 0.
-        steps: of the training.
+    """Return the share that the target keeps of itself at a step, counted from 0, of a training of `steps` steps.
 
     >>> [round(decay_at(CosineDecay(kind="cosine", start=0.75, end=0.95), step, 4), 4) for step in range(5)]
     [0.75, 0.7793, 0.85, 0.9207, 0.95]
@@ -35,40 +32,26 @@ def decay_at(decay: float | CosineDecay, step: int, steps: int) -> float:
     return decay.end - (decay.end - decay.start) * (math.cos(math.pi * turn) + 1) / 2
 
 
-@dataclass
 class TargetModel:
-    """A slow copy of the model in training.
+    """A slow copy of the model in training; what the recipe does not copy in it is the online module itself."""
 
-    Attributes:
-        online: the model in training.
-        part: which modules are copied, decay, timing.
-        steps: of the training, for a schedule without an end of its own.
-        start: the weights that its Transformer starts with; None for the online ones.
-        model: the copy. What the recipe does not copy in it is the online module itself.
-    """
-
-    online: SentenceModel
-    part: Target
-    steps: int
-    start: nn.Module | None = None
-    model: SentenceModel = field(init=False)
-
-    def __post_init__(self) -> None:
-        """Copy the online model, and put its own modules where they are shared."""
-        self.model = copy.deepcopy(self.online).requires_grad_(False).train(self.part.dropout)
-        if self.start is not None:
-            self.model.transformer.load_state_dict(self.start.state_dict())
-            self.start = None
-        for name in ("head", "projector"):
-            if name not in self.part.modules:
-                setattr(self.model, name, getattr(self.online, name))
+    def __init__(self, online: SentenceModel, part: Target, steps: int, start: nn.Module | None = None) -> None:
+        """Copy the online model; `start` has other weights for the copy's Transformer to start with."""
+        self.part, self._steps = part, steps
+        self.model = copy.deepcopy(online).requires_grad_(False).train(part.dropout)
+        if start is not None:
+            self.model.transformer.load_state_dict(start.state_dict())
+        for name in {"head", "projector"} - {*part.modules}:
+            setattr(self.model, name, getattr(online, name))
         # Only queries pass the predictor: the target has none.
         self.model.predictor = nn.Identity()
-        for name in self.part.trained:
+        for name in part.trained:
             getattr(self.model, name).requires_grad_(True)
-        if self.part.embeddings == "shared":
-            self.model.transformer.embeddings = self.online.transformer.embeddings
-        self._pairs = self._followed()
+        if part.embeddings == "shared":
+            self.model.transformer.embeddings = online.transformer.embeddings
+        followed = dict(online.named_parameters())
+        weights = self.model.named_parameters()
+        self._pairs = [(slow, followed[name]) for name, slow in weights if slow is not followed[name]]
 
     def trained(self) -> list[nn.Parameter]:
         """Return the weights of its own that the optimiser trains too."""
@@ -81,32 +64,63 @@ class TargetModel:
         """
         return rate if self.part.dropout else 0.0
 
-    def before_loss(self, step: int) -> None:
-        """Move, if it moves before each loss; `step` is counted from 0."""
-        if self.part.update == "before_loss":
-            self._follow(step)
+    @torch.no_grad()
+    def follow(self, moment: str, step: int) -> None:
+        """Move each weight towards the online one: m <- decay m + (1 - decay) f (ESimCSE, equation 5).
 
-    def after_step(self, step: int) -> None:
-        """Move, if it moves after each step of the optimiser; `step` is counted from 0."""
-        if self.part.update == "after_step":
-            self._follow(step)
+        Nothing moves unless `moment`, `before_loss` or `after_step`, is the recipe's. Steps are counted from 0.
+        """
+        if self._pairs and self.part.update == moment:
+            slow, fast = zip(*self._pairs, strict=True)
+            torch._foreach_lerp_(list(slow), list(fast), 1 - decay_at(self.part.decay, step, self._steps))
+
+
+class VectorQueue:
+    """Vectors of the last sentences by the target, (rows, d): fewer rows than the recipe's size while it fills."""
+
+    def __init__(
+        self, part: Queue, width: int, seed: int, device: str, encode: Callable[[Batch], Tensor] | None
+    ) -> None:
+        """Fill it with random vectors of a width, drawn from a seed.
+
+        `encode` makes of a batch the (N, d) vectors that enter it; it is None where the batch's keys do.
+        """
+        self.part, self._width, self._seed, self._device, self._encode = part, width, seed, device, encode
+        self.vectors = self._initial()
+
+    def columns(self) -> Tensor:
+        """Return the vectors that are negatives: (rows, d), without gradient."""
+        # Before it is full a slice may hold nothing, and a loss without negatives is 0.
+        if self.part.uses is None or len(self.vectors) < self.part.size:
+            return self.vectors
+        newest_first = self.vectors if self.part.keeps == "first_rows" else self.vectors.flip(0)
+        return torch.cat([newest_first[first:last] for first, last in self.part.uses])
+
+    def start_epoch(self) -> None:
+        """Start anew, if the recipe says so."""
+        if self.part.emptied == "each_epoch":
+            self.vectors = self._initial()
+
+    @torch.no_grad()
+    def push(self, batch: Batch, keys: Tensor) -> None:
+        """Take in the batch whose loss was computed, whose keys' vectors have no gradient."""
+        newest = keys if self._encode is None else self._encode(batch)
+        # Cut at its oldest end: the newest batch first leaves the oldest its first rows, the newest last its last.
+        if self.part.keeps == "first_rows":
+            self.vectors = torch.cat([newest, self.vectors])[: self.part.size]
+        else:
+            self.vectors = torch.cat([self.vectors, newest])[-self.part.size :]
 
     def state_dict(self) -> dict[str, Any]:
-        """Return its weights, those that are shared too."""
-        return self.model.state_dict()
+        """Return all that changes."""
+        return {"vectors": self.vectors}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Put back what `state_dict` returned."""
-        self.model.load_state_dict(state)
+        self.vectors = state["vectors"].to(self.vectors.device)
 
-    def _followed(self) -> list[tuple[Tensor, Tensor]]:
-        """Return each weight of its own with the online weight that it follows."""
-        fast = dict(self.online.named_parameters())
-        return [(slow, fast[name]) for name, slow in self.model.named_parameters() if slow is not fast[name]]
-
-    @torch.no_grad()
-    def _follow(self, step: int) -> None:
-        """Move each weight towards the online one: m <- decay m + (1 - decay) f (ESimCSE, equation 5)."""
-        if self._pairs:
-            slow, fast = zip(*self._pairs, strict=True)
-            torch._foreach_lerp_(list(slow), list(fast), 1 - decay_at(self.part.decay, step, self.steps))
+    def _initial(self) -> Tensor:
+        """Return random unit vectors: directions of a normal distribution, all alike (MoCoSE, section 5.6)."""
+        rng = torch.Generator().manual_seed(self._seed)
+        drawn = torch.randn((self.part.initial, self._width), generator=rng)
+        return functional.normalize(drawn, dim=-1).to(self._device)

@@ -15,26 +15,20 @@ from torch import Tensor, nn
 from torch.autograd import backward
 
 from stsbench.encoders.plan import embed
-from stsbench.statistics.seeds import generator
 from stsbench.training.base import Base
 from stsbench.training.batches import Schedule, Sequences
 from stsbench.training.distributed import World
 from stsbench.training.heads import HeadBase
 from stsbench.training.labelled import LabelledTask
-from stsbench.training.model import Forward, SentenceModel, at_least_single
+from stsbench.training.model import Forward, SentenceModel
 from stsbench.training.objectives import dropout_seed
 from stsbench.training.recipe import Recipe
-from stsbench.training.selection import LiveEncoder, TaskScore
+from stsbench.training.selection import LiveEncoder
 
 
 @dataclass(frozen=True)
 class LabelledBatch:
-    """The sequences and targets of one loss of a task.
-
-    Attributes:
-        sides: the sequences of each sentence of a row.
-        targets: (N,) as in `LabelledRows`.
-    """
+    """The sequences and targets of one loss of a task; the targets are those of `LabelledRows`."""
 
     sides: tuple[Sequences, ...]
     targets: NDArray[np.float64]
@@ -49,52 +43,27 @@ class LabelledBatch:
         return LabelledBatch(tuple(side[place] for side in self.sides), self.targets[place])
 
 
-@dataclass(frozen=True)
-class Encoding:
-    """How sequences become the vectors that heads read.
-
-    Attributes:
-        model: encodes.
-        behind: from the pooled vector to the one that is scored.
-        forward: chunks, padding, precision.
-    """
-
-    model: SentenceModel
-    behind: nn.Module
-    forward: Forward
-
-    def __call__(self, sequences: Sequences, seed: Callable[[int], int] | None) -> Tensor:
-        """Return (sequences, d) vectors; `seed` as for `Forward`."""
-        chunks = self.forward.chunks(sequences)
-        return at_least_single(self.forward(self.model, self.behind, chunks, seed))
-
-
-@dataclass(frozen=True, eq=False)
 class TaskTerm:
-    """A task's loss, the mean over a batch of its own.
+    """A task's loss, the mean over a batch of its own."""
 
-    Attributes:
-        task: with its table.
-        sides: the sequences of each sentence of all training rows.
-        schedule: which rows each of its turns reads.
-        head: features to outputs.
-        encode: sequences to vectors.
-        seed: of dropout.
-        world: the processes.
-    """
-
-    task: LabelledTask
-    sides: tuple[Sequences, ...]
-    schedule: Schedule
-    head: nn.Module
-    encode: Encoding
-    seed: int
-    world: World
-
-    @property
-    def name(self) -> str:
-        """The task's name in the recipe."""
-        return self.task.name
+    def __init__(  # noqa: PLR0917 - the parts of a training
+        self,
+        task: LabelledTask,
+        recipe: Recipe,
+        base: Base,
+        model: SentenceModel,
+        behind: nn.Module,
+        forward: Forward,
+        world: World,
+    ) -> None:
+        """Tokenise the table, and make the head, which reads what is `behind` the pooled vector."""
+        self.task, self.name, self.forward = task, task.name, forward
+        self._model, self._behind, self._recipe, self._world = model, behind, recipe, world
+        self.sides = tuple(_tokenized(sentences, recipe, base) for sentences in task.train.sentences)
+        rows = len(task.train)
+        batch = min(task.part.batch or recipe.optimiser.batch, rows)
+        self.schedule = Schedule(rows, batch, 1, recipe.seed_of("order", "task", task.name))
+        self.head = _head(task, recipe, model).to(forward.device).train()
 
     def batch(self, turn: int) -> LabelledBatch:
         """Return the batch of a turn, counted from 0."""
@@ -105,70 +74,26 @@ class TaskTerm:
     def __call__(self, turn: int, scale: Callable[[Tensor], Tensor]) -> tuple[Tensor, LabelledBatch]:
         """Add the gradient of scale(loss) of a turn to the parameters; return the loss, weighted, and batch."""
         batch = self.batch(turn)
-        own = batch.share(self.world.share(len(batch.targets)))
-        loss = torch.zeros((), device=self.encode.forward.device)
-        if len(own.targets):  # a process may have no share of a short last batch
-            outputs = self.outputs(own, dropout_seed(self.seed, self.world, "task", self.name, str(turn)))
-            targets = torch.from_numpy(own.targets).to(outputs)
+        share = batch.share(self._world.share(len(batch.targets)))
+        loss = torch.zeros((), device=self.forward.device)
+        if len(share.targets):  # a process may have no share of a short last batch
+            outputs = self._outputs(share, dropout_seed(self._recipe, self._world, "task", self.name, str(turn)))
+            targets = torch.from_numpy(share.targets).to(outputs)
             summed = self.task.part.losses(outputs, targets).sum()
             loss = summed * (self.task.part.weight / len(batch.targets))
             backward(scale(loss))
-        return self.world.add_up(loss), batch
+        return self._world.add_up(loss), batch
 
-    def outputs(self, batch: LabelledBatch, seed: Callable[[int], int] | None) -> Tensor:
-        """Return the head's outputs of a batch: (N, outputs), at least float32.
-
-        Args:
-            batch: or a share of it.
-            seed: of dropout, for the number of a chunk's first sequence, and -1 for the head's; None for none.
-        """
-        vectors = self.encode(batch.sequences, seed)
-        if seed is not None:
-            torch.manual_seed(seed(-1))
-        sides = torch.split(vectors, len(batch.targets))
-        features = self.task.part.features(*sides)
-        outputs: Tensor = self.head(features)
+    def _outputs(self, batch: LabelledBatch, seed: Callable[[int], int]) -> Tensor:
+        """Return the head's outputs, (N, outputs); `seed(-1)` is that of the head's dropout."""
+        vectors = self.forward(self._model, self._behind, self.forward.chunks(batch.sequences), seed)
+        torch.manual_seed(seed(-1))
+        outputs: Tensor = self.head(self.task.part.features(*torch.split(vectors, len(batch.targets))))
         return outputs
 
 
-def task_terms(
-    tasks: Sequence[LabelledTask],
-    recipe: Recipe,
-    base: Base,
-    encode: Encoding,
-    world: World,
-) -> list[TaskTerm]:
-    """Return the terms of all tasks: tables tokenised, heads with the random weights that they start with.
-
-    Args:
-        tasks: with their tables.
-        recipe: says batches and seed.
-        base: has the tokenizer.
-        encode: sequences to vectors.
-        world: the processes.
-    """
-    return [
-        TaskTerm(
-            task,
-            tuple(_tokenized(sentences, recipe, base) for sentences in task.train.sentences),
-            _schedule(task, recipe),
-            _head(task, recipe, encode.model).to(encode.forward.device).train(),
-            encode,
-            recipe.seed,
-            world,
-        )
-        for task in tasks
-    ]
-
-
-def _schedule(task: LabelledTask, recipe: Recipe) -> Schedule:
-    batch = min(task.part.batch or recipe.optimiser.batch, len(task.train))
-    seed = int(generator(recipe.seed, "order", "task", task.name).integers(2**63))
-    return Schedule(len(task.train), batch, 1, recipe.optimiser.epochs, seed)
-
-
 def _head(task: LabelledTask, recipe: Recipe, model: SentenceModel) -> nn.Module:
-    torch.manual_seed(int(generator(recipe.seed, "head", "task", task.name).integers(2**63)))
+    torch.manual_seed(recipe.seed_of("head", "task", task.name))
     vectors = [torch.zeros((1, model.width)) for _ in range(task.part.sentences)]
     width = task.part.features(*vectors).shape[1]
     std = getattr(model.transformer.config, "initializer_range", 0.02)
@@ -181,7 +106,7 @@ def _tokenized(sentences: Sequence[str], recipe: Recipe, base: Base) -> Sequence
 
 
 @torch.no_grad()
-def score_tasks(terms: Sequence[TaskTerm], encoder: LiveEncoder) -> dict[str, TaskScore]:
+def score_tasks(terms: Sequence[TaskTerm], encoder: LiveEncoder) -> dict[str, dict[str, float]]:
     """Return the score of each task on its dev set, of the model and heads as they are now, without dropout.
 
     Sentences are encoded as the dev set of the selection is: whole, as a checkpoint of this moment would.
@@ -193,7 +118,7 @@ def score_tasks(terms: Sequence[TaskTerm], encoder: LiveEncoder) -> dict[str, Ta
         (vectors,) = embeddings.vectors.values()
         sides = torch.split(torch.from_numpy(np.asarray(vectors[embeddings.rows])), len(dev))
         term.head.eval()
-        outputs = term.head(part.features(*sides).to(term.encode.forward.device)).cpu()
+        outputs = term.head(part.features(*sides).to(term.forward.device)).cpu()
         term.head.train()
-        scores[term.name] = TaskScore(part.measure, part.score(outputs, torch.from_numpy(dev.targets).to(outputs)))
+        scores[term.name] = {part.measure: part.score(outputs, torch.from_numpy(dev.targets).to(outputs))}
     return scores

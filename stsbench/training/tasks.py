@@ -11,7 +11,7 @@ It states neither losses, nor weights, nor how often each set is read; what is h
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self, TypeAlias
 
 from pydantic import Field, SerializeAsAny, WrapValidator, model_validator
 
@@ -34,18 +34,15 @@ class TaskHead(RecipePart, ABC):
     """A labelled task.
 
     Attributes:
-        kind: of it.
         train: its table: .csv, .tsv, .jsonl or .parquet, in the folder of `labelled` if that names one.
         dev: another table of the same columns; None to hold out a part of `train`.
         held_out: that part, drawn by the seed (default: a tenth).
         columns: of the table: the sentence or the two, then the label or score.
         delimiter: between the cells of .csv.
         rows: how many rows of `train` to read, from the top; None for all.
-        dev_rows: likewise of `dev`; each score of the training measures them all.
         weight: of its loss in the sum (ours, 1: the report gives none).
         rate: the chance that a step takes it. `once`: so that an epoch of the phase passes over its table once, on
             average, as the report trains every set for the same three epochs.
-        batch: rows in its loss; None for the optimiser's.
         dropout: before its linear layer.
     """
 
@@ -237,12 +234,8 @@ class RegressionHead(_PairHead):
         return pearson(outputs[:, 0].double().numpy(), targets.double().numpy())
 
 
-Task = Annotated[
-    SerializeAsAny[
-        Annotated[ClassificationHead | PairClassificationHead | RegressionHead, Field(discriminator="kind")]
-    ],
-    WrapValidator(part_of(TaskHead)),
-]
+_Known: TypeAlias = ClassificationHead | PairClassificationHead | RegressionHead
+Task = Annotated[SerializeAsAny[Annotated[_Known, Field(discriminator="kind")]], WrapValidator(part_of(TaskHead))]
 """Any task, by its `kind`; or a `TaskHead` of one's own."""
 
 

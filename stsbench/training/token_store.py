@@ -41,8 +41,6 @@ class CorpusCounts:
     """What was found in a corpus.
 
     Attributes:
-        rows: that training uses.
-        columns: sentences in a row.
         empty: rows left out, because a sentence in them is empty or has no sub-word.
         cut: sentences longer than training reads.
         tokens: sub-words kept, special tokens apart.
@@ -110,21 +108,7 @@ def open_store(
     with_text: bool = False,
     progress: Progress = silent,
 ) -> TokenStore:
-    """Return the store of a corpus, building it where it is not there yet.
-
-    Args:
-        root: the folder of all stores.
-        meaning: what the token ids depend on beside the arguments here: the corpus and the tokenizer, hashed.
-        rows: of the corpus; read only if the store is built.
-        tokenizer: of the model.
-        limit: sub-words kept of a sentence, special tokens apart.
-        lower_case: whether sentences are lower-cased first.
-        with_text: whether the sentences are kept, too.
-        progress: told of the rows done.
-
-    Raises:
-        UserError: if the corpus holds no sentence, or the disk is full.
-    """
+    """Return the store of a corpus, building it where it is not there yet."""
     about = {**meaning, "layout": _LAYOUT, "limit": limit, "lower_case": lower_case, "with_text": with_text}
     folder = root / digest_of(about)[:32]
     with told_as_unwritable(root):
@@ -209,13 +193,13 @@ def _build(
         sentences = [sentence for row in block for sentence in row]
         ids = tokenizer([s.lower() for s in sentences] if lower_case else sentences, special_tokens=False)
         for number, row in enumerate(block):
-            own = ids[number * columns : (number + 1) * columns]
-            if not all(own):
+            ids_of_row = ids[number * columns : (number + 1) * columns]
+            if not all(ids_of_row):
                 empty += 1
                 continue
             kept += 1
-            cut += sum(len(sequence) > limit for sequence in own)
-            for sequence, sentence in zip(own, row, strict=True):
+            cut += sum(len(sequence) > limit for sequence in ids_of_row)
+            for sequence, sentence in zip(ids_of_row, row, strict=True):
                 tokens.add(np.array(sequence[:limit], dtype=dtype))
                 if texts is not None:
                     texts.add(np.frombuffer(sentence.encode("utf-8"), dtype=np.uint8))
@@ -247,11 +231,3 @@ class _Ragged:
     def close(self) -> None:
         self._content.close()
         self._ends.close()
-
-
-def special_tokens(tokenizer: Tokenizer) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the special tokens that the tokenizer puts before a sentence and behind it."""
-    (whole,), (inner,) = tokenizer(["a"]), tokenizer(["a"], special_tokens=False)
-    start = next(at for at in range(len(whole)) if whole[at : at + len(inner)] == inner)
-    before, behind = whole[:start], whole[start + len(inner) :]
-    return np.array(before, dtype=np.int64), np.array(behind, dtype=np.int64)

@@ -1,29 +1,44 @@
 """`train`: from a recipe and a corpus to a checkpoint with its record, card and dev curve; resumable.
 
 What is missing or wrong is told before anything is begun, in the order in which a person names it: recipe,
-folder, corpus, dev set, base.
+folder, corpus, dev set, base. At the end the best checkpoint is measured on the dev set as a person would do it.
 """
 
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
+from stsbench._version import __version__
 from stsbench.base.errors import InterruptError, UserError, by_interrupt
+from stsbench.base.files import atomic_path
 from stsbench.base.options import Commas, NameOrPath, Spelled
 from stsbench.base.progress import Progress, silent
+from stsbench.base.words import listed
+from stsbench.encoders.checkpoint import MINILM, PACKAGED
 from stsbench.encoders.device import resolve_device
-from stsbench.records.store import load_run
+from stsbench.encoders.load import load
+from stsbench.encoders.transformer import TransformerEncoder
+from stsbench.published.catalogue import known_checkpoint
+from stsbench.records.export import model_card
+from stsbench.records.parts import HeadScore
+from stsbench.records.provenance import redact
+from stsbench.records.record import RunRecord
+from stsbench.records.store import load_run, save_run
+from stsbench.render.figures import save_figure
+from stsbench.scoring.kinds.sts import StsPairs
+from stsbench.scoring.measure import measure_encoder
 from stsbench.scoring.run import RUNS
-from stsbench.training.folder import RunFolder, read_start, started_recipe
-from stsbench.training.job import Surroundings, prepare
-from stsbench.training.log import Listener, read_log, tensorboard_listener, wandb_listener
-from stsbench.training.publishing import publish
+from stsbench.scoring.settings import Settings, Stages
+from stsbench.training.folder import RunFolder, read_start, started_recipe, write_start
+from stsbench.training.job import Job, Surroundings, prepare
+from stsbench.training.log import Listener, log_frame, percent, read_log, tensorboard_listener, wandb_listener
 from stsbench.training.recipe import Recipe
-from stsbench.training.recipe_files import read_recipe
-from stsbench.training.result import Training
-from stsbench.training.selection import best_of
+from stsbench.training.recipe_files import as_yaml, read_recipe
+from stsbench.training.result import Training, draw_dev_curve
+from stsbench.training.selection import Best, best_of
 
 
 def train(
@@ -93,8 +108,9 @@ def train(
     else:
         began = None
         changes = {"corpus.path": corpus, "base": base, "seed": seed, "corpus.names": columns}
-        given = [f"{name}={_as_yaml_value(value)}" for name, value in changes.items() if value is not None]
-        chosen = read_recipe(str(recipe), [*overrides, *given])
+        # JSON is YAML.
+        named = [f"{name}={json.dumps(v, default=_plain)}" for name, v in changes.items() if v is not None]
+        chosen = read_recipe(str(recipe), [*overrides, *named])
         folder = RunFolder(RUNS / chosen.name if out is None else Path(out).expanduser())
     device = resolve_device(device)
     _require_precisions(chosen, device)
@@ -111,12 +127,14 @@ def train(
     with folder.alone() if world.leads else nullcontext():
         if begins:
             folder.require_free()
-        if world.leads:
-            listeners = [*listeners, *_trackers(folder, chosen, tensorboard=tensorboard, wandb=wandb)]
+        if world.leads and tensorboard:
+            listeners = [*listeners, tensorboard_listener(folder.path / "tensorboard")]
+        if world.leads and wandb:
+            listeners = [*listeners, wandb_listener(folder.path.resolve().name, chosen.model_dump(mode="json"))]
         with _interrupt_names_resume(folder):
             steps = job.run(listeners)
             if world.leads:
-                publish(job, steps)
+                _publish(job, steps)
         world.wait()
     world.leave()
     log = read_log(folder.log)
@@ -125,11 +143,7 @@ def train(
 
 @contextmanager
 def _interrupt_names_resume(folder: RunFolder) -> Iterator[None]:
-    """Tell an interrupt with the command that goes on: the same one would refuse, as the training has begun.
-
-    Raises:
-        InterruptError: once the start is written; before that the folder is as it was.
-    """
+    """Tell an interrupt with the command that goes on: the same one would refuse, as the training has begun."""
     try:
         yield
     except BaseException as error:
@@ -144,17 +158,7 @@ def _interrupt_names_resume(folder: RunFolder) -> Iterator[None]:
 def prepare_training(
     recipe: Recipe, *, data_dirs: Sequence[str | Path] = (), device: str = "auto", progress: Progress = silent
 ) -> None:
-    """Read what a training by a recipe needs, and tokenise its corpus, without starting it.
-
-    Args:
-        recipe: of the training, or of the first of several that share base and corpus.
-        data_dirs: folders to look for the dev set in.
-        device: `auto`, `cpu`, `cuda` or `mps`.
-        progress: told how far tokenising is.
-
-    Raises:
-        UserError: if something is missing or does not fit together.
-    """
+    """Read what a training by a recipe needs, and tokenise its corpus, without starting it."""
     from stsbench.training.distributed import World
 
     prepare(recipe, RunFolder(Path()), None, Surroundings(World(), resolve_device(device), data_dirs, progress))
@@ -167,20 +171,135 @@ def _require_precisions(recipe: Recipe, device: str) -> None:
             raise UserError(f"{key} fp16 needs a GPU: use --set {key}=fp32.")
 
 
-def _trackers(folder: RunFolder, recipe: Recipe, *, tensorboard: bool, wandb: bool) -> list[Listener]:
-    name = folder.path.resolve().name
-    return [
-        *([tensorboard_listener(folder.path / "tensorboard")] if tensorboard else []),
-        *([wandb_listener(name, recipe.model_dump(mode="json"))] if wandb else []),
-    ]
-
-
 def _refuse_with_resume(**given: Any) -> None:
     named = [f"--{name}" for name, value in given.items() if value is not None and value != ()]
     if named:
         raise UserError(f"{' and '.join(named)}: not with --resume, which goes on as the training began.")
 
 
-def _as_yaml_value(value: Any) -> str:
-    plain = value if isinstance(value, int) else str(value) if isinstance(value, str | Path) else list(value)
-    return json.dumps(plain)  # JSON is YAML
+def _plain(value: Any) -> Any:
+    return str(value) if isinstance(value, Path) else list(value)
+
+
+def _publish(job: Job, steps: int) -> None:
+    """Publish the best checkpoint of a training that has taken all its steps, with its record on the dev set.
+
+    Killed in between, it is done again when the training is resumed.
+    """
+    from stsbench.training.checkpoints import copy_checkpoint
+
+    folder, log = job.folder, read_log(job.folder.log)
+    best = best_of(log)
+    copy_checkpoint(folder.checkpoint(best.step), folder.path)
+    record = _measure(job, log, best)
+    with atomic_path(folder.card) as path:
+        path.write_text(_card(job, record, best, steps), encoding="utf-8")
+    figure = draw_dev_curve(log_frame(log), job.recipe, steps)
+    for path in (folder.curve, folder.curve.with_suffix(".svg")):
+        save_figure(figure, path)
+    write_start(folder, replace(job.start, finished=True), job.recipe)
+    # There is nothing left to resume, and a state is several times the model.
+    folder.state.unlink(missing_ok=True)
+
+
+def _measure(job: Job, log: Sequence[dict[str, Any]], best: Best) -> RunRecord:
+    """Measure the published checkpoint on the dev set as a person would: it says itself how it is pooled."""
+    checkpoint = job.folder.path
+    encoder = load(str(checkpoint), device=job.around.device.partition(":")[0])
+    assert isinstance(encoder, TransformerEncoder)  # it was written as one
+    encoder.notes = (*encoder.notes, *job.findings)
+    settings = Settings(use_cache=False, command=job.start.command)
+    record = measure_encoder(encoder, [StsPairs(job.dev)], settings, Stages(job.around.progress))
+    heads = _heads(job, log, best)
+    return save_run(record.model_copy(update={"heads": heads}), checkpoint, overwrite=True)
+
+
+def _heads(job: Job, log: Sequence[dict[str, Any]], best: Best) -> tuple[HeadScore, ...]:
+    """Return what the heads of the tasks reached at the step that was selected."""
+    at_best = (line["tasks"] for line in log if line["step"] == best.step and "tasks" in line)
+    scores: dict[str, Any] = next(at_best, {})
+    return tuple(
+        HeadScore(
+            task=task.name,
+            kind=task.part.kind,
+            measure=task.part.measure,
+            score=scores[task.name][task.part.measure],
+            ntrain=len(task.train),
+            ndev=len(task.dev),
+        )
+        for task in job.tasks
+    )
+
+
+def _card(job: Job, record: RunRecord, best: Best, steps: int) -> str:
+    recipe, head, scored = _public_recipe(job), job.recipe.head, job.recipe.scored_heads
+    behind = f"behind the {scored[-1]}" if scored else "before the head"
+    about_head = "" if head.kind == "none" and not scored else f" ({head.kind}, in training; vectors are {behind})"
+    return model_card(
+        job.folder.path.resolve().name,
+        # The command may name the person's folders.
+        [record.model_copy(update={"command": ""})],
+        base_model=recipe.base,
+        library="sentence-transformers",
+        about=[
+            f"A sentence encoder: `{recipe.base}` trained with stsbench {__version__} by the recipe "
+            f"`{recipe.name}` on {len(job.store):,} rows of text. The checkpoint is that of step {best.step} "
+            f"of {steps}, the best on {recipe.selection.task}.",
+            f"Pooling: `{recipe.pooling}`{about_head}. Read it with `SentenceTransformer(folder)`, "
+            "`AutoModel`, or `stsbench run --model folder`.",
+            *map(_as_sentence, job.corpus_findings),
+            *_about_tasks(job, record),
+        ],
+        after_scores=" ".join(
+            [
+                "The checkpoint was selected by this score, which therefore does not measure it on other data.",
+                *job.test_remarks,
+            ]
+        ),
+        recipe=as_yaml(recipe),
+    )
+
+
+def _about_tasks(job: Job, record: RunRecord) -> list[str]:
+    if not record.heads:
+        return []
+    reached = [f"{head.task} {head.measure} {percent(head.score)}" for head in record.heads]
+    tables = " ".join(_as_sentence(task.sentence()) for task in job.tasks)
+    return [f"Heads trained with it, which are not in the checkpoint: on dev, {listed(reached)}. {tables}"]
+
+
+def _as_sentence(finding: str) -> str:
+    return finding[0].upper() + finding[1:]
+
+
+def _public_recipe(job: Job) -> Recipe:
+    """Return the recipe without the name of any folder of the person's."""
+    path, base = job.recipe.corpus.path, _public_name(job.recipe.base, job.start.base_sha256)
+    corpus = None if path is None else _file_name(path)
+    recipe = job.recipe.with_paths(corpus, _own_name, lambda _, table: _file_name(table))
+    return recipe.model_copy(update={"base": base})
+
+
+def _own_name(name: str) -> str:
+    """Return the last part of a path; a name of the Hub stays."""
+    return _file_name(name) if Path(name).expanduser().exists() else redact(name)
+
+
+def _public_name(base: str, weights_sha256: str) -> str:
+    """Return what others know a base by: of a folder its name on the Hub if the weights say it, else its own."""
+    if base == PACKAGED:
+        return MINILM
+    folder = Path(base).expanduser()
+    if not folder.is_dir():
+        return redact(base)
+    folder = folder.resolve()
+    known = known_checkpoint(folder.name, weights_sha256=weights_sha256)
+    if known is not None and known.weights_sha256 == weights_sha256:
+        return known.hub or known.name
+    # The Hub's own cache names a folder by the commit, below one that is named by the model.
+    of_cache = [part.removeprefix("models--") for part in folder.parts if part.startswith("models--")]
+    return of_cache[-1].replace("--", "/") if of_cache else folder.name
+
+
+def _file_name(path: str) -> str:
+    return path.replace("\\", "/").rpartition("/")[2]

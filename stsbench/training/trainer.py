@@ -1,6 +1,10 @@
-"""A recipe put together, a step of it, and the loop that scores, saves and logs between steps."""
+"""A recipe put together, a step of it and its optimiser, and the loop that scores, saves and logs between steps.
 
-from collections.abc import Sequence
+The optimiser is AdamW with linear warm-up and decay, clipping, and the scaler of half precision.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -9,42 +13,33 @@ from torch import Tensor, nn
 
 from stsbench.base.errors import UserError
 from stsbench.base.progress import Progress, silent
-from stsbench.encoders.network import Network
-from stsbench.statistics.seeds import generator
-from stsbench.training.adversary import Adversary
 from stsbench.training.base import Base, load_masked_language, load_model, random_copy
-from stsbench.training.batches import Batch, BatchReader, Schedule, make_schedule
+from stsbench.training.batches import Batch, BatchReader, make_schedule, make_timetable
 from stsbench.training.checkpoints import Keeper
 from stsbench.training.distributed import World
-from stsbench.training.graphs import Graphs, has_graphs
+from stsbench.training.gpu import Graphs, has_graphs
 from stsbench.training.labelled import LabelledTask
 from stsbench.training.log import Log, Meter
 from stsbench.training.model import Forward, SentenceModel
-from stsbench.training.negatives import InBatch, VectorQueue
-from stsbench.training.objectives import Branch, Contrastive, MaskedLanguageTerm, Term
-from stsbench.training.optimisation import Descent
+from stsbench.training.objectives import Adversary, Branch, Contrastive, MaskedLanguageTerm, Term
+from stsbench.training.parts import Optimiser
 from stsbench.training.recipe import Recipe
 from stsbench.training.selection import Selector
-from stsbench.training.target import TargetModel
-from stsbench.training.task_heads import Encoding, LabelledBatch, TaskTerm, score_tasks, task_terms
+from stsbench.training.target import TargetModel, VectorQueue
+from stsbench.training.task_heads import LabelledBatch, TaskTerm, score_tasks
 from stsbench.training.tasks import CONTRASTIVE
-from stsbench.training.timetable import Timetable, make_timetable
 from stsbench.training.token_store import TokenStore
 
 # Sentences in one forward pass, if the recipe does not say. On a CPU small chunks of like length save padding and
 # stay in its cache; a GPU wants to be filled.
 _CHUNK_ON_CPU = 16
 
+# What Transformers takes by default, and so do the papers' scripts.
+_BETAS, _EPSILON = (0.9, 0.999), 1e-8
+
 
 class Step(NamedTuple):
-    """What a step did.
-
-    Attributes:
-        loss: the sum of all losses, weighted: a scalar, on the device.
-        batches: that were read.
-        rate: the learning rate.
-        losses: the part of each of the timetable's parts that the step took.
-    """
+    """What a step did: its loss, a weighted sum on the device; and of each of the parts that it took, by name."""
 
     loss: Tensor
     batches: Sequence[Batch | LabelledBatch]
@@ -52,41 +47,76 @@ class Step(NamedTuple):
     losses: dict[str, Tensor]
 
 
-@dataclass
 class Trainer:
     """All parts of a training, put together.
 
     Attributes:
-        model: what is trained.
-        evaluating: the network that scores it.
-        timetable: which parts each step takes: the objective on the corpus, and tasks.
-        schedule: which rows of the corpus each turn of the objective reads.
-        reader: rows to batches.
-        terms: of the objective.
-        tasks: heads on labelled tables.
-        negatives: beyond the batch.
-        target: the encoder that follows; None for none.
-        adversary: the step on the word embeddings; None for none.
-        descent: the optimiser.
-        world: the processes.
+        evaluating: the network that scores the model.
         modules: whose weights are the state, by name.
-        graphs: the recordings of passes on a GPU; None where there are none.
     """
 
-    model: SentenceModel
-    evaluating: Network
-    timetable: Timetable
-    schedule: Schedule
-    reader: BatchReader
-    terms: Sequence[Term]
-    tasks: Sequence[TaskTerm]
-    negatives: InBatch
-    target: TargetModel | None
-    adversary: Adversary | None
-    descent: Descent
-    world: World
-    modules: dict[str, nn.Module]
-    graphs: Graphs | None = None
+    def __init__(
+        self,
+        recipe: Recipe,
+        store: TokenStore,
+        base: Base,
+        world: World,
+        device: str,
+        *,
+        tasks: Sequence[LabelledTask] = (),
+    ) -> None:
+        """Make the parts that a recipe names."""
+        self.world = world
+        self.schedule = make_schedule(recipe, store)
+        self.reader = BatchReader(store, base.tokenizer, recipe, base.longest, base.encoder.settings.lower_case)
+        self.model, self.evaluating = load_model(base, recipe, device)
+        self.graphs = Graphs() if device.startswith("cuda") and has_graphs(recipe) else None
+        forward = Forward(
+            base.tokenizer.pad_id,
+            recipe.optimiser.chunk or (_CHUNK_ON_CPU if device == "cpu" else None),
+            device,
+            recipe.precision,
+            self.graphs,
+            recipe.optimiser.chunk_tokens,
+        )
+        # The evaluating network says behind what a vector is scored; the base's own has nothing there.
+        behind = self.evaluating.tail if isinstance(self.evaluating.tail, nn.Module) else nn.Identity()
+        self.tasks = [TaskTerm(task, recipe, base, self.model, behind, forward, world) for task in tasks]
+        sizes = {task.name: task.schedule.steps_per_epoch for task in self.tasks}
+        self.timetable = make_timetable(recipe, {CONTRASTIVE: self.schedule.steps_per_epoch} | sizes)
+        self.target = None
+        if recipe.target is not None:
+            start = random_copy(self.model, recipe) if recipe.target.start == "random" else None
+            self.target = TargetModel(self.model, recipe.target, self.timetable.steps, start)
+        self.queue = _queue(recipe, self.model, self.target, forward, world)
+        self.adversary = None if recipe.noise.adversarial is None else Adversary(recipe.noise.adversarial)
+        if self.adversary is not None and world.size > 1:
+            raise UserError(
+                "noise.adversarial: the steps on word embeddings are for one process; start it as one."
+            )
+        branches = _branches(recipe, self.model, self.target)
+        self.terms: list[Term] = [Contrastive(branches, forward, self.queue, recipe, world, self.adversary)]
+        self.modules: dict[str, nn.Module] = {"model": self.model}
+        if recipe.objective.mlm is not None:
+            network = load_masked_language(base, self.model, device, tied=recipe.objective.mlm.tied)
+            self.modules["mlm"] = network
+            self.terms.append(
+                MaskedLanguageTerm(
+                    network=network,
+                    forward=forward,
+                    part=recipe.objective.mlm,
+                    tokenizer=base.tokenizer,
+                    around=self.reader.around,
+                    recipe=recipe,
+                    world=world,
+                )
+            )
+        self.modules |= {f"tasks.{task.name}": task.head for task in self.tasks}
+        # A parameter that two modules share is trained once.
+        trained = [parameter for module in self.modules.values() for parameter in module.parameters()]
+        trained += [] if self.target is None else self.target.trained()
+        steps = self.timetable.steps
+        self.descent = Descent(dict.fromkeys(trained), recipe.optimiser, steps, device, recipe.precision)
 
     def step(self, number: int) -> Step:
         """Take an optimiser step, counted from 0."""
@@ -106,21 +136,21 @@ class Trainer:
         self.world.add_up_gradients(self.descent.parameters)
         rate = self.descent.step(number)
         if self.target is not None:
-            self.target.after_step(number)
+            self.target.follow("after_step", number)
         parts = list(losses.values())
         return Step(parts[0] if len(parts) == 1 else torch.stack(parts).sum(), batches, rate, losses)
 
     def _contrastive(self, turn: int, number: int) -> tuple[Tensor, list[Batch]]:
         """Take a turn of the objective on the corpus, in step `number`; return its loss and the batches read."""
-        if self.schedule.starts_epoch(turn):
-            self.negatives.start_epoch()
+        if self.queue is not None and self.schedule.starts_epoch(turn):
+            self.queue.start_epoch()
         rows = self.schedule.batches(turn)
         scale = self.descent.scale(len(rows))
         losses, batches = [], []
         for place, rows_of_batch in enumerate(rows):
             batch = self.reader(rows_of_batch, str(turn), str(place))
             if self.target is not None:
-                self.target.before_loss(number)
+                self.target.follow("before_loss", number)
             losses += [term(batch, scale) for term in self.terms]
             batches.append(batch)
         return torch.stack(losses).sum() / len(rows), batches
@@ -137,127 +167,40 @@ class Trainer:
         for name, part in self._with_a_state().items():
             part.load_state_dict(state[name])
 
-    def _with_a_state(self) -> dict[str, InBatch | TargetModel | Adversary | Descent]:
-        parts = {"negatives": self.negatives, "target": self.target, "adversary": self.adversary}
-        return {name: part for name, part in parts.items() if part is not None} | {"descent": self.descent}
-
-
-def assemble(
-    recipe: Recipe,
-    store: TokenStore,
-    base: Base,
-    world: World,
-    device: str,
-    *,
-    tasks: Sequence[LabelledTask] = (),
-) -> Trainer:
-    """Put a recipe's parts together.
-
-    Args:
-        recipe: names them.
-        store: the corpus.
-        base: what training starts from.
-        world: the processes.
-        device: of this one.
-        tasks: the recipe's, with their tables.
-
-    Raises:
-        UserError: if the corpus is smaller than a batch, or the base lacks what the recipe needs.
-    """
-    schedule = make_schedule(recipe, store)
-    reader = BatchReader(store, base.tokenizer, recipe, base.longest, base.encoder.settings.lower_case)
-    model, evaluating = load_model(base, recipe, device)
-    chunk = recipe.optimiser.chunk or (_CHUNK_ON_CPU if device == "cpu" else None)
-    graphs = Graphs() if device.startswith("cuda") and has_graphs(recipe) else None
-    tokens = recipe.optimiser.chunk_tokens
-    forward = Forward(base.tokenizer.pad_id, chunk, device, recipe.precision, graphs, tokens)
-    # The evaluating network says behind what a vector is scored; the base's own has nothing there.
-    behind = evaluating.tail if isinstance(evaluating.tail, nn.Module) else nn.Identity()
-    heads = task_terms(tasks, recipe, base, Encoding(model, behind, forward), world)
-    sizes = {head.name: head.schedule.steps_per_epoch for head in heads}
-    timetable = make_timetable(recipe, {CONTRASTIVE: schedule.steps_per_epoch} | sizes)
-    target = None if recipe.target is None else _target(recipe, model, timetable.steps)
-    negatives = _negatives(recipe, model, target, forward, world)
-    adversary = _adversary(recipe, world)
-    branches = _branches(recipe, model, target)
-    terms: list[Term] = [Contrastive(branches, forward, negatives, recipe, world, adversary)]
-    modules: dict[str, nn.Module] = {"model": model}
-    if recipe.objective.mlm is not None:
-        modules["mlm"] = load_masked_language(base, model, device, tied=recipe.objective.mlm.tied)
-        terms.append(
-            MaskedLanguageTerm(
-                network=modules["mlm"],
-                forward=forward,
-                part=recipe.objective.mlm,
-                mask_id=base.tokenizer.mask_id or 0,
-                vocabulary=base.tokenizer.vocabulary,
-                around=reader.around,
-                seed=recipe.seed,
-                world=world,
-            )
-        )
-    modules |= {f"tasks.{head.name}": head.head for head in heads}
-    # A parameter that two modules share is trained once.
-    trained = [parameter for module in modules.values() for parameter in module.parameters()]
-    trained += [] if target is None else target.trained()
-    descent = Descent.of(dict.fromkeys(trained), recipe.optimiser, timetable.steps, device, recipe.precision)
-    return Trainer(
-        model,
-        evaluating,
-        timetable,
-        schedule,
-        reader,
-        terms,
-        heads,
-        negatives,
-        target,
-        adversary,
-        descent,
-        world,
-        modules,
-        graphs,
-    )
-
-
-def _target(recipe: Recipe, model: SentenceModel, steps: int) -> TargetModel:
-    assert recipe.target is not None
-    start = random_copy(model, recipe.seed) if recipe.target.start == "random" else None
-    return TargetModel(model, recipe.target, steps, start)
+    def _with_a_state(self) -> dict[str, Any]:
+        target = None if self.target is None else self.target.model
+        parts = {"negatives": self.queue, "target": target, "adversary": self.adversary, "descent": self.descent}
+        return {name: part for name, part in parts.items() if part is not None}
 
 
 def _branches(recipe: Recipe, model: SentenceModel, target: TargetModel | None) -> tuple[Branch, ...]:
     """Return the branches that encode the sides; those treated alike are one branch, which pads less."""
-    noise = recipe.noise
+    of_query, of_key, own_masks = recipe.noise.query, recipe.noise.key, recipe.noise.masks == "own"
     by_target = target is not None and target.part.encodes == "keys"
-    alike = noise.query == noise.key and noise.masks == "own" and recipe.predictor is None and not by_target
-    if alike:
-        sides, side = ("query", "key", "hard"), noise.query
-        return (Branch(sides, model, model.key_head, "contrastive", side.parts, side.dropout),)
-    draws = "query" if noise.masks == "shared" else "key"
-    query = Branch(("query",), model, model.query_head, "query", noise.query.parts, noise.query.dropout)
-    if not by_target:
-        key = Branch(("key", "hard"), model, model.key_head, draws, noise.key.parts, noise.key.dropout)
-        return query, key
-    assert target is not None
-    dropout, head, trained = target.dropout(noise.key.dropout), target.model.key_head, target.part.gradient
-    return query, Branch(("key", "hard"), target.model, head, draws, noise.key.parts, dropout, trained)
+    if of_query == of_key and own_masks and recipe.predictor is None and not by_target:
+        sides = ("query", "key", "hard")
+        return (Branch(sides, model, model.key_head, "contrastive", of_query.parts, of_query.dropout),)
+    query = Branch(("query",), model, model.query_head, "query", of_query.parts, of_query.dropout)
+    key = Branch(
+        ("key", "hard"), model, model.key_head, "key" if own_masks else "query", of_key.parts, of_key.dropout
+    )
+    if target is not None and by_target:
+        key = replace(
+            key,
+            model=target.model,
+            head=target.model.key_head,
+            dropout=target.dropout(of_key.dropout),
+            trained=target.part.gradient,
+        )
+    return query, key
 
 
-def _adversary(recipe: Recipe, world: World) -> Adversary | None:
-    part = recipe.noise.adversarial
-    if part is None:
-        return None
-    if world.size > 1:
-        raise UserError("noise.adversarial: the steps on word embeddings are for one process; start it as one.")
-    return Adversary(part)
-
-
-def _negatives(
+def _queue(
     recipe: Recipe, model: SentenceModel, target: TargetModel | None, forward: Forward, world: World
-) -> InBatch:
+) -> VectorQueue | None:
     queue = recipe.negatives.queue
     if queue is None:
-        return InBatch()
+        return None
     assert target is not None  # the recipe gives a queue one
 
     def encode(batch: Batch) -> Tensor:
@@ -268,23 +211,105 @@ def _negatives(
         return world.gather(vectors, len(batch.query))
 
     width = model.width if recipe.projector is None else recipe.projector.output_of(model.width)
-    seed = int(generator(recipe.seed, "queue").integers(2**63))
-    return VectorQueue(queue, width, seed, forward.device, None if target.part.encodes == "keys" else encode)
+    entering = None if target.part.encodes == "keys" else encode
+    return VectorQueue(queue, width, recipe.seed_of("queue"), forward.device, entering)
+
+
+def learning_rate(part: Optimiser, step: int, steps: int) -> float:
+    """Return the rate of a step: rising over the first `warmup` of all steps, then falling to zero.
+
+    >>> part = Optimiser(learning_rate=1.0, warmup=0.5)
+    >>> [learning_rate(part, step, 4) for step in range(4)]
+    [0.0, 0.5, 1.0, 0.5]
+    """
+    warm = math.ceil(part.warmup * steps)
+    share = step / warm if step < warm else (steps - step) / max(1, steps - warm)
+    return part.learning_rate * share
+
+
+class Descent:
+    """The optimiser with all that belongs to a step of it. Biases and normalisations do not decay."""
+
+    def __init__(
+        self, parameters: Iterable[nn.Parameter], part: Optimiser, steps: int, device: str, precision: str
+    ) -> None:
+        """Make the optimiser of some parameters, for a training of so many steps."""
+        self._part, self._steps = part, steps
+        trained = [parameter for parameter in parameters if parameter.requires_grad]
+        decaying = [parameter for parameter in trained if parameter.ndim > 1]
+        plain = [parameter for parameter in trained if parameter.ndim <= 1]
+        self.parameters = [*decaying, *plain]
+        groups = [{"params": decaying, "weight_decay": part.weight_decay}, {"params": plain, "weight_decay": 0.0}]
+        self._adam: torch.optim.Optimizer
+        if part.adam_epsilon == "before_correction":
+            self._adam = _AdamWOfTransformers(groups, {"lr": part.learning_rate})
+        else:
+            self._adam = torch.optim.AdamW(groups, lr=part.learning_rate, betas=_BETAS, eps=_EPSILON, fused=True)
+        # Of the loss in fp16; it does nothing otherwise.
+        self._scaler = torch.amp.GradScaler(device.partition(":")[0], enabled=precision == "fp16")
+
+    def scale(self, losses: int) -> Callable[[Tensor], Tensor]:
+        """Return what multiplies each of `losses` losses that make a step."""
+        return lambda loss: self._scaler.scale(loss / losses)
+
+    def step(self, step: int) -> float:
+        """Take step number `step`, counted from 0, with the gradients that are there; return its rate."""
+        rate = learning_rate(self._part, step, self._steps)
+        for group in self._adam.param_groups:
+            group["lr"] = rate
+        if self._part.clip is not None:
+            self._scaler.unscale_(self._adam)
+            nn.utils.clip_grad_norm_(self.parameters, self._part.clip, foreach=True)
+        self._scaler.step(self._adam)
+        self._scaler.update()
+        self._adam.zero_grad(set_to_none=True)
+        return rate
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return all that changes."""
+        return {"adam": self._adam.state_dict(), "scaler": self._scaler.state_dict()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Put back what `state_dict` returned."""
+        self._adam.load_state_dict(state["adam"])
+        self._scaler.load_state_dict(state["scaler"])
+
+
+class _AdamWOfTransformers(torch.optim.Optimizer):
+    """AdamW as Transformers 4 has it: epsilon joins the root before its bias is corrected; decay comes last."""
+
+    @torch.no_grad()
+    def step(self, closure: None = None) -> None:  # type: ignore[override]
+        """Take a step with the gradients that are there."""
+        for group in self.param_groups:
+            trained: list[Tensor] = [parameter for parameter in group["params"] if parameter.grad is not None]
+            if trained:
+                self._step(trained, group["lr"], group["weight_decay"])
+
+    def _step(self, parameters: list[Tensor], rate: float, decay: float) -> None:
+        for parameter in parameters:
+            state = self.state[parameter]
+            if not state:
+                state |= {"step": 0, "mean": torch.zeros_like(parameter), "square": torch.zeros_like(parameter)}
+            state["step"] += 1
+        states = [self.state[parameter] for parameter in parameters]
+        means, squares = [state["mean"] for state in states], [state["square"] for state in states]
+        gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+        torch._foreach_mul_(means, _BETAS[0])
+        torch._foreach_add_(means, gradients, alpha=1 - _BETAS[0])
+        torch._foreach_mul_(squares, _BETAS[1])
+        torch._foreach_addcmul_(squares, gradients, gradients, value=1 - _BETAS[1])
+        roots = torch._foreach_sqrt(squares)
+        torch._foreach_add_(roots, _EPSILON)
+        corrections = [math.sqrt(1 - _BETAS[1] ** s["step"]) / (1 - _BETAS[0] ** s["step"]) for s in states]
+        torch._foreach_addcdiv_(parameters, means, roots, [-rate * correction for correction in corrections])
+        if decay:
+            torch._foreach_mul_(parameters, 1 - rate * decay)
 
 
 @dataclass
 class Loop:
-    """A training that is going on.
-
-    Attributes:
-        recipe: says when to score, save and log.
-        trainer: takes the steps.
-        selector: scores.
-        keeper: saves; on the leading process only.
-        log: is written by the leading process only.
-        remarks: what the person should know of the recipe; they stand at the top of the log.
-        progress: told of each step.
-    """
+    """A training that is going on; the leading process alone scores, saves and writes the log."""
 
     recipe: Recipe
     trainer: Trainer
@@ -295,25 +320,21 @@ class Loop:
     progress: Progress = silent
 
     def run(self, start: int = 0) -> None:
-        """Take all steps after the first `start`.
-
-        Raises:
-            UserError: if a loss is not finite, or something cannot be written.
-        """
-        timetable, meter = self.trainer.timetable, Meter()
+        """Take all steps after the first `start`."""
+        timetable = self.trainer.timetable
         steps = timetable.steps
         if start == 0:
             for remark in self.remarks if self.trainer.world.leads else ():
                 self.log.write({"kind": "remark", "step": 0, "remark": remark})
             self._score(0)
-            meter.restart()
+        meter = Meter()
         for step in range(start + 1, steps + 1):
             taken = self.trainer.step(step - 1)
             meter.add(taken.loss, taken.batches, taken.losses if self.trainer.tasks else {})
             self.progress("training", step, steps)
             scored, saved = self._due(step, steps)
             if scored or saved or step % self.recipe.log_every == 0:
-                line = meter.line(step, timetable.epoch(step), taken.rate)
+                line, meter = meter.line(step, timetable.epoch(step), taken.rate), Meter()
                 if self.trainer.world.leads:
                     self.log.write(line)
             if scored:
@@ -322,7 +343,7 @@ class Loop:
                 self.keeper.save(step, self.trainer.state_dict(), self.log.commit())
             if scored or saved:
                 self.trainer.world.wait()
-                meter.restart()
+                meter = Meter()  # its time counts from now: scoring and saving are no training
 
     def _due(self, step: int, steps: int) -> tuple[bool, bool]:
         """Return whether a step is scored, and whether it is saved."""

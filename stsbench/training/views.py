@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Literal, Self, TypeAlias
+from typing import Annotated, Literal, Self, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,8 @@ from stsbench.training.parts import RecipePart, part_of
 
 Tokens = NDArray[np.integer]
 """The token ids of one sentence, special tokens apart."""
+
+Further = TypeVar("Further", bound=str | None)
 
 
 class SentenceView(RecipePart, ABC):
@@ -49,16 +51,10 @@ class TextView(SentenceView):
     """A view of the sentence before it is tokenised."""
 
     def require(self, device: str) -> tuple[Path, ...]:
-        """Make sure, before a training begins, that all is there that it reads beside the sentences.
+        """Return the files that it reads beside the sentences; models among them will compute on the device.
 
-        Args:
-            device: where models compute.
-
-        Returns:
-            The files, which have to be the same when the training is resumed.
-
-        Raises:
-            UserError: if something is missing.
+        It is called before a training begins, and raises a UserError if something is missing. When the training is
+        resumed the files have to be the same.
         """
         return ()
 
@@ -73,9 +69,7 @@ class TextView(SentenceView):
     def texts(self, sentences: Sequence[str], draws: Sequence[np.random.Generator]) -> list[str]:
         """Return the changed sentences of a batch; a view that computes for all at once does so here.
 
-        Args:
-            sentences: of the batch, in order.
-            draws: where the draws of each come from: one generator for all, or each its own if `once`.
+        The draws of each come from one generator for all, or if `once` from one of its own.
         """
         return [self.text(sentence, rng) for sentence, rng in zip(sentences, draws, strict=True)]
 
@@ -95,11 +89,7 @@ class SubwordRepetition(TokenView):
     `paper`: the number of doubled sub-words is uniform on 0 .. max(2, int(rate n)), n being the sub-words without
     the special tokens; drawn anew each time; the longer sentence is cut back to the maximum length. `released`, as
     the public code has it: uniform on 0 .. min(10, int(rate L)) - 1, L counting two special tokens; drawn once for
-    each sentence; not cut back.
-
-    Attributes:
-        rate: the paper's dup_rate.
-        variant: which of the two.
+    each sentence; not cut back. The rate is the paper's dup_rate.
     """
 
     kind: Literal["subword-repetition"]
@@ -115,7 +105,6 @@ class SubwordRepetition(TokenView):
         return self.variant == "paper"
 
     def tokens(self, tokens: Tokens, rng: np.random.Generator) -> Tokens:
-        """Return the tokens, some of them doubled."""
         most = _most_paper if self.variant == "paper" else _most_released
         return np.repeat(tokens, 1 + doubled(len(tokens), most(self.rate, len(tokens)), rng))
 
@@ -136,16 +125,13 @@ class WordRepetition(TextView):
         >>> view.text("slow trains", np.random.default_rng(5))
         'slow slow trains trains'
         """
-        words = sentence.split()
-        times = 1 + doubled(len(words), _most_paper(self.rate, len(words)), rng)
-        return " ".join(word for word, count in zip(words, times, strict=True) for _ in range(count))
+        return " ".join(_with_further(sentence.split(), self.rate, rng, lambda word: word))
 
 
 class Crop(TextView):
     """A stretch of the sentence, the rest cut off at both ends (SimCSE, table 2: crop k %).
 
-    Attributes:
-        rate: the share of words that goes, k / 100; at least one word stays.
+    The share `rate` of the words goes, k / 100; at least one word stays.
     """
 
     kind: Literal["crop"]
@@ -195,7 +181,8 @@ class StopWords(TextView):
     rate: float = Field(gt=0, le=1)
 
     def text(self, sentence: str, rng: np.random.Generator) -> str:
-        return _with_words(sentence, self.rate, rng, lambda: _stop_words()[int(rng.integers(len(_stop_words())))])
+        choices, words = _stop_words(), sentence.split()
+        return " ".join(_with_further(words, self.rate, rng, lambda _: choices[int(rng.integers(len(choices)))]))
 
 
 class MaskInsertion(TextView):
@@ -216,7 +203,7 @@ class MaskInsertion(TextView):
         >>> view.text("slow trains", np.random.default_rng(5))
         'slow [MASK] trains [MASK]'
         """
-        return _with_words(sentence, self.rate, rng, lambda: self.mask)
+        return " ".join(_with_further(sentence.split(), self.rate, rng, lambda _: self.mask))
 
 
 class Typos(TextView):
@@ -232,7 +219,6 @@ class Typos(TextView):
     rate: float = Field(gt=0, le=1)
 
     def text(self, sentence: str, rng: np.random.Generator) -> str:
-        """Return the sentence, some words misspelt."""
         return " ".join(
             _misspelt(word, rng) if len(word) > 1 and rng.random() < self.rate else word
             for word in sentence.split()
@@ -255,11 +241,6 @@ class Synonyms(TextView):
     lexicon: str | None = None
 
     def require(self, device: str) -> tuple[Path, ...]:
-        """Make sure that there is a lexicon, and return its files.
-
-        Raises:
-            UserError: if none was named, or it cannot be read.
-        """
         if self.lexicon is None:
             raise UserError(
                 "the view synonyms has no lexicon: name one with --set views.key.lexicon=FILE, a table of words "
@@ -305,11 +286,6 @@ class MaskedPrediction(TextView):
         return self.drawn == "once"
 
     def require(self, device: str) -> tuple[Path, ...]:
-        """Load the model, and return the files of its weights.
-
-        Raises:
-            UserError: if it cannot be loaded, or has no masked-language head.
-        """
         from stsbench.training.guesses import guesser
 
         return tuple(guesser(self.model, device).checkpoint.weight_files())
@@ -346,11 +322,7 @@ class MaskedInsertion(MaskedPrediction):
     rate: float = Field(gt=0, le=1)
 
     def masked(self, words: list[str], rng: np.random.Generator) -> list[str | None]:
-        marks = doubled(len(words), _most_paper(self.rate, len(words)), rng)
-        pieces: list[list[str | None]] = [
-            [word, None] if mark else [word] for word, mark in zip(words, marks, strict=True)
-        ]
-        return [piece for parts in pieces for piece in parts]
+        return _with_further(words, self.rate, rng, lambda _: None)
 
 
 class MaskedReplacement(MaskedPrediction):
@@ -373,11 +345,7 @@ class MaskedReplacement(MaskedPrediction):
 
 
 class InTurn(TextView):
-    """Several views of the text, each of what the one before left (SimCSE, table 2: crop 10 % + MLM 15 %).
-
-    Attributes:
-        views: of text, in order.
-    """
+    """Several views of the text, each of what the one before left (SimCSE, table 2: crop 10 % + MLM 15 %)."""
 
     kind: Literal["in-turn"]
     views: "tuple[AnyTextView, ...]" = Field(min_length=1)
@@ -441,6 +409,29 @@ View = Annotated[
 """Any view, by its `kind`; or a `TextView` or `TokenView` of one's own."""
 
 
+class Views(RecipePart):
+    """The two sides of a positive pair: `query` is made of a row's first sentence, `key` of its second.
+
+    A row of one sentence has it on both sides.
+
+    Attributes:
+        query_columns: the columns, counted from 1, of which the query's sentence is one, drawn for each row each
+            time it is seen: paraphrases or back-translations that were made before. None for the first.
+        key_columns: the same of the key. None for the second, or where there is one only, the first.
+    """
+
+    query: View = Unchanged()
+    key: View = Unchanged()
+    query_columns: tuple[Annotated[int, Field(ge=1)], ...] | None = Field(None, min_length=1)
+    key_columns: tuple[Annotated[int, Field(ge=1)], ...] | None = Field(None, min_length=1)
+
+    def with_paths(self, change: Callable[[str], str]) -> Self:
+        """Return them with each name changed that may be one of the person's files or folders."""
+        sides = {"query": self.query, "key": self.key}
+        changed = {side: view.with_paths(change) for side, view in sides.items() if isinstance(view, TextView)}
+        return self.model_copy(update=changed)
+
+
 def doubled(size: int, most: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """Return for each of `size` positions 1 if it is doubled and 0 if not.
 
@@ -457,12 +448,19 @@ def _most_paper(rate: float, size: int) -> int:
     return max(2, int(rate * size))
 
 
-def _with_words(sentence: str, rate: float, rng: np.random.Generator, further: Callable[[], str]) -> str:
-    """Return a sentence with a further word behind each of some words, as many as the paper doubles."""
-    words = sentence.split()
+def _most_released(rate: float, size: int) -> int:
+    return min(10, int(rate * (size + 2))) - 1
+
+
+def _with_further(
+    words: Sequence[str], rate: float, rng: np.random.Generator, further: Callable[[str], Further]
+) -> list[str | Further]:
+    """Return words with a further one behind each of some, as many as the paper doubles."""
     marks = doubled(len(words), _most_paper(rate, len(words)), rng)
-    pieces = [[word, further()] if mark else [word] for word, mark in zip(words, marks, strict=True)]
-    return " ".join(word for piece in pieces for word in piece)
+    followed: list[str | Further] = []
+    for word, mark in zip(words, marks, strict=True):
+        followed += [word, further(word)] if mark else [word]
+    return followed
 
 
 def _kept(size: int, rate: float) -> int:
@@ -505,7 +503,3 @@ def _stop_words() -> tuple[str, ...]:
     from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
     return tuple(sorted(ENGLISH_STOP_WORDS))
-
-
-def _most_released(rate: float, size: int) -> int:
-    return min(10, int(rate * (size + 2))) - 1

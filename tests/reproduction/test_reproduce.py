@@ -24,8 +24,8 @@ from stsbench.reproduction.reproductions import reproductions
 from stsbench.reproduction.table_plan import plan_of, plans
 from stsbench.sweeps.jobs import jobs_of
 from stsbench.sweeps.result import read_sweep
+from stsbench.training.batches import make_timetable
 from stsbench.training.recipe import Recipe
-from stsbench.training.timetable import make_timetable
 
 TABLE = "esimcse-coling2022-9"
 

@@ -57,7 +57,7 @@ def in_this_process() -> Iterator[list[str]]:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(Work, "run", run_here)
         # The dev curve of each training takes as long as its two steps do.
-        patched.setattr("stsbench.training.publishing.save_figure", lambda *_: None)
+        patched.setattr("stsbench.training.train.save_figure", lambda *_: None)
         patched.setattr(verb, "executor_of", lambda *_, **__: executor)
         yield executor.ran
 

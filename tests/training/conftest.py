@@ -154,7 +154,7 @@ def assembled(base: Path, recipe_file: Path, corpus: Path, tmp_path: Path) -> Ca
     from stsbench.training.labelled import read_tasks
     from stsbench.training.recipe_files import read_recipe
     from stsbench.training.token_store import open_store
-    from stsbench.training.trainer import assemble
+    from stsbench.training.trainer import Trainer
 
     def make(
         *overrides: str, file: Path = corpus, world: World | None = None, data_dirs: Sequence[Path] = ()
@@ -171,7 +171,7 @@ def assembled(base: Path, recipe_file: Path, corpus: Path, tmp_path: Path) -> Ca
             with_text=recipe.reads_text,
         )
         tasks = read_tasks(recipe, data_dirs)
-        return assemble(recipe, store, found, world or World(), "cpu", tasks=tasks)
+        return Trainer(recipe, store, found, world or World(), "cpu", tasks=tasks)
 
     return make
 

@@ -99,11 +99,10 @@ def test_text_is_kept_where_a_view_reads_it(store_of):
 
 @pytest.mark.parametrize(("rows", "batch", "accumulate"), [(42, 8, 1), (42, 8, 2), (40, 8, 1), (9, 4, 3)])
 def test_each_epoch_reads_each_row_once_in_an_order_of_its_own(rows, batch, accumulate):
-    schedule = Schedule(rows, batch, accumulate, 3, seed=1)
-    steps = [schedule.batches(step) for step in range(schedule.steps)]
-    epochs = [
-        steps[at : at + schedule.steps_per_epoch] for at in range(0, schedule.steps, schedule.steps_per_epoch)
-    ]
+    schedule = Schedule(rows, batch, accumulate, seed=1)
+    count = 3 * schedule.steps_per_epoch
+    steps = [schedule.batches(step) for step in range(count)]
+    epochs = [steps[at : at + schedule.steps_per_epoch] for at in range(0, count, schedule.steps_per_epoch)]
     orders = [np.concatenate([part for step in epoch for part in step]).tolist() for epoch in epochs]
     assert len(orders) == 3
     assert all(sorted(order) == list(range(rows)) for order in orders)
@@ -111,17 +110,17 @@ def test_each_epoch_reads_each_row_once_in_an_order_of_its_own(rows, batch, accu
     sizes = [len(part) for step in epochs[0] for part in step]
     assert set(sizes[:-1]) == {batch}
     assert sizes[-1] == (rows % batch or batch)
-    assert [step for step in range(schedule.steps) if schedule.starts_epoch(step)] == [
+    assert [step for step in range(count) if schedule.starts_epoch(step)] == [
         schedule.steps_per_epoch * epoch for epoch in range(3)
     ]
-    other = Schedule(rows, batch, accumulate, 3, seed=2)
+    other = Schedule(rows, batch, accumulate, seed=2)
     assert np.concatenate(other.batches(0)).tolist() != np.concatenate(schedule.batches(0)).tolist()
 
 
 @pytest.mark.parametrize("accumulate", [1, 3])
 def test_batches_of_buckets_hold_one_bucket_each_and_every_row_once(accumulate):
     bucket = np.random.default_rng(0).permutation(np.repeat([0, 1, 2], [17, 9, 30]))
-    schedule = Schedule(56, 8, accumulate, 2, seed=1, bucket=bucket)
+    schedule = Schedule(56, 8, accumulate, seed=1, bucket=bucket)
     epochs = []
     for epoch in range(2):
         steps = range(epoch * schedule.steps_per_epoch, (epoch + 1) * schedule.steps_per_epoch)
@@ -151,8 +150,8 @@ def test_buckets_are_by_sub_words_of_the_first_sentence(store_of):
 
 
 def test_a_million_sentences_make_the_papers_number_of_steps():
-    assert Schedule(1_000_000, 64, 1, 1, 42).steps == 15_625
-    assert Schedule(1_000_001, 64, 1, 1, 42).steps == 15_626
+    assert Schedule(1_000_000, 64, 1, 42).steps_per_epoch == 15_625
+    assert Schedule(1_000_001, 64, 1, 42).steps_per_epoch == 15_626
 
 
 def test_a_batch_follows_from_seed_and_name_alone(store_of):

@@ -105,7 +105,7 @@ def test_without_dropout_the_gradients_are_those_of_plain_steps(assembled):
     ):
         if one.grad is not None:
             torch.testing.assert_close(other.grad, one.grad, atol=1e-6, rtol=1e-4, msg=name)
-    torch.testing.assert_close(cheaper.negatives.columns(), plain.negatives.columns(), atol=1e-6, rtol=1e-5)
+    torch.testing.assert_close(cheaper.queue.columns(), plain.queue.columns(), atol=1e-6, rtol=1e-5)
 
 
 def test_gradient_caching_finds_numpys_draws_again(assembled):
@@ -132,7 +132,7 @@ def test_a_cheaper_training_goes_on_from_a_saved_state_to_the_same_bits(assemble
     ends = [trainer.state_dict()["modules"]["model"] for trainer in (whole, resumed)]
     assert ends[0].keys() == ends[1].keys()
     assert all(torch.equal(ends[1][name], value) for name, value in ends[0].items())
-    assert torch.equal(whole.negatives.columns(), resumed.negatives.columns())
+    assert torch.equal(whole.queue.columns(), resumed.queue.columns())
 
 
 def test_a_cheaper_training_says_so_in_its_recipe_and_its_checkpoint_scores_as_it_did(train):

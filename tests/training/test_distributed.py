@@ -27,7 +27,7 @@ WORKER = textwrap.dedent(
     from stsbench.training.labelled import read_tasks
     from stsbench.training.recipe_files import read_recipe
     from stsbench.training.token_store import open_store
-    from stsbench.training.trainer import assemble
+    from stsbench.training.trainer import Trainer
 
     recipe_file, corpus, tokens, result, cases = sys.argv[1:]
     world, device = join_world("cpu")
@@ -41,7 +41,7 @@ WORKER = textwrap.dedent(
         store = open_store(Path(tokens), meaning, rows, base.tokenizer, limit=10)
         if world.leads:
             world.wait()
-        trainer = assemble(recipe, store, base, world, device, tasks=read_tasks(recipe))
+        trainer = Trainer(recipe, store, base, world, device, tasks=read_tasks(recipe))
 
         batch = trainer.reader(np.arange(recipe.optimiser.batch), "now")
         loss = sum(term(batch, lambda value: value) for term in trainer.terms)
@@ -58,7 +58,7 @@ WORKER = textwrap.dedent(
                 "losses": losses,
                 "gradients": gradients,
                 "weights": trainer.model.state_dict(),
-                "queue": trainer.negatives.columns(),
+                "queue": trainer.queue.columns(),
             },
             f"{result}.{case}.{world.rank}",
         )

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import stsbench as sb
-from stsbench.training.labelled import read_tasks
-from stsbench.training.leakage import STS_B
+from stsbench.training.labelled import STS_B, read_tasks
 from stsbench.training.recipe_files import read_recipe
 
 

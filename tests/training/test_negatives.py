@@ -40,12 +40,12 @@ def test_after_each_step_queue_and_momentum_are_those_of_the_list_reference(asse
     )
     reference, columns = ListReference(trainer, 20, 0.9), []
     for step in range(8):
-        columns.append(len(trainer.negatives.columns()))
+        columns.append(len(trainer.queue.columns()))
         batch = trainer.reader(trainer.schedule.batches(step)[0], str(step), "0")
         reference.push(list(reference.encode(trainer.model, batch.query)))
         trainer.step(step)
         reference.follow(trainer.model)
-        np.testing.assert_allclose(trainer.negatives.columns().numpy(), np.array(reference.rows), atol=2e-5)
+        np.testing.assert_allclose(trainer.queue.columns().numpy(), np.array(reference.rows), atol=2e-5)
         for parameter, slow in zip(trainer.target.model.parameters(), reference.slow, strict=True):
             np.testing.assert_allclose(parameter.numpy(), slow, atol=1e-5)
     # While it fills the loss uses what there is; the batch of two at an epoch's end pushes two out.
@@ -55,13 +55,13 @@ def test_after_each_step_queue_and_momentum_are_those_of_the_list_reference(asse
 def test_the_momentum_encoder_has_no_dropout_and_no_gradient(assembled):
     trainer = assembled("dropout=0.5", "negatives.queue.size=20")
     batch = trainer.reader(np.arange(8), "now")
-    trainer.negatives.push(batch, torch.zeros(0))
-    first = trainer.negatives.columns().clone()
-    trainer.negatives.push(batch, torch.zeros(0))
-    assert torch.equal(trainer.negatives.columns()[:8], first)
+    trainer.queue.push(batch, torch.zeros(0))
+    first = trainer.queue.columns().clone()
+    trainer.queue.push(batch, torch.zeros(0))
+    assert torch.equal(trainer.queue.columns()[:8], first)
     assert not any(p.requires_grad for p in trainer.target.model.parameters())
     assert not trainer.target.model.training
-    assert not trainer.negatives.columns().requires_grad
+    assert not trainer.queue.columns().requires_grad
 
 
 def test_the_released_order_moves_before_the_loss_uses_the_online_head_and_empties_each_epoch(assembled):
@@ -86,9 +86,9 @@ def test_the_released_order_moves_before_the_loss_uses_the_online_head_and_empti
     assert all(parameter.requires_grad for parameter in trainer.model.head.parameters())
     for step in range(1, 6):
         trainer.step(step)
-    assert len(trainer.negatives.columns()) == 20
+    assert len(trainer.queue.columns()) == 20
     trainer.step(6)
-    assert len(trainer.negatives.columns()) == 8
+    assert len(trainer.queue.columns()) == 8
 
 
 @pytest.mark.parametrize(("keeps", "rows"), [("first_rows", [0, 1, 2, 3]), ("last_rows", [4, 5, 6, 7])])
@@ -97,29 +97,29 @@ def test_of_the_oldest_batch_the_rows_that_the_recipe_says_stay(keeps, rows, ass
     batches = [trainer.reader(np.arange(start, start + 8), str(start)) for start in (0, 8, 16)]
     pushed = []
     for batch in batches:
-        trainer.negatives.vectors = trainer.negatives._initial()
-        trainer.negatives.push(batch, torch.zeros(0))
-        pushed.append(trainer.negatives.columns().clone())
-    trainer.negatives.vectors = trainer.negatives._initial()
+        trainer.queue.vectors = trainer.queue._initial()
+        trainer.queue.push(batch, torch.zeros(0))
+        pushed.append(trainer.queue.columns().clone())
+    trainer.queue.vectors = trainer.queue._initial()
     for batch in batches:
-        trainer.negatives.push(batch, torch.zeros(0))
+        trainer.queue.push(batch, torch.zeros(0))
     expected = torch.cat([pushed[0][rows], pushed[1], pushed[2]])
-    found = trainer.negatives.columns()
+    found = trainer.queue.columns()
     assert len(found) == 20
     assert sorted(map(tuple, found.tolist())) == sorted(map(tuple, expected.tolist()))
 
 
 def test_queue_vectors_get_no_gradient_from_a_step(assembled):
     trainer = assembled("negatives.queue.size=20")
-    trainer.negatives.push(trainer.reader(np.arange(20, 28), "before"), torch.zeros(0))
-    trainer.negatives.vectors.requires_grad_()
+    trainer.queue.push(trainer.reader(np.arange(20, 28), "before"), torch.zeros(0))
+    trainer.queue.vectors.requires_grad_()
     trainer.terms[0](trainer.reader(np.arange(8), "now"), lambda loss: loss)
-    assert trainer.negatives.vectors.grad is None
+    assert trainer.queue.vectors.grad is None
     assert all(p.grad is None for p in trainer.target.model.parameters())
 
 
-def test_without_a_queue_there_are_no_columns(assembled):
-    assert assembled().negatives.columns() is None
+def test_without_a_queue_there_is_none(assembled):
+    assert assembled().queue is None
 
 
 @pytest.mark.parametrize("decay", [0.0, 0.995])
@@ -128,6 +128,6 @@ def test_the_state_is_the_queue_and_the_momentum_encoder(decay, assembled):
     for step in range(3):
         one.step(step)
     other.load_state_dict(copy.deepcopy(one.state_dict()))
-    assert torch.equal(other.negatives.columns(), one.negatives.columns())
+    assert torch.equal(other.queue.columns(), one.queue.columns())
     for a, b in zip(one.target.model.parameters(), other.target.model.parameters(), strict=True):
         assert torch.equal(a, b)

@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 import stsbench as sb
+from stsbench.training.recipe import remarks, remarks_on_tests
 from stsbench.training.recipe_files import as_yaml, read_recipe, recipe_names
-from stsbench.training.remarks import remarks, remarks_on_tests
 
 known = cache(read_recipe)
 """A recipe that comes with stsbench; each is read once for all tests here."""

@@ -11,9 +11,9 @@ from trained_folder import left
 import stsbench as sb
 from stsbench.training.heads import HeadBase, Layers
 from stsbench.training.noise import PositionShuffle, TokenCutoff
-from stsbench.training.optimisation import Descent
+from stsbench.training.parts import Optimiser
 from stsbench.training.recipe_files import read_recipe, recipe_names
-from stsbench.training.recipe_parts import Optimiser
+from stsbench.training.trainer import Descent
 
 RELEASED = [name for name in recipe_names() if "-released" in name]
 
@@ -57,7 +57,7 @@ def descents():
     def run(adam_epsilon, steps=6):
         part = Optimiser(learning_rate=1e-2, weight_decay=0.1, clip=None, adam_epsilon=adam_epsilon)
         weights = {name: torch.nn.Parameter(torch.from_numpy(value.copy())) for name, value in start.items()}
-        descent = Descent.of(weights.values(), part, 10**9, "cpu", "fp32")  # so many steps that the rate stays
+        descent = Descent(weights.values(), part, 10**9, "cpu", "fp32")  # so many steps that the rate stays
         for step in range(steps):
             for name, weight in weights.items():
                 given = gradients[name][step]
@@ -185,7 +185,7 @@ def test_dot_products_are_those_that_equation_3_prints(assembled):
         "negatives={in_batch: false, queue: {size: 20, initial: 5}}",
     )
     trainer = assembled("dropout=0", *heads, "objective={similarity: dot, temperature: 1}")
-    batch, queue = trainer.reader(np.arange(8), "now"), trainer.negatives.columns()
+    batch, queue = trainer.reader(np.arange(8), "now"), trainer.queue.columns()
     (query, key), _ = encoded(trainer, batch)
     expected = 0.0
     for q, k in zip(query, key, strict=True):

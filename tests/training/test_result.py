@@ -11,8 +11,7 @@ import stsbench as sb
 from stsbench.scoring.tasks import read_data
 from stsbench.training import job
 from stsbench.training.log import log_frame, read_log
-from stsbench.training.publishing import _public_name
-from stsbench.training.result import dev_curves
+from stsbench.training.train import _public_name
 
 ASKED = "selection.on_test=true"
 
@@ -50,7 +49,7 @@ def test_the_plot_is_the_dev_curve_alone_or_among_others(train):
     assert one.plot().axes[0].lines[0].get_label() == "tiny, 6 steps"
     together = one.plot(other, other.folder)
     assert [line.get_label() for line in together.axes[0].lines] == ["one", "other"]
-    again = dev_curves([one, other])
+    again = one.plot(other)
     assert [line.get_ydata().tolist() for line in again.axes[0].lines] == [
         line.get_ydata().tolist() for line in together.axes[0].lines
     ]

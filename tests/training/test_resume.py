@@ -13,7 +13,8 @@ import torch
 from trained_folder import left
 
 import stsbench as sb
-from stsbench.training import job, publishing
+from stsbench.training import job
+from stsbench.training import train as publishing
 from stsbench.training.folder import RunFolder, Start
 from stsbench.training.log import Log
 from stsbench.training.recipe import Recipe

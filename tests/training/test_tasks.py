@@ -9,12 +9,12 @@ from plain_training import plain_vectors
 from safetensors.torch import load_file
 
 import stsbench as sb
+from stsbench.training.batches import make_timetable
 from stsbench.training.folder import RunFolder
 from stsbench.training.heads import HeadBase
 from stsbench.training.log import read_log
 from stsbench.training.recipe_files import read_recipe
 from stsbench.training.tasks import CONTRASTIVE, ClassificationHead, PairClassificationHead, RegressionHead
-from stsbench.training.timetable import make_timetable
 
 TABLE = {"train": "t.csv", "columns": ("a", "b", "c")}
 

@@ -34,8 +34,8 @@ def in_double(trainer):
         model._pooler = lambda states, mask: (states[-1] * mask.unsqueeze(-1)).sum(1) / mask.sum(1, keepdim=True)
     if "mlm" in trainer.modules:
         trainer.modules["mlm"].double()
-    if trainer.negatives.columns() is not None:
-        trainer.negatives.vectors = trainer.negatives.vectors.double()
+    if trainer.queue is not None:
+        trainer.queue.vectors = trainer.queue.vectors.double()
 
 
 def gradients(trainer, batch):
@@ -95,9 +95,11 @@ def test_loss_and_weights_gradient_equal_the_naive_computation(kind, cached, ass
     trainer = assembled(*overrides, file=triplets if kind == "supervised" else corpus)
     in_double(trainer)
     if kind == "esimcse":
-        trainer.negatives.push(trainer.reader(np.arange(20, 31), "before"), torch.zeros(0))
+        trainer.queue.push(trainer.reader(np.arange(20, 31), "before"), torch.zeros(0))
     batch = trainer.reader(np.arange(8), "now")
-    queue = trainer.negatives.columns()  # as the loss sees it: afterwards the batch enters it
+    queue = (
+        None if trainer.queue is None else trainer.queue.columns()
+    )  # as the loss sees it: the batch enters it later
     loss, found = gradients(trainer, batch)
 
     double = copy.deepcopy(trainer.model)
@@ -151,9 +153,8 @@ def test_the_masked_language_loss_equals_the_naive_one(assembled):
 
     network = copy.deepcopy(term.network)
     network.zero_grad()
-    parts = [term._masked(side, str(number), batch) for number, side in enumerate((batch.query, batch.key))]
     losses = []
-    for seen, labels in parts:
+    for seen, labels in term.masked(batch):
         for ids, wanted in zip(seen, labels, strict=True):
             logits = network(input_ids=torch.tensor(ids).unsqueeze(0)).logits[0]
             places = np.flatnonzero(wanted != IGNORED)

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 import stsbench as sb
 from stsbench.cli.app import app
 from stsbench.training.log import log_frame
-from stsbench.training.result import dev_curves, published_curve
+from stsbench.training.result import published_curve
 
 
 def files(folder):
@@ -188,13 +188,13 @@ def test_a_recipe_or_a_folder_to_resume_not_both_nor_none(train, tmp_path):
 
 def test_the_dev_curves_of_trainings_are_drawn_together_by_the_names_of_their_folders(train):
     one, other = train("selection.last=true", out="one"), train(out="other")
-    (axes,) = dev_curves([one, other.folder]).axes
+    (axes,) = one.plot(other.folder).axes
     scores = one.frame.dropna(subset=["dev"])
     drawn = {line.get_label(): line for line in axes.lines}
     assert list(drawn) == ["one", "other"]
     assert drawn["one"].get_xdata().tolist() == scores["step"].tolist() == [0, 4, 6]
     assert drawn["one"].get_ydata().tolist() == (100 * scores["dev"]).tolist()
-    assert dev_curves(one).axes[0].get_ylabel() == "Spearman × 100, sample"
+    assert axes.get_ylabel() == "Spearman × 100, sample"
 
 
 def test_the_authors_curve_is_that_of_the_same_system_or_of_bert_base():

@@ -1,17 +1,20 @@
-"""CUDA graphs: a pass through the network recorded for its shape, and played again in every later step.
+"""What a training asks of a GPU: passes recorded as CUDA graphs, and kernels that give the same bits each time.
 
-A training step is a thousand small kernels, which a processor starts several times more slowly than a GPU computes
-them. Played from a recording they start by themselves, the same kernels with the same draws: the numbers are those
-of the plain pass.
+A pass through the network is recorded for its shape, and played again in every later step. A step is a thousand
+small kernels, which a processor starts several times more slowly than a GPU computes them. Played from a recording
+they start by themselves, the same kernels with the same draws: the numbers are those of the plain pass.
 """
 
+import os
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
+from torch.utils import deterministic as torch_deterministic
 
 from stsbench.base.errors import UserError
 from stsbench.base.memory import is_of_memory
@@ -55,18 +58,7 @@ class Graphs:
     def __call__(
         self, model: Any, embedded: Tensor, mask: Tensor, dropout: float | None, seed: int | None
     ) -> Tensor:
-        """Return the pooled vectors of a padded chunk, recorded or not: the same numbers.
-
-        Args:
-            model: a `SentenceModel`.
-            embedded: (rows, width, d) token embeddings.
-            mask: (rows, width), 1 for real tokens.
-            dropout: the rate that is set for this pass; None for the model's own.
-            seed: of its dropout; None for none.
-
-        Raises:
-            UserError: if the pass cannot be recorded.
-        """
+        """Return the pooled vectors of a padded chunk, recorded or not: the same numbers."""
         shape = (id(model), *embedded.shape, dropout, torch.is_grad_enabled())
         key = (*shape, self._turns[shape])
         self._turns[shape] += 1
@@ -108,3 +100,31 @@ def _record(module: _Pass, embedded: Tensor, mask: Tensor) -> Callable[[Tensor, 
             f"the passes of {name} cannot be recorded as CUDA graphs ({why}): use --set cuda_graphs=false."
         ) from error
     return cast(Callable[[Tensor, Tensor], Tensor], recorded)
+
+
+@contextmanager
+def deterministic(device: str, wanted: bool) -> Iterator[None]:
+    """Let torch take the kernels that repeat, while training computes on a GPU; on a CPU there are no others.
+
+    Several of the other kernels add up in an order of their own.
+    """
+    if not wanted or not device.startswith("cuda"):
+        yield
+        return
+    # By NVIDIA's documentation cuBLAS repeats products only with workspaces of a fixed size.
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    settings: Any = torch_deterministic
+    before = torch.are_deterministic_algorithms_enabled(), settings.fill_uninitialized_memory
+    torch.use_deterministic_algorithms(True)
+    # Memory that is not written yet need not be filled: nothing reads it.
+    settings.fill_uninitialized_memory = False
+    try:
+        yield
+    except RuntimeError as error:
+        if "deterministic" not in str(error):
+            raise
+        why = str(error).partition(",")[0]
+        raise UserError(f"{why}: --set deterministic=false trains without the same bits each time.") from error
+    finally:
+        torch.use_deterministic_algorithms(before[0])
+        settings.fill_uninitialized_memory = before[1]

@@ -26,7 +26,7 @@ from stsbench.diagnosis.search import WEAK, Search
 from stsbench.diagnosis.words import facts
 from stsbench.encoders.load import load_with
 from stsbench.encoders.protocol import Encoder
-from stsbench.encoders.use import Use, UseOptions, option_of, takes_use
+from stsbench.encoders.use import ABOUT, Use, UseOptions, option_of, takes_use
 from stsbench.published.catalogue import known_checkpoint
 from stsbench.records.kinds import AVERAGE
 from stsbench.scoring.kinds.sts import demand_spread
@@ -103,7 +103,7 @@ def diagnose(
     read, is_sts = read.about(names), names == STS_TASKS
     encoder = encoder if isinstance(encoder, Encoder) else load_with(encoder, Use(**use))
     for name in encoder.identity.use.changed("afterwards"):
-        if name != "normalize":
+        if ABOUT[name].tried is None:
             raise UserError(f"{option_of(name)} is none of the choices that diagnose tries: leave it out.")
     pairs = _read_all(
         chosen, names, protocol, [Path(folder) for folder in data_dirs], sample=is_sts and AVERAGE in read.tasks

@@ -7,13 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stsbench.base.progress import Progress
+from stsbench.diagnosis.choices import MAX_LENGTH, POOLING, tried_values
 from stsbench.encoders.plan import Embeddings, embed
-from stsbench.encoders.poolers import POOLING_NAMES, NoHeadError
+from stsbench.encoders.poolers import NoHeadError
 from stsbench.encoders.protocol import Encoder, FloatMatrix
 from stsbench.encoders.transformer import recut
-
-USUAL_LENGTHS = (32, 64, 128, 256, 512)
-"""Maximum lengths that people set: SimCSE trains with 32, scripts often cut at 64 or 128, models at 256 or 512."""
 
 _COUNTS = ("texts", "sequences", "encoded", "tokens", "padded_tokens")
 _CHECKPOINTS = {"transformer", "sentence-transformers"}
@@ -68,7 +66,7 @@ def encode_all(
     Args:
         encoder: what encodes.
         texts: any number, equal ones included.
-        lengths: maximum lengths to try besides the encoder's own; None for `USUAL_LENGTHS`.
+        lengths: maximum lengths to try besides the encoder's own; None for the usual ones.
         use_cache: whether to read and write the embedding cache.
         progress: told how far it is.
 
@@ -81,7 +79,7 @@ def encode_all(
     most_around = _SPECIAL_TOKENS + len((encoder.identity.use.prompt or "").encode())
     parts, cuts = [whole], [Cut(limit, whole.rows, np.zeros(len(texts), dtype=bool))]
     start = len(whole.vectors[poolings[0]])
-    for length in USUAL_LENGTHS if lengths is None else lengths:
+    for length in tried_values(MAX_LENGTH) if lengths is None else lengths:
         shortened = None if length == limit else recut(encoder, length)
         # Only what is longer than the shorter of the two limits can differ.
         shorter = length if limit is None else min(length, limit)
@@ -126,7 +124,7 @@ def _embed_by_every_pooler(
         note = f"{identity.name} has no poolers or maximum lengths to choose from: the grid is the smaller for it."
         return by(None), (note,)
     # The person's own may be none of those that every checkpoint has, as a template's mask.
-    poolings = tuple(dict.fromkeys((*POOLING_NAMES, identity.use.pooling)))
+    poolings = tuple(dict.fromkeys((*tried_values(POOLING), identity.use.pooling)))
     try:
         return by(poolings), ()
     except NoHeadError as error:  # told at the first batch

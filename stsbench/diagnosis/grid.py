@@ -4,6 +4,7 @@ What the vectors at hand give is scored at once. How the encoder is used has axe
 their crossings takes vectors of its own: a `Point` holds what one gave when it was asked for.
 """
 
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -123,7 +124,7 @@ class Point:
         """Return what gives it, of `stsbench run`; a layer is a part of the pooling's name."""
         read = {POOLING, LAYER}
         usual = [c for c in self.changes if c.choice.option and c.choice not in read]
-        options = [f"{change.choice.option} {change.value}" for change in usual]
+        options = [f"{change.choice.option} {shlex.quote(str(change.value))}" for change in usual]
         return [*options, *[f"{POOLING.option} {self.pooling}" for c in self.changes if c.choice in read]]
 
 

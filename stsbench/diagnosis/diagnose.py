@@ -124,7 +124,7 @@ def diagnose(
     stages.done("scores")
     beyond = None
     if further and not search.default.fits and not is_telling(search):
-        beyond = search_further(
+        search, beyond = search_further(
             encoder,
             search,
             pairs,
@@ -137,7 +137,7 @@ def diagnose(
         )
         stages.done("further")
     notes = [*encoder.notes, *pairs.notes, *encoded.notes, *([beyond.note] if beyond else [])]
-    is_explained = search.explanations or (beyond and beyond.search.explanations)
+    is_explained = search.explanations or (beyond and search.beyond.explanations)
     if not supervised and not is_explained and {*REGRESSED, AVERAGE} & set(read.tasks):
         notes.append(_NO_REGRESSORS)
     return Diagnosis(

@@ -62,14 +62,12 @@ class Further:
     """What was searched beyond the grid.
 
     Attributes:
-        search: the claim held against the points of the lazy axes that were asked for.
         tried: the ways that were tried, in words.
         untried: those that the budget left out, in words, and those that the checkpoint cannot do, with why.
         sentences: how many went through the model.
         seconds: how long it took.
     """
 
-    search: Search
     tried: tuple[str, ...]
     untried: tuple[str, ...]
     sentences: int
@@ -117,8 +115,8 @@ def search_further(
     likely: Sequence[str] = (),
     use_cache: bool,
     progress: Progress,
-) -> Further:
-    """Hold the claim against other ways of using the encoder, nearest first.
+) -> tuple[Search, Further]:
+    """Hold the claim against other ways of using the encoder, nearest first; return it with their points.
 
     Args:
         encoder: the person's own.
@@ -148,7 +146,8 @@ def search_further(
             continue
         (tried if is_tried else untried).append(str(way))
         progress("looking further", number + 1, len(ways))
-    return Further(explorer.search, tuple(tried), _shortened(untried), spent.sentences, spent.seconds)
+    account = Further(tuple(tried), _shortened(untried), spent.sentences, spent.seconds)
+    return explorer.search, account
 
 
 def _shortened(names: Sequence[str], most: int = 4) -> tuple[str, ...]:
@@ -196,7 +195,7 @@ class _Explorer:
 
     Attributes:
         encoder: the person's own.
-        base: the claim held against the grid.
+        search: the claim held against the grid, with the points so far.
         tasks: in their default text and split, the smallest first.
         encoded: the vectors of the grid.
         spent: what it has cost so far.
@@ -204,19 +203,17 @@ class _Explorer:
     """
 
     encoder: Encoder
-    base: Search
+    search: Search
     tasks: Sequence[_Task]
     encoded: Encoded
     spent: _Spent
     use_cache: bool
-    _points: list[Point] = field(default_factory=list)
     _sequences: dict[str, list[object]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Begin with the person's own setting alone."""
+        """Take what the person's own vectors are compared by."""
         identity = self.encoder.identity
         self._comparisons = comparisons_of(self.encoded.vectors[identity.use.pooling], unit=identity.normalize)
-        self.search = self._searched()
 
     def is_answered(self, count: int, *, all_of_them: bool) -> bool:
         """Return whether the search may stop.
@@ -225,11 +222,12 @@ class _Explorer:
             count: how many changes the ways so far make.
             all_of_them: whether all ways with so many changes were tried.
         """
-        explanations = self.search.explanations
+        beyond = self.search.beyond
+        explanations = beyond.explanations
         if not explanations or all_of_them:
             return bool(explanations)
         best = explanations[0].best
-        return best.count <= max(count, 1) and self.search.chance(best.count) < WEAK
+        return best.count <= max(count, 1) and beyond.chance(best.count) < WEAK
 
     def try_way(self, way: Way) -> bool:
         """Try a way; return whether the budget allowed it."""
@@ -251,12 +249,12 @@ class _Explorer:
             for pooling, of_tasks in scores.items():
                 similarities = compare(vectors[pooling], rows.reshape(2, -1), self._comparisons)
                 scored = task.pairs.scorer(similarities)[..., 0]
-                of_tasks[task.name] = along(self.base.grid.axes, SCORED_AT_POINTS, scored)
+                of_tasks[task.name] = along(self.search.grid.axes, SCORED_AT_POINTS, scored)
             if not self._can_fit(task.name, scores):
                 break
         if reads_otherwise:
-            self._points += [Point(changes[pooling], of_tasks, pooling) for pooling, of_tasks in scores.items()]
-            self.search = self._searched()
+            points = (Point(changes[pooling], of_tasks, pooling) for pooling, of_tasks in scores.items())
+            self.search = replace(self.search, grid=self.search.grid.with_points(points))
         return True
 
     def _changed(self, task: _Task, varied: Encoder, texts: Sequence[str]) -> np.ndarray:
@@ -290,12 +288,8 @@ class _Explorer:
 
     def _can_fit(self, task: str, scores: Mapping[str, Mapping[str, Scores]]) -> bool:
         """Return whether any setting of a way gives a claimed number of a task, if one is claimed."""
-        claimed = next((value for value in self.base.claim.values if value.task == task), None)
+        claimed = next((value for value in self.search.claim.values if value.task == task), None)
         if claimed is None:
             return True
         values = np.concatenate([of_tasks[task].ravel() for of_tasks in scores.values()])
         return bool((np.abs(values - claimed.score) <= claimed.tolerance).any())
-
-    def _searched(self) -> Search:
-        # All else that the person's own vectors give stands in the grid at hand.
-        return Search(self.base.grid.beyond(self._points), self.base.claim)

@@ -6,7 +6,7 @@ their crossings takes vectors of its own: a `Point` holds what one gave when it 
 
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -154,55 +154,55 @@ class Grid:
         return next(axis.values[axis.default] for axis in self.axes if axis.choice == choice)
 
     @cached_property
-    def all_points(self) -> tuple[Point, ...]:
-        """The person's own way of using the encoder, and what was asked for besides."""
-        return (Point(scores=self.scores), *self.points)
+    def own(self) -> Point:
+        """The person's own way of using the encoder."""
+        return Point(scores=self.scores)
 
     @cached_property
-    def lazy_places(self) -> NDArray[np.int64]:
-        """Return where each of `all_points` is along the lazy axes, (points, axes); the person's own way at 0."""
-        choices = list(dict.fromkeys(change.choice for point in self.points for change in point.changes))
-        values: dict[Choice, dict[str, int]] = {choice: {} for choice in choices}
-        places = np.zeros((len(self.all_points), len(choices)), dtype=np.int64)
-        for number, point in enumerate(self.all_points):
-            for change in point.changes:
-                known = values[change.choice]
-                places[number, choices.index(change.choice)] = known.setdefault(str(change.value), len(known) + 1)
-        return places
-
-    def beyond(self, points: Sequence[Point]) -> "Grid":
-        """Return the person's own setting alone, and points of the lazy axes."""
+    def own_alone(self) -> Point:
+        """The person's own setting alone, as a point that the lazy axes start from."""
         alone: dict[str, Scores] = {}
         for task in self.axes[-1].values[0].tasks:
             sizes = zip(self.axes, self.scores[task].shape, strict=True)
             scores = np.full([size if axis.choice in SCORED_AT_POINTS else 1 for axis, size in sizes], np.nan)
             scores[inside(scores.shape, self.default)] = self.value(task, self.default)
             alone[task] = scores
-        return Grid(self.axes, alone, tuple(points))
+        return Point(scores=alone)
+
+    @cached_property
+    def lazy_axes(self) -> tuple[Axis, ...]:
+        """The axes of how else the encoder is used, as far as they were asked for; None is the person's own."""
+        values: dict[Choice, dict[Any, None]] = {}
+        for point in self.points:
+            for change in point.changes:
+                values.setdefault(change.choice, {None: None})[change.value] = None
+        return tuple(Axis(choice, tuple(chosen)) for choice, chosen in values.items())
+
+    def with_points(self, points: Iterable[Point]) -> "Grid":
+        """Return the grid with further points of the lazy axes."""
+        return replace(self, points=(*self.points, *points))
+
+    def lazy_places(self, points: Sequence[Point]) -> NDArray[np.int64]:
+        """Return where points are along the lazy axes, (points, axes)."""
+        changed = [{change.choice: change.value for change in point.changes} for point in points]
+        places = [[axis.values.index(values.get(axis.choice)) for axis in self.lazy_axes] for values in changed]
+        return np.array(places, dtype=np.int64).reshape(len(points), -1)
 
     def of(self, task: str, point: Point | None = None) -> Scores:
         """Return the scores of a task, or of the average along its axis, at a point or in the person's own way."""
-        if task == AVERAGE:
-            return self._averages if point is None else self._averages_of(point.scores)
-        scores = self.scores if point is None else point.scores
-        return scores.get(task, np.full((1,) * len(self.axes), np.nan))
-
-    def value(self, task: str, place: Place) -> float:
-        """Return the score of a task, or the average, at one crossing."""
-        scores = self.of(task)
-        return float(scores[inside(scores.shape, place)])
-
-    @cached_property
-    def _averages(self) -> Scores:
-        return self._averages_of(self.scores)
-
-    def _averages_of(self, scores: Mapping[str, Scores]) -> Scores:
-        unknown = np.full((1,) * len(self.axes), np.nan)
+        scores, unknown = (point or self.own).scores, np.full((1,) * len(self.axes), np.nan)
+        if task != AVERAGE:
+            return scores.get(task, unknown)
         together = [
             mean.of({task: scores.get(task, unknown) for task in mean.tasks}) for mean in self.axes[-1].values
         ]
         shape = np.broadcast_shapes(*(part.shape for part in together))
         return np.concatenate([np.broadcast_to(part, shape) for part in together], axis=-1)
+
+    def value(self, task: str, place: Place) -> float:
+        """Return the score of a task, or the average, at one crossing."""
+        scores = self.of(task)
+        return float(scores[inside(scores.shape, place)])
 
     @cached_property
     def frame(self) -> "pd.DataFrame":

@@ -1,7 +1,7 @@
 """What `diagnose` returns: the verdict, the settings that matter, every score, the heat map of single choices."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,12 +35,12 @@ class Diagnosis(Result):
 
     Attributes:
         model: the model that was measured, as the person named it.
-        search: the claim held against the grid.
+        search: the claim held against the grid; `search.beyond` against what the lazy axes gave.
         facts: what is published about it, a sentence each.
         notes: what was not tried, and why.
         seconds: how long each stage took.
         encoding: distinct texts and sequences, how many were encoded, real and padded tokens.
-        further: what was searched beyond the grid; None where the grid has the answer, or nothing was to be tried.
+        further: what the search along the lazy axes tried and took; None where none was needed, or wanted.
     """
 
     model: str
@@ -64,8 +64,8 @@ class Diagnosis(Result):
     @property
     def answer(self) -> Search:
         """The search that explains the claim with the fewest changes, in the grid or beyond it."""
-        beyond = self.further.search if self.further else None
-        if beyond is None or not beyond.explanations or self.search.default.fits:
+        beyond = self.search.beyond
+        if self.further is None or not beyond.explanations or self.search.default.fits:
             return self.search
         within = self.search.explanations
         fewer = not within or beyond.explanations[0].best.count < within[0].best.count
@@ -77,8 +77,7 @@ class Diagnosis(Result):
 
         What was tried beyond the grid says in the column `variation` what it changes.
         """
-        points = self.further.search.grid.points if self.further else ()
-        return replace(self.grid, points=points).frame if points else self.grid.frame
+        return self.grid.frame
 
     @property
     def explained(self) -> bool:
@@ -88,7 +87,7 @@ class Diagnosis(Result):
     @property
     def verdict(self) -> str:
         """Which choice explains the claim in words, or that none does and how far off the nearest is."""
-        return words.verdict(self.answer, self.further.search if self.further else None)
+        return words.verdict(self.answer, self.search.beyond if self.further else None)
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -227,7 +226,7 @@ class Diagnosis(Result):
         if self.further is None:
             return None
         return {
-            "settings": self.further.search.settings,
+            "settings": self.search.beyond.settings,
             "tried": list(self.further.tried),
             "untried": list(self.further.untried),
             "sentences": self.further.sentences,

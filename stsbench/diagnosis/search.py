@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -69,10 +69,28 @@ class Cause:
 
 @dataclass(frozen=True)
 class Search:
-    """A claim held against a grid."""
+    """A claim held against a grid.
+
+    Attributes:
+        grid: every score that was made.
+        claim: what is to be explained.
+        is_beyond: whether it is held against the points of the lazy axes, and else against the scores that the
+            person's own way of using the encoder gives.
+    """
 
     grid: Grid
     claim: Claim
+    is_beyond: bool = False
+
+    @cached_property
+    def beyond(self) -> "Search":
+        """The claim held against what the lazy axes gave."""
+        return replace(self, is_beyond=True)
+
+    @property
+    def points(self) -> tuple[Point, ...]:
+        """The ways of using the encoder that it is held against, the person's own first."""
+        return (self.grid.own_alone, *self.grid.points) if self.is_beyond else (self.grid.own,)
 
     @cached_property
     def default(self) -> Candidate:
@@ -142,7 +160,7 @@ class Search:
 
     def alone(self, value: Value) -> "Search":
         """Return the search for one of the claimed numbers alone."""
-        return Search(self.grid, Claim((value,)))
+        return replace(self, claim=Claim((value,)))
 
     def given_by(self, candidate: Candidate) -> list[bool]:
         """Return for each claimed number whether a setting gives it."""
@@ -161,7 +179,7 @@ class Search:
     def _candidate(self, setting: int) -> Candidate:
         """Return a setting by its number: those of each point stand one after the other."""
         sizes = [math.prod(shape) for shape in self._shapes]
-        point = self.grid.all_points[int(np.searchsorted(np.cumsum(sizes), setting, side="right"))]
+        point = self.points[int(np.searchsorted(np.cumsum(sizes), setting, side="right"))]
         chosen = zip(self.grid.axes, self._places[setting].tolist(), strict=True)
         changed = [axis.changed_to(value) for axis, value in chosen if value != axis.default]
         return Candidate(
@@ -176,7 +194,7 @@ class Search:
     @cached_property
     def _shapes(self) -> list[tuple[int, ...]]:
         """Of each point, how many values the choices have that make a difference to the claim there."""
-        tasks, points = self.claim.tasks, self.grid.all_points
+        tasks, points = self.claim.tasks, self.points
         return [np.broadcast_shapes(*(self.grid.of(task, point).shape for task in tasks)) for point in points]
 
     @cached_property
@@ -191,7 +209,7 @@ class Search:
     @cached_property
     def _lazy_places(self) -> NDArray[np.int64]:
         """Where each setting stands along the lazy axes, (settings, axes)."""
-        return np.repeat(self.grid.lazy_places, [math.prod(shape) for shape in self._shapes], axis=0)
+        return np.repeat(self.grid.lazy_places(self.points), [math.prod(shape) for shape in self._shapes], axis=0)
 
     @cached_property
     def _fitting(self) -> tuple[Cause, ...]:
@@ -209,7 +227,7 @@ class Search:
         """What each setting gives, (claimed numbers, settings of all points one after the other)."""
         of_points = [
             [np.broadcast_to(self.grid.of(task, point), shape).ravel() for task in self.claim.tasks]
-            for point, shape in zip(self.grid.all_points, self._shapes, strict=True)
+            for point, shape in zip(self.points, self._shapes, strict=True)
         ]
         return np.concatenate(of_points, axis=1)
 

@@ -239,7 +239,7 @@ def test_of_several_numbers_the_smallest_task_goes_first_and_a_pass_that_misses_
 ) -> None:
     found = sb.diagnose(hash_encode, "STS16=99.99,STS12=98.98", data_dirs=[benchmark_folder], lengths=[])
     assert found.further is not None
-    grid = found.further.search.grid
+    grid = found.grid
     sizes = {task: len(load_sts(task, data_dirs=[benchmark_folder]).pairs) for task in grid.scores}
     small = min(grid.scores, key=lambda task: sizes[task])
     assert grid.points

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from itertools import combinations, pairwise
 from typing import Literal
 
-from stsbench.reproduction.claim import TableClaim
 from stsbench.reproduction.differences import ClaimedDifference, Comparer, Numbers
-from stsbench.reproduction.table_plan import Names
+from stsbench.reproduction.table_plan import Names, TableClaim
 from stsbench.statistics.significance import holm
 
 NO_NAMES = Names({}, {})

@@ -8,12 +8,10 @@ from typing import Any
 
 from stsbench.judging.aligned import shown_interval
 from stsbench.reproduction.differences import LEVEL, Numbers, error_of
-from stsbench.reproduction.layout import Layout, Made
-from stsbench.reproduction.planned_experiment import OF_HEADS, measure_of, on_sample
+from stsbench.reproduction.layout import OF_HEADS, Layout, Made, measure_of, on_sample
 from stsbench.reproduction.table_plan import TablePlan
-from stsbench.sweeps.measures import LAST
 from stsbench.sweeps.result import Sweep
-from stsbench.sweeps.states import JobState
+from stsbench.sweeps.states import LAST, JobState
 
 
 @dataclass(frozen=True)

@@ -8,15 +8,11 @@ from stsbench.base.errors import UserError
 from stsbench.base.options import LARGEST_SEED, Commas, Within
 from stsbench.base.progress import Progress, silent
 from stsbench.published.catalogue import exhibit
-from stsbench.reproduction.counts import counted
-from stsbench.reproduction.excerpt import excerpt
-from stsbench.reproduction.layout import layout
-from stsbench.reproduction.planned_experiment import experiment_of, read_by
-from stsbench.reproduction.reading import read_reproduction
+from stsbench.reproduction.layout import experiment_of, layout, read_by
+from stsbench.reproduction.reading import counted, read_reproduction
 from stsbench.reproduction.reproduced import Reproduction
-from stsbench.reproduction.scales import ScaleName, demand_scale, scales
-from stsbench.reproduction.stand_ins import make_stand_ins
-from stsbench.reproduction.table_plan import TablePlan, plan_of
+from stsbench.reproduction.stand_ins import excerpt, make_stand_ins
+from stsbench.reproduction.table_plan import ScaleName, TablePlan, demand_scale, plan_of, scales
 from stsbench.scoring.run import RUNS
 from stsbench.statistics.dependence import DEPENDENCE, Dependence
 from stsbench.sweeps.forecast import Forecast

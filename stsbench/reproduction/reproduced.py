@@ -17,10 +17,17 @@ from stsbench.render.section import Pointer, ReportFigure, Section
 from stsbench.render.table import Table, Tables, interval
 from stsbench.reproduction.answers import Answer
 from stsbench.reproduction.cells import ReproducedCell
-from stsbench.reproduction.figure import curve, row_by_row, without_levels
-from stsbench.reproduction.scales import ScaleName, scales
-from stsbench.reproduction.table_plan import Names, TablePlan
-from stsbench.reproduction.tables import HERE, claims_table, column_table, missing_table, whole_table
+from stsbench.reproduction.table_plan import Names, ScaleName, TablePlan, scales
+from stsbench.reproduction.tables import (
+    HERE,
+    claims_table,
+    column_table,
+    curve,
+    missing_table,
+    row_by_row,
+    whole_table,
+    without_levels,
+)
 
 if TYPE_CHECKING:
     import pandas as pd

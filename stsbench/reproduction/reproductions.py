@@ -8,8 +8,7 @@ from stsbench.render.fitting import fitted
 from stsbench.render.result import Result
 from stsbench.render.table import Table, Tables
 from stsbench.reproduction.layout import layout
-from stsbench.reproduction.scales import SCALES, ScaleName, scales
-from stsbench.reproduction.table_plan import TablePlan, plan_of, plans_by_exhibit
+from stsbench.reproduction.table_plan import SCALES, ScaleName, TablePlan, plan_of, plans_by_exhibit, scales
 
 if TYPE_CHECKING:
     import pandas as pd

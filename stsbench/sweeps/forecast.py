@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 from stsbench.base.errors import UserError
 from stsbench.render.result import Result
 from stsbench.render.table import Table, Tables
-from stsbench.sweeps.executors.executor import Work
+from stsbench.sweeps.executors import Work
 from stsbench.sweeps.experiment import Experiment, described
-from stsbench.sweeps.finished import read_finished
 from stsbench.sweeps.folder import ExperimentFolder, read_json
 from stsbench.sweeps.jobs import Job, units_of
-from stsbench.sweeps.probe import PROBE, PROBED, Probed
+from stsbench.sweeps.measuring import PROBE, PROBED, Probed
+from stsbench.sweeps.states import read_finished
 
 if TYPE_CHECKING:
     import pandas as pd

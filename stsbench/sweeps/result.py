@@ -20,8 +20,7 @@ from stsbench.sweeps.cells import cell_frame
 from stsbench.sweeps.experiment import Experiment
 from stsbench.sweeps.folder import ExperimentFolder
 from stsbench.sweeps.jobs import Job
-from stsbench.sweeps.measures import DEV_STEP, LOSS_LAST
-from stsbench.sweeps.states import DONE, FAILED, RUNNING, WAITING, JobState, job_states
+from stsbench.sweeps.states import DEV_STEP, DONE, FAILED, LOSS_LAST, RUNNING, WAITING, JobState, job_states
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -224,7 +223,7 @@ class Sweep(Result):
         Raises:
             UserError: if there is no such axis or measure.
         """
-        from stsbench.sweeps.figure import axis_figure
+        from stsbench.sweeps.cells import axis_figure
 
         measure = measure or self.headline
         axis = axis or (self.axes[0] if self.axes else None)

@@ -24,8 +24,7 @@ from stsbench.base.memory import is_of_memory
 from stsbench.base.progress import Progress
 from stsbench.sweeps.folder import ExperimentFolder, Running, write_json
 from stsbench.sweeps.jobs import Job, inputs_now, outdated
-from stsbench.sweeps.measuring import Measuring, log_line, read_tasks
-from stsbench.sweeps.probe import PROBE, probe
+from stsbench.sweeps.measuring import PROBE, Measuring, log_line, probe, read_tasks
 from stsbench.training.folder import RunFolder
 
 PREPARE = "prepare"

@@ -10,8 +10,7 @@ from stsbench.base.options import Within
 from stsbench.base.progress import Progress, describe, silent
 from stsbench.base.words import suggestion
 from stsbench.scoring.run import RUNS
-from stsbench.sweeps.executors.executor import Executor, Work
-from stsbench.sweeps.executors.local import LocalPool
+from stsbench.sweeps.executors import Executor, LocalPool, Work
 from stsbench.sweeps.experiment import Experiment, read_experiment
 from stsbench.sweeps.folder import ExperimentFolder, Running, read_json
 from stsbench.sweeps.forecast import Forecast, forecast
@@ -107,10 +106,10 @@ def executor_of(on: str, experiment: Experiment, *, workers: int | None, device:
     if device != "auto":
         raise UserError(f"--device {device} is for --on local; GPUs on {on} are asked for in the experiment.")
     if on == "ray":
-        from stsbench.sweeps.executors.ray import RayCluster
+        from stsbench.sweeps.executors import RayCluster
 
         return RayCluster(experiment.ray, experiment.threads, workers)
-    from stsbench.sweeps.executors.slurm import SlurmArray
+    from stsbench.sweeps.executors import SlurmArray
 
     return SlurmArray(experiment.slurm, experiment.threads, workers)
 

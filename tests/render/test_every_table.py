@@ -80,11 +80,10 @@ from stsbench.reproduction.reproduced import Cost, Reproduction
 from stsbench.reproduction.reproductions import Reproductions
 from stsbench.reproduction.table_plan import PlannedColumn, plan_of
 from stsbench.sweeps.experiment import Experiment
-from stsbench.sweeps.finished import Finished
 from stsbench.sweeps.forecast import Forecast
 from stsbench.sweeps.jobs import GivenCheckpoint, Job
 from stsbench.sweeps.result import Sweep
-from stsbench.sweeps.states import DONE, JobState
+from stsbench.sweeps.states import DONE, Finished, JobState
 from stsbench.training.result import Training
 
 ONE_WORD = """

@@ -16,8 +16,7 @@ from stsbench.published.catalogue import exhibits
 from stsbench.reports.reproduction import write_reproduction
 from stsbench.reproduction.answers import Answer
 from stsbench.reproduction.cells import ReproducedCell
-from stsbench.reproduction.layout import layout
-from stsbench.reproduction.planned_experiment import experiment_of
+from stsbench.reproduction.layout import experiment_of, layout
 from stsbench.reproduction.reading import read_reproduction
 from stsbench.reproduction.reproduced import Cost, Reproduction
 from stsbench.reproduction.reproductions import reproductions

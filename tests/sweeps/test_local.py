@@ -11,9 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from stsbench.sweeps.executors import local
-from stsbench.sweeps.executors.executor import Work
-from stsbench.sweeps.executors.local import LocalPool, gpus
+from stsbench.sweeps.executors import LocalPool, Work, gpus, local
 from stsbench.sweeps.folder import ExperimentFolder
 from stsbench.sweeps.sweep import _reason
 

@@ -237,18 +237,7 @@ def _read_all(
     *,
     sample: bool,
 ) -> DiagnosisData:
-    """Read tasks in every text and split that there is.
-
-    Args:
-        tasks: names, or pairs of the person's own, which have one text and one split.
-        names: their names.
-        protocol: which text and split are the default.
-        data_dirs: folders to look for data in first.
-        sample: whether the bundled sample comes along, as what someone may have scored by mistake.
-
-    Raises:
-        UserError: if a task's default text is missing, or files are broken.
-    """
+    """Read tasks in every text and split; the sample may come along, as what was scored by mistake."""
     sets: list[TaskPairs] = []
     absent: list[str] = []
     texts = (protocol.text, *(text for text in TEXTS if text != protocol.text))

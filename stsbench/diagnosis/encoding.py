@@ -61,18 +61,7 @@ def encode_all(
     use_cache: bool,
     progress: Progress,
 ) -> Encoded:
-    """Encode texts with every pooler, and those that are longer than other maximum lengths with these too.
-
-    Args:
-        encoder: what encodes.
-        texts: any number, equal ones included.
-        lengths: maximum lengths to try besides the encoder's own; None for the usual ones.
-        use_cache: whether to read and write the embedding cache.
-        progress: told how far it is.
-
-    Raises:
-        UserError: if the encoder cannot do it.
-    """
+    """Encode texts with every pooler, and those that are longer than other maximum lengths with these too."""
     whole, notes = _embed_by_every_pooler(encoder, texts, use_cache=use_cache, progress=progress)
     limit, poolings = encoder.identity.use.max_length, tuple(whole.vectors)
     # A prompt is no part of a text's length; it has at most as many sub-words as bytes.

@@ -35,13 +35,7 @@ MOST_CHANGES = 2
 
 @dataclass(frozen=True)
 class Budget:
-    """How far the search beyond the grid may go.
-
-    Attributes:
-        changes: how many choices beyond the grid may change at once; 0 for no such search.
-        seconds: for encoding and scoring.
-        sentences: that go through the model; None for any number.
-    """
+    """How far the search beyond the grid may go: choices that change at once, seconds, sentences to encode."""
 
     changes: int = 1
     seconds: float = DEFAULT_SECONDS
@@ -118,16 +112,7 @@ def search_further(
 ) -> tuple[Search, Further]:
     """Hold the claim against other ways of using the encoder, nearest first; return it with their points.
 
-    Args:
-        encoder: the person's own.
-        base: the claim held against the grid.
-        data: the tasks; their default text and split are read.
-        encoded: the vectors of the grid, in the order of `data.sentences`.
-        protocol: the default choices.
-        budget: how far to go.
-        likely: templates to try before others.
-        use_cache: whether to read and write the embedding cache.
-        progress: told how many ways are done.
+    `encoded` has the vectors of the grid in the order of `data.sentences`; `likely` templates are tried first.
     """
     tasks = _default_tasks(data, encoded, protocol)
     spent = _Spent(budget)
@@ -191,16 +176,7 @@ def _default_tasks(data: DiagnosisData, encoded: Encoded, protocol: Protocol) ->
 
 @dataclass
 class _Explorer:
-    """Tries ways, and keeps the points that they give.
-
-    Attributes:
-        encoder: the person's own.
-        search: the claim held against the grid, with the points so far.
-        tasks: in their default text and split, the smallest first.
-        encoded: the vectors of the grid.
-        spent: what it has cost so far.
-        use_cache: whether to read and write the embedding cache.
-    """
+    """Tries ways, and keeps the points that they give; its tasks stand in order, the smallest first."""
 
     encoder: Encoder
     search: Search
@@ -216,12 +192,7 @@ class _Explorer:
         self._comparisons = comparisons_of(self.encoded.vectors[identity.use.pooling], unit=identity.normalize)
 
     def is_answered(self, count: int, *, all_of_them: bool) -> bool:
-        """Return whether the search may stop.
-
-        Args:
-            count: how many changes the ways so far make.
-            all_of_them: whether all ways with so many changes were tried.
-        """
+        """Return whether the search may stop after ways with so many changes, or after all of them."""
         beyond = self.search.beyond
         explanations = beyond.explanations
         if not explanations or all_of_them:

@@ -136,12 +136,8 @@ class Search:
     def chance(self, count: int) -> float:
         """Return which share of all claims nearby so few changes would give as well.
 
-        Args:
-            count: how many choices may change.
-
-        Returns:
-            The share of the numbers within two points of the claimed one that are within tolerance of a setting
-            with at most so many changes. Of several claimed numbers, an upper bound of it, at most 1.
+        That is the share of the numbers within two points of the claimed one that are within tolerance of a
+        setting with at most so many changes. Of several claimed numbers, an upper bound of it, at most 1.
         """
         near = (np.abs(self._differences) <= NEIGHBOURHOOD).all(axis=0) & (self._counts <= count)
         if len(self.claim.values) > 1:

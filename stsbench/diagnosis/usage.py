@@ -111,13 +111,7 @@ class Way:
 def values_to_try(
     encoder: Encoder, tasks: Iterable[str], likely: Sequence[str] = ()
 ) -> dict[Choice, Sequence[Any]]:
-    """Return what each axis of `reading` holds besides the person's own setting.
-
-    Args:
-        encoder: the person's own.
-        tasks: what the claim is of.
-        likely: templates to try before others.
-    """
+    """Return what each axis of `reading` holds besides the person's own setting, likely templates first."""
     values: dict[Choice, Sequence[Any]] = {SENTENCE_RULES: [Rules(names) for names in RULE_SETS]}
     values[PADDING] = [RAGGED] if PADDED_TASKS & set(tasks) else []
     if isinstance(encoder, TransformerEncoder):
@@ -134,11 +128,7 @@ def ways_to_read(
 ) -> list[Way]:
     """Return the ways of reading to try, those with the fewest changes first, then the cheapest and likeliest.
 
-    Args:
-        encoder: the person's own.
-        tasks: what the claim is of.
-        likely: templates to try before others: that of a known checkpoint, or of the row.
-        gap: points between what is claimed and the person's own: precision explains small ones alone.
+    Precision explains small gaps (points between what is claimed and the person's own) alone.
     """
     values = values_to_try(encoder, tasks, likely)
     others = [choice for choice in reading() if choice not in {TEMPLATE, SENTENCE_RULES, PRECISION, PADDING}]
@@ -193,11 +183,7 @@ def _can_read(encoder: TransformerEncoder, template: Template) -> bool:
 
 
 def encoder_of(encoder: Encoder, way: Way) -> Encoder:
-    """Return the encoder that a way reads with; the person's own where only the sentences are changed.
-
-    Raises:
-        UserError: if the checkpoint cannot be used so.
-    """
+    """Return the encoder that a way reads with; the person's own where only the sentences are changed."""
     if not isinstance(encoder, TransformerEncoder):
         return encoder
     varied = encoder
@@ -219,12 +205,9 @@ def encoder_of(encoder: Encoder, way: Way) -> Encoder:
 
 
 def sentences_of(data: StsData, way: Way, *, by_template: bool) -> list[str]:
-    """Return the sentences of a task as a way hands them to its encoder: all first sides, then all second sides.
+    """Return the sentences of a task as a way hands them to its encoder: all first sides, then all second.
 
-    Args:
-        data: the task.
-        way: of reading them.
-        by_template: whether the encoder of the way has a template, which then applies the rules.
+    The rules are applied here unless the encoder has a template, which does.
     """
     pairs = data.pairs
     sides = [pairs["sentence1"].tolist(), pairs["sentence2"].tolist()]
@@ -249,14 +232,7 @@ def _padded(side: Sequence[str], pairs: "pd.DataFrame") -> list[str]:
 def changes_of(
     encoder: Encoder, varied: Encoder, way: Way, poolings: Sequence[str]
 ) -> dict[str, tuple[Change, ...]]:
-    """Return what a way changes by the pooling that is read; poolings that change nothing are left out.
-
-    Args:
-        encoder: the person's own.
-        varied: the encoder of the way.
-        way: of reading the sentences.
-        poolings: those that it reads.
-    """
+    """Return what a way changes by the pooling that is read; poolings that change nothing are left out."""
     use, its = encoder.identity.use, varied.identity.use.pooling
     own = {SENTENCE_RULES: rules_without(encoder, way), PADDING: ""}
     own |= {choice: own_value(use, choice) for choice, _ in way.values if choice not in own}
@@ -276,14 +252,7 @@ def changes_of(
 
 
 def poolings_of(encoder: Encoder, varied: Encoder, way: Way, known: Iterable[str]) -> list[str]:
-    """Return the poolings that a way reads, its own first.
-
-    Args:
-        encoder: the person's own.
-        varied: the encoder of the way.
-        way: of reading the sentences; every layer is read where it reads them as the encoder does.
-        known: the poolings that the checkpoint has (it may lack a head).
-    """
+    """Return the poolings that a way reads, its own first; a checkpoint knows all but one whose head it lacks."""
     its = varied.identity.use.pooling
     if not isinstance(varied, TransformerEncoder):
         return [its]

@@ -110,7 +110,7 @@ def answers(
     silent: str = "",
     comparer: Comparer | None = None,
 ) -> tuple[Answer, ...]:
-    """Answer the claims that a paper makes with a table.
+    """Answer the claims that a paper makes with a table, in their order.
 
     Args:
         claims: of the table.
@@ -123,9 +123,6 @@ def answers(
         names: what rows and columns are called.
         silent: why nothing that was measured answers a claim, in which case each says its numbers alone.
         comparer: how cells are compared; by default at 95 %, with dyadic intervals.
-
-    Returns:
-        An answer for each claim, in their order.
     """
     how = comparer or Comparer()
     answered = []

@@ -59,14 +59,7 @@ class ReproducedCell:
 
 
 def measured_cells(plan: TablePlan, name: str, what: Layout, sweep: Sweep) -> dict[tuple[str, str], Numbers]:
-    """Return by row and column what the jobs that are done measured.
-
-    Args:
-        plan: of the exhibit.
-        name: the exhibit.
-        what: what is made for it.
-        sweep: its jobs.
-    """
+    """Return by row and column what the jobs that are done measured."""
     jobs: dict[str, list[JobState]] = {}
     for state in sweep.jobs:
         if state.folder is not None:

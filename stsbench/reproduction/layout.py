@@ -22,13 +22,7 @@ from stsbench.sweeps.states import DEV
 
 @dataclass(frozen=True)
 class Made:
-    """One thing that is trained or measured for a table.
-
-    Attributes:
-        row: the row that it fills.
-        column: the column that it fills; empty for all of them.
-        changes: as an experiment's axis has them.
-    """
+    """One thing that is trained or measured for a table: its row, and its column if it fills one alone."""
 
     row: str
     column: str
@@ -74,14 +68,7 @@ class Layout:
 def layout(plan: TablePlan, name: str, scale: ScaleName, data_dirs: Sequence[Path] = ()) -> Layout:
     """Return what is trained and measured for an exhibit at a scale, and why the rest is not.
 
-    Args:
-        plan: of the exhibit.
-        name: the exhibit.
-        scale: that it is made at.
-        data_dirs: folders of the person's, in which files of word vectors are looked for first.
-
-    Raises:
-        UserError: if a folder that the person named is not there.
+    Files of word vectors are looked for in the folders of data, the person's first.
 
     >>> from stsbench.reproduction.table_plan import plan_of
     >>> rates = layout(plan_of("esimcse-coling2022-9"), "esimcse-coling2022-9", "laptop")
@@ -175,21 +162,9 @@ def experiment_of(
     here: bool = False,
     data_dirs: Sequence[Path] = (),
 ) -> Experiment:
-    """Return the experiment that makes an exhibit at a scale.
+    """Return the experiment that makes an exhibit at a scale, with the scale's corpus and seeds by default.
 
-    Args:
-        plan: of the exhibit.
-        name: the exhibit.
-        scale: `demo`, `laptop`, `paper` or `wiring`.
-        corpus: what is trained on; empty for the scale's own.
-        seeds: of the trainings; empty for the scale's own.
-        threads: of every job.
-        settings: changes to every recipe, over the plan's.
-        here: whether the files of the paper's tasks are here (see `tasks_of`).
-        data_dirs: folders of the person's, in which files of word vectors are looked for first.
-
-    Raises:
-        UserError: if nothing can be made at this scale, saying why; or seeds or threads are none.
+    `settings` go over the plan's; `here` says whether the files of the paper's tasks are here.
     """
     size, what = scales()[scale], layout(plan, name, scale, data_dirs)
     if not what.made:
@@ -234,11 +209,7 @@ def _rows(
 def tasks_of(plan: TablePlan, name: str, scale: ScaleName, *, here: bool = False) -> str | None:
     """Return what is measured of every job, as `run --tasks` names it; None for nothing.
 
-    Args:
-        plan: of the exhibit.
-        name: the exhibit.
-        scale: that it is made at.
-        here: whether the files of the paper's tasks are here, where a scale measures a few of their rows.
+    Where the files of the paper's tasks are `here`, a scale measures a few of their rows.
     """
     if plan.analysis and not plan.tasks:
         return None
@@ -264,16 +235,10 @@ def on_sample(experiment: Experiment) -> bool:
 
 
 def measure_of(plan: TablePlan, name: str, column: str, tasks: str | None) -> str:
-    """Return the measure of a job that fills a column; empty for none.
+    """Return the measure of a job that fills a column when these tasks were measured; empty for none.
 
     Where the sample stands in for the paper's tasks, that fills the headline alone, and columns of the same
     measure; where both of its kinds of tasks do, the average of each.
-
-    Args:
-        plan: of the exhibit.
-        name: the exhibit.
-        column: of it.
-        tasks: that were measured.
     """
     columns = plan.columns_of(name)
     measure, stand_ins = columns.get(column, ""), (tasks or "").split(",")

@@ -32,19 +32,7 @@ def read_reproduction(
     interval: Dependence = DEPENDENCE,
     data_dirs: Sequence[Path] = (),
 ) -> Reproduction:
-    """Return what a sweep of a plan's experiment comes to, as far as it is.
-
-    Args:
-        plan: of the exhibit.
-        name: the exhibit.
-        scale: that it was made at.
-        sweep: the experiment's jobs.
-        interval: how pairs that share sentences are seen.
-        data_dirs: folders that it was made with.
-
-    Raises:
-        UserError: if a folder that the person named is not there.
-    """
+    """Return what a sweep of a plan's experiment comes to, as far as it is."""
     what, size = layout(plan, name, scale, data_dirs), scales()[scale]
     printed, labels, comparer = _printed(name), plan.names_of(name), Comparer(interval)
     measured = measured_cells(plan, name, what, sweep)
@@ -158,19 +146,7 @@ def _steps(folder: Path) -> int:
 def counted(
     plan: TablePlan, name: str, scale: ScaleName, folder: Path, data_dirs: Sequence[Path] = ()
 ) -> Reproduction:
-    """Return a table of counts with the pairs of the files that are here.
-
-    Args:
-        plan: of the table.
-        name: the table, whose rows are splits and columns tasks.
-        scale: that it was asked for at.
-        folder: where its page is to be.
-        data_dirs: folders to look for data in.
-
-    Raises:
-        DataNotFoundError: if no task's files are here.
-        UserError: if files are broken.
-    """
+    """Return a table of counts, whose rows are splits and columns tasks, from the files that are here."""
     cells = tuple(_cells(name, data_dirs))
     if not any(cell.here > 0 for cell in cells):
         raise DataNotFoundError(next(cell.why for cell in cells if cell.why))

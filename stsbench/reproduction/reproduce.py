@@ -125,21 +125,13 @@ def reproduce(
 
 
 def _few_rows(plan: TablePlan, name: str, scale: ScaleName, data_dirs: Sequence[Path]) -> Path | None:
-    """Return a folder with the few rows of the paper's tasks that a scale measures; None where it measures others.
-
-    Raises:
-        UserError: if a task's files are here in part, or the cache cannot be written.
-    """
+    """Return a folder with the few rows of the paper's tasks that a scale measures; None for others."""
     rows, tasks = scales()[scale].rows, read_by(plan, name)
     return excerpt(tasks, rows, data_dirs) if rows and tasks else None
 
 
 def _corpus(plan: TablePlan, name: str, scale: ScaleName) -> str:
-    """Return the corpus of a scale, where the person names none.
-
-    Raises:
-        UserError: if it is not here.
-    """
+    """Return the corpus of a scale, where the person names none."""
     size = scales()[scale]
     if size.corpus or size.tried or not any(made.is_trained for made in layout(plan, name, scale).made):
         return size.corpus

@@ -42,16 +42,7 @@ _OF_NUMBERS = ("table", "each")
 
 @dataclass(frozen=True)
 class Cost:
-    """What it took, as it was measured.
-
-    Attributes:
-        jobs: that are done, of `planned`.
-        planned: all of them.
-        failed: that failed.
-        steps: of all trainings together.
-        hours: of training and measuring, summed over jobs.
-        threads: of each job.
-    """
+    """What it took, as it was measured: of all jobs together, but the threads, which are those of each."""
 
     jobs: int
     planned: int

@@ -90,9 +90,6 @@ def reproductions(table: str = "") -> Reproductions:
     Args:
         table: one of them, which is told of in full; empty for all.
 
-    Raises:
-        UserError: if there is no such table or figure.
-
     >>> reproductions().frame.set_index("table").loc["esimcse-coling2022-9", "demo"]
     '6 trainings; 5 of its rows left out'
     >>> print(reproductions("esimcse-coling2022-9").table()[0].frame.loc[0, "of it"])

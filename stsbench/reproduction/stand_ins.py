@@ -45,14 +45,7 @@ _ARCHITECTURES = ("roberta", "mpnet", "bert")
 
 
 def tried(changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row's changes with stand-ins for its encoders and its corpus, and two steps of its training.
-
-    Args:
-        changes: as an experiment's axis has them.
-
-    Raises:
-        UserError: if an encoder's name does not say its architecture, or there is no such recipe.
-    """
+    """Return a row's changes with stand-ins for its encoders and its corpus, and two steps of its training."""
     if "checkpoint" in changes:
         return {**changes, "checkpoint": str(encoder_folder(str(changes["checkpoint"])))}
     replaced = {key: _with_encoders(value) for key, value in changes.items()}
@@ -109,14 +102,7 @@ def encoder_folder(name: str) -> Path:
 
 
 def make_stand_ins(rows: Iterable[Mapping[str, Any]]) -> None:
-    """Make what the rows of an experiment name and is not there yet: encoders, corpora, tables.
-
-    Args:
-        rows: their changes, as `tried` returns them.
-
-    Raises:
-        UserError: if the cache cannot be written.
-    """
+    """Make what the rows of an experiment name and is not there yet: encoders, corpora, tables."""
     named = {text for changes in rows for text in _texts(changes) if text.startswith(str(_folder()))}
     for path in sorted(map(Path, named)):
         if path.exists():
@@ -281,16 +267,7 @@ def _folder() -> Path:
 def excerpt(tasks: str, rows: int, data_dirs: Sequence[Path] = ()) -> Path | None:
     """Return a data folder that holds about so many rows of each split of the tasks, from all over their files.
 
-    Args:
-        tasks: as `stsbench run --tasks` names them.
-        rows: of each split; its subsets share them.
-        data_dirs: folders to look for the whole files in, before `STSBENCH_DATA` and the cache.
-
-    Returns:
-        The folder, which is kept in the cache by what it holds; None where a task's files are not here.
-
-    Raises:
-        UserError: if a task's files are here in part, or the cache cannot be written.
+    It is kept in the cache by what it holds; None where a task's files are not here.
     """
     held: dict[str, bytes] = {}
     for spec in parse_tasks(tasks, Protocol()):

@@ -83,11 +83,7 @@ def scales() -> Mapping[ScaleName, Scale]:
 
 
 def demand_scale(name: str) -> ScaleName:
-    """Return a scale's name.
-
-    Raises:
-        UserError: if there is no such scale.
-    """
+    """Return a scale's name."""
     for scale in SCALES:
         if scale == name:
             return scale
@@ -369,9 +365,6 @@ def plans_by_exhibit() -> Mapping[str, TablePlan]:
 
 def plan_of(name: str) -> TablePlan:
     """Return the plan that makes a table or figure.
-
-    Raises:
-        UserError: if there is no such exhibit.
 
     >>> plan_of("ESimCSE COLING2022 9").axis
     'repetition rate'

@@ -23,15 +23,7 @@ PRINTED, HERE, DIFFERENCE = "printed", "here", "difference"
 
 
 def column_table(cells: Sequence[ReproducedCell], names: Names, caption: str, measured_on: str) -> Table:
-    """Return a column's cells with their intervals.
-
-    Args:
-        cells: of the column.
-        names: of the rows.
-        caption: of the table.
-        measured_on: the tasks that were measured in place of the paper's, with whose scores ours do not compare;
-            empty for the paper's.
-    """
+    """Return a column's cells with their intervals; scores on other tasks than the paper's do not compare."""
     import pandas as pd
 
     limits = [interval(cell.low, cell.high) for cell in cells]
@@ -157,15 +149,7 @@ def without_levels(cells: Sequence[ReproducedCell]) -> list[ReproducedCell]:
 def curve(
     cells: Sequence[ReproducedCell], places: Mapping[str, float], axis: str, label: str, here: str
 ) -> "Figure":
-    """Draw cells over the places of their rows on an axis.
-
-    Args:
-        cells: of a column.
-        places: by row, where it stands on the axis.
-        axis: its label.
-        label: of the column.
-        here: what ours are called.
-    """
+    """Draw a column's cells over the places of their rows on an axis; `here` is what ours are called."""
     palette = colours([HERE, PRINTED])
     points = sorted(((places[cell.row], cell) for cell in cells), key=lambda point: point[0])
     limited = [(x, cell.low, cell.high) for x, cell in points if not math.isnan(cell.low)]
@@ -193,13 +177,7 @@ def curve(
 
 
 def row_by_row(cells: Sequence[ReproducedCell], labels: Mapping[str, str], label: str) -> "Figure":
-    """Draw cells row by row.
-
-    Args:
-        cells: of a column.
-        labels: of the rows.
-        label: of the column.
-    """
+    """Draw a column's cells row by row."""
     import pandas as pd
 
     rows: list[dict[str, Any]] = []

@@ -27,25 +27,16 @@ _BOTH, _SEEDS, _PAIRS, _NONE = "seeds and pairs", "seeds", "pairs", ""
 
 
 def cell_frame(axes: Sequence[str], jobs: "Sequence[JobState]") -> "tuple[pd.DataFrame, list[int], list[str]]":
-    """Return a row for each cell and measure, of the jobs that are done.
+    """Return a row for each cell and measure, of the jobs that are done; scores x 100, NaN for undefined.
 
     The interval of a score is of its mean over other seeds and other pairs, as `compare` has it; of a single run
     that of its record, over other pairs. The interval of a number that has no record (a dev score, an alignment)
-    is over other seeds alone.
-
-    Args:
-        axes: the names of the axes.
-        jobs: all, cell by cell.
+    is over other seeds alone. `sd` is the sample standard deviation; `seed_share` and `pair_share` are
+    shares of the variance of the mean.
 
     Returns:
-        `cell` (its labels), a column an axis (the value), `measure`, `runs`, `mean`, `sd` (sample standard
-        deviation), `low`, `high`, `interval` (what the interval is over), `seed_share` and `pair_share` (of the
-        variance of the mean); scores x 100, NaN where something is undefined. Then of each row the number of its
-        cell, as two may be written alike; and in a sentence each why the interval of a cell's scores is over seeds
-        alone, though there are records.
-
-    Raises:
-        UserError: if a record does not say what its tables give.
+        The frame; of each row the number of its cell, as two may be written alike; and in a sentence each why the
+        interval of a cell's scores is over seeds alone, though there are records.
     """
     import pandas as pd
 
@@ -161,12 +152,6 @@ def axis_figure(cells: "pd.DataFrame", axes: Sequence[str], axis: str, measure: 
 
     Numbers stand where they are, other values side by side, without a line between them. The band, or the bar, is
     the interval; where there is none, the mean stands alone.
-
-    Args:
-        cells: as `cell_frame` returns them.
-        axes: the names of all axes.
-        axis: to draw over.
-        measure: to draw.
     """
     from pandas.api.types import is_bool_dtype, is_numeric_dtype
 

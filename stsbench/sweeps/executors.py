@@ -44,36 +44,18 @@ class Executor(Protocol):
     """Runs units of work somewhere, each as a process of its own."""
 
     def check(self, folder: ExperimentFolder) -> None:
-        """Make sure, before the first job, that work can be run and the folder is seen where it runs.
-
-        Raises:
-            UserError: if a package is not installed, or the folder is not there.
-        """
+        """Make sure, before the first job, that work can be run and the folder is seen where it runs."""
 
     def run(self, work: "Sequence[Work]", ended: Ended, idle: Callable[[], None]) -> None:
-        """Run all of them, as many at once as there is room for.
+        """Run all of them, as many at once as there is room for, and call `idle` about once a second.
 
-        Args:
-            work: what to run.
-            ended: told of each that ended.
-            idle: called about once a second, to show how far it is.
-
-        Raises:
-            KeyboardInterrupt: after what was started here has ended.
+        Interrupted, it ends what was started here before it raises.
         """
 
 
 @dataclass(frozen=True)
 class Work:
-    """The process of a unit.
-
-    Attributes:
-        folder: of the experiment, absolute.
-        unit: its hash.
-        threads: that it computes with.
-        log: where its output goes.
-        data_dirs: folders of data, absolute.
-    """
+    """The process of a unit, which computes with so many threads and writes its output into a log."""
 
     folder: Path
     unit: str
@@ -149,24 +131,14 @@ def end(process: "subprocess.Popen[bytes]") -> None:
 
 @dataclass(frozen=True)
 class LocalPool:
-    """A pool of processes.
-
-    Attributes:
-        workers: how many at once; None for as many as there are GPUs, or groups of cores.
-        device: `auto`, `cpu`, `cuda` or `mps`.
-        threads: of a job.
-    """
+    """A pool of processes: by default as many as there are GPUs, or groups of cores."""
 
     workers: int | None = None
     device: str = "auto"
     threads: int = 1
 
     def check(self, folder: ExperimentFolder) -> None:
-        """Everything is here.
-
-        Raises:
-            UserError: if a GPU was asked for and there is none.
-        """
+        """Everything is here."""
         if self.device == "cuda" and not gpus():
             raise UserError("--device cuda: no GPU was found on this machine; use --device cpu.")
 
@@ -233,24 +205,14 @@ def gpus() -> list[str]:
 
 @dataclass(frozen=True)
 class RayCluster:
-    """A cluster that runs, or a new one on this machine.
-
-    Attributes:
-        asked: what the experiment asks for.
-        threads: CPUs of a job.
-        workers: how many at once; None for as many as fit.
-    """
+    """A cluster that runs, or a new one on this machine; `workers` run at once, or as many as fit."""
 
     asked: Ray
     threads: int = 1
     workers: int | None = None
 
     def check(self, folder: ExperimentFolder) -> None:
-        """Connect, and make sure that every node sees the experiment's folder.
-
-        Raises:
-            UserError: if Ray is not installed, no cluster answers, or a node does not see the folder.
-        """
+        """Connect, and make sure that every node sees the experiment's folder."""
         ray = self._connected()
         with mark_in(folder) as mark:
             from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -342,14 +304,7 @@ _PROBE_MINUTES = 5
 
 @dataclass(frozen=True)
 class SlurmArray:
-    """An array job.
-
-    Attributes:
-        asked: what the experiment asks for.
-        threads: CPUs of a job.
-        workers: how many at once; None for what the experiment says.
-        cluster: `slurm`, or submitit's `local`, which starts processes on this machine instead.
-    """
+    """An array job; `cluster` may be submitit's `local`, which starts processes on this machine instead."""
 
     asked: Slurm
     threads: int = 1
@@ -357,11 +312,7 @@ class SlurmArray:
     cluster: Literal["slurm", "local"] = "slurm"
 
     def check(self, folder: ExperimentFolder) -> None:
-        """Submit a tiny job that looks for the experiment's folder.
-
-        Raises:
-            UserError: if submitit or Slurm is not there, or the job does not see the folder.
-        """
+        """Submit a tiny job that looks for the experiment's folder."""
         executor = self._executor(folder, _PROBE_MINUTES)
         with mark_in(folder) as mark:
             try:

@@ -241,11 +241,7 @@ class Experiment(_Part):
 
 
 def read_experiment(path: str | Path) -> Experiment:
-    """Read an experiment from a YAML file.
-
-    Raises:
-        UserError: naming the file, the line and the key of the first mistake.
-    """
+    """Read an experiment from a YAML file."""
     file = Path(path).expanduser()
     if not file.is_file():
         raise UserError(f"there is no experiment {file}: check the path.")

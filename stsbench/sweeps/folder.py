@@ -48,14 +48,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Running:
-    """How far a unit is that is running.
-
-    Attributes:
-        label: of its first job.
-        stage: what is being done.
-        done: how much of it.
-        total: of how much; 0 where nobody knows.
-    """
+    """How far a unit is that is running; a total of 0 is one that nobody knows."""
 
     label: str
     stage: str
@@ -64,12 +57,7 @@ class Running:
 
 
 class JobList(BaseModel):
-    """What `jobs.json` says: what there is to do.
-
-    Attributes:
-        keep: what is kept of a job.
-        jobs: of the experiment.
-    """
+    """What `jobs.json` says: what there is to do, and what is kept of it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -150,11 +138,7 @@ class ExperimentFolder:
         return self.experiment.is_file()
 
     def require(self) -> Experiment:
-        """Return the experiment that the folder holds.
-
-        Raises:
-            UserError: if it holds none.
-        """
+        """Return the experiment that the folder holds."""
         if not self.exists:
             raise UserError(
                 f"{self.path} holds no experiment: `stsbench sweep FILE --out {self.path}` starts one."
@@ -162,11 +146,7 @@ class ExperimentFolder:
         return read_experiment(self.experiment)
 
     def claim(self, experiment: Experiment, jobs: Sequence[Job]) -> None:
-        """Make this the folder of an experiment: say what it is, and what there is to do.
-
-        Raises:
-            UserError: if it holds another experiment, or something else.
-        """
+        """Make this the folder of an experiment: say what it is, and what there is to do."""
         if self.exists:
             held = self.require()
             if held.name != experiment.name:
@@ -195,11 +175,7 @@ class ExperimentFolder:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Keep a second sweep out of the folder.
-
-        Raises:
-            UserError: if there is one.
-        """
+        """Keep a second sweep out of the folder."""
         from filelock import FileLock, Timeout
 
         with told_as_unwritable(self.path):
@@ -214,11 +190,7 @@ class ExperimentFolder:
             ) from error
 
     def job_list(self) -> JobList:
-        """Return what there is to do.
-
-        Raises:
-            UserError: if the list cannot be read.
-        """
+        """Return what there is to do."""
         return read_json(self.jobs_file, JobList)
 
     def done(self) -> dict[str, Path]:
@@ -269,25 +241,13 @@ class ExperimentFolder:
 
 
 def write_json(path: Path, content: Any) -> None:
-    """Write plain data, whole or not at all.
-
-    Raises:
-        UserError: if it cannot be written.
-    """
+    """Write plain data, whole or not at all."""
     with atomic_path(path) as temporary:
         temporary.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def read_json(path: Path, schema: type[_Schema]) -> _Schema:
-    """Return what `write_json` wrote.
-
-    Args:
-        path: of the file.
-        schema: what this kind of file says.
-
-    Raises:
-        UserError: if it is missing or damaged.
-    """
+    """Return what `write_json` wrote; refuse a file that is missing, damaged or of another kind."""
     try:
         return TypeAdapter(schema).validate_python(parse_json(path.read_bytes()))
     except ValidationError as error:

@@ -89,14 +89,7 @@ class Forecast(Result):
 
 @dataclass(frozen=True)
 class _Estimate:
-    """What is left takes.
-
-    Attributes:
-        seconds: of computing.
-        kept: bytes that stay on the disk.
-        working: bytes that running trainings take on top.
-        source: what it is from.
-    """
+    """What is left takes: seconds of computing, bytes that stay, bytes that running trainings take on top."""
 
     seconds: float = nan
     kept: float = nan
@@ -117,17 +110,6 @@ def forecast(
 
     The hours are those of finished jobs where there are some: of the same cell, or else of all. Where there are
     none, one training is timed over a few steps and one dev score, with the experiment's threads.
-
-    Args:
-        experiment: what is asked.
-        folder: its folder, which may not be there yet.
-        jobs: of the experiment.
-        places: jobs at once.
-        data_dirs: folders of data.
-        notice: told what is being timed.
-
-    Raises:
-        UserError: if what the jobs need is missing.
     """
     folders = folder.done()
     # What is damaged is told, though nothing may be left.
@@ -199,11 +181,7 @@ def _from_probed(probed: Probed, experiment: Experiment, units: Sequence[Sequenc
 
 
 def _probe(experiment: Experiment, jobs: Sequence[Job], job: Job, data_dirs: tuple[Path, ...]) -> Probed:
-    """Time a job's training over a few steps, in a folder that is deleted afterwards.
-
-    Raises:
-        UserError: if it cannot be done.
-    """
+    """Time a job's training over a few steps, in a folder that is deleted afterwards."""
     with tempfile.TemporaryDirectory(prefix="stsbench-") as made:
         folder = ExperimentFolder(Path(made) / "probe")
         folder.claim(experiment, jobs)

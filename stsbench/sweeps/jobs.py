@@ -124,14 +124,7 @@ def _hash(content: Any) -> str:
 def jobs_of(experiment: Experiment, *, fetch: bool = False) -> tuple[Job, ...]:
     """Return the jobs of an experiment, cell by cell, the seeds of a cell together.
 
-    Args:
-        experiment: what is asked.
-        fetch: whether checkpoints are fetched that are not here. Else their jobs are known by names alone, and
-            none of them is done.
-
-    Raises:
-        UserError: if a recipe, a corpus or a checkpoint is not there or a key or value is wrong, naming its line;
-            or two cells are the same.
+    Checkpoints that are not here are fetched, or else their jobs are known by names alone, and none is done.
 
     >>> jobs = jobs_of(Experiment(name="a", recipe="demo", axes={"optimiser.batch": [32, 64]}, seeds=[1, 2]))
     >>> [job.label for job in jobs][:2]
@@ -166,11 +159,7 @@ def units_of(jobs: Sequence[Job]) -> list[tuple[Job, ...]]:
 
 
 def inputs_now(job: Job) -> dict[str, Any]:
-    """Return what a job reads, as it is now.
-
-    Raises:
-        UserError: if something is not there.
-    """
+    """Return what a job reads, as it is now."""
     if job.checkpoint is not None:
         return checkpoint_inputs(job.checkpoint.name, job.checkpoint.options, fetch=True)
     return training_inputs(Recipe.model_validate(job.recipe), fetch=True)
@@ -301,11 +290,7 @@ def _choice(cell: _Cell, key: str, value: Any) -> dict[str, Any]:
 
 
 def _checkpoint(experiment: Experiment, cell: _Cell) -> GivenCheckpoint:
-    """Return the checkpoint of a cell and the options that `load` takes.
-
-    Raises:
-        UserError: naming the line of what `load` does not take.
-    """
+    """Return the checkpoint of a cell and the options that `load` takes."""
     options = {
         key: value
         for key, value in cell.changes.items()

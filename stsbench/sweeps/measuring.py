@@ -24,14 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Measuring:
-    """Measures the jobs of a unit.
-
-    Attributes:
-        folder: of the experiment.
-        checkpoint: the folder of the training; None for a checkpoint that is measured as it is.
-        keeps: whether the checkpoint is kept.
-        progress: told how far it is.
-    """
+    """Measures the jobs of a unit, whose checkpoint is None where none is trained."""
 
     folder: ExperimentFolder
     checkpoint: Path | None
@@ -126,15 +119,7 @@ def _take_training(checkpoint: Path, out: Path) -> float:
 
 
 def read_tasks(job: Job, names: str | None = None) -> "list[Task]":
-    """Return the tasks that a job measures, in its protocol; none where it measures none.
-
-    Args:
-        job: whose protocol it is.
-        names: of other tasks than the job's.
-
-    Raises:
-        UserError: if their files are not there, or broken.
-    """
+    """Return the tasks that a job measures, or others by their names, in its protocol."""
     from stsbench.scoring.protocols import choose_protocol
     from stsbench.scoring.tasks import read_data
 
@@ -162,17 +147,7 @@ _RECORD_BYTES, _PAIR_BYTES = 100_000, 30
 
 @dataclass(frozen=True)
 class Probed:
-    """What a training would take.
-
-    Attributes:
-        rows: of its corpus.
-        seconds_per_row: of its training.
-        dev_seconds: of a score on its development set.
-        start_seconds: until its first step.
-        measuring_seconds: of measuring its checkpoint on the tasks.
-        record_bytes: of its record.
-        weight_bytes: of its checkpoint.
-    """
+    """What a training would take: its corpus' rows, seconds by what is done, bytes of what is written."""
 
     rows: int
     seconds_per_row: float
@@ -184,11 +159,7 @@ class Probed:
 
 
 def probe(folder: ExperimentFolder, unit: str) -> None:
-    """Take three steps of a training, and write down what all of it would take.
-
-    Raises:
-        UserError: if it cannot be trained.
-    """
+    """Take three steps of a training, and write down what all of it would take."""
     import torch
 
     from stsbench.data.corpus import corpus_file, read_rows

@@ -274,13 +274,6 @@ def _by_axis(job: Job) -> dict[Key, Any]:
 
 
 def read_sweep(folder: str | Path) -> Sweep:
-    """Read an experiment as far as it is, without doing anything.
-
-    Args:
-        folder: of the experiment.
-
-    Raises:
-        UserError: if there is no experiment, or a file of it is damaged.
-    """
+    """Read an experiment's folder as far as it is done, without doing anything."""
     place = ExperimentFolder(Path(folder).expanduser().absolute())
     return Sweep(place.require(), place.path, job_states(place, place.job_list().jobs))

@@ -82,11 +82,7 @@ def _end_with_parent() -> None:
 
 
 def prepare(folder: ExperimentFolder) -> None:
-    """Make what all jobs share, and make sure of what they need: data, the tokenised corpus.
-
-    Raises:
-        UserError: if something is missing or broken: better before the first job than in each.
-    """
+    """Make what all jobs share, and make sure of what they need: data, the tokenised corpus."""
     from stsbench.training.recipe import Recipe
     from stsbench.training.train import prepare_training
 
@@ -105,11 +101,7 @@ def prepare(folder: ExperimentFolder) -> None:
 
 
 def run_unit(folder: ExperimentFolder, unit: str) -> None:
-    """Do the jobs of a unit that are not done: train or take its checkpoint, and measure that.
-
-    Raises:
-        UserError: if a job cannot be done.
-    """
+    """Do the jobs of a unit that are not done: train or take its checkpoint, and measure that."""
     import torch
     from filelock import FileLock
 
@@ -142,11 +134,7 @@ def run_unit(folder: ExperimentFolder, unit: str) -> None:
 
 
 def _require_unchanged(job: Job) -> None:
-    """Refuse what is no longer as it was when the jobs were planned: they are told apart by it.
-
-    Raises:
-        UserError: naming what changed.
-    """
+    """Refuse what is no longer as it was when the jobs were planned: they are told apart by it."""
     for what in outdated([replace(job, inputs=inputs_now(job))], [job]):
         raise UserError(f"{what} changed since the sweep was started: start it again.")
 

@@ -106,17 +106,7 @@ class Times(_Part):
 
 
 class JobFile(_Part):
-    """What `job.json` says.
-
-    Attributes:
-        job: the job's hash.
-        files: the SHA-256 of each file that numbers are read from, by its name in the folder.
-        analyses: the numbers of the analyses by measure, which no record has.
-        checkpoint: the folder of the trained checkpoint in the experiment's; None if it was not kept.
-        stsbench: the version that wrote it.
-        times: how long it took.
-        digest: over all of it.
-    """
+    """What `job.json` says: the job's hash, those of its files by their names, and what no record has."""
 
     job: str
     files: dict[str, str]
@@ -153,19 +143,7 @@ def write_finished(
     training: float,
     measuring: float,
 ) -> None:
-    """Write `job.json` into a job's folder, as the last file.
-
-    Args:
-        job: that was done.
-        folder: where its records are.
-        analyses: the numbers of the analyses by measure.
-        checkpoint: the folder of the trained checkpoint in the experiment's, if it is kept.
-        training: seconds that the training took.
-        measuring: seconds that the rest took.
-
-    Raises:
-        UserError: if it cannot be written.
-    """
+    """Write `job.json` into a job's folder, as the last file; times are in seconds."""
     read_from = sorted({path for pattern in _FILES for path in folder.glob(pattern)})
     about = JobFile(
         job=job.id,
@@ -180,11 +158,7 @@ def write_finished(
 
 
 def read_finished(job: Job, folder: Path) -> Finished:
-    """Return what a job came to.
-
-    Raises:
-        UserError: if a file is damaged or was changed, or is not of this job; naming it.
-    """
+    """Return what a job came to."""
     about = read_json(folder / JOB, JobFile)
     if about.digest != digest_of(about.model_dump(mode="json")):
         _refuse(folder, f"{JOB} was edited after it was written")
@@ -255,11 +229,7 @@ class JobState:
 
 
 def job_states(folder: ExperimentFolder, jobs: Sequence[Job]) -> tuple[JobState, ...]:
-    """Return how far each job is, in their order.
-
-    Raises:
-        UserError: if a file that says so is damaged, or is not of its job.
-    """
+    """Return how far each job is, in their order."""
     done = folder.done()
     states = []
     for job in jobs:

@@ -92,11 +92,7 @@ def sweep(
 
 
 def executor_of(on: str, experiment: Experiment, *, workers: int | None, device: str) -> Executor:
-    """Return the executor of a name.
-
-    Raises:
-        UserError: if there is none of that name, or an option is not for it.
-    """
+    """Return the executor of a name."""
     if on not in EXECUTORS:
         raise UserError(f"--on {on}: {suggestion(on, EXECUTORS)}")
     if workers is not None and workers < 1:
@@ -238,11 +234,7 @@ def _work(folder: ExperimentFolder, unit: str, experiment: Experiment, data_dirs
 def _prepare(
     folder: ExperimentFolder, experiment: Experiment, data_dirs: tuple[Path, ...], progress: Progress
 ) -> None:
-    """Make what all jobs share, once, in a process of its own: this one loads nothing that is heavy.
-
-    Raises:
-        UserError: saying what is missing.
-    """
+    """Make what all jobs share, once, in a process of its own: this one loads nothing that is heavy."""
     progress("preparing", 0, 1)
     folder.forget(PREPARE)
     code = _work(folder, PREPARE, experiment, data_dirs).run()

@@ -98,16 +98,6 @@ class ExperimentFolder:
         """Return where jobs share the vectors of what was not trained here, which depend on the threads."""
         return self.cache / "vectors" / f"threads-{threads}"
 
-    @property
-    def table(self) -> Path:
-        """The table of all jobs."""
-        return self.path / "table.csv"
-
-    @property
-    def cells(self) -> Path:
-        """The table of all cells."""
-        return self.path / "cells.csv"
-
     def work(self, unit: str) -> Path:
         """Return where a unit trains; a killed training goes on from there."""
         return self.path / "work" / unit
@@ -127,10 +117,6 @@ class ExperimentFolder:
     def running(self, unit: str) -> Path:
         """Return the file that says how far a unit is."""
         return self.path / "running" / f"{unit}.json"
-
-    def lock(self, unit: str) -> Path:
-        """Return the lock of a unit, which who does it holds."""
-        return self.path / "work" / f".{unit}.lock"
 
     @property
     def exists(self) -> bool:

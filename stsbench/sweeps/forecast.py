@@ -17,7 +17,7 @@ from stsbench.sweeps.experiment import Experiment, described
 from stsbench.sweeps.folder import ExperimentFolder, read_json
 from stsbench.sweeps.jobs import Job, units_of
 from stsbench.sweeps.measuring import PROBE, PROBED, Probed
-from stsbench.sweeps.states import read_finished
+from stsbench.sweeps.states import DONE, FAILED, JobState
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -100,7 +100,7 @@ class _Estimate:
 def forecast(
     experiment: Experiment,
     folder: ExperimentFolder,
-    jobs: Sequence[Job],
+    states: Sequence[JobState],
     *,
     places: int,
     data_dirs: tuple[Path, ...],
@@ -111,11 +111,9 @@ def forecast(
     The hours are those of finished jobs where there are some: of the same cell, or else of all. Where there are
     none, one training is timed over a few steps and one dev score, with the experiment's threads.
     """
-    folders = folder.done()
-    # What is damaged is told, though nothing may be left.
-    done = [(job, read_finished(job, folders[job.id]).seconds) for job in jobs if job.id in folders]
-    failed = [job for job in jobs if job.id not in folders and folder.failed(job.unit) is not None]
-    left = [job for job in jobs if job.id not in folders and folder.failed(job.unit) is None]
+    done = [state for state in states if state.state == DONE]
+    failed = [state for state in states if state.state == FAILED]
+    left = [state.job for state in states if state.state not in {DONE, FAILED}]
     training = next((job for job in left if job.recipe is not None), None)
     estimate = _Estimate()
     if not left:
@@ -124,13 +122,13 @@ def forecast(
         estimate = _from_finished(folder, done, left, places)
     elif training is not None:
         notice(f"timing a few steps of {training.label}")
-        probed = _probe(experiment, jobs, training, data_dirs)
+        probed = _probe(experiment, [state.job for state in states], training, data_dirs)
         estimate = _from_probed(probed, experiment, units_of(left), places)
     there = next(path for path in (folder.path, *folder.path.parents) if path.exists())
     return Forecast(
         experiment=experiment.name,
         cells=described(experiment),
-        jobs=len(jobs),
+        jobs=len(states),
         done=len(done),
         failed=len(failed),
         left=len(left),
@@ -144,15 +142,14 @@ def forecast(
 
 
 def _from_finished(
-    folder: ExperimentFolder, done: Sequence[tuple[Job, float]], left: Sequence[Job], places: int
+    folder: ExperimentFolder, done: Sequence[JobState], left: Sequence[Job], places: int
 ) -> _Estimate:
     """Return what is left takes if each job takes as long as those of its cell did, or else as all did."""
     by_cell: dict[tuple[str, ...], list[float]] = {}
-    for job, seconds in done:
-        by_cell.setdefault(tuple(job.cell.values()), []).append(seconds)
-    every = [seconds for _, seconds in done]
-    folders = folder.done()
-    kept = mean([_size(folders[job.id]) for job, _ in done]) * len(left)
+    for state in done:
+        by_cell.setdefault(tuple(state.job.cell.values()), []).append(state.seconds)
+    every = [state.seconds for state in done]
+    kept = mean([_size(state.folder) for state in done if state.folder is not None]) * len(left)
     checkpoints = [_size(path) for path in (folder.path / "checkpoints").glob("*")]
     working = 0.0
     if checkpoints:

@@ -258,9 +258,8 @@ class Sweep(Result):
         """
         from stsbench.render.formats import to_csv
 
-        folder = ExperimentFolder(self.folder)
-        for path, frame in ((folder.table, self.frame), (folder.cells, self.cells)):
-            with atomic_path(path) as temporary:
+        for name, frame in (("table.csv", self.frame), ("cells.csv", self.cells)):
+            with atomic_path(self.folder / name) as temporary:
                 temporary.write_text(to_csv(frame) + "\n", encoding="utf-8", newline="")
         if self.headline is not None:
             names = (re.sub(r"[^\w.-]", "-", one_line(axis)) for axis in self.axes)

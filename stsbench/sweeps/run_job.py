@@ -106,7 +106,7 @@ def run_unit(folder: ExperimentFolder, unit: str) -> None:
     from filelock import FileLock
 
     # Of two processes that were given the same, the second one finds it done.
-    with FileLock(folder.lock(unit)):
+    with FileLock(folder.work(f".{unit}.lock")):
         asked, done = folder.job_list(), folder.done()
         jobs = [job for job in asked.jobs if job.unit == unit and job.id not in done]
         if not jobs:

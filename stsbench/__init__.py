@@ -39,8 +39,7 @@ if TYPE_CHECKING:
     from stsbench.records.store import load_run
     from stsbench.reports.cards import badge, model_card
     from stsbench.reports.report import report
-    from stsbench.reproduction.reproduce import reproduce
-    from stsbench.reproduction.reproductions import reproductions
+    from stsbench.reproduction.reproduce import reproduce, reproductions
     from stsbench.scoring.cite import cite
     from stsbench.scoring.evaluate import evaluate, evaluate_similarities
     from stsbench.scoring.importing import import_results
@@ -124,7 +123,7 @@ _HOMES = {
     "repetition_bias": "stsbench.analysis.repetition_bias.verb:repetition_bias",
     "report": "stsbench.reports.report:report",
     "reproduce": "stsbench.reproduction.reproduce:reproduce",
-    "reproductions": "stsbench.reproduction.reproductions:reproductions",
+    "reproductions": "stsbench.reproduction.reproduce:reproductions",
     "retrieve": "stsbench.analysis.retrieve:retrieve",
     "show": "stsbench.records.show:show",
     "spectrum": "stsbench.analysis.spectrum:spectrum",

@@ -16,10 +16,10 @@ from stsbench.render.result import Result
 from stsbench.render.section import Pointer, ReportFigure, Section
 from stsbench.render.table import Table, Tables, interval
 from stsbench.reproduction.answers import Answer
-from stsbench.reproduction.cells import ReproducedCell
 from stsbench.reproduction.table_plan import Names, ScaleName, TablePlan, scales
 from stsbench.reproduction.tables import (
     HERE,
+    ReproducedCell,
     claims_table,
     column_table,
     curve,

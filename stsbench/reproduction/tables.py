@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,6 @@ from stsbench.render.charts import forest
 from stsbench.render.figures import colours, legend_above, new_figure, style
 from stsbench.render.table import Table, interval
 from stsbench.reproduction.answers import Answer
-from stsbench.reproduction.cells import ReproducedCell
 from stsbench.reproduction.table_plan import Names
 from stsbench.sweeps.cells import reach_over_seeds
 
@@ -20,6 +19,50 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PRINTED, HERE, DIFFERENCE = "printed", "here", "difference"
+
+
+@dataclass(frozen=True)
+class ReproducedCell:
+    """One cell of the table: what is printed, and what was measured here. Scores x 100; NaN for unknown.
+
+    Attributes:
+        row: its row.
+        column: its column.
+        printed: the number in print; NaN where there is none.
+        here: the mean over seeds.
+        sd: sample standard deviation over seeds.
+        low: lower limit of the interval of the mean, and `high`: the upper.
+        over: what the interval is over: `seeds and pairs`, `seeds`, `pairs`; empty for no interval.
+        runs: how many seeds, or 1 checkpoint.
+        last: the mean of the trainings' last step, where the split is the one that checkpoints were selected on.
+        why: why it was not made; empty where it was.
+    """
+
+    row: str
+    column: str
+    printed: float = math.nan
+    here: float = math.nan
+    sd: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    over: str = ""
+    runs: int = 0
+    last: float = math.nan
+    why: str = ""
+
+    @property
+    def difference(self) -> float:
+        """What was measured here less what is printed."""
+        return self.here - self.printed
+
+    @property
+    def is_printed(self) -> bool:
+        """Whether there is a number in print."""
+        return not math.isnan(self.printed)
+
+    def as_row(self) -> dict[str, Any]:
+        """Return its fields and the difference."""
+        return {**asdict(self), "difference": self.difference}
 
 
 def column_table(cells: Sequence[ReproducedCell], names: Names, caption: str, measured_on: str) -> Table:

@@ -131,6 +131,10 @@ class Comparing:
     similarity: Similarity | Literal["supervised"]
     normalize: bool | None = None
 
+    def changes_to(self, comparing: "Comparing") -> int:
+        """Return how many changes lead to another way: the similarity and the scaling are two."""
+        return int(self.similarity != comparing.similarity) + int(self.normalize != comparing.normalize)
+
     @property
     def scaling(self) -> str:
         """How the vectors are scaled, where it is not as the model says."""

@@ -21,10 +21,9 @@ _SPECIAL_TOKENS = 8
 
 @dataclass(frozen=True)
 class Cut:
-    """The sentences cut at one maximum length.
+    """The sentences cut at one maximum length, or None for no limit.
 
     Attributes:
-        max_length: sub-words kept; None where the encoder has no limit.
         rows: for each sentence its row in `Encoded.vectors`.
         changed: for each sentence whether it is cut elsewhere than by the encoder itself.
     """

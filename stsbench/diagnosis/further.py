@@ -141,12 +141,7 @@ def _shortened(names: Sequence[str], most: int = 4) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class _Task:
-    """A task in its default text and split.
-
-    Attributes:
-        pairs: its pairs, whose sentences stand in order: all first sides, then all second sides.
-        rows: of each sentence, in the vectors of the grid.
-    """
+    """A task in its default text and split, and the rows of its sentences in the vectors of the grid."""
 
     pairs: TaskPairs
     rows: np.ndarray

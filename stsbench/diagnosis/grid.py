@@ -69,13 +69,10 @@ class Axis:
     @property
     def changes(self) -> tuple[int, ...]:
         """How many changes each value takes from the default, where the similarity and the scaling are two."""
-        return tuple(map(self._changes_of, self.values))
-
-    def _changes_of(self, value: Any) -> int:
         default = self.values[self.default]
-        if isinstance(value, Comparing):
-            return int(value.similarity != default.similarity) + int(value.normalize != default.normalize)
-        return int(value != default)
+        if isinstance(default, Comparing):
+            return tuple(default.changes_to(value) for value in self.values)
+        return tuple(int(value != default) for value in self.values)
 
     def changed_to(self, place: int) -> Change:
         """Return what the value at a place changes."""

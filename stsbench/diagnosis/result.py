@@ -1,7 +1,7 @@
 """What `diagnose` returns: the verdict, the settings that matter, every score, the heat map of single choices."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ from stsbench.diagnosis.choices import POOLING
 from stsbench.diagnosis.claim import Claim
 from stsbench.diagnosis.further import Further
 from stsbench.diagnosis.grid import Grid, Place
-from stsbench.diagnosis.search import Candidate, Cause, Search
+from stsbench.diagnosis.search import Candidate, Search
 from stsbench.render.cells import Key, Named
 from stsbench.render.figures import new_figure, save_figure, style
 from stsbench.render.result import Result
@@ -138,24 +138,27 @@ class Diagnosis(Result):
         return {
             "model": self.model,
             "claim": [
-                {
-                    "task": value.task,
-                    "score": value.score,
-                    "tolerance": value.tolerance,
-                    "stated": dict(value.stated),
-                }
+                {key: getattr(value, key) for key in ("task", "score", "tolerance")}
+                | {"stated": dict(value.stated)}
                 for value in self.claim.values
             ],
             "row": self.claim.row.name if self.claim.row else None,
             "explained": self.explained,
             "verdict": self.verdict,
             "default": self._plain(search.default) | {"setting": setting},
-            "explanations": [self._plain_explanation(explanation) for explanation in search.explanations],
+            "explanations": [
+                {
+                    **self._plain(cause.best),
+                    "alike": [self._plain(candidate) for candidate in cause.alike],
+                    "chance": search.chance(cause.best.count),
+                }
+                for cause in search.explanations
+            ],
             "nearest": self._plain(search.nearest),
             "nearest_single": self._plain(search.nearest_single),
             "settings": self.search.settings,
             "choices": {axis.name: [str(value) for value in axis.values] for axis in self.grid.axes},
-            "further": self._plain_further(),
+            "further": self.further and self._plain_further(self.further),
             "remarks": list(self.remarks),
             "notes": list(self.notes),
             "seconds": self.seconds,
@@ -222,23 +225,9 @@ class Diagnosis(Result):
             "fits": candidate.fits,
         }
 
-    def _plain_further(self) -> dict[str, Any] | None:
-        if self.further is None:
-            return None
-        return {
-            "settings": self.search.beyond.settings,
-            "tried": list(self.further.tried),
-            "untried": list(self.further.untried),
-            "sentences": self.further.sentences,
-            "seconds": round(self.further.seconds, 3),
-        }
-
-    def _plain_explanation(self, explanation: Cause) -> dict[str, Any]:
-        return {
-            **self._plain(explanation.best),
-            "alike": [self._plain(candidate) for candidate in explanation.alike],
-            "chance": self.answer.chance(explanation.best.count),
-        }
+    def _plain_further(self, further: Further) -> dict[str, Any]:
+        plain = {"settings": self.search.beyond.settings, **asdict(further)}
+        return plain | {"seconds": round(further.seconds, 3)}
 
 
 _CELL_WIDTH, _CELL_HEIGHT, _LETTER = 0.36, 0.22, 0.065
@@ -260,13 +249,8 @@ def _column(task: str) -> Key:
 class HeatMap:
     """The part of a grid that fits on a page: every pooler, crossed with every other single choice.
 
-    Attributes:
-        rows: the poolers, the person's own first.
-        columns: the person's own setting, then every setting with one other choice.
-        groups: for each column the choice that it changes; empty for the first.
-        scores: (rows, columns) what each gives: of several claimed numbers, that which is farthest off.
-        differences: (rows, columns) the same less what is claimed; NaN where there is no score.
-        fits: (rows, columns) whether it gives the whole claim.
+    The person's own setting is the first row and the first column. Arrays are (rows, columns): of several claimed
+    numbers, scores and differences are of the one that is farthest off; NaN where there is no score.
     """
 
     rows: tuple[str, ...]
@@ -308,7 +292,7 @@ class HeatMap:
         )
 
     def draw(self, axes: "Axes", *, several: bool) -> None:
-        """Draw it: a single claimed number's scores, or of several the largest differences."""
+        """Draw a single claimed number's scores, or of several the largest differences."""
         import seaborn as sns
         from matplotlib.patches import Rectangle
 

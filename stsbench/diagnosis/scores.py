@@ -45,14 +45,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TaskPairs:
-    """One task in one text, with all its splits.
-
-    Attributes:
-        data: its pairs.
-        text: its value on the axis of texts; None where it has one text that serves all.
-        splits: the splits to score; one of them alone is no choice.
-        default_split: the one that the protocol scores.
-    """
+    """One task in one text, with all its splits; the text is None where it has one that serves all."""
 
     data: StsData
     text: str | None
@@ -67,13 +60,7 @@ class TaskPairs:
 
 @dataclass(frozen=True)
 class DiagnosisData:
-    """What to score, and what is missing.
-
-    Attributes:
-        sets: each task in each of its texts.
-        tasks: the tasks that count for an average; the sample may come along with them.
-        notes: what is not at hand.
-    """
+    """What to score: each task in each of its texts, which tasks count for an average, and what is missing."""
 
     sets: tuple[TaskPairs, ...]
     tasks: tuple[str, ...]
@@ -251,12 +238,7 @@ class _Together(NamedTuple):
 
 @dataclass(frozen=True)
 class Scorer:
-    """A task whose gold scores are made ready, to be held against similarities again and again.
-
-    Attributes:
-        splits: which splits are scored; `all` for all pairs.
-        subsets: for each split, its subsets and then the whole.
-    """
+    """A task whose gold scores are made ready: for each split its subsets, and then the whole."""
 
     splits: tuple[str, ...]
     subsets: tuple[tuple[_Together, ...], ...]

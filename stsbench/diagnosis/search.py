@@ -26,13 +26,8 @@ _EVERY_OTHER = 0.5
 class Candidate:
     """A setting, and what it gives.
 
-    Attributes:
-        point: of the lazy axes.
-        changes: the choices in which it differs from the default, those of the point first.
-        count: how many choices that are.
-        scores: one for each claimed number.
-        distance: the largest difference to one of them.
-        fits: whether every one is within tolerance.
+    `scores` has one for each claimed number, `distance` is the largest difference to one of them, and it `fits` if
+    every one is within tolerance. The `changes` of its point of the lazy axes stand first; `count` counts choices.
     """
 
     point: Point
@@ -56,12 +51,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Cause:
-    """Settings that the claim cannot tell apart: they print the same numbers.
-
-    Attributes:
-        best: the one with the fewest changes, and of these the nearest.
-        alike: the others, in the same order.
-    """
+    """Settings that print the same numbers, so that the claim cannot tell them apart: the simplest is the best."""
 
     best: Candidate
     alike: tuple[Candidate, ...] = ()

@@ -75,11 +75,7 @@ def own_value(use: Use, choice: Choice) -> Any:
 
 @dataclass(frozen=True)
 class Way:
-    """One way of reading all sentences.
-
-    Attributes:
-        values: what is chosen on the axes of `reading`, in their order; all else is as the encoder itself does.
-    """
+    """One way of reading all sentences: values on axes of `reading`, in their order; all else is the encoder's."""
 
     values: tuple[tuple[Choice, Any], ...] = ()
 

@@ -112,17 +112,8 @@ def answers(
 ) -> tuple[Answer, ...]:
     """Answer the claims that a paper makes with a table, in their order.
 
-    Args:
-        claims: of the table.
-        exhibit: which table it is, of those that share the claims.
-        cells: what was measured, by row and column.
-        printed: what the paper prints, by row and column, x 100.
-        headline: the column of a claim that names none.
-        scale: which scale they answer for.
-        missing: by row, why it was not made.
-        names: what rows and columns are called.
-        silent: why nothing that was measured answers a claim, in which case each says its numbers alone.
-        comparer: how cells are compared; by default at 95 %, with dyadic intervals.
+    `cells` and `printed` are by row and column, x 100; `missing` says by row why it was not made. A claim that names
+    no column is about the headline. Where a scale is `silent`, each claim says its numbers alone, and why.
     """
     how = comparer or Comparer()
     answered = []

@@ -46,12 +46,10 @@ class Made:
 
 @dataclass(frozen=True)
 class Layout:
-    """What is made for an exhibit at a scale.
+    """What is made for an exhibit at a scale, in the order of its rows.
 
-    Attributes:
-        made: in the order of the rows.
-        shares: by row, the row whose trainings it shares.
-        missing: by row (or `row, column`), why it is not made.
+    `shares` names by row the row whose trainings it shares; `missing` says by row, or `row, column`, why it is not
+    made.
     """
 
     made: tuple[Made, ...]

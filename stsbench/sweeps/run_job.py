@@ -111,7 +111,9 @@ def run_unit(folder: ExperimentFolder, unit: str) -> None:
         jobs = [job for job in asked.jobs if job.unit == unit and job.id not in done]
         if not jobs:
             return
-        _require_unchanged(jobs[0])
+        # Jobs are told apart by what they read, as it was when they were planned.
+        for what in outdated([replace(jobs[0], inputs=inputs_now(jobs[0]))], [jobs[0]]):
+            raise UserError(f"{what} changed since the sweep was started: start it again.")
         torch.set_num_threads(jobs[0].threads)
         beacon = _Beacon(folder.running(unit), jobs)
         checkpoint = None
@@ -131,12 +133,6 @@ def run_unit(folder: ExperimentFolder, unit: str) -> None:
             shutil.rmtree(vectors, ignore_errors=True)
         if checkpoint is not None and asked.keep == "record":
             shutil.rmtree(checkpoint, ignore_errors=True)
-
-
-def _require_unchanged(job: Job) -> None:
-    """Refuse what is no longer as it was when the jobs were planned: they are told apart by it."""
-    for what in outdated([replace(job, inputs=inputs_now(job))], [job]):
-        raise UserError(f"{what} changed since the sweep was started: start it again.")
 
 
 def _take_shared(

@@ -96,7 +96,11 @@ def diagnose(
     False
     """
     stages, limits = Stages(progress), Budget(further, budget, most_sentences)
-    protocol = _comparable(protocol or Protocol())
+    protocol = protocol or Protocol()
+    if protocol.metric not in METRICS:
+        raise UserError(
+            f"diagnose compares by {' and '.join(METRICS)}: choose one of them, not {protocol.metric}."
+        )
     read = read_claim(claim, tolerance)
     chosen = _tasks_of(read, tasks, data)
     names = tuple(task if isinstance(task, str) else task.task for task in chosen)
@@ -149,14 +153,6 @@ def diagnose(
         encoding=encoded.encoding,
         further=beyond,
     )
-
-
-def _comparable(protocol: Protocol) -> Protocol:
-    if protocol.metric not in METRICS:
-        raise UserError(
-            f"diagnose compares by {' and '.join(METRICS)}: choose one of them, not {protocol.metric}."
-        )
-    return protocol
 
 
 def is_telling(search: Search) -> bool:

@@ -1,7 +1,7 @@
 """What `diagnose` returns: the verdict, the settings that matter, every score, the heat map of single choices."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -138,8 +138,12 @@ class Diagnosis(Result):
         return {
             "model": self.model,
             "claim": [
-                {key: getattr(value, key) for key in ("task", "score", "tolerance")}
-                | {"stated": dict(value.stated)}
+                {
+                    "task": value.task,
+                    "score": value.score,
+                    "tolerance": value.tolerance,
+                    "stated": dict(value.stated),
+                }
                 for value in self.claim.values
             ],
             "row": self.claim.row.name if self.claim.row else None,
@@ -226,8 +230,13 @@ class Diagnosis(Result):
         }
 
     def _plain_further(self, further: Further) -> dict[str, Any]:
-        plain = {"settings": self.search.beyond.settings, **asdict(further)}
-        return plain | {"seconds": round(further.seconds, 3)}
+        return {
+            "settings": self.search.beyond.settings,
+            "tried": list(further.tried),
+            "untried": list(further.untried),
+            "sentences": further.sentences,
+            "seconds": round(further.seconds, 3),
+        }
 
 
 _CELL_WIDTH, _CELL_HEIGHT, _LETTER = 0.36, 0.22, 0.065

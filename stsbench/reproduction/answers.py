@@ -112,8 +112,8 @@ def answers(
 ) -> tuple[Answer, ...]:
     """Answer the claims that a paper makes with a table, in their order.
 
-    `cells` and `printed` are by row and column, x 100; `missing` says by row why it was not made. A claim that names
-    no column is about the headline. Where a scale is `silent`, each claim says its numbers alone, and why.
+    `cells` and `printed` are by row and column, x 100; `missing` says by row why it was not made. A claim that
+    names no column is about the headline. Where a scale is `silent`, each claim says its numbers alone, and why.
     """
     how = comparer or Comparer()
     answered = []

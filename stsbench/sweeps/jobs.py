@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import product
 from typing import Any
 
@@ -206,39 +206,30 @@ class _Cell:
     changes: Changes = field(default_factory=dict)
     places: dict[str, str] = field(default_factory=dict)
 
-    def chosen(self, axis: str, label: str, value: Any, changes: Changes, places: dict[str, str]) -> "_Cell":
-        """Return the cell with a further axis' choice."""
-        for key in changes:
+    def with_choice(self, choice: "_Cell") -> "_Cell":
+        """Return the cell with a choice of a further axis."""
+        for key in choice.changes:
             if key in self.changes:
-                raise UserError(f"{places[key]}: {key} is changed by two axes; leave it to one of them.")
-        return _Cell(
-            {**self.labels, axis: label},
-            {**self.values, axis: value},
-            {**self.changes, **changes},
-            {**self.places, **places},
-        )
+                raise UserError(f"{choice.places[key]}: {key} is changed by two axes; leave it to one of them.")
+        return _Cell(*(mine | its for mine, its in zip(vars(self).values(), vars(choice).values(), strict=True)))
 
 
 def _cells(experiment: Experiment) -> Iterator[_Cell]:
     """Yield the cells, those of the last axis side by side."""
-    axes = [list(_choices(experiment, name)) for name in experiment.axes]
-    for choices in product(*axes):
-        cell = _Cell()
-        for name, choice in zip(experiment.axes, choices, strict=True):
-            cell = cell.chosen(name, *choice)
-        yield cell
+    for choices in product(*(_choices(experiment, axis) for axis in experiment.axes)):
+        yield reduce(_Cell.with_choice, choices, _Cell())
 
 
-def _choices(experiment: Experiment, axis: str) -> Iterator[tuple[str, Any, Changes, dict[str, str]]]:
-    """Yield the label and value of each choice of an axis, its changes, and where each was written."""
+def _choices(experiment: Experiment, axis: str) -> Iterator[_Cell]:
+    """Yield each choice of an axis, as a cell of this axis alone."""
     choices = experiment.axes[axis]
     if isinstance(choices, dict):
         for label, changes in choices.items():
             places = {key: experiment.place("axes", axis, label, key) for key in changes}
-            yield label, label, changes, places
+            yield _Cell({axis: label}, {axis: label}, changes, places)
         return
     for value, (label, shown) in zip(choices, choices_of(choices), strict=True):
-        yield label, shown, {axis: value}, {axis: experiment.place("axes", axis)}
+        yield _Cell({axis: label}, {axis: shown}, {axis: value}, {axis: experiment.place("axes", axis)})
 
 
 def _of_cell(

@@ -33,6 +33,10 @@ MOST_CHANGES = 2
 """How many choices beyond the grid can be changed at once: there are hundreds of pairs."""
 
 
+_MOST_NAMED = 4
+"""Ways that were not tried and are named."""
+
+
 @dataclass(frozen=True)
 class Budget:
     """How far the search beyond the grid may go: choices that change at once, seconds, sentences to encode."""
@@ -131,12 +135,10 @@ def search_further(
             continue
         (tried if is_tried else untried).append(str(way))
         progress("looking further", number + 1, len(ways))
-    account = Further(tuple(tried), _shortened(untried), spent.sentences, spent.seconds)
+    if len(untried) > _MOST_NAMED:
+        untried = [*untried[:_MOST_NAMED], f"{len(untried) - _MOST_NAMED} more, for the budget"]
+    account = Further(tuple(tried), tuple(untried), spent.sentences, spent.seconds)
     return explorer.search, account
-
-
-def _shortened(names: Sequence[str], most: int = 4) -> tuple[str, ...]:
-    return (*names[:most], f"{len(names) - most} more, for the budget") if len(names) > most else tuple(names)
 
 
 @dataclass(frozen=True)

@@ -106,7 +106,8 @@ def reproduce(
     if plan.counts:
         place = Path(out).expanduser() if out is not None else RUNS / f"{name}-{size}"
         return counted(plan, name, size, place, folders)
-    few = _few_rows(plan, name, size, folders)
+    rows_read, tasks = scales()[size].rows, read_by(plan, name)
+    few = excerpt(tasks, rows_read, folders) if rows_read and tasks else None
     experiment = experiment_of(
         plan,
         name,
@@ -137,12 +138,6 @@ def reproduce(
     if not isinstance(result, Sweep):
         return result
     return read_reproduction(plan, name, size, result, interval=interval, data_dirs=folders)
-
-
-def _few_rows(plan: TablePlan, name: str, scale: ScaleName, data_dirs: Sequence[Path]) -> Path | None:
-    """Return a folder with the few rows of the paper's tasks that a scale measures; None for others."""
-    rows, tasks = scales()[scale].rows, read_by(plan, name)
-    return excerpt(tasks, rows, data_dirs) if rows and tasks else None
 
 
 def _corpus(plan: TablePlan, name: str, scale: ScaleName) -> str:

@@ -9,7 +9,6 @@ import numpy as np
 from stsbench.base.errors import UserError
 from stsbench.judging.seeds import compare_seeds
 from stsbench.judging.seeds_result import SeedsDifference
-from stsbench.records.record import RunRecord
 from stsbench.render.figures import colours, legend_above, new_figure, shortened, style
 from stsbench.scoring.recompute import require_recomputed
 from stsbench.statistics.dependence import LEVEL
@@ -22,6 +21,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from stsbench.sweeps.states import JobState
+
+OF_CELLS = ("cell", "measure", "runs", "mean", "sd", "low", "high", "interval", "seed_share", "pair_share")
+"""Columns of the table of cells beside the axes."""
+
+_FEW_NAMES, _SHORT_NAME = 6, 12
+"""So many labels, of so many characters, stand side by side under an axis; others are turned."""
 
 _BOTH, _SEEDS, _PAIRS, _NONE = "seeds and pairs", "seeds", "pairs", ""
 
@@ -53,19 +58,7 @@ def cell_frame(axes: Sequence[str], jobs: "Sequence[JobState]") -> "tuple[pd.Dat
         rows += [{"cell": name, **values, **row} for row in _rows(states, scored)]
         numbers += [number] * (len(rows) - len(numbers))
         notes += [f"{name}: intervals are over seeds alone: {why}"] if why else []
-    columns = [
-        "cell",
-        *axes,
-        "measure",
-        "runs",
-        "mean",
-        "sd",
-        "low",
-        "high",
-        "interval",
-        "seed_share",
-        "pair_share",
-    ]
+    columns = [OF_CELLS[0], *axes, *OF_CELLS[1:]]
     return pd.DataFrame(rows, columns=columns), numbers, notes
 
 
@@ -100,10 +93,9 @@ def reach_over_seeds(deviation: float, runs: int) -> float:
 def _over_seeds(values: Sequence[float]) -> dict[str, Any]:
     """Return Student's interval of the mean over other seeds."""
     if len(values) < 2:
-        return {"low": nan, "high": nan, "interval": _NONE, "seed_share": nan, "pair_share": nan}
+        return _interval(nan, nan, _NONE)
     mean, half = float(np.mean(values)), reach_over_seeds(_deviation(values), len(values))
-    shares = {"seed_share": nan, "pair_share": nan}
-    return {"low": mean - half, "high": mean + half, "interval": _SEEDS, **shares}
+    return _interval(mean - half, mean + half, _SEEDS)
 
 
 def _intervals(states: "Sequence[JobState]") -> tuple[dict[str, dict[str, Any]], str]:
@@ -117,7 +109,9 @@ def _intervals(states: "Sequence[JobState]") -> tuple[dict[str, dict[str, Any]],
         return {}, ""
     require_recomputed(*records.values(), intervals=False)
     if len(records) == 1:
-        return _of_one(next(iter(records.values()))), ""
+        (record,) = records.values()
+        limits = {name: pair for name, _, pair in headlines(record) if pair is not None}
+        return {name: _interval(100 * low, 100 * high, _PAIRS) for name, (low, high) in limits.items()}, ""
     try:
         compared = compare_seeds(records, {}, ("", ""), level=LEVEL)
     except UserError as error:
@@ -128,23 +122,12 @@ def _intervals(states: "Sequence[JobState]") -> tuple[dict[str, dict[str, Any]],
 
 def _of_seeds(row: SeedsDifference) -> dict[str, Any]:
     over = _SEEDS if np.isnan(row.a_pair_share) else _BOTH
-    shares = {"seed_share": row.a_seed_share, "pair_share": row.a_pair_share}
-    return {"low": row.a_low, "high": row.a_high, "interval": over, **shares}
+    return _interval(row.a_low, row.a_high, over, row.a_seed_share, row.a_pair_share)
 
 
-def _of_one(record: RunRecord) -> dict[str, dict[str, Any]]:
-    """Return the intervals of a single run's record."""
-    shares = {"seed_share": nan, "pair_share": nan}
-    return {
-        name: {"low": 100 * pair[0], "high": 100 * pair[1], "interval": _PAIRS, **shares}
-        for name, _, pair in headlines(record)
-        if pair is not None
-    }
-
-
-_FEW_NAMES = 6
-_SHORT_NAME = 12
-"""So many labels, of so many characters, stand side by side under an axis; others are turned."""
+def _interval(low: float, high: float, over: str, seeds: float = nan, pairs: float = nan) -> dict[str, Any]:
+    """Return an interval, what it is over, and the shares of seeds and pairs in its variance, as columns."""
+    return dict(zip(OF_CELLS[-5:], (low, high, over, seeds, pairs), strict=True))
 
 
 def axis_figure(cells: "pd.DataFrame", axes: Sequence[str], axis: str, measure: str) -> "Figure":
@@ -164,7 +147,7 @@ def axis_figure(cells: "pd.DataFrame", axes: Sequence[str], axis: str, measure: 
         for key, line in (rows.groupby(others, sort=False) if others else [((), rows)])
     ]
     palette = list(colours([str(place) for place in range(len(lines))]).values())
-    looks = [
+    looks: list[dict[str, Any]] = [
         {"color": colour, "label": shortened(name) or None}
         for colour, (name, _) in zip(palette, lines, strict=True)
     ]
@@ -173,31 +156,23 @@ def axis_figure(cells: "pd.DataFrame", axes: Sequence[str], axis: str, measure: 
         panel = figure.add_subplot()
         if numeric:
             for look, (_, line) in zip(looks, lines, strict=True):
-                _draw_numbers(panel, line.sort_values(axis), axis, look)
+                points = line.sort_values(axis)
+                panel.plot(points[axis], points["mean"], marker="o", markersize=3, **look)
+                numbers = points[axis].astype(float)
+                panel.fill_between(numbers, points["low"], points["high"], color=look["color"], alpha=0.2, lw=0)
         else:
             places = {value: place for place, value in enumerate(dict.fromkeys(rows[axis]))}
             for number, (look, (_, line)) in enumerate(zip(looks, lines, strict=True)):
                 shift = 0.5 * ((number + 0.5) / len(lines) - 0.5)
-                _draw_choices(panel, line, [places[value] + shift for value in line[axis]], look)
+                at = [places[value] + shift for value in line[axis]]
+                panel.plot(at, line["mean"], marker="o", markersize=3.5, linestyle="none", **look)
+                panel.vlines(at, line["low"], line["high"], color=look["color"])
             _label_choices(panel, [label_of(value) for value in places])
         panel.set_xlabel(shortened(axis))
         panel.set_ylabel(shortened(measure))
         if others:
             legend_above(figure, panel)
     return figure
-
-
-def _draw_numbers(panel: "Axes", line: "pd.DataFrame", axis: str, look: dict[str, Any]) -> None:
-    """Draw means where their numbers are, with the band of their intervals."""
-    panel.plot(line[axis], line["mean"], marker="o", markersize=3, **look)
-    at = line[axis].astype(float)
-    panel.fill_between(at, line["low"], line["high"], color=look["color"], alpha=0.2, lw=0)
-
-
-def _draw_choices(panel: "Axes", line: "pd.DataFrame", at: list[float], look: dict[str, Any]) -> None:
-    """Draw means side by side, without a line between them, with the bars of their intervals."""
-    panel.plot(at, line["mean"], marker="o", markersize=3.5, linestyle="none", **look)
-    panel.vlines(at, line["low"], line["high"], color=look["color"])
 
 
 def _label_choices(panel: "Axes", labels: list[str]) -> None:

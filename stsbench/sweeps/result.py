@@ -16,7 +16,7 @@ from stsbench.render.figures import save_figure, svg_of
 from stsbench.render.result import Result
 from stsbench.render.section import ReportFigure, Section
 from stsbench.render.table import Table, Tables, interval
-from stsbench.sweeps.cells import cell_frame
+from stsbench.sweeps.cells import OF_CELLS, cell_frame
 from stsbench.sweeps.experiment import Experiment
 from stsbench.sweeps.folder import ExperimentFolder
 from stsbench.sweeps.jobs import Job
@@ -28,9 +28,6 @@ if TYPE_CHECKING:
 
 _PLAIN = ("job", "seed", "state", "seconds", "threads", "folder")
 """Columns of the table of jobs beside the axes and the measures."""
-
-_OF_CELLS = ("cell", "measure", "runs", "mean", "sd", "low", "high", "interval", "seed_share", "pair_share")
-"""Columns of the table of cells beside the axes."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +73,7 @@ class Sweep(Result):
     @cached_property
     def _columns(self) -> dict[str, str]:
         """The column of each axis in the frames: its name, or `state (axis)` where a column of theirs has that."""
-        own = [*dict.fromkeys([*_PLAIN, *_OF_CELLS, "value", *self.measures])]
+        own = [*dict.fromkeys([*_PLAIN, *OF_CELLS, "value", *self.measures])]
         named = headings([*own, *(Named("axis", axis) for axis in self.axes)])
         return dict(zip(self.axes, named[len(own) :], strict=True))
 

@@ -172,7 +172,9 @@ def read_finished(job: Job, folder: Path) -> Finished:
     measures: dict[str, float | None] = {}
     record = load_run(folder) if RECORD in about.files else None
     if record is not None:
-        _require_weights(job, record, folder)
+        weights = record.model.weights_sha256
+        if job.checkpoint is not None and weights != job.inputs["checkpoint"]["weights_sha256"]:
+            _refuse(folder, f"{RECORD} is of other weights than {job.checkpoint.name} had")
         measures |= of_record(record)
     measures |= about.analyses
     if LOG in about.files:
@@ -180,15 +182,6 @@ def read_finished(job: Job, folder: Path) -> Finished:
     if f"{LAST_FOLDER}/{RECORD}" in about.files:
         measures |= of_record(load_run(folder / LAST_FOLDER), LAST)
     return Finished(record, measures, about.checkpoint, about.times.training + about.times.measuring)
-
-
-def _require_weights(job: Job, record: RunRecord, folder: Path) -> None:
-    """Refuse a record of other weights than those of the checkpoint that was to be measured as it is."""
-    if job.checkpoint is None:
-        return
-    meant, measured = job.inputs["checkpoint"]["weights_sha256"], record.model.weights_sha256
-    if meant != measured:
-        _refuse(folder, f"{RECORD} is of other weights than {job.checkpoint.name} had")
 
 
 def _refuse(folder: Path, why: str) -> NoReturn:

@@ -72,7 +72,9 @@ def sweep(
     ['waiting', 'waiting']
     """
     asked, folder = _asked(experiment, out)
-    held = _held(folder)
+    held: tuple[Job, ...] = ()
+    with suppress(UserError):  # where there is no list that can be read
+        held = folder.job_list().jobs
     jobs = recalled(jobs_of(asked, fetch=not (status or dry_run)), held)
     executor = executor_of(on, asked, workers=workers, device=device)
     folders = tuple(Path(path).expanduser().absolute() for path in data_dirs)
@@ -128,13 +130,6 @@ def _asked(experiment: Experiment | str | Path, out: str | Path | None) -> tuple
     # Gone on with from elsewhere, a relative name is of the same file.
     start = str(Path(start).expanduser().absolute())
     return asked.model_copy(update={"relative_to": start}), folder
-
-
-def _held(folder: ExperimentFolder) -> tuple[Job, ...]:
-    """Return the jobs that the folder lists; none where there is no list that can be read."""
-    with suppress(UserError):
-        return folder.job_list().jobs
-    return ()
 
 
 @dataclass(frozen=True)

@@ -155,11 +155,11 @@ class _Comparison:
     sign: int = 1
 
     def in_print(self, printed: Mapping[Cell, float]) -> float:
-        """Return it of printed numbers."""
+        """Return the difference of printed numbers."""
         return self.sign * (printed[self.first] - printed[self.second]) - self.margin
 
     def measured(self, cells: Mapping[Cell, Numbers], how: Comparer, names: Names) -> ClaimedDifference:
-        """Return it of what was measured, with its error."""
+        """Return the difference of measured numbers, with its error."""
         of, first, second = self._in_words(cells, names), cells[self.first], cells[self.second]
         return how.difference(of, first, second, margin=self.margin, sign=self.sign)
 
@@ -176,19 +176,19 @@ class _Comparison:
 
 @dataclass(frozen=True)
 class _Gaps:
-    """The gap of the second two cells less that of the first two has to be above 0."""
+    """The gap between the larger two cells, less the gap between the smaller two, has to be above 0."""
 
     smaller: tuple[Cell, Cell]
     larger: tuple[Cell, Cell]
     rows: tuple[tuple[str, str], ...]
 
     def in_print(self, printed: Mapping[Cell, float]) -> float:
-        """Return it of printed numbers."""
+        """Return the difference of printed numbers."""
         smaller, larger = (printed[a] - printed[b] for a, b in (self.smaller, self.larger))
         return larger - smaller
 
     def measured(self, cells: Mapping[Cell, Numbers], how: Comparer, names: Names) -> ClaimedDifference:
-        """Return it of what was measured, with its error."""
+        """Return the difference of measured numbers, with its error."""
         (a, b), (c, d) = ([names.called(row) for row in pair] for pair in self.rows)
         pairs = [(cells[first], cells[second]) for first, second in (self.smaller, self.larger)]
         return how.gap(f"the gap of {c} and {d} less that of {a} and {b}", pairs)
@@ -207,7 +207,7 @@ def _columns(claim: TableClaim, cells: Collection[Cell], headline: str) -> list[
 
 
 def _comparisons(claim: TableClaim, cells: Collection[Cell], headline: str) -> "list[_Comparison] | list[_Gaps]":
-    """Return what a claim comes down to, of the cells that there are."""
+    """Return the comparisons that a claim comes down to, among the cells that exist."""
     if claim.relation == "smaller_gap":
         column = claim.column or headline
         smaller, larger = ((_cell(a, column), _cell(b, column)) for a, b in claim.smaller_gap)
@@ -217,7 +217,7 @@ def _comparisons(claim: TableClaim, cells: Collection[Cell], headline: str) -> "
 
 
 def _in_column(claim: TableClaim, cells: Collection[Cell], column: str) -> list[_Comparison]:
-    """Return what a claim about rows comes down to in a column."""
+    """Return the comparisons that a claim about rows comes down to in a column."""
     if claim.relation == "best":
         best = _cell(claim.best, column)
         rivals = [_cell(name, column) for name in claim.among] or [cell for cell in cells if cell[1] == best[1]]
@@ -234,7 +234,7 @@ def _in_column(claim: TableClaim, cells: Collection[Cell], column: str) -> list[
 
 
 def _named(claim: TableClaim, cells: Collection[Cell], headline: str) -> list[Cell]:
-    """Return the cells that a claim cannot do without: of a best value, the best and one other."""
+    """Return the cells that a claim needs; of a best value, the best one alone."""
     columns = _columns(claim, cells, headline)
     rows = [claim.best] if claim.relation == "best" else claim.rows
     return [_cell(row, column) for column in columns for row in rows]

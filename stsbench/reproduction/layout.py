@@ -35,7 +35,7 @@ class Made:
 
     @property
     def checkpoint(self) -> str:
-        """The checkpoint that is measured as it is; empty for a training."""
+        """The checkpoint that is measured without training; empty for a training."""
         return str(self.changes.get("checkpoint", ""))
 
     @property
@@ -122,7 +122,7 @@ def _changes(
 
 
 def _as_it_is(row: PlannedRow, place: RowPlan, size: Scale, data_dirs: Sequence[Path]) -> dict[str, Any] | str:
-    """Return the changes of what is measured as it is, or why it is not; nothing where it is to be trained."""
+    """Return the changes of a row that is measured without training, or why it cannot be; empty for a training."""
     if pattern := place.file or row.file:
         if size.tried:
             return {"checkpoint": pattern}
@@ -164,16 +164,16 @@ def experiment_of(
 
     `settings` go over the plan's; `here` says whether the files of the paper's tasks are here.
     """
-    size, what = scales()[scale], layout(plan, name, scale, data_dirs)
-    if not what.made:
-        why = next(iter(what.missing.values()), plan.cannot)
+    size, planned = scales()[scale], layout(plan, name, scale, data_dirs)
+    if not planned.made:
+        why = next(iter(planned.missing.values()), plan.cannot)
         raise UserError(f"{name} cannot be made at the scale {scale}: {why.rstrip('.')}.")
-    rows = _rows(plan, what, size, corpus=corpus, settings=settings or {})
+    rows = _rows(plan, planned, size, corpus=corpus, settings=settings or {})
     measure: dict[str, Any] = {"tasks": tasks_of(plan, name, scale, here=here)}
     if plan.analysis:
         of_sample = {} if here else size.sample_options.get(plan.analysis, {})
         measure["analyses"] = {plan.analysis: {**plan.options, **size.options.get(plan.analysis, {}), **of_sample}}
-    measure["last"] = plan.last and size.last and any(made.is_trained for made in what.made)
+    measure["last"] = plan.last and size.last and any(made.is_trained for made in planned.made)
     try:
         return Experiment(
             name=f"{name}-{scale}",
@@ -190,7 +190,7 @@ def experiment_of(
 
 
 def _rows(
-    plan: TablePlan, what: Layout, size: Scale, *, corpus: str, settings: Mapping[str, Any]
+    plan: TablePlan, planned: Layout, size: Scale, *, corpus: str, settings: Mapping[str, Any]
 ) -> dict[str, dict[str, Any]]:
     """Return the changes of each row, with what the scale and the person change of every training."""
     trained: dict[str, Any] = {}
@@ -200,7 +200,7 @@ def _rows(
     trained |= settings
     if text := corpus or size.corpus:
         trained["corpus"] = text
-    rows = {made.label: {**made.changes, **(trained if made.is_trained else {})} for made in what.made}
+    rows = {made.label: {**made.changes, **(trained if made.is_trained else {})} for made in planned.made}
     return {label: tried(changes) for label, changes in rows.items()} if size.tried else rows
 
 

@@ -27,7 +27,7 @@ from stsbench.sweeps.result import Sweep
 from stsbench.sweeps.states import LAST, JobState
 
 
-def measured_cells(plan: TablePlan, name: str, what: Layout, sweep: Sweep) -> dict[tuple[str, str], Numbers]:
+def measured_cells(plan: TablePlan, name: str, planned: Layout, sweep: Sweep) -> dict[tuple[str, str], Numbers]:
     """Return by row and column what the jobs that are done measured."""
     jobs: dict[str, list[JobState]] = {}
     for state in sweep.jobs:
@@ -37,7 +37,7 @@ def measured_cells(plan: TablePlan, name: str, what: Layout, sweep: Sweep) -> di
     cells = {}
     for row in plan.rows_of(name):
         for column in plan.columns_of(name):
-            made = what.filling(row, column)
+            made = planned.filling(row, column)
             done = jobs.get(made.label, []) if made is not None else []
             if made is None or not done:
                 continue
@@ -53,11 +53,11 @@ def measured_cells(plan: TablePlan, name: str, what: Layout, sweep: Sweep) -> di
     return cells
 
 
-def why_empty(plan: TablePlan, name: str, what: Layout, sweep: Sweep, place: tuple[str, str]) -> str:
+def why_empty(plan: TablePlan, name: str, planned: Layout, sweep: Sweep, place: tuple[str, str]) -> str:
     """Return why nothing was measured for a cell; empty where nothing fills its column at any scale."""
     row, column = place
-    source, failed = what.shares.get(row, row), failures(sweep)
-    whys = dict(what.missing) | {label: f"failed: {reason}" for label, reason in failed.items()}
+    source, failed = planned.shares.get(row, row), failures(sweep)
+    whys = dict(planned.missing) | {label: f"failed: {reason}" for label, reason in failed.items()}
     for label in (f"{row}, {column}", row, source):
         if label in whys:
             return whys[label]
@@ -183,15 +183,15 @@ def read_reproduction(
     data_dirs: Sequence[Path] = (),
 ) -> Reproduction:
     """Return what a sweep of a plan's experiment comes to, as far as it is."""
-    what, size = layout(plan, name, scale, data_dirs), scales()[scale]
+    planned, size = layout(plan, name, scale, data_dirs), scales()[scale]
     printed, labels, comparer = _printed(name), plan.names_of(name), Comparer(interval)
-    measured = measured_cells(plan, name, what, sweep)
+    measured = measured_cells(plan, name, planned, sweep)
     cells = []
     for row in plan.rows_of(name):
         for column in plan.columns_of(name):
             in_print = printed.get((row, column), math.nan)
             if (here := measured.get((row, column))) is None:
-                why = why_empty(plan, name, what, sweep, (row, column))
+                why = why_empty(plan, name, planned, sweep, (row, column))
                 cells.append(ReproducedCell(row, column, in_print, why=why))
                 continue
             limits, seeds = (here.low, here.high, here.over), len(here.values)
@@ -203,7 +203,7 @@ def read_reproduction(
         printed,
         headline=plan.headline_of(name),
         scale=scale,
-        missing=dict(what.missing) | failures(sweep),
+        missing=dict(planned.missing) | failures(sweep),
         names=labels,
         silent=size.silent,
         comparer=comparer,
@@ -220,7 +220,7 @@ def read_reproduction(
         folder=sweep.folder,
         stand_ins={recipe: trained for recipe, trained in swaps.items() if trained != recipe},
         measured_on=_measured_on(plan, name, scale, sweep.experiment),
-        notes=(*_notes(plan, name, scale, what, sweep.experiment), *comparer.notes),
+        notes=(*_notes(plan, name, scale, planned, sweep.experiment), *comparer.notes),
         odd=tuple(_same_weights(sweep, labels.rows)),
     )
 
@@ -241,13 +241,13 @@ def _measured_on(plan: TablePlan, name: str, scale: ScaleName, experiment: Exper
     return f"{rows} rows of each split" if rows else ""
 
 
-def _notes(plan: TablePlan, name: str, scale: ScaleName, what: Layout, experiment: Experiment) -> Iterator[str]:
+def _notes(plan: TablePlan, name: str, scale: ScaleName, planned: Layout, experiment: Experiment) -> Iterator[str]:
     """Yield what a reader should know: our reading, the plan's notes, which word vectors, and of one seed."""
     if plan.reading:
         yield f"Our reading, not the paper's word: {plan.reading}."
     yield from plan.notes
     rows, labels = plan.rows_of(name), plan.names_of(name).rows
-    for made in what.made:
+    for made in planned.made:
         if (pattern := rows[made.row].file) and not scales()[scale].tried:
             mean = f"{labels[made.row]} is the mean of the word vectors in {Path(made.checkpoint).name}"
             stands_in = ", which stands in: the paper does not say which file it used" if "*" in pattern else ""

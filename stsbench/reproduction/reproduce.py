@@ -163,7 +163,7 @@ class Reproductions(Result):
     """Tables and figures of the papers: whether they can be made, and what it takes.
 
     Attributes:
-        only: the one that is told of in full; empty for all of them, a line each.
+        only: the one that is shown in full; empty for all of them, a line each.
     """
 
     only: str = ""
@@ -232,7 +232,7 @@ def reproductions(table: str = "") -> Reproductions:
     """Return tables and figures of the papers: whether they can be made, and what it takes at each scale.
 
     Args:
-        table: one of them, which is told of in full; empty for all.
+        table: one of them, which is shown in full; empty for all.
 
     >>> reproductions().frame.set_index("table").loc["esimcse-coling2022-9", "demo"]
     '6 trainings; 5 of its rows left out'
@@ -248,11 +248,11 @@ def _takes(plan: TablePlan, name: str, scale: ScaleName) -> str:
         return f"cannot be made: {plan.cannot}"
     if plan.counts:
         return "pairs counted in the tasks' files"
-    what = layout(plan, name, scale)
-    trained = sum(made.is_trained for made in what.made)
-    measured = len(what.made) - trained
-    if not what.made:
-        return f"cannot be made: {next(iter(what.missing.values()))}"
+    planned = layout(plan, name, scale)
+    trained = sum(made.is_trained for made in planned.made)
+    measured = len(planned.made) - trained
+    if not planned.made:
+        return f"cannot be made: {next(iter(planned.missing.values()))}"
     parts = []
     if trained:
         trainings = trained * len(scales()[scale].seeds)
@@ -263,4 +263,4 @@ def _takes(plan: TablePlan, name: str, scale: ScaleName) -> str:
         parts.append(f"analysis {plan.analysis}")
     if plan.reading:
         parts.append("by our reading of the text")
-    return ", ".join(parts) + (f"; {len(what.missing)} of its rows left out" if what.missing else "")
+    return ", ".join(parts) + (f"; {len(planned.missing)} of its rows left out" if planned.missing else "")

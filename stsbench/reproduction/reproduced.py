@@ -299,7 +299,7 @@ class Reproduction(Result):
 
     @property
     def _answered(self) -> list[Answer]:
-        """The answers that say more than that there is none."""
+        """The claims that were answered."""
         return [answer for answer in self.answers if answer.verdict != "not answered"]
 
     @cached_property

@@ -41,7 +41,7 @@ _WORD_VECTORS = "words-"
 """Before the digest in the name of a file of word vectors."""
 
 _ARCHITECTURES = ("roberta", "mpnet", "bert")
-"""As Transformers names them; a name that holds several is of the first."""
+"""By their names in Transformers; a checkpoint's name that holds several has the first."""
 
 
 def tried(changes: Mapping[str, Any]) -> dict[str, Any]:

@@ -386,7 +386,7 @@ def without_marks(label: str) -> str:
 
 
 def _measures(table: PublishedTable) -> dict[str, str]:
-    """Return by column of a published table of scores what it is called among the measures of a job."""
+    """Return the name that each column of a published table of scores has among the measures of a job."""
     measures = {}
     for column in table.columns:
         setting = column.setting.over(table.setting)

@@ -37,14 +37,14 @@ Ended = Callable[[str, int], None]
 
 
 TICK_SECONDS = 1.0
-"""How often an executor looks what has ended, and calls `idle`."""
+"""Seconds between two looks at which processes ended, and two calls of `idle`."""
 
 
 class Executor(Protocol):
     """Runs units of work somewhere, each as a process of its own."""
 
     def check(self, folder: ExperimentFolder) -> None:
-        """Make sure, before the first job, that work can be run and the folder is seen where it runs."""
+        """Make sure, before the first job, that work can run and that the machines it runs on see the folder."""
 
     def run(self, work: "Sequence[Work]", ended: Ended, idle: Callable[[], None]) -> None:
         """Run all of them, as many at once as there is room for, and call `idle` about once a second.
@@ -66,7 +66,7 @@ class Work:
 
     @property
     def arguments(self) -> list[str]:
-        """The command line, with the Python of where it is asked for."""
+        """The command line, with the Python of the machine that runs it."""
         return [sys.executable, "-m", "stsbench.sweeps.run_job", str(self.folder), self.unit]
 
     @property
@@ -102,7 +102,7 @@ class Work:
 
 @contextmanager
 def mark_in(folder: ExperimentFolder) -> Iterator[str]:
-    """Put a file into an experiment's folder for as long as it takes to see who sees it; yield its path."""
+    """Put a file into an experiment's folder to test which machines see the folder; yield its path."""
     mark = folder.path / f".seen-{uuid4().hex}"
     mark.touch()
     try:
@@ -112,7 +112,7 @@ def mark_in(folder: ExperimentFolder) -> Iterator[str]:
 
 
 def sees(mark: str) -> bool:
-    """Return whether a file is to be seen from where this is called."""
+    """Return whether this machine sees a file."""
     return Path(mark).is_file()
 
 
@@ -161,10 +161,10 @@ class LocalPool:
         try:
             while waiting or running:
                 while waiting and free:
-                    next_one, place = waiting.pop(), free.pop()
-                    process = replace(next_one, more=place).start()
-                    running[next_one.unit] = process, place
-                    Thread(target=_wait, args=(next_one.unit, process, codes), daemon=True).start()
+                    item, place = waiting.pop(), free.pop()
+                    process = replace(item, more=place).start()
+                    running[item.unit] = process, place
+                    Thread(target=_wait, args=(item.unit, process, codes), daemon=True).start()
                 try:
                     unit, code = codes.get(timeout=TICK_SECONDS)
                 except Empty:
@@ -248,8 +248,8 @@ class RayCluster:
         try:
             while waiting or running:
                 while waiting and len(running) < most:
-                    next_one = waiting.pop()
-                    running[task.options(name=next_one.unit).remote(next_one)] = next_one.unit
+                    item = waiting.pop()
+                    running[task.options(name=item.unit).remote(item)] = item.unit
                 ready, _ = ray.wait(list(running), timeout=TICK_SECONDS)
                 for reference in ready:
                     unit = running.pop(reference)

@@ -30,7 +30,7 @@ _FOLDERS = ("jobs", "logs", "running", "work")
 """What is made in an experiment's folder before anything is written there."""
 
 _LOG_END = 15
-"""Lines of a failed job's log that are told."""
+"""How many lines of a failed job's log are shown."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class ExperimentFolder:
         return self.path / "cache"
 
     def vectors(self, threads: int) -> Path:
-        """Return where jobs share the vectors of what was not trained here, which depend on the threads."""
+        """Return where jobs share vectors of checkpoints not trained here, which depend on the threads."""
         return self.cache / "vectors" / f"threads-{threads}"
 
     def work(self, unit: str) -> Path:

@@ -89,7 +89,7 @@ class Forecast(Result):
 
 @dataclass(frozen=True)
 class _Estimate:
-    """What is left takes: seconds of computing, bytes that stay, bytes that running trainings take on top."""
+    """What the remaining jobs take: seconds of computing, bytes that stay, bytes more while trainings run."""
 
     seconds: float = nan
     kept: float = nan
@@ -144,7 +144,7 @@ def forecast(
 def _from_finished(
     folder: ExperimentFolder, done: Sequence[JobState], left: Sequence[Job], places: int
 ) -> _Estimate:
-    """Return what is left takes if each job takes as long as those of its cell did, or else as all did."""
+    """Return the estimate if each job takes as long as finished jobs of its cell did, or else as all did."""
     by_cell: dict[tuple[str, ...], list[float]] = {}
     for state in done:
         by_cell.setdefault(tuple(state.job.cell.values()), []).append(state.seconds)
@@ -160,7 +160,7 @@ def _from_finished(
 
 
 def _from_probed(probed: Probed, experiment: Experiment, units: Sequence[Sequence[Job]], places: int) -> _Estimate:
-    """Return what is left takes if every training takes the steps of its own recipe, each as long as the timed."""
+    """Return the estimate if each step of every training takes as long as the timed steps did."""
     seconds = 0.0
     for unit in units:
         seconds += probed.start_seconds + len(unit) * probed.measuring_seconds

@@ -20,7 +20,7 @@ _NO_CONTENT = ("revision", "device")
 
 
 def checkpoint_inputs(name: str, options: Mapping[str, Any], *, fetch: bool) -> dict[str, Any]:
-    """Return what measuring a checkpoint as it is reads; of one that is not here and not fetched, None."""
+    """Return what measuring an untrained checkpoint reads: None if it is not here and not to be fetched."""
     return {"checkpoint": _content(name, options, fetch=fetch)}
 
 

@@ -27,17 +27,17 @@ _DIGITS = 12
 _LONGEST_SLUG = 80
 
 _NO_RESULT_OF = ("saving", "log_every")
-"""Keys of a recipe that change nothing of what comes out."""
+"""Keys of a recipe that do not change its result."""
 
 _RECIPE_FILE = re.compile(r"(.+\.ya?ml)((?::[^:]*)?)")
 """A file, and which of the variants in it."""
 
 _LOADING = tuple(name for name in names("encoding", "nothing") if not ABOUT[name].of_place)
-"""What may be changed of a checkpoint that is measured as it is; its device is that of where its job runs. Of a
-training, any key of its recipe may be."""
+"""The options of a checkpoint that a sweep may vary: all but its device, which depends on where its job runs. Of a
+training it may vary any key of the recipe."""
 
 _POSTPROCESSING = (*PostprocessingChoice.model_fields,)
-"""What may be changed of either."""
+"""What a sweep may vary of either."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class Job:
 
     @cached_property
     def asked(self) -> str:
-        """The hash of what is asked for by its names, whatever stands behind the names."""
+        """The hash of the names in the experiment, whatever lies behind them."""
         return _hash({**asdict(self), "cell": None, "values": None, "inputs": None})
 
     @cached_property
@@ -190,7 +190,7 @@ def outdated(jobs: Sequence[Job], held: Sequence[Job]) -> dict[str, list[Job]]:
 
 
 def _called(job: Job, key: str) -> str:
-    """Return what a job calls what it reads, in brackets; nothing for what are several."""
+    """Return the name of one of a job's inputs, in brackets; nothing for an input that is several files."""
     names = {"checkpoint": job.checkpoint.name} if job.checkpoint else {}
     if job.recipe is not None:
         names = {"base": job.recipe["base"], "corpus": job.recipe["corpus"]["path"]}
@@ -248,9 +248,10 @@ def _of_cell(
         "threads": experiment.threads,
     }
     if "checkpoint" in cell.changes:
-        given = _checkpoint(experiment, cell)
-        inputs = once(asdict(given), lambda: checkpoint_inputs(given.name, given.options, fetch=fetch))
-        yield Job(seed=None, recipe=None, checkpoint=given, inputs=inputs, **common)
+        checkpoint = _checkpoint(experiment, cell)
+        name, options = checkpoint.name, checkpoint.options
+        inputs = once(asdict(checkpoint), lambda: checkpoint_inputs(name, options, fetch=fetch))
+        yield Job(seed=None, recipe=None, checkpoint=checkpoint, inputs=inputs, **common)
         return
     recipe = with_paths(_recipe(experiment, cell), experiment.path)
     plain = recipe.model_dump(mode="json")

@@ -142,12 +142,12 @@ PROBED = "probe.json"
 
 _IMPORT_SECONDS = 5.0
 _RECORD_BYTES, _PAIR_BYTES = 100_000, 30
-"""What a forecast takes for: loading torch; a record, and each of its sentences."""
+"""What a forecast assumes: seconds to load torch; bytes of a record, and of each of its sentences."""
 
 
 @dataclass(frozen=True)
 class Probed:
-    """What a training would take: its corpus' rows, seconds by what is done, bytes of what is written."""
+    """What a training would take: the rows of its corpus, seconds of each stage, bytes that it writes."""
 
     rows: int
     seconds_per_row: float

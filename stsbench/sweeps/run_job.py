@@ -34,10 +34,10 @@ PARENT = "STSBENCH_PARENT"
 """Set in the environment of a process whose standard input its parent holds open: it ends when that closes."""
 
 LESS_MEMORY = "run fewer at once with --workers, or ask for less with optimiser.batch or optimiser.chunk"
-"""What to do about a job that had too little."""
+"""What to do about a job that had too little memory."""
 
 _SECONDS_BETWEEN = 1.0
-"""Of what is told of how far it is."""
+"""Between two reports of progress."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -152,16 +152,15 @@ def _take_shared(
     from stsbench.encoders.shared import shared_vectors
     from stsbench.scoring.kinds import in_order
 
-    given = job.checkpoint
-    if given is None or job.measure["tasks"] is None:
+    checkpoint = job.checkpoint
+    if checkpoint is None or job.measure["tasks"] is None:
         return
-    encoder = load(given.name, **given.options)
+    encoder = load(checkpoint.name, **checkpoint.options)
     if encoder.identity.weights_sha256 is None or encoder.identity.kind == "vectors":
         return
     sentences = [sentence for task in in_order(read_tasks(job)) for sentence in task.sentences()]
-    uses = {
-        str(use): use for planned in jobs if (use := planned.checkpoint) is not None and use.name == given.name
-    }
+    planned = [job.checkpoint for job in jobs if job.checkpoint is not None]
+    uses = {str(use): use for use in planned if use.name == checkpoint.name}
     identities = [load(use.name, **use.options).identity for use in uses.values()]
     own = encoder.identity.key() | {"pooling": ""}
     poolings = {identity.use.pooling for identity in identities if identity.key() | {"pooling": ""} == own}

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from stsbench.analysis.analysis import AnalysisResult
 
 DEV, DEV_STEP, DEV_LAST, LOSS_LAST = "dev", "dev at", "dev last", "loss last"
-"""Of a training: its best dev score, at which step, that of the last step where it was scored, the last loss."""
+"""Measures of a training: its best dev score and the step of it, the last dev score, the last loss."""
 
 LAST = "last: "
 """Before the measures of the checkpoint of a training's last step."""
@@ -89,7 +89,7 @@ LAST_FOLDER = "last"
 """Where in a job's folder the record of its training's last step is."""
 
 _FILES = (RECORD, f"{LAST_FOLDER}/{RECORD}", LOG, "analyses/*.csv")
-"""What numbers are read from."""
+"""The files that numbers are read from."""
 
 Seconds = Annotated[float, Field(ge=0)]
 

@@ -85,7 +85,7 @@ def sweep(
         return forecast(asked, folder, job_states(folder, jobs), places=places, data_dirs=folders, notice=notice)
     with folder.alone():
         folder.claim(asked, jobs)
-        # What is damaged, or is not of its job, is told before anything is done.
+        # Damaged files, and those of another job, are reported before any work.
         job_states(folder, jobs)
         sweeping = _Sweeping(folder, asked, jobs, executor, folders, progress, notice)
         sweeping.tell_changes(held)
@@ -127,14 +127,14 @@ def _asked(experiment: Experiment | str | Path, out: str | Path | None) -> tuple
     place = Path(out).expanduser() if out is not None else named or RUNS / asked.name
     folder = ExperimentFolder(place.absolute())
     start = asked.relative_to or (folder.require().relative_to if folder.exists else None) or "."
-    # Gone on with from elsewhere, a relative name is of the same file.
+    # A sweep that is resumed from another folder still means the same files by relative names.
     start = str(Path(start).expanduser().absolute())
     return asked.model_copy(update={"relative_to": start}), folder
 
 
 @dataclass(frozen=True)
 class _Sweeping:
-    """What is left of an experiment, as it is done."""
+    """An experiment whose remaining jobs are being done."""
 
     folder: ExperimentFolder
     experiment: Experiment

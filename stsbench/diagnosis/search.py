@@ -219,13 +219,12 @@ class Search:
 
     @cached_property
     def _differences(self) -> Scores:
-        return self._scores - self._per_value([value.score for value in self.claim.values])
+        return self._scores - np.reshape([value.score for value in self.claim.values], (-1, 1))
 
     @cached_property
     def _given(self) -> NDArray[np.bool_]:
         """Whether each setting gives a number, one array per claimed number."""
-        tolerances = self._per_value([value.tolerance for value in self.claim.values])
-        return np.asarray(np.abs(self._differences) <= tolerances)
+        return self._within([value.tolerance for value in self.claim.values])
 
     @cached_property
     def _distances(self) -> Scores:
@@ -236,10 +235,9 @@ class Search:
     def _fits(self) -> NDArray[np.bool_]:
         return np.asarray(self._given.all(axis=0))
 
-    @cached_property
-    def _printed_alike(self) -> NDArray[np.bool_]:
-        units = self._per_value([0.5 * 10.0**-value.decimals for value in self.claim.values])
-        return np.asarray((np.abs(self._differences) <= units).all(axis=0))
+    def _within(self, tolerances: Sequence[float]) -> NDArray[np.bool_]:
+        """Return whether each setting is within its tolerance of each claimed number."""
+        return np.asarray(np.abs(self._differences) <= np.reshape(tolerances, (-1, 1)))
 
     @cached_property
     def _counts(self) -> NDArray[np.int64]:
@@ -248,9 +246,6 @@ class Search:
         for axis, places in zip(self.grid.axes, self._places.T, strict=True):
             counts += np.array(axis.changes)[places]
         return counts
-
-    def _per_value(self, numbers: list[float]) -> Scores:
-        return np.reshape(numbers, (-1, 1))
 
     def _minimal(self, settings: NDArray[np.intp]) -> list[Candidate]:
         """Return those settings of which no part of the changes would do, simplest first."""
@@ -269,7 +264,8 @@ class Search:
         """Return the order by number of changes, then by distance, then by which choices people get wrong most."""
         same_choice = self._places[settings] == np.array(self.grid.default)
         # What prints the claimed number is as near as can be told.
-        distances = np.where(self._printed_alike[settings], 0.0, self._distances[settings])
+        are_alike = self._within([0.5 * 10.0**-value.decimals for value in self.claim.values]).all(axis=0)
+        distances = np.where(are_alike[settings], 0.0, self._distances[settings])
         return np.lexsort([*same_choice.T[::-1], distances, self._counts[settings]])
 
     def _nearest(self, allowed: NDArray[np.bool_], *, simplest: bool = False) -> Candidate:

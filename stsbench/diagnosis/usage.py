@@ -104,10 +104,13 @@ class Way:
         return ", ".join(labels) or "layers"
 
 
-def values_to_try(
-    encoder: Encoder, tasks: Iterable[str], likely: Sequence[str] = ()
-) -> dict[Choice, Sequence[Any]]:
-    """Return what each axis of `reading` holds besides the person's own setting, likely templates first."""
+def ways_to_read(
+    encoder: Encoder, tasks: Iterable[str], *, likely: Sequence[str] = (), gap: float = 0.0
+) -> list[Way]:
+    """Return the ways of reading to try, those with the fewest changes first, then the cheapest and likeliest.
+
+    Precision explains small gaps (points between what is claimed and the person's own) alone.
+    """
     values: dict[Choice, Sequence[Any]] = {SENTENCE_RULES: [Rules(names) for names in RULE_SETS]}
     values[PADDING] = [RAGGED] if PADDED_TASKS & set(tasks) else []
     if isinstance(encoder, TransformerEncoder):
@@ -116,17 +119,6 @@ def values_to_try(
                 own = own_value(encoder.use, choice)
                 values[choice] = [value for value in tried_values(choice) if value != own]
         values[TEMPLATE] = fitting_templates(encoder, likely)
-    return values
-
-
-def ways_to_read(
-    encoder: Encoder, tasks: Iterable[str], *, likely: Sequence[str] = (), gap: float = 0.0
-) -> list[Way]:
-    """Return the ways of reading to try, those with the fewest changes first, then the cheapest and likeliest.
-
-    Precision explains small gaps (points between what is claimed and the person's own) alone.
-    """
-    values = values_to_try(encoder, tasks, likely)
     others = [choice for choice in reading() if choice not in {TEMPLATE, SENTENCE_RULES, PRECISION, PADDING}]
     singles = {choice: [Way(((choice, value),)) for value in values.get(choice, [])] for choice in reading()}
     singles[LAYER] = [Way()] if isinstance(encoder, TransformerEncoder) else []

@@ -141,16 +141,16 @@ class TableClaim(PlanPart):
     @model_validator(mode="after")
     def _one_relation(self) -> Self:
         given = [name for name in RELATIONS if getattr(self, name)]
-        if len(given) != 1:
-            raise ValueError(f"claim {self.name}: give one of {', '.join(RELATIONS)}, not {given or 'none'}")
-        if (self.collapses or self.alike) and not self.by:
-            raise ValueError(f"claim {self.name}: say by how many points (`by`)")
-        if bool(self.collapses) != bool(self.than):
-            raise ValueError(f"claim {self.name}: `collapses` and `than` go together")
-        if self.above and len(self.above) != 2:
-            raise ValueError(f"claim {self.name}: `above` names two rows")
-        if self.smaller_gap and len(self.smaller_gap) != 2:
-            raise ValueError(f"claim {self.name}: `smaller_gap` names two pairs of rows")
+        refusals = {
+            f"give one of {', '.join(RELATIONS)}, not {given or 'none'}": len(given) != 1,
+            "say by how many points (`by`)": bool(self.collapses or self.alike) and not self.by,
+            "`collapses` and `than` go together": bool(self.collapses) != bool(self.than),
+            "`above` names two rows": len(self.above) not in {0, 2},
+            "`smaller_gap` names two pairs of rows": len(self.smaller_gap) not in {0, 2},
+        }
+        for refusal, is_so in refusals.items():
+            if is_so:
+                raise ValueError(f"claim {self.name}: {refusal}")
         return self
 
     @property
@@ -293,14 +293,14 @@ class TablePlan(PlanPart):
     def _holds_together(self) -> Self:
         if bool(self.rows) == bool(self.cannot):
             raise ValueError("a plan has rows, or says why nothing can be made")
+        named = {f"claim {claim.name}": claim.rows for claim in self.claims}
+        named |= {f"made_at {scale}": rows for scale, rows in self.made_at.items()}
+        for place, rows in named.items():
+            if unknown := [row for row in rows if row.partition(", ")[0] not in self.rows]:
+                raise ValueError(f"{place} names {unknown[0]!r}, which is no row")
         for claim in self.claims:
-            if unknown := [row for row in claim.rows if row.partition(", ")[0] not in self.rows]:
-                raise ValueError(f"claim {claim.name} names {unknown[0]!r}, which is no row")
             if wrong := [name for name in claim.lines if name not in self.makes]:
                 raise ValueError(f"claim {claim.name} is of {wrong[0]!r}, which this plan does not make")
-        for scale, rows in self.made_at.items():
-            if unknown := [row for row in rows if row.partition(", ")[0] not in self.rows]:
-                raise ValueError(f"made_at {scale} names {unknown[0]!r}, which is no row")
         return self
 
     def rows_of(self, name: str) -> dict[str, PlannedRow]:

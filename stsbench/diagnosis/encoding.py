@@ -1,7 +1,8 @@
 """The vectors of a diagnosis: all poolers from one forward pass, and sentences cut at other lengths."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,7 +62,8 @@ def encode_all(
     progress: Progress,
 ) -> Encoded:
     """Encode texts with every pooler, and those that are longer than other maximum lengths with these too."""
-    whole, notes = _embed_by_every_pooler(encoder, texts, use_cache=use_cache, progress=progress)
+    encode = partial(embed, normalize=False, use_cache=use_cache, progress=progress)
+    whole, notes = _by_every_pooler(encoder, partial(encode, encoder, texts))
     limit, poolings = encoder.identity.use.max_length, tuple(whole.vectors)
     # A prompt is no part of a text's length; it has at most as many sub-words as bytes.
     most_around = _SPECIAL_TOKENS + len((encoder.identity.use.prompt or "").encode())
@@ -74,14 +76,7 @@ def encode_all(
         longer = np.flatnonzero(whole.lengths + most_around > shorter)
         if shortened is None or not len(longer):
             continue
-        part = embed(
-            shortened,
-            [texts[place] for place in longer.tolist()],
-            poolings=poolings,
-            normalize=False,
-            use_cache=use_cache,
-            progress=progress,
-        )
+        part = encode(shortened, [texts[place] for place in longer.tolist()], poolings=poolings)
         differs = part.truncated | whole.truncated[longer]
         if not differs.any():
             continue
@@ -101,21 +96,17 @@ def encode_all(
     )
 
 
-def _embed_by_every_pooler(
-    encoder: Encoder, texts: Sequence[str], *, use_cache: bool, progress: Progress
-) -> tuple[Embeddings, tuple[str, ...]]:
-    def by(poolings: Sequence[str] | None) -> Embeddings:
-        return embed(encoder, texts, poolings=poolings, normalize=False, use_cache=use_cache, progress=progress)
-
+def _by_every_pooler(encoder: Encoder, encode: Callable[..., Embeddings]) -> tuple[Embeddings, tuple[str, ...]]:
+    """Return the vectors by every pooling that the encoder has, and which it lacks."""
     identity = encoder.identity
     if identity.kind not in _CHECKPOINTS:
         note = f"{identity.name} has no poolers or maximum lengths to choose from: the grid is the smaller for it."
-        return by(None), (note,)
+        return encode(poolings=None), (note,)
     # The person's own may be none of those that every checkpoint has, as a template's mask.
     poolings = tuple(dict.fromkeys((*tried_values(POOLING), identity.use.pooling)))
     try:
-        return by(poolings), ()
+        return encode(poolings=poolings), ()
     except NoHeadError as error:  # told at the first batch
         if identity.use.pooling == "cls":
             raise
-        return by([name for name in poolings if name != "cls"]), (f"Not tried: {error}",)
+        return encode(poolings=[name for name in poolings if name != "cls"]), (f"Not tried: {error}",)

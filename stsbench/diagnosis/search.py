@@ -219,7 +219,8 @@ class Search:
 
     @cached_property
     def _differences(self) -> Scores:
-        return self._scores - np.reshape([value.score for value in self.claim.values], (-1, 1))
+        claimed: Scores = np.reshape([value.score for value in self.claim.values], (-1, 1))
+        return self._scores - claimed
 
     @cached_property
     def _given(self) -> NDArray[np.bool_]:
@@ -264,8 +265,8 @@ class Search:
         """Return the order by number of changes, then by distance, then by which choices people get wrong most."""
         same_choice = self._places[settings] == np.array(self.grid.default)
         # What prints the claimed number is as near as can be told.
-        are_alike = self._within([0.5 * 10.0**-value.decimals for value in self.claim.values]).all(axis=0)
-        distances = np.where(are_alike[settings], 0.0, self._distances[settings])
+        are_alike = self._within([0.5 * 10.0**-value.decimals for value in self.claim.values])
+        distances = np.where(are_alike[:, settings].all(axis=0), 0.0, self._distances[settings])
         return np.lexsort([*same_choice.T[::-1], distances, self._counts[settings]])
 
     def _nearest(self, allowed: NDArray[np.bool_], *, simplest: bool = False) -> Candidate:

@@ -181,9 +181,14 @@ class Grid:
 
     def lazy_places(self, points: Sequence[Point]) -> NDArray[np.int64]:
         """Return where points are along the lazy axes, (points, axes)."""
-        changed = [{change.choice: change.value for change in point.changes} for point in points]
-        places = [[axis.values.index(values.get(axis.choice)) for axis in self.lazy_axes] for values in changed]
-        return np.array(places, dtype=np.int64).reshape(len(points), -1)
+        numbers = [{value: number for number, value in enumerate(axis.values)} for axis in self.lazy_axes]
+        columns = {axis.choice: column for column, axis in enumerate(self.lazy_axes)}
+        places = np.zeros((len(points), len(columns)), dtype=np.int64)
+        for row, point in enumerate(points):
+            for change in point.changes:
+                column = columns[change.choice]
+                places[row, column] = numbers[column][change.value]
+        return places
 
     def of(self, task: str, point: Point | None = None) -> Scores:
         """Return the scores of a task, or of the average along its axis, at a point or in the person's own way."""

@@ -77,7 +77,7 @@ class Search:
         """The claim held against what the lazy axes gave."""
         return replace(self, is_beyond=True)
 
-    @property
+    @cached_property
     def points(self) -> tuple[Point, ...]:
         """The ways of using the encoder that it is held against, the person's own first."""
         return (self.grid.own_alone, *self.grid.points) if self.is_beyond else (self.grid.own,)

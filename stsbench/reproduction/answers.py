@@ -115,7 +115,7 @@ def answers(
     `cells` and `printed` are by row and column, x 100; `missing` says by row why it was not made. A claim that
     names no column is about the headline. Where a scale is `silent`, each claim says its numbers alone, and why.
     """
-    how = comparer or Comparer()
+    comparer = comparer or Comparer()
     answered = []
     for claim in claims:
         line, in_print = claim.lines[exhibit], _in_print(claim, printed, headline)
@@ -124,20 +124,11 @@ def answers(
             answered.append(Answer(claim, line, "not answered", in_print=in_print, why=why, scale=scale))
             continue
         comparisons = _comparisons(claim, cells, headline)
-        differences = tuple(comparison.measured(cells, how, names) for comparison in comparisons)
-        verdict, decisive = _verdict(differences, how.level)
-        answered.append(
-            Answer(
-                claim,
-                line,
-                "not answered" if silent else verdict,
-                differences,
-                decisive,
-                in_print,
-                why=silent,
-                scale=scale,
-            )
-        )
+        differences = tuple(comparison.measured(cells, comparer, names) for comparison in comparisons)
+        verdict, decisive = _verdict(differences, comparer.level)
+        if silent:
+            verdict = "not answered"
+        answered.append(Answer(claim, line, verdict, differences, decisive, in_print, silent, scale))
     return tuple(answered)
 
 
@@ -158,10 +149,10 @@ class _Comparison:
         """Return the difference of printed numbers."""
         return self.sign * (printed[self.first] - printed[self.second]) - self.margin
 
-    def measured(self, cells: Mapping[Cell, Numbers], how: Comparer, names: Names) -> ClaimedDifference:
+    def measured(self, cells: Mapping[Cell, Numbers], comparer: Comparer, names: Names) -> ClaimedDifference:
         """Return the difference of measured numbers, with its error."""
         of, first, second = self._in_words(cells, names), cells[self.first], cells[self.second]
-        return how.difference(of, first, second, margin=self.margin, sign=self.sign)
+        return comparer.difference(of, first, second, margin=self.margin, sign=self.sign)
 
     def _in_words(self, cells: Collection[Cell], names: Names) -> str:
         several = len({column for _, column in cells}) > 1
@@ -176,7 +167,7 @@ class _Comparison:
 
 @dataclass(frozen=True)
 class _Gaps:
-    """The gap between the larger two cells, less the gap between the smaller two, has to be above 0."""
+    """The gap of the pair `larger`, less the gap of the pair `smaller`, has to be above 0."""
 
     smaller: tuple[Cell, Cell]
     larger: tuple[Cell, Cell]
@@ -187,11 +178,11 @@ class _Gaps:
         smaller, larger = (printed[a] - printed[b] for a, b in (self.smaller, self.larger))
         return larger - smaller
 
-    def measured(self, cells: Mapping[Cell, Numbers], how: Comparer, names: Names) -> ClaimedDifference:
+    def measured(self, cells: Mapping[Cell, Numbers], comparer: Comparer, names: Names) -> ClaimedDifference:
         """Return the difference of measured numbers, with its error."""
         (a, b), (c, d) = ([names.called(row) for row in pair] for pair in self.rows)
         pairs = [(cells[first], cells[second]) for first, second in (self.smaller, self.larger)]
-        return how.gap(f"the gap of {c} and {d} less that of {a} and {b}", pairs)
+        return comparer.gap(f"the gap of {c} and {d} less that of {a} and {b}", pairs)
 
 
 def _cell(name: str, column: str) -> Cell:
